@@ -31,6 +31,24 @@ def arrays(x: Any) -> list[Any]:
     return [y for each in x for y in arrays(each)] if isinstance(x, (tuple, list)) else [np.asarray(x)]
 
 
+class Recurrent(nn.Module):
+    def __init__(self, kind: Any) -> None:
+        super().__init__()
+        self.recurrent = kind(4, 8, 2, batch_first=True)
+        self.out = nn.Linear(8, 3)
+
+    def forward(self, x: Any) -> Any:
+        y, _ = self.recurrent(x)
+        return self.out(y[:, -1]) * torch.ones(x.shape[0], 1) / x.shape[0]
+
+
+class Means(nn.Module):
+    def forward(self, x: Any) -> Any:
+        centred = x - x.mean(0)
+        loss = nn.functional.cross_entropy(x, torch.zeros(x.shape[0], dtype=torch.long))
+        return centred * loss + x.sum() / x.shape[0] + (x * x.shape[0]).mean()
+
+
 MODELS: dict[str, tuple[Callable[[], Any], Callable[[int], Any]]] = {
     "perceptron": (
         lambda: nn.Sequential(nn.Flatten(), nn.Linear(12, 8), nn.ReLU(), nn.Linear(8, 3)),
@@ -43,6 +61,9 @@ MODELS: dict[str, tuple[Callable[[], Any], Callable[[int], Any]]] = {
         lambda n: torch.randn(n, 3, 8, 8),
     ),
     "attention": (lambda: nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), lambda n: torch.randn(n, 5, 8)),
+    "lstm": (lambda: Recurrent(nn.LSTM), lambda n: torch.randn(n, 6, 4)),
+    "gru": (lambda: Recurrent(nn.GRU), lambda n: torch.randn(n, 6, 4)),
+    "means": (Means, lambda n: torch.randn(n, 5)),
     "tokens": (
         lambda: nn.Sequential(nn.Embedding(7, 4), nn.Flatten(), nn.Linear(12, 2)),
         lambda n: torch.arange(3 * n).reshape(n, 3) % 7,

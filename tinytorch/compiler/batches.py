@@ -15,7 +15,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler.entry import Entry
 from tinytorch.compiler.program import BATCH, Multiple
-from tinytorch.compiler.recorder import Call, NotRecorded, Recorder, Value
+from tinytorch.compiler.recorder import NEW, Call, NotRecorded, Recorder, Value
 from tinytorch.compiler.tracing import Tracer
 from tinytorch.core.tensor import wrap
 
@@ -90,11 +90,12 @@ def _join(sizes: list[int], first: Recorder, others: list[Recorder]) -> None:
     records = [first, *others]
     if len({len(record.calls) for record in records}) > 1 or len({len(record.constants) for record in records}) > 1:
         raise Unlike("other steps run for other batch sizes")
+    join = functools.partial(_joined, sizes)
+    made = []
     for constants in zip(*[record.constants for record in records], strict=True):
         shown = {(value.shape, value.dtype, value.initial.tobytes()) for value in constants}
         if len(shown) > 1:
-            raise Unlike("a tensor that it creates depends on the batch size")
-    join = functools.partial(_joined, sizes)
+            made.append(_filling(sizes, constants))
     done: set[int] = set()
     for calls in zip(*[record.calls for record in records], strict=True):
         call = calls[0]
@@ -108,6 +109,22 @@ def _join(sizes: list[int], first: Recorder, others: list[Recorder]) -> None:
                 value.strides = join([each.strides for each in values])
         call.args, call.kwargs = join([each.args for each in calls]), join([each.kwargs for each in calls])
         call._inputs = None
+    first.constants = [value for value in first.constants if value.constant]
+    first.calls[:0] = made
+
+
+def _filling(sizes: list[int], constants: tuple[Value, ...]) -> Call:
+    """Return a step that makes a tensor whose shape, or whose only number, depends on the batch size."""
+    value, numbers = constants[0], [each.initial.ravel()[:1].tolist() for each in constants]
+    alike = [bool(x) and bool((each.initial == x[0]).all()) for x, each in zip(numbers, constants, strict=True)]
+    if not all(alike) or len({each.dtype for each in constants}) > 1:
+        raise Unlike("a tensor that it creates depends on the batch size")
+    whole = not value.shape and all(x[0] % 1 == 0 for x in numbers)
+    fill = _joined(sizes, [int(x[0]) if whole else x[0] for x in numbers])
+    call = Call(NEW, np.full, (_joined(sizes, [each.shape for each in constants]), fill, value.dtype), {}, "filled")
+    call.outputs.append(value)
+    value.source, value.array, value.initial = call, None, None
+    return call
 
 
 def _home(call: Call) -> Any:

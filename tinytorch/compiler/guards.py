@@ -305,9 +305,7 @@ def is_record(x: Any) -> bool:
 
 def is_same_place(x: Any, y: Any) -> bool:
     """Return whether two arrays of one shape and dtype have the same elements in memory."""
-    return x is y or (
-        x.__array_interface__["data"][0] == y.__array_interface__["data"][0] and x.strides == y.strides
-    )
+    return x is y or (x.__array_interface__["data"][0] == y.__array_interface__["data"][0] and x.strides == y.strides)
 
 
 def static_member(kind: type, name: str) -> Any:

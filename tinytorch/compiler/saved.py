@@ -579,7 +579,8 @@ def _is_close(x: Any, expected: Any) -> bool:
     if isinstance(expected, Tensor):
         array = expected._array
         alike = isinstance(x, np.ndarray) and x.shape == array.shape and x.dtype == array.dtype
-        return alike and np.allclose(x, array, 1e-3, 1e-4 * float(np.abs(array).max(initial=1)), equal_nan=True)
+        largest = float(np.abs(array[np.isfinite(array)]).max(initial=1))
+        return alike and np.allclose(x, array, 1e-3, 1e-4 * largest, equal_nan=True)
     if isinstance(expected, dict):
         return x.keys() == expected.keys() and all(_is_close(x[key], each) for key, each in expected.items())
     if isinstance(expected, (tuple, list)):
