@@ -339,3 +339,49 @@ def test_inputs_on_the_same_memory(function: Callable[[Any, Any], Any], whole: b
             found.append((seen(result), seen(x), seen(y), result._base is y))
         assert found[0] == found[1]
     assert not whole or sum(variant.runs for variant in compiled.variants) == 7, compiled.explain()
+
+
+class Keeping(nn.Module):
+    """Keeps what it has computed in lists and dictionaries."""
+
+    def __init__(self, reads: bool) -> None:
+        super().__init__()
+        self.linear, self.reads = nn.Linear(4, 4), reads
+        self.steps: list[Any] = [torch.ones(1)]
+        self.about: dict[str, Any] = {}
+        self.pair = (1, 2)
+
+    def forward(self, x: Any) -> Any:
+        if self.reads:
+            x = x * self.steps[0].sum()
+        self.steps = []
+        self.steps.append(x)
+        for _ in range(2):
+            x = self.linear(x).tanh()
+            self.steps.append(x)
+        self.about = {"sum": x.sum(), "count": 3}
+        self.pair = (x, x * 2)
+        return x
+
+
+@pytest.mark.parametrize("reads", [False, True])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_containers_that_become_attributes(reads: bool, requires_grad: bool) -> None:
+    outcomes = []
+    for wrap in (lambda module: module, torch.compile):
+        torch.manual_seed(0)
+        module = Keeping(reads)
+        called, found = wrap(module), []
+        for _ in range(6):
+            with torch.set_grad_enabled(requires_grad):
+                x = torch.randn(2, 4)
+                y = called(x)
+            kept = [*map(seen, module.steps), seen(module.about["sum"]), module.about["count"], *map(seen, module.pair)]
+            found.append((seen(y), kept, module.steps[-1] is y, module.pair[0] is y, module.steps[0] is x))
+            if requires_grad:
+                (y.sum() + module.pair[1].sum()).backward()
+                found.append(seen(module.linear.weight.grad))
+        outcomes.append(found)
+    assert outcomes[0] == outcomes[1]
+    if not (reads or requires_grad):
+        assert called._compiled.variants[0].runs == 5, called.explain()

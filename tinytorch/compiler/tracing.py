@@ -62,6 +62,8 @@ _COMPARISONS: dict[str, Any] = {
     "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt,
     "GtE": operator.ge, "USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert,
 }  # fmt: skip
+#: Containers that an attribute may hold after the call.
+_LASTING = (list, dict, tuple)
 #: Modules, besides those of the package, whose globals never change.
 _CONSTANT_MODULES = frozenset(["math", "numpy"])
 GRAD_MODES = (no_grad, enable_grad, set_grad_enabled)
@@ -658,7 +660,7 @@ class Tracer:
                     calls.call(self, own, (x, name, value), {})
                     return
             elif name in getattr(x, "__dict__", ()) and not isinstance(x, (Tensor, type, types.ModuleType)):
-                allowed = isinstance(value, PLAIN) or type(value) is Tensor
+                allowed = isinstance(value, PLAIN) or type(value) in (Tensor, *_LASTING)
                 if isinstance(x, Module) and not allowed and x.__dict__[name] is not value:
                     self.stop(f"the attribute {name} of a {type(x).__name__} is set")
                 self._replace(x, name)
@@ -684,7 +686,9 @@ class Tracer:
     def _replace(self, x: Any, name: str) -> None:
         """Note that an attribute of an object gets another value, which the call must take back, or a tensor."""
         if (id(x), name) not in self.replaced:
-            before = self.attribute(x, name)
+            before = x.__dict__[name]
+            if type(before) not in _LASTING:  # (what a container holds is of no account unless it is read)
+                self.attribute(x, name)
             self.replaced[id(x), name] = x, before, self.recorder.line, self._running()
 
     def _check_replaced(self) -> None:
@@ -697,7 +701,9 @@ class Tracer:
                 if self.stopped:
                     return
                 setter: Any = type(x).__setattr__
-                lasting = type(now) in (Tensor, bool, dtypes.dtype, device)  # (numbers differ from call to call)
+                # (A number, or a container that has been read, differs from call to call.)
+                lasting = type(now) in (Tensor, bool, dtypes.dtype, device)
+                lasting |= type(now) in _LASTING and not self.guards.has_seen(before, self._place(x, name))
                 if lasting and setter in (object.__setattr__, Module.__setattr__):
                     self.assigned.append((x, name, now))
                     known = self.guards.inputs.get(id(before))
