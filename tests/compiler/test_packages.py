@@ -385,3 +385,24 @@ def test_containers_that_become_attributes(reads: bool, requires_grad: bool) -> 
     assert outcomes[0] == outcomes[1]
     if not (reads or requires_grad):
         assert called._compiled.variants[0].runs == 5, called.explain()
+
+
+class Scale:
+    factor = 2.0
+
+    def __init__(self, x: Any) -> None:
+        self.x = x
+
+    def scaled(self) -> Any:
+        return self.x * self.factor
+
+
+def test_attributes_of_the_class_of_a_new_object() -> None:
+    compiled = torch.compile(lambda x: Scale(x).scaled() + 1)
+    try:
+        for k in range(6):
+            Scale.factor = float(k // 2)
+            x = torch.randn(3)
+            assert torch.equal(compiled(x), x * Scale.factor + 1)
+    finally:
+        Scale.factor = 2.0

@@ -476,9 +476,10 @@ class Tracer:
             self._attribute_of_super(x, name)
         elif isinstance(x, Tensor):
             return self._attribute_of_tensor(x, name, value)
+        elif self.made(x) and hasattr(x, "__dict__"):
+            self._attribute_of_made(x, name, value)
         elif isinstance(x, Module):
-            if not self.made(x):
-                self._attribute_of_module(x, name, value)
+            self._attribute_of_module(x, name, value)
         elif isinstance(x, Optimizer) and name == "step" and name in x.__dict__:
             if getattr(value, "_wrapped_by_lr_sched", False):  # a scheduler counts the steps
                 self.owners[id(value)] = x
@@ -508,6 +509,18 @@ class Tracer:
         else:
             self._computed(x, name, value)
         return value
+
+    def _attribute_of_made(self, x: Any, name: str, value: Any) -> None:
+        """Guard an attribute of an object that the call has made, if it is one of the class."""
+        kind = type(x)
+        if name in x.__dict__ or policy_of(kind) is not None:
+            return
+        static = static_member(kind, name)
+        if static is value:
+            home = next(base for base in kind.__mro__ if name in base.__dict__)
+            self.guards.see(value, f"{self.guards.refer(home)}.__dict__.get({name!r})", True, name)
+        elif isinstance(value, types.MethodType):
+            self.guards.member(kind, name)
 
     def _attribute_of_super(self, x: Any, name: str) -> None:
         """Guard which class behind `super()` defines a member."""
