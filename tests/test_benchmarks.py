@@ -176,6 +176,9 @@ def test_models_of_other_packages_are_counted() -> None:
     whole, line = coverage.covered(torch, model, lambda batch, length: {"x": torch.randn(batch, 3)})
     assert whole and line == "2 programs, ran 4, recorded 3, Python 0, seams 0"
 
+    whole, line = coverage.trained(torch, model, lambda batch, length: {"x": torch.randn(batch, 3)})
+    assert whole and line == "1 programs, ran 5, recorded 1, Python 0, seams 0"
+
     class Printing(torch.nn.Module):  # type: ignore[misc, name-defined]
         def forward(self, x: Any) -> Any:
             y = x * 2
