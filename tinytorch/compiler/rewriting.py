@@ -268,7 +268,7 @@ class _Rewriter(ast.NodeTransformer):
             return None
         if not isinstance(value, ast.BinOp) or not isinstance(value.right, ast.Constant):
             return None
-        read = value.left
+        read: Any = value.left
         same = isinstance(read, ast.Attribute) and read.attr == target.attr and isinstance(read.value, ast.Name)
         if not same or read.value.id != target.value.id or target.attr.startswith("__"):
             return None

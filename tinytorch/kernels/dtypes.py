@@ -331,7 +331,7 @@ def can_cast(from_: dtype, to: dtype) -> builtins.bool:
 
 
 for _function in (promote_types, can_cast):
-    _function.__traced_as__ = "pure"  # type: ignore[attr-defined]  # by `torch.compile`
+    vars(_function)["__traced_as__"] = "pure"  # by `torch.compile`
 
 
 def result_dtype(*operands: tuple[dtype, builtins.int]) -> dtype:
