@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import re
 import weakref
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -195,3 +197,25 @@ def test_a_program_that_python_does_not_take_is_not_run(monkeypatch: pytest.Monk
     for k in range(4):
         assert f(torch.tensor(float(k))).item() == 2 * k + 1
     assert "not compiled: NameError: name 'nobody' is not defined" in f.explain()
+
+
+def test_checks_of_overlapping_inputs_do_not_grow_with_the_parameters() -> None:
+    """Parameters and running statistics are the same in all calls: only tensors that change are looked at each time."""
+    layers = [torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4)) for _ in range(10)]
+    model = torch.nn.Sequential(*layers)
+    compiled = torch.compile(model)
+    lines = []
+    entry = importlib.import_module("tinytorch.compiler.entry")
+    before = entry._overlaps
+
+    def overlaps(*args: Any) -> Any:
+        lines.extend(before(*args))
+        return lines
+
+    entry._overlaps = overlaps
+    try:
+        for _ in range(2):
+            compiled(torch.randn(3, 4))
+    finally:
+        entry._overlaps = before
+    assert compiled._compiled.variants[0].runs == 1 and 0 < len(lines) <= 2 * 30

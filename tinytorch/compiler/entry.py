@@ -127,7 +127,7 @@ class Entry:
             *[guard for item in inputs if item.stays for guard in _of_kept(guards, item)],
         ]
         changing = [line for k, item in enumerate(inputs) if not item.stays for line in _of_given(guards, inputs, k)]
-        changing += _overlaps(recorder, tensors)
+        changing += _overlaps(recorder, inputs)
         given = [f"t{k}._array" for k, item in enumerate(inputs) if not item.stays]
         numbers = {id(x): k for k, x in enumerate(tensors)}
         given += [f"t{numbers[id(value.tensor)]}" for value in program.leaves]
@@ -542,17 +542,36 @@ def found(guards: Guards, inputs: list[Input], k: int, conditions: list[str]) ->
     return [f"    t{k} = {inputs[k].where}", f"    if not ({text}):", "        return MISSED"]
 
 
-def _overlaps(recorder: Recorder, tensors: list[Tensor]) -> list[str]:
-    """Return the lines that check that an input which is written to shares no memory with other inputs."""
-    written_to = memories_written(recorder.calls)
+def _overlaps(recorder: Recorder, inputs: list[Input]) -> list[str]:
+    """Return the lines that check that an input which is written to shares no memory with other inputs.
+
+    Two inputs that are the same in all calls, with the same arrays, are looked at once, here.
+    """
+    memories = memories_written(recorder.calls)
+    written_to = [recorder.value(x.tensor._array).memory in memories for x in inputs]
+    near: list[tuple[int, int]] = []  # the inputs that end behind the start of the next one, and where
+    for low, high, k in sorted([(*_bounds(x.tensor._array), k) for k, x in enumerate(inputs)]):
+        near = [(end, j) for end, j in near if end > low]
+        if any(written_to[j] or written_to[k] for _, j in near) and low < high:
+            raise NotRecorded("an input that is written to shares memory with another input")
+        near.append((high, k))
     lines = []
-    for k, x in enumerate(tensors):
-        for j, other in enumerate(tensors) if recorder.value(x._array).memory in written_to else ():
-            if j != k:
-                if np.may_share_memory(x._array, other._array):
-                    raise NotRecorded("an input that is written to shares memory with another input")
+    changing = [k for k, x in enumerate(inputs) if not x.stays]
+    for k in [k for k, is_written in enumerate(written_to) if is_written]:
+        for j in changing if inputs[k].stays else range(len(inputs)):
+            if j != k and not (written_to[j] and j < k):
                 lines += [f"    if np.may_share_memory(t{k}._array, t{j}._array):", "        return MISSED"]
     return lines
+
+
+def _bounds(array: Any) -> tuple[int, int]:
+    """Return the addresses at which the memory of an array begins and ends."""
+    low = high = array.__array_interface__["data"][0]
+    if not array.size:
+        return low, low
+    for n, step in zip(array.shape, array.strides, strict=True):
+        low, high = low + min((n - 1) * step, 0), high + max((n - 1) * step, 0)
+    return low, high + array.itemsize
 
 
 def _counts(recorder: Recorder, tensors: list[Tensor]) -> dict[int, int]:
