@@ -836,7 +836,7 @@ class Tracer:
         if self.recorder.has_effects():
             reason = "an error might be caught after tensors have changed"
             # (A step raises no error of a user's class, and some steps raise only what follows from shapes.)
-            if not (all(is_pure(step) for step in steps) or all(_is_of_user(kind) for kind in kinds())):
+            if not (all(is_pure(step) for step in steps) or _are_of_user(kinds)):
                 self.stop(reason)
             elif self.transcript is not None:
                 self.transcript.fail(reason)
@@ -901,11 +901,20 @@ class Tracer:
             self.recorder.reads = True
 
 
+def _are_of_user(kinds: Callable[[], Any]) -> bool:
+    """Return whether the classes of errors that a function returns are all users' or other packages' own."""
+    try:
+        return all(map(_is_of_user, kinds()))
+    except Exception:  # a class that is not found, for instance: that is an error only where one is caught
+        return False
+
+
 def _is_of_user(kind: Any) -> bool:
     """Return whether a class of errors, or each of a tuple of classes, is a user's or another package's."""
     if isinstance(kind, tuple):
-        return all(_is_of_user(each) for each in kind)
-    return kind.__module__.partition(".")[0] not in sys.stdlib_module_names and policy_of(kind) is None
+        return all(map(_is_of_user, kind))
+    home: str = kind.__module__.partition(".")[0]
+    return (home not in sys.stdlib_module_names or home == "__main__") and policy_of(kind) is None
 
 
 def _globals_of(code: types.CodeType) -> Iterator[str]:
