@@ -406,3 +406,18 @@ def test_attributes_of_the_class_of_a_new_object() -> None:
             assert torch.equal(compiled(x), x * Scale.factor + 1)
     finally:
         Scale.factor = 2.0
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.clone().clamp_(max=3) + 1, lambda x: x.clamp(max=3.5), lambda x: x.clone().clamp_(1, 4) * 2,
+        lambda x: x * 2 if isinstance(x, int | float | torch.Tensor) else x,
+    ],
+)  # fmt: skip
+def test_numbers_that_bound_integers_and_unions_of_types(function: Callable[[Any], Any]) -> None:
+    compiled = torch.compile(function)
+    for k in range(3):
+        x = torch.arange(6) + k
+        assert seen(compiled(x)) == seen(function(x))
+    assert compiled.variants[0].runs == 2

@@ -19,6 +19,7 @@ import inspect
 import operator
 import sys
 import types
+import typing
 import weakref
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
@@ -307,7 +308,8 @@ class Tracer:
             return depth > 0 and all(self.simple(element, depth - 1) for pair in x.items() for element in pair)
         if kind is types.GeneratorType:
             return self.is_followed(x)
-        return kind in (range, builtins.slice) or (self.made(x) and kind in LAZY)
+        known = kind in (range, builtins.slice) or (self.made(x) and kind in LAZY)
+        return known or typing.get_origin(x) is not None  # (such as `int | float`)
 
     def plain(self, x: Any) -> Any:
         """See the operand of a comparison or of a unary operator."""

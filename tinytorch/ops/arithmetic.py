@@ -62,7 +62,7 @@ def _alike_or_none(x: Tensor, *bounds: Any) -> list[Any]:
     kind = given[0].dtype
     for k, each in enumerate(given):
         if each is not None and not isinstance(each, Tensor):
-            given[k] = wrap(np.asarray(limits.fits(each, kind)).astype(kind.numpy))
+            given[k] = constant(np.asarray(limits.fits(each, kind)).astype(kind.numpy))
     return given
 
 
