@@ -147,7 +147,7 @@ def _deserialize_graph_module(forward: Any, body: dict[str, Any], graph_module_c
 
 
 def _make_graph_module(root: Any, graph: Graph, class_name: str = "GraphModule", graph_module_cls: Any = None) -> Any:
-    return (graph_module_cls or GraphModule)(root, graph, class_name)
+    return (graph_module_cls or _Preferred.cls)(root, graph, class_name)
 
 
 # Attributes by path -------------------------------------------------------------------------------
@@ -608,3 +608,9 @@ class GraphModule(Module):
 
     def _unregister_deepcopy_hook(self, f: Callable[..., Any]) -> None:
         self._deepcopy_hooks.remove(f)
+
+
+class _Preferred:
+    """The class of the graph modules that traces and passes return."""
+
+    cls = GraphModule

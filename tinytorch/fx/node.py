@@ -19,6 +19,7 @@ from tinytorch.ops.members import typename
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+ArgumentT = TypeVar("ArgumentT")
 
 BaseArgumentTypes = str | int | float | bool | complex | dtype | Tensor | device | memory_format | layout
 base_types = BaseArgumentTypes.__args__
