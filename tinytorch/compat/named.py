@@ -264,8 +264,8 @@ TABLE: dict[str, dict[str, Offer]] = {
         "_higher_order_ops.cond": Offer(cond=elsewhere("control.cond")),
         "_higher_order_ops.while_loop": Offer(while_loop=elsewhere("control.while_loop")),
         "_ops": Offer(
-            "HigherOrderOperator", OpOverload=elsewhere("library._Operator"),
-            OpOverloadPacket=elsewhere("library._Operator"),
+            "HigherOrderOperator", OpOverload=elsewhere("fx._operators.OpOverload"),
+            OpOverloadPacket=elsewhere("fx._operators.OpOverloadPacket"), ops=submodule("ops"),
         ),
         "_inductor": Offer(
             "compile list_mode_options", config=submodule("_inductor.config"), cudagraph_mark_step_begin=returns(None),

@@ -95,9 +95,9 @@ def _inline_module(gm: GraphModule, inline_mod_name: str, run_dce: bool = True) 
     result = map_arg(child.graph.output_node().args[0], new)
     items = [user for user in call.users if isinstance(result, (list, tuple)) and _reads_item(user)]
     for user in items:
-        user.replace_all_uses_with(result[user.args[1]])
-        gm.graph.erase_node(user)
         made[user] = result[user.args[1]]
+        user.replace_all_uses_with(made[user])
+        gm.graph.erase_node(user)
     if call.users:
         call.replace_all_uses_with(result)
     gm.graph.erase_node(call)
