@@ -211,8 +211,7 @@ TABLE: dict[str, dict[str, Offer]] = {
         "utils._sympy.numbers": Offer("IntInfinity"),
         "utils._sympy.value_ranges": Offer("ValueRanges"),
     },
-    "tinytorch has neither ATen's operators nor symbolic sizes": {
-        "fx.experimental.proxy_tensor": Offer("make_fx", get_proxy_mode=returns(None)),
+    "tinytorch has no symbolic sizes": {
         "fx.experimental.symbolic_shapes": Offer(
             "ShapeEnv free_symbols free_unbacked_symbols guard_or_false guard_or_true statically_known_true",
             GuardOnDataDependentSymNode=subclass_of(RuntimeError),

@@ -197,6 +197,63 @@ def _embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1, *options:
     )
 
 
+def _native_layer_norm(x: Tensor, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
+    dims = tuple(range(-len(shape), 0))
+    normalized = import_module("tinytorch.nn.functional").layer_norm(x, tuple(shape), weight, bias, eps)
+    variance, mean = import_module("tinytorch").var_mean(x, dims, correction=0, keepdim=True)
+    return normalized, mean, (variance + eps).rsqrt()
+
+
+def _native_batch_norm(
+    x: Tensor, weight: Any, bias: Any, mean: Any, variance: Any, training: bool, momentum: float, eps: float
+) -> Any:
+    if training:
+        raise NotImplementedError("aten::native_batch_norm that computes the statistics")
+    functional = import_module("tinytorch.nn.functional")
+    nothing = x.new_zeros(0)
+    normalized = functional.batch_norm(x, mean, variance, weight, bias, False, momentum, eps)
+    return normalized, nothing, nothing.clone()
+
+
+def _nll_loss_forward(x: Tensor, target: Tensor, weight: Any, reduction: int, ignore_index: int) -> Any:
+    counted = target != ignore_index
+    total = counted.sum().to(x.dtype) if weight is None else weight[target[counted]].sum()
+    functional = import_module("tinytorch.nn.functional")
+    loss = functional.nll_loss(
+        x, target, weight, ignore_index=ignore_index, reduction=("none", "mean", "sum")[reduction]
+    )
+    return loss, total
+
+
+def _max_pool2d_with_indices(
+    x: Tensor, kernel_size: Any, stride: Any = (), padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
+) -> Any:
+    return import_module("tinytorch.nn.functional").max_pool2d(
+        x, tuple(kernel_size), tuple(stride) or None, padding, dilation, ceil_mode, return_indices=True
+    )
+
+
+def _adaptive_avg_pool2d(x: Tensor, output_size: Any) -> Any:
+    return import_module("tinytorch.nn.functional").adaptive_avg_pool2d(x, tuple(output_size))
+
+
+def _dropout(x: Tensor, p: float, train: bool) -> Any:
+    return import_module("tinytorch.nn.functional").dropout(x, p, train)
+
+
+def _with_number(name: str) -> Callable[..., Any]:
+    """Return a loss whose `reduction` is a number: 0 for none, 1 for the mean, 2 for the sum."""
+
+    def loss(x: Tensor, y: Tensor, *args: Any) -> Any:
+        *more, number = args or (1,)
+        if any(each is not None for each in more):
+            raise NotImplementedError(f"aten::{name} with these arguments")
+        function = getattr(import_module("tinytorch.nn.functional"), name)
+        return function(x, y, reduction=("none", "mean", "sum")[number])
+
+    return loss
+
+
 def _sum_to_size(x: Tensor, size: Iterable[int]) -> Any:
     return x.sum_to_size(tuple(size))
 
@@ -217,6 +274,7 @@ def _copied(x: Tensor, *, memory_format: Any = None) -> Tensor:
 
 _DEFINED: dict[str, Callable[..., Any]] = {
     "aten._convolution": _convolution,
+    "aten._adaptive_avg_pool2d": _adaptive_avg_pool2d,
     "aten._log_softmax": _log_softmax,
     "aten._softmax": _softmax,
     "aten._to_copy": _to_copy,
@@ -225,10 +283,15 @@ _DEFINED: dict[str, Callable[..., Any]] = {
     "aten.alias": lambda x: x.view(x.shape),
     "aten.clone": _copied,
     "aten.convolution": _convolution,
+    "aten.dropout": _dropout,
     "aten.embedding": _embedding,
     "aten.index": _index,
     "aten.index_put_": _index_put,
     "aten.lift_fresh_copy": _copied,
+    "aten.max_pool2d_with_indices": _max_pool2d_with_indices,
+    "aten.native_batch_norm": _native_batch_norm,
+    "aten.native_layer_norm": _native_layer_norm,
+    "aten.nll_loss_forward": _nll_loss_forward,
     "aten.rsub": _rsub,
     "aten.scalar_tensor": _scalar_tensor,
     "aten.slice": _slice,
@@ -236,6 +299,11 @@ _DEFINED: dict[str, Callable[..., Any]] = {
     "profiler._record_function_enter_new": _enter,
     "profiler._record_function_exit": _exit,
 }
+
+for _name in (
+    "mse_loss binary_cross_entropy_with_logits binary_cross_entropy smooth_l1_loss huber_loss soft_margin_loss"
+).split():
+    _DEFINED[f"aten.{_name}"] = _with_number(_name)
 
 aten = _Operators("aten")
 profiler = _Operators("profiler")
