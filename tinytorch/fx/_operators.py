@@ -237,6 +237,16 @@ def _adaptive_avg_pool2d(x: Tensor, output_size: Any) -> Any:
     return import_module("tinytorch.nn.functional").adaptive_avg_pool2d(x, tuple(output_size))
 
 
+def _cross_entropy(x: Tensor, target: Tensor, weight: Any, reduction: int, ignored: int, smoothing: float) -> Any:
+    name = ("none", "mean", "sum")[reduction]
+    functional = import_module("tinytorch.nn.functional")
+    return functional.cross_entropy(x, target, weight, ignore_index=ignored, reduction=name, label_smoothing=smoothing)
+
+
+def _constant_pad(x: Tensor, pad: Any, value: Any = 0) -> Any:
+    return import_module("tinytorch.nn.functional").pad(x, tuple(pad), value=value)
+
+
 def _dropout(x: Tensor, p: float, train: bool) -> Any:
     return import_module("tinytorch.nn.functional").dropout(x, p, train)
 
@@ -282,7 +292,9 @@ _DEFINED: dict[str, Callable[..., Any]] = {
     "aten._unsafe_view": _sized,
     "aten.alias": lambda x: x.view(x.shape),
     "aten.clone": _copied,
+    "aten.constant_pad_nd": _constant_pad,
     "aten.convolution": _convolution,
+    "aten.cross_entropy_loss": _cross_entropy,
     "aten.dropout": _dropout,
     "aten.embedding": _embedding,
     "aten.index": _index,

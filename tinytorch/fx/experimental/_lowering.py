@@ -7,6 +7,7 @@ tried.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
@@ -366,10 +367,64 @@ def _nll(emit: Any, op: Any, out: Any, x: Any, target: Any, weight: Any, ignored
 
 
 @_rule("_std _var")
-def _spread_of(emit: Any, op: Any, out: Any, x: Any, dim: Any = None, correction: Any = 1, keepdim: bool = False) -> Any:
+def _spread_of(emit: Any, op: Any, out: Any, x: Any, dim: Any, divisor: Any, keepdim: bool) -> Any:
     dims = None if dim is None else _listed(dim)
+    count = x.numel() if dims is None else math.prod([x.shape[each] for each in dims])
     named = {"keepdim": True} if keepdim else {}
-    return emit(getattr(aten, op.name[1:]).correction, x, dims, correction=correction, **named)
+    return emit(getattr(aten, op.name[1:]).correction, x, dims, correction=count - divisor, **named)
+
+
+@_rule("_cross_entropy")
+def _cross_entropy_at_once(
+    emit: Any, op: Any, out: Any, x: Any, target: Any, weight: Any, ignored: int, reduction: str, smoothing: float
+) -> Any:
+    given = (weight, ("none", "mean", "sum").index(reduction), ignored, smoothing)
+    return emit(aten.cross_entropy_loss.default, x, target, *given)
+
+
+@_rule("_by_group")
+def _group_norm(emit: Any, op: Any, out: Any, x: Any, groups: int, weight: Any, bias: Any, eps: float) -> Any:
+    return emit(aten.group_norm.default, x, groups, weight, bias, eps)
+
+
+@_rule("_flip _repeat")
+def _with_list(emit: Any, op: Any, out: Any, x: Any, dims: Any) -> Any:
+    return emit(getattr(aten, op.name[1:]).default, x, _listed(dims))
+
+
+@_rule("_roll")
+def _rolled(emit: Any, op: Any, out: Any, x: Any, shifts: Any, dims: Any = ()) -> Any:
+    return emit(aten.roll.default, x, _listed(shifts), *([_listed(dims)] if dims else []))
+
+
+@_rule("_prod")
+def _product_along(emit: Any, op: Any, out: Any, x: Any, dim: Any = None, keepdim: bool = False, *rest: Any) -> Any:
+    return emit(aten.prod.default, x) if dim is None else emit(aten.prod.dim_int, x, dim, *[True] * keepdim)
+
+
+@_rule("_addcmul _addcdiv")
+def _added(emit: Any, op: Any, out: Any, x: Any, a: Any, b: Any, value: Any = 1) -> Any:
+    return emit(getattr(aten, op.name[1:]).default, x, a, b, **({} if value == 1 else {"value": value}))
+
+
+@_rule("constant_pad")
+def _padded(emit: Any, op: Any, out: Any, x: Any, pad: Any, value: Any) -> Any:
+    return emit(aten.constant_pad_nd.default, x, _listed(pad), value)
+
+
+@_rule("_scatter")
+def _scattered(emit: Any, op: Any, out: Any, x: Any, dim: int, index: Any, value: Any) -> Any:
+    return emit(aten.scatter.src if isinstance(value, Tensor) else aten.scatter.value, x, dim, index, value)
+
+
+@_rule("_lerp")
+def _between(emit: Any, op: Any, out: Any, x: Any, end: Any, weight: Any) -> Any:
+    return emit(aten.lerp.Tensor if isinstance(weight, Tensor) else aten.lerp.Scalar, x, end, weight)
+
+
+@_rule("_diagonal _sort _topk _cummax _cummin")
+def _as_given(emit: Any, op: Any, out: Any, x: Any, *rest: Any) -> Any:
+    return emit(getattr(aten, op.name[1:]).default, x, *rest)
 
 
 @_rule("to")
