@@ -12,7 +12,6 @@ from typing import Any
 
 from tinytorch import ops
 from tinytorch.autograd.function import Function
-from tinytorch.core.tensor import Tensor
 from tinytorch.func.pytree import flatten, unflatten
 from tinytorch.ops import overrides
 from tinytorch.ops.autocast import active, outside

@@ -229,7 +229,8 @@ def parsed_stack_trace(stack_trace: str | None) -> _ProgramLine | None:
     for line, code in reversed(list(itertools.pairwise(lines))):
         found = re.fullmatch(r'File "(.+)", line (\d+), in (.+)', line.strip())
         if found:
-            return _ProgramLine(*found.groups(), code.strip())
+            file, number, name = found.groups()
+            return _ProgramLine(file, number, name, code.strip())
     return None
 
 

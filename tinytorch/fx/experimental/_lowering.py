@@ -8,13 +8,13 @@ tried.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
 from tinytorch.core.layout import contiguous_format
 from tinytorch.core.tensor import Tensor
 from tinytorch.fx._operators import aten
-from tinytorch.ops.join import broadcast_shapes
 
 __all__ = ["FUNCTIONS", "LOWERED", "Drawing", "Untold"]
 
@@ -55,8 +55,14 @@ def _same_name(emit: Any, op: Any, out: Any, *args: Any, **kwargs: Any) -> Any:
     positional = list(args)
     while positional and (positional[-1] is None or positional[-1] is False):
         positional.pop()
-    named = {key: value for key, value in kwargs.items() if value not in (None, False, "none")}
+    plain = (None, False, "none", 1)
+    named = {key: value for key, value in kwargs.items() if not any(value is each for each in plain)}
     return emit(getattr(aten, op.name).default, *positional, **named)
+
+
+@_rule("tril triu")
+def _triangle(emit: Any, op: Any, out: Any, x: Any, diagonal: int = 0) -> Any:
+    return emit(getattr(aten, op.name).default, x, *[diagonal] * bool(diagonal))
 
 
 @_rule("add sub mul div")
@@ -154,6 +160,8 @@ def _rearranged(emit: Any, op: Any, out: Any, x: Any, dims: Any, *rest: Any) -> 
 
 @_rule("_unsqueeze _squeeze")
 def _with_another_dim(emit: Any, op: Any, out: Any, x: Any, *dim: Any) -> Any:
+    if dim and isinstance(dim[0], tuple):
+        return _part(emit, op, out, x, *dim)
     return emit(getattr(aten, op.name[1:]).default, x, *dim)
 
 
@@ -174,15 +182,19 @@ def _part(emit: Any, op: Any, out: Any, x: Any, key: Any) -> Any:
     for each in key if isinstance(key, tuple) else (key,):
         if each is Ellipsis:
             break
+        if each is None:
+            x = emit(aten.unsqueeze.default, x, dim)
+            dim += 1
+            continue
         if isinstance(each, int):
             x = emit(aten.select.int, x, dim, each)
             continue
         if not isinstance(each, slice):
             raise Untold
-        start, stop, step = each.indices(x.shape[dim])
-        if step != 1:
-            x = emit(aten.slice.Tensor, x, dim, start, stop, step)
-        elif (start, stop) != (0, x.shape[dim]):
+        start, stop = each.start or 0, sys.maxsize if each.stop is None else each.stop
+        if each.step not in (None, 1):
+            x = emit(aten.slice.Tensor, x, dim, start, stop, each.step)
+        elif start or each.stop is not None:
             x = emit(aten.slice.Tensor, x, dim, start, stop)
         dim += 1
     return x
@@ -340,13 +352,9 @@ def _summed(emit: Any, op: Any, out: Any, x: Any, shape: Any, *rest: Any) -> Any
 
 @_rule("mse_loss binary_cross_entropy_with_logits binary_cross_entropy smooth_l1_loss huber_loss soft_margin_loss")
 def _loss(emit: Any, op: Any, out: Any, x: Any, y: Any, *rest: Any, **kwargs: Any) -> Any:
-    for number, shape in ((1, ()), (0, tuple(broadcast_shapes(x.shape, y.shape))), (2, ())):
-        if shape == tuple(out.shape):
-            given = [] if number == 1 else [number]
-            found = emit(getattr(aten, op.name).default, x, y, *given)
-            if found.shape == out.shape and bool((found._array == out._array).all()):
-                return found
-    raise Untold
+    reduction = next((each for each in (*rest, *kwargs.values()) if isinstance(each, str)), "mean")
+    number = ("none", "mean", "sum").index(reduction)
+    return emit(getattr(aten, op.name).default, x, y, *[number] * (number != 1))
 
 
 @_rule("_cross_entropy")
@@ -497,8 +505,10 @@ def _batch_norm(
 @_function("nn.functional.scaled_dot_product_attention")
 def _attention(emit: Any, out: Any, query: Any, key: Any, value: Any, **options: Any) -> Any:
     named = {name: each for name, each in options.items() if each not in (None, False, 0.0)}
-    return None if options.get("dropout_p") else emit(
-        aten.scaled_dot_product_attention.default, query, key, value, **named
+    return (
+        None
+        if options.get("dropout_p")
+        else emit(aten.scaled_dot_product_attention.default, query, key, value, **named)
     )
 
 

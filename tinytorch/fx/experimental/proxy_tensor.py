@@ -24,6 +24,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.fx._lazy_graph_module import _make_graph_module
 from tinytorch.fx._operators import aten
 from tinytorch.fx._symbolic_trace import PH, Tracer
+from tinytorch.fx.experimental._lowering import FUNCTIONS, LOWERED, Drawing, Untold
 from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import Node
 from tinytorch.fx.proxy import Proxy
@@ -31,8 +32,6 @@ from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.overrides import TorchFunctionMode
 from tinytorch.utils._pytree import tree_flatten, tree_map
-
-from tinytorch.fx.experimental._lowering import FUNCTIONS, LOWERED, Drawing, Untold
 
 __all__ = ["PythonKeyTracer", "get_proxy_mode", "make_fx"]
 
@@ -79,7 +78,9 @@ class _Creations(TorchFunctionMode):
         declared = getattr(func, "raw", func)
         if getattr(declared, "__traced_as__", None) != "creates":
             rule = FUNCTIONS.get(getattr(func, "name", ""))
-            return func(*args, **kwargs) if rule is None else recorder.function(rule, func, args, kwargs)
+            result = func(*args, **kwargs) if rule is None else recorder.function(rule, func, args, kwargs)
+            recorder.lose(result)
+            return result
         with recorder.pause():
             made = func(*args, **kwargs)
         recorder.creation(func.__name__, args, dict(kwargs), made)
@@ -104,6 +105,7 @@ class _Recorder(DispatchMode):
         nodes: the nodes of arrays, by their ids; `kept` keeps the arrays, so that no other gets the id.
         constants: tensors of the program, by the ids of their arrays.
         tensors: all of these tensors.
+        lost: the ids of the arrays of results that are not recorded: nothing that is recorded may use them.
         paused: above 0 while what runs is not recorded.
     """
 
@@ -115,6 +117,7 @@ class _Recorder(DispatchMode):
         self.kept: list[Any] = []
         self.constants: dict[int, Tensor] = {}
         self.tensors: dict[int, Tensor] = {}
+        self.lost: set[int] = set()
         self.paused = 0
 
     def pause(self) -> _Pause:
@@ -130,11 +133,18 @@ class _Recorder(DispatchMode):
     def given(self, x: Tensor) -> None:
         """Note a tensor that the program gives to a function: if it is not recorded, it is a constant."""
         key = id(x._array)
-        if key not in self.nodes and key not in self.constants:
+        if key not in self.nodes and key not in self.constants and key not in self.lost:
             self.constants[key] = self.tensors[key] = x
             self.kept.append(x._array)
 
     known = made = given  # (a tensor whose elements do not depend on those of others)
+
+    def lose(self, result: Any) -> None:
+        """Note the tensors of a result that are not recorded."""
+        for each in tree_flatten(result)[0]:
+            if isinstance(each, Tensor) and not self.is_known(each):
+                self.lost.add(id(each._array))
+                self.kept.append(each._array)
 
     def node_of(self, x: Tensor) -> Any:
         """Return the node of a tensor; of a constant a new one, which reads it."""
@@ -194,12 +204,14 @@ class _Recorder(DispatchMode):
             if sizes and args:
                 args = (list(args[0] if isinstance(args[0], (tuple, list)) else args),)
             options.setdefault("device", device("cpu"))
+        if name == "full":
+            args = (list(args[0]), *args[1:])
         options["pin_memory"] = False
         if "generator" in options:
             raise NotImplementedError(f"make_fx: torch.{name} with a generator")
-        overload = {"empty": "memory_format", "arange": ("default", "start", "start_step")}.get(name, "default")
-        if isinstance(overload, tuple):
-            overload = overload[min(len(args), 3) - 1]
+        overload = "memory_format" if name == "empty" else "default"
+        if name == "arange":
+            overload = ("default", "start", "start_step")[min(len(args), 3) - 1]
         self.bind(made, self.insert(getattr(getattr(aten, name), overload), args, options))
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -207,7 +219,9 @@ class _Recorder(DispatchMode):
         if self.paused:
             return caller(*args, **kwargs)
         if not all(self.is_known(x) for x in tree_flatten((args, kwargs))[0] if isinstance(x, Tensor)):
-            return caller(*args, **kwargs)  # (of what is not recorded)
+            result = caller(*args, **kwargs)
+            self.lose(result)
+            return result
         writes = caller.__name__.endswith("_") and isinstance(args[0], Tensor)
         if writes:
             node = self._write(op, caller, args, kwargs)
@@ -230,12 +244,14 @@ class _Recorder(DispatchMode):
         """Run a public function, and record what computes the same."""
         if not any(isinstance(x, Tensor) and self.is_told(x) for x in args):
             return func(*args, **kwargs)
-        raw = inspect.signature(func).bind(*args, **kwargs)
-        raw.apply_defaults()
+        bound = inspect.signature(func).bind(*args, **kwargs)
+        bound.apply_defaults()
+        if bound.arguments.pop("out", None) is not None:
+            raise NotImplementedError(f"make_fx: torch.{func.name} with out=")
         before = self.tracer.graph._root.prev
         with self.pause():
             result = func(*args, **kwargs)
-        found = rule(self.emit, result, **raw.arguments)
+        found = rule(self.emit, result, **bound.arguments)
         if isinstance(found, Drawing):  # (another run would draw other numbers)
             self.bind(result, self.insert(found.target, found.args, {}))
             return result
@@ -254,7 +270,11 @@ class _Recorder(DispatchMode):
 
     def _record(self, op: Any, args: Any, kwargs: Any, result: Any) -> None:
         before = self.tracer.graph._root.prev
-        args, kwargs = tree_map(lambda x: self.tensors.get(id(x), x) if isinstance(x, np.ndarray) else x, (args, kwargs))
+
+        def as_tensor(x: Any) -> Any:
+            return self.tensors.get(id(x), x) if isinstance(x, np.ndarray) else x
+
+        args, kwargs = tree_map(as_tensor, (args, kwargs))
         for rule in LOWERED.get(op.name, ()) or LOWERED[""]:
             try:
                 found = rule(self.emit, op, result, *args, **kwargs)
@@ -284,22 +304,22 @@ class _Recorder(DispatchMode):
             raise NotImplementedError(f"make_fx: {caller.__name__} with these arguments")
         return self.insert(getattr(getattr(aten, f"{name}_"), overload), (args[0], *given), kwargs)
 
-    def _lose(self, array: Any) -> None:
-        """Notice that an array has got values that are not recorded: who computes with it raises an error."""
-        for known in (self.nodes, self.constants) if not self.paused else ():
-            known.pop(id(array), None)
+    def _refuse_write(self, array: Any, what: str) -> None:
+        """Raise an error if something that is not recorded writes into an array that is."""
+        if not self.paused and (id(array) in self.nodes or id(array) in self.constants):
+            raise NotImplementedError(f"make_fx: {what} is not recorded")
 
     def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
-        """Notice that a tensor gets random numbers by a function whose calls are not recorded."""
-        self._lose(x._array)
+        """Refuse to fill a tensor with random numbers in place."""
+        self._refuse_write(x._array, "filling a tensor with random numbers")
 
     def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
-        """Notice that something that is not recorded writes into an array."""
-        self._lose(array)
+        """Refuse a write that no op does."""
+        self._refuse_write(array, "what writes into a tensor")
 
     def before_write(self, x: Any) -> None:
-        """Notice that something that is not recorded will write into a tensor."""
-        self._lose(x._array)
+        """Refuse a write that no op does."""
+        self._refuse_write(x._array, "what writes into a tensor")
 
     def read(self, x: Any, truth: bool = False) -> None:
         """Refuse to give a recorded tensor's values to Python: the graph would not depend on them."""
@@ -408,5 +428,4 @@ def make_fx(
 def _proxied(value: Any, recorder: _Recorder) -> Any:
     if not isinstance(value, Tensor):
         return value
-    recorder.given(value)
     return Proxy(recorder.node_of(value), recorder.tracer)

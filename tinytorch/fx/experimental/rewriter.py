@@ -44,12 +44,12 @@ class AST_Rewriter(ast.NodeTransformer):
         call.args = [node.test, node.msg or ast.Constant("")]
         return ast.copy_location(ast.Expr(call), node)
 
-
     def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
         """Return the assignment of an annotated value (`fx.annotate`)."""
         if node.value is None:
             return node
-        call: Any = ast.parse(f"__import__('{_PACKAGE}.fx.annotate', fromlist=['annotate']).annotate()", mode="eval").body
+        function = f"__import__('{_PACKAGE}.fx.annotate', fromlist=['annotate']).annotate"
+        call: Any = ast.parse(f"{function}()", mode="eval").body
         call.args = [self.visit(node.value), node.annotation]
         return ast.copy_location(ast.Assign([node.target], call), node)
 

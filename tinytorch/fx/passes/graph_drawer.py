@@ -157,9 +157,7 @@ class FxGraphDrawer:
     def _normalized(self, node: Node) -> tuple[Any, Any]:
         if self.normalize_args and callable(node.target):
             try:
-                found = normalize_function(
-                    node.target, node.args, dict(node.kwargs), normalize_to_only_use_kwargs=True
-                )
+                found = normalize_function(node.target, node.args, dict(node.kwargs), normalize_to_only_use_kwargs=True)
             except Exception:  # (the arguments do not fit: they are shown as they are)
                 found = None
             if found is not None:

@@ -148,7 +148,7 @@ class PassManager:
         """
         if len(inspect.signature(check).parameters) != 1:
             raise TypeError("PassManager check function should only take in one variable, a module")
-        self.check = check  # type: ignore[method-assign]
+        self.__dict__["check"] = check
 
     def check(self, module: Module) -> Any:
         """Check the module: `add_checks` replaces this function, which accepts all."""

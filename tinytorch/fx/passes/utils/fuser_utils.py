@@ -14,7 +14,9 @@ from tinytorch.fx.passes.tools_common import NodeList, stable_topological_sort
 from tinytorch.fx.passes.utils.common import lift_subgraph_as_module
 from tinytorch.fx.proxy import Proxy
 
-__all__ = ["erase_nodes", "fuse_as_graphmodule", "fuse_by_partitions", "insert_subgm", "topo_sort", "validate_partition"]
+__all__ = [
+    "erase_nodes", "fuse_as_graphmodule", "fuse_by_partitions", "insert_subgm", "topo_sort", "validate_partition",
+]  # fmt: skip
 
 
 def topo_sort(nodes: NodeList) -> NodeList:

@@ -86,9 +86,7 @@ def _partition(nodes: list[Node], source: Any) -> SourcePartition:
     inside = set(nodes)
     given = [each for node in nodes for each in node.args if isinstance(each, Node)]
     inputs = dict.fromkeys([each for each in given if each not in inside and each.op != "get_attr"])
-    outputs = [
-        node for node in nodes if node.op != "get_attr" and any(user not in inside for user in node.users)
-    ]
+    outputs = [node for node in nodes if node.op != "get_attr" and any(user not in inside for user in node.users)]
     params = [node for node in nodes if node.op == "get_attr"]
     return SourcePartition(nodes, source, list(inputs), outputs, params)
 
