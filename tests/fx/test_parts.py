@@ -1,4 +1,4 @@
-"""Parts of graphs: partitioner, fuser, splitting by tags, constant folding and others, on random graphs and PyTorch's."""
+"""Partitioner, fuser, splitting by tags, constant folding and other passes against PyTorch's, on random graphs too."""
 
 from __future__ import annotations
 

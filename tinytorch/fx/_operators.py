@@ -14,6 +14,8 @@ from tinytorch import ops
 from tinytorch.autograd.profiler import record_function
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import overrides
+from tinytorch.ops.nn.activation import _log_softmax_grad, _softmax_grad
+from tinytorch.ops.transcendental import _relu_grad, _sigmoid_grad, _tanh_grad
 
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "profiler"]
 
@@ -171,6 +173,18 @@ def _log_softmax(x: Tensor, dim: int, half_to_float: bool = False) -> Tensor:
     return x.log_softmax(dim)
 
 
+def _softmax_backward(grad: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Any:
+    return _softmax_grad(grad, output, dim).to(input_dtype)
+
+
+def _log_softmax_backward(grad: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Any:
+    return _log_softmax_grad(grad, output, dim).to(input_dtype)
+
+
+def _threshold_backward(grad: Tensor, x: Tensor, threshold: float) -> Any:
+    return _relu_grad(grad, x) if threshold == 0 else grad.masked_fill(x <= threshold, 0)
+
+
 def _rsub(x: Tensor, other: Any, alpha: Any = 1) -> Any:
     return other - (x if alpha == 1 else x * alpha)
 
@@ -286,7 +300,9 @@ _DEFINED: dict[str, Callable[..., Any]] = {
     "aten._convolution": _convolution,
     "aten._adaptive_avg_pool2d": _adaptive_avg_pool2d,
     "aten._log_softmax": _log_softmax,
+    "aten._log_softmax_backward_data": _log_softmax_backward,
     "aten._softmax": _softmax,
+    "aten._softmax_backward_data": _softmax_backward,
     "aten._to_copy": _to_copy,
     "aten._unsafe_index": _index,
     "aten._unsafe_view": _sized,
@@ -306,8 +322,11 @@ _DEFINED: dict[str, Callable[..., Any]] = {
     "aten.nll_loss_forward": _nll_loss_forward,
     "aten.rsub": _rsub,
     "aten.scalar_tensor": _scalar_tensor,
+    "aten.sigmoid_backward": _sigmoid_grad,
     "aten.slice": _slice,
     "aten.sum_to_size": _sum_to_size,
+    "aten.tanh_backward": _tanh_grad,
+    "aten.threshold_backward": _threshold_backward,
     "profiler._record_function_enter_new": _enter,
     "profiler._record_function_exit": _exit,
 }

@@ -238,6 +238,17 @@ def _along(emit: Any, op: Any, out: Any, x: Any, dim: int, *rest: Any) -> Any:
     return emit(getattr(aten, op.name).default, x, dim, False)
 
 
+@_rule("_softmax_grad_along _log_softmax_grad_along")
+def _along_backward(emit: Any, op: Any, out: Any, grad: Any, output: Any, dim: int, *rest: Any) -> Any:
+    name = op.name.removesuffix("_grad_along")
+    return emit(getattr(aten, f"{name}_backward_data").default, grad, output, dim, output.dtype)
+
+
+@_rule("threshold_backward")
+def _threshold_backward(emit: Any, op: Any, out: Any, grad: Any, x: Any) -> Any:
+    return emit(aten.threshold_backward.default, grad, x, 0)
+
+
 @_rule("linear")
 def _as_matrix_product(emit: Any, op: Any, out: Any, x: Any, weight: Any, bias: Any = None) -> Any:
     turned = emit(aten.t.default, weight)
