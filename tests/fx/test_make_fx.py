@@ -210,7 +210,7 @@ def test_modes() -> None:
     with pytest.raises(ValueError, match="Unexpected tracing type"):
         make_fx(torch, torch.sin, tracing_mode="unknown")
     table = {torch.ops.aten.sin.default: torch.cos}
-    with pytest.raises(NotImplementedError, match="decomposition of aten.sin"):
+    with pytest.raises(NotImplementedError, match="a decomposition of"):
         make_fx(torch, lambda x: x.sin(), table)(ramp(torch, 3))
 
 

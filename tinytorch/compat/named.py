@@ -256,10 +256,6 @@ TABLE: dict[str, dict[str, Offer]] = {
         ),
         "_dynamo.eval_frame": Offer(OptimizedModule=elsewhere("compiler.OptimizedModule")),
         "_dynamo.utils": Offer(is_compile_supported=returns(False)),
-        "functorch.experimental": Offer(control_flow=submodule("functorch.experimental.control_flow")),
-        "functorch.experimental.control_flow": Offer(
-            cond=elsewhere("control.cond"), map=elsewhere("_higher_order_ops.map.map"),
-        ),
         "_higher_order_ops.cond": Offer(cond=elsewhere("control.cond")),
         "_higher_order_ops.while_loop": Offer(while_loop=elsewhere("control.while_loop")),
         "_ops": Offer(

@@ -76,7 +76,7 @@ class FileCheck:
             for _ in range(count - 1):
                 end = self._find(kind, text, wanted, end)[1]
             if exactly and wanted in text[end:]:
-                raise RuntimeError(_message(f"Expected to not find {wanted!r} but found it", kind, wanted, text[end:]))
+                raise RuntimeError(_message(f'Expected to not find "{wanted}" but found it', kind, wanted, text[end:]))
             self._exclude(excluded, text[place:first])
             excluded, before, place = [], kind, max(place, end)
         self._exclude(excluded, text[place:])
@@ -92,13 +92,16 @@ class FileCheck:
         found: Callable[..., Any] = re.compile(wanted if kind == "CHECK-REGEX" else re.escape(wanted)).search
         match = found(text, origin, stop)
         if match is None:
-            raise RuntimeError(_message(f"Expected to find {wanted!r} but did not find it", kind, wanted, text))
+            kind_of = "regex " if kind == "CHECK-REGEX" else ""
+            raise RuntimeError(
+                _message(f'Expected to find {kind_of}"{wanted}" but did not find it', kind, wanted, text)
+            )
         return match.span()
 
     def _exclude(self, excluded: list[str], text: str) -> None:
         for wanted in excluded:
             if wanted in text:
-                message = f"Expected to not find {wanted!r} but found it"
+                message = f'Expected to not find "{wanted}" but found it'
                 raise RuntimeError(_message(message, "CHECK-NOT", wanted, text))
 
 
