@@ -6,16 +6,14 @@ graph. Functions that are registered for tracing (`register_fake`) or for other 
 
 from __future__ import annotations
 
-import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from importlib import import_module
 from typing import Any
 
 from tinytorch import ops
 from tinytorch.autograd.function import Function
-from tinytorch.core.tensor import Tensor
 from tinytorch.func.pytree import flatten, unflatten
+from tinytorch.ops import overrides
 from tinytorch.ops.autocast import active, outside
 
 __all__ = [
@@ -43,6 +41,7 @@ class CustomOpDef:
         if not separator or not namespace or not rest:
             raise ValueError(f"expected {name!r} to be of the form '<namespace>::<name>', such as 'mylib::sin'")
         self.__traced_as__ = "refused" if writes else "opaque"  # (read by `torch.compile`)
+        self.__name__, self.__module__ = rest, f"torch._ops.{namespace}"
         self._qualname = self.__qualname__ = name
         self._name = f"{namespace}.{rest}.default"
         self._kernel = kernel
@@ -67,7 +66,9 @@ class CustomOpDef:
         return f"<CustomOpDef({self._qualname})>"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the operator."""
+        """Run the operator; arguments with `__torch_function__` may override it."""
+        if overrides.asked(args, kwargs) is not None:
+            return overrides.handle_torch_function(self, [*args, *kwargs.values()], *args, **kwargs)
         if self._autocast is not None and active():
             return outside(self._autocast, *args, **kwargs)
         if self._kernel is None or self._signature is None:
@@ -176,52 +177,6 @@ class CustomOpDef:
             self._kernel = fn
             self._signature = inspect.signature(fn)
             self._composite = key in _COMPOSITE_KEYS
-
-
-class _Operator:
-    """An operator of PyTorch by its name, with or without an overload's: calls the function or method of that name."""
-
-    __traced_as__ = "inline"
-
-    def __init__(self, name: str) -> None:
-        self.__name__ = name
-
-    def __repr__(self) -> str:
-        return f"<OpOverload(op='aten.{self.__name__}')>"
-
-    def __getattr__(self, overload: str) -> _Operator:
-        if overload.startswith("__") or "." in self.__name__:
-            raise AttributeError(f"The underlying op of 'aten.{self.__name__}' has no '{overload}'")
-        operator = self.__dict__[overload] = _Operator(f"{self.__name__}.{overload}")
-        return operator
-
-    @functools.cached_property
-    def function(self) -> Callable[..., Any]:
-        """The function or method of the operator's name."""
-        name = self.__name__.partition(".")[0]
-        for owner in (import_module("tinytorch"), Tensor, import_module("tinytorch.nn.functional")):
-            function: Callable[..., Any] | None = getattr(owner, name, None)
-            if function is not None:
-                return function
-        raise NotImplementedError(f"tinytorch has no operator aten::{name}")
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run the operator."""
-        return self.function(*args, **kwargs)
-
-
-class _Operators(ops._Namespace):
-    """`torch.ops.aten`: the operators of PyTorch."""
-
-    def __getattr__(self, name: str) -> _Operator:
-        if name.startswith("__"):
-            raise AttributeError(name)
-        operator = self.__dict__[name] = _Operator(name)
-        return operator
-
-
-aten = _Operators("aten")
-ops.add_namespace("aten", aten)
 
 
 def custom_op(

@@ -211,8 +211,7 @@ TABLE: dict[str, dict[str, Offer]] = {
         "utils._sympy.numbers": Offer("IntInfinity"),
         "utils._sympy.value_ranges": Offer("ValueRanges"),
     },
-    "tinytorch has neither ATen's operators nor symbolic sizes": {
-        "fx.experimental.proxy_tensor": Offer("make_fx", get_proxy_mode=returns(None)),
+    "tinytorch has no symbolic sizes": {
         "fx.experimental.symbolic_shapes": Offer(
             "ShapeEnv free_symbols free_unbacked_symbols guard_or_false guard_or_true statically_known_true",
             GuardOnDataDependentSymNode=subclass_of(RuntimeError),
@@ -260,8 +259,8 @@ TABLE: dict[str, dict[str, Offer]] = {
         "_higher_order_ops.cond": Offer(cond=elsewhere("control.cond")),
         "_higher_order_ops.while_loop": Offer(while_loop=elsewhere("control.while_loop")),
         "_ops": Offer(
-            "HigherOrderOperator", OpOverload=elsewhere("library._Operator"),
-            OpOverloadPacket=elsewhere("library._Operator"),
+            "HigherOrderOperator", OpOverload=elsewhere("fx._operators.OpOverload"),
+            OpOverloadPacket=elsewhere("fx._operators.OpOverloadPacket"), ops=submodule("ops"),
         ),
         "_inductor": Offer(
             "compile list_mode_options", config=submodule("_inductor.config"), cudagraph_mark_step_begin=returns(None),

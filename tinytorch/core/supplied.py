@@ -29,7 +29,8 @@ _MODULES = {
     "sparse_zeros": "sparse.construct",  # a tensor without entries
     "sparse_root_gradient": "sparse.gradients",  # the gradient of a sparse tensor from which a backward pass starts
     "sparse_rows": "sparse.gradients",  # the gradient of looked-up rows as a sparse tensor
-    "aten": "library",  # `torch.ops.aten`: PyTorch's own operators
+    "aten": "fx._operators",  # `torch.ops.aten`: PyTorch's own operators
+    "profiler": "fx._operators",  # `torch.ops.profiler`: its operators that mark regions
     "torchvision_operators": "torchvision_ops",  # the operators of torchvision's compiled library
     "torchaudio_operators": "torchaudio_ops",  # those of torchaudio's
     "conjugate": "ops.complex",  # the complex conjugate

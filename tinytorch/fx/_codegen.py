@@ -214,14 +214,31 @@ class _Summary:
         return text
 
 
-def _place_of(stack_trace: str | None) -> str:
+class _ProgramLine(NamedTuple):
+    """A line of the program."""
+
+    file: str
+    lineno: str
+    name: str
+    code: str
+
+
+def parsed_stack_trace(stack_trace: str | None) -> _ProgramLine | None:
+    """Return the innermost line of a stack trace; None if it has none."""
     lines = (stack_trace or "").strip().split("\n")
     for line, code in reversed(list(itertools.pairwise(lines))):
         found = re.fullmatch(r'File "(.+)", line (\d+), in (.+)', line.strip())
         if found:
             file, number, name = found.groups()
-            return f"File: {file}:{number} in {name}, code: {code.strip()}"
-    return "No stacktrace found for following nodes"
+            return _ProgramLine(file, number, name, code.strip())
+    return None
+
+
+def _place_of(stack_trace: str | None) -> str:
+    line = parsed_stack_trace(stack_trace)
+    if line is None:
+        return "No stacktrace found for following nodes"
+    return f"File: {line.file}:{line.lineno} in {line.name}, code: {line.code}"
 
 
 class _Writer:

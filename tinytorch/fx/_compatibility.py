@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 __all__ = ["compatibility"]
 
 F = TypeVar("F")
+
+#: The marked objects as keys, and those whose interface stays.
+_MARKED_WITH_COMPATIBILITY: dict[Any, None] = {}
+_BACK_COMPAT_OBJECTS: dict[Any, None] = {}
 
 
 def compatibility(is_backward_compatible: bool) -> Callable[[F], F]:
@@ -22,6 +26,9 @@ def compatibility(is_backward_compatible: bool) -> Callable[[F], F]:
     """
 
     def mark(function: F) -> F:
+        _MARKED_WITH_COMPATIBILITY.setdefault(function)
+        if is_backward_compatible:
+            _BACK_COMPAT_OBJECTS.setdefault(function)
         return function
 
     return mark

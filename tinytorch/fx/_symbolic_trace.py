@@ -19,6 +19,7 @@ from tinytorch.core.warning import warn
 from tinytorch.func.pytree import TreeSpec, tree_map
 from tinytorch.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
 from tinytorch.fx._compatibility import compatibility
+from tinytorch.fx._lazy_graph_module import _LazyGraphModule
 from tinytorch.fx._names import is_ours, type_name
 from tinytorch.fx._names import root as package
 from tinytorch.fx.graph import Graph
@@ -603,6 +604,7 @@ class Tracer(TracerBase):
 
     def _trace(self, root: Module | Callable[..., Any], concrete_args: Any) -> Graph:
         if isinstance(root, Module):
+            _LazyGraphModule.force_recompile(root)
             self.root = root
             if not hasattr(type(root), self.traced_func_name):
                 raise AssertionError(f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}")

@@ -147,7 +147,7 @@ def _deserialize_graph_module(forward: Any, body: dict[str, Any], graph_module_c
 
 
 def _make_graph_module(root: Any, graph: Graph, class_name: str = "GraphModule", graph_module_cls: Any = None) -> Any:
-    return (graph_module_cls or GraphModule)(root, graph, class_name)
+    return (graph_module_cls or _Preferred.cls)(root, graph, class_name)
 
 
 # Attributes by path -------------------------------------------------------------------------------
@@ -223,6 +223,20 @@ def _print_readable(module: Any, module_name: str, print_output: bool = True, **
     return text
 
 
+def _failing_line(error: Exception) -> traceback.FrameSummary | None:
+    """Return the generated line in which a function of tensors has failed; None if a module or the program has."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = str(Path(package().__file__).parent)
+    while frames and frames[-1].filename.startswith(ours) and "torch.nn" not in _module_of(frames[-1].filename, ours):
+        frames.pop()
+    return frames[-1] if frames and "eval_with_key" in frames[-1].filename else None
+
+
+def _module_of(file: str, folder: str) -> str:
+    """Return the dotted name of a file of this package, as one of `torch`."""
+    return "torch" + file.removeprefix(folder).replace(os.sep, ".")
+
+
 class _WrappedCall:
     """Calls a graph module; if its generated code fails, the line is printed.
 
@@ -255,8 +269,8 @@ class _WrappedCall:
                 return self.cls_call(obj, *args, **kwargs)
             return super(self.cls, obj).__call__(*args, **kwargs)  # type: ignore[misc]
         except Exception as error:
-            last = traceback.extract_tb(error.__traceback__)[-1]
-            if "eval_with_key" not in last.filename:
+            last = _failing_line(error)
+            if last is None:
                 raise
             print(self._generate_error_message(last), file=sys.stderr)
             raise error.with_traceback(None)  # noqa: B904
@@ -608,3 +622,9 @@ class GraphModule(Module):
 
     def _unregister_deepcopy_hook(self, f: Callable[..., Any]) -> None:
         self._deepcopy_hooks.remove(f)
+
+
+class _Preferred:
+    """The class of the graph modules that traces and passes return."""
+
+    cls = GraphModule

@@ -19,6 +19,7 @@ from tinytorch.ops.members import typename
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+ArgumentT = TypeVar("ArgumentT")
 
 BaseArgumentTypes = str | int | float | bool | complex | dtype | Tensor | device | memory_format | layout
 base_types = BaseArgumentTypes.__args__
@@ -29,6 +30,7 @@ Argument = (
 
 _legal_ops = dict.fromkeys(["placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root"])
 _side_effectful_functions: set[Any] = {operator.setitem}
+_EFFECTS = ("torch._ops.profiler",)  # the modules of operators that all have an effect
 _get_qualified_name = qualified_name
 _type_repr = type_name
 
@@ -338,7 +340,10 @@ class Node:
         asserts = (root()._assert, root()._assert_async)
         if target in _side_effectful_functions or any(target is each for each in asserts):
             return True
-        return is_random(target)
+        if getattr(target, "__module__", "") in _EFFECTS:
+            return True
+        schema = getattr(target, "_schema", None)  # (of an operator's overload)
+        return getattr(schema, "is_mutable", False) or is_random(target)
 
     def normalized_arguments(
         self, root: Module, arg_types: tuple[Any, ...] | None = None, kwarg_types: dict[str, Any] | None = None,

@@ -61,9 +61,10 @@ def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...
     if not isinstance(target, Function):
         return
     writes = target.__name__.endswith("_") and not target.__name__.endswith("__")
-    if writes or kwargs.get("out") is not None:
+    given = kwargs.get("out") is not None
+    if writes or given:
         raise RuntimeError(
-            f"Tried to trace mutable operation {target.path}. FX only supports functional "
+            f"Tried to trace mutable operation aten::{target.__name__}{'.out' * given}. FX only supports functional "
             "code, so operations that mutate operands in-place (e.g. via `out` arguments) "
             "are not supported"
         )

@@ -68,7 +68,7 @@ def load_library(path: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    if name == "aten":
+    if name in ("aten", "profiler"):
         supplied(name)
     if name in _namespaces:
         return _namespaces[name]

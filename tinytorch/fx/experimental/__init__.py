@@ -1,5 +1,5 @@
-"""`torch.fx.experimental`: the tracer that records assertions."""
+"""`torch.fx.experimental`: further tracers, and what is computed of graphs."""
 
-from tinytorch.fx.experimental import rewriter
+from tinytorch.fx.experimental import const_fold, rewriter
 
-__all__ = ["rewriter"]
+__all__ = ["const_fold", "rewriter"]

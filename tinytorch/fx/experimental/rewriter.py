@@ -21,7 +21,7 @@ _PACKAGE = __name__.partition(".")[0]
 
 
 class AST_Rewriter(ast.NodeTransformer):
-    """Rewrites functions: `assert` becomes a call of `torch._assert`."""
+    """Rewrites functions: `assert` becomes a call of `torch._assert`, an annotation one of `fx.annotate`."""
 
     def rewrite(self, fn: Any) -> Any:
         """Return a function that runs the rewritten source of `fn` with its globals."""
@@ -43,6 +43,15 @@ class AST_Rewriter(ast.NodeTransformer):
         call: Any = ast.parse(f"__import__('{_PACKAGE}')._assert()", mode="eval").body
         call.args = [node.test, node.msg or ast.Constant("")]
         return ast.copy_location(ast.Expr(call), node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST:
+        """Return the assignment of an annotated value (`fx.annotate`)."""
+        if node.value is None:
+            return node
+        function = f"__import__('{_PACKAGE}.fx.annotate', fromlist=['annotate']).annotate"
+        call: Any = ast.parse(f"{function}()", mode="eval").body
+        call.args = [self.visit(node.value), node.annotation]
+        return ast.copy_location(ast.Assign([node.target], call), node)
 
 
 class RewritingTracer(Tracer):

@@ -1,5 +1,17 @@
 """`torch.fx.passes`: what is computed of graphs, or made of them."""
 
-from tinytorch.fx.passes import shape_prop, split_module
+from tinytorch.fx.passes import (
+    annotate_getitem_nodes,
+    graph_drawer,
+    operator_support,
+    param_fetch,
+    shape_prop,
+    split_module,
+    split_utils,
+    tools_common,
+)
 
-__all__ = ["shape_prop", "split_module"]
+__all__ = [
+    "annotate_getitem_nodes", "graph_drawer", "operator_support", "param_fetch", "shape_prop", "split_module",
+    "split_utils", "tools_common",
+]  # fmt: skip

@@ -1,5 +1,5 @@
-"""`torch.fx.passes.infra`: the base class of passes."""
+"""`torch.fx.passes.infra`: passes, their order, and parts of graphs that a backend can run."""
 
-from tinytorch.fx.passes.infra import pass_base
+from tinytorch.fx.passes.infra import partitioner, pass_base, pass_manager
 
-__all__ = ["pass_base"]
+__all__ = ["partitioner", "pass_base", "pass_manager"]
