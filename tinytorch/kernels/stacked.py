@@ -17,7 +17,7 @@ from tinytorch.kernels.programs import Left
 
 Array = Any
 
-__all__ = ["aligned", "all_hold", "each", "element", "loss", "matrices", "on_each", "over", "several", "stack_like", "view_of", "views_of"]
+__all__ = ["aligned", "all_hold", "each", "element", "folded", "loss", "matrices", "on_each", "over", "several", "stack_like", "view_of", "views_of"]
 
 
 def element(stack: Array, k: int) -> Array:
@@ -100,6 +100,13 @@ def reduced(losses: Array, reduction: str) -> Array:
 def loss(kernel: Callable[..., Array], x: Array, y: Array, reduction: str, *others: Any) -> Array:
     """Return each run's loss by a kernel whose losses are elementwise before they are reduced."""
     return reduced(kernel(x, y, "none", *others), reduction).astype(x.dtype, copy=False)
+
+
+def folded(kernel: Callable[..., Any], *args: Any) -> tuple[Any, ...]:
+    """Return what a kernel returns that treats each index of the first dimension of all arrays independently."""
+    runs = next(len(x) for x in args if isinstance(x, np.ndarray))
+    flat = [x.reshape(-1, *x.shape[2:]) if isinstance(x, np.ndarray) else x for x in args]
+    return tuple([None if x is None else x.reshape(runs, -1, *x.shape[1:]) for x in kernel(*flat)])
 
 
 def over(kernel: Callable[..., Array], x: Array, dim: Any, keepdim: bool, dtype: Any) -> Array:

@@ -32,9 +32,10 @@ from tinytorch.compiler.recorder import (
     Call,
     Memory,
     Value,
+    strides_in_order,
 )
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import loss, parallel, products, programs, reduce, stacked
+from tinytorch.kernels import attention, loss, parallel, products, programs, reduce, shape, stacked
 from tinytorch.kernels.programs import Left
 from tinytorch.kernels.random import Source
 from tinytorch.sweep.updates import Update
@@ -313,6 +314,11 @@ class Joint:
             products.mm_tn: functools.partial(self._matrices, True, False),
             products.affine: self._affine,
             programs.laid_out: self._as_it_is,
+            shape.contiguous: self._as_it_is,
+            shape.clone: self._as_it_is,
+            shape.concatenated: self._concatenated,
+            attention.attention: self._folded,
+            attention.attention_grad: self._folded,
             **dict.fromkeys([reduce.sum_over, reduce.mean_over], self._reduction),
             **dict.fromkeys([loss.mse_loss, loss.huber_loss, loss.smooth_l1_loss, loss.soft_margin_loss], self._loss),
         }
@@ -502,6 +508,8 @@ class Joint:
         elif call.kind == TRUTH:
             self._add(TRUTH, stacked.all_hold, [self._value(args[0]), args[1]], call)
         elif call.kind == VIEW:
+            if self._view(whole, call):
+                return
             self._each(stacked.views_of if call.several else stacked.view_of, whole, call)
         elif call.kind == WRITE:
             if not self._elementwise(whole, call):
@@ -520,7 +528,7 @@ class Joint:
     def _elementwise(self, whole: Call, call: Call) -> bool:
         """Write an elementwise step of stacks; return whether it is one."""
         copies = call.kind == WRITE and call.function is programs.copy_into
-        if not (is_elementwise(call) or copies) or call.kwargs or call.several or call.random:
+        if not (is_elementwise(call) or copies) or call.several or call.random or _values_in(call.kwargs.values()):
             return False
         function, args = function_of(whole)
         if function is np.matmul or any(type(x) in (tuple, list) for x in args):
@@ -545,12 +553,12 @@ class Joint:
             elif isinstance(x, Value):
                 x = self._aligned(x, ndim, call)
             operands.append(x)
-        large = target.size * self.count >= parallel.LARGE and call.kind == NEW
+        large = target.size * self.count >= parallel.LARGE and call.kind == NEW and not call.kwargs
         if large and all(isinstance(x, Value) and x.shape == (self.count, *target.shape) for x in operands):
             made = self._add(call.kind, parallel.blockwise, [function, *operands], call)
         else:
             made = self._add(call.kind, function, operands, call)
-        made.counts = call.counts
+        made.counts, made.kwargs = call.counts, call.kwargs
         self._finish(made, call)
         return True
 
@@ -615,22 +623,83 @@ class Joint:
     def _affine(self, whole: Call, call: Call) -> bool:
         """Write a product with a weight, plus a bias."""
         x, weight, bias = call.args
-        if len(x.shape) != 2 or len(weight.shape) != 2 or x.dtype not in (np.float32, np.float64):
+        if len(x.shape) < 2 or len(weight.shape) != 2 or x.dtype not in (np.float32, np.float64):
             return False
         if not x.dtype == weight.dtype == getattr(bias, "dtype", x.dtype) or 0 in (*x.shape, *weight.shape):
             return False
         if 1 in (x.size, weight.size) or (bias is not None and len(bias.shape) != 1):
             return False
-        factors = [self._value(x), self._turned(weight, call)]
-        if bias is None:
-            self._finish(self._add(NEW, stacked.matrices, factors, call), call)
-            return True
-        out = self._value(call.outputs[0])
-        product = self._add(NEW, stacked.matrices, factors, call)
-        middle = Value(out.shape, out.dtype, out.strides, Memory(), out.whole, product, name=out.name)
+        value, out = self._value(x), self._value(call.outputs[0])
+        if len(x.shape) > 2:
+            if not x.whole:
+                return False
+            value = self._viewed(value, (self.count, x.size // x.shape[-1], x.shape[-1]), call)
+        product = self._add(NEW, stacked.matrices, [value, self._turned(weight, call)], call)
+        sizes = (*value.shape[:2], weight.shape[0])
+        middle = Value(sizes, out.dtype, strides_in_order(sizes, out.dtype.itemsize), Memory(), True, product)
+        middle.name = out.name
         product.outputs.append(middle)
-        terms = self._aligned(bias, 3, call)
-        self._finish(self._add(NEW, np.add, [middle, terms], call), call)
+        if bias is not None:
+            total = self._add(NEW, np.add, [middle, self._aligned(bias, 3, call)], call)
+            middle = Value(sizes, out.dtype, middle.strides, Memory(), True, total, name=out.name)
+            total.outputs.append(middle)
+        last = self.calls[-1]
+        if len(x.shape) > 2:
+            out.memory = self._memories[call.outputs[0].memory] = middle.memory
+            last = self._add(VIEW, shape.view, [middle, out.shape], call)
+            out.whole = False
+        else:
+            last.outputs.clear()
+        last.outputs.append(out)
+        out.source, out.output = last, None
+        return True
+
+    def _viewed(self, x: Value, sizes: tuple[int, ...], like: Call) -> Value:
+        """Return a view of a contiguous stack with other sizes."""
+        view = self._add(VIEW, shape.view, [x, sizes], like, x.name or "view")
+        made = Value(sizes, x.dtype, strides_in_order(sizes, x.dtype.itemsize), x.memory, False, view)
+        view.outputs.append(made)
+        return made
+
+    def _concatenated(self, whole: Call, call: Call) -> bool:
+        """Write arrays one after another."""
+        xs, dim = whole.args
+        if whole.kwargs or not all(map(self._is_stacked, xs)) or len({x.dtype for x in xs}) > 1:
+            return False
+        if len({len(x.shape) for x in xs}) > 1:  # (an empty vector may stand among larger arrays)
+            return False
+        args = [[self._value(x) for x in xs], dim if dim < 0 else dim + 1]
+        self._finish(self._add(NEW, shape.concatenated, args, call), call)
+        return True
+
+    def _folded(self, whole: Call, call: Call) -> bool:
+        """Write a step whose kernel treats the elements of a batch independently."""
+        values = call.inputs()
+        if whole.kwargs or any(len(x.shape) < 3 or x.shape[0] != values[0].shape[0] for x in values):
+            return False
+        if not all(map(self._is_stacked, values)) or call.random or call.function is attention.attention and call.args[3]:
+            return False
+        args = [call.function, *[self._replaced(x) for x in whole.args]]
+        self._finish(self._add(NEW, stacked.folded, args, call), call)
+        return True
+
+    def _view(self, whole: Call, call: Call) -> bool:
+        """Write a view whose kernel takes stacks as well."""
+        x, *others = whole.args
+        if call.several or whole.kwargs or not isinstance(x, Value) or _values_in(others):
+            return False
+        if call.function in (shape.view, shape.unsafe_view):
+            args: list[Any] = [(self.count, *others[0])]
+        elif call.function is shape.transpose:
+            args = [_shifted(dim) for dim in others]
+        elif call.function is shape.permute:
+            args = [(0, *[_shifted(dim) for dim in others[0]])]
+        elif call.function is shape.part:
+            key = others[0]
+            args = [(slice(None), *(key if type(key) is tuple else (key,)))]
+        else:
+            return False
+        self._finish(self._add(VIEW, call.function, [self._value(x), *args], call), call)
         return True
 
     def _each(self, caller: Any, whole: Call, call: Call) -> None:
@@ -769,6 +838,16 @@ def existing(tensors: Sequence[Any]) -> Any:
         if array.base is not base or here != at + k * base.strides[0] or array.strides != base.strides[1:]:
             return None
     return base
+
+
+def _shifted(dim: int) -> int:
+    """Return the place of a dimension in a stack."""
+    return dim if dim < 0 else dim + 1
+
+
+def _values_in(xs: Any) -> bool:
+    """Return whether there are arrays among arguments."""
+    return any(type(x) is Value or (type(x) in (tuple, list) and _values_in(x)) for x in xs)
 
 
 def _first_stacked(joint: Joint, call: Call) -> Value:

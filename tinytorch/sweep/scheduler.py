@@ -8,8 +8,8 @@ Each run has its own streams of random numbers: those of `torch`, `random` and `
 
 from __future__ import annotations
 
+import logging
 import random
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -35,21 +35,6 @@ class Stopped(BaseException):
     """Raised in a run that is to end since the sweep was interrupted."""
 
 
-class _Source(Source):
-    """A run's source of random numbers: a seed that the program sets is shifted by the run's seed."""
-
-    __slots__ = ("shift",)
-
-    def __init__(self, seed: int) -> None:
-        self.shift = 0
-        super().__init__(seed)
-        self.shift = seed
-
-    def reseed(self, seed: int) -> None:
-        """Start again from a seed, shifted."""
-        super().reseed((seed + self.shift) % 2**64)
-
-
 class Run:
     """A run in progress.
 
@@ -68,7 +53,8 @@ class Run:
         self.reason = ""
         self.result: Any = None
         self.error: BaseException | None = None
-        self.source = _Source(seed)
+        self.source = Source(seed)
+        self.source.shift = seed
         self.random, self.numpy = random.Random(seed), np.random.RandomState(seed % 2**32)
         self.baton = threading.Lock()
         self.baton.acquire()
@@ -187,11 +173,18 @@ class Scheduler:
 
     @contextmanager
     def _observing(self) -> Iterator[None]:
+        logger = logging.getLogger("tinytorch.compiler.compiled")
         entries.observer, api.observer = self, self._observe_loss
+        logger.addFilter(self._is_first)
         try:
             yield
         finally:
+            logger.removeFilter(self._is_first)
             entries.observer = api.observer = None
+
+    def _is_first(self, record: Any) -> bool:
+        """Return whether a message is one of the first run: those of the others say the same."""
+        return self.current in (None, self.runs[0])
 
     # Switching ------------------------------------------------------------------------------------
 
