@@ -423,7 +423,7 @@ class Joint:
             arrays = [x._array for x in tensors]
             for k in range(0 if owned else len(arrays)):
                 held = self._holders[k].count(arrays[k]) + 3  # and the tensor, this list, and the argument
-                if arrays[k].base is not None or sys.getrefcount(arrays[k]) > held:
+                if not _is_alone(arrays[k].base) or sys.getrefcount(arrays[k]) > held:
                     if written:
                         raise NotJoined("an array that is written to is known elsewhere")
                     return None
@@ -824,6 +824,12 @@ class Joint:
             tuple([x.copy() if shared else x[k, ...] for x, shared in zip(results, self._shared_results, strict=True)])
             for k in range(self.count)
         ]
+
+
+def _is_alone(base: Any) -> bool:
+    """Return whether nobody but an array refers to the array of which it is a view."""
+    # The references are those of the array, and of the arguments of this function and of `getrefcount`.
+    return base is None or (type(base) is np.ndarray and base.base is None and sys.getrefcount(base) <= 3)
 
 
 def existing(tensors: Sequence[Any]) -> Any:

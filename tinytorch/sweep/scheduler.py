@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 import random
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -58,6 +59,7 @@ class Run:
         self.random, self.numpy = random.Random(seed), np.random.RandomState(seed % 2**32)
         self.baton = threading.Lock()
         self.baton.acquire()
+        self.arguments: list[str] | None = None  # `sys.argv`
         self.finished = False
         self.answer: Any = None
         self.waits: tuple[_Program, tuple[Any, ...]] | None = None
@@ -152,7 +154,7 @@ class Scheduler:
     def start(self) -> None:
         """Run everything, and return when all runs have ended."""
         threads = [threading.Thread(target=self._live, args=(run,), daemon=True) for run in self.runs]
-        before = default_generator._source
+        before, arguments = default_generator._source, sys.argv
         with self._observing(), _streams(self):
             try:
                 for thread in threads:
@@ -164,7 +166,7 @@ class Scheduler:
                 self._done.wait(60)
                 raise
             finally:
-                default_generator._source = before
+                default_generator._source, sys.argv = before, arguments
 
     @property
     def current(self) -> Run | None:
@@ -190,6 +192,8 @@ class Scheduler:
 
     def _wake(self, run: Run) -> None:
         default_generator._source = run.source
+        if run.arguments is not None:
+            sys.argv = run.arguments
         run.baton.release()
 
     def _live(self, run: Run) -> None:
