@@ -16,7 +16,7 @@ from typing import Any
 
 from tqdm import tqdm
 
-from tinytorch.compiler import compile
+from tinytorch.compiler.compiled import Compiled
 from tinytorch.ops.random import default_generator
 from tinytorch.sweep.scheduler import Run as _Run
 from tinytorch.sweep.scheduler import Scheduler
@@ -41,7 +41,7 @@ class Run:
         self.seed, self.settings, self.losses = run.seed, settings, run.losses
         self.result, self.error = run.result, run.error
         self.together = run.joint / (run.joint + run.alone) if run.joint else 0.0
-        self.reason = run.reason
+        self.reason = run.why_alone()
 
     @property
     def final(self) -> float:
@@ -201,12 +201,12 @@ def sweep(
     def body(options: dict[str, Any]) -> Callable[[], Any]:
         def whole() -> Any:
             if steps is None:
-                return compile(make)(**options)
-            step, left, result = compile(make(**options)), steps, None
+                return scheduler[0].compiles(Compiled(make))(**options)
+            step, left, result = scheduler[0].compiles(Compiled(make(**options))), steps, None
             while left > 0:
                 result = step()
                 left -= 1
-                left -= scheduler[0].repeated(scheduler[0].current, left - 1)  # (the last one has the result)
+                left -= scheduler[0].repeated(step, left - 1)  # (the last one has the result)
             return result
 
         return whole

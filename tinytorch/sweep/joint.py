@@ -6,7 +6,7 @@ runs. Elementwise steps, views and products of stacks are single calls; any othe
 still saves what surrounds it. An optimizer updates the parameters of all runs that have the same options by one call.
 
 The arrays of what changes, the parameters and the state of optimizers, move into stacks: `tensor._array` is then a
-view of one. Where the memory of a tensor is known to anybody else, the runs are not joined.
+view of one. Where anybody else refers to the memory of a tensor, it is copied before and after each step instead.
 """
 
 from __future__ import annotations
@@ -299,7 +299,8 @@ class Joint:
         self._grads: dict[int, Value | None] = {}  # by place of leaves, their current gradients
         self._written = self._find_written(first)
         self._find_stacked(first)
-        self._gathered: list[tuple[int, Any]] = []  # places of inputs that are copied in each step, and their stacks
+        #: Places of inputs that are copied before each step, their stacks, and whether they are copied back.
+        self._copied: list[tuple[int, Any, bool]] = []
         inputs, arrays = self._take_inputs(first)
         self.calls: list[Call] = []
         self._updates: list[Update] = []
@@ -400,22 +401,19 @@ class Joint:
             if not self._is_stacked(value):
                 arrays.append(value.tensor._array)  # type: ignore[union-attr]
                 continue
-            if value.memory in self._written or first.bound[place]:
-                tensors = [v.tensor for v in self._compared.values[id(value)]]
-                arrays.append(self._adopted(tensors, value.memory in self._written))
-            else:
-                arrays.append(stacked.stack_like(value.array, self.count))
-            if arrays[-1] is None or not first.bound[place]:
-                if arrays[-1] is None:
-                    arrays[-1] = stacked.stack_like(value.array, self.count)
-                self._gathered.append((place, arrays[-1]))
+            tensors = [v.tensor for v in self._compared.values[id(value)]]
+            arrays.append(self._adopted(tensors) if first.bound[place] else None)
+            if arrays[-1] is None:
+                arrays[-1] = stacked.stack_like(value.array, self.count)
+                self._copied.append((place, arrays[-1], value.memory in self._written))
+                if any(first.results[k].memory is value.memory for k in first.views):
+                    raise NotJoined("a result is a view of an input")
         return inputs, arrays
 
-    def _adopted(self, tensors: Sequence[Any], written: bool, owned: bool = False) -> Any:
+    def _adopted(self, tensors: Sequence[Any], owned: bool = False) -> Any:
         """Return the stack that holds the arrays of tensors, after moving them there; None if it is not possible.
 
         Args:
-            written: whether steps write to them.
             owned: whether it is known that nobody else refers to the arrays.
         """
         stack = existing(tensors)
@@ -424,8 +422,6 @@ class Joint:
             for k in range(0 if owned else len(arrays)):
                 held = self._holders[k].count(arrays[k]) + 3  # and the tensor, this list, and the argument
                 if not _is_alone(arrays[k].base) or sys.getrefcount(arrays[k]) > held:
-                    if written:
-                        raise NotJoined("an array that is written to is known elsewhere")
                     return None
             stack = stacked.stack_like(arrays[0], self.count)
             for k, (x, array) in enumerate(zip(tensors, arrays, strict=True)):
@@ -762,7 +758,7 @@ class Joint:
                 unknown = [p for p in params if places[id(p)] not in self._grads and p._grad is not None]
                 stacks = [self._value(first.inputs[places[id(p)]]) for p in params]  # type: ignore[index]
                 if not unknown:
-                    update = Update(optimizers, [g is not None for g in grads], functools.partial(self._adopted, written=True, owned=True))
+                    update = Update(optimizers, [g is not None for g in grads], functools.partial(self._adopted, owned=True))
                     self._updates.append(update)
                     given = [g for g in grads if g is not None]
                     self._add(STATE, update, [*stacks, *given], call, "update")
@@ -802,14 +798,16 @@ class Joint:
             for _, leaves in self._leaves.values():
                 leaves.waits = True
         numbers = [k for k, stays in enumerate(first.bound) if not stays]
-        for place, stack in self._gathered:
+
+        def arrays_of(place: int) -> list[Any]:
             if first.bound[place]:
-                for k, steps in enumerate(self._all):
-                    stack[k] = steps.inputs[place].tensor._array  # type: ignore[union-attr]
-            else:
-                number = numbers.index(place)
-                for k, arrays in enumerate(given):
-                    stack[k] = arrays[number]
+                return [steps.inputs[place].tensor._array for steps in self._all]  # type: ignore[union-attr]
+            number = numbers.index(place)
+            return [arrays[number] for arrays in given]
+
+        for place, stack, _ in self._copied:
+            for k, array in enumerate(arrays_of(place)):
+                stack[k] = array
         marks = marks_of(self._sources)
         try:
             results = self._function()
@@ -818,6 +816,10 @@ class Joint:
                 raise
             put_back(self._sources, marks)
             raise Unable from error
+        for place, stack, changed in self._copied:
+            if changed:
+                for array, new in zip(arrays_of(place), stack, strict=True):
+                    array[...] = new
         if last:
             self.set_gradients()
         return [

@@ -64,6 +64,7 @@ class Run:
         self.answer: Any = None
         self.waits: tuple[_Program, tuple[Any, ...]] | None = None
         self.programs: list[_Program] = []
+        self.compiled: list[Any] = []  # its compiled functions
         self.last: _Program | None = None  # that it ran last
         self.repeats = 0  # how often it waits to make its last step again
 
@@ -78,6 +79,15 @@ class Run:
         """Replace an array, which has moved, in the guards of the run's programs."""
         for program in self.programs:
             program.replace(array, by)
+
+    def why_alone(self) -> str:
+        """Return why it ran steps alone, or an empty string."""
+        if self.reason or not self.alone:
+            return self.reason
+        seams = [seam for made in self.compiled for part in made.whole() for seam in part.seams]
+        reasons = [reason for made in self.compiled for part in made.whole() for reason in part.reasons]
+        found = [f"{reason}, at {place}" for place, reason in seams if reason != "a loop"] or reasons
+        return f"steps run as Python: {found[0]}" if found else "no training step was found in a loop"
 
     def _optimizers(self) -> list[Any]:
         found = {id(x): x for program in self.programs for x in program.optimizers}
@@ -240,17 +250,21 @@ class Scheduler:
             self._wake(other)
             run.baton.acquire()
 
-    def repeated(self, run: Run, most: int) -> int:
+    def repeated(self, function: Any, most: int) -> int:
         """Make the last step again, as often as all runs do the same, and return how often that was.
 
         No Python runs in between, so that no thread does: what it would see, such as `.grad`, is set by the last step.
 
         Args:
+            function: the compiled step of the current run.
             most: how often the run wants to make it.
         """
-        program = run.last
-        if program is None or run.error or most <= 0:
+        run = self.current
+        program = None if run is None else run.last
+        if run is None or program is None or most <= 0:
             return 0
+        if program.entry not in function.variants or program.entry.retired or function.split is not None:
+            return 0  # (it was only a part of the step)
         run.repeats, run.waits = most, (program, ())
         self._pass_on(run)
         count, run.answer = run.answer, None
@@ -262,7 +276,7 @@ class Scheduler:
         """Make the step of a group again and again, until one of the runs has made all of its steps, or must not."""
         programs = [run.last for run in runs]
         group = programs[0].group  # type: ignore[union-attr]
-        alike = all(program.group is group and program.steps.losses <= 1 for program in programs)  # type: ignore[union-attr]
+        alike = all(program.group is group and not program.entry.retired for program in programs)  # type: ignore[union-attr]
         if not alike or group is None or group.joint is None or group.joined != programs:
             return 0
         joint = group.joint
@@ -298,7 +312,7 @@ class Scheduler:
             for run, answer in zip(runs, answers, strict=True):
                 run.joint += 1
                 if losses:
-                    run.losses.append(float(answer[-1]))
+                    run.losses += [float(x) for x in answer[-losses:]]
             self.told(len(runs))
         return most
 
@@ -402,6 +416,12 @@ class Scheduler:
         self._pending = [x for x in self._pending if x[0] is not recorder]
         shown += losses
         return Steps(copied(recorder.calls), values, list(bound), list(shown), set(views), len(losses))
+
+    def compiles(self, function: Any) -> Any:
+        """Return a compiled function of the current run, after noting it."""
+        if self.current is not None:
+            self.current.compiled.append(function)
+        return function
 
     def made(self, entry: Any, steps: Steps) -> None:
         """Let a program meet those of the other runs."""

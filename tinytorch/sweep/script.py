@@ -12,11 +12,13 @@ import importlib.abc
 import importlib.machinery
 import linecache
 import os
+import symtable
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tinytorch.compiler import entry
 from tinytorch.compiler.compiled import Compiled
 
 LOOP = "_sweep_loop_"  # begins the names of functions that loops become
@@ -122,16 +124,15 @@ class Script:
         return execute
 
     def _read_elsewhere(self, loop: ast.stmt) -> set[str]:
-        """Return the names of variables that functions outside of a loop read."""
-        inside = set(map(id, ast.walk(loop)))
-        functions = [
-            node for node in ast.walk(self.tree)
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)) and id(node) not in inside
-        ]  # fmt: skip
-        return {
-            node.id for function in functions for node in ast.walk(function)
-            if isinstance(node, ast.Name) and node.id not in _locals_of(function)
-        }  # fmt: skip
+        """Return the names of global variables that functions outside of a loop use."""
+        found: set[str] = set()
+        todo = list(symtable.symtable(self.text, self.path, "exec").get_children())
+        while todo:
+            table = todo.pop()
+            if not loop.lineno <= table.get_lineno() <= (loop.end_lineno or 0):
+                found.update([symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()])
+                todo += table.get_children()
+        return found
 
 
 _UNSET: Any = object()
@@ -145,15 +146,13 @@ def _loop(scope: dict[str, Any], function: Callable[..., Any], names: Sequence[s
 
 def _in_parts(line: int) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a function, in parts if it has a loop of training steps, which is at the line."""
-    return lambda function: Compiled(function).split_at(line) if line else Compiled(function)
 
 
-def _locals_of(function: ast.AST) -> set[str]:
-    """Return the names of a function's own variables."""
-    if isinstance(function, ast.ClassDef):
-        return set()
-    args = {node.arg for node in ast.walk(function) if isinstance(node, ast.arg)}
-    return args | {node.id for node in ast.walk(function) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    def decorate(function: Callable[..., Any]) -> Any:
+        made = Compiled(function).split_at(line) if line else Compiled(function)
+        return entry.observer.compiles(made) if entry.observer is not None else made
+
+    return decorate
 
 
 def _stored(loop: ast.stmt) -> set[str] | None:
