@@ -80,7 +80,9 @@ def main() -> None:
         result["memory"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
         print(json.dumps(result))
         return
-    print(f"{'':12} {'together':>9} {'one by one':>10} {'ratio':>6} {'difference':>10} {'joint':>6} {'MB':>5} {'MB':>5}")
+    print(
+        f"{'':12} {'together':>9} {'one by one':>10} {'ratio':>6} {'difference':>10} {'joint':>6} {'MB':>5} {'MB':>5}"
+    )
     for name in options.scripts or sorted(path.stem for path in FOLDER.glob("*.py")):
         path = str(FOLDER / f"{name}.py")
         theirs, ours = measured("alone", path, options.seeds), measured("together", path, options.seeds)

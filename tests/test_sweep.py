@@ -146,7 +146,9 @@ def test_runs_are_those_of_their_seeds(make):
     assert len({tuple(run.losses) for run in runs}) == 4
 
 
-@pytest.mark.parametrize("optimizer", ["SGD", "Adam", "AdamW", "Adamax", "RAdam", "Adadelta", "Rprop", "ASGD", "Adafactor"])
+@pytest.mark.parametrize(
+    "optimizer", ["SGD", "Adam", "AdamW", "Adamax", "RAdam", "Adadelta", "Rprop", "ASGD", "Adafactor"]
+)
 def test_settings(optimizer):
     runs = torch.func.sweep(mlp, seeds=[3, 5], steps=8, progress=False, optimizer=optimizer, lr=[1e-3, 1e-2])
     assert [(run.settings["lr"], run.seed) for run in runs] == [(1e-3, 3), (1e-3, 5), (1e-2, 3), (1e-2, 5)]
@@ -433,7 +435,9 @@ def test_a_function_with_options(tmp_path):
 
 
 def test_constants_of_a_script():
-    script = Script("x.py", "lr = 1e-3\ndef f(a, lr=0.1): g(lr=0.5, b={'lr': 2})\nother = lr\nclass C:\n    lr: float = 3\n")
+    script = Script(
+        "x.py", "lr = 1e-3\ndef f(a, lr=0.1): g(lr=0.5, b={'lr': 2})\nother = lr\nclass C:\n    lr: float = 3\n"
+    )
     assert len(script.places("lr")) == 5
     changed = script.with_settings({"lr": "7"}).text
     assert changed == "lr = 7\ndef f(a, lr=7): g(lr=7, b={'lr': 7})\nother = lr\nclass C:\n    lr: float = 7\n"
@@ -443,9 +447,9 @@ def test_constants_of_a_script():
 
 def test_reasons_have_the_line(tmp_path):
     path = tmp_path / "train.py"
-    path.write_text(textwrap.dedent(LOOP).replace("loss = model(x)", "loss = model(x[: 4 + int(loss_of() * 9)])").replace(
-        "count = 0", "import random\ndef loss_of(): return random.random()\ncount = 0"
-    ))  # fmt: skip
+    text = textwrap.dedent(LOOP).replace("model(x)", "model(x[: 4 + int(size() * 9)])")
+    text = text.replace("count = 0", "import random\ndef size(): return random.random()\ncount = 0")
+    path.write_text(text)
     ((_, _, body),) = planned(str(path), [], {}, [{}])
     runs = together([(seed, {}, body) for seed in range(2)], progress=False)
     assert all(len(run.losses) == 12 for run in runs)

@@ -7,8 +7,9 @@ usage: python -m tinytorch SCRIPT [ARGS ...]
        python -m tinytorch as-torch [--undo]
 
 The first three forms are those of Python itself; in the program, and in all processes that it starts, `import torch`
-imports tinytorch. `sweep` runs a training script with several seeds and settings at once (`sweep --help`). `as-torch` installs the name in the environment: a distribution named torch, with the version of
-PyTorch that tinytorch follows, and a constraint for pip to keep it (`pip.conf`). `as-torch --undo` removes it.
+imports tinytorch. `sweep` runs a training script with several seeds and settings together (`sweep --help`).
+`as-torch` installs the name in the environment: a distribution named torch, with the version of PyTorch that tinytorch
+follows, and a constraint for pip to keep it (`pip.conf`). `as-torch --undo` removes it.
 """
 
 from __future__ import annotations

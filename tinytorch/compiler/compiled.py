@@ -410,7 +410,7 @@ class Compiled:
         return True
 
     def _counts(self, args: tuple[Any, ...]) -> bool:
-        """Return whether a part is split where it first reads a number that is another one each time, such as a count."""
+        """Return whether a part is split where it reads a number that is another one each time, such as a count."""
         code = getattr(self.function, "__code__", None)
         if code is None:
             return False

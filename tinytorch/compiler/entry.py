@@ -115,7 +115,11 @@ class Entry:
         )  # fmt: skip
         if self.frozen:
             calls, shown = inference.rewritten(calls, values, stays, shown)
-        steps = None if observer is None or backward is not None else observer.steps_of(recorder, values, stays, shown, results.views)
+        steps = (
+            None
+            if observer is None or backward is not None
+            else observer.steps_of(recorder, values, stays, shown, results.views)
+        )
         program = Program(calls, values, stays, shown, results.views, restores, self.frozen)
         self.guards = [
             *guards_of_call(guards, args, kwargs),

@@ -17,7 +17,21 @@ from tinytorch.kernels.programs import Left
 
 Array = Any
 
-__all__ = ["aligned", "all_hold", "each", "element", "folded", "loss", "matrices", "on_each", "over", "several", "stack_like", "view_of", "views_of"]
+__all__ = [
+    "aligned",
+    "all_hold",
+    "each",
+    "element",
+    "folded",
+    "loss",
+    "matrices",
+    "on_each",
+    "over",
+    "several",
+    "stack_like",
+    "view_of",
+    "views_of",
+]
 
 
 def element(stack: Array, k: int) -> Array:

@@ -1,4 +1,4 @@
-"""`torch.func.sweep`: many runs of one training program, with other seeds and settings, at little more than the price of one.
+"""`torch.func.sweep`: many runs of one training program, with other seeds and settings, made together.
 
 Small models are bound by calls rather than by arithmetic. The runs take turns in executing Python until each of them
 has reached the compiled training step (`scheduler`); then the step is made in all of them at once, on stacks of their
@@ -11,13 +11,12 @@ import csv
 import itertools
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tqdm import tqdm
 
 from tinytorch.compiler.compiled import Compiled
-from tinytorch.ops.random import default_generator
 from tinytorch.sweep.scheduler import Run as _Run
 from tinytorch.sweep.scheduler import Scheduler
 

@@ -14,8 +14,8 @@ import itertools
 import os
 import sys
 import warnings
-from contextlib import contextmanager
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tinytorch.sweep import together
@@ -73,7 +73,9 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return the exit code."""
     parser = argparse.ArgumentParser("python -m tinytorch sweep", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
-    parser.add_argument("--seeds", type=_seeds, default=list(range(8)), help="their number, or a list: 0,5,7 (default: 8)")
+    parser.add_argument(
+        "--seeds", type=_seeds, default=list(range(8)), help="their number, or a list: 0,5,7 (default: 8)"
+    )
     parser.add_argument("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE,...", dest="settings",
                         help="the values of a setting; may be given for several")  # fmt: skip
     parser.add_argument("--csv", metavar="FILE", help="write the curves as a table")

@@ -19,21 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.compiler import lowering
-from tinytorch.compiler.fusing import function_of, is_elementwise
 from tinytorch.compiler.backward import marks_of, put_back
+from tinytorch.compiler.fusing import function_of, is_elementwise
 from tinytorch.compiler.program import Program, line_of, written
-from tinytorch.compiler.recorder import (
-    GRADIENT,
-    NEW,
-    STATE,
-    TRUTH,
-    VIEW,
-    WRITE,
-    Call,
-    Memory,
-    Value,
-    strides_in_order,
-)
+from tinytorch.compiler.recorder import GRADIENT, NEW, STATE, TRUTH, VIEW, WRITE, Call, Memory, Value, strides_in_order
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention, loss, parallel, products, programs, reduce, shape, stacked
 from tinytorch.kernels.programs import Left
@@ -228,7 +217,7 @@ def difference(first: Steps, other: Steps) -> str | None:
 class _Leaves:
     """The tensors of all runs that are one leaf, as the function of a step that sets their gradients."""
 
-    def __init__(self, tensors: Sequence[Tensor]) -> None:
+    def __init__(self, tensors: Sequence[Any]) -> None:
         self.tensors = tensors
         self.waits = False  # whether gradients are kept here, to be set later
         self._kept: tuple[Any, int] | None = None
@@ -444,7 +433,9 @@ class Joint:
     def _new_value(self, value: Value) -> Value:
         memory = self._memories.setdefault(value.memory, Memory())
         if not self._is_stacked(value):
-            made = Value(value.shape, value.dtype, value.strides, memory, value.whole, None, None, value.place, value.name)
+            made = Value(
+                value.shape, value.dtype, value.strides, memory, value.whole, None, None, value.place, value.name
+            )
             made.array, made.initial, made.fills, made.tensor = value.array, value.initial, value.fills, value.tensor
             return made
         shape = self.count, *value.shape
@@ -601,9 +592,7 @@ class Joint:
             return False
         if 0 in (*a.shape, *b.shape) or 1 in (a.size, b.size):
             return False
-        factors = [
-            self._turned(x, call) if turned else self._value(x) for x, turned in ((a, a_turned), (b, b_turned))
-        ]
+        factors = [self._turned(x, call) if turned else self._value(x) for x, turned in ((a, a_turned), (b, b_turned))]
         self._finish(self._add(NEW, stacked.matrices, factors, call), call)
         return True
 
@@ -673,7 +662,11 @@ class Joint:
         values = call.inputs()
         if whole.kwargs or any(len(x.shape) < 3 or x.shape[0] != values[0].shape[0] for x in values):
             return False
-        if not all(map(self._is_stacked, values)) or call.random or call.function is attention.attention and call.args[3]:
+        if (
+            not all(map(self._is_stacked, values))
+            or call.random
+            or (call.function is attention.attention and call.args[3])
+        ):
             return False
         args = [call.function, *[self._replaced(x) for x in whole.args]]
         self._finish(self._add(NEW, stacked.folded, args, call), call)
@@ -758,7 +751,9 @@ class Joint:
                 unknown = [p for p in params if places[id(p)] not in self._grads and p._grad is not None]
                 stacks = [self._value(first.inputs[places[id(p)]]) for p in params]  # type: ignore[index]
                 if not unknown:
-                    update = Update(optimizers, [g is not None for g in grads], functools.partial(self._adopted, owned=True))
+                    update = Update(
+                        optimizers, [g is not None for g in grads], functools.partial(self._adopted, owned=True)
+                    )
                     self._updates.append(update)
                     given = [g for g in grads if g is not None]
                     self._add(STATE, update, [*stacks, *given], call, "update")

@@ -14,7 +14,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -305,10 +305,8 @@ class Scheduler:
                 joint.set_gradients()
                 return count
             for step, answer in zip(steps, answers, strict=True):
-                try:
+                with suppress(StopIteration):
                     step.send(answer)
-                except StopIteration:
-                    pass
             for run, answer in zip(runs, answers, strict=True):
                 run.joint += 1
                 if losses:
@@ -457,17 +455,15 @@ class Scheduler:
 
 def _abandon(step: Any) -> None:
     """End a step that has found its arrays, but shall not be made."""
-    try:
+    with suppress(StopIteration):
         step.throw(Left())
-    except StopIteration:
-        pass
 
 
 @contextmanager
 def _streams(scheduler: Scheduler) -> Iterator[None]:
     """Let the functions of `random` and `numpy.random` use the streams of the run that calls them."""
     changed: list[tuple[Any, str, Any]] = []
-    for module, owner, name in ((random, random._inst, "random"), (np.random, np.random.mtrand._rand, "numpy")):  # type: ignore[attr-defined]
+    for module, owner, name in ((random, random._inst, "random"), (np.random, np.random.mtrand._rand, "numpy")):
         for key, function in list(vars(module).items()):
             if getattr(function, "__self__", None) is owner:
                 changed.append((module, key, function))

@@ -145,8 +145,7 @@ def _loop(scope: dict[str, Any], function: Callable[..., Any], names: Sequence[s
 
 
 def _in_parts(line: int) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that compiles a function, in parts if it has a loop of training steps, which is at the line."""
-
+    """Return a decorator that compiles a function, in parts if a loop of training steps is at the line."""
 
     def decorate(function: Callable[..., Any]) -> Any:
         made = Compiled(function).split_at(line) if line else Compiled(function)
@@ -176,13 +175,14 @@ def _compiled(text: str, file: str) -> types.CodeType:
     """Return the code of a text, in which functions that call `backward` are compiled."""
     tree = ast.parse(text, file)
     for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and _calls_backward(node) and not node.decorator_list:
-            if not any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node)):
-                loop = _inner_loop(node)
-                call = ast.Call(ast.Name(COMPILED, ast.Load()), [ast.Constant(loop.lineno if loop else 0)], [])
-                for each in ast.walk(call):
-                    ast.copy_location(each, node)
-                node.decorator_list.append(call)
+        if not isinstance(node, ast.FunctionDef) or node.decorator_list or not _calls_backward(node):
+            continue
+        if not any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node)):
+            loop = _inner_loop(node)
+            call: Any = ast.Call(ast.Name(COMPILED, ast.Load()), [ast.Constant(loop.lineno if loop else 0)], [])
+            for each in ast.walk(call):
+                ast.copy_location(each, node)
+            node.decorator_list.append(call)
     return compile(tree, file, "exec")
 
 
@@ -294,7 +294,7 @@ def planned(
     options = script.options()
     of_options = {name: f"--{name.replace('_', dash)}" for name in settings for dash in "-_"
                   if f"--{name.replace('_', dash)}" in options}  # fmt: skip
-    found = []
+    found: list[tuple[dict[str, Any], list[str], Callable[[], Any]]] = []
     for values in combinations:
         argv = [path, *arguments]
         for name, option in of_options.items():
@@ -302,12 +302,13 @@ def planned(
         constants = {name: _as_python(value) for name, value in values.items() if name not in of_options}
         execute = script.with_settings(constants).program()
 
-        def body(execute: Callable[[dict[str, Any]], None] = execute) -> None:
-            scope: dict[str, Any] = {"__name__": "__main__", "__file__": path, "__builtins__": __builtins__}
-            execute(scope)
-
+        body = functools.partial(_executed, execute, path)
         found.append(({name: _value(value) for name, value in values.items()}, argv, body))
     return found
+
+
+def _executed(execute: Callable[[dict[str, Any]], None], path: str) -> None:
+    execute({"__name__": "__main__", "__file__": path, "__builtins__": __builtins__})
 
 
 def _value(text: str) -> Any:

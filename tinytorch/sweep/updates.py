@@ -68,7 +68,10 @@ class Update:
         params = [[p for group in x.param_groups for p in group["params"]] for x in optimizers]
         if any(p._array.dtype.kind == "c" for p in params[0]):
             return False
-        keys = [[sorted(x.state[p]) if p in x.state else None for p in own] for x, own in zip(optimizers, params, strict=True)]
+        keys = [
+            [sorted(x.state[p]) if p in x.state else None for p in own]
+            for x, own in zip(optimizers, params, strict=True)
+        ]
         return all(key == keys[0] for key in keys)
 
     def _spans(self, group: int) -> list[tuple[int, int]]:
