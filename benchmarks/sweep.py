@@ -26,8 +26,8 @@ FOLDER = Path(__file__).parent / "sweeps"
 
 def together(path: str, seeds: int) -> dict[str, Any]:
     """Run the script with all seeds together."""
-    from tinytorch.sweep import together
-    from tinytorch.sweep.script import planned
+    from tinytorch.compiler.sweep import together
+    from tinytorch.compiler.sweep.script import planned
 
     ((_, _, body),) = planned(path, [], {}, [{}])
     begin = time.perf_counter()

@@ -26,7 +26,7 @@ PACKAGE = Path(tinytorch.__file__).parent
 ORDER = """
     _version _atomic kernels core ops linalg special fft random sparse quasirandom signal autograd amp nn masked func
     inspect optim data serialization distributions testing overrides library multiprocessing distributed compiler utils
-    sweep fx compat __main__
+    fx compat __main__
 """.split()
 
 

@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
         print(__doc__)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
     if arguments[0] == "sweep":
-        return run(["-m", "tinytorch.sweep", *arguments[1:]])
+        return run(["-m", "tinytorch.compiler.sweep", *arguments[1:]])
     return run(arguments)
 
 

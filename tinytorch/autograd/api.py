@@ -32,7 +32,7 @@ __all__ = ["backward", "grad"]
 Place = Tensor | GradientEdge  # either designates an edge of the graph
 Places = Place | Sequence[Place]
 
-#: Is called with the tensors of each `backward` (see `tinytorch.sweep`).
+#: Is called with the tensors of each `backward` (see `tinytorch.compiler.sweep`).
 observer: Callable[[Any], None] | None = None
 
 

@@ -31,7 +31,7 @@ from tinytorch.ops import overrides
 #: What `Entry.enter` returns where a guard does not hold, and where a truth value differs from the recorded one.
 MISSED: Any = object()
 LEFT: Any = object()
-observer: Any = None  # is told of the programs that are made, and runs them (see `tinytorch.sweep`)
+observer: Any = None  # is told of the programs that are made, and runs them (see `tinytorch.compiler.sweep`)
 BUSY: Any = object()  # the program is running in another thread
 
 

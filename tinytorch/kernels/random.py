@@ -56,7 +56,7 @@ class Source:
 
     Attributes:
         seed: the last seed, 0 <= seed < 2**64 (the engine uses the lower 32 bits).
-        shift: a number that is added to each seed that is set (see `tinytorch.sweep`).
+        shift: a number that is added to each seed that is set (see `tinytorch.compiler.sweep`).
         normal: the second normal of a pair, to be returned next, or None.
         lock: held while an array is filled, so that its numbers are consecutive in the stream.
     """

@@ -1,4 +1,4 @@
-"""Functions of stacks: arrays whose first dimension counts runs of one program (`tinytorch.sweep`).
+"""Functions of stacks: arrays whose first dimension counts runs of one program (`tinytorch.compiler.sweep`).
 
 Most steps of a program are functions of stacks already, such as elementwise ones. `each` calls any other kernel once
 per run, and `view_of` makes the views of all runs at once.

@@ -23,11 +23,11 @@ from tinytorch.compiler.backward import marks_of, put_back
 from tinytorch.compiler.fusing import function_of, is_elementwise
 from tinytorch.compiler.program import Program, line_of, written
 from tinytorch.compiler.recorder import GRADIENT, NEW, STATE, TRUTH, VIEW, WRITE, Call, Memory, Value, strides_in_order
+from tinytorch.compiler.sweep.updates import Update
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention, loss, parallel, products, programs, reduce, shape, stacked
 from tinytorch.kernels.programs import Left
 from tinytorch.kernels.random import Source
-from tinytorch.sweep.updates import Update
 
 
 class NotJoined(Exception):

@@ -22,12 +22,12 @@ import numpy as np
 from tinytorch.autograd import api
 from tinytorch.compiler import entry as entries
 from tinytorch.compiler.recorder import Recorder, Value
+from tinytorch.compiler.sweep.joint import Joint, NotJoined, Steps, Unable, copied, difference
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.programs import Left
 from tinytorch.kernels.random import Source
 from tinytorch.ops.random import default_generator
-from tinytorch.sweep.joint import Joint, NotJoined, Steps, Unable, copied, difference
 
 PATIENCE = 3  # steps in which some of a group's runs are elsewhere, after which the others form a group
 

@@ -17,8 +17,8 @@ from typing import Any
 from tqdm import tqdm
 
 from tinytorch.compiler.compiled import Compiled
-from tinytorch.sweep.scheduler import Run as _Run
-from tinytorch.sweep.scheduler import Scheduler
+from tinytorch.compiler.sweep.scheduler import Run as _Run
+from tinytorch.compiler.sweep.scheduler import Scheduler
 
 __all__ = ["Run", "Sweep", "sweep"]
 

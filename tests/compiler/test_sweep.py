@@ -14,8 +14,8 @@ import pytest
 import tinytorch as torch
 import tinytorch.nn.functional as F
 from tinytorch import nn
-from tinytorch.sweep import together
-from tinytorch.sweep.script import Script, planned
+from tinytorch.compiler.sweep import together
+from tinytorch.compiler.sweep.script import Script, planned
 
 
 def curves(make, seeds, steps, **settings):

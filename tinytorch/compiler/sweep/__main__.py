@@ -18,9 +18,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tinytorch.sweep import together
-from tinytorch.sweep.scheduler import Scheduler
-from tinytorch.sweep.script import find_neighbours, planned
+from tinytorch.compiler.sweep import together
+from tinytorch.compiler.sweep.scheduler import Scheduler
+from tinytorch.compiler.sweep.script import find_neighbours, planned
 
 
 class _Output(io.TextIOBase):
