@@ -16,6 +16,7 @@ import tinytorch.nn.functional as F
 from tinytorch import nn
 from tinytorch.compiler.sweep import together
 from tinytorch.compiler.sweep.script import Script, planned
+from tinytorch.core.mode import local
 
 
 def curves(make, seeds, steps, **settings):
@@ -155,6 +156,41 @@ def test_settings(optimizer):
     for run in runs:
         assert [run.losses] == curves(mlp, [run.seed], 8, **run.settings)
     assert runs.best.final == min(run.final for run in runs)
+
+
+def test_threads_where_there_are_no_greenlets(monkeypatch):
+    monkeypatch.setattr("tinytorch.compiler.sweep.scheduler.greenlet", None)
+    runs = torch.func.sweep(noisy, seeds=3, steps=8, progress=False)
+    assert [run.losses for run in runs] == curves(noisy, range(3), 8)
+    with torch.no_grad():
+        runs = torch.func.sweep(guarded, seeds=3, steps=8, progress=False)
+    assert [run.losses for run in runs] == curves(guarded, range(3), 8)
+    assert not local.state.modes and local.state.grad
+
+
+def guarded():
+    """Return a step whose seam lies inside blocks that change the state of a thread."""
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(4, 2)
+
+    def step():
+        with torch.no_grad():
+            scale = model(x).square().mean()
+            print(end="")
+            scale = scale * 2
+        loss = model(x).square().mean() * scale
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return step
+
+
+def test_states_of_a_thread_are_the_runs_own():
+    runs = torch.func.sweep(guarded, seeds=3, steps=8, progress=False)
+    assert [run.losses for run in runs] == curves(guarded, range(3), 8)
 
 
 def test_a_scheduler_and_accumulated_gradients():

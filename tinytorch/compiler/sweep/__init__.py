@@ -90,7 +90,7 @@ class Sweep(Sequence[Run]):
         for k, run in enumerate(self.runs):
             if run.error is not None:
                 notes.setdefault(f"{type(run.error).__name__}: {run.error}", []).append(k)
-            elif run.reason and run.together < 1:
+            elif run.reason and run.together < 0.9:  # (the first steps are always made alone)
                 notes.setdefault(f"apart: {run.reason}", []).append(k)
         lines += [f"runs {', '.join(map(str, numbers))}: {note}" for note, numbers in notes.items()]
         return "\n".join(lines)

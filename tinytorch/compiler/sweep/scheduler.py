@@ -1,7 +1,10 @@
-"""The scheduler: runs of one program, each in its thread, of which one at a time executes Python.
+"""The scheduler: runs of one program, of which one at a time executes Python.
 
 A run continues until it reaches a compiled program. When all runs wait at one, those that recorded the same steps make
 them jointly (`joint`); then each continues with its results. A run whose steps differ runs its own program.
+
+Each run is a thread, or a greenlet where the package `greenlet` is installed: switching between threads takes 25 to
+100 microseconds, which is more than a small training step of one of many runs.
 
 Each run has its own streams of random numbers: those of `torch`, `random` and `numpy.random`.
 """
@@ -20,16 +23,26 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd import api
+from tinytorch.autograd.saved import _disabled
 from tinytorch.compiler import entry as entries
+from tinytorch.compiler.compiled import recording
 from tinytorch.compiler.recorder import Recorder, Value
 from tinytorch.compiler.sweep.joint import Joint, NotJoined, Steps, Unable, copied, difference
-from tinytorch.core.mode import local
+from tinytorch.core.graph import running
+from tinytorch.core.mode import State, local
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.programs import Left
 from tinytorch.kernels.random import Source
+from tinytorch.ops import overrides
 from tinytorch.ops.random import default_generator
 
 PATIENCE = 3  # steps in which some of a group's runs are elsewhere, after which the others form a group
+
+
+try:
+    import greenlet
+except ImportError:
+    greenlet = None
 
 
 class Stopped(BaseException):
@@ -60,6 +73,8 @@ class Run:
         self.baton = threading.Lock()
         self.baton.acquire()
         self.arguments: list[str] | None = None  # `sys.argv`
+        self.greenlet: Any = None
+        self.states: tuple[Any, ...] = ()  # of the thread, while another run executes
         self.finished = False
         self.answer: Any = None
         self.waits: tuple[_Program, tuple[Any, ...]] | None = None
@@ -157,31 +172,53 @@ class Scheduler:
         self._ready: deque[Run] = deque(runs)
         self._groups: list[_Group] = []
         self._of_thread = threading.local()
+        self._running: Run | None = None  # the greenlet that executes
+        self._main: Any = None  # the greenlet that starts the others
         self._done = threading.Event()
         self._stopped = False
         self._pending: list[tuple[Recorder, int, Value]] = []
 
     def start(self) -> None:
         """Run everything, and return when all runs have ended."""
-        threads = [threading.Thread(target=self._live, args=(run,), daemon=True) for run in self.runs]
         before, arguments = default_generator._source, sys.argv
         with self._observing(), _streams(self):
             try:
-                for thread in threads:
-                    thread.start()
-                self._wake(self._ready.popleft())
-                self._done.wait()
-            except BaseException:
-                self._stopped = True
-                self._done.wait(60)
-                raise
+                if greenlet is None:
+                    self._start_threads()
+                else:
+                    self._start_greenlets()
             finally:
                 default_generator._source, sys.argv = before, arguments
+
+    def _start_threads(self) -> None:
+        threads = [threading.Thread(target=self._live, args=(run,), daemon=True) for run in self.runs]
+        try:
+            for thread in threads:
+                thread.start()
+            self._wake(self._ready.popleft())
+            self._done.wait()
+        except BaseException:
+            self._stopped = True
+            self._done.wait(60)
+            raise
+
+    def _start_greenlets(self) -> None:
+        own, self._main = _states(), greenlet.getcurrent()
+        self._of_thread.own = True
+        for run in self.runs:
+            run.greenlet, run.states = greenlet.greenlet(self._live), (State(), *own[1:])
+        try:
+            while self._ready:  # (a greenlet that ends continues here)
+                self._running = None
+                self._wake(self._ready.popleft())
+        finally:
+            self._of_thread.own, self._running = False, None
+            _set_states(own)
 
     @property
     def current(self) -> Run | None:
         """The run of this thread."""
-        return getattr(self._of_thread, "run", None)
+        return self._running if getattr(self._of_thread, "own", False) else getattr(self._of_thread, "run", None)
 
     @contextmanager
     def _observing(self) -> Iterator[None]:
@@ -204,12 +241,26 @@ class Scheduler:
         default_generator._source = run.source
         if run.arguments is not None:
             sys.argv = run.arguments
-        run.baton.release()
+        if run.greenlet is None:
+            run.baton.release()
+            return
+        before = self._running
+        if before is not None:
+            before.states = _states()
+        if before is not None and not run.greenlet:
+            # `_start_greenlets` starts it: started from here, it would begin at the depth of this stack.
+            self._ready.appendleft(run)
+            self._main.switch()
+            return
+        self._running = run
+        _set_states(run.states)
+        run.greenlet.switch(*[] if run.greenlet else [run])  # (the first time with its argument)
 
     def _live(self, run: Run) -> None:
         """Execute a run, in its thread."""
-        run.baton.acquire()
-        self._of_thread.run = run
+        if run.greenlet is None:
+            run.baton.acquire()
+            self._of_thread.run = run
         try:
             run.result = run.body()
         except Exception as error:
@@ -222,6 +273,8 @@ class Scheduler:
         except BaseException as error:  # of this module: let the others end
             run.error = error
             self._stopped = True
+        if run.greenlet is not None:
+            return
         if self._ready:
             self._wake(self._ready.popleft())
         else:
@@ -248,7 +301,8 @@ class Scheduler:
         other = self._ready.popleft()
         if other is not run:
             self._wake(other)
-            run.baton.acquire()
+            if run.greenlet is None:
+                run.baton.acquire()
 
     def repeated(self, function: Any, most: int) -> int:
         """Make the last step again, as often as all runs do the same, and return how often that was.
@@ -451,6 +505,18 @@ class Scheduler:
                 self._pending.append((recorder, len(recorder.calls), value))
         else:
             run.alone += 1
+
+
+def _states() -> tuple[Any, ...]:
+    """Return the states of the thread that belong to the run that executes."""
+    asked = overrides.state
+    return local.state, recording.depth, asked.modes, asked.asks, running.watch, _disabled.message
+
+
+def _set_states(states: tuple[Any, ...]) -> None:
+    """Put the states of a run in their place."""
+    asked = overrides.state
+    local.state, recording.depth, asked.modes, asked.asks, running.watch, _disabled.message = states
 
 
 def _abandon(step: Any) -> None:
