@@ -36,6 +36,8 @@ from tinytorch.kernels.random import Source
 from tinytorch.ops import overrides
 from tinytorch.ops.random import default_generator
 
+CACHE = 1 << 24  # bytes of arrays that runs use together: with more, steps wait for main memory
+FEWEST = 3  # runs for which joining is worth its while
 PATIENCE = 3  # steps in which some of a group's runs are elsewhere, after which the others form a group
 
 
@@ -151,11 +153,12 @@ class _Program:
 class _Group:
     """Programs of different runs that are alike."""
 
-    def __init__(self) -> None:
+    def __init__(self, capacity: int) -> None:
+        self.capacity = max(capacity, 1)  # the most runs that are joined
         self.programs: list[_Program] = []
         self.joint: Joint | None = None
         self.joined: list[_Program] = []
-        self.refused = ""
+        self.refused = "" if capacity >= FEWEST else "the arrays of a run fill the cache: its steps are made one by one"
         self.apart = 0
 
 
@@ -327,30 +330,31 @@ class Scheduler:
         return int(count)
 
     def _repeat(self, runs: list[Run]) -> int:
-        """Make the step of a group again and again, until one of the runs has made all of its steps, or must not."""
-        programs = [run.last for run in runs]
-        group = programs[0].group  # type: ignore[union-attr]
-        alike = all(program.group is group and not program.entry.retired for program in programs)  # type: ignore[union-attr]
-        if not alike or group is None or group.joint is None or group.joined != programs:
-            return 0
+        """Make the step of a group again and again, until one of its runs has made all of its steps, or must not.
+
+        Returns:
+            How often each run has made it.
+        """
+        programs: list[Any] = [run.last for run in runs]
+        group = programs[0].group
         joint = group.joint
+        if joint is None or group.joined != programs or any(program.entry.retired for program in programs):
+            return 0
         most = min(run.repeats for run in runs)
-        parts = [program.entry.parts for program in programs]  # type: ignore[union-attr]
-        losses = programs[0].steps.losses  # type: ignore[union-attr]
+        losses = programs[0].steps.losses
         for count in range(most):
             if self._stopped or not joint.is_valid():
                 return count
             steps, given = [], []
-            for part in parts:
-                step = part((), {})
+            for program in programs:
+                step = program.entry.parts((), {})
                 try:
                     given.append(next(step))
                 except StopIteration:
                     break
                 steps.append(step)
-            last = count == most - 1
             try:
-                answers = joint.run(given, last) if len(steps) == len(runs) else None
+                answers = joint.run(given, count == most - 1) if len(steps) == len(runs) else None
             except Unable:
                 answers = None
             if answers is None:
@@ -373,24 +377,23 @@ class Scheduler:
         if self._ready:
             return
         waiting = [run for run in self.runs if run.waits is not None]
-        if waiting and all(run.repeats for run in waiting):
-            try:
-                count: Any = self._repeat(waiting)
-            except Exception as error:
-                count = error
-            for run in waiting:
-                run.answer, run.waits, run.repeats = count, None, 0
-            self._ready.extend(waiting)
-            return
-        asking = [run for run in waiting if run.repeats]
-        if asking:  # they make their steps one by one, since others do not repeat theirs
-            for run in asking:
-                run.answer, run.waits, run.repeats = 0, None, 0
-            self._ready.extend(asking)
-            return
         by_group: dict[int, list[Run]] = {}
         for run in waiting:
             by_group.setdefault(id(run.waits[0].group), []).append(run)  # type: ignore[index]
+        asking = [run for run in waiting if run.repeats]
+        if asking:
+            for runs in by_group.values():
+                count: Any = 0
+                if all(run.repeats for run in runs):
+                    try:
+                        count = self._repeat(runs)
+                    except Exception as error:
+                        count = error
+                for run in runs:
+                    if run.repeats:
+                        run.answer, run.waits, run.repeats = count, None, 0
+            self._ready.extend(asking)
+            return
         for runs in by_group.values():
             self._run_group(runs)
         for run in waiting:
@@ -433,6 +436,8 @@ class Scheduler:
                 programs[0].run.reason = group.refused or self._why(programs[0])
             return None
         if group.refused:
+            for program in programs:
+                program.run.reason = program.run.reason or group.refused
             return None
         if programs != group.joined or group.joint is None or not group.joint.is_valid():
             alive = [program for program in group.programs if not program.run.finished]
@@ -482,10 +487,12 @@ class Scheduler:
         program = _Program(run, entry, steps)
         run.programs.append(program)
         for group in self._groups:
-            if all(other.run is not run for other in group.programs) and not difference(group.programs[0].steps, steps):
+            free = len(group.programs) < group.capacity and all(x.run is not run for x in group.programs)
+            if free and not difference(group.programs[0].steps, steps):
                 break
         else:
-            group = _Group()
+            used = sum(v.size * v.dtype.itemsize for v in steps.inputs) + entry.programs[0].peak
+            group = _Group(CACHE // max(used, 1))
             self._groups.append(group)
         group.programs.append(program)
         program.group = group
