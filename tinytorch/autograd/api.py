@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,9 @@ __all__ = ["backward", "grad"]
 
 Place = Tensor | GradientEdge  # either designates an edge of the graph
 Places = Place | Sequence[Place]
+
+#: Is called with the tensors of each `backward` (see `tinytorch.compiler.sweep`).
+observer: Callable[[Any], None] | None = None
 
 
 @traced_as("op")
@@ -80,6 +83,8 @@ def backward(
             once=True,
         )
     start = _start(tensors, grad_tensors)
+    if observer is not None:
+        observer(tensors)
     edges = None
     if targets is not None:
         for target in targets:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import functools
 import gc
 import importlib
@@ -34,6 +35,7 @@ GC_THRESHOLD = 100_000
 DEPTH = 40  # parts in parts; functions that run in parts within others
 LIMIT = 8  # programs, after which the least used one makes room: PyTorch's number
 SIZES = 2  # programs that differ in nothing but sizes, after which one for any size is made
+COUNTED = 2  # values of a number that a part is given, beyond which it is split where it reads the number
 RARELY = 8  # runs, below which that one replaces them
 
 
@@ -110,6 +112,7 @@ class Compiled:
         self._objects: list[tuple[Any, type, int]] = []  # objects of users' classes that were arguments
         self._renewed = False
         self._layouts = Layouts(restores=outer is not None)
+        self._numbers: dict[str, set[Any]] = {}  # by name of an argument of a part, the numbers that it has been
         self._left = 0  # number of calls that left a program since a truth value differed
         self._lock = threading.Lock()
         self._torchdynamo_orig_callable = function
@@ -224,7 +227,7 @@ class Compiled:
 
     def _split(
         self, reason: str, own_line: int | None, line: tuple[str, int] | None, whole: bool = False,
-        through: Sequence[tuple[types.CodeType, int]] = (),
+        through: Sequence[tuple[types.CodeType, int]] = (), told: bool = False,
     ) -> None:  # fmt: skip
         """Run the function in parts from now on, and tell the user so, once.
 
@@ -233,6 +236,7 @@ class Compiled:
             own_line: the line of the function where that is; `line` is that of the user's code.
             whole: no statements become parts; only what they call is compiled.
             through: the code and the line of each function that it calls there: these will be split, too.
+            told: whether the user knows it.
         """
         if self.children is None:
             self.children = Children(self._called)
@@ -248,10 +252,15 @@ class Compiled:
         self.failed, self._layouts.open = True, False
         place = f"{line[0]}:{line[1]}" if line else self._place()
         self.seams.append((place, reason.removeprefix(f"{place}: ")))
-        if self.outer is None:
+        if self.outer is None and not told:
             seam = f"seam at {place} ({self.seams[0][1]}); compile a function without that line"
             logging.getLogger(__name__).warning("torch.compile: %s: %s", self._name(), seam)
         return None
+
+    def split_at(self, line: int) -> Compiled:
+        """Run the function in parts from the first call on, since the statement of a line is not to be compiled."""
+        self._split("a loop", line, (self._place().rpartition(":")[0], line), told=True)
+        return self
 
     def _place(self) -> str:
         """Return the file and line of the function."""
@@ -334,6 +343,8 @@ class Compiled:
         """Call the function and record a program, for tensors of any size if `sizes` is set and it is possible."""
         if sum(variant.extra is busy for variant in self.variants) >= self.limit and (busy or self._is_unsteady()):
             return self._run(args, kwargs)
+        if self.outer is not None and self._counts(args):
+            return self._run(args, kwargs)
         recorder = Recorder()
         tracer = Tracer(recorder, strict=self.fullgraph or self.strict, sizes=sizes)
         tracer.guards.renewed = self._has_new_objects(args, kwargs) or self.outer is not None
@@ -396,6 +407,22 @@ class Compiled:
             self._split(reason, None, None, whole=True)  # (numbers or objects differ; what it calls may not)
         return True
 
+    def _counts(self, args: tuple[Any, ...]) -> bool:
+        """Return whether a part is split where it reads a number that is another one each time, such as a count."""
+        code = getattr(self.function, "__code__", None)
+        if code is None:
+            return False
+        for name, x in zip(code.co_varnames, args, strict=False):
+            if type(x) in (int, float):
+                self._numbers.setdefault(name, set()).add(x)
+                if len(self._numbers[name]) > COUNTED:
+                    line = _first_use(code, name)
+                    if line is not None:
+                        self.variants, self._numbers = [], {}
+                        self._split(f"the number {name} is another one each time", line, (code.co_filename, line))
+                        return True
+        return False
+
     def _make_room(self, new: list[Entry | General]) -> None:
         """Drop the least used programs of those beyond the limit."""
         for extra in (False, True):
@@ -454,6 +481,15 @@ class Compiled:
         self.variants = sorted([*kept, *new], key=lambda variant: isinstance(variant, General))
         self._make_room(new)
         return result
+
+
+def _first_use(code: types.CodeType, name: str) -> int | None:
+    """Return the first line of a function that reads a variable, or None."""
+    lines = [
+        each.positions.lineno for each in dis.get_instructions(code)
+        if each.argval == name and each.opname.startswith("LOAD") and each.positions is not None
+    ]  # fmt: skip
+    return min([line for line in lines if line is not None], default=None)
 
 
 def _counted(count: int, what: str) -> str:

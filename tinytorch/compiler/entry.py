@@ -31,6 +31,7 @@ from tinytorch.ops import overrides
 #: What `Entry.enter` returns where a guard does not hold, and where a truth value differs from the recorded one.
 MISSED: Any = object()
 LEFT: Any = object()
+observer: Any = None  # is told of the programs that are made, and runs them (see `tinytorch.compiler.sweep`)
 BUSY: Any = object()  # the program is running in another thread
 
 
@@ -120,6 +121,11 @@ class Entry:
         )  # fmt: skip
         if self.frozen:
             calls, shown = inference.rewritten(calls, values, stays, shown)
+        steps = (
+            None
+            if observer is None or backward is not None
+            else observer.steps_of(recorder, values, stays, shown, results.views)
+        )
         program = Program(calls, values, stays, shown, results.views, restores, self.frozen)
         self.guards = [
             *guards_of_call(guards, args, kwargs),
@@ -218,6 +224,12 @@ class Entry:
         self.arity = len(args), tuple(kwargs)
         self.batched: frozenset[str] = frozenset()
         self.inputs = [Given(item.where, item.stays, *_layout(item.tensor._array)) for item in inputs]
+        if steps is not None:  # as a generator: it yields the arrays for the program, and gets its results
+            call, arrays = f"step({', '.join(given)})", "".join([f"{text}, " for text in given])
+            text = "\n".join(lines).replace("def enter(", "def parts(", 1).replace(call, f"(yield ({arrays}))")
+            exec(compile(text, "<guards of a compiled step>", "exec"), scope)
+            self.parts: Callable[..., Any] = scope["parts"]
+            observer.made(self, steps)
 
     @functools.cached_property
     def step(self) -> Callable[..., Any]:

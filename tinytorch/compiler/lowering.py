@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.compiler.recorder import NEW, VIEW, WIDE, Call, Memory, Value
-from tinytorch.kernels import arithmetic, parallel, products
+from tinytorch.kernels import arithmetic, parallel, products, stacked
 
 
 def transpose(x: Any) -> Any:
@@ -34,7 +34,7 @@ def named(function: Any, name: str) -> str:
 def has_out(call: Call) -> bool:
     """Return whether a call takes an argument `out`, an array for its result."""
     known = may_overwrite(call.function) or hasattr(call.function, "overwrites")
-    return (known or call.function in (dot, products.product)) and not call.kwargs
+    return (known or call.function in (dot, products.product, stacked.matrices)) and not call.kwargs
 
 
 def is_pure(call: Call) -> bool:

@@ -43,6 +43,7 @@ _MODULES = {
     "with_bits": "ops.bits",  # makes one of any tensor
     "into_bits": "ops.bits",  # writes results into them
     "resolved": "ops.bits",  # a tensor without bits
+    "sweep": "compiler.sweep",  # `torch.func.sweep`
     "pad": "nn.functional.padding",  # a tensor with a border
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far
 }

@@ -670,6 +670,7 @@ def tanh_slope(g: Array, y: Array) -> Array:
     return np.multiply(slope, g, out=slope)
 
 
+@elementwise
 def minus_twice(x: Array, y: Array) -> Array:
     """Return `-2 * x * y`."""
     out = x * y

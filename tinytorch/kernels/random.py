@@ -56,20 +56,22 @@ class Source:
 
     Attributes:
         seed: the last seed, 0 <= seed < 2**64 (the engine uses the lower 32 bits).
+        shift: a number that is added to each seed that is set (see `tinytorch.compiler.sweep`).
         normal: the second normal of a pair, to be returned next, or None.
         lock: held while an array is filled, so that its numbers are consecutive in the stream.
     """
 
-    __slots__ = ("_bits", "_fresh", "_numbers", "lock", "normal", "seed")
+    __slots__ = ("_bits", "_fresh", "_numbers", "lock", "normal", "seed", "shift")
 
     def __init__(self, seed: int) -> None:
         self.lock = threading.RLock()  # held while an array is filled
         self._bits: Any = None  # created at the first draw: importing `numpy.random` takes 15 ms
+        self.shift = 0
         self.reseed(seed)
 
     def reseed(self, seed: int) -> None:
         """Start again from `seed`."""
-        self.seed = seed
+        self.seed = seed = (seed + self.shift) % 2**64
         self.normal: float | None = None
         # Nothing has been drawn: PyTorch's state distinguishes this from "all 624 words are used".
         self._fresh = True

@@ -1,0 +1,124 @@
+"""`python -m tinytorch sweep`: run a training script with several seeds and settings, its steps made together.
+
+The script needs no change. A setting NAME is its option `--NAME`, if it has one; else the constants of that name in
+its text: `lr = 1e-3`, `def main(lr=1e-3)`, `SGD(..., lr=1e-3)`, `{"lr": 1e-3}`. Each run has its own random numbers;
+seeds that the script sets itself are shifted by the run's seed, so that seed 0 is the script as it is. What the runs
+print is not shown, unless one is chosen with --show.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import itertools
+import os
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from tinytorch.compiler.sweep import together
+from tinytorch.compiler.sweep.scheduler import Scheduler
+from tinytorch.compiler.sweep.script import find_neighbours, planned
+
+
+class _Output(io.TextIOBase):
+    """A stream that shows what one run writes, or none."""
+
+    def __init__(self, stream: Any, scheduler: Scheduler, shown: int | None) -> None:
+        self.stream, self.scheduler, self.shown = stream, scheduler, shown
+
+    def write(self, text: str) -> int:
+        """Write a text of the run that is shown, or of no run."""
+        run = self.scheduler.current
+        if run is None or run.number == self.shown:
+            self.stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush the stream."""
+        self.stream.flush()
+
+    def isatty(self) -> bool:
+        """Return whether it is a terminal."""
+        return bool(self.stream.isatty())
+
+
+@contextmanager
+def _output(scheduler: Scheduler, shown: int | None) -> Iterator[None]:
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (_Output(stream, scheduler, shown) for stream in before)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _setting(text: str) -> tuple[str, list[str]]:
+    name, equals, values = text.partition("=")
+    if not (name.isidentifier() and equals and values):
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE,VALUE,...")
+    return name, values.split(",")
+
+
+def _seeds(text: str) -> list[int]:
+    try:
+        return [int(x) for x in text.split(",")] if "," in text else list(range(int(text)))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor a list of seeds") from None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the command line; return the exit code."""
+    parser = argparse.ArgumentParser("python -m tinytorch sweep", description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser.add_argument(
+        "--seeds", type=_seeds, default=list(range(8)), help="their number, or a list: 0,5,7 (default: 8)"
+    )
+    parser.add_argument("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE,...", dest="settings",
+                        help="the values of a setting; may be given for several")  # fmt: skip
+    parser.add_argument("--csv", metavar="FILE", help="write the curves as a table")
+    parser.add_argument("--plot", metavar="FILE", help="draw the curves (with matplotlib)")
+    parser.add_argument("--show", type=int, metavar="RUN", help="show what this run prints")
+    parser.add_argument("script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the script")
+    options = parser.parse_args(arguments)
+    settings = dict(options.settings)
+    combinations = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
+    try:
+        programs = planned(options.script, options.arguments, settings, combinations)
+    except (OSError, SyntaxError, ValueError) as error:
+        print(f"sweep: {error}", file=sys.stderr)
+        return 2
+    folder = os.path.dirname(os.path.abspath(options.script))
+    sys.path.insert(0, folder)
+    find_neighbours(folder)
+    runs = [(seed, values, body, argv) for values, argv, body in programs for seed in options.seeds]
+
+    def run(scheduler: Scheduler) -> None:
+        for each, (_, _, _, argv) in zip(scheduler.runs, runs, strict=True):
+            each.arguments = argv
+        stack.append(_output(scheduler, options.show))
+        stack[-1].__enter__()
+
+    stack: list[Any] = []
+    try:
+        with warnings.catch_warnings():
+            found = together([(seed, values, body) for seed, values, body, _ in runs], chosen=run)
+    except Exception as error:
+        for output in stack:
+            output.__exit__(None, None, None)
+        raise error
+    for output in stack:
+        output.__exit__(None, None, None)
+    print(found)
+    if options.csv:
+        found.csv(options.csv)
+    if options.plot:
+        found.plot(options.plot)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,876 @@
+"""Joint programs: the recorded steps of several runs of one program, computed at once on stacks of their arrays.
+
+Runs can be joined if they recorded the same steps: the same kernels on arrays of the same shapes. A value that is the
+same array in all runs, such as a data set, is shared; any other one becomes a stack, whose first dimension counts the
+runs. Elementwise steps, views and products of stacks are single calls; any other kernel is called once per run, which
+still saves what surrounds it. An optimizer updates the parameters of all runs that have the same options by one call.
+
+The arrays of what changes, the parameters and the state of optimizers, move into stacks: `tensor._array` is then a
+view of one. Where anybody else refers to the memory of a tensor, it is copied before and after each step instead.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinytorch.compiler import lowering
+from tinytorch.compiler.backward import marks_of, put_back
+from tinytorch.compiler.fusing import function_of, is_elementwise
+from tinytorch.compiler.program import Program, line_of, written
+from tinytorch.compiler.recorder import GRADIENT, NEW, STATE, TRUTH, VIEW, WRITE, Call, Memory, Value, strides_in_order
+from tinytorch.compiler.sweep.updates import Update
+from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.kernels import attention, loss, parallel, products, programs, reduce, shape, stacked
+from tinytorch.kernels.programs import Left
+from tinytorch.kernels.random import Source
+
+
+class NotJoined(Exception):
+    """Raised with the reason why runs are not joined."""
+
+
+class Unable(Exception):
+    """Raised where the runs cannot make a step jointly, such as where a value decides what is done; nothing is done."""
+
+
+class Steps(NamedTuple):
+    """What a run recorded of a program: see `Program`.
+
+    Attributes:
+        calls, inputs, bound, results, views: as the arguments of `Program`.
+        losses: the number of results, at the end, that are losses.
+    """
+
+    calls: list[Call]
+    inputs: list[Value]
+    bound: list[bool]
+    results: list[Value]
+    views: set[int]
+    losses: int
+
+
+def copied(calls: Sequence[Call]) -> list[Call]:
+    """Return copies of steps, which a program changes and clears."""
+    found = []
+    for call in calls:
+        copy = Call(call.kind, call.function, call.args, call.kwargs, call.name)
+        copy.outputs, copy.several, copy.random = list(call.outputs), call.several, call.random
+        copy.counts, copy.line = call.counts, call.line
+        if call.kind == GRADIENT:
+            grad = call.function._grad
+            copy.kwargs = {"version": 0 if grad is None else grad._cell[0]}
+        found.append(copy)
+    return found
+
+
+# Comparing ----------------------------------------------------------------------------------------
+
+
+class PerRun(tuple[Any, ...]):
+    """An argument that differs between runs."""
+
+
+class _Comparison:
+    """Finds what corresponds in the steps of several runs.
+
+    Attributes:
+        values: by id of the first run's values, those of all runs.
+    """
+
+    def __init__(self, steps: Sequence[Steps]) -> None:
+        self.steps, self.values = steps, dict[int, tuple[Value, ...]]()
+        self._memories: list[dict[Memory, Memory]] = [{} for _ in steps]
+        first = steps[0]
+        for other in steps[1:]:
+            if (other.bound, other.views, other.losses) != (first.bound, first.views, first.losses):
+                raise NotJoined("other inputs or results")
+            if len(other.calls) != len(first.calls):
+                raise NotJoined(f"{len(other.calls)} steps, not {len(first.calls)}{_where(_different(first, other))}")
+        for values in zip(*[each.inputs for each in steps], strict=True):
+            self._pair(values, "an input")
+        for calls in zip(*[each.calls for each in steps], strict=True):
+            try:
+                self._compare(calls)
+            except NotJoined as reason:
+                raise NotJoined(f"{reason}{_where(calls[-1])}") from None
+        for values in zip(*[each.results for each in steps], strict=True):
+            self.argument(values)
+
+    def _pair(self, values: Sequence[Value], what: str) -> None:
+        v = values[0]
+        for k, other in enumerate(values):
+            if (other.shape, other.dtype, other.strides) != (v.shape, v.dtype, v.strides):
+                raise NotJoined(f"{what} has the shape {other.shape}, not {v.shape}, or another dtype or layout")
+            if self._memories[k].setdefault(v.memory, other.memory) is not other.memory:
+                raise NotJoined(f"{what} shares memory with another array")
+        self.values[id(v)] = tuple(values)
+
+    def _compare(self, calls: Sequence[Call]) -> None:
+        first = calls[0]
+        for call in calls:
+            if (call.kind, call.several, len(call.args), call.kwargs.keys()) != (
+                first.kind, first.several, len(first.args), first.kwargs.keys()
+            ):  # fmt: skip
+                raise NotJoined("another step")
+        if first.kind == GRADIENT:
+            self.argument([_value_of(each, call.function) for each, call in zip(self.steps, calls, strict=True)])
+        elif first.kind == STATE:
+            if any(_owner(call.function) is not _owner(first.function) for call in calls):
+                raise NotJoined("another step")
+        elif any(not _same(call.function, first.function) for call in calls):
+            raise NotJoined("another step")
+        for x in zip(*[(*call.args, *call.kwargs.values()) for call in calls], strict=True):
+            self.argument(x)
+        for values in zip(*[call.outputs for call in calls], strict=True):
+            if any((value is None) is not (values[0] is None) for value in values):
+                raise NotJoined("other results")
+            if values[0] is not None:
+                self._pair(values, "a result")
+
+    def argument(self, xs: Sequence[Any]) -> Any:
+        """Return an argument: of the first run if it is the same in all, else as `PerRun`, within its containers.
+
+        Raises:
+            NotJoined: it differs in a way that matters.
+        """
+        x = xs[0]
+        kind = type(x)
+        if any(type(each) is not kind for each in xs):
+            raise NotJoined(f"an argument is a {type(next(y for y in xs if type(y) is not kind)).__name__}")
+        if kind is Value:
+            known = self.values.get(id(x))
+            if known is None:  # a constant
+                self._pair(xs, "a constant")
+                known = self.values[id(x)]
+            if any(a is not b for a, b in zip(known, xs, strict=True)):
+                raise NotJoined("another array")
+            return x
+        if kind in (tuple, list):
+            if any(len(each) != len(x) for each in xs):
+                raise NotJoined("another number of arrays")
+            return kind([self.argument(each) for each in zip(*xs, strict=True)])
+        if kind is Source or (kind is float and any(repr(each) != repr(x) for each in xs)):
+            return PerRun(xs)
+        if kind in (int, bool, str, float, complex) and any(each != x for each in xs):
+            raise NotJoined(f"{next(each for each in xs if each != x)!r} instead of {x!r}")
+        if any(not _same(each, x) for each in xs):
+            raise NotJoined(f"another {kind.__name__}")
+        return x
+
+
+def _owner(function: Any) -> Any:
+    return type(getattr(function, "__self__", function))
+
+
+def _value_of(steps: Steps, leaf: Tensor) -> Value | None:
+    return next((value for value in steps.inputs if value.tensor is leaf), None)
+
+
+def _same(f: Any, g: Any) -> bool:
+    """Return whether two functions or other arguments do the same."""
+    if f is g:
+        return True
+    if type(f) is not type(g):
+        return False
+    if isinstance(f, functools.partial):
+        pairs = [(f.func, g.func), *zip((*f.args, *f.keywords.values()), (*g.args, *g.keywords.values()), strict=False)]
+        return len(f.args) == len(g.args) and f.keywords.keys() == g.keywords.keys() and all(_same(*x) for x in pairs)
+    code = getattr(f, "__code__", None)
+    if code is not None:
+        cells = [[cell.cell_contents for cell in x.__closure__ or ()] for x in (f, g)]
+        return g.__code__ is code and len(cells[0]) == len(cells[1]) and all(map(_same, *cells))
+    if isinstance(f, (np.ndarray, Tensor)):
+        return False
+    try:
+        return bool(f == g)
+    except Exception:
+        return False
+
+
+def _different(first: Steps, other: Steps) -> Call | None:
+    """Return the first step of a run that another run has not."""
+    pairs = zip(first.calls, other.calls, strict=False)
+    return next((b for a, b in pairs if a.kind != b.kind or not _same(a.function, b.function)), None)
+
+
+def _where(call: Call | None) -> str:
+    return f", at {call.line[0]}:{call.line[1]}" if call is not None and call.line is not None else ""
+
+
+def difference(first: Steps, other: Steps) -> str | None:
+    """Return why two runs cannot be joined, or None."""
+    try:
+        _Comparison([first, other])
+    except NotJoined as reason:
+        return str(reason)
+    return None
+
+
+# Joining ------------------------------------------------------------------------------------------
+
+
+class _Leaves:
+    """The tensors of all runs that are one leaf, as the function of a step that sets their gradients."""
+
+    def __init__(self, tensors: Sequence[Any]) -> None:
+        self.tensors = tensors
+        self.waits = False  # whether gradients are kept here, to be set later
+        self._kept: tuple[Any, int] | None = None
+
+    def set_kept(self) -> None:
+        """Set the gradients that have been kept."""
+        kept, self._kept, self.waits = self._kept, None, False
+        if kept is not None:
+            self.set_gradients(*kept)
+
+    def set_gradients(self, stack: Any, version: int) -> None:
+        """Set the gradients; None clears them."""
+        if self.waits:
+            self._kept = stack, version
+            return
+        if stack is None:
+            for leaf in self.tensors:
+                leaf._grad = None
+        elif stack.ndim == 1 or version:
+            for k, leaf in enumerate(self.tensors):
+                leaf._grad = written(stack[k, ...], version)
+        else:
+            for leaf, array in zip(self.tensors, stack, strict=True):
+                leaf._grad = wrap(array)
+
+
+class _Program(Program):
+    """A program of joined steps, whose inputs all exist before a step begins."""
+
+    def _write_gradient(self, call: Call) -> None:
+        value, leaves = call.args[0], call.function
+        version = call.kwargs["version"] if self.final[id(leaves)] is call else 0
+        shown = None if value is None else self.name(value)
+        self._lines.append(f"{self._object(leaves.set_gradients, 'set_gradients')}({shown}, {version})")
+
+    def _write_call(self, number: int, call: Call) -> None:
+        if call.kind == STATE and call.args:
+            self._lines.append(self._call(call))
+        else:
+            super()._write_call(number, call)
+
+
+class Joint:
+    """The joint program of several runs.
+
+    Args:
+        steps: what each run recorded.
+        holders: for each run, a function that returns the number of references to an array that the run's programs
+            hold, and takes a new array to replace it.
+
+    Attributes:
+        count: the number of runs.
+        source: the source of the program.
+
+    Raises:
+        NotJoined: the runs are too different.
+    """
+
+    def __init__(self, steps: Sequence[Steps], holders: Sequence[Any]) -> None:
+        self.count, self._holders = len(steps), holders
+        comparison = _Comparison(steps)
+        self._all, self._compared = steps, comparison
+        first = steps[0]
+        self._new: dict[int, Value] = {}  # by id of the first run's values, the stacks
+        self._memories: dict[Memory, Memory] = {}
+        self._distances: dict[Memory, int] = {}  # bytes from one run to the next in a stack
+        self._keep: list[Any] = [first]
+        self._grads: dict[int, Value | None] = {}  # by place of leaves, their current gradients
+        self._written = self._find_written(first)
+        self._find_stacked(first)
+        #: Places of inputs that are copied before each step, their stacks, and whether they are copied back.
+        self._copied: list[tuple[int, Any, bool]] = []
+        inputs, arrays = self._take_inputs(first)
+        self.calls: list[Call] = []
+        self._updates: list[Update] = []
+        leaves = {id(call.function): _value_of(first, call.function) for call in first.calls if call.kind == GRADIENT}
+        self._leaves = {
+            key: (value.place, _Leaves([v.tensor for v in comparison.values[id(value)]]))
+            for key, value in leaves.items() if value is not None
+        }  # fmt: skip
+        self._rules: dict[Any, Callable[[Call, Call], bool]] = {
+            products.mm: functools.partial(self._matrices, False, False),
+            products.mm_nt: functools.partial(self._matrices, False, True),
+            products.mm_tn: functools.partial(self._matrices, True, False),
+            products.affine: self._affine,
+            programs.laid_out: self._as_it_is,
+            shape.contiguous: self._as_it_is,
+            shape.clone: self._as_it_is,
+            shape.concatenated: self._concatenated,
+            attention.attention: self._folded,
+            attention.attention_grad: self._folded,
+            **dict.fromkeys([reduce.sum_over, reduce.mean_over], self._reduction),
+            **dict.fromkeys([loss.mse_loss, loss.huber_loss, loss.smooth_l1_loss, loss.soft_margin_loss], self._loss),
+        }
+        for calls in zip(*[each.calls for each in steps], strict=True):
+            self._step(calls)
+        self._seen = any(call.kind == STATE and not call.args for call in self.calls)
+        if not self._seen:  # nobody sees earlier gradients
+            last = {id(call.function): call for call in self.calls if call.kind == GRADIENT}
+            self.calls = [call for call in self.calls if call.kind != GRADIENT or last[id(call.function)] is call]
+        results = [self._value(value) for value in first.results]
+        self._shared_results = [not self._is_stacked(value) for value in first.results]
+        self.program = _Program(self.calls, inputs, [True] * len(inputs), results, first.views)
+        self._effect = self.program.effect
+        sources = [x for call in self.calls for x in _sources(call)]
+        checks = any(call.kind == TRUTH for call in self.calls)
+        self._sources = list(dict.fromkeys(sources)) if checks else []
+        self.source = self.program.finish()
+        self._function = self.program.binding(arrays)()
+
+    # Inputs ---------------------------------------------------------------------------------------
+
+    def _find_written(self, first: Steps) -> set[Memory]:
+        """Return the memory that exists before the steps and is written to."""
+        written = {call.args[0].memory for call in first.calls if call.kind == WRITE}
+        for call in first.calls:
+            if call.kind == STATE:
+                optimizer = getattr(call.function, "__self__", None)
+                for group in getattr(optimizer, "param_groups", ()):
+                    for p in group["params"]:
+                        value = _value_of(first, p)
+                        if value is not None:
+                            written.add(value.memory)
+        return written
+
+    def _find_stacked(self, first: Steps) -> None:
+        """Find the memory that differs between runs."""
+
+        def differs(value: Value) -> bool:
+            return any(other.array is not value.array for other in self._compared.values[id(value)])
+
+        stacked_memory = {
+            value.memory for value, stays in zip(first.inputs, first.bound, strict=True)
+            if value.memory in self._written or not stays or differs(value)
+        }  # fmt: skip
+        while True:
+            before = len(stacked_memory)
+            for call in first.calls:
+                for value in call.inputs():
+                    if value.constant and differs(value) and not _equal(self._compared.values[id(value)]):
+                        stacked_memory.add(value.memory)
+                if call.kind in (GRADIENT, STATE, TRUTH):
+                    continue
+                if call.random or any(value.memory in stacked_memory for value in call.inputs()) or self._varies(call):
+                    made = [call.args[0]] if call.kind == WRITE else [v for v in call.outputs if v is not None]
+                    stacked_memory.update(value.memory for value in made)
+            if len(stacked_memory) == before:
+                break
+        self._stacked = stacked_memory
+
+    def _varies(self, call: Call) -> bool:
+        """Return whether an argument of a step that is no array differs between runs."""
+        number = next(k for k, each in enumerate(self._all[0].calls) if each is call)
+        calls = [steps.calls[number] for steps in self._all]
+        xs = zip(*[(*each.args, *each.kwargs.values()) for each in calls], strict=True)
+        return any(_has_per_run(self._compared.argument(x)) for x in xs)
+
+    def _is_stacked(self, value: Value) -> bool:
+        return value.memory in self._stacked
+
+    def _take_inputs(self, first: Steps) -> tuple[list[Value], list[Any]]:
+        """Return the inputs of the program, and their arrays."""
+        inputs, arrays = [], []
+        memories = [value.memory for value in first.inputs]
+        if any(memories.count(memory) > 1 for memory in self._written):
+            raise NotJoined("an input that is written to shares memory with another one")
+        self._moved: list[tuple[Tensor, Any]] = []  # tensors whose arrays are in stacks
+        for place, value in enumerate(first.inputs):
+            inputs.append(self._value(value))
+            if not self._is_stacked(value):
+                arrays.append(value.tensor._array)  # type: ignore[union-attr]
+                continue
+            tensors = [v.tensor for v in self._compared.values[id(value)]]
+            arrays.append(self._adopted(tensors) if first.bound[place] else None)
+            if arrays[-1] is None:
+                arrays[-1] = stacked.stack_like(value.array, self.count)
+                self._copied.append((place, arrays[-1], value.memory in self._written))
+                if any(first.results[k].memory is value.memory for k in first.views):
+                    raise NotJoined("a result is a view of an input")
+        return inputs, arrays
+
+    def _adopted(self, tensors: Sequence[Any], owned: bool = False) -> Any:
+        """Return the stack that holds the arrays of tensors, after moving them there; None if it is not possible.
+
+        Args:
+            owned: whether it is known that nobody else refers to the arrays.
+        """
+        stack = existing(tensors)
+        if stack is None:
+            arrays = [x._array for x in tensors]
+            for k in range(0 if owned else len(arrays)):
+                held = self._holders[k].count(arrays[k]) + 3  # and the tensor, this list, and the argument
+                if not _is_alone(arrays[k].base) or sys.getrefcount(arrays[k]) > held:
+                    return None
+            stack = stacked.stack_like(arrays[0], self.count)
+            for k, (x, array) in enumerate(zip(tensors, arrays, strict=True)):
+                stack[k] = array
+                x._array = stacked.element(stack, k)
+                self._holders[k].replace(array, x._array)
+        self._moved += [(x, x._array) for x in tensors]
+        return stack
+
+    # Values ---------------------------------------------------------------------------------------
+
+    def _value(self, value: Value) -> Value:
+        """Return the value of the joint program that corresponds to one of the first run."""
+        found = self._new.get(id(value))
+        if found is None:
+            found = self._new[id(value)] = self._new_value(value)
+            self._keep.append(value)
+        return found
+
+    def _new_value(self, value: Value) -> Value:
+        memory = self._memories.setdefault(value.memory, Memory())
+        if not self._is_stacked(value):
+            made = Value(
+                value.shape, value.dtype, value.strides, memory, value.whole, None, None, value.place, value.name
+            )
+            made.array, made.initial, made.fills, made.tensor = value.array, value.initial, value.fills, value.tensor
+            return made
+        shape = self.count, *value.shape
+        distance = self._distances.setdefault(value.memory, value.size * value.dtype.itemsize)
+        strides = distance, *value.strides
+        made = Value(shape, value.dtype, strides, memory, value.whole, None, None, value.place, value.name)
+        if value.constant:
+            values = self._compared.values[id(value)]
+            made.array = np.stack([v.array for v in values])
+            made.fills = value.fills
+            if value.initial is not None:
+                made.initial = np.stack([v.initial for v in values])
+            if made.array.strides[1:] != value.strides:
+                raise NotJoined("a constant is not contiguous")
+        return made
+
+    # Steps ----------------------------------------------------------------------------------------
+
+    def _add(self, kind: int, function: Any, args: Sequence[Any], like: Call, name: str = "") -> Call:
+        call = Call(kind, function, tuple(args), {}, name or like.name)
+        call.line = like.line
+        self.calls.append(call)
+        return call
+
+    def _finish(self, call: Call, like: Call) -> None:
+        """Give a step the results of the first run's step."""
+        call.several = like.several
+        for k, value in enumerate(like.outputs):
+            made = None if value is None else self._value(value)
+            call.outputs.append(made)
+            if made is not None:
+                made.source, made.output = call, (k if like.several else None)
+
+    def _step(self, calls: Sequence[Call]) -> None:
+        call = calls[0]
+        if call.kind == GRADIENT:
+            place, leaves = self._leaves.get(id(call.function), (None, None))
+            value = None if call.args[0] is None else self._value(call.args[0])
+            if place is not None:
+                if value is not None and not self._is_stacked(call.args[0]):
+                    raise NotJoined("a gradient is the same in all runs")
+                self._grads[place] = value
+                self.calls.append(Call(GRADIENT, leaves, (value,), call.kwargs, "grad"))
+            return
+        if call.kind == STATE:
+            self._state(calls)
+            return
+        args = [self._compared.argument(x) for x in zip(*[each.args for each in calls], strict=True)]
+        kwargs = {key: self._compared.argument([each.kwargs[key] for each in calls]) for key in call.kwargs}
+        whole = Call(call.kind, call.function, tuple(args), kwargs, call.name)
+        made = [call.args[0]] if call.kind in (WRITE, TRUTH) else [v for v in call.outputs if v is not None]
+        if not any(self._is_stacked(value) for value in made):
+            copy = self._add(call.kind, call.function, [self._replaced(x) for x in args], call)
+            copy.kwargs = {key: self._replaced(x) for key, x in kwargs.items()}
+            copy.counts = call.counts
+            self._finish(copy, call)
+        elif call.kind == TRUTH:
+            self._add(TRUTH, stacked.all_hold, [self._value(args[0]), args[1]], call)
+        elif call.kind == VIEW:
+            if self._view(whole, call):
+                return
+            self._each(stacked.views_of if call.several else stacked.view_of, whole, call)
+        elif call.kind == WRITE:
+            if not self._elementwise(whole, call):
+                self._each(stacked.on_each, whole, call)
+        else:
+            function, _ = function_of(call)
+            rule = self._rules.get(function)
+            if not (rule is not None and rule(whole, call)) and not self._elementwise(whole, call):
+                self._each(stacked.several if call.several else stacked.each, whole, call)
+
+    def _replaced(self, x: Any) -> Any:
+        if isinstance(x, Value):
+            return self._value(x)
+        return type(x)([self._replaced(each) for each in x]) if type(x) in (tuple, list) else x
+
+    def _elementwise(self, whole: Call, call: Call) -> bool:
+        """Write an elementwise step of stacks; return whether it is one."""
+        copies = call.kind == WRITE and call.function is programs.copy_into
+        if not (is_elementwise(call) or copies) or call.several or call.random or _values_in(call.kwargs.values()):
+            return False
+        function, args = function_of(whole)
+        if function is np.matmul or any(type(x) in (tuple, list) for x in args):
+            return False
+        if not isinstance(function, np.ufunc) and not copies:
+            shapes = {x.shape for x in call.inputs()}
+            if len(shapes) > 1 or not all(map(self._is_stacked, call.inputs())):
+                return False  # (such a function takes arrays of one shape)
+        target = call.args[0] if call.kind == WRITE else call.outputs[0]
+        if not self._is_stacked(target):
+            return False
+        ndim = len(target.shape) + 1
+        operands: list[Any] = []
+        for x in args:
+            if type(x) is PerRun:
+                if not isinstance(function, np.ufunc):
+                    return False
+                dtype = next(v.dtype for v in call.inputs())
+                x = Value((self.count, *[1] * (ndim - 1)), dtype, (), Memory(), True)
+                x.array = np.array(args[len(operands)], dtype).reshape(x.shape)
+                x.strides = x.array.strides
+            elif isinstance(x, Value):
+                x = self._aligned(x, ndim, call)
+            operands.append(x)
+        large = target.size * self.count >= parallel.LARGE and call.kind == NEW and not call.kwargs
+        if large and all(isinstance(x, Value) and x.shape == (self.count, *target.shape) for x in operands):
+            made = self._add(call.kind, parallel.blockwise, [function, *operands], call)
+        else:
+            made = self._add(call.kind, function, operands, call)
+        made.counts, made.kwargs = call.counts, call.kwargs
+        self._finish(made, call)
+        return True
+
+    def _aligned(self, x: Value, ndim: int, like: Call) -> Value:
+        """Return a value such that it broadcasts with stacks of `ndim` dimensions."""
+        value = self._value(x)
+        if not self._is_stacked(x) or len(value.shape) == ndim:
+            return value
+        view = self._add(VIEW, stacked.aligned, [value, ndim], like, value.name or "aligned")
+        shape = (self.count, *[1] * (ndim - len(value.shape)), *x.shape)
+        made = Value(shape, x.dtype, (), value.memory, False, view)
+        view.outputs.append(made)
+        return made
+
+    def _as_it_is(self, whole: Call, call: Call) -> bool:
+        """Write a step whose kernel takes stacks as well."""
+        self._finish(self._add(NEW, call.function, [self._replaced(x) for x in whole.args], call), call)
+        return True
+
+    def _loss(self, whole: Call, call: Call) -> bool:
+        """Write a loss that is elementwise before it is reduced."""
+        x, y, *others = whole.args
+        if whole.kwargs or others[0] == "none" or x.shape != y.shape or x.dtype != y.dtype or x.dtype.itemsize < 4:
+            return False
+        if not (self._is_stacked(x) and self._is_stacked(y)) or not all(type(each) in (str, float) for each in others):
+            return False
+        args = [call.function, self._value(x), self._value(y), *others]
+        self._finish(self._add(NEW, stacked.loss, args, call), call)
+        return True
+
+    def _reduction(self, whole: Call, call: Call) -> bool:
+        """Write a sum or a mean."""
+        x, dim, keepdim = whole.args
+        if x.dtype not in (np.float32, np.float64) or 0 in x.shape or not x.shape:
+            return False
+        args = [call.function, self._value(x), dim, keepdim, whole.kwargs.get("dtype")]
+        self._finish(self._add(NEW, stacked.over, args, call), call)
+        return True
+
+    def _matrices(self, a_turned: bool, b_turned: bool, whole: Call, call: Call) -> bool:
+        """Write the product of matrices."""
+        a, b = call.args
+        if a.dtype not in (np.float32, np.float64) or a.dtype != b.dtype or len(a.shape) != 2 or len(b.shape) != 2:
+            return False
+        if 0 in (*a.shape, *b.shape) or 1 in (a.size, b.size):
+            return False
+        factors = [self._turned(x, call) if turned else self._value(x) for x, turned in ((a, a_turned), (b, b_turned))]
+        self._finish(self._add(NEW, stacked.matrices, factors, call), call)
+        return True
+
+    def _turned(self, x: Value, like: Call) -> Value:
+        """Return the transposed matrices."""
+        value = self._value(x)
+        view = self._add(VIEW, np.swapaxes, [value, -1, -2], like, f"{value.name}_T" if value.name else "transposed")
+        shape = (*value.shape[:-2], value.shape[-1], value.shape[-2])
+        made = Value(shape, x.dtype, (*value.strides[:-2], *value.strides[:-3:-1]), value.memory, False, view)
+        view.outputs.append(made)
+        return made
+
+    def _affine(self, whole: Call, call: Call) -> bool:
+        """Write a product with a weight, plus a bias."""
+        x, weight, bias = call.args
+        if len(x.shape) < 2 or len(weight.shape) != 2 or x.dtype not in (np.float32, np.float64):
+            return False
+        if not x.dtype == weight.dtype == getattr(bias, "dtype", x.dtype) or 0 in (*x.shape, *weight.shape):
+            return False
+        if 1 in (x.size, weight.size) or (bias is not None and len(bias.shape) != 1):
+            return False
+        value, out = self._value(x), self._value(call.outputs[0])
+        if len(x.shape) > 2:
+            if not x.whole:
+                return False
+            value = self._viewed(value, (self.count, x.size // x.shape[-1], x.shape[-1]), call)
+        product = self._add(NEW, stacked.matrices, [value, self._turned(weight, call)], call)
+        sizes = (*value.shape[:2], weight.shape[0])
+        middle = Value(sizes, out.dtype, strides_in_order(sizes, out.dtype.itemsize), Memory(), True, product)
+        middle.name = out.name
+        product.outputs.append(middle)
+        if bias is not None:
+            total = self._add(NEW, np.add, [middle, self._aligned(bias, 3, call)], call)
+            middle = Value(sizes, out.dtype, middle.strides, Memory(), True, total, name=out.name)
+            total.outputs.append(middle)
+        last = self.calls[-1]
+        if len(x.shape) > 2:
+            out.memory = self._memories[call.outputs[0].memory] = middle.memory
+            last = self._add(VIEW, shape.view, [middle, out.shape], call)
+            out.whole = False
+        else:
+            last.outputs.clear()
+        last.outputs.append(out)
+        out.source, out.output = last, None
+        return True
+
+    def _viewed(self, x: Value, sizes: tuple[int, ...], like: Call) -> Value:
+        """Return a view of a contiguous stack with other sizes."""
+        view = self._add(VIEW, shape.view, [x, sizes], like, x.name or "view")
+        made = Value(sizes, x.dtype, strides_in_order(sizes, x.dtype.itemsize), x.memory, False, view)
+        view.outputs.append(made)
+        return made
+
+    def _concatenated(self, whole: Call, call: Call) -> bool:
+        """Write arrays one after another."""
+        xs, dim = whole.args
+        if whole.kwargs or not all(map(self._is_stacked, xs)) or len({x.dtype for x in xs}) > 1:
+            return False
+        if len({len(x.shape) for x in xs}) > 1:  # (an empty vector may stand among larger arrays)
+            return False
+        args = [[self._value(x) for x in xs], dim if dim < 0 else dim + 1]
+        self._finish(self._add(NEW, shape.concatenated, args, call), call)
+        return True
+
+    def _folded(self, whole: Call, call: Call) -> bool:
+        """Write a step whose kernel treats the elements of a batch independently."""
+        values = call.inputs()
+        if whole.kwargs or any(len(x.shape) < 3 or x.shape[0] != values[0].shape[0] for x in values):
+            return False
+        if (
+            not all(map(self._is_stacked, values))
+            or call.random
+            or (call.function is attention.attention and call.args[3])
+        ):
+            return False
+        args = [call.function, *[self._replaced(x) for x in whole.args]]
+        self._finish(self._add(NEW, stacked.folded, args, call), call)
+        return True
+
+    def _view(self, whole: Call, call: Call) -> bool:
+        """Write a view whose kernel takes stacks as well."""
+        x, *others = whole.args
+        if call.several or whole.kwargs or not isinstance(x, Value) or _values_in(others):
+            return False
+        if call.function in (shape.view, shape.unsafe_view):
+            args: list[Any] = [(self.count, *others[0])]
+        elif call.function is shape.transpose:
+            args = [_shifted(dim) for dim in others]
+        elif call.function is shape.permute:
+            args = [(0, *[_shifted(dim) for dim in others[0]])]
+        elif call.function is shape.part:
+            key = others[0]
+            args = [(slice(None), *(key if type(key) is tuple else (key,)))]
+        else:
+            return False
+        self._finish(self._add(VIEW, call.function, [self._value(x), *args], call), call)
+        return True
+
+    def _each(self, caller: Any, whole: Call, call: Call) -> None:
+        """Write a step that calls the kernel once per run."""
+        values = list(dict.fromkeys(call.inputs()))
+        # A view is one of the first array, a write is one into it.
+        values.sort(key=lambda value: not (self._is_stacked(value) and value is _first_stacked(self, call)))
+        function = self._text_of_one(whole, values)
+        args = [function, self.count, *[self._value(value) for value in values]]
+        if call.kind == WRITE:  # (the program's first argument of a write is what it writes to)
+            write = functools.partial(caller, function, self.count)
+            write.sources = function.sources  # type: ignore[attr-defined]
+            made = self._add(WRITE, write, args[2:], call)
+            made.counts = call.counts
+        else:
+            made = self._add(call.kind, caller, args, call)
+        made.random = call.random
+        self._finish(made, call)
+
+    def _text_of_one(self, whole: Call, values: Sequence[Value]) -> Callable[..., Any]:
+        """Return a function `(k, *arrays)` that calls the kernel with the arguments of run `k`."""
+        scope: dict[str, Any] = {"kernel": whole.function}
+        names = {id(value): f"x{j}" for j, value in enumerate(values)}
+
+        def text(x: Any) -> str:
+            if isinstance(x, Value):
+                return f"{names[id(x)]}[k, ...]" if self._is_stacked(x) else names[id(x)]
+            if type(x) is PerRun:
+                name = f"p{len(scope)}"
+                scope[name] = x
+                return f"{name}[k]"
+            if type(x) is tuple:
+                return f"({''.join([f'{text(each)}, ' for each in x])})"
+            if type(x) is list:
+                return f"[{', '.join([text(each) for each in x])}]"
+            name = f"c{len(scope)}"
+            scope[name] = x
+            return name
+
+        args = [text(x) for x in whole.args] + [f"{key}={text(x)}" for key, x in whole.kwargs.items()]
+        source = f"lambda k, {''.join([f'{name}, ' for name in names.values()])}: kernel({', '.join(args)})"
+        function: Callable[..., Any] = eval(source, scope)
+        function.__name__ = lowering.named(whole.function, whole.name)
+        drawn = [each for x in scope.values() if type(x) is PerRun for each in x if isinstance(each, Source)]
+        function.sources = drawn  # type: ignore[attr-defined]
+        return function
+
+    # Optimizers -----------------------------------------------------------------------------------
+
+    def _state(self, calls: Sequence[Call]) -> None:
+        call = calls[0]
+        optimizers = [getattr(each.function, "__self__", None) for each in calls]
+        if getattr(call.function, "__name__", "") == "step" and Update.applies(optimizers):
+            first, places = self._all[0], {}
+            for value in first.inputs:
+                places[id(value.tensor)] = value.place
+            params = [p for group in optimizers[0].param_groups for p in group["params"]]  # type: ignore[union-attr]
+            if all(id(p) in places for p in params):
+                grads = [self._grads.get(places[id(p)]) for p in params]  # type: ignore[arg-type]
+                unknown = [p for p in params if places[id(p)] not in self._grads and p._grad is not None]
+                stacks = [self._value(first.inputs[places[id(p)]]) for p in params]  # type: ignore[index]
+                if not unknown:
+                    update = Update(
+                        optimizers, [g is not None for g in grads], functools.partial(self._adopted, owned=True)
+                    )
+                    self._updates.append(update)
+                    given = [g for g in grads if g is not None]
+                    self._add(STATE, update, [*stacks, *given], call, "update")
+                    return
+        functions = [each.function for each in calls]
+
+        def step() -> None:
+            for function in functions:
+                function()
+
+        self._add(STATE, step, (), call, call.name)
+
+    # Running --------------------------------------------------------------------------------------
+
+    def is_valid(self) -> bool:
+        """Return whether the arrays of tensors still lie in the stacks."""
+        moved = all(x._array is array for x, array in self._moved)
+        return moved and all(update.is_valid() for update in self._updates)
+
+    def set_gradients(self) -> None:
+        """Set the gradients of the last step, if they have not been set."""
+        for _, leaves in self._leaves.values():
+            leaves.set_kept()
+
+    def run(self, given: Sequence[Sequence[Any]], last: bool = True) -> list[tuple[Any, ...]]:
+        """Make the step in all runs, and return the results of each.
+
+        Args:
+            given: for each run, the arrays of the inputs that change.
+            last: whether the gradients are set: another step may follow before anybody sees them.
+
+        Raises:
+            Unable: the step has not been made; each run shall make its own.
+        """
+        first = self._all[0]
+        if not last and not self._seen:
+            for _, leaves in self._leaves.values():
+                leaves.waits = True
+        numbers = [k for k, stays in enumerate(first.bound) if not stays]
+
+        def arrays_of(place: int) -> list[Any]:
+            if first.bound[place]:
+                return [steps.inputs[place].tensor._array for steps in self._all]  # type: ignore[union-attr]
+            number = numbers.index(place)
+            return [arrays[number] for arrays in given]
+
+        for place, stack, _ in self._copied:
+            for k, array in enumerate(arrays_of(place)):
+                stack[k] = array
+        marks = marks_of(self._sources)
+        try:
+            results = self._function()
+        except Exception as error:
+            if line_of(error) >= self._effect and not isinstance(error, Left):
+                raise
+            put_back(self._sources, marks)
+            raise Unable from error
+        for place, stack, changed in self._copied:
+            if changed:
+                for array, new in zip(arrays_of(place), stack, strict=True):
+                    array[...] = new
+        if last:
+            self.set_gradients()
+        return [
+            tuple([x.copy() if shared else x[k, ...] for x, shared in zip(results, self._shared_results, strict=True)])
+            for k in range(self.count)
+        ]
+
+
+def _is_alone(base: Any) -> bool:
+    """Return whether nobody but an array refers to the array of which it is a view."""
+    # The references are those of the array, and of the arguments of this function and of `getrefcount`.
+    return base is None or (type(base) is np.ndarray and base.base is None and sys.getrefcount(base) <= 3)
+
+
+def existing(tensors: Sequence[Any]) -> Any:
+    """Return the stack whose elements are the arrays of tensors, or None."""
+    base = tensors[0]._array.base
+    if type(base) is not np.ndarray or base.shape != (len(tensors), *tensors[0]._array.shape):
+        return None
+    at = base.__array_interface__["data"][0]
+    for k, x in enumerate(tensors):
+        array = x._array
+        here = array.__array_interface__["data"][0]
+        if array.base is not base or here != at + k * base.strides[0] or array.strides != base.strides[1:]:
+            return None
+    return base
+
+
+def _shifted(dim: int) -> int:
+    """Return the place of a dimension in a stack."""
+    return dim if dim < 0 else dim + 1
+
+
+def _values_in(xs: Any) -> bool:
+    """Return whether there are arrays among arguments."""
+    return any(type(x) is Value or (type(x) in (tuple, list) and _values_in(x)) for x in xs)
+
+
+def _first_stacked(joint: Joint, call: Call) -> Value:
+    return next(value for value in call.inputs() if joint._is_stacked(value))
+
+
+def _equal(values: Sequence[Value]) -> bool:
+    """Return whether a small constant has the same elements in all runs."""
+    first = values[0].array if values[0].initial is None else values[0].initial
+    others = [v.array if v.initial is None else v.initial for v in values[1:]]
+    return first.size < 1024 and all(first.tobytes() == other.tobytes() for other in others)
+
+
+def _sources(call: Call) -> list[Source]:
+    """Return the sources of random numbers that a step draws from."""
+    return [x for each in (call.function, *call.args) for x in getattr(each, "sources", [])] if call.random else []
+
+
+def _has_per_run(x: Any) -> bool:
+    return type(x) is PerRun or (type(x) in (tuple, list) and any(_has_per_run(each) for each in x))
+
+
+__all__ = ["Joint", "NotJoined", "PerRun", "Steps", "Unable", "copied", "difference", "existing"]

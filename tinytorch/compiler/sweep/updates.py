@@ -1,0 +1,121 @@
+"""`Update`: the step of the optimizers of several runs, by one call for each parameter and each set of options."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.optim.optimizer import Optimizer
+
+
+class Update:
+    """The step of optimizers whose update is elementwise, on stacks of parameters and of their gradients.
+
+    Args:
+        optimizers: one for each run.
+        has_grad: for each parameter, whether it has a gradient.
+        adopted: a function that moves the arrays of tensors into a stack, and returns it.
+    """
+
+    __name__ = "update"
+
+    def __init__(
+        self, optimizers: Sequence[Any], has_grad: Sequence[bool], adopted: Callable[[Sequence[Tensor]], Any]
+    ) -> None:
+        self.optimizers, self.has_grad = optimizers, has_grad
+        self.kernel = type(optimizers[0])._update.kernel
+        self.params = [[p for group in x.param_groups for p in group["params"]] for x in optimizers]
+        numbers = [[g] * len(group["params"]) for g, group in enumerate(optimizers[0].param_groups)]
+        self._group_of = list(itertools.chain.from_iterable(numbers))
+        self._names = [[name for name in group if name not in ("params", "param_names")]
+                       for group in optimizers[0].param_groups]  # fmt: skip
+        #: For each parameter with a gradient, its place, and the stacks of its state by name.
+        self._states: list[tuple[int, dict[str, Any]]] = []
+        for place, present in enumerate(has_grad):
+            if present:
+                states = [x.state[params[place]] for x, params in zip(optimizers, self.params, strict=True)]
+                stacks = {
+                    name: adopted([state[name] for state in states])
+                    for name, value in states[0].items() if isinstance(value, Tensor)
+                }  # fmt: skip
+                self._states.append((place, stacks))
+        self._counts = optimizers[0]._counts
+        self._tensors = [
+            x
+            for optimizer, params in zip(optimizers, self.params, strict=True)
+            for place, _ in self._states
+            for x in optimizer.state[params[place]].values()
+            if isinstance(x, Tensor)
+        ]
+        self._updated = [params[place] for params in self.params for place, _ in self._states]
+        self._arrays = [x._array for x in self._tensors]
+
+    @staticmethod
+    def applies(optimizers: Sequence[Any]) -> bool:
+        """Return whether the step of the optimizers can be made at once: it is elementwise, and each has a state."""
+        first = optimizers[0]
+        kind = type(first)
+        if not isinstance(first, Optimizer) or not first._elementwise or not hasattr(kind._update, "kernel"):
+            return False
+        if kind.step is not Optimizer.step or any(type(x) is not kind for x in optimizers):
+            return False
+        shapes = [[[p.shape for p in group["params"]] for group in x.param_groups] for x in optimizers]
+        if any(shape != shapes[0] for shape in shapes) or first.defaults.get("differentiable"):
+            return False
+        params = [[p for group in x.param_groups for p in group["params"]] for x in optimizers]
+        if any(p._array.dtype.kind == "c" for p in params[0]):
+            return False
+        keys = [
+            [sorted(x.state[p]) if p in x.state else None for p in own]
+            for x, own in zip(optimizers, params, strict=True)
+        ]
+        return all(key == keys[0] for key in keys)
+
+    def _spans(self, group: int) -> list[tuple[int, int]]:
+        """Return the ranges of runs whose optimizers have the same options."""
+        options_of = itemgetter(*self._names[group])
+        options = [options_of(x.param_groups[group]) for x in self.optimizers]
+        if options.count(options[0]) == len(options):
+            return [(0, len(options))]
+        spans, begin = [], 0
+        for k in range(1, len(options) + 1):
+            if k == len(options) or options[k] != options[begin]:
+                spans.append((begin, k))
+                begin = k
+        return spans
+
+    def __call__(self, *stacks: Any) -> None:
+        """Make the step.
+
+        Args:
+            *stacks: the stacks of all parameters, then those of the gradients.
+        """
+        params, grads = stacks[: len(self.has_grad)], stacks[len(self.has_grad) :]
+        spans = [self._spans(g) for g in range(len(self._names))]
+        for (place, state), g in zip(self._states, grads, strict=True):
+            p, number = params[place], self._group_of[place]
+            for begin, end in spans[number]:
+                here = {}
+                for name, stack in state.items():
+                    if name in self._counts:
+                        if (stack[begin:end] != stack[begin]).any():
+                            raise RuntimeError("the step counts of the runs of a sweep differ")
+                        here[name] = stack[begin, ...]
+                    else:
+                        here[name] = stack[begin:end]
+                self.kernel(p[begin:end], g[begin:end], here, self.optimizers[begin].param_groups[number])
+                for name in self._counts:
+                    if name in here:
+                        state[name][begin + 1 : end] = here[name]
+        for p in self._updated:
+            p._bump()
+
+    def is_valid(self) -> bool:
+        """Return whether the state still lies in the stacks."""
+        return all(x._array is array for x, array in zip(self._tensors, self._arrays, strict=True))
+
+
+__all__ = ["Update"]
