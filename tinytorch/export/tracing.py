@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import math
 import operator
 import types
 import weakref
@@ -278,6 +279,10 @@ class Transcript(base.Transcript):
             function, args, method = function.__func__, (owner, *args), True
         else:
             method = False
+        if self.reason is None and method and not kwargs:
+            known = self._read(function, args)
+            if known is not None:
+                return known
         if self.reason is None:
             source = followed(function)
             if source is not None and self._follows(function):
@@ -322,6 +327,19 @@ class Transcript(base.Transcript):
             node.meta["writes"] = self.node(target)
             return result
         return self._entered(result, node, name)
+
+    def _read(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """Return what a method returns that reads a tensor's shape; None for any other function."""
+        name = getattr(function, "__name__", "")
+        if getattr(Tensor, name, None) is not function:
+            return None
+        x, *dims = args
+        if name == "size" and all(type(k) is int for k in dims):
+            shape = self.shape(x)
+            return shape[dims[0]] if dims else shape
+        if name in ("numel", "nelement"):
+            return math.prod(self.shape(x))
+        return x.ndim if name in ("dim", "ndimension") else None
 
     def _is_known(self, x: Tensor) -> bool:
         known = self._nodes.get(id(x))

@@ -12,11 +12,13 @@ from tinytorch.onnx.exporting import (
     TrainingMode,
     export,
     is_in_onnx_export,
+    register_custom_op_symbolic,
     select_model_mode_for_export,
+    unregister_custom_op_symbolic,
 )
 from tinytorch.onnx.program import ONNXProgram
 
 __all__ = [
     "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TrainingMode", "errors", "export", "is_in_onnx_export",
-    "select_model_mode_for_export",
+    "register_custom_op_symbolic", "select_model_mode_for_export", "unregister_custom_op_symbolic",
 ]  # fmt: skip

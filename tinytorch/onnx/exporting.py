@@ -241,6 +241,16 @@ def _of_program(program: ExportedProgram) -> Any:
     return _like_arguments(args, kwargs, flat)
 
 
+def register_custom_op_symbolic(
+    symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int, **options: Any
+) -> None:
+    """Do nothing: in PyTorch it registers the conversion of an operator of TorchScript, which `export` does not use."""
+
+
+def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
+    """Do nothing: in PyTorch it removes the conversion of an operator of TorchScript."""
+
+
 def _verify(program: ONNXProgram, model: Any, arguments: Any, training: TrainingMode) -> None:
     """Raise OnnxExporterError if ONNX Runtime gives other outputs than the model."""
     args, kwargs = arguments
@@ -252,5 +262,6 @@ def _verify(program: ONNXProgram, model: Any, arguments: Any, training: Training
 
 
 __all__ = [
-    "OperatorExportTypes", "TrainingMode", "export", "is_in_onnx_export", "select_model_mode_for_export",
+    "OperatorExportTypes", "TrainingMode", "export", "is_in_onnx_export", "register_custom_op_symbolic",
+    "select_model_mode_for_export", "unregister_custom_op_symbolic",
 ]  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels import dtypes
-from tinytorch.onnx.builder import Builder, Length, Size, Value, says
+from tinytorch.onnx.builder import Builder, Length, Size, Unsaid, Value, says
 from tinytorch.onnx.ops.shape import sizes_of
 
 
@@ -114,6 +114,19 @@ def _tensor(b: Builder, *args: Any, **kwargs: Any) -> Any:
         parts = [b.cast(x, b.out.dtype) for x in data]
         return b.op("Concat", *[b.unsqueezed(x, 0) for x in parts], axis=0)
     return b.constant(np.array(data).astype(b.out.dtype.numpy))
+
+
+@says("Tensor.stride", "Tensor.is_contiguous", "Tensor.element_size", "Tensor.storage_offset", "is_floating_point",
+      "is_complex", "is_nonzero", "Tensor.data_ptr", "is_signed", "is_same_size", "equal", "allclose")  # fmt: skip
+def _about(b: Builder, *args: Any, **kwargs: Any) -> Any:
+    raise Unsaid("it returns no tensor")
+
+
+@says("rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "normal", "bernoulli",
+      "multinomial", "poisson", "Tensor.normal_", "Tensor.uniform_", "Tensor.bernoulli_", "Tensor.exponential_",
+      "nn.functional.gumbel_softmax", "nn.functional.rrelu")  # fmt: skip
+def _random(b: Builder, *args: Any, **kwargs: Any) -> Any:
+    raise Unsaid("random numbers are drawn")
 
 
 __all__ = ["filled"]
