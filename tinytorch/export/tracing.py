@@ -304,6 +304,8 @@ class Transcript(base.Transcript):
         if self.reason is not None:
             return result
         name = getattr(function, "__name__", "")
+        if in_place and not isinstance(args[0], Tensor):  # `x += y` for a number `x`
+            function = getattr(operator, name[1:], None) or getattr(operator, f"{name[1:]}_")
         cells = [id(x._cell) for x, version in zip(operands, versions, strict=True) if x._version != version]
         written = [x for x, version in zip(operands, versions, strict=True) if x._version != version]
         known = isinstance(result, Tensor) and self._is_known(result)

@@ -52,7 +52,17 @@ def _sum_of(b: Builder, x: Value, product: str, beta: Any, alpha: Any) -> str:
     return b.op("Add", b.cast(x, dtype) if beta == 1 else b.op("Mul", x, b.cast(beta, dtype)), product)
 
 
-@says("addmm", "baddbmm", "addmv")
+@says("baddbmm")
+def _baddbmm(b: Builder, x: Value, batch1: Value, batch2: Value, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    return _sum_of(b, x, b.op("MatMul", batch1, batch2), beta, alpha)
+
+
+@says("addmv")
+def _addmv(b: Builder, x: Value, mat: Value, vec: Value, *, beta: Any = 1, alpha: Any = 1) -> Any:
+    return _sum_of(b, x, b.op("MatMul", mat, vec), beta, alpha)
+
+
+@says("addmm")
 def _addmm(b: Builder, x: Value, mat1: Value, mat2: Value, *, beta: Any = 1, alpha: Any = 1) -> Any:
     if mat1.ndim == 2 and mat2.ndim == 2 and x.ndim <= 2 and b.out.dtype.is_floating_point:
         return b.op("Gemm", mat1, mat2, x, alpha=float(alpha), beta=float(beta))

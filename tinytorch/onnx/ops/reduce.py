@@ -201,9 +201,10 @@ def _cumsum(b: Builder, x: Value, dim: int, *, dtype: Any = None) -> Any:
 
 @says("diff")
 def _diff(b: Builder, x: Value, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    if prepend is not None or append is not None or x.dtype is dtypes.bool:
-        raise Unsaid("prepend, append, or truth values")
-    y: Any = x
+    if x.dtype is dtypes.bool:
+        raise Unsaid("truth values")
+    parts = [b.cast(part, x.dtype) for part in (prepend, x, append) if part is not None]
+    y: Any = x if len(parts) == 1 else b.op("Concat", *parts, axis=x.dim(dim))
     k, far = x.dim(dim), np.iinfo(np.int64).max
     for _ in range(n):
         y = b.op("Sub", b.sliced(y, k, 1, far), b.sliced(y, k, 0, -1))
