@@ -16,11 +16,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler import transcript as base
 from tinytorch.compiler.compiled import recording
 from tinytorch.compiler.general import without_sizes
-from tinytorch.compiler.recorder import NotRecorded, Recorder, is_ours, tensors_of
+from tinytorch.compiler.recorder import Recorder, Value, is_ours, tensors_of
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.compiler.transcript import Dimension, Unwritten, plain
 from tinytorch.core.layout import strided
@@ -173,6 +175,9 @@ class Transcript(base.Transcript):
 
     def _enter(self, node: Node, x: Tensor) -> None:
         self._nodes[id(x)] = node, weakref.ref(x)
+        if node.op != "placeholder":
+            made: Any = self._tracer.recorder
+            made.made_by_calls[id(x._array)] = weakref.ref(x._array)
         node.meta["val"] = x.shape
         cell: Any = getattr(x, "_cell", None)
         number, _ = self._cells.setdefault(id(cell), (len(self._cells), cell)) if cell is not None else (-1, None)
@@ -352,8 +357,9 @@ class Transcript(base.Transcript):
         kind = type(x)
         if isinstance(x, Tensor):
             if self._is_known(x):
-                self.fail(f"{name} returns one of its arguments among others")
-            elif not is_ours(kind):
+                self.checks.append((f"{name} returns {self.node(x).name}", self.place()))
+                return x
+            if not is_ours(kind):
                 self.fail(f"{name} returns a {kind.__name__}")
             self._enter(node, x)
             return x
@@ -372,6 +378,7 @@ class Transcript(base.Transcript):
         self.checks.append((f"{name} returns {x!r}", self.place()))
         if not (x is None or kind in (bool, str, float) or kind.__module__.startswith("tinytorch")):
             self.fail(f"{name} returns a {kind.__name__}")
+        self.graph.erase_node(node)
         return x
 
     def output(self, result: Any) -> TreeSpec:
@@ -409,8 +416,47 @@ def _failed(reason: str, transcript: Transcript) -> ExportError:
     return error
 
 
+class _Recorder(Recorder):
+    """Sees which tensors exist and are read; the kernels that run are of no interest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.made_by_calls: dict[int, weakref.ref[Any]] = {}  # by id, arrays of tensors that functions have returned
+
+    def find(self, array: Any) -> Value | None:
+        """Return the value of a known array."""
+        known = self.made_by_calls.get(id(array))
+        if known is not None and known() is array:
+            return Value(array.shape, array.dtype, array.strides, None, False, place=-1)
+        return super().find(array)
+
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run a call of an op."""
+        if getattr(op, "data_dependent", False):
+            self.stop(f"{op.name.strip('_')}: the shape of its result depends on values")
+        return caller(*args, **kwargs)
+
+    def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
+        """See a fill with random numbers."""
+
+    def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
+        """See a write."""
+
+    def copied(self, array: Any, copy: Any) -> None:
+        """See a copy."""
+
+    def overwrites(self, array: Any, copy: Any) -> None:
+        """See a copy of what is overwritten."""
+
+
 class _Tracer(Tracer):
     """Follows functions of the package, too, which may read what users' code may not."""
+
+    def attribute(self, x: Any, name: str) -> Any:
+        """Return `x.name`; shapes of arrays, which differ where sizes are dynamic, are plain numbers."""
+        if isinstance(x, np.ndarray) and name in ("shape", "ndim", "dtype", "size"):
+            return getattr(x, name)
+        return super().attribute(x, name)
 
     def _attribute_of_tensor(self, x: Tensor, name: str, value: Any) -> Any:
         private = name.startswith("_") or name in ("is_sparse", "is_meta", "is_nested", "is_quantized", "is_mkldnn")
@@ -434,7 +480,7 @@ def traced(
     leaves, structure = flatten((args, kwargs))
     leaves = [wrap(x._array.copy()) if isinstance(x, Tensor) else x for x in leaves]
     args, kwargs = unflatten(leaves, structure)
-    recorder = Recorder()
+    recorder = _Recorder()
     tracer = _Tracer(recorder, strict=True)
     transcript = tracer.transcript = Transcript(tracer, follows)
     if isinstance(model, Module):
@@ -454,9 +500,8 @@ def traced(
             raise ExportError(f"the attribute {name} of a {type(owner).__name__} is set to another tensor")
         if transcript.reason is None:
             try:
-                recorder.check()
                 outputs = transcript.output(result)
-            except (Unwritten, NotRecorded) as error:
+            except Unwritten as error:
                 transcript.fail(str(error))
         if transcript.reason is not None:
             raise _failed(f"{transcript.failed_at}: {transcript.reason}".removeprefix(": "), transcript)

@@ -99,8 +99,10 @@ def _keys(name: Any) -> list[Any]:
         if public is not None:
             found += [public.raw, public.lowered]
     for each in (own, f"{own}_"):
-        if owner in ("", "Tensor") and each in methods:
-            found.append(methods[each])
+        method = methods.get(each) if owner in ("", "Tensor") else None
+        # (The arguments of a method may have another order than those of the function.)
+        if method is not None and (owner or each != own or method in found):
+            found.append(method)
     if not found:
         raise KeyError(name)
     return found

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch._version import __version__
+from tinytorch.core.declaration import NUMPY
 from tinytorch.core.tensor import Tensor
 from tinytorch.export.exported_program import ExportedProgram
 from tinytorch.export.graph_signature import InputKind
@@ -203,6 +204,7 @@ class Writer:
             raise Unsaid("ONNX has no operator for it")
         if "out" in kwargs:
             raise Unsaid("out= is given")
+        args, kwargs = _in_order(node.target, write, args, kwargs)
         try:
             inspect.signature(write).bind(builder, *args, **kwargs)
         except TypeError as error:
@@ -331,6 +333,25 @@ def _base(node: Node) -> Node | None:
         elif node.target is operator.getitem:  # of a tuple of views
             waiting += each.all_input_nodes
     return None
+
+
+def _in_order(
+    target: Any, write: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """Return the arguments of a call of a function under names that the function which writes it knows, or in order."""
+    function = getattr(Tensor, target, None) if isinstance(target, str) else target
+    raw = function.raw if isinstance(function, Function) else function
+    if not kwargs:
+        return args, kwargs
+    named = list(inspect.signature(raw).parameters.values()) if inspect.isfunction(raw) else []
+    names = [each.name for each in named]
+    known = inspect.signature(write).parameters
+    kwargs = {key if key in known else NUMPY.get(key, key): value for key, value in kwargs.items()}
+    for each in named[len(args) :]:
+        if each.name not in kwargs or known.keys() >= kwargs.keys():
+            break
+        args = (*args, kwargs.pop(each.name))
+    return args, kwargs
 
 
 def _described_as_places(node: Node) -> Any:

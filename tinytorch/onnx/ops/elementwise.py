@@ -137,7 +137,8 @@ def _logit(b: Builder, x: Value, eps: float | None = None) -> Any:
     dtype = b.out.dtype
     y = b.cast(x, dtype)
     if eps is not None:
-        y = b.op("Clip", y, b.cast(eps, dtype), b.cast(1 - eps, dtype))
+        low, high = b.cast(eps, dtype), b.cast(1 - eps, dtype)
+        y = b.op("Where", b.op("Less", y, low), low, b.op("Where", b.op("Greater", y, high), high, y))
     return b.op("Log", b.op("Div", y, b.op("Sub", b.cast(1, dtype), y)))
 
 
@@ -220,7 +221,7 @@ def _quotient(b: Builder, x: str, y: str, dtype: Any) -> Any:
     return b.op("Div", b.op("Sub", x, b.op("Mod", x, y)), y)
 
 
-@says("div", operator.truediv, operator.itruediv)
+@says("div", "true_divide", operator.truediv, operator.itruediv)
 def _div(b: Builder, x: Any, y: Any, *, rounding_mode: str | None = None) -> Any:
     dtype = b.out.dtype
     first, second = _operands(b, dtype, x, y)
@@ -362,6 +363,62 @@ def _atan2(b: Builder, y: Any, x: Any) -> Any:
     return b.op("Where", b.op("Equal", second, zero), upright, angle)
 
 
+@says("copysign")
+def _copysign(b: Builder, x: Any, y: Any) -> Any:
+    first, second = _operands(b, b.out.dtype, x, y)
+    size, zero = b.op("Abs", first), b.cast(0, b.out.dtype)
+    return b.op("Where", b.op("Less", second, zero), b.op("Neg", size), size)
+
+
+def _shift(direction: str, *names: Any) -> None:
+    @says(*names)
+    def write(b: Builder, x: Any, y: Any) -> Any:
+        first, second = _operands(b, b.out.dtype, x, y)
+        factor = b.op("Pow", b.cast(2, b.out.dtype), second)
+        return b.op("Mul", first, factor) if direction == "LEFT" else _quotient(b, first, factor, b.out.dtype)
+
+
+_shift("LEFT", "bitwise_left_shift", operator.lshift)
+_shift("RIGHT", "bitwise_right_shift", operator.rshift)
+
+
+@says("ldexp")
+def _ldexp(b: Builder, x: Any, y: Any) -> Any:
+    first, second = _operands(b, b.out.dtype, x, y)
+    return b.op("Mul", first, b.op("Pow", b.cast(2, b.out.dtype), second))
+
+
+@says("heaviside")
+def _heaviside(b: Builder, x: Value, values: Value) -> Any:
+    zero = b.cast(0, x.dtype)
+    step = b.op("Cast", b.op("Greater", x, zero), to=b.type_of(x.dtype))
+    return b.op("Where", b.op("Equal", x, zero), values, step)
+
+
+@says("logaddexp2")
+def _logaddexp2(b: Builder, x: Any, y: Any) -> Any:
+    dtype = b.out.dtype
+    first, second = _operands(b, dtype, x, y)
+    distance = b.op("Neg", b.op("Abs", b.op("Sub", first, second)))
+    rest = b.op("Log", b.op("Add", b.op("Pow", b.cast(2, dtype), distance), b.cast(1, dtype)))
+    return b.op("Add", b.op("Max", first, second), b.op("Mul", rest, b.cast(1 / math.log(2), dtype)))
+
+
+@says("isclose")
+def _isclose(
+    b: Builder, x: Value, other: Value, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Any:  # fmt: skip
+    dtype = dtypes.float64 if x.dtype is dtypes.float64 else dtypes.float32
+    first, second = _operands(b, dtype, x, other)
+    limit = b.op("Add", b.cast(atol, dtype), b.op("Mul", b.cast(rtol, dtype), b.op("Abs", second)))
+    gap = b.op("Abs", b.op("Sub", first, second))
+    near = b.op("And", b.op("LessOrEqual", gap, limit), b.op("Not", b.op("IsInf", limit)))
+    near = b.op("Or", near, b.op("Equal", first, second))
+    if not equal_nan:
+        return near
+    return b.op("Or", near, b.op("And", b.op("IsNaN", first), b.op("IsNaN", second)))
+
+
 # Comparisons and logic ----------------------------------------------------------------------------
 
 
@@ -432,6 +489,11 @@ def _where(b: Builder, condition: Value, x: Any = None, y: Any = None) -> Any:
     if x is None or y is None:
         raise Unsaid("the shape of the result depends on values")
     return b.op("Where", _truth(b, condition), *_operands(b, b.out.dtype, x, y))
+
+
+@says("Tensor.where")
+def _where_method(b: Builder, x: Value, condition: Value, other: Any) -> Any:
+    return _where(b, condition, x, other)
 
 
 @says("masked_fill")
@@ -519,18 +581,21 @@ def _hardshrink(b: Builder, x: Value, lambd: float = 0.5) -> Any:
 
 @says("nn.functional.softshrink")
 def _softshrink(b: Builder, x: Value, lambd: float = 0.5) -> Any:
-    return b.op("Shrink", x, bias=float(lambd), lambd=float(lambd))
+    inside = b.op("LessOrEqual", b.op("Abs", x), b.cast(lambd, x.dtype))
+    outside = b.op("Sub", x, b.op("Mul", b.op("Sign", x), b.cast(lambd, x.dtype)))
+    return b.op("Where", inside, b.cast(0, x.dtype), outside)
 
 
 @says("nn.functional.tanhshrink")
 def _tanhshrink(b: Builder, x: Value) -> Any:
-    return b.op("Sub", x, b.op("Tanh", x))
+    y = b.cast(x, b.out.dtype)
+    return b.op("Sub", y, b.op("Tanh", y))
 
 
 @says("nn.functional.threshold", "threshold")
 def _threshold(b: Builder, x: Value, threshold: float, value: float, inplace: bool = False) -> Any:
-    above = b.op("Greater", x, b.cast(threshold, x.dtype))
-    return b.op("Where", above, x, b.cast(value, x.dtype))
+    below = b.op("LessOrEqual", x, b.cast(threshold, x.dtype))
+    return b.op("Where", below, b.cast(value, x.dtype), x)
 
 
 @says("nn.functional.softplus")
@@ -579,6 +644,8 @@ _softmaxes("LogSoftmax", "log_softmax", "nn.functional.log_softmax", "special.lo
 def _softmin(b: Builder, x: Value, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
     if not isinstance(dim, int):
         raise Unsaid("dim is not given")
+    if not x.ndim:
+        return _of_number(b, "Softmax")
     return b.op("Softmax", b.op("Neg", b.cast(x, b.out.dtype)), axis=x.dim(dim))
 
 

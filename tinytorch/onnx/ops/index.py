@@ -164,14 +164,18 @@ def _gather(b: Builder, x: Value, dim: int, index: Value, *, sparse_grad: bool =
 
 @says("take_along_dim")
 def _take_along_dim(b: Builder, x: Value, indices: Value, dim: int | None = None) -> Any:
-    if dim is None or x.shape != (*x.shape[: x.dim(dim)], x.shape[x.dim(dim)], *x.shape[x.dim(dim) + 1 :]):
+    if dim is None:
         flat = b.op("Reshape", x, np.array([-1]))
         return b.op("Gather", flat, b.op("Reshape", _index(b, indices), np.array([-1])), axis=0)
     k = x.dim(dim)
-    for j in range(x.ndim):
-        if j != k and x.shape[j] != indices.shape[j]:
-            raise Unsaid("the index is broadcast")
-    return b.op("GatherElements", x, _index(b, indices), axis=k)
+    y, at = x.name, _index(b, indices)
+    if any(j != k and (x.shape[j] != indices.shape[j] or x.shape[j] is None) for j in range(x.ndim)):
+        one = np.ones(1, np.int64)
+        both = b.op("Max", b.op("Shape", x), b.op("Shape", indices))
+        here = np.array([j == k for j in range(x.ndim)])
+        y = b.op("Expand", x, b.op("Where", here, one, both))
+        at = b.op("Expand", at, b.op("Where", here, one, both))
+    return b.op("GatherElements", y, at, axis=k)
 
 
 @says("take")
@@ -265,8 +269,51 @@ def _index_put(b: Builder, x: Value, indices: Any, values: Any, accumulate: bool
         raise Unsaid("accumulate=True")
     key = tuple([slice(None) if k is None else k for k in indices])
     if any(isinstance(k, Value) and k.dtype is dtypes.bool for k in key):
-        raise Unsaid("a mask is an index")
+        (mask, *rest) = key
+        trailing = x.ndim - mask.ndim if isinstance(mask, Value) else -1
+        if rest or not isinstance(values, Value) or values.ndim > trailing + 1:
+            raise Unsaid("a mask is an index, among others")
+        if values.ndim == trailing + 1:
+            if values.shape[0] != 1:
+                raise Unsaid("a mask is an index, and chooses how many values are needed")
+            values = Value(b.squeezed(values, 0), values.shape[1:], values.dtype)
+        return b.op("Where", b.unsqueezed(mask, *range(mask.ndim, x.ndim)), b.cast(values, x.dtype), x)
     return _setitem(b, x, key, values)
+
+
+def _searched(b: Builder, boundaries: Value, x: Any, right: bool) -> str:
+    """Return how many of the sorted numbers of each row are less than a number, or not greater if `right`."""
+    dtype = b.common(boundaries, x)
+    rows = b.unsqueezed(b.cast(boundaries, dtype), boundaries.ndim - 1)
+    given = b.cast(x, dtype)
+    given = b.unsqueezed(given, x.ndim) if isinstance(x, Value) else given
+    before = b.op("LessOrEqual" if right else "Less", rows, given)
+    count = b.op("ReduceSum", b.op("Cast", before, to=b.type_of(dtypes.int64)), np.array([-1]), keepdims=0)
+    return b.cast(Value(count, (), dtypes.int64), b.out.dtype)
+
+
+@says("bucketize")
+def _bucketize(b: Builder, x: Any, boundaries: Value, *, out_int32: bool = False, right: bool = False) -> Any:
+    if not isinstance(x, Value):
+        raise Unsaid("a number is searched for")
+    rows = boundaries._replace(name=b.op("Reshape", boundaries, np.array([*[1] * x.ndim, -1])))
+    rows = rows._replace(shape=(*[1] * x.ndim, None))
+    dtype = b.common(boundaries, x)
+    before = b.op("LessOrEqual" if right else "Less", b.cast(rows, dtype), b.unsqueezed(b.cast(x, dtype), x.ndim))
+    count = b.op("ReduceSum", b.op("Cast", before, to=b.type_of(dtypes.int64)), np.array([-1]), keepdims=0)
+    return b.cast(Value(count, (), dtypes.int64), b.out.dtype)
+
+
+@says("searchsorted")
+def _searchsorted(
+    b: Builder, sorted_sequence: Value, x: Any, *, out_int32: bool = False, right: bool = False, side: Any = None,
+    sorter: Any = None,
+) -> Any:  # fmt: skip
+    if sorter is not None or not isinstance(x, Value):
+        raise Unsaid("a sorter, or a number that is searched for")
+    if sorted_sequence.ndim == 1:
+        return _bucketize(b, x, sorted_sequence, right=right or side == "right")
+    return _searched(b, sorted_sequence, x, right or side == "right")
 
 
 @says("Tensor.copy_")

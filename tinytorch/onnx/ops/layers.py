@@ -24,6 +24,11 @@ def _batched(b: Builder, x: Value, dims: int) -> tuple[Value, bool]:
     return Value(b.unsqueezed(x, 0), (1, *x.shape), x.dtype), True
 
 
+def _floats(x: Value) -> None:
+    if not x.dtype.is_floating_point:
+        raise Unsaid("an input of integers")
+
+
 def _unbatched(b: Builder, y: str, added: bool) -> str:
     return b.squeezed(y, 0) if added else y
 
@@ -37,6 +42,7 @@ def _convolution(dims: int) -> None:
         b: Builder, x: Value, weight: Value, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,
         groups: int = 1,
     ) -> Any:  # fmt: skip
+        _floats(x)
         kernel, dilations = [int(n or 0) for n in weight.shape[2:]], _each(dilation, dims)
         before = after = [0] * dims
         if padding == "same":
@@ -57,6 +63,7 @@ def _convolution(dims: int) -> None:
         b: Builder, x: Value, weight: Value, bias: Any = None, stride: Any = 1, padding: Any = 0,
         output_padding: Any = 0, groups: int = 1, dilation: Any = 1,
     ) -> Any:  # fmt: skip
+        _floats(x)
         y, added = _batched(b, x, dims)
         result = b.op(
             "ConvTranspose", y, weight, bias, kernel_shape=[int(n or 0) for n in weight.shape[2:]],
@@ -89,6 +96,7 @@ def _pooling(dims: int) -> None:
         b: Builder, x: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
         ceil_mode: bool = False, return_indices: bool = False,
     ) -> Any:  # fmt: skip
+        _floats(x)
         kernel = _each(kernel_size, dims)
         steps = _each(stride, dims) if stride else kernel
         pads, gaps = _each(padding, dims), _each(dilation, dims)
@@ -116,6 +124,7 @@ def _pooling(dims: int) -> None:
         b: Builder, x: Value, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
         count_include_pad: bool = True, divisor_override: int | None = None,
     ) -> Any:  # fmt: skip
+        _floats(x)
         kernel = _each(kernel_size, dims)
         steps = _each(stride, dims) if stride else kernel
         pads = _each(padding, dims)
@@ -145,7 +154,10 @@ def _pooling(dims: int) -> None:
         axes = list(range(x.ndim - dims, x.ndim))
         if all(n == 1 for n in wanted):
             return b.op("ReduceMax", x, np.array(axes), keepdims=1)
-        kernel = _kernel(b, x, wanted, dims)
+        try:
+            kernel = _kernel(b, x, wanted, dims)
+        except Unsaid:
+            return _by_windows(b, x, wanted, dims)
         y, added = _batched(b, x, dims)
         return _unbatched(b, b.op("MaxPool", y, kernel_shape=kernel, strides=kernel), added)
 
@@ -175,6 +187,21 @@ def _adaptive_mean(b: Builder, x: Value, wanted: Sequence[Any], dims: int) -> An
         return _by_matrices(b, x, wanted, dims)
     y, added = _batched(b, x, dims)
     return _unbatched(b, b.op("AveragePool", y, kernel_shape=kernel, strides=kernel), added)
+
+
+def _by_windows(b: Builder, x: Value, wanted: Sequence[Any], dims: int) -> Any:
+    """Return the maxima of windows of several sizes, along one dimension after another."""
+    y = x.name
+    for k, n in enumerate(wanted):
+        axis = x.ndim - dims + k
+        m = x.shape[axis]
+        if n is None:
+            continue
+        if m is None:
+            raise Unsaid("adaptive pooling of a size that is not known")
+        parts = [b.sliced(y, axis, j * m // n, -(-(j + 1) * m // n)) for j in range(n)]
+        y = b.op("Concat", *[b.op("ReduceMax", part, np.array([axis]), keepdims=1) for part in parts], axis=axis)
+    return y
 
 
 def _by_matrices(b: Builder, x: Value, wanted: Sequence[Any], dims: int) -> Any:
@@ -221,8 +248,11 @@ def batch_norm(
     training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
     """Return the normalized batch."""
-    if training or running_mean is None:
-        raise Unsaid("the statistics of the batch are used (training mode)")
+    if running_mean is None:
+        axes = np.array([k for k in range(x.ndim) if k != 1])
+        return _affine(b, x, _standardized(b, x, axes, eps, x.dtype), weight, bias)
+    if training:
+        raise Unsaid("running statistics are updated (training mode)")
     return b.op(
         "BatchNormalization", x, _vector(b, weight, x, 1), _vector(b, bias, x, 0), running_mean, running_var,
         epsilon=float(eps),
@@ -298,9 +328,15 @@ def _instance_norm(
 def _local_response_norm(
     b: Builder, x: Value, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0
 ) -> Any:  # fmt: skip
-    if size % 2 == 0:  # (PyTorch's window begins one channel earlier than ONNX's.)
+    sizes = b.sizes(x)
+    y: Any = x  # (ONNX Runtime asks for four dimensions)
+    if x.ndim != 4:
+        y = b.reshaped(x, [*sizes[:2], b.product(sizes[2:-1]), sizes[-1] if x.ndim > 2 else 1])
+    if size % 2 == 0:
         raise Unsaid("an even size")
-    return b.op("LRN", x, alpha=float(alpha), beta=float(beta), bias=float(k), size=size)
+    y = b.op("LRN", y, alpha=float(alpha), beta=float(beta), bias=float(k), size=size)
+    return y if x.ndim == 4 else b.reshaped(y, sizes)
+
 
 
 @says("nn.functional.normalize")
@@ -347,8 +383,10 @@ def _interpolate(
     dims = x.ndim - 2
     if mode == "area":
         return _adaptive_mean(b, x, list(b.out.shape[2:]), dims)
+    if antialias or not x.dtype.is_floating_point:
+        raise Unsaid("antialias=True, or integers: the numbers of runtimes differ")
     kind = {"nearest": "nearest", "nearest-exact": "nearest", "bicubic": "cubic"}.get(mode, "linear")
-    options: dict[str, Any] = {"mode": kind, "antialias": int(antialias) or None}
+    options: dict[str, Any] = {"mode": kind}
     if kind == "nearest":
         exact = mode == "nearest-exact"
         options["nearest_mode"] = "round_prefer_ceil" if exact else "floor"
@@ -358,7 +396,7 @@ def _interpolate(
         if not align_corners and 1 in x.shape[2:] + b.out.shape[2:]:
             options["coordinate_transformation_mode"] = "pytorch_half_pixel"
         if kind == "cubic":
-            options["cubic_coeff_a"] = -0.5 if antialias else -0.75
+            options["cubic_coeff_a"] = -0.75
     if size is None and not recompute_scale_factor:
         factors = _each_or_none(scale_factor, dims)
         if not align_corners or None in b.out.shape[2:]:
@@ -439,6 +477,43 @@ def _l1_loss(
     return _reduction(b, b.op("Abs", gap), reduction, (size_average, reduce))
 
 
+def _of_gap(name: str) -> None:
+    """Enter a loss that is quadratic near zero, and linear from there."""
+
+    @says(name)
+    def write(
+        b: Builder, x: Value, target: Value, *old: Any, reduction: str = "mean", beta: float = 1.0, delta: float = 1.0,
+        weight: Any = None, **more: Any,
+    ) -> Any:  # fmt: skip
+        if old or weight is not None or any(each is not None for each in more.values()):
+            raise Unsaid("weights, or options that are deprecated")
+        dtype, smooth = b.out.dtype, name.endswith("smooth_l1_loss")
+        width = beta if smooth else delta
+        gap = b.op("Abs", b.op("Sub", b.cast(x, dtype), b.cast(target, dtype)))
+        if not width:
+            return _reduction(b, gap, reduction)
+        half = b.op("Mul", b.op("Mul", gap, gap), b.cast(0.5 / width if smooth else 0.5, dtype))
+        line = b.op("Sub", gap, b.cast(0.5 * width, dtype))
+        line = line if smooth else b.op("Mul", line, b.cast(width, dtype))
+        return _reduction(b, b.op("Where", b.op("Less", gap, b.cast(width, dtype)), half, line), reduction)
+
+
+_of_gap("nn.functional.smooth_l1_loss")
+_of_gap("nn.functional.huber_loss")
+
+
+@says("nn.functional.binary_cross_entropy")
+def _binary_cross_entropy_of_probabilities(
+    b: Builder, x: Value, target: Value, weight: Any = None, size_average: Any = None, reduce: Any = None,
+    reduction: str = "mean",
+) -> Any:  # fmt: skip
+    dtype, one, least = x.dtype, b.cast(1, x.dtype), b.cast(-100, x.dtype)
+    yes = b.op("Mul", target, b.op("Max", b.op("Log", x), least))
+    no = b.op("Mul", b.op("Sub", one, b.cast(target, dtype)), b.op("Max", b.op("Log", b.op("Sub", one, x)), least))
+    y = b.op("Neg", b.op("Add", yes, no))
+    return _reduction(b, y if weight is None else b.op("Mul", y, weight), reduction, (size_average, reduce))
+
+
 @says("nn.functional.nll_loss")
 def _nll_loss(
     b: Builder, x: Value, target: Value, weight: Any = None, size_average: Any = None, ignore_index: int = -100,
@@ -446,9 +521,13 @@ def _nll_loss(
 ) -> Any:  # fmt: skip
     if (size_average, reduce) != (None, None):
         raise Unsaid("size_average or reduce, which are deprecated")
-    if x.ndim < 2:
-        raise Unsaid("an input without a batch")
     given = b.cast(target, dtypes.int64)
+    if x.ndim < 2:
+        y = b.op(
+            "NegativeLogLikelihoodLoss", b.unsqueezed(x, 0), b.op("Reshape", given, np.array([1])), weight,
+            reduction=reduction, ignore_index=ignore_index,
+        )  # fmt: skip
+        return b.op("Reshape", y, np.zeros(0, np.int64))
     return b.op("NegativeLogLikelihoodLoss", x, given, weight, reduction=reduction, ignore_index=ignore_index)
 
 

@@ -4,30 +4,33 @@ from __future__ import annotations
 
 import math
 import operator
+import string
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from tinytorch.kernels import dtypes
 from tinytorch.onnx.builder import Builder, Unsaid, Value, says
+from tinytorch.ops.nn.attention import canonical_mask
+
+#: The letters of equations, in the order in which dimensions of results stand.
+_LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
 @says("matmul", "mm", "bmm", "mv", "dot", "vdot", "linalg.matmul", operator.matmul)
 def _matmul(b: Builder, x: Value, y: Value) -> Any:
-    return b.op("MatMul", x, y)
+    if x.dtype.is_floating_point or x.dtype in (dtypes.int32, dtypes.int64):
+        return b.op("MatMul", x, y)
+    product = b.op("MatMul", b.cast(x, dtypes.int32), b.cast(y, dtypes.int32))
+    return b.cast(Value(product, (), dtypes.int32), x.dtype)
 
 
 @says("inner")
 def _inner(b: Builder, x: Value, y: Value) -> Any:
     if not x.ndim or not y.ndim:
         return b.op("Mul", x, y)
-    return b.op("MatMul", x, y) if y.ndim == 1 else _with_transposed(b, x, y)
-
-
-def _with_transposed(b: Builder, x: Any, y: Value) -> str:
-    if y.ndim != 2:
-        raise Unsaid("an inner product of tensors of many dimensions")
-    return b.op("MatMul", x, b.op("Transpose", y, perm=[1, 0]))
+    return _tensordot(b, x, y, ([-1], [-1]))
 
 
 @says("outer", "ger")
@@ -81,18 +84,84 @@ def _addr(b: Builder, x: Value, vec1: Value, vec2: Value, *, beta: Any = 1, alph
 
 
 @says("einsum")
-def _einsum(b: Builder, equation: Any, *operands: Any) -> Any:
-    if not isinstance(equation, str):
-        raise Unsaid("the equation is not a string")
-    if len(operands) == 1 and isinstance(operands[0], list):
-        operands = tuple(operands[0])
+def _einsum(b: Builder, *args: Any) -> Any:
+    if isinstance(args[0], str):
+        equation, operands = args[0].replace(" ", ""), list(args[1:])
+        if len(operands) == 1 and isinstance(operands[0], list):
+            operands = operands[0]
+    else:  # operands, and lists of the numbers of their dimensions, in turn
+        operands = list(args[: len(args) // 2 * 2 : 2])
+        lists = [*args[1 : len(operands) * 2 : 2], *args[len(operands) * 2 :]]
+        texts = ["".join(["..." if k is Ellipsis else _LETTERS[k] for k in each]) for each in lists]
+        equation = ",".join(texts[: len(operands)]) + "->" * (len(texts) > len(operands)) + "".join(texts[len(operands) :])
+    given, arrow, result = equation.partition("->")
+    terms = given.split(",")
+    # ONNX knows lower-case letters; "..." stands for as many of them as a term needs.
+    free = iter([letter for letter in string.ascii_lowercase if letter not in equation])
     known: dict[str, str] = {}
-    free = iter([letter for letter in "abcdefghijklmnopqrstuvwxyz" if letter not in equation])
-    lower = "".join([
-        letter if not letter.isupper() else known.setdefault(letter, known.get(letter) or next(free))
-        for letter in equation.replace(" ", "")
-    ])  # fmt: skip
-    return b.op("Einsum", *operands, equation=lower)
+    lower = [_renamed(term, known, free) for term in (*terms, result)]
+    counts = [x.ndim - len(term.replace("...", "")) for term, x in zip(lower, operands, strict=False) if "..." in term]
+    more = "".join([next(free) for _ in range(max(counts, default=0))])
+    for k, x in enumerate(operands):
+        count = x.ndim - len(lower[k].replace("...", ""))
+        lower[k] = lower[k].replace("...", more[len(more) - count :])
+    lower[-1] = lower[-1].replace("...", more)
+    if not arrow:
+        own = "".join(lower[:-1])
+        kept = sorted({letter for letter in own if own.count(letter) == 1 and letter not in more}, key=_place(known))
+        lower[-1] = more + "".join(kept)
+    names = []
+    for k, x in enumerate(operands):  # dimensions of size 1 that are broadcast
+        ones = [
+            j for j, letter in enumerate(lower[k])
+            if x.shape[j] == 1 and lower[k].count(letter) == 1
+            and any(letter in other for i, other in enumerate(lower[:-1]) if i != k)
+        ]  # fmt: skip
+        names.append(b.squeezed(x, *ones))
+        lower[k] = "".join([letter for j, letter in enumerate(lower[k]) if j not in ones])
+    if any(letter not in "".join(lower[:-1]) for letter in lower[-1]):
+        raise Unsaid("a dimension of size 1 in all operands")
+    return b.op("Einsum", *names, equation=f"{','.join(lower[:-1])}->{lower[-1]}")
+
+
+def _renamed(term: str, known: dict[str, str], free: Iterator[str]) -> str:
+    """Return a term with lower-case letters."""
+    for letter in term:
+        if letter.isupper() and letter not in known:
+            known[letter] = next(free)
+    return "".join([known.get(letter, letter) for letter in term])
+
+
+def _place(known: dict[str, str]) -> Callable[[str], int]:
+    """Return the order of letters: that of their names in the equation."""
+    names = {new: old for old, new in known.items()}
+    return lambda letter: _LETTERS.index(names.get(letter, letter))
+
+
+@says("nn.functional.cosine_similarity", "cosine_similarity")
+def _cosine_similarity(b: Builder, x1: Value, x2: Value, dim: int = 1, eps: float = 1e-8) -> Any:
+    dtype = b.out.dtype
+    axes = np.array([x1.dim(dim) - max(x1.ndim, x2.ndim)])
+    sides = []
+    for x in (x1, x2):
+        y = b.cast(x, dtype)
+        sides.append(b.op("Div", y, b.op("Max", b.op("ReduceL2", y, axes, keepdims=1), b.cast(eps, dtype))))
+    return b.op("ReduceSum", b.op("Mul", *sides), axes, keepdims=0)
+
+
+@says("cdist")
+def _cdist(b: Builder, x1: Value, x2: Value, p: Any = 2.0, compute_mode: Any = None) -> Any:
+    gap = b.op("Abs", b.op("Sub", b.unsqueezed(x1, x1.ndim - 1), b.unsqueezed(x2, x2.ndim - 2)))
+    axes = np.array([-1])
+    if p in (1, 2):
+        return b.op(f"ReduceL{int(p)}", gap, axes, keepdims=0)
+    if p == math.inf:
+        return b.op("ReduceMax", gap, axes, keepdims=0)
+    if not p:
+        some = b.op("Cast", b.op("Cast", gap, to=b.type_of(dtypes.bool)), to=b.type_of(b.out.dtype))
+        return b.op("ReduceSum", some, axes, keepdims=0)
+    total = b.op("ReduceSum", b.op("Pow", gap, b.cast(p, b.out.dtype)), axes, keepdims=0)
+    return b.op("Pow", total, b.cast(1 / p, b.out.dtype))
 
 
 @says("tensordot")
@@ -117,6 +186,11 @@ def _bilinear(b: Builder, input1: Value, input2: Value, weight: Value, bias: Any
     return y if bias is None else b.op("Add", y, bias)
 
 
+@says(canonical_mask)
+def _canonical_mask(b: Builder, mask: Value, name: str, other: Any, other_name: str, dtype: Any) -> Any:
+    return b.op("Where", mask, b.cast(-math.inf, b.out.dtype), b.cast(0.0, b.out.dtype))
+
+
 @says("nn.functional.scaled_dot_product_attention")
 def _attention(
     b: Builder, query: Value, key: Value, value: Value, attn_mask: Any = None, dropout_p: float = 0.0,
@@ -135,8 +209,10 @@ def _attention(
     order = list(range(keys.ndim))
     order[-2:] = order[:-3:-1]
     # (Both factors are scaled, as the numbers of their product may be large.)
-    root = b.cast(math.sqrt(b.number(scale, "the scale")), dtype)
+    scale = b.number(scale, "the scale")
+    root = b.cast(math.sqrt(abs(scale)), dtype)
     scores = b.op("MatMul", b.op("Mul", query, root), b.op("Mul", b.op("Transpose", keys, perm=order), root))
+    scores = scores if scale >= 0 else b.op("Neg", scores)
     lowest = b.cast(-math.inf, dtype)
     if is_causal:
         shape = b.ints([b.size(query, -2), b.size(key, -2)])

@@ -25,10 +25,22 @@ def reduced(b: Builder, kind: str, x: Any, axes: list[int], keepdim: bool) -> st
     return b.op(kind, x, np.array(axes, np.int64), keepdims=int(bool(keepdim)))
 
 
+def _some(x: Value, axes: list[int]) -> list[int]:
+    """Return axes; Unsaid for those without elements, of which ONNX Runtime makes other numbers."""
+    if any(x.shape[k] == 0 for k in axes):
+        raise Unsaid("a reduction of no elements")
+    return axes
+
+
 def _reduction(kind: str, *names: str) -> None:
     @says(*names)
-    def write(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None, **more: Any) -> Any:
-        return reduced(b, kind, b.cast(x, b.out.dtype), axes_of(x, more.get("axis", dim)), more.get("keepdims", keepdim))
+    def write(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+        axes = axes_of(x, dim)
+        if kind not in ("ReduceSum", "ReduceProd"):
+            _some(x, axes)
+        truth = b.out.dtype is dtypes.bool
+        result = reduced(b, kind, b.cast(x, dtypes.int32 if truth else b.out.dtype), axes, keepdim)
+        return b.op("Cast", result, to=b.type_of(dtypes.bool)) if truth else result
 
 
 _reduction("ReduceSum", "sum")
@@ -43,7 +55,8 @@ def _whether(kind: str, name: str) -> None:
     @says(name)
     def write(b: Builder, x: Value, dim: Any = None, keepdim: bool = False) -> Any:
         truth = b.op("Cast", b.cast(x, dtypes.bool), to=b.type_of(dtypes.int32))
-        return b.op("Cast", reduced(b, kind, truth, axes_of(x, dim), keepdim), to=b.type_of(b.out.dtype))
+        axes = [] if dim in ((), []) else _some(x, axes_of(x, dim))
+        return b.op("Cast", reduced(b, kind, truth, axes, keepdim), to=b.type_of(b.out.dtype))
 
 
 _whether("ReduceMax", "any")
@@ -80,6 +93,9 @@ def _extremum(kind: str, name: str) -> None:
             dim, other = None, dim
         if other is not None:
             return b.op(kind, b.cast(x, b.out.dtype), b.cast(other, b.out.dtype))
+        _some(x, axes_of(x, dim))
+        if x.dtype is dtypes.bool:
+            raise Unsaid("an extremum of truth values")
         if dim is None:
             return reduced(b, f"Reduce{kind}", x, axes_of(x, None), False)
         if not x.ndim:
@@ -114,6 +130,7 @@ def _variance(
     axes = axes_of(x, dim)
     dtype = x.dtype
     mean = reduced(b, "ReduceMean", x, axes, True)
+    _some(x, axes)
     gap = b.op("Sub", x, mean)
     square = b.op("Mul", gap, gap)
     count = b.product([b.size(x, k) for k in axes])
@@ -179,9 +196,18 @@ def _linalg_norm(
     b: Builder, x: Value, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
     axes = axes_of(x, dim)
-    if ord is not None and (len(axes) != 1 or isinstance(ord, str)):
+    if ord is not None and ord != "fro" and (len(axes) != 1 or isinstance(ord, str)):
         raise Unsaid("a norm of matrices")
-    return _norm(b, x, 2 if ord is None else ord, axes, keepdim)
+    return _norm(b, x, 2 if ord in (None, "fro") else ord, axes, keepdim)
+
+
+@says("linalg.matrix_norm")
+def _matrix_norm(
+    b: Builder, x: Value, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
+) -> Any:
+    if ord != "fro":
+        raise Unsaid("a norm of matrices")
+    return _norm(b, x, 2, axes_of(x, dim), keepdim)
 
 
 @says("dist")
@@ -199,15 +225,47 @@ def _cumsum(b: Builder, x: Value, dim: int, *, dtype: Any = None) -> Any:
     return b.op("CumSum", given, np.array(x.dim(dim), np.int64)) if x.ndim else b.op("Identity", given)
 
 
+@says("nansum")
+def _nansum(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    y = b.cast(x, b.out.dtype)
+    if x.dtype.is_floating_point:
+        y = b.op("Where", b.op("IsNaN", x), b.cast(0, b.out.dtype), y)
+    return reduced(b, "ReduceSum", y, axes_of(x, dim), keepdim)
+
+
+@says("nanmean")
+def _nanmean(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
+    total = _nansum(b, x, dim, keepdim)
+    known = b.op("Cast", b.op("Not", b.op("IsNaN", x)), to=b.type_of(b.out.dtype))
+    return b.op("Div", total, reduced(b, "ReduceSum", known, axes_of(x, dim), keepdim))
+
+
+@says("cumprod")
+def _cumprod(b: Builder, x: Value, dim: int, *, dtype: Any = None) -> Any:
+    if not x.ndim:
+        return b.cast(x, b.out.dtype)
+    k = x.dim(dim)
+    n = x.shape[k]
+    if not n or n > 64:
+        raise Unsaid("a product along a size that is large, or not known")
+    y = b.cast(x, b.out.dtype)
+    step = 1
+    while step < n:  # (each element is multiplied by that before it, by those two before it, and so on)
+        shape: list[Any] = [b.size(x, j) for j in range(x.ndim)]
+        shape[k] = step
+        ones = b.op("Expand", b.cast(1, b.out.dtype), b.ints(shape))
+        y = b.op("Mul", y, b.op("Concat", ones, b.sliced(y, k, 0, n - step), axis=k))
+        step *= 2
+    return y
+
+
 @says("diff")
 def _diff(b: Builder, x: Value, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    if x.dtype is dtypes.bool:
-        raise Unsaid("truth values")
     parts = [b.cast(part, x.dtype) for part in (prepend, x, append) if part is not None]
     y: Any = x if len(parts) == 1 else b.op("Concat", *parts, axis=x.dim(dim))
     k, far = x.dim(dim), np.iinfo(np.int64).max
     for _ in range(n):
-        y = b.op("Sub", b.sliced(y, k, 1, far), b.sliced(y, k, 0, -1))
+        y = b.op("Xor" if x.dtype is dtypes.bool else "Sub", b.sliced(y, k, 1, far), b.sliced(y, k, 0, -1))
     return b.op("Identity", y) if y is x else y
 
 
@@ -222,6 +280,9 @@ def _topk(b: Builder, x: Value, k: Any, dim: int = -1, largest: bool = True, sor
 def _sort(b: Builder, x: Value, dim: int = -1, descending: bool = False, *, stable: Any = None) -> Any:
     if not x.ndim:
         return b.op("Identity", x), b.constant(np.array(0, np.int64))
+    if x.dtype is dtypes.bool:
+        values, at = _topk(b, x._replace(name=b.cast(x, dtypes.int32)), b.size(x, dim), dim, descending)
+        return b.op("Cast", values, to=b.type_of(dtypes.bool)), at
     return _topk(b, x, b.size(x, dim), dim, descending)
 
 
@@ -245,6 +306,7 @@ def _kthvalue(b: Builder, x: Value, k: int, dim: int = -1, keepdim: bool = False
 
 @says("median")
 def _median(b: Builder, x: Value, dim: Any = None, keepdim: bool = False) -> Any:
+    _some(x, axes_of(x, dim))
     if dim is None:
         flat = Value(b.op("Reshape", x, np.array([-1])), (None,), x.dtype)
         count = b.calculated("Div", b.calculated("Add", b.product(b.sizes(x)), 1), 2)

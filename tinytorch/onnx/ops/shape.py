@@ -138,8 +138,8 @@ def _tile(b: Builder, x: Value, *dims: Any) -> Any:
 
 
 @says("repeat_interleave")
-def _repeat_interleave(b: Builder, x: Value, repeats: Any, dim: int | None = None, **_: Any) -> Any:
-    if isinstance(repeats, Value):
+def _repeat_interleave(b: Builder, x: Value, repeats: Any = 0, dim: int | None = None, **_: Any) -> Any:
+    if isinstance(repeats, Value) or repeats == 0:
         raise Unsaid("the shape of the result depends on values")
     if dim is None:
         x, dim = Value(b.op("Reshape", x, np.array([-1])), (None,), x.dtype), 0
@@ -166,6 +166,8 @@ def _stack(b: Builder, tensors: Sequence[Value], dim: int = 0) -> Any:
 
 
 def _pieces(b: Builder, x: Value, dim: int, lengths: Sequence[int]) -> Any:
+    if sum(lengths) != x.shape[dim] or not lengths:
+        raise Unsaid("parts that overlap, or none")
     if len(lengths) == 1:
         return (b.op("Identity", x),)
     return b.op("Split", x, np.array(lengths, np.int64), outputs=len(lengths), axis=dim)
@@ -178,7 +180,7 @@ def _split(b: Builder, x: Value, split_size_or_sections: Any = None, dim: int = 
     if isinstance(size, (tuple, list)) and all(isinstance(n, int) for n in size):
         return _pieces(b, x, k, list(size))
     n = x.shape[k]
-    if n is None or not isinstance(size, int):
+    if n is None or not isinstance(size, int) or not size:
         raise Unsaid("the number of the parts depends on a size")
     return _pieces(b, x, k, [min(size, n - start) for start in range(0, max(n, 1), size)])
 
@@ -206,8 +208,8 @@ def _tensor_split(b: Builder, x: Value, indices_or_sections: Any, dim: int = 0) 
 def _unbind(b: Builder, x: Value, dim: int = 0) -> Any:
     k = x.dim(dim)
     n = x.shape[k]
-    if n is None:
-        raise Unsaid("the number of the parts depends on a size")
+    if not n:
+        raise Unsaid("the number of the parts depends on a size, or is 0")
     return tuple([b.op("Gather", x, np.array(j, np.int64), axis=k) for j in range(n)])
 
 
@@ -339,8 +341,10 @@ def _pad(b: Builder, x: Value, pad: Sequence[Any], mode: Any = "constant", value
 
 @says("nn.functional.pixel_shuffle", "pixel_shuffle")
 def _pixel_shuffle(b: Builder, x: Value, upscale_factor: int) -> Any:
+    if x.ndim == 3:
+        return b.squeezed(b.op("DepthToSpace", b.unsqueezed(x, 0), blocksize=upscale_factor, mode="CRD"), 0)
     if x.ndim != 4:
-        raise Unsaid("the input has not four dimensions")
+        raise Unsaid("the input has more than four dimensions")
     return b.op("DepthToSpace", x, blocksize=upscale_factor, mode="CRD")
 
 
@@ -366,17 +370,16 @@ def _channel_shuffle(b: Builder, x: Value, groups: int) -> Any:
 @says("meshgrid")
 def _meshgrid(b: Builder, *tensors: Any, indexing: str | None = None) -> Any:
     given = list(tensors[0]) if isinstance(tensors[0], (tuple, list)) and not isinstance(tensors[0], Value) else tensors
-    if indexing == "xy" and len(given) > 1:
-        given = [given[1], given[0], *given[2:]]
-    sizes = [b.size(x, 0) if x.ndim else 1 for x in given]
+    places = list(range(len(given)))  # of each tensor's elements, in the results
+    if indexing == "xy":
+        places[:2] = places[:2][::-1]
+    sizes: list[Size] = [1] * len(given)
+    for k, x in zip(places, given, strict=True):
+        sizes[k] = b.size(x, 0) if x.ndim else 1
     made = []
-    for k, x in enumerate(given):
+    for k, x in zip(places, given, strict=True):
         y = b.op("Reshape", x, np.array([-1 if j == k else 1 for j in range(len(given))]))
         made.append(b.op("Expand", y, b.ints(sizes)))
-    if indexing == "xy" and len(given) > 1:
-        order = [1, 0, *range(2, len(given))]
-        made = [b.op("Transpose", y, perm=order) for y in made]
-        made = [made[1], made[0], *made[2:]]
     return tuple(made)
 
 
@@ -389,8 +392,72 @@ def _broadcast_tensors(b: Builder, *tensors: Any) -> Any:
     return tuple([b.op("Expand", x, total) for x in tensors])
 
 
+@says("split_with_sizes")
+def _split_with_sizes(b: Builder, x: Value, split_sizes: Any, dim: int = 0) -> Any:
+    return _split(b, x, split_sizes, dim)
+
+
+def _sections(name: str, axis: int) -> None:
+    @says(name)
+    def write(b: Builder, x: Value, indices_or_sections: Any) -> Any:
+        return _tensor_split(b, x, indices_or_sections, 0 if axis == 1 and x.ndim == 1 else axis)
+
+
+_sections("hsplit", 1)
+_sections("vsplit", 0)
+_sections("dsplit", 2)
+
+
+@says("rot90")
+def _rot90(b: Builder, x: Value, k: int = 1, dims: Any = (0, 1)) -> Any:
+    first, second = [x.dim(d) for d in dims]
+    order = list(range(x.ndim))
+    order[first], order[second] = second, first
+    if k % 4 == 0:
+        return b.op("Identity", x)
+    if k % 4 == 2:
+        return _flip(b, x, first, second)
+    if k % 4 == 1:
+        return b.op("Transpose", _flip(b, x, second), perm=order)
+    return _flip(b, x._replace(name=b.op("Transpose", x, perm=order)), second)
+
+
+@says("trace")
+def _trace(b: Builder, x: Value) -> Any:
+    return b.op("ReduceSum", b.cast(x._replace(name=_diagonal(b, x)), b.out.dtype), np.array([0]), keepdims=0)
+
+
+def _on_diagonal(b: Builder, x: Value, offset: int) -> str:
+    """Return matrices with the last dimension of a tensor on a diagonal."""
+    n = x.shape[-1]
+    if n is None:
+        raise Unsaid("a diagonal of a size that is not known")
+    size = n + abs(offset)
+    mask = np.eye(size, k=offset, dtype=bool)
+    at = np.zeros((size, size), np.int64)
+    at[mask] = np.arange(n)
+    return b.op("Where", mask, b.op("Gather", x, at, axis=x.ndim - 1), b.cast(0, x.dtype))
+
+
+@says("diag")
+def _diag(b: Builder, x: Value, diagonal: int = 0) -> Any:
+    return _diagonal(b, x, diagonal) if x.ndim == 2 else _on_diagonal(b, x, diagonal)
+
+
+@says("diag_embed")
+def _diag_embed(b: Builder, x: Value, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Any:
+    first, second = [k + x.ndim + 1 if k < 0 else k for k in (dim1, dim2)]
+    y = _on_diagonal(b, x, offset)
+    order = [k for k in range(x.ndim + 1) if k not in (first, second)]
+    places = {k: j for j, k in enumerate([*order, first, second])}
+    return b.op("Transpose", y, perm=[places[k] for k in range(x.ndim + 1)])
+
+
 @says("atleast_1d")
-def _atleast_1d(b: Builder, x: Value) -> Any:
+def _atleast_1d(b: Builder, *tensors: Any) -> Any:
+    if len(tensors) != 1 or not isinstance(tensors[0], Value):
+        raise Unsaid("several tensors")
+    (x,) = tensors
     return b.op("Identity", x) if x.ndim else b.op("Reshape", x, np.array([1]))
 
 
