@@ -5,9 +5,9 @@ graph as an ONNX model (`program`), with the help of a table (`builder`, `ops/`)
 followed if they consist of others. The package `onnx` is imported when a model is written.
 """
 
-from tinytorch.onnx import errors
-from tinytorch.onnx.errors import OnnxExporterError
-from tinytorch.onnx.exporting import (
+from tinytorch.fx.onnx import errors
+from tinytorch.fx.onnx.errors import OnnxExporterError
+from tinytorch.fx.onnx.exporting import (
     OperatorExportTypes,
     TrainingMode,
     export,
@@ -16,7 +16,7 @@ from tinytorch.onnx.exporting import (
     select_model_mode_for_export,
     unregister_custom_op_symbolic,
 )
-from tinytorch.onnx.program import ONNXProgram
+from tinytorch.fx.onnx.program import ONNXProgram
 
 __all__ = [
     "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TrainingMode", "errors", "export", "is_in_onnx_export",

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.fx.onnx.builder import Builder, Unsaid, Value, says
 from tinytorch.kernels import dtypes
-from tinytorch.onnx.builder import Builder, Unsaid, Value, says
 from tinytorch.ops.nn.attention import canonical_mask
 
 #: The letters of equations, in the order in which dimensions of results stand.
@@ -93,7 +93,9 @@ def _einsum(b: Builder, *args: Any) -> Any:
         operands = list(args[: len(args) // 2 * 2 : 2])
         lists = [*args[1 : len(operands) * 2 : 2], *args[len(operands) * 2 :]]
         texts = ["".join(["..." if k is Ellipsis else _LETTERS[k] for k in each]) for each in lists]
-        equation = ",".join(texts[: len(operands)]) + "->" * (len(texts) > len(operands)) + "".join(texts[len(operands) :])
+        equation = (
+            ",".join(texts[: len(operands)]) + "->" * (len(texts) > len(operands)) + "".join(texts[len(operands) :])
+        )
     given, arrow, result = equation.partition("->")
     terms = given.split(",")
     # ONNX knows lower-case letters; "..." stands for as many of them as a term needs.

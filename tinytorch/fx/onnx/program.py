@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.export.exported_program import ExportedProgram
 from tinytorch.func.pytree import flatten
-from tinytorch.onnx.writing import Writer
+from tinytorch.fx.export.exported_program import ExportedProgram
+from tinytorch.fx.onnx.writing import Writer
 
 #: Parameters of at least this many bytes are stored beside the model.
 LARGE = 1024

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.fx.onnx.builder import Builder, Unsaid, Value, says
 from tinytorch.kernels import dtypes
-from tinytorch.onnx.builder import Builder, Unsaid, Value, says
 
 
 def _each(x: Any, dims: int) -> list[Any]:
@@ -338,7 +338,6 @@ def _local_response_norm(
     return y if x.ndim == 4 else b.reshaped(y, sizes)
 
 
-
 @says("nn.functional.normalize")
 def _normalize(b: Builder, x: Value, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
     if p not in (1, 2) or not isinstance(dim, int):
@@ -430,7 +429,7 @@ def _unfold(
 ) -> Any:  # fmt: skip
     kernel, gaps, pads, steps = [_each(n, 2) for n in (kernel_size, dilation, padding, stride)]
     y, added = _batched(b, x, 2)
-    n, c, h, w = y.shape
+    h, w = y.shape[2:]
     if h is None or w is None:
         raise Unsaid("windows along a size that is not known")
     given = b.op("Pad", y, np.array([0, 0, *pads, 0, 0, *pads], np.int64))

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.fx.onnx.builder import Builder, Length, Size, Unsaid, Value, says
 from tinytorch.kernels import dtypes
-from tinytorch.onnx.builder import Builder, Length, Size, Unsaid, Value, says
 
 _FAR = np.iinfo(np.int64).max
 
@@ -56,7 +56,7 @@ def _getitem(b: Builder, x: Value, key: Any) -> Any:
         else:
             start = _bound(b, k)
             if start == -1:
-                stop: Size = _FAR
+                stop = _FAR
             else:
                 stop = b.calculated("Add", start, 1)
                 if isinstance(start, Length):
@@ -267,7 +267,7 @@ def _index_fill(b: Builder, x: Value, dim: int, index: Value, value: Any) -> Any
 def _index_put(b: Builder, x: Value, indices: Any, values: Any, accumulate: bool = False) -> Any:
     if accumulate:
         raise Unsaid("accumulate=True")
-    key = tuple([slice(None) if k is None else k for k in indices])
+    key: tuple[Any, ...] = tuple([slice(None) if k is None else k for k in indices])
     if any(isinstance(k, Value) and k.dtype is dtypes.bool for k in key):
         (mask, *rest) = key
         trailing = x.ndim - mask.ndim if isinstance(mask, Value) else -1

@@ -12,6 +12,6 @@
 | `recurrent` | LSTM, GRU and RNN |
 """
 
-from tinytorch.onnx.ops import create, elementwise, index, layers, linear, recurrent, reduce, shape
+from tinytorch.fx.onnx.ops import create, elementwise, index, layers, linear, recurrent, reduce, shape
 
 __all__ = ["create", "elementwise", "index", "layers", "linear", "recurrent", "reduce", "shape"]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.onnx.builder import Builder, Unsaid, Value, says
+from tinytorch.fx.onnx.builder import Builder, Unsaid, Value, says
 
 
 def _reordered(b: Builder, x: Value, order: Sequence[int]) -> Any:

@@ -18,14 +18,14 @@ import numpy as np
 from tinytorch._version import __version__
 from tinytorch.core.declaration import NUMPY
 from tinytorch.core.tensor import Tensor
-from tinytorch.export.exported_program import ExportedProgram
-from tinytorch.export.graph_signature import InputKind
-from tinytorch.export.tracing import followed
+from tinytorch.fx.export.exported_program import ExportedProgram
+from tinytorch.fx.export.graph_signature import InputKind
+from tinytorch.fx.export.tracing import followed
 from tinytorch.fx.node import Node, map_arg
+from tinytorch.fx.onnx.builder import Builder, Length, Unsaid, Value, entry
+from tinytorch.fx.onnx.errors import UnsupportedOperatorError
+from tinytorch.fx.onnx.ops.index import places, put
 from tinytorch.kernels import dtypes
-from tinytorch.onnx.builder import Builder, Length, Unsaid, Value, entry
-from tinytorch.onnx.errors import UnsupportedOperatorError
-from tinytorch.onnx.ops.index import places, put
 from tinytorch.ops.register import Function
 
 #: The version of the file format, by that of the operators.
@@ -119,7 +119,7 @@ class Writer:
         (returned,) = self.program.graph.output_node().args
         given = iter(names)
         self.builder.prefix, self.builder.line = "output", ""
-        for x in returned:  # type: ignore[union-attr]
+        for x in returned:
             if x is None:
                 continue
             value = self._value(x) if isinstance(x, Node) else x
@@ -344,7 +344,6 @@ def _in_order(
     if not kwargs:
         return args, kwargs
     named = list(inspect.signature(raw).parameters.values()) if inspect.isfunction(raw) else []
-    names = [each.name for each in named]
     known = inspect.signature(write).parameters
     kwargs = {key if key in known else NUMPY.get(key, key): value for key, value in kwargs.items()}
     for each in named[len(args) :]:

@@ -7,8 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, NoReturn
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.export.dynamic_shapes import Dynamic
-from tinytorch.export.graph_signature import (
+from tinytorch.func.pytree import TreeSpec, flatten
+from tinytorch.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
+from tinytorch.fx.export.dynamic_shapes import Dynamic
+from tinytorch.fx.export.graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
     InputKind,
@@ -18,9 +20,8 @@ from tinytorch.export.graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
-from tinytorch.export.tracing import Traced
-from tinytorch.func.pytree import TreeSpec, flatten
-from tinytorch.fx.graph import Graph, _PyTreeCodeGen, _PyTreeInfo
+from tinytorch.fx.export.tracing import Traced
+from tinytorch.fx.graph import Graph
 from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import Node
 from tinytorch.nn.modules.module import Module
@@ -37,8 +38,8 @@ class CallSpec(NamedTuple):
 class ExportedProgram:
     """A model as a graph of the public functions that it calls, with its parameters (`torch.export.export`).
 
-    The graph takes the parameters, buffers and constants as inputs, before the tensors of the call, and returns a tuple.
-    Writes to buffers are steps of the graph like others.
+    The graph takes the parameters, buffers and constants as inputs, before the tensors of the call, and returns a
+    tuple. Writes to buffers are steps of the graph like others.
 
     Attributes:
         graph_module: the graph with its code; `graph` is its graph.
@@ -88,7 +89,7 @@ class ExportedProgram:
             named: Any = TensorArgument(node.name) if isinstance(x, Tensor) else ConstantArgument(node.name, x)
             inputs.append(InputSpec(InputKind.USER_INPUT, named, None))
         (returned,) = self.graph.output_node().args
-        outputs = [OutputSpec(OutputKind.USER_OUTPUT, _argument(x), None) for x in returned]  # type: ignore[union-attr]
+        outputs = [OutputSpec(OutputKind.USER_OUTPUT, _argument(x), None) for x in returned]
         # (The graph has its placeholders in the order of the specifications.)
         order = {node.name: k for k, node in enumerate(self.graph.find_nodes(op="placeholder"))}
         inputs.sort(key=lambda spec: order[spec.arg.name])
@@ -172,10 +173,11 @@ class ExportedProgram:
             next(iter(graph.nodes)).prepend(node)
         graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(self.names, in_spec, out_spec)))
         made = GraphModule(attributes, graph)
-        made._in_spec, made._out_spec = in_spec, out_spec  # type: ignore[assignment]
+        made._in_spec, made._out_spec = in_spec, out_spec
         if check_guards:
             made.register_forward_pre_hook(self._check_inputs, with_kwargs=True)
-        made.train = made.eval = _refuse_mode  # type: ignore[method-assign]
+        for name in ("train", "eval"):
+            setattr(made, name, _refuse_mode)
         return made
 
     def _check_inputs(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -184,8 +186,8 @@ class ExportedProgram:
         leaves, structure = flatten((args, kwargs))
         if structure != self.call_spec.in_spec:
             raise ValueError(
-                f"Trying to flatten user inputs with exported input tree spec: \n{self.call_spec.in_spec}\nbut actually "
-                f"got inputs with tree spec of: \n{structure}"
+                f"Trying to flatten user inputs with exported input tree spec: \n{self.call_spec.in_spec}\nbut "
+                f"actually got inputs with tree spec of: \n{structure}"
             )
         examples = flatten(self.example_inputs)[0]
         sizes: dict[str, int] = {}
@@ -216,7 +218,8 @@ class ExportedProgram:
     def run_decompositions(self, decomp_table: dict[Any, Callable[..., Any]] | None = None) -> ExportedProgram:
         """Raise NotImplementedError: the graph calls public functions, for which there are no decompositions."""
         raise NotImplementedError(
-            "run_decompositions: the graph of an exported program calls PyTorch's public functions, not ATen's operators"
+            "run_decompositions: the graph of an exported program calls PyTorch's public functions, not ATen's "
+            "operators"
         )
 
     def validate(self) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.fx.onnx.builder import Builder, Unsaid, Value, says
 from tinytorch.kernels import dtypes
-from tinytorch.onnx.builder import Builder, Unsaid, Value, says
 
 # Functions of one tensor --------------------------------------------------------------------------
 
@@ -235,7 +235,8 @@ def _div(b: Builder, x: Any, y: Any, *, rounding_mode: str | None = None) -> Any
 
 @says("floor_divide", operator.floordiv, operator.ifloordiv)
 def _floor_divide(b: Builder, x: Any, y: Any) -> Any:
-    return _quotient(b, *_operands(b, b.out.dtype, x, y), b.out.dtype)
+    first, second = _operands(b, b.out.dtype, x, y)
+    return _quotient(b, first, second, b.out.dtype)
 
 
 @says("remainder", operator.mod, operator.imod)

@@ -1,6 +1,6 @@
 """The nodes of an ONNX graph, and the table of the functions that are written as such nodes.
 
-A function in `tinytorch/onnx/ops/` says how one public function is written: `@says("softmax")` above it enters it in
+A function in `tinytorch/fx/onnx/ops/` says how one public function is written: `@says("softmax")` above it enters it in
 the table. It is called with the `Builder`, then with the arguments of the public function, in which tensors are
 `Value`s and sizes that are not known are `Length`s; it returns the name of its result, or a tuple of names. What it
 cannot write raises `Unsaid`.
@@ -77,7 +77,7 @@ def says(*names: Any) -> Callable[[Any], Any]:
 def table() -> dict[Any, Callable[..., Any]]:
     """Return the function of this package that writes a public function, by the declared function of that."""
     if not _table:
-        importlib.import_module("tinytorch.onnx.ops")
+        importlib.import_module("tinytorch.fx.onnx.ops")
         later.load()  # (public functions are declared when they are first used)
         root: Any = importlib.import_module("tinytorch")
         for name in (*root.__all__, "nn.functional", "special"):
@@ -261,7 +261,8 @@ class Builder:
 
     def product(self, sizes: Sequence[Size]) -> Size:
         """Return the product of sizes."""
-        number, found = 1, None
+        number = 1
+        found: Size | None = None
         for each in sizes:
             if isinstance(each, Length):
                 found = each if found is None else self.calculated("Mul", found, each)

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.fx.onnx.builder import Builder, Length, Size, Unsaid, Value, says
+from tinytorch.fx.onnx.ops.shape import sizes_of
 from tinytorch.kernels import dtypes
-from tinytorch.onnx.builder import Builder, Length, Size, Unsaid, Value, says
-from tinytorch.onnx.ops.shape import sizes_of
 
 
 def filled(b: Builder, sizes: Any, number: Any) -> str:

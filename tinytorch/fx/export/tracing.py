@@ -52,7 +52,7 @@ class ExportError(RuntimeError):
         ...         return x if x.sum() > 0 else -x
         >>> torch.export.export(M(), (torch.ones(2),))
         Traceback (most recent call last):
-        tinytorch.export.tracing.ExportError: ...a tensor's value decides what is done: torch.where may do the same
+        tinytorch.fx.export.tracing.ExportError: ...a tensor's value decides what is done: torch.where may do the same
     """
 
     function: str = ""
@@ -135,6 +135,7 @@ class Transcript(base.Transcript):
     def given(self, name: str, x: Any) -> None:
         """Add an input."""
         node = self.graph.placeholder(name)
+        node.name = name  # (also if that is the name of a builtin function, such as `input`)
         self.inputs.append(node)
         if isinstance(x, Tensor):
             self._enter(node, x)
@@ -426,7 +427,7 @@ class _Recorder(Recorder):
     def find(self, array: Any) -> Value | None:
         """Return the value of a known array."""
         known = self.made_by_calls.get(id(array))
-        if known is not None and known() is array:
+        if known is not None and known() is array and array is not None:
             return Value(array.shape, array.dtype, array.strides, None, False, place=-1)
         return super().find(array)
 
@@ -528,9 +529,9 @@ def joined(first: Traced, others: Sequence[Traced]) -> None:
         value = node.meta.get("val")
         # (What is calculated with sizes that differ may be the same number by chance.)
         varies = any(type(each.meta.get("val")) is int for each in node.all_input_nodes)
-        if type(value) is int and node.op != "placeholder" and not varies:
-            if all(each.meta["val"] == value for each in same):
-                _replace(node, value)
+        number = type(value) is int and node.op != "placeholder" and not varies
+        if number and all(each.meta["val"] == value for each in same):
+            _replace(node, value)
         described = node.meta.get("tensor")
         if described is not None:
             sizes = tuple(zip(*[each.meta["tensor"].example for each in (node, *same)], strict=True))
@@ -566,22 +567,20 @@ def difference(first: Traced, second: Traced) -> Difference | None:
             words = f"{one[1]}: a dynamic size decides what is done: {_shown(one[0])}, and for other sizes: "
             return Difference(words + _shown(other[0]), bound)
     pairs: dict[Node, Node] = {}
-    ones, others = list(first.graph.nodes), list(second.graph.nodes)
-    for one, other in zip(ones, others, strict=False):
-        pairs[one] = other
-        alike = one.op == other.op and (one.target is other.target or one.target == other.target)
+    ones, twos = list(first.graph.nodes), list(second.graph.nodes)
+    for node, twin in zip(ones, twos, strict=False):
+        pairs[node] = twin
+        alike = node.op == twin.op and (node.target is twin.target or node.target == twin.target)
         if alike:
-            mapped: Any = map_arg((one.args, dict(one.kwargs)), lambda node: pairs[node])
-            described = one.meta.get("tensor"), other.meta.get("tensor")
-            if described[0] is not None and described[1] is not None:
-                alike = all(
-                    x == y for x, y in zip(*[(len(x.example), x.dtype, x.cell) for x in described], strict=True)
-                )
-            alike = alike and _equal(mapped, (other.args, dict(other.kwargs)))
+            mapped: Any = map_arg((node.args, dict(node.kwargs)), lambda each: pairs[each])
+            mine, other = node.meta.get("tensor"), twin.meta.get("tensor")
+            if mine is not None and other is not None:
+                alike = len(mine.example) == len(other.example) and (mine.dtype, mine.cell) == (other.dtype, other.cell)
+            alike = alike and _equal(mapped, (twin.args, dict(twin.kwargs)))
         if not alike:
-            shown = f"{one.format_node()}, and for other sizes: {other.format_node()}"
-            return Difference(f"{one.meta.get('line', '')}: {one.name} depends on a dynamic size: {shown}", False)
-    if len(ones) != len(others) or len(first.checks) != len(second.checks):
+            shown = f"{node.format_node()}, and for other sizes: {twin.format_node()}"
+            return Difference(f"{node.meta.get('line', '')}: {node.name} depends on a dynamic size: {shown}", False)
+    if len(ones) != len(twos) or len(first.checks) != len(second.checks):
         return Difference("other functions are called for other dynamic sizes", False)
     if first.structure != second.structure:
         return Difference("the structure of the result depends on a dynamic size", False)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.fx.onnx.builder import Builder, Length, Size, Unsaid, Value, says
 from tinytorch.kernels import dtypes
-from tinytorch.onnx.builder import Builder, Length, Size, Unsaid, Value, says
 
 
 def sizes_of(given: tuple[Any, ...]) -> list[Size]:

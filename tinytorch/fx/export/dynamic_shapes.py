@@ -9,8 +9,8 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.export.tracing import ExportError
 from tinytorch.func.pytree import flatten
+from tinytorch.fx.export.tracing import ExportError
 from tinytorch.nn.modules.module import Module
 
 
@@ -74,7 +74,9 @@ class Dim:
 
     def __mul__(self, number: int) -> Dim:
         if number <= 0:
-            raise NotImplementedError(f"Attempted to multiply {self!r} by {number}, where a positive integer was expected")
+            raise NotImplementedError(
+                f"Attempted to multiply {self!r} by {number}, where a positive integer was expected"
+            )
         return self._derived(self.factor * number, self.offset * number)
 
     def __rmul__(self, number: int) -> Dim:
@@ -279,7 +281,9 @@ def _of_leaf(leaf: int, x: Any, shape: Any, path: str) -> list[Dynamic]:
             continue
         k = dim + x.ndim if dim < 0 else dim
         if not 0 <= k < x.ndim:
-            raise ExportError(f"Unexpected dimension {dim} at `dynamic_shapes{path}` of a tensor of shape {tuple(x.shape)}")
+            raise ExportError(
+                f"Unexpected dimension {dim} at `dynamic_shapes{path}` of a tensor of shape {tuple(x.shape)}"
+            )
         if isinstance(size, str):
             found.append(Dynamic(leaf, k, None, size, False))
         elif isinstance(size, Dim):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tinytorch.export.dynamic_shapes import CANDIDATES, dynamic_sizes, leaf_names, names_of, other_leaves
-from tinytorch.export.exported_program import ExportedProgram
-from tinytorch.export.tracing import Difference, ExportError, Follows, Traced, difference, joined, traced
 from tinytorch.func.pytree import flatten, unflatten
+from tinytorch.fx.export.dynamic_shapes import CANDIDATES, dynamic_sizes, leaf_names, names_of, other_leaves
+from tinytorch.fx.export.exported_program import ExportedProgram
+from tinytorch.fx.export.tracing import Difference, ExportError, Follows, Traced, difference, joined, traced
 from tinytorch.nn.modules.module import Module
 
 
@@ -19,8 +19,8 @@ def export(
 ) -> ExportedProgram:  # fmt: skip
     """Return a model as a graph of the public functions that it calls.
 
-    The model is called: once, and with other sizes in the place of the dynamic ones. If these calls do different things,
-    that is an error, which names the line.
+    The model is called: once, and with other sizes in the place of the dynamic ones. If these calls do different
+    things, that is an error, which names the line.
 
     Args:
         mod: the module.
@@ -69,8 +69,8 @@ def exported(
             continue
         try:
             other = traced(model, *unflatten(new, structure), own, follows)  # type: ignore[call-arg]
-        except Exception as reason:  # sizes that the model does not allow
-            error = reason
+        except Exception as refused:  # sizes that the model does not allow
+            error = refused
             continue
         found = difference(first, other)
         if found is None:
@@ -85,11 +85,12 @@ def exported(
             sizes = []  # they are static, then
             others = []
         elif violated or failed:
-            reason = (violated or failed)[0].reason
-            raise ExportError(f"Constraints violated! {reason}")
+            raise ExportError(f"Constraints violated! {(violated or failed)[0].reason}")
         else:
             words = f": {type(error).__name__}: {error}" if error is not None else ", or none was tried"
-            raise ExportError(f"Constraints violated! The model does not run with other dynamic sizes{words}") from error
+            raise ExportError(
+                f"Constraints violated! The model does not run with other dynamic sizes{words}"
+            ) from error
     joined(first, others)
     return ExportedProgram(model, first, args, kwargs, names, sizes)
 

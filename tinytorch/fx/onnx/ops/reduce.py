@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.fx.onnx.builder import Builder, Unsaid, Value, says
 from tinytorch.kernels import dtypes
-from tinytorch.onnx.builder import Builder, Unsaid, Value, says
 
 
 def axes_of(x: Value, dim: Any) -> list[int]:

@@ -13,15 +13,15 @@ import numpy as np
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
-from tinytorch.export.dynamic_shapes import Dim, leaf_names, names_of
-from tinytorch.export.exported_program import ExportedProgram
-from tinytorch.export.exporting import exported
-from tinytorch.export.tracing import ExportError
 from tinytorch.func.pytree import flatten, unflatten
+from tinytorch.fx.export.dynamic_shapes import Dim, leaf_names, names_of
+from tinytorch.fx.export.exported_program import ExportedProgram
+from tinytorch.fx.export.exporting import exported
+from tinytorch.fx.export.tracing import ExportError
+from tinytorch.fx.onnx.errors import OnnxExporterError, OnnxExporterWarning, UnsupportedOperatorError
+from tinytorch.fx.onnx.program import ONNXProgram, needed
+from tinytorch.fx.onnx.writing import Writer, follows
 from tinytorch.nn.modules.module import Module
-from tinytorch.onnx.errors import OnnxExporterError, OnnxExporterWarning, UnsupportedOperatorError
-from tinytorch.onnx.program import ONNXProgram, needed
-from tinytorch.onnx.writing import Writer, follows
 
 #: The versions of the operators that can be written, and the one that is by default.
 OLDEST, NEWEST, DEFAULT = 18, 23, 18
