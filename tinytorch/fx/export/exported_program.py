@@ -68,8 +68,9 @@ class ExportedProgram:
         self.graph_module = GraphModule(Module(), traced.graph)
         self.names, self.dynamic = names, dynamic
         own = model.state_dict(keep_vars=True) if isinstance(model, Module) else {}
-        known = {id(x): name for name, x in own.items()}
-        self._state: dict[str, Tensor] = dict(own)
+        known = {id(x): name for name, x in reversed(own.items())}  # of a shared one, the first name
+        # (PyTorch's order: the parameters, then the buffers.)
+        self._state: dict[str, Tensor] = dict(sorted(own.items(), key=lambda item: not isinstance(item[1], Parameter)))
         self.constants: dict[str, Any] = {}
         inputs = []
         for node, (name, x) in traced.states.items():
@@ -152,6 +153,23 @@ class ExportedProgram:
         Args:
             check_guards: whether it raises an error for sizes other than those for which the model was exported.
         """
+        made, names = self._with_parameters(self.names)
+        if check_guards:
+            made.register_forward_pre_hook(self._check_inputs, with_kwargs=True)
+        for name in ("train", "eval"):
+            setattr(made, name, _refuse_mode)
+        return made
+
+    def flat_module(self) -> tuple[GraphModule, list[str]]:
+        """Return a module that takes the leaves of the arguments and returns a tuple, and the names of the leaves."""
+        return self._with_parameters(None)
+
+    def _with_parameters(self, arguments: list[str] | None) -> tuple[GraphModule, list[str]]:
+        """Return a module that has the parameters, and the names of its inputs.
+
+        Args:
+            arguments: the names of the arguments, whose leaves the graph takes; None for a module that takes these.
+        """
         graph = Graph()
         nodes: dict[Node, Node] = {}
         attributes: dict[str, Any] = {}
@@ -171,14 +189,11 @@ class ExportedProgram:
         # (The parameters' nodes come after the inputs' in the code, which is generated in the order of the list.)
         for node in [each for each in graph.nodes if each.op == "placeholder"][::-1]:
             next(iter(graph.nodes)).prepend(node)
-        graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(self.names, in_spec, out_spec)))
+        if arguments is not None:
+            graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(arguments, in_spec, out_spec)))
         made = GraphModule(attributes, graph)
         made._in_spec, made._out_spec = in_spec, out_spec
-        if check_guards:
-            made.register_forward_pre_hook(self._check_inputs, with_kwargs=True)
-        for name in ("train", "eval"):
-            setattr(made, name, _refuse_mode)
-        return made
+        return made, names
 
     def _check_inputs(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raise an error for arguments of other sizes than the exported ones, but for the dynamic sizes."""

@@ -434,7 +434,8 @@ class _Recorder(Recorder):
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call of an op."""
         if getattr(op, "data_dependent", False):
-            self.stop(f"{op.name.strip('_')}: the shape of its result depends on values")
+            where = f"{self.line[0]}:{self.line[1]}: " if self.line else ""
+            self.stop(f"{where}the shape of the result of {op.name.strip('_')} depends on values")
         return caller(*args, **kwargs)
 
     def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
@@ -573,9 +574,9 @@ def difference(first: Traced, second: Traced) -> Difference | None:
         alike = node.op == twin.op and (node.target is twin.target or node.target == twin.target)
         if alike:
             mapped: Any = map_arg((node.args, dict(node.kwargs)), lambda each: pairs[each])
-            mine, other = node.meta.get("tensor"), twin.meta.get("tensor")
-            if mine is not None and other is not None:
-                alike = len(mine.example) == len(other.example) and (mine.dtype, mine.cell) == (other.dtype, other.cell)
+            mine, theirs = node.meta.get("tensor"), twin.meta.get("tensor")
+            if mine is not None and theirs is not None:
+                alike = len(mine.example) == len(theirs.example) and (mine.dtype, mine.cell) == (theirs.dtype, theirs.cell)
             alike = alike and _equal(mapped, (twin.args, dict(twin.kwargs)))
         if not alike:
             shown = f"{node.format_node()}, and for other sizes: {twin.format_node()}"

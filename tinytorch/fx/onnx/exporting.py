@@ -160,9 +160,8 @@ def export(
     inputs, outputs = list(input_names or ()), list(output_names or ())
     if isinstance(model, ExportedProgram):
         dynamic_shapes = dynamic_shapes or _of_program(model)
-        given, named = model.example_inputs
-        own_names = model.names
-        model = model.module(check_guards=False)
+        given, named = tuple(flatten(model.example_inputs)[0]), {}
+        model, own_names = model.flat_module()
     else:
         own_names = names_of(model, given, named)
     leaves, structure = flatten((given, named))
@@ -233,12 +232,11 @@ def _like_arguments(args: tuple[Any, ...], kwargs: dict[str, Any], flat: list[An
 
 
 def _of_program(program: ExportedProgram) -> Any:
-    """Return the `dynamic_shapes` with which a program was exported."""
-    args, kwargs = program.example_inputs
-    flat: list[Any] = [None] * len(flatten((args, kwargs))[0])
+    """Return the `dynamic_shapes` with which a program was exported, for the leaves of its arguments."""
+    flat: list[Any] = [None] * len(flatten(program.example_inputs)[0])
     for each in program.dynamic:
         flat[each.leaf] = {**(flat[each.leaf] or {}), each.dim: each.size or each.name or Dim.DYNAMIC}
-    return _like_arguments(args, kwargs, flat)
+    return flat if program.dynamic else None
 
 
 def register_custom_op_symbolic(
