@@ -118,6 +118,6 @@ def test_functions_in_the_table(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in SAMPLES if entry(function(tinytorch, name)) is None])
 def test_functions_that_are_followed(name: str) -> None:
-    for sample in SAMPLES[name][:4]:
+    for sample in SAMPLES[name][:2]:
         reason = written(sample)
         assert reason in ("", "-") or "not supported" in reason or "values" in reason

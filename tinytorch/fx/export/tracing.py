@@ -11,6 +11,7 @@ import ast
 import builtins
 import math
 import operator
+import sys
 import types
 import weakref
 from collections.abc import Callable, Sequence
@@ -23,6 +24,7 @@ from tinytorch.compiler import transcript as base
 from tinytorch.compiler.compiled import recording
 from tinytorch.compiler.general import without_sizes
 from tinytorch.compiler.recorder import Recorder, Value, is_ours, tensors_of
+from tinytorch.compiler.sources import FOLDER
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.compiler.transcript import Dimension, Unwritten, plain
 from tinytorch.core.layout import strided
@@ -458,7 +460,40 @@ class _Tracer(Tracer):
         """Return `x.name`; shapes of arrays, which differ where sizes are dynamic, are plain numbers."""
         if isinstance(x, np.ndarray) and name in ("shape", "ndim", "dtype", "size"):
             return getattr(x, name)
+        self._see_line()
         return super().attribute(x, name)
+
+    def item(self, x: Any, key: Any) -> Any:
+        """Return `x[key]`."""
+        self._see_line()
+        return super().item(x, key)
+
+    def set_item(self, x: Any, key: Any, value: Any) -> None:
+        """Do `x[key] = value`."""
+        self._see_line()
+        super().set_item(x, key, value)
+
+    def compare(self, name: str, x: Any, y: Any) -> Any:
+        """Return `x < y`, or another comparison."""
+        self._see_line()
+        return super().compare(name, x, y)
+
+    def unary(self, name: str, x: Any) -> Any:
+        """Return `-x`, or another unary operation."""
+        self._see_line()
+        return super().unary(name, x)
+
+    def truth(self, x: Any) -> bool:
+        """Return the truth value of a condition."""
+        self._see_line()
+        return super().truth(x)
+
+    def _see_line(self) -> None:
+        """Note which line of the user's code reads, for messages."""
+        frame: Any = sys._getframe(2)
+        code = frame.f_code
+        if code in self._codes and not code.co_filename.startswith(FOLDER):
+            self.recorder.line = code.co_filename, frame.f_lineno
 
     def _attribute_of_tensor(self, x: Tensor, name: str, value: Any) -> Any:
         private = name.startswith("_") or name in ("is_sparse", "is_meta", "is_nested", "is_quantized", "is_mkldnn")
