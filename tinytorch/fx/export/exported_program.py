@@ -153,7 +153,7 @@ class ExportedProgram:
         Args:
             check_guards: whether it raises an error for sizes other than those for which the model was exported.
         """
-        made, names = self._with_parameters(self.names)
+        made, _ = self._with_parameters(self.names)
         if check_guards:
             made.register_forward_pre_hook(self._check_inputs, with_kwargs=True)
         for name in ("train", "eval"):

@@ -611,7 +611,8 @@ def difference(first: Traced, second: Traced) -> Difference | None:
             mapped: Any = map_arg((node.args, dict(node.kwargs)), lambda each: pairs[each])
             mine, theirs = node.meta.get("tensor"), twin.meta.get("tensor")
             if mine is not None and theirs is not None:
-                alike = len(mine.example) == len(theirs.example) and (mine.dtype, mine.cell) == (theirs.dtype, theirs.cell)
+                own, other_own = [(len(x.example), x.dtype, x.cell) for x in (mine, theirs)]
+                alike = own == other_own
             alike = alike and _equal(mapped, (twin.args, dict(twin.kwargs)))
         if not alike:
             shown = f"{node.format_node()}, and for other sizes: {twin.format_node()}"
