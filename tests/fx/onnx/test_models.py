@@ -74,6 +74,22 @@ def test_models(name: str, opset: int) -> None:
             np.testing.assert_allclose(x.numpy(), y, rtol=1e-4, atol=1e-5)
 
 
+class Positions(nn.Module):
+    """Asks whether the batch is that of the positions, which is 1."""
+
+    def forward(self, x: Any) -> Any:
+        places = torch.arange(x.shape[1]).unsqueeze(0)
+        if x.shape[0] != places.shape[0]:
+            places = places.expand(x.shape[0], -1)
+        return x * places
+
+
+def test_a_batch_of_one() -> None:
+    program = torch.onnx.export(Positions(), (torch.ones(1, 3),), dynamic_shapes=({0: "batch", 1: "length"},))
+    for n in (1, 4):
+        assert torch.equal(program(torch.ones(n, 5))[0], torch.arange(5.0).expand(n, 5))
+
+
 def test_names_and_files(tmp_path: Path) -> None:
     model = GPT()
     program = torch.onnx.export(

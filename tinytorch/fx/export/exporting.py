@@ -59,7 +59,16 @@ def exported(
     sizes = dynamic_sizes(names, values, dynamic_shapes)
     leaves, structure = flatten((args, kwargs))
     own = leaf_names(names, values)
-    first = traced(model, args, kwargs, own, follows)
+    # (A size of 1 is like those of other tensors, and is broadcast: what a model does for it may be a special case.)
+    ones = [each for each in sizes if leaves[each.leaf].shape[each.dim] == 1]
+    larger = other_leaves(leaves, ones, lambda n: n + 1) if ones else None
+    try:
+        first = traced(model, *unflatten(larger or leaves, structure), own, follows)  # type: ignore[call-arg]
+        leaves = larger or leaves
+    except Exception:
+        if larger is None:
+            raise
+        first = traced(model, args, kwargs, own, follows)
     others: list[Traced] = []
     failed: list[Difference] = []
     error: Exception | None = None
