@@ -200,6 +200,31 @@ def test_sizes() -> None:
             np.testing.assert_allclose(y.numpy(), np.asarray(z), rtol=1e-5, atol=1e-6)
 
 
+class Creates(nn.Module):
+    """Makes tensors of numbers and sizes."""
+
+    def forward(self, x: Any) -> Any:
+        n, m = x.shape
+        return (
+            torch.tensor(m, dtype=torch.float32) * x, torch.tensor([1.5, 2]), torch.tensor(data=3, dtype=torch.int32),
+            torch.zeros(n, m, dtype=torch.int64), torch.ones((m, 2)), torch.full((n,), m, dtype=torch.float64),
+            torch.zeros(size=(n, 1)), torch.arange(m, dtype=torch.float32), torch.arange(1, n + 1),
+            torch.arange(start=0, end=2 * m, step=2), torch.linspace(0, 1, m), torch.eye(n), torch.eye(n, m),
+            torch.zeros_like(x, dtype=torch.bool), torch.full_like(x, 2.5), x.new_ones(m), x.new_full((n, 2), 7),
+            x.new_tensor([1, 2]), torch.empty(n, 0), torch.as_tensor(x), torch.ones(m, m).triu(1), torch.tensor([n, m]),
+        )  # fmt: skip
+
+
+def test_creation() -> None:
+    program = torch.onnx.export(Creates(), (torch.randn(3, 5),), dynamic_shapes=({0: "n", 1: "m"},))
+    check(program.model_proto)
+    for shape in ((3, 5), (1, 2), (6, 4)):
+        x = torch.randn(*shape)
+        for y, z in zip(program(x), Creates()(x), strict=True):
+            assert y.dtype == z.dtype and y.shape == z.shape
+            np.testing.assert_allclose(y.numpy(), z.numpy(), rtol=1e-6, atol=1e-6)
+
+
 # Errors -------------------------------------------------------------------------------------------
 
 
@@ -258,6 +283,8 @@ def test_bad_arguments(tmp_path: Path) -> None:
         torch.onnx.export(model, (x,), opset_version=9)
     with pytest.raises(ValueError, match="input names"):
         torch.onnx.export(model, (x,), input_names=["a", "b"])
+    with pytest.raises(ValueError, match="output names"):
+        torch.onnx.export(model, (x,), output_names=["a", "b"])
     with pytest.warns(torch.onnx.errors.OnnxExporterWarning, match="not a valid input"):
         torch.onnx.export(model, (x,), dynamic_axes={"y": [0]})
     with pytest.raises(NotImplementedError, match="custom_translation_table"):

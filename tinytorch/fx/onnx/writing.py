@@ -117,6 +117,9 @@ class Writer:
 
     def _return(self, names: list[str]) -> None:
         (returned,) = self.program.graph.output_node().args
+        count = sum(x is not None for x in returned)
+        if len(names) > count:
+            raise ValueError(f"number of output names provided ({len(names)}) exceeded number of outputs ({count})")
         given = iter(names)
         self.builder.prefix, self.builder.line = "output", ""
         for x in returned:
@@ -345,9 +348,11 @@ def _in_order(
         return args, kwargs
     named = list(inspect.signature(raw).parameters.values()) if inspect.isfunction(raw) else []
     known = inspect.signature(write).parameters
+    takes_all = any(each.kind is inspect.Parameter.VAR_KEYWORD for each in known.values())
     kwargs = {key if key in known else NUMPY.get(key, key): value for key, value in kwargs.items()}
     for each in named[len(args) :]:
-        if each.name not in kwargs or known.keys() >= kwargs.keys():
+        positional = each.kind is inspect.Parameter.POSITIONAL_OR_KEYWORD
+        if not positional or each.name not in kwargs or takes_all or known.keys() >= kwargs.keys():
             break
         args = (*args, kwargs.pop(each.name))
     return args, kwargs

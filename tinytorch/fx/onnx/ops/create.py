@@ -105,9 +105,18 @@ def _eye(b: Builder, n: Size, m: Size | None = None, **kwargs: Any) -> Any:
     return b.op("EyeLike", shape, dtype=b.type_of(b.out.dtype))
 
 
-@says("tensor", "scalar_tensor", "Tensor.new_tensor")
-def _tensor(b: Builder, *args: Any, **kwargs: Any) -> Any:
-    data = args[-1]
+@says("Tensor.new_tensor")
+def _new_tensor(b: Builder, x: Value, data: Any, **kwargs: Any) -> Any:
+    return _tensor(b, data)
+
+
+@says("scalar_tensor")
+def _scalar_tensor(b: Builder, s: Any, **kwargs: Any) -> Any:
+    return _tensor(b, s)
+
+
+@says("tensor")
+def _tensor(b: Builder, data: Any, **kwargs: Any) -> Any:
     if isinstance(data, (Value, Length)):
         return b.cast(data, b.out.dtype)
     if isinstance(data, (tuple, list)) and any(isinstance(x, (Value, Length)) for x in data):
