@@ -545,12 +545,6 @@ def test_no_group(name: str) -> None:
     same_as_pytorch(lambda torch: getattr(of(torch, "distributed"), name)())
 
 
-def test_what_is_not_exported() -> None:
-    with pytest.raises(NotImplementedError, match="no ONNX"):
-        tinytorch.onnx.export()
-    assert not tinytorch.onnx.is_in_onnx_export()
-
-
 def test_parts_that_are_not_done() -> None:
     import tinytorch as torch
     from tinytorch.distributed.optim import PostLocalSGDOptimizer

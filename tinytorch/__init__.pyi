@@ -729,6 +729,7 @@ from tinytorch.compat import cuda as cuda
 from tinytorch import data as data
 from tinytorch import distributed as distributed
 from tinytorch import distributions as distributions
+from tinytorch.compat import export as export
 from tinytorch import fft as fft
 from tinytorch import func as func
 from tinytorch.compat import functional as functional

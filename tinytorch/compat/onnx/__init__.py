@@ -1,31 +1,23 @@
-"""`torch.onnx`: exporting models is not implemented; packages can register conversions, without effect."""
+"""`torch.onnx`: PyTorch's name of `tinytorch.fx.onnx`."""
 
-from __future__ import annotations
+from tinytorch.fx.onnx import (
+    OnnxExporterError,
+    ONNXProgram,
+    OperatorExportTypes,
+    TrainingMode,
+    errors,
+    export,
+    is_in_onnx_export,
+    register_custom_op_symbolic,
+    select_model_mode_for_export,
+    unregister_custom_op_symbolic,
+)
 
-from collections.abc import Callable
-from typing import Any, NoReturn
-
-from ..absent import answering
 from ..named import names_of
 
-__all__ = ["export", "is_in_onnx_export", "register_custom_op_symbolic", "unregister_custom_op_symbolic"]
-
-is_in_onnx_export = answering("is_in_onnx_export", lambda: False, "Return False.")
-
-
-def export(*args: Any, **kwargs: Any) -> NoReturn:
-    """Raise NotImplementedError: exporting models is not implemented."""
-    raise NotImplementedError("torch.onnx.export: tinytorch writes no ONNX models")
-
-
-def register_custom_op_symbolic(
-    symbolic_name: str, symbolic_fn: Callable[..., Any], opset_version: int, **options: Any
-) -> None:
-    """Do nothing: in PyTorch it registers the conversion of an operator."""
-
-
-def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
-    """Do nothing: in PyTorch it removes the conversion of an operator."""
-
+__all__ = [
+    "ONNXProgram", "OnnxExporterError", "OperatorExportTypes", "TrainingMode", "errors", "export", "is_in_onnx_export",
+    "register_custom_op_symbolic", "select_model_mode_for_export", "unregister_custom_op_symbolic",
+]  # fmt: skip
 
 globals().update(names_of(__name__))

@@ -1,0 +1,181 @@
+"""`torch.export.graph_signature`: what the inputs and outputs of an exported graph are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from types import MappingProxyType
+from typing import Any
+
+
+@dataclass
+class TensorArgument:
+    """A tensor, by the name of its node."""
+
+    name: str
+
+
+@dataclass
+class SymIntArgument:
+    """A size, by the name of its node."""
+
+    name: str
+
+
+@dataclass
+class ConstantArgument:
+    """A value that is the same in all calls."""
+
+    name: str
+    value: Any
+
+
+class InputKind(Enum):
+    """What an input of the graph is."""
+
+    USER_INPUT = auto()
+    PARAMETER = auto()
+    BUFFER = auto()
+    CONSTANT_TENSOR = auto()
+    CUSTOM_OBJ = auto()
+    TOKEN = auto()
+
+
+class OutputKind(Enum):
+    """What an output of the graph is."""
+
+    USER_OUTPUT = auto()
+    LOSS_OUTPUT = auto()
+    BUFFER_MUTATION = auto()
+    PARAMETER_MUTATION = auto()
+    GRADIENT_TO_PARAMETER = auto()
+    GRADIENT_TO_USER_INPUT = auto()
+    USER_INPUT_MUTATION = auto()
+    TOKEN = auto()
+
+
+@dataclass
+class InputSpec:
+    """An input of the graph.
+
+    Attributes:
+        kind: what it is.
+        arg: its node.
+        target: of a parameter, buffer or constant, its name in the model.
+        persistent: of a buffer, whether the `state_dict` has it.
+    """
+
+    kind: InputKind
+    arg: Any
+    target: str | None
+    persistent: bool | None = None
+
+
+@dataclass
+class OutputSpec:
+    """An output of the graph: what it is, its node, and what it belongs to."""
+
+    kind: OutputKind
+    arg: Any
+    target: str | None
+
+
+@dataclass
+class ExportGraphSignature:
+    """The inputs and outputs of an exported graph.
+
+    Example:
+        >>> program = torch.export.export(torch.nn.Linear(3, 2), (torch.ones(4, 3),))
+        >>> program.graph_signature.inputs_to_parameters
+        mappingproxy({'p_weight': 'weight', 'p_bias': 'bias'})
+        >>> program.graph_signature.user_inputs, program.graph_signature.user_outputs
+        (('input',), ('linear',))
+    """
+
+    input_specs: list[InputSpec] = field(default_factory=list)
+    output_specs: list[OutputSpec] = field(default_factory=list)
+
+    def _targets(self, kind: InputKind) -> list[tuple[str, str]]:
+        return [(each.arg.name, each.target or "") for each in self.input_specs if each.kind is kind]
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names of the parameters in the model."""
+        return tuple([target for _, target in self._targets(InputKind.PARAMETER)])
+
+    @property
+    def buffers(self) -> tuple[str, ...]:
+        """The names of the buffers in the model."""
+        return tuple([target for _, target in self._targets(InputKind.BUFFER)])
+
+    @property
+    def non_persistent_buffers(self) -> set[str]:
+        """The names of the buffers that the `state_dict` does not have."""
+        specs = [each for each in self.input_specs if each.kind is InputKind.BUFFER and each.persistent is False]
+        return {each.target or "" for each in specs}
+
+    @property
+    def lifted_tensor_constants(self) -> tuple[str, ...]:
+        """The names of the constants."""
+        return tuple([target for _, target in self._targets(InputKind.CONSTANT_TENSOR)])
+
+    @property
+    def lifted_custom_objs(self) -> tuple[str, ...]:
+        """No names: there are no custom objects."""
+        return ()
+
+    @property
+    def user_inputs(self) -> tuple[Any, ...]:
+        """The names of the inputs, and the values of those that are no tensors."""
+        return tuple([_shown(each.arg) for each in self.input_specs if each.kind is InputKind.USER_INPUT])
+
+    @property
+    def user_outputs(self) -> tuple[Any, ...]:
+        """The names of the outputs, and the values of those that are no tensors."""
+        return tuple([_shown(each.arg) for each in self.output_specs if each.kind is OutputKind.USER_OUTPUT])
+
+    @property
+    def inputs_to_parameters(self) -> Mapping[str, str]:
+        """The names of the parameters by the names of their nodes."""
+        return MappingProxyType(dict(self._targets(InputKind.PARAMETER)))
+
+    @property
+    def inputs_to_buffers(self) -> Mapping[str, str]:
+        """The names of the buffers by the names of their nodes."""
+        return MappingProxyType(dict(self._targets(InputKind.BUFFER)))
+
+    @property
+    def inputs_to_lifted_tensor_constants(self) -> Mapping[str, str]:
+        """The names of the constants by the names of their nodes."""
+        return MappingProxyType(dict(self._targets(InputKind.CONSTANT_TENSOR)))
+
+    @property
+    def buffers_to_mutate(self) -> Mapping[str, str]:
+        """No names: the graph writes to its buffers."""
+        return MappingProxyType({})
+
+    @property
+    def user_inputs_to_mutate(self) -> Mapping[str, str]:
+        """No names: the graph writes to its inputs."""
+        return MappingProxyType({})
+
+    def __str__(self) -> str:
+        lines = ["# inputs"]
+        for spec in self.input_specs:
+            target = f" target={spec.target!r}" if spec.target is not None else ""
+            persistent = f" persistent={spec.persistent}" if spec.persistent is not None else ""
+            lines.append(f"{spec.arg.name}: {spec.kind.name}{target}{persistent}")
+        lines += ["", "# outputs"]
+        lines += [f"{each.arg.name}: {each.kind.name}" for each in self.output_specs]
+        return "\n".join([*lines, ""])
+
+
+def _shown(arg: Any) -> Any:
+    return arg.value if isinstance(arg, ConstantArgument) else arg.name
+
+
+__all__ = [
+    "ConstantArgument", "ExportGraphSignature", "InputKind", "InputSpec", "OutputKind", "OutputSpec", "SymIntArgument",
+    "TensorArgument",
+]  # fmt: skip
