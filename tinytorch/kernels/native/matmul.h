@@ -23,6 +23,7 @@ enum {
     THREAD_WORK = 1 << 19,     // multiplications that are worth another thread
     PACK_FIRST = 1 << 21,      // multiplications from which on all panels are packed first
     CACHED_COLUMNS = 1 << 20,  // elements of x from which on its columns do not stay in the cache, and x is packed
+    CONFLICTS = 1 << 8,        // columns of x that are multiples of this apart share a few lines of the cache: x is packed
     MAX_PACKED = 1 << 24,      // floats that are packed first at most
     PREFETCH_DISTANCE = 8,     // terms of a sum
     MIN_MATRIX = 1 << 11,      // multiplications of one matrix below which NumPy is faster

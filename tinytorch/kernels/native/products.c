@@ -31,7 +31,8 @@ static PyObject *multiply(PyObject *like, Matrices a, Matrices b, const float *b
     int64_t row_size = count * k * ceil_div(p.x.rows, TILE_ROWS) * TILE_ROWS;
     bool pack_panels = multiplications >= PACK_FIRST && threads > 1 && count < MANY_MATRICES * threads && !p.in_place &&
                        panel_size <= MAX_PACKED;
-    bool pack_rows = p.x.row_stride == 1 && p.x.rows * k >= CACHED_COLUMNS && row_size <= MAX_PACKED;
+    bool far = p.x.rows * k >= CACHED_COLUMNS || (p.x.column_stride % CONFLICTS == 0 && p.y.columns >= CONFLICTS);
+    bool pack_rows = p.x.row_stride == 1 && far && row_size <= MAX_PACKED;
     if (!pack_panels) panel_size = 0;
     if (!pack_rows) row_size = 0;
     p.scratch_size = product_scratch(k);
