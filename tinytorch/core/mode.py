@@ -72,6 +72,7 @@ class DispatchMode:
 
     differentiates = False  # whether it computes derivatives of the calls that it sees
     lazy = True  # whether conjugates are lazy while it is on: views that an op does not make
+    batches = False  # whether it is a level of `vmap`
     keeps_residuals = False  # whether formulas get the residuals of kernels while it is on
 
     def __enter__(self) -> Any:
@@ -139,6 +140,16 @@ class DispatchMode:
 
     def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
         """Notice that `kernel(array, *args)` will fill a tensor with random numbers."""
+
+    def fills(self, x: Any, again: Callable[..., Any], new: bool, args: tuple[Any, ...]) -> Any:
+        """Return a tensor filled with random numbers if this mode fills it itself, else None.
+
+        Args:
+            x: the tensor to fill.
+            again: `again(x, *args)` fills a tensor, and returns it.
+            new: whether the tensor is a new one, in whose place another can be returned.
+            args: the arguments of the kernel.
+        """
 
     def forget(self, x: Any) -> None:
         """Notice that a tensor is detached from the graph in place (`detach_`)."""

@@ -41,6 +41,9 @@ _MODULES = {
     "bit_view": "ops.bits",  # makes one of a plain view
     "with_bits": "ops.bits",  # makes one of any tensor
     "into_bits": "ops.bits",  # writes results into them
+    "batched_grad": "ops.batching",  # `autograd.grad` of batched tensors
+    "gradients_of_batch": "autograd.batches",  # the gradients for a batch of vectors, by one walk
+    "of_batched": "ops.batching",  # calls a function that reads elements of batched tensors once per example
     "resolved": "ops.bits",  # a tensor without bits
     "pad": "nn.functional.padding",  # a tensor with a border
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far

@@ -1,5 +1,6 @@
 """`torch.func`: composable transforms of functions, such as `grad(f)`, `jacrev(f)` and `vmap(f)`."""
 
+from tinytorch.func.batches import vmap
 from tinytorch.func.modules import replace_all_batch_norm_modules_, stack_module_state
 from tinytorch.func.rearrange import rearrange
 from tinytorch.func.transforms import (
@@ -13,7 +14,6 @@ from tinytorch.func.transforms import (
     jvp,
     linearize,
     vjp,
-    vmap,
 )
 from tinytorch.nn.utils._functional_call import functional_call
 

@@ -381,7 +381,7 @@ def slice_inverse(
 
 
 def _pieces(name: str) -> Any:
-    return op_of(kernels.pieces, name=name, outputs=0, complex=OWN, x=lambda g, sizes, dim: join._joined(g, sizes, dim))
+    return op_of(kernels.pieces, batch="along", name=name, outputs=0, complex=OWN, x=lambda g, sizes, dim: join._joined(g, sizes, dim))
 
 
 _unsafe_split = _pieces("UnsafeSplit")
@@ -568,7 +568,7 @@ def _again(caller: Any, number: int) -> Any:
     """Return a second view op with the node name of PyTorch's in-place form (`<stem>Backward<number>`)."""
     made = caller.op
     stem = made.node_class.__name__.partition("Backward")[0]
-    again = op_of(made.kernel, name=stem, view=True, complex=made.complex, x=made.formulas["x"])
+    again = op_of(made.kernel, batch=made.batch, name=stem, view=True, complex=made.complex, x=made.formulas["x"])
     return renamed(again, f"{stem}Backward{number}")
 
 

@@ -61,7 +61,7 @@ def _same_places(x: Tensor, y: Any) -> bool:
 
 
 _copy = writing(
-    complex=OWN, moves=True, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places,
+    batch="elementwise", complex=OWN, moves=True, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places,
     reads="same",
 )(kernels.copy)  # fmt: skip
 _fill = writing(

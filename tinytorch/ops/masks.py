@@ -24,7 +24,7 @@ from tinytorch.ops.shape import expand
 from tinytorch.ops.writing import writing
 
 _masked_fill = writing(
-    complex=OWN,
+    batch="elementwise", complex=OWN,
     refuses="masked_fill",
     names=("MaskedFillBackward0", "MaskedFillBackward1"),
     prepare=kernels.wide_copy,
@@ -126,7 +126,7 @@ masked_scatter_ = public("", method="masked_scatter_")(_masked_scatter[1])
 
 
 _where = op(
-    complex=OWN,
+    batch="elementwise", complex=OWN,
     moves=True,
     condition=None,
     x=lambda g, condition: _where(condition, g, 0.0),

@@ -11,6 +11,7 @@ in `torch.random` are exported by `tinytorch/random.py`.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -291,9 +292,19 @@ _EXPONENTIAL, _CAUCHY = map(_fill_op, ("ExponentialBackward0", "CauchyBackward0"
 _RANDOM, _BERNOULLI, _GEOMETRIC = map(_fill_op, ("RandomBackward0", "BernoulliBackward2", "GeometricBackward0"))
 
 
-def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: tuple[Any, ...] = ()) -> Tensor:
+def _again(made: Op, kernel: Callable[..., None], inputs: tuple[Any, ...], x: Tensor, *args: Any) -> Tensor:
+    return _fill(made, x, kernel, *args, inputs=inputs)
+
+
+def _fill(
+    made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: tuple[Any, ...] = (), new: bool = False
+) -> Tensor:
     """Fill `x` in place by `kernel(array, *args)` and record the fill, with further differentiable `inputs`."""
     _check_narrow(x)
+    for mode in reversed(local.state.modes or ()):
+        filled = mode.fills(x, functools.partial(_again, made, kernel, inputs), new, args)
+        if filled is not None:
+            return filled
     for mode in local.state.modes or ():
         mode.known(x)
     if local.state.modes is not None:
@@ -317,7 +328,7 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
 def _filled(made: Op, x: Tensor, new: bool, kernel: Callable[..., None], *args: Any) -> Tensor:
     """Fill `x` like `_fill`, without recording or checks if `x` is new and no mode is active."""
     if not new or local.state.modes is not None or x._array.itemsize == 1:
-        return _fill(made, x, kernel, *args)
+        return _fill(made, x, kernel, *args, new=new)
     if x._array.size and not is_meta(x._array):
         with args[0].lock:
             kernel(x._array, *args)

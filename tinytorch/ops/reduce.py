@@ -51,11 +51,11 @@ def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
 # Sums ---------------------------------------------------------------------------------------------
 
 
-spread = op(x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand", complex=OWN)(kernels.spread)
+spread = op(batch="along", x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand", complex=OWN)(kernels.spread)
 
 
 @public(method=True, out="typed")
-@op(kernels.sum_over, complex=OWN, overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
+@op(kernels.sum_over, batch="along", complex=OWN, overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum of all elements, or over the dimensions `dim`.
 
@@ -79,7 +79,7 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
 @public(method=True, out="mean")
 @op(
     kernels.mean_over,
-    complex=OWN,
+    batch="along", complex=OWN,
     overload=("dim", "MeanBackward1"),
     x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim),
 )
@@ -105,7 +105,7 @@ def _count(shape: tuple[int, ...], dim: Any) -> int:
 
 
 @public(method=True, out="nansum")
-@op(kernels.nansum, x=lambda g, x, dim: spread(g, x._array.shape, dim).masked_fill(isnan(x), 0))
+@op(kernels.nansum, batch="along", x=lambda g, x, dim: spread(g, x._array.shape, dim).masked_fill(isnan(x), 0))
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum like `sum`, but treat NaN as zero.
 
@@ -198,7 +198,7 @@ def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
     return spread(g, shape, dim) * (before * after).reshape(shape)
 
 
-_prod = op_of(kernels.prod, complex=HOLOMORPHIC, overload=("dim", "ProdBackward1"), x=_prod_x)
+_prod = op_of(kernels.prod, batch="along", complex=HOLOMORPHIC, overload=("dim", "ProdBackward1"), x=_prod_x)
 
 
 @public(method=True, out="typed", autocast="float32")
@@ -238,7 +238,7 @@ def _one(dim: Any, input: Tensor, name: str) -> int | None:
 
 
 @public(method=True, in_place=True, out="typed")
-@op(kernels.cumsum, complex=OWN, x=lambda g, dim: _sums_from(g, dim))
+@op(kernels.cumsum, batch="along", complex=OWN, x=lambda g, dim: _sums_from(g, dim))
 def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative sums along `dim`: element k is the sum of the elements 0 … k.
 
@@ -254,11 +254,11 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """
 
 
-_sums_from = op_of(kernels.sums_from, complex=OWN, name="Flip", x=lambda g, dim: cumsum(g, dim))
+_sums_from = op_of(kernels.sums_from, batch="along", complex=OWN, name="Flip", x=lambda g, dim: cumsum(g, dim))
 
 
 @public(method=True, in_place=True, out="typed")
-@op(kernels.cumprod, complex=HOLOMORPHIC, x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
+@op(kernels.cumprod, batch="along", complex=HOLOMORPHIC, x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
 def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative products along `dim`: element k is the product of the elements 0 … k; see `cumsum`.
 
@@ -271,7 +271,7 @@ def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """
 
 
-_shift = op_of(kernels.shift, complex=OWN, x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
+_shift = op_of(kernels.shift, batch="along", complex=OWN, x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
 
 
 def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
@@ -293,7 +293,7 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
 
 _scan = op_of(
     kernels.scan,
-    complex=HOLOMORPHIC,
+    batch="along", complex=HOLOMORPHIC,
     x=lambda g, y, dim: _scan_from_end(g, y, dim),
     y=lambda g, y, out, dim: _scan_from_end(g, y, dim) * _shift(out, dim, 0),
 )
@@ -321,7 +321,7 @@ def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
 
 
 @public(method=True, out="amax")
-@op(kernels.amax, refuses=unless_empty("max_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
+@op(kernels.amax, batch="along", refuses=unless_empty("max_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the largest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
@@ -341,7 +341,7 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="amax")
-@op(kernels.amin, refuses=unless_empty("min_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
+@op(kernels.amin, batch="along", refuses=unless_empty("min_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the smallest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
@@ -377,7 +377,7 @@ def selection(
     """Return the op of a kernel that returns selected elements along a dimension, and their indices."""
     return op_of(
         kernel,
-        x=lambda g, out1, x_shape, dim: back(g, out1, x_shape, dim),
+        batch="along", x=lambda g, out1, x_shape, dim: back(g, out1, x_shape, dim),
         outputs=2,
         nondiff=(1,),
         result=getattr(return_types, name),
@@ -465,7 +465,7 @@ def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
 
 
 _aminmax = op_of(
-    kernels.aminmax, refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax, name="Aminmax"
+    kernels.aminmax, batch="along", refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax, name="Aminmax"
 )
 
 
@@ -495,7 +495,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 
 
 @public(method=True, out="exact")
-@op(kernels.argmax, refuses=unless_empty("argmax_cpu"), x=None)
+@op(kernels.argmax, batch="along", refuses=unless_empty("argmax_cpu"), x=None)
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the largest element (the first of ties) in the flattened input, or along `dim`.
 
@@ -512,7 +512,7 @@ def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="exact")
-@op(kernels.argmin, refuses=unless_empty("argmin_cpu"), x=None)
+@op(kernels.argmin, batch="along", refuses=unless_empty("argmin_cpu"), x=None)
 def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the smallest element (the first of ties) in the flattened input, or along `dim`.
 
@@ -633,12 +633,12 @@ def _with_mean(gradient: Callable[..., Any]) -> Callable[..., Any]:
     return of_x
 
 
-_var = op_of(kernels.var, complex=OWN, x=_var_x)
-_std = op_of(kernels.std, complex=OWN, x=_std_x)
+_var = op_of(kernels.var, batch="along", complex=OWN, x=_var_x)
+_std = op_of(kernels.std, batch="along", complex=OWN, x=_std_x)
 _var_mean = op_of(
-    kernels.var_mean, complex=OWN, outputs=2, x=_with_mean(lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees))
+    kernels.var_mean, batch="along", complex=OWN, outputs=2, x=_with_mean(lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees))
 )
-_std_mean = op_of(kernels.std_mean, complex=OWN, outputs=2, x=_with_mean(_std_x))
+_std_mean = op_of(kernels.std_mean, batch="along", complex=OWN, outputs=2, x=_with_mean(_std_x))
 
 
 def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
@@ -769,7 +769,7 @@ def _direction(x: Any) -> Any:
     return sgn(x) if x.dtype.is_complex else sign(x)
 
 
-_norm = op_of(kernels.norm, x=_norm_x, name="LinalgVectorNorm", complex=OWN)
+_norm = op_of(kernels.norm, batch="along", x=_norm_x, name="LinalgVectorNorm", complex=OWN)
 
 
 @public("linalg.vector_norm", out="exact")
@@ -819,7 +819,7 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
 @public(also="special.logsumexp", method=True, out="logsumexp")
 @op(
     kernels.logsumexp,
-    complex=HOLOMORPHIC,
+    batch="along", complex=HOLOMORPHIC,
     x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim)),
 )
 def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
@@ -842,7 +842,7 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="boolean")
-@op(kernels.any_over, complex=OWN, x=None)
+@op(kernels.any_over, batch="along", complex=OWN, x=None)
 def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether any element is nonzero, of all or over the dimensions `dim`, as bool (uint8 for uint8).
 
@@ -856,7 +856,7 @@ def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="boolean")
-@op(kernels.all_over, complex=OWN, x=None)
+@op(kernels.all_over, batch="along", complex=OWN, x=None)
 def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether all elements are nonzero, over all dimensions or `dim`, as bool (uint8 for uint8).
 
@@ -870,7 +870,7 @@ def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True)
-@op(kernels.count_nonzero, complex=OWN, refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
+@op(kernels.count_nonzero, batch="along", complex=OWN, refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
 def count_nonzero(x: Any, dim: Any = None) -> Any:
     """Return the number of nonzero elements, of all or over the dimensions `dim`.
 
@@ -884,7 +884,7 @@ def count_nonzero(x: Any, dim: Any = None) -> Any:
 
 
 @public(method=True, out="hash_tensor")
-@op(kernels.hash_over, refuses=unless_empty("xor_sum_cpu"), x=None)
+@op(kernels.hash_over, batch="along", refuses=unless_empty("xor_sum_cpu"), x=None)
 def hash_tensor(x: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
     """Return a hash of all elements, or over the dimensions `dim`, as uint64.
 

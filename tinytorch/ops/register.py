@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 from tinytorch.core import op as core
 from tinytorch.core.declaration import NUMPY, Op
-from tinytorch.core.layout import NoArray
+from tinytorch.core.layout import NoArray, NoBatch
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import autocast, overrides
@@ -182,6 +182,8 @@ class Function(Builtin):
         """
         if isinstance(error, NoArray):
             return supplied("of_sparse")(self.name, args, kwargs, error)
+        if isinstance(error, NoBatch):
+            return supplied("of_batched")(self.raw, args, kwargs, error)
         if self.asks != "nobody" and overrides.first_contact(args, kwargs):
             return self.called(args, kwargs)
         if isinstance(error, AttributeError):
@@ -270,7 +272,7 @@ def _call(function: Function) -> Any:
                 return function.run(raw, args, kwargs)
             return raw(*args)
         except Exception as error:
-            if overrides.active and not isinstance(error, NoArray):
+            if overrides.active and not isinstance(error, (NoArray, NoBatch)):
                 raise
             return function.failed(error, args, kwargs)
 
@@ -296,7 +298,7 @@ def _of_operands(function: Function) -> Any:
                 return raw(x, y)
             return function.called(_given(x, y, *more), kwargs)
         except TypeError as error:
-            if overrides.active and not isinstance(error, NoArray):
+            if overrides.active and not isinstance(error, (NoArray, NoBatch)):
                 raise
             return function.failed(error, _given(x, y, *more), kwargs)
 

@@ -82,7 +82,7 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
 
 
 _gamma_grad = op_of(
-    rejection.gamma_grad, name="StandardGammaGrad",
+    rejection.gamma_grad, batch="elementwise", name="StandardGammaGrad",
     x=not_derived("_standard_gamma_grad"), output=not_derived("_standard_gamma_grad"),
 )  # fmt: skip
 
@@ -116,7 +116,7 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
 
 
 _beta_grad = op_of(
-    rejection.beta_grad, name="DirichletGrad",
+    rejection.beta_grad, batch="elementwise", name="DirichletGrad",
     **{argument: not_implemented("_dirichlet_grad") for argument in ("x", "alpha", "total")},
 )  # fmt: skip
 

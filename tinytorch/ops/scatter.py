@@ -33,7 +33,7 @@ from tinytorch.ops.writing import writing
 @public(method=True, out="gather")
 @op(
     kernels.gather,
-    complex=OWN,
+    batch="along", complex=OWN,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False),
     index=None,
@@ -79,7 +79,7 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
 
 
 _scatter = writing(
-    complex=OWN,
+    batch="along", complex=OWN,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     names=("ScatterBackward1", "ScatterBackward0"),
     x=lambda g, dim, index: _scatter[0][0](g, dim, index, 0),
@@ -89,7 +89,7 @@ _scatter = writing(
 
 
 _scatter_add = writing(
-    complex=OWN,
+    batch="along", complex=OWN,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     names=("ScatterAddBackward0",),
     x=lambda g: g,
@@ -102,7 +102,7 @@ def _no_gradient(g: Tensor) -> Any:
     raise RuntimeError("the derivative for 'aten::scatter' with reduce='multiply' is not implemented")
 
 
-_scatter_multiply = writing(complex=OWN, names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)(
+_scatter_multiply = writing(batch="along", complex=OWN, names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)(
     kernels.scatter_multiply
 )
 
@@ -207,7 +207,7 @@ def _kept_self(g: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor
 
 _scatter_sum = op_of(
     kernels.scatter_sum,
-    complex=OWN,
+    batch="along", complex=OWN,
     name="ScatterReduce",
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     x=lambda g, dim, index, include_self: _kept_self(g, dim, index, include_self),
@@ -237,8 +237,8 @@ def _as_reduce(
 ) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """Return the ops of `scatter_reduce` and `index_reduce` with a kernel, each with its in-place form."""
     facts: Any = {"joint": joint, "inputs": ("x", "index", "src"), "index": None, "residuals": residuals}
-    scatter = op_of(kernel, name="ScatterReduce", refuses=unless_empty(refuses), complex=complex, **facts)
-    index = op_of(kernel, name="IndexReduce", **facts)
+    scatter = op_of(kernel, batch="along", name="ScatterReduce", refuses=unless_empty(refuses), complex=complex, **facts)
+    index = op_of(kernel, batch="along", name="IndexReduce", **facts)
     return (scatter, in_place(scatter)), (index, in_place(index))
 
 

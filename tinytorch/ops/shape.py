@@ -26,7 +26,7 @@ from tinytorch.ops.register import members, pointwise, public
 # Views: another shape -----------------------------------------------------------------------------
 
 
-_view = op(name="View", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_view = op(batch="view", name="View", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 
 
 @public("", method="view")
@@ -84,10 +84,10 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     return _view(input, other._array.shape)
 
 
-_reshape_alias = op(name="ReshapeAlias", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_reshape_alias = op(batch="view", name="ReshapeAlias", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 _reshape_alias.op.name = "reshape"
 _unsafe_view = op_of(
-    kernels.unsafe_view, complex=OWN, moves=True, name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape)
+    kernels.unsafe_view, batch="view", complex=OWN, moves=True, name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape)
 )
 
 
@@ -207,7 +207,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 
 _squeeze, _squeeze_dim, _squeeze_dims = (
-    op_of(kernel, name="Squeeze", complex=OWN, view=True, x=lambda g, x_shape: g.reshape(x_shape))
+    op_of(kernel, batch="squeeze", name="Squeeze", complex=OWN, view=True, x=lambda g, x_shape: g.reshape(x_shape))
     for kernel in (kernels.squeeze, kernels.squeeze_dim, kernels.squeeze_dims)
 )
 renamed(_squeeze_dim, "SqueezeBackward1")
@@ -237,7 +237,7 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 
 
 _unsqueeze = op_of(
-    kernels.unsqueeze, complex=OWN, name="Unsqueeze", view=True, x=lambda g, x_shape, dim: squeeze(g, dim)
+    kernels.unsqueeze, batch="unsqueeze", complex=OWN, name="Unsqueeze", view=True, x=lambda g, x_shape, dim: squeeze(g, dim)
 )
 
 
@@ -263,9 +263,9 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 
 
 _transpose = op_of(
-    kernels.transpose, complex=OWN, name="Transpose", view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1)
+    kernels.transpose, batch="along", complex=OWN, name="Transpose", view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1)
 )
-_t = op_of(kernels.t, complex=OWN, name="T", view=True, x=lambda g: _t(g))
+_t = op_of(kernels.t, batch="t", complex=OWN, name="T", view=True, x=lambda g: _t(g))
 
 
 @public(also="swapdims", method=True)
@@ -313,7 +313,7 @@ def _permute_back(g: Tensor, dims: tuple[int, ...]) -> Tensor:
     return _permute(g, tuple([order.index(i) for i in range(len(order))]))
 
 
-_permute = op_of(kernels.permute, complex=OWN, name="Permute", view=True, x=_permute_back)
+_permute = op_of(kernels.permute, batch="permute", complex=OWN, name="Permute", view=True, x=_permute_back)
 
 
 @public(method=True)
@@ -490,13 +490,13 @@ def _set_imag(input: Tensor, value: Any) -> None:
 # Views: a part ------------------------------------------------------------------------------------
 
 
-@op(kernels.embed, complex=OWN, name="SliceBackward", x=lambda g, key: part(g, key))
+@op(kernels.embed, batch="along", complex=OWN, name="SliceBackward", x=lambda g, key: part(g, key))
 def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
     """Return zeros of `shape` with `x` written at the index `key`: the gradient of `part`."""
 
 
 def _by_key(name: str) -> Any:
-    made = op(name=name, view=True, complex=OWN, x=lambda g, x_shape, key: embed(g, x_shape, key))(kernels.part)
+    made = op(batch="along", name=name, view=True, complex=OWN, x=lambda g, x_shape, key: embed(g, x_shape, key))(kernels.part)
     made.op.name = f"_{name.lower()}"
     return made
 
@@ -504,7 +504,7 @@ def _by_key(name: str) -> Any:
 # Basic indexing by ints, slices, None and Ellipsis, as in NumPy. PyTorch records one node per index;
 # here one node covers the whole key and has the name of the node for its last index.
 part, selected, inserted = _by_key("Slice"), _by_key("Select"), _by_key("Unsqueeze")
-aliased = op_of(kernels.alias, complex=OWN, name="Alias", view=True, x=lambda g, key: g)
+aliased = op_of(kernels.alias, batch="along", complex=OWN, name="Alias", view=True, x=lambda g, key: g)
 
 
 @public(method=True)
@@ -575,7 +575,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 # Views: repeated, on the diagonal, in windows -----------------------------------------------------
 
 
-_expand = op_of(kernels.expand, complex=OWN, name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
+_expand = op_of(kernels.expand, batch="expand", complex=OWN, name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
 
 
 @public("", method="expand")
@@ -624,12 +624,12 @@ def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
 
 
 _diagonal = op_of(
-    kernels.diagonal, name="Diagonal", complex=OWN, view=True,
+    kernels.diagonal, batch="along", name="Diagonal", complex=OWN, view=True,
     x=lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2),
 )  # fmt: skip
 _embed_diagonal = op_of(
     kernels.embed_diagonal,
-    name="DiagEmbed",
+    batch="along", name="DiagEmbed",
     complex=OWN,
     x=lambda g, offset, dim1, dim2: _diagonal(g, offset, dim1, dim2),
 )
@@ -727,7 +727,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 
 _unfold = op_of(
-    kernels.unfold, name="Unfold", complex=OWN, view=True,
+    kernels.unfold, batch="along", name="Unfold", complex=OWN, view=True,
     x=lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step),
 )  # fmt: skip
 _fold = op_of(

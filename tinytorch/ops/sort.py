@@ -45,7 +45,7 @@ def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
 def _sorter(kernel: Any, name: str, **facts: Any) -> Any:
     """Return the op of a kernel that returns sorted elements and their indices; `name` is the public name."""
     result = getattr(return_types, name)
-    return op_of(kernel, x=_placed, outputs=2, nondiff=(1,), name=name.capitalize(), result=result, **facts)
+    return op_of(kernel, batch="along", x=_placed, outputs=2, nondiff=(1,), name=name.capitalize(), result=result, **facts)
 
 
 _sort = _sorter(kernels.sort, "sort")

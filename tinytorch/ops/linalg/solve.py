@@ -160,9 +160,9 @@ def _inverse_x(g: Tensor, out: Tensor) -> Tensor:
     return -(transposed @ g @ transposed)
 
 
-_inverse = op_of(kernels.inverse, name="LinalgInvEx", x=_inverse_x, complex=HOLOMORPHIC)
+_inverse = op_of(kernels.inverse, batch="leading", name="LinalgInvEx", x=_inverse_x, complex=HOLOMORPHIC)
 inverse_info = op(
-    name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0), complex=HOLOMORPHIC
+    batch="leading", name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0), complex=HOLOMORPHIC
 )(kernels.inverse_info)
 
 
@@ -246,11 +246,11 @@ def _solve_joint(g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vect
 
 
 _solve = op_of(
-    kernels.solve, name="LinalgSolveEx", joint=_solve_joint, inputs=("x", "y"), broadcasts=True, complex=HOLOMORPHIC
+    kernels.solve, batch="systems", name="LinalgSolveEx", joint=_solve_joint, inputs=("x", "y"), broadcasts=True, complex=HOLOMORPHIC
 )
 _solve_info = op_of(
     kernels.solve_info,
-    name="LinalgSolveEx",
+    batch="systems", name="LinalgSolveEx",
     joint=lambda g, needs, x, out0, left, vector: _solve_joint(g[0], needs, x, out0, left, vector),
     inputs=("x", "y"),
     outputs=2,
@@ -597,7 +597,7 @@ def _exponential_x(g: Tensor, x: Tensor) -> Tensor:
     return _exponential(cat((upper, lower), -2))[..., :n, n:]
 
 
-_exponential = op_of(kernels.exponential, name="LinalgMatrixExp", x=_exponential_x, complex=HOLOMORPHIC)
+_exponential = op_of(kernels.exponential, batch="leading", name="LinalgMatrixExp", x=_exponential_x, complex=HOLOMORPHIC)
 
 
 @public(also="linalg.matrix_exp", method=True)

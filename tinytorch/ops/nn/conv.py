@@ -510,7 +510,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 
 _unfold = op_of(
     kernels.unfold,
-    complex=OWN,
+    batch="along", complex=OWN,
     name="Im2Col",
     refuses="im2col_out_cpu",
     x=lambda g, x_shape, kernel, dilation, padding, stride: _fold(g, x_shape[2:], kernel, dilation, padding, stride),

@@ -47,7 +47,7 @@ _column_sums = op_of(products.column_sums, complex=OWN, x=lambda g, x_shape: g.e
 @public("nn.functional.linear", binds=False, out="exact", autocast="op")
 @op(
     products.affine,
-    complex=HOLOMORPHIC,
+    batch="linear", complex=HOLOMORPHIC,
     refuses=unless_empty("addmm_impl_cpu_"),
     name="Mm",
     overload=("bias", "AddmmBackward0"),

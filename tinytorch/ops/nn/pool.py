@@ -201,7 +201,7 @@ placed = op(g=lambda g, index, n, distinct: picked(g, index, n, distinct), index
     pool.placed
 )
 picked = op(
-    x=lambda g, index, x_shape, n, distinct: placed(g, index, tuple(x_shape[len(x_shape) - n :]), n, distinct),
+    batch="folded", x=lambda g, index, x_shape, n, distinct: placed(g, index, tuple(x_shape[len(x_shape) - n :]), n, distinct),
     index=None,
     name="MaxPoolPick",
 )(pool.picked)
@@ -224,14 +224,14 @@ def _unpool_op(n: int) -> Any:
 
 
 _unpools = {n: _unpool_op(n) for n in (2, 3)}
-_max_values = op_of(pool.max_values, x=None)
+_max_values = op_of(pool.max_values, batch="folded", x=None)
 _max_corners = op_of(
     pool.corner_pool,
-    x=lambda g, x_shape, right, lower: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
+    batch="folded", x=lambda g, x_shape, right, lower: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
     residuals=("right", "lower"),
     name="MaxPool2DWithIndices",
 )
-_max_corner_values = op_of(pool.max_corner_values, x=None)
+_max_corner_values = op_of(pool.max_corner_values, batch="folded", x=None)
 _corner_grad = op_of(
     pool.corner_pool_grad,
     g=lambda g, right, lower: _corner_pick(g, right, lower),

@@ -1,0 +1,573 @@
+"""The rules by which ops compute whole batches inside of `vmap`; declarations name them (`batch="along"`).
+
+A rule gets a `Call`, whose batched tensors have all examples along a first dimension, and returns the results with
+such a dimension. Most rules are about where the op's own dimensions are: "elementwise" aligns the shapes of the
+examples, "along" shifts arguments that are dimensions, "folded" makes the batch part of the first dimension.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.declaration import Op
+from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
+from tinytorch.kernels import shape as shapes
+
+__all__ = ["RULES", "Call", "NoRule", "padded", "rule_of"]
+
+
+class NoRule(Exception):
+    """Raised by a rule for arguments that it has none for: the op is called once per example."""
+
+
+class Call:
+    """A call of an op on all examples.
+
+    Attributes:
+        op: the op.
+        caller: its function, out of place or in place.
+        size: the number of examples.
+        values: the arguments in the signature's order.
+        which: per argument whether it is batched; of a sequence with batched elements a list.
+        written: whether the call has written into its first argument.
+    """
+
+    __slots__ = ("caller", "op", "size", "target", "values", "which", "written")
+
+    def __init__(self, op: Op, caller: Any, size: int) -> None:
+        self.op, self.caller, self.size = op, caller, size
+        self.written = False
+
+    def set(self, values: list[Any], which: list[Any]) -> None:
+        """Set the arguments."""
+        self.values, self.which, self.target = values, which, values[0] if values else None
+
+    def run(self, values: Any = None) -> Any:
+        """Call the op on tensors of all examples: in place, if the first of them is the argument itself."""
+        values = self.values if values is None else values
+        op, caller = self.op, self.caller
+        if caller.writes:
+            if values[0] is self.target:
+                self.written = True
+            else:
+                caller = op.caller
+        count = op.positional
+        if len(values) == count:
+            return caller(*values)
+        return caller(*values[:count], **dict(zip(op.arguments[count:], values[count:], strict=True)))
+
+    def rank(self, i: int) -> int:
+        """Return the number of dimensions of one example of a tensor."""
+        ndim: int = self.values[i].ndim
+        return ndim - 1 if self.which[i] else ndim
+
+    def shape(self, i: int) -> tuple[int, ...]:
+        """Return the shape of one example of a tensor."""
+        shape = tuple(self.values[i].shape)
+        return shape[1:] if self.which[i] else shape
+
+    def whole(self, i: int) -> Any:
+        """Return a tensor with all examples, copies of it if it is not batched."""
+        x = self.values[i]
+        return x if self.which[i] or not isinstance(x, Tensor) else x.unsqueeze(0).expand(self.size, *x.shape)
+
+    def of(self, name: str) -> Any:
+        """Return an argument by its name."""
+        return self.values[self.op.position[name]]
+
+    def tensors(self) -> list[int]:
+        """Return the positions of the tensors."""
+        return [i for i in self.op.inputs if isinstance(self.values[i], Tensor)]
+
+    def is_batched(self, *names: str) -> tuple[bool, ...]:
+        """Return which of the arguments with these names are batched."""
+        return tuple([bool(self.which[self.op.position[name]]) for name in names])
+
+
+def padded(x: Any, ndim: int) -> Any:
+    """Return a batched tensor with dimensions of one element inserted after the first, up to `ndim` in all."""
+    return x if x.ndim >= ndim else x.reshape(x.shape[0], *(1,) * (ndim - x.ndim), *x.shape[1:])
+
+
+def rule_of(op: Op) -> Callable[[Call], Any] | None:
+    """Return the rule of an op, or None."""
+    return None if op.batch is None else RULES[op.batch]
+
+
+RULES: dict[str, Callable[[Call], Any]] = {}
+
+
+def _rule(name: str) -> Callable[[Any], Any]:
+    def declare(function: Any) -> Any:
+        RULES[name] = function
+        return function
+
+    return declare
+
+
+# Elements -----------------------------------------------------------------------------------------
+
+
+@_rule("elementwise")
+def elementwise(call: Call) -> Any:
+    """Align the shapes of the examples; what is not batched is broadcast."""
+    values, which = call.values, call.which
+    tensors = call.tensors()
+    if len(tensors) == 1:
+        return call.run()
+    ranks = [call.rank(i) for i in tensors]
+    rank = max(ranks)
+    kinds = {values[i]._array.dtype for i in tensors}
+    if len(kinds) > 1:
+        _promote(call, tensors, ranks)
+    for i, own in zip(tensors, ranks, strict=True):
+        if own < rank and which[i]:
+            values[i] = padded(values[i], rank + 1)
+    if call.caller.writes and values[0] is not call.target:
+        raise RuntimeError(
+            f"output with shape {list(call.target.shape[1:])} doesn't match the broadcast shape of {rank} dimensions"
+        )
+    return call.run()
+
+
+def _promote(call: Call, tensors: list[int], ranks: list[int]) -> None:
+    """Cast operands of which an example is 0-d: these decide the dtype only if their category is the higher one."""
+    operands = [
+        (i, rank) for i, rank in zip(tensors, ranks, strict=True) if call.op.arguments[i] not in ("condition", "mask")
+    ]
+    if all([rank or not call.which[i] for i, rank in operands]):
+        return
+    target = dtypes.result_dtype(*[(call.values[i].dtype, 2 if rank else 1) for i, rank in operands])
+    for i, _ in operands:
+        x = call.values[i]
+        if x.dtype is not target and not (i == 0 and call.caller.writes):
+            call.values[i] = x.to(target)
+
+
+# Dimensions ---------------------------------------------------------------------------------------
+
+_DIMS = ("dim", "dims", "dim0", "dim1", "dim2", "dimension")
+
+
+def _shifted(dim: Any, rank: int) -> Any:
+    """Return a dimension of an example as one of the batch."""
+    if isinstance(dim, (tuple, list)):
+        return tuple([_shifted(each, rank) for each in dim])
+    bound = max(rank, 1)
+    if not -bound <= dim < bound:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})"
+        )
+    return dim + 1 if dim >= 0 else dim
+
+
+@_rule("along")
+def along(call: Call) -> Any:
+    """Shift the dimensions among the arguments, of an op that treats all other dimensions alike."""
+    op, values = call.op, call.values
+    tensors = call.tensors()
+    ranks = [call.rank(i) for i in tensors]
+    rank = max(ranks)
+    names = [name for name in _DIMS if name in op.position]
+    if call.caller.writes and (call.rank(0) < rank or (rank == 0 and names)):
+        raise NoRule
+    several = len(tensors) > 1
+    for i, own in zip(tensors, ranks, strict=True):
+        if several:
+            values[i] = call.whole(i)
+        if own < rank and op.broadcasts:
+            values[i] = padded(values[i], rank + 1)
+    if several and len({values[i]._array.dtype for i in tensors}) > 1 and 0 in ranks and op.broadcasts:
+        _promote(call, tensors, ranks)
+    if "shape" in op.position:  # (of the result: the gradient of an op whose dimensions these are)
+        return _in_shape(call, names)
+    keepdim = "keepdim" in op.position and values[op.position["keepdim"]]
+    scalar = rank == 0 and bool(names)
+    if scalar:
+        for i in tensors:
+            values[i] = values[i].unsqueeze(-1)
+        if keepdim:
+            values[op.position["keepdim"]] = False
+    everything = False
+    for name in names:
+        at = op.position[name]
+        dim = values[at]
+        everything = dim is None or (isinstance(dim, (tuple, list)) and not dim and "keepdim" in op.position)
+        if everything:  # all elements of an example
+            if several:
+                raise NoRule
+            (i,) = tensors
+            values[i] = values[i].reshape(call.size, math.prod(values[i].shape[1:]))
+            values[at] = 1
+            if "keepdim" in op.position:
+                values[op.position["keepdim"]] = False
+        else:
+            values[at] = _shifted(dim, rank)
+    if "key" in op.position:
+        _shift_key(call)
+    result = call.run()
+    if everything and keepdim:
+        return _each(result, lambda out: out.reshape(call.size, *(1,) * rank))
+    if scalar:
+        return _each(result, lambda out: out.squeeze(-1) if out.ndim > 1 else out)
+    return result
+
+
+def _shift_key(call: Call) -> None:
+    at = call.op.position["key"]
+    key = call.values[at]
+    call.values[at] = (slice(None), *(key if type(key) is tuple else (key,)))
+
+
+def _in_shape(call: Call, names: list[str]) -> Any:
+    """Call an op whose dimensions are those of a shape among its arguments."""
+    op, values = call.op, call.values
+    shape = tuple(values[op.position["shape"]])
+    if not shape and names:
+        return call.whole(0).reshape(call.size)
+    values[op.position["shape"]] = (call.size, *shape)
+    for name in names:
+        dim = values[op.position[name]]
+        everything = dim is None or (isinstance(dim, (tuple, list)) and not dim)
+        values[op.position[name]] = tuple(range(1, len(shape) + 1)) if everything else _shifted(dim, len(shape))
+    if "key" in op.position:
+        _shift_key(call)
+    return call.run()
+
+
+def _each(result: Any, function: Callable[[Any], Any]) -> Any:
+    """Return a result with a function applied to each tensor in it."""
+    if isinstance(result, Tensor):
+        return function(result)
+    if result is None:
+        return None
+    parts = [_each(each, function) for each in result]
+    return type(result)(*parts) if hasattr(result, "_fields") or type(result) not in (tuple, list) else type(result)(parts)
+
+
+@_rule("leading")
+def leading(call: Call) -> Any:
+    """Call an op that takes any number of leading dimensions; examples of one rank get them as they are."""
+    values = call.values
+    tensors = call.tensors()
+    if len(tensors) > 1:
+        ranks = [call.rank(i) for i in tensors]
+        for i, own in zip(tensors, ranks, strict=True):
+            values[i] = call.whole(i)
+            if own < max(ranks):
+                if not call.op.broadcasts:
+                    raise NoRule
+                values[i] = padded(values[i], max(ranks) + 1)
+    return call.run()
+
+
+@_rule("systems")
+def systems(call: Call) -> Any:
+    """Call an op of matrices `x` and right-hand sides `y`, which are vectors where an argument says so."""
+    op, values = call.op, call.values
+    x, y = op.position["x"], op.position["y"]
+    vector = "vector" in op.position and values[op.position["vector"]]
+    ranks = {i: call.rank(i) + (1 if vector and i == y else 0) for i in call.tensors()}
+    rank = max(ranks.values())
+    for i, own in ranks.items():
+        values[i] = call.whole(i)
+        if own < rank:
+            values[i] = padded(values[i], values[i].ndim + rank - own)
+    _ = x
+    return call.run()
+
+
+@_rule("folded")
+def folded(call: Call) -> Any:
+    """Make the batch part of the first dimension, along which the op works on each entry alone."""
+    values = call.values
+    tensors = call.tensors()
+    lengths = {call.shape(i)[0] if call.rank(i) else -1 for i in tensors}
+    if len(lengths) > 1 or -1 in lengths:
+        raise NoRule
+    (length,) = lengths
+    if not length * call.size:
+        raise NoRule
+    for i in tensors:
+        x = call.whole(i)
+        values[i] = x.reshape(call.size * length, *x.shape[2:])
+    return _each(call.run(), lambda out: out.reshape(call.size, length, *out.shape[1:]))
+
+
+# Views --------------------------------------------------------------------------------------------
+
+
+@_rule("view")
+def view(call: Call) -> Any:
+    """Call an op that views its elements in another shape."""
+    x, shape = call.values[0], call.of("shape")
+    at = call.op.position["shape"]
+    shape = tuple(shape)
+    if any([type(n) is int and n < 0 for n in shape]):
+        shape = shapes.inferred(math.prod(x.shape[1:]), shape)
+    call.values[at] = (call.size, *shape)
+    return call.run()
+
+
+@_rule("expand")
+def expand(call: Call) -> Any:
+    """Expand the examples."""
+    x, sizes = call.values[0], tuple(call.of("sizes"))
+    if len(sizes) < x.ndim - 1:
+        raise RuntimeError(
+            f"expand(torch.FloatTensor{{{list(x.shape[1:])}}}, size={list(sizes)}): the number of sizes provided "
+            f"({len(sizes)}) must be greater or equal to the number of dimensions in the tensor ({x.ndim - 1})"
+        )
+    if x.ndim - 1 < len(sizes):
+        x = x.view(x.shape[0], *(1,) * (len(sizes) - x.ndim + 1), *x.shape[1:])
+    call.values[0], call.values[call.op.position["sizes"]] = x, (call.size, *sizes)
+    return call.run()
+
+
+@_rule("permute")
+def permute(call: Call) -> Any:
+    """Permute the dimensions of the examples."""
+    rank, dims = call.rank(0), tuple(call.of("dims"))
+    if len(dims) != rank:
+        raise RuntimeError(
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            f"ordering of dimensions i.e. input.dim() = {rank} is not equal to len(dims) = {len(dims)}"
+        )
+    call.values[1] = (0, *[_shifted(dim, rank) % (rank + 1) for dim in dims])
+    return call.run()
+
+
+@_rule("unsqueeze")
+def unsqueeze(call: Call) -> Any:
+    """Insert a dimension into the examples."""
+    call.values[1] = _shifted(call.values[1], call.rank(0) + 1)
+    return call.run()
+
+
+@_rule("squeeze")
+def squeeze(call: Call) -> Any:
+    """Remove the dimensions of one element of the examples, or those of given dimensions."""
+    x = call.values[0]
+    if "dim" in call.op.position:
+        dims: tuple[int, ...] = (call.of("dim"),)
+    elif "dims" in call.op.position:
+        dims = tuple(call.of("dims"))
+    else:
+        dims = tuple(range(x.ndim - 1))
+    if x.ndim == 1:
+        return x.view(x.shape)
+    return x.squeeze(tuple([_shifted(dim, x.ndim - 1) for dim in dims]))
+
+
+@_rule("t")
+def t(call: Call) -> Any:
+    """Transpose matrices."""
+    x = call.values[0]
+    return x.transpose(1, 2) if x.ndim == 3 else x.view(x.shape)
+
+
+@_rule("strided")
+def strided(call: Call) -> Any:
+    """View the memory of the examples by a place in that of one."""
+    x, (shape, strides, offset), _ = call.values
+    own = x._memory
+    if type(own) is not np.ndarray or any(step < 0 for step in strides):
+        raise NoRule
+    step = own.strides[0] // own.itemsize
+    full = (tuple(own.shape), tuple([each // own.itemsize for each in own.strides]), 0)
+    return call.op.caller(x, ((call.size, *shape), (step, *strides), offset), full)
+
+
+# Sequences ----------------------------------------------------------------------------------------
+
+
+@_rule("sequence")
+def sequence(call: Call) -> Any:
+    """Join tensors along a dimension; those that are not batched are copied."""
+    op, values = call.op, call.values
+    xs, which = values[0], call.which[0]
+    ranks = [x.ndim - bool(ours) for x, ours in zip(xs, which, strict=True)]
+    dim = values[op.position["dim"]]
+    stacks = op.name == "_stack"
+    whole = [
+        x if ours else x.unsqueeze(0).expand(call.size, *x.shape) for x, ours in zip(xs, which, strict=True)
+    ]
+    rank = max(ranks)
+    if not stacks and min(ranks) != rank:  # (an empty vector may be joined with anything)
+        whole = [x for x, own in zip(whole, ranks, strict=True) if own == rank or x.numel()]
+        if any([x.ndim - 1 != rank for x in whole]):
+            raise NoRule
+    values[0] = whole
+    values[op.position["dim"]] = _shifted(dim, rank + stacks)
+    return call.run()
+
+
+# Products -----------------------------------------------------------------------------------------
+
+
+def _matrices(x_turned: bool, y_turned: bool) -> Callable[[Call], Any]:
+    """Return the rule of a product of matrices, or of stacks of them, of which some are transposed."""
+
+    def rule(call: Call) -> Any:
+        x, y = call.values
+        of_x, of_y = map(bool, call.which)
+        _check_product(call, 3 if call.op.name == "bmm" else 2)
+        x, y = x.mT if x_turned else x, y.mT if y_turned else y
+        size = call.size
+        if x.shape[-1] != y.shape[-2]:
+            raise NoRule
+        if call.op.name == "mm":
+            if of_x and of_y:
+                return x @ y
+            if of_x:
+                return (x.reshape(size * x.shape[1], x.shape[2]) @ y).reshape(size, x.shape[1], y.shape[1])
+            return (y.mT.reshape(size * y.shape[2], y.shape[1]) @ x.mT).reshape(size, y.shape[2], x.shape[0]).mT
+        if x.shape[1 if of_x else 0] != y.shape[1 if of_y else 0]:
+            raise NoRule
+        if of_x and of_y:
+            many = size * x.shape[1]
+            out = x.reshape(many, *x.shape[2:]) @ y.reshape(many, *y.shape[2:])
+            return out.reshape(size, x.shape[1], *out.shape[1:])
+        return _rows_of_all(x, y) if of_x else _rows_of_all(y.mT, x.mT).mT
+
+    return rule
+
+
+for _name, _x_turned, _y_turned in (("", False, False), ("_nt", False, True), ("_tn", True, False)):
+    RULES[f"mm{_name}"] = RULES[f"bmm{_name}"] = _matrices(_x_turned, _y_turned)
+
+
+def _rows_of_all(x: Any, y: Any) -> Any:
+    """Return the products of batched stacks of matrices `x` and a stack `y` that is not batched."""
+    size, many, rows, inner = x.shape
+    out = x.transpose(0, 1).reshape(many, size * rows, inner) @ y
+    return out.reshape(many, size, rows, y.shape[2]).transpose(0, 1)
+
+
+def _check_product(call: Call, *ranks: int) -> None:
+    """Leave products that the op refuses to the op, which raises its error for one example."""
+    x, y = call.values
+    if (call.rank(0), call.rank(1)) != (ranks * 2)[:2] or x._array.dtype != y._array.dtype or not x.numel():
+        raise NoRule
+
+
+@_rule("mv")
+def mv(call: Call) -> Any:
+    """Multiply matrices and vectors."""
+    _check_product(call, 2, 1)
+    x, y = call.values
+    if not call.which[0]:
+        return y @ x.mT
+    return (x @ y.unsqueeze(2)).squeeze(2) if call.which[1] else x @ y
+
+
+@_rule("mv_t")
+def mv_t(call: Call) -> Any:
+    """Multiply transposed matrices and vectors."""
+    call.values[0] = call.values[0].mT
+    return mv(call)
+
+
+@_rule("vm")
+def vm(call: Call) -> Any:
+    """Multiply vectors and matrices."""
+    call.values = [call.values[1].mT, call.values[0]]
+    call.which = [call.which[1], call.which[0]]
+    return mv(call)
+
+
+@_rule("dot")
+def dot(call: Call) -> Any:
+    """Multiply vectors."""
+    _check_product(call, 1, 1)
+    x, y = call.values
+    if call.which[0] and call.which[1]:
+        return (x.unsqueeze(1) @ y.unsqueeze(2)).reshape(call.size)
+    return x @ y if call.which[0] else y @ x
+
+
+@_rule("outer")
+def outer(call: Call) -> Any:
+    """Multiply all pairs of elements of two tensors."""
+    x, y = call.whole(0), call.whole(1)
+    rank = y.ndim - 1
+    return x.reshape(*x.shape, *(1,) * rank) * y.reshape(call.size, *(1,) * (x.ndim - 1), *y.shape[1:])
+
+
+@_rule("linear")
+def linear(call: Call) -> Any:
+    """Apply layers: one to all examples at once, or to each example its own."""
+    x, weight, bias = call.values
+    of_x, of_weight, of_bias = map(bool, call.which)
+    if not of_weight and not of_bias:
+        return call.run()
+    if call.shape(0)[-1] != call.shape(1)[-1] or not x.ndim:
+        raise NoRule
+    if not of_weight:
+        out = call.op.caller(x, weight, None)
+    elif weight.ndim == 2:  # the weight of one example is a vector
+        raise NoRule
+    elif of_x:
+        shape = x.shape
+        rows = x.reshape(call.size, math.prod(shape[1:-1]), shape[-1])
+        if bias is not None and call.rank(2) == 1:
+            bias = call.whole(2).unsqueeze(1)
+            out = bias.baddbmm(rows, weight.mT) if bias._array.dtype == rows._array.dtype else rows @ weight.mT + bias
+            return out.reshape(*shape[:-1], weight.shape[1])
+        out = (rows @ weight.mT).reshape(*shape[:-1], weight.shape[1])
+    else:
+        rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+        out = (rows @ weight.reshape(-1, weight.shape[2]).mT).reshape(len(rows), call.size, weight.shape[1])
+        out = out.transpose(0, 1).reshape(call.size, *x.shape[:-1], weight.shape[1])
+    if bias is None:
+        return out
+    return out + (padded(bias, out.ndim) if of_bias else bias)
+
+
+# Rules by other ops -------------------------------------------------------------------------------
+
+#: Rules that compute an op by others, which are called on the batched tensors: they read as if of one example.
+STEPS: dict[Any, Callable[..., Any]] = {}
+
+
+def _steps(name: str) -> Callable[[Any], Any]:
+    def declare(function: Any) -> Any:
+        STEPS[name] = function
+        RULES[name] = _no_rule
+        return function
+
+    return declare
+
+
+def _no_rule(call: Call) -> Any:
+    raise NoRule
+
+
+def _weighted(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
+    product = product if type(alpha) is int and alpha == 1 else product * alpha
+    if not isinstance(beta, Tensor) and beta == 0:
+        return product
+    return (x if type(beta) is int and beta == 1 else x * beta) + product
+
+
+@_steps("addmm")
+def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    """x * beta + (a @ b) * alpha."""
+    return _weighted(x, a @ b, beta, alpha)
+
+
+@_steps("addbmm")
+def addbmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    """The same with the sum of the products of a stack."""
+    return _weighted(x, (a @ b).sum(0), beta, alpha)
+
+
+@_steps("addr")
+def addr(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
+    """The same with an outer product."""
+    return _weighted(x, a.unsqueeze(1) * b.unsqueeze(0), beta, alpha)
