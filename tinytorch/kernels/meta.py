@@ -21,8 +21,8 @@ import numpy as np
 from numpy.lib import stride_tricks
 
 __all__ = [
-    "MetaArray", "NoData", "NotCopied", "check_all", "copied", "empty", "is_meta", "known", "like", "on_zeros",
-    "within",
+    "MetaArray", "NoData", "NotCopied", "WithoutElements", "check_all", "copied", "empty", "is_meta", "known", "like",
+    "on_zeros", "within",
 ]  # fmt: skip
 
 
@@ -144,12 +144,12 @@ def known(condition: Any) -> bool:
     Args:
         condition: a boolean, a number, or an array of one element.
     """
-    return not isinstance(condition, MetaArray) and bool(condition)
+    return not isinstance(condition, WithoutElements) and bool(condition)
 
 
 def within(x: Any, low: int, end: int) -> bool:
     """Return whether all elements of an array are in [low, end); True where there are no elements to read."""
-    return not x.size or isinstance(x, MetaArray) or bool(low <= x.min() and x.max() < end)
+    return not x.size or isinstance(x, WithoutElements) or bool(low <= x.min() and x.max() < end)
 
 
 # Functions ----------------------------------------------------------------------------------------
@@ -383,13 +383,19 @@ _RULES: dict[Any, Callable[..., Any]] = {
 #: Functions in Python whose steps are functions and methods of arrays again.
 _COMPOSED = {np.stack, np.vstack, np.hstack, np.tensordot, np.mean, np.sum, np.max, np.min, np.prod, np.any, np.all}
 #: Functions of shapes, dtypes and memory alone.
-_OF_METADATA = {
+OF_METADATA = {
     np.may_share_memory, np.shares_memory, np.can_cast, np.result_type, np.ndim, np.shape, np.size, np.iscomplexobj,
     np.isrealobj, np.min_scalar_type, np.common_type,
 }  # fmt: skip
 
 
-class MetaArray(np.ndarray):
+class WithoutElements(np.ndarray):
+    """An array of which only the shape, dtype and strides are known: one without data, or a batched one of `vmap`."""
+
+    __slots__ = ()
+
+
+class MetaArray(WithoutElements):
     """An array without data."""
 
     __slots__ = ()
@@ -424,7 +430,7 @@ class MetaArray(np.ndarray):
             return rule(*args, **kwargs)
         if func in _COMPOSED:
             return super().__array_function__(func, types, args, kwargs)
-        if func in _OF_METADATA:
+        if func in OF_METADATA:
             return func(*_plain(args), **_plain(kwargs))
         out = kwargs.pop("out", None)
         result = on_zeros(func, args, kwargs)

@@ -96,7 +96,7 @@ def padded(x: Any, ndim: int) -> Any:
 
 def rule_of(op: Op) -> Callable[[Call], Any] | None:
     """Return the rule of an op, or None."""
-    return None if op.batch is None else RULES[op.batch]
+    return None if op.batch is None else _no_rule if callable(op.batch) else RULES[op.batch]
 
 
 RULES: dict[str, Callable[[Call], Any]] = {}
@@ -246,8 +246,7 @@ def _each(result: Any, function: Callable[[Any], Any]) -> Any:
         return function(result)
     if result is None:
         return None
-    parts = [_each(each, function) for each in result]
-    return type(result)(*parts) if hasattr(result, "_fields") or type(result) not in (tuple, list) else type(result)(parts)
+    return type(result)([_each(each, function) for each in result])
 
 
 @_rule("leading")
@@ -270,7 +269,7 @@ def leading(call: Call) -> Any:
 def systems(call: Call) -> Any:
     """Call an op of matrices `x` and right-hand sides `y`, which are vectors where an argument says so."""
     op, values = call.op, call.values
-    x, y = op.position["x"], op.position["y"]
+    y = op.position["y"]
     vector = "vector" in op.position and values[op.position["vector"]]
     ranks = {i: call.rank(i) + (1 if vector and i == y else 0) for i in call.tensors()}
     rank = max(ranks.values())
@@ -278,7 +277,6 @@ def systems(call: Call) -> Any:
         values[i] = call.whole(i)
         if own < rank:
             values[i] = padded(values[i], values[i].ndim + rank - own)
-    _ = x
     return call.run()
 
 
@@ -510,6 +508,8 @@ def linear(call: Call) -> Any:
         raise NoRule
     if not of_weight:
         out = call.op.caller(x, weight, None)
+        if bias is not None and not of_x:
+            return out + padded(bias, out.ndim + 1)
     elif weight.ndim == 2:  # the weight of one example is a vector
         raise NoRule
     elif of_x:
@@ -571,3 +571,542 @@ def addbmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 def addr(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     """The same with an outer product."""
     return _weighted(x, a.unsqueeze(1) * b.unsqueeze(0), beta, alpha)
+
+
+@_steps("vdot")
+def vdot(x: Any, y: Any) -> Any:
+    """(conj(x) * y).sum()."""
+    return (x.conj() * y).sum()
+
+
+@_steps("trace")
+def trace(x: Any) -> Any:
+    """The sum of the diagonal."""
+    return x.diagonal().sum()
+
+
+@_steps("distance")
+def distance(x: Any, y: Any, p: Any) -> Any:
+    """The norm of the difference."""
+    return (x - y).norm(p)
+
+
+@_steps("max all")
+def max_all(x: Any) -> Any:
+    """The greatest element."""
+    return x.amax()
+
+
+@_steps("min all")
+def min_all(x: Any) -> Any:
+    """The least element."""
+    return x.amin()
+
+
+@_steps("median all")
+def median_all(x: Any, skip_nan: bool = False) -> Any:
+    """The median of all elements."""
+    flat = x.reshape(x.numel())
+    return (flat.nanmedian(0) if skip_nan else flat.median(0))[0]
+
+
+@_steps("nanmedian all")
+def nanmedian_all(x: Any) -> Any:
+    """The same without NaN."""
+    return x.reshape(x.numel()).nanmedian(0)[0]
+
+
+# More dimensions ----------------------------------------------------------------------------------
+
+
+@_rule("over")
+def over(call: Call) -> Any:
+    """As "along", for an op whose dimensions are a tuple."""
+    at = call.op.position["dim"]
+    dim, rank = call.values[at], call.rank(0)
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        call.values[at] = tuple(range(rank)) if rank else (0,)
+    elif isinstance(dim, int):
+        call.values[at] = (dim,)
+    return along(call)
+
+
+@_rule("rolled")
+def rolled(call: Call) -> Any:
+    """Roll along dimensions; without any, the examples flattened."""
+    x, shifts, dims = call.values
+    if not dims:
+        flat = x.reshape(call.size, math.prod(x.shape[1:]))
+        return call.op.caller(flat, shifts, (1,)).reshape(x.shape)
+    return along(call)
+
+
+@_rule("repeated")
+def repeated(call: Call) -> Any:
+    """Repeat the examples."""
+    x, repeats = call.values[0], tuple(call.of("repeats"))
+    call.values[0] = padded(x, len(repeats) + 1)
+    call.values[call.op.position["repeats"]] = (1, *repeats)
+    return call.run()
+
+
+@_rule("summed to")
+def summed_to(call: Call) -> Any:
+    """Sum the examples to a size."""
+    x, size = call.values[0], tuple(call.of("size"))
+    extra = x.ndim - 1 - len(size)
+    if extra > 0:
+        x = x.sum(tuple(range(1, extra + 1)))
+    dims = tuple([k + 1 for k, (have, want) in enumerate(zip(x.shape[1:], size, strict=True)) if have != want])
+    return x.sum(dims, True) if dims else x if extra > 0 else x.clone()
+
+
+@_rule("cloned")
+def cloned(call: Call) -> Any:
+    """Copy the examples, each in a memory format."""
+    x, name = call.values[0], str(call.of("memory_format"))
+    if "channels_last" not in name:
+        return call.run()
+    length = x.shape[1]
+    call.values[0] = x.reshape(call.size * length, *x.shape[2:])
+    return call.run().unflatten(0, (call.size, length))
+
+
+@_rule("rectified")
+def rectified(call: Call) -> Any:
+    """Apply slopes per channel, the second dimension."""
+    op = call.op
+    weight = op.position["weight"]
+    ranks = {i: call.rank(i) for i in call.tensors() if i != weight}
+    rank = max(ranks.values())
+    for i, own in ranks.items():
+        if own != rank:
+            raise NoRule
+        call.values[i] = call.whole(i)
+    call.values[weight] = padded(call.whole(weight), rank + 1)
+    if op.outputs != 1:
+        raise NoRule
+    return call.run()
+
+
+# Indices ------------------------------------------------------------------------------------------
+
+
+def _steps_of(size: int, rank: int) -> Any:
+    """Return the numbers of the examples as an index array of `rank` further dimensions."""
+    return np.arange(size).reshape(size, *(1,) * rank)
+
+
+def _index_facts(call: Call) -> tuple[list[Any], list[bool], int, int, bool]:
+    """Return the index arrays, which are batched, the rank of their result, and where it is in one example.
+
+    Returns:
+        (arrays, which, rank, the first indexed dimension, whether the indexed dimensions are adjacent).
+    """
+    at = call.op.position["indices"]
+    arrays, which = list(call.values[at]), call.which[at] or [False] * len(call.values[at])
+    for each, ours in zip(arrays, which, strict=True):
+        if each is not None and each.dtype.kind == "b":
+            if ours:
+                raise RuntimeError(DYNAMIC_MASK)
+            raise NoRule
+    ranks = [each.ndim - ours for each, ours in zip(arrays, which, strict=True) if each is not None]
+    used = [k for k, each in enumerate(arrays) if each is not None]
+    return arrays, which, max(ranks), used[0], used[-1] - used[0] + 1 == len(used)
+
+
+def _aligned(arrays: list[Any], which: list[bool], rank: int) -> list[Any]:
+    return [
+        each.reshape(each.shape[0], *(1,) * (rank + 1 - each.ndim), *each.shape[1:]) if ours else each
+        for each, ours in zip(arrays, which, strict=True)
+    ]
+
+
+DYNAMIC = (
+    "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over {}. "
+    "Please voice your support in https://github.com/pytorch/functorch/issues/256"
+)
+DYNAMIC_MASK = DYNAMIC.format("indexing with a boolean mask")
+
+
+@_rule("dynamic")
+def dynamic(call: Call) -> Any:
+    """Raise PyTorch's error: the shape of the result depends on the elements."""
+    raise RuntimeError(DYNAMIC.format(f"aten::{call.op.name.strip('_')}"))
+
+
+@_rule("index")
+def index(call: Call) -> Any:
+    """Index the examples by arrays, which may differ between them."""
+    x = call.values[0]
+    arrays, which, rank, first, adjacent = _index_facts(call)
+    caller = call.op.caller
+    if not any(which):
+        out = caller(x, (None, *arrays))
+        return out if adjacent else out.movedim(rank, 0)
+    arrays = _aligned(arrays, which, rank)
+    if not call.which[0]:
+        out = caller(x, tuple(arrays))
+        return out.movedim(first, 0) if adjacent and first else out
+    out = caller(x, (_steps_of(call.size, rank), *arrays))
+    if adjacent and first:  # (the indexed dimensions come first in the result, as they are not adjacent any more)
+        return out.movedim(tuple(range(1, rank + 1)), tuple(range(first + 1, first + 1 + rank)))
+    return out
+
+
+@_rule("index put")
+def index_put(call: Call) -> Any:
+    """Write at indices of the examples."""
+    op, values = call.op, call.values
+    arrays, which, rank, first, adjacent = _index_facts(call)
+    x, y = call.whole(0), values[2]
+    shape, ours = tuple(x.shape[1:]), call.which[2]
+    arrays = _aligned(arrays, which, rank)
+    bounds = np.broadcast_shapes(*[a.shape[1:] if o else a.shape for a, o in zip(arrays, which, strict=True) if a is not None])
+    used = [k for k, each in enumerate(arrays) if each is not None]
+    rest = [n for k, n in enumerate(shape) if k not in used]
+    before = first if adjacent else 0
+    target = (*rest[:before], *bounds, *rest[before:])
+    if not any(which) and adjacent:
+        y = padded(y, len(target) + 1) if ours else y
+        call.values = [x, (None, *arrays), y, values[3]]
+        return call.run()
+    if ours:
+        y = padded(y, len(target) + 1).expand(call.size, *target)
+    else:
+        y = y.expand(target).unsqueeze(0).expand(call.size, *target)
+    if before:
+        y = y.movedim(tuple(range(before + 1, before + 1 + rank)), tuple(range(1, rank + 1)))
+    call.values = [x, (_steps_of(call.size, rank), *arrays), y, values[3]]
+    return call.run()
+
+
+@_rule("rows")
+def rows(call: Call) -> Any:
+    """Select rows along a dimension."""
+    x, dim, which = call.values
+    if not call.which[2]:
+        call.values[1] = _shifted(dim, call.rank(0))
+        if x.ndim == 1:
+            raise NoRule
+        return call.run()
+    if which.ndim == 1 or call.rank(0) == 0:
+        raise NoRule
+    dim = dim % call.rank(0)
+    if not call.which[0]:
+        out = x.index_select(dim, which.reshape(which.numel()))
+        return out.unflatten(dim, tuple(which.shape)).movedim(dim, 0)
+    shape = (*x.shape[: dim + 1], which.shape[1], *x.shape[dim + 2 :])
+    places = which.reshape(call.size, *(1,) * dim, which.shape[1], *(1,) * (x.ndim - dim - 2)).expand(shape)
+    return x.gather(dim + 1, places.to(dtypes.int64))
+
+
+@_rule("rows added")
+def rows_added(call: Call) -> Any:
+    """Write rows along a dimension, at the same places in all examples."""
+    op, values = call.op, call.values
+    if call.which[op.position["index"]] or call.rank(0) == 0:
+        raise NoRule
+    values[op.position["dim"]] = _shifted(call.of("dim"), call.rank(0))
+    for name in ("x", "source"):
+        if name in op.position:
+            values[op.position[name]] = call.whole(op.position[name])
+    if "value" in op.position and call.which[op.position["value"]]:
+        raise NoRule
+    if "source" in op.position and call.values[op.position["source"]].ndim != values[0].ndim:
+        raise NoRule
+    return call.run()
+
+
+@_rule("rows back")
+def rows_back(call: Call) -> Any:
+    """Write rows into zeros of a shape, at the same places in all examples."""
+    if call.which[call.op.position["index"]] or not call.of("shape"):
+        raise NoRule
+    shape = tuple(call.of("shape"))
+    call.values[call.op.position["shape"]] = (call.size, *shape)
+    call.values[call.op.position["dim"]] = _shifted(call.of("dim"), len(shape))
+    return call.run()
+
+
+@_rule("put back")
+def put_back(call: Call) -> Any:
+    """Add at indices of zeros of a shape."""
+    shape = tuple(call.of("shape"))
+    arrays, which, rank, first, adjacent = _index_facts(call)
+    x = call.whole(0)
+    if not any(which) and adjacent:
+        return call.op.caller(x, (call.size, *shape), (None, *arrays))
+    if adjacent and first:
+        x = x.movedim(tuple(range(first + 1, first + 1 + rank)), tuple(range(1, rank + 1)))
+    return call.op.caller(x, (call.size, *shape), (_steps_of(call.size, rank), *_aligned(arrays, which, rank)))
+
+
+@_rule("take")
+def take(call: Call) -> Any:
+    """Take elements by their number."""
+    x, which = call.values
+    if not call.which[0]:
+        return call.run()
+    count = math.prod(x.shape[1:])
+    which = call.whole(1)
+    flat = which.reshape(call.size, math.prod(which.shape[1:]))
+    if not count:
+        raise NoRule
+    places = flat.where(flat >= 0, flat + count)
+    return x.reshape(call.size, count).gather(1, places).reshape(which.shape)
+
+
+@_rule("embedding")
+def embedding(call: Call) -> Any:
+    """Look up rows of weights, which may differ between the examples."""
+    weight, which, padding, _ = call.values
+    if not call.which[0]:
+        return call.run()
+    if padding is not None and padding >= 0:
+        raise NoRule
+    length = weight.shape[1]
+    which = call.whole(1)
+    starts = Tensor.new_tensor(which, np.arange(call.size) * length).reshape(call.size, *(1,) * (which.ndim - 1))
+    call.values[0], call.values[1] = weight.reshape(call.size * length, *weight.shape[2:]), which + starts
+    return call.run()
+
+
+@_rule("embedding gradient")
+def embedding_gradient(call: Call) -> Any:
+    """Add rows into zeros."""
+    op = call.op
+    count, which, padding = call.of("count"), call.whole(op.position["indices"]), call.of("padding_idx")
+    g = call.whole(0)
+    if padding is not None and padding >= 0:
+        g = g * (which != padding).unsqueeze(-1).to(g.dtype)
+    starts = Tensor.new_tensor(which, np.arange(call.size) * count).reshape(call.size, *(1,) * (which.ndim - 1))
+    out = op.caller(g, call.size * count, which + starts, -1, call.of("scale_grad_by_freq"))
+    return out.reshape(call.size, count, *out.shape[1:])
+
+
+# Losses -------------------------------------------------------------------------------------------
+
+
+def _reduced(losses: Any, call: Call, reduction: str) -> Any:
+    """Return the mean or sum of the losses of each example."""
+    if reduction == "none":
+        return losses
+    flat = losses.reshape(call.size, math.prod(losses.shape[1:]))
+    return flat.mean(1) if reduction == "mean" else flat.sum(1)
+
+
+@_rule("loss")
+def loss(call: Call) -> Any:
+    """Compute the losses of all elements, and reduce those of each example."""
+    reduction = call.of("reduction")
+    call.values[call.op.position["reduction"]] = "none"
+    main = [call.op.position[name] for name in ("x", "y") if name in call.op.position]
+    rank = max([call.rank(i) for i in main])
+    for i in main:
+        call.values[i] = padded(call.whole(i), rank + 1)
+    for i in call.tensors():
+        if i not in main and call.which[i]:
+            call.values[i] = padded(call.values[i], rank + 1)
+    return _reduced(call.run(), call, reduction)
+
+
+@_rule("classes")
+def classes(call: Call) -> Any:
+    """Compute losses over classes, along the first dimension of a vector and the second of other scores."""
+    op, values = call.op, call.values
+    reduction, ignored = call.of("reduction"), call.of("ignore_index")
+    x, target = call.whole(op.position["x"]), call.whole(op.position["target"])
+    weight = call.of("weight")
+    if call.which[op.position["weight"]] or not x.numel():
+        raise NoRule
+    labels = not target.is_floating_point()
+    vector = x.ndim == 2
+    if labels and target.ndim != x.ndim - 1:
+        raise NoRule
+    if not labels and target.ndim != x.ndim:
+        raise NoRule
+    flat = x if vector else x.reshape(-1, *x.shape[2:])
+    of_all = target if vector else target.reshape(-1, *target.shape[2:])
+    values[op.position["x"]], values[op.position["target"]] = flat, of_all
+    values[op.position["reduction"]] = "none"
+    losses = call.run()
+    if not vector:
+        losses = losses.reshape(call.size, x.shape[1], *losses.shape[1:])
+    if reduction == "none":
+        return losses
+    total = losses.reshape(call.size, -1).sum(1)
+    if reduction == "sum":
+        return total
+    if not labels:
+        return total / (math.prod(losses.shape[1:]) or 1)
+    kept = target != ignored
+    if weight is None:
+        counts = kept.reshape(call.size, -1).to(total.dtype)
+    else:
+        counts = weight[target.where(kept, target.new_zeros(()))].reshape(call.size, -1) * kept.reshape(call.size, -1)
+    return total / counts.sum(1)
+
+
+@_steps("nll gradient")
+def nll_gradient(g: Any, x: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
+    """Minus the weight of each label, at its place."""
+    dim = 0 if x.ndim == 1 else 1
+    kept = target != ignore_index
+    safe = target.where(kept, target.new_zeros(()))
+    share = kept.to(x.dtype) if weight is None else weight[safe] * kept
+    if reduction == "mean":
+        g = g / share.sum()
+    return x.new_zeros(x.shape).scatter(dim, safe.unsqueeze(dim), (-share * g).unsqueeze(dim))
+
+
+# Convolutions -------------------------------------------------------------------------------------
+
+
+def _with_channels(x: Any) -> Any:
+    """Return (B, N, C, ...) as (N, B * C, ...)."""
+    x = x.transpose(0, 1)
+    return x.reshape(x.shape[0], x.shape[1] * x.shape[2], *x.shape[3:])
+
+
+def _without_channels(x: Any, size: int) -> Any:
+    """Return (N, B * C, ...) as (B, N, C, ...)."""
+    return x.unflatten(1, (size, x.shape[1] // size)).transpose(0, 1)
+
+
+@_rule("convolution")
+def convolution(call: Call) -> Any:
+    """Convolve: examples of one weight as samples of one convolution; those of their own weights as groups."""
+    op, values = call.op, call.values
+    x, w, b = values[:3]
+    of_x, of_w, of_b = map(bool, call.which[:3])
+    run, rest = op.caller, dict(zip(op.arguments[3:], values[3:], strict=True))
+    if not of_w:
+        bias = None if of_b else b
+        if of_x:
+            if not x.shape[1] * call.size:
+                raise NoRule
+            out = run(x.reshape(call.size * x.shape[1], *x.shape[2:]), w, bias, **rest)
+            out = out.unflatten(0, (call.size, x.shape[1]))
+        else:
+            out = run(x, w, bias, **rest).unsqueeze(0)
+        if of_b:
+            out = out + b.reshape(call.size, 1, b.shape[1], *(1,) * (out.ndim - 3))
+        return out
+    groups = rest["groups"]
+    if not of_x and groups == 1 and op.name == "_convolution":  # the weights as one, of more channels
+        out = run(x, w.reshape(call.size * w.shape[1], *w.shape[2:]), None, **rest)
+    else:
+        rest["groups"] = groups * call.size
+        flat = w.reshape(call.size * w.shape[1], *w.shape[2:])
+        out = run(_with_channels(call.whole(0)), flat, None, **rest)
+    out = _without_channels(out, call.size)
+    if b is not None:
+        b = call.whole(2)
+        out = out + b.reshape(call.size, 1, b.shape[1], *(1,) * (out.ndim - 3))
+    return out
+
+
+@_rule("convolution weight")
+def convolution_weight(call: Call) -> Any:
+    """Compute gradients of weights: of one weight per example, as groups."""
+    values = call.values
+    x, y = call.whole(0), call.whole(1)
+    groups = call.op.position["groups"]
+    values[0], values[1] = _with_channels(x), _with_channels(y)
+    values[groups] = values[groups] * call.size
+    out = call.run()
+    return out.unflatten(0, (call.size, out.shape[0] // call.size))
+
+
+# Normalisations -----------------------------------------------------------------------------------
+
+
+@_rule("layer norm")
+def layer_norm(call: Call) -> Any:
+    """Normalise over the last dimensions; scales that differ between examples are applied afterwards."""
+    op, values = call.op, call.values
+    own = [i for i in call.tensors() if i and call.which[i]]
+    if not own:
+        return call.run()
+    factors = {op.arguments[i]: (values[i], i in own) for i in call.tensors() if i}
+    for i in call.tensors():
+        if i:
+            values[i] = None
+    out = call.run()
+    if not call.which[0]:
+        out = out.unsqueeze(0)
+    rank = out.ndim
+    for name, (each, ours) in factors.items():
+        each = padded(each, rank) if ours else each
+        out = out * each if name == "weight" else out + each
+    return out
+
+
+@_steps("layer norm gradient")
+def layer_norm_gradient(g: Any, needs: Any, x: Any, count: int, weight: Any, mean: Any, scale: Any) -> Any:
+    """The gradients of `layer_norm` in Tensor code."""
+    dims, leading_dims = tuple(range(-count, 0)), tuple(range(x.ndim - count))
+    shape = (*x.shape[: x.ndim - count], *(1,) * count)
+    scale = scale.reshape(shape)
+    normal = (x - mean.reshape(shape)) * scale
+    of_x = of_weight = of_bias = None
+    if needs[0]:
+        slope = g if weight is None else g * weight
+        of_x = (slope - slope.mean(dims, True) - normal * (slope * normal).mean(dims, True)) * scale
+    if needs[1]:
+        of_weight = (g * normal).sum(leading_dims) if leading_dims else g * normal
+    if needs[2]:
+        of_bias = g.sum(leading_dims) if leading_dims else g
+    return of_x, of_weight, of_bias
+
+
+@_steps("rms norm gradient")
+def rms_norm_gradient(g: Any, needs: Any, x: Any, count: int, weight: Any, scale: Any) -> Any:
+    """The gradients of `rms_norm` in Tensor code."""
+    dims, leading_dims = tuple(range(-count, 0)), tuple(range(x.ndim - count))
+    scale = scale.reshape(*x.shape[: x.ndim - count], *(1,) * count)
+    of_x = of_weight = None
+    if needs[0]:
+        slope = g if weight is None else g * weight
+        of_x = (slope - x * scale * scale * (slope * x).mean(dims, True)) * scale
+    if needs[1]:
+        of_weight = g * x * scale
+        of_weight = of_weight.sum(leading_dims) if leading_dims else of_weight
+    return of_x, of_weight
+
+
+@_rule("channels")
+def channels(call: Call) -> Any:
+    """Make the batch part of the channels, each of which is normalised alone."""
+    op, values = call.op, call.values
+    main = [op.position[name] for name in ("g", "x") if name in op.position]
+    size = call.size
+    for i in call.tensors():
+        x = call.whole(i)
+        if i in main:
+            values[i] = _with_channels(x)
+        elif x.ndim == 3:  # statistics (1, C)
+            values[i] = x.transpose(0, 1).reshape(x.shape[1], size * x.shape[2])
+        else:
+            values[i] = x.reshape(size * x.shape[1])
+    if "groups" in op.position:
+        values[op.position["groups"]] *= size
+    result = call.run()
+    parts = list(result) if isinstance(result, tuple) else [result]
+    for k, each in enumerate(parts):
+        if each is not None and each.numel():
+            parts[k] = _without_channels(each, size) if each.ndim > 1 else each.reshape(size, each.shape[0] // size)
+        elif each is not None:
+            parts[k] = each.unsqueeze(0).expand(size, *each.shape)
+    return tuple(parts) if isinstance(result, tuple) else parts[0]
+
+
+@_rule("attention")
+def attention(call: Call) -> Any:
+    """Attend: any number of leading dimensions."""
+    rank = max([call.rank(i) for i in call.tensors()])
+    for i in call.tensors():
+        if call.which[i] or call.op.arguments[i] in ("query", "key", "value", "g", "weights", "out"):
+            call.values[i] = padded(call.whole(i), rank + 1)
+    return call.run()

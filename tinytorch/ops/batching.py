@@ -70,7 +70,7 @@ UNBATCHED_RANDOM = (
 # Tensors ------------------------------------------------------------------------------------------
 
 
-class _Facts(meta.MetaArray):
+class _Facts(meta.WithoutElements):
     """The array of a batched tensor: the shape, dtype and strides of one example, and no elements.
 
     Attributes:
@@ -91,8 +91,9 @@ class _Facts(meta.MetaArray):
             like = self.view(np.ndarray)
             given = [like if each is self else each for each in args]
             return func(*given, **{key: like if each is self else each for key, each in kwargs.items()})
-        if func in meta._OF_METADATA:
-            return super().__array_function__(func, types, args, kwargs)
+        if func in meta.OF_METADATA:
+            like = self.view(np.ndarray)
+            return func(*[like if each is self else each for each in args], **kwargs)
         raise NoBatch(f"vmap: {func.__name__} of NumPy reads the elements of a batched tensor outside of an op")
 
     def copy(self, order: Any = "C") -> Any:
@@ -102,6 +103,9 @@ class _Facts(meta.MetaArray):
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
         raise NoBatch("vmap: the elements of a batched tensor are read outside of an op")
+
+    def __array_finalize__(self, other: Any) -> None:
+        pass
 
     astype = item = tolist = __bool__ = __int__ = __float__ = __index__ = __getitem__ = __setitem__ = _refuse
     all = any = sum = min = max = argmax = argmin = nonzero = tobytes = __iter__ = __array__ = _refuse
@@ -365,7 +369,7 @@ class Batch(DispatchMode):
         if op.batch == "random":
             return self._random(caller, values, op)
         if not caller.writes:  # type: ignore[attr-defined]
-            steps = batch_rules.STEPS.get(op.batch)
+            steps = op.batch if callable(op.batch) else batch_rules.STEPS.get(op.batch)
             if steps is not None:
                 state = local.state
                 outer = state.modes
@@ -428,9 +432,7 @@ class Batch(DispatchMode):
             return batched(result, self)
         if type(result) in (tuple, list):
             return type(result)([self._wrapped(each) for each in result])
-        if isinstance(result, tuple):
-            return type(result)(*map(self._wrapped, result))
-        return result
+        return _rebuilt(result, list(map(self._wrapped, result))) if isinstance(result, tuple) else result
 
     def _is_ours(self, x: Any) -> bool:
         return (type(x) is Batched or type(x) is _Facts) and x.level_of() is self
@@ -474,7 +476,7 @@ class Batch(DispatchMode):
             return tree.under.select(0, k)._array
         if isinstance(tree, (tuple, list)):
             parts = [self._example(each, k) for each in tree]
-            return parts if isinstance(tree, list) else type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+            return _rebuilt(tree, parts)
         if type(tree) is dict:
             return {key: self._example(each, k) for key, each in tree.items()}
         return tree
@@ -638,8 +640,13 @@ def _stacked(results: list[Any]) -> Any:
         return register.functions["stack"](results, 0)
     if isinstance(first, (tuple, list)):
         parts = [_stacked(list(column)) for column in zip(*results, strict=True)]
-        return parts if isinstance(first, list) else type(first)(*parts) if type(first) is not tuple else tuple(parts)
+        return _rebuilt(first, parts)
     return first
+
+
+def _rebuilt(like: Any, parts: list[Any]) -> Any:
+    """Return a list, tuple, or named tuple like another one."""
+    return type(like)(*parts) if hasattr(like, "_fields") else type(like)(parts)
 
 
 def of_batched(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:

@@ -421,7 +421,7 @@ def _kind_name(value: Any) -> str:
 
 @op(
     kernels.take,
-    name="Index",
+    batch="index", name="Index",
     complex=OWN,
     moves=True,
     holds="indices",
@@ -430,7 +430,7 @@ def _kind_name(value: Any) -> str:
 def _index(x: Any, indices: tuple[Any, ...]) -> Any: ...
 
 
-_put_back = op_of(kernels.put_back, complex=OWN, name="IndexBackward", x=lambda g, indices: _index(g, indices))
+_put_back = op_of(kernels.put_back, batch="put back", complex=OWN, name="IndexBackward", x=lambda g, indices: _index(g, indices))
 
 
 def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
@@ -611,7 +611,7 @@ def _deprecated_fill_or_put(x: Tensor, indices: tuple[Any, ...], y: Tensor, accu
 
 
 _index_put = writing(
-    complex=OWN,
+    batch="index put", complex=OWN,
     refuses="index_put",
     names=("IndexPutBackward0",),
     prepare=kernels.copy_in_order,
@@ -671,7 +671,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 @public(method=True, out="index_select")
 @op(
-    kernels.select_rows, complex=OWN, moves=True, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index),
+    kernels.select_rows, batch="rows", complex=OWN, moves=True, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index),
     index=None,
 )  # fmt: skip
 def index_select(x: Any, dim: int, index: Any) -> Any:
@@ -697,7 +697,7 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
 
 _rows_back = op_of(
     kernels.rows_back,
-    complex=OWN,
+    batch="rows back", complex=OWN,
     name="IndexSelectBackward",
     x=lambda g, dim, index: index_select(g, dim, index),
     index=None,
@@ -711,7 +711,7 @@ def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[in
 
 
 _index_add = writing(
-    complex=OWN, refuses="index_add_", names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source
+    batch="rows added", complex=OWN, refuses="index_add_", names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source
 )(kernels.index_add)
 
 
@@ -745,7 +745,7 @@ index_add_ = public("", method="index_add_")(
 
 
 _index_copy = writing(
-    complex=OWN,
+    batch="rows added", complex=OWN,
     refuses="index_copy_cpu",
     names=("IndexCopyBackward0",),
     x=lambda g, dim, index: index_fill(g, dim, index, 0),
@@ -779,7 +779,7 @@ index_copy_ = public("", method="index_copy_")(numpy_names(_index_copy[1]))
 
 
 _index_fill = writing(
-    complex=OWN,
+    batch="rows added", complex=OWN,
     refuses="index_fill_cpu",
     names=("IndexFillBackward0", "IndexFillBackward1"),
     prepare=kernels.copy_in_order,

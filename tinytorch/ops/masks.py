@@ -65,7 +65,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 @public(method=True, out="index_select")
 @op(
     kernels.masked_select,
-    complex=OWN,
+    batch="dynamic", complex=OWN,
     data_dependent=True,
     refuses=unless_empty("masked_select"),
     x=lambda g, x_shape, mask: _unmasked(g, x_shape, mask),

@@ -662,7 +662,7 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
 
 
 @op(
-    kernels.bernoulli_like, name="Bernoulli",
+    kernels.bernoulli_like, batch="random", name="Bernoulli",
     x=zero_gradient, p=lambda g, p_shape: constant(np.zeros_like(g._array, shape=p_shape)),
 )  # fmt: skip
 def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
@@ -760,7 +760,7 @@ _NORMAL_EACH: dict[tuple[bool, bool], Any] = {
     which: renamed(
         op_of(
             kernels.normal_each,
-            complex=OWN,
+            batch="random", complex=OWN,
             mean=lambda g, mean_shape: constant(np.zeros_like(g._array, shape=mean_shape)),
             std=lambda g, std_shape: constant(np.zeros_like(g._array, shape=std_shape)),
         ),
@@ -1077,7 +1077,7 @@ def multinomial(
     return out
 
 
-_multinomial = op_of(kernels.multinomial, name="multinomial", weights=None)
+_multinomial = op_of(kernels.multinomial, batch="random", name="multinomial", weights=None)
 
 
 @public()

@@ -26,7 +26,7 @@ def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> 
     return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)
 
 
-_repeat = op_of(kernels.repeat, complex=OWN, moves=True, name="Repeat", x=_repeat_x)
+_repeat = op_of(kernels.repeat, batch="repeated", complex=OWN, moves=True, name="Repeat", x=_repeat_x)
 
 
 @public("", method="repeat")
@@ -176,7 +176,7 @@ def flipud(input: Tensor) -> Tensor:
 
 _roll = op_of(
     kernels.roll,
-    complex=OWN,
+    batch="rolled", complex=OWN,
     moves=True,
     name="Roll",
     x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims),
@@ -284,7 +284,7 @@ def triu(x: Any, diagonal: int = 0) -> Any:
 
 @op(
     kernels.constant_pad,
-    complex=OWN,
+    batch="leading", complex=OWN,
     moves=True,
     name="ConstantPadNd",
     x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0),

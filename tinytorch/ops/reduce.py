@@ -145,7 +145,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 _sum_to_size = renamed(
     op_of(
         kernels.sum_to_size,
-        complex=OWN,
+        batch="summed to", complex=OWN,
         x=lambda g, x_shape, size: spread(g, x_shape, kernels.added_dims(x_shape, size)),
     ),
     "SumBackward1",
@@ -388,7 +388,7 @@ def selection(
 
 def _extreme(kernel: Callable[..., Any], name: str) -> Any:
     """Return the op that computes the extreme of all elements."""
-    made = op_of(kernel, x=_shared_by_all, name=name.capitalize(), refuses=f"{name}_all")
+    made = op_of(kernel, batch=f"{name} all", x=_shared_by_all, name=name.capitalize(), refuses=f"{name}_all")
     return renamed(made, f"{name.capitalize()}Backward1")  # PyTorch's numbering of the overloads
 
 
@@ -559,7 +559,7 @@ def cummin(input: Tensor, dim: int) -> Any:
 
 def _medians(name: str, of_all: Callable[..., Any], along: Callable[..., Any]) -> tuple[Any, Any]:
     """Return two ops: the median of all elements, and the median along a dimension with its index."""
-    whole = op_of(of_all, x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu"))
+    whole = op_of(of_all, batch=f"{name} all", x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu"))
     return whole, renamed(selection(along, name, refuses="median_out"), f"{name.capitalize()}Backward1")
 
 
@@ -633,12 +633,12 @@ def _with_mean(gradient: Callable[..., Any]) -> Callable[..., Any]:
     return of_x
 
 
-_var = op_of(kernels.var, batch="along", complex=OWN, x=_var_x)
-_std = op_of(kernels.std, batch="along", complex=OWN, x=_std_x)
+_var = op_of(kernels.var, batch="over", complex=OWN, x=_var_x)
+_std = op_of(kernels.std, batch="over", complex=OWN, x=_std_x)
 _var_mean = op_of(
-    kernels.var_mean, batch="along", complex=OWN, outputs=2, x=_with_mean(lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees))
+    kernels.var_mean, batch="over", complex=OWN, outputs=2, x=_with_mean(lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees))
 )
-_std_mean = op_of(kernels.std_mean, batch="along", complex=OWN, outputs=2, x=_with_mean(_std_x))
+_std_mean = op_of(kernels.std_mean, batch="over", complex=OWN, outputs=2, x=_with_mean(_std_x))
 
 
 def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
@@ -769,7 +769,7 @@ def _direction(x: Any) -> Any:
     return sgn(x) if x.dtype.is_complex else sign(x)
 
 
-_norm = op_of(kernels.norm, batch="along", x=_norm_x, name="LinalgVectorNorm", complex=OWN)
+_norm = op_of(kernels.norm, batch="over", x=_norm_x, name="LinalgVectorNorm", complex=OWN)
 
 
 @public("linalg.vector_norm", out="exact")

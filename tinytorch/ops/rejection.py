@@ -9,7 +9,7 @@ from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.random import Generator, _source
 from tinytorch.ops.register import public
 
-_poisson = op_of(rejection.poisson, name="Poisson", x=zero_gradient)
+_poisson = op_of(rejection.poisson, batch="random", name="Poisson", x=zero_gradient)
 
 
 @public()
@@ -33,7 +33,7 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 _binomial = op_of(
-    rejection.binomial, name="NotImplemented", count=not_implemented("binomial"), p=not_implemented("binomial")
+    rejection.binomial, batch="random", name="NotImplemented", count=not_implemented("binomial"), p=not_implemented("binomial")
 )
 
 
@@ -60,7 +60,7 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     return _binomial(count, prob, _source("binomial", generator))
 
 
-_gamma = op_of(rejection.gamma, name="StandardGamma", x=lambda g, x, out: g * _standard_gamma_grad(x, out))
+_gamma = op_of(rejection.gamma, batch="random", name="StandardGamma", x=lambda g, x, out: g * _standard_gamma_grad(x, out))
 
 
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
@@ -97,7 +97,7 @@ def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
     return _gamma_grad(input, output)
 
 
-_dirichlet = op_of(rejection.dirichlet, name="NotImplemented", x=not_implemented("_sample_dirichlet"))
+_dirichlet = op_of(rejection.dirichlet, batch="random", name="NotImplemented", x=not_implemented("_sample_dirichlet"))
 
 
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:

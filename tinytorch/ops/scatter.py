@@ -425,7 +425,7 @@ def index_reduce_(
 @public(method=True, out="take")
 @op(
     kernels.take,
-    complex=OWN,
+    batch="take", complex=OWN,
     refuses=unless_empty("take_cpu"),
     x=lambda g, x_shape, index: _taken_back(g, x_shape, index),
     index=None,

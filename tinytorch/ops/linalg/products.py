@@ -239,7 +239,7 @@ _vdot_product: Any = renamed(
 
 
 _conj_dot: Any = renamed(
-    op_of(products.vdot, complex=OWN, x=lambda g, y: conjugate(g) * y, y=lambda g, x: g * x), "VdotBackward0"
+    op_of(products.vdot, batch="vdot", complex=OWN, x=lambda g, y: conjugate(g) * y, y=lambda g, x: g * x), "VdotBackward0"
 )
 
 
@@ -916,6 +916,6 @@ def trace(input: Tensor) -> Tensor:
 
 
 _trace = op_of(
-    products.trace, complex=OWN, refuses="trace", name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape)
+    products.trace, batch="trace", complex=OWN, refuses="trace", name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape)
 )
 _diagonal_of = op_of(products.diagonal_matrix, complex=OWN, name="TraceBackward", x=lambda g: _trace(g))

@@ -178,7 +178,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
 
 _prelu = op_of(
     activation.prelu,
-    refuses="prelu_cpu",
+    batch="rectified", refuses="prelu_cpu",
     joint=lambda g, needs, x, weight: _prelu_grad(g, x, weight),
     inputs=("x", "weight"),
     name="PreluKernel",
