@@ -125,6 +125,9 @@ def elementwise(call: Call) -> Any:
     kinds = {values[i]._array.dtype for i in tensors}
     if len(kinds) > 1:
         _promote(call, tensors, ranks)
+    if not call.op.broadcasts:
+        for i in tensors:
+            values[i] = call.whole(i)
     for i, own in zip(tensors, ranks, strict=True):
         if own < rank and which[i]:
             values[i] = padded(values[i], rank + 1)
@@ -184,6 +187,9 @@ def along(call: Call) -> Any:
             values[i] = padded(values[i], rank + 1)
     if several and len({values[i]._array.dtype for i in tensors}) > 1 and 0 in ranks and op.broadcasts:
         _promote(call, tensors, ranks)
+    if len(tensors) > 1 and "shape" in op.position:
+        for i in tensors:
+            values[i] = call.whole(i)
     if "shape" in op.position:  # (of the result: the gradient of an op whose dimensions these are)
         return _in_shape(call, names)
     keepdim = "keepdim" in op.position and values[op.position["keepdim"]]
@@ -377,6 +383,13 @@ def strided(call: Call) -> Any:
     if type(own) is not np.ndarray or any(step < 0 for step in strides):
         raise NoRule
     step = own.strides[0] // own.itemsize
+    if call.size > 1 and any([abs(each) > own.strides[0] for each, n in zip(own.strides, own.shape, strict=True) if n > 1]):
+        raise RuntimeError(
+            "vmap: Calling Tensor.as_strided is not supported unless the batch dims being vmapped over are at the front "
+            "of the tensor (in memory layout). When they are not at the front of the tensor this operation can be error "
+            "prone so we actively discourage it; please file us a bug report and/or try to express the as_strided "
+            "operation in terms of PyTorch view operations"
+        )
     full = (tuple(own.shape), tuple([each // own.itemsize for each in own.strides]), 0)
     return call.op.caller(x, ((call.size, *shape), (step, *strides), offset), full)
 
@@ -414,7 +427,7 @@ def _matrices(x_turned: bool, y_turned: bool) -> Callable[[Call], Any]:
     def rule(call: Call) -> Any:
         x, y = call.values
         of_x, of_y = map(bool, call.which)
-        _check_product(call, 3 if call.op.name == "bmm" else 2)
+        _check_product(call, *((2,) if call.op.name == "mm" else (max(call.rank(0), 3),)))
         x, y = x.mT if x_turned else x, y.mT if y_turned else y
         size = call.size
         if x.shape[-1] != y.shape[-2]:
@@ -425,13 +438,17 @@ def _matrices(x_turned: bool, y_turned: bool) -> Callable[[Call], Any]:
             if of_x:
                 return (x.reshape(size * x.shape[1], x.shape[2]) @ y).reshape(size, x.shape[1], y.shape[1])
             return (y.mT.reshape(size * y.shape[2], y.shape[1]) @ x.mT).reshape(size, y.shape[2], x.shape[0]).mT
-        if x.shape[1 if of_x else 0] != y.shape[1 if of_y else 0]:
+        lead = tuple(x.shape[of_x:-2])
+        if lead != tuple(y.shape[of_y:-2]):
             raise NoRule
         if of_x and of_y:
-            many = size * x.shape[1]
-            out = x.reshape(many, *x.shape[2:]) @ y.reshape(many, *y.shape[2:])
-            return out.reshape(size, x.shape[1], *out.shape[1:])
-        return _rows_of_all(x, y) if of_x else _rows_of_all(y.mT, x.mT).mT
+            many = size * math.prod(lead)
+            out = x.reshape(many, *x.shape[-2:]) @ y.reshape(many, *y.shape[-2:])
+            return out.reshape(size, *lead, *out.shape[1:])
+        x = x.reshape(*(size,) * of_x, math.prod(lead), *x.shape[-2:])
+        y = y.reshape(*(size,) * of_y, math.prod(lead), *y.shape[-2:])
+        out = _rows_of_all(x, y) if of_x else _rows_of_all(y.mT, x.mT).mT
+        return out.reshape(size, *lead, *out.shape[-2:])
 
     return rule
 
@@ -511,6 +528,8 @@ def linear(call: Call) -> Any:
         if bias is not None and not of_x:
             return out + padded(bias, out.ndim + 1)
     elif weight.ndim == 2:  # the weight of one example is a vector
+        raise NoRule
+    elif not x.numel() or not weight.numel():
         raise NoRule
     elif of_x:
         shape = x.shape
@@ -935,17 +954,19 @@ def classes(call: Call) -> Any:
         losses = losses.reshape(call.size, x.shape[1], *losses.shape[1:])
     if reduction == "none":
         return losses
-    total = losses.reshape(call.size, -1).sum(1)
+    total = losses.reshape(call.size, math.prod(losses.shape[1:])).sum(1)
     if reduction == "sum":
         return total
     if not labels:
         return total / (math.prod(losses.shape[1:]) or 1)
     kept = target != ignored
     if weight is None:
-        counts = kept.reshape(call.size, -1).to(total.dtype)
+        counts = kept.to(total.dtype)
     else:
-        counts = weight[target.where(kept, target.new_zeros(()))].reshape(call.size, -1) * kept.reshape(call.size, -1)
-    return total / counts.sum(1)
+        counts = weight[target.where(kept, target.new_zeros(()))] * kept
+    count = counts.reshape(call.size, math.prod(counts.shape[1:])).sum(1)
+    nothing = count == 0  # (all are ignored: the mean is NaN, its gradient zero)
+    return (total / count.masked_fill(nothing, 1)).masked_fill(nothing, math.nan)
 
 
 @_steps("nll gradient")
@@ -1110,3 +1131,149 @@ def attention(call: Call) -> Any:
         if call.which[i] or call.op.arguments[i] in ("query", "key", "value", "g", "weights", "out"):
             call.values[i] = padded(call.whole(i), rank + 1)
     return call.run()
+
+
+# Others -------------------------------------------------------------------------------------------
+
+
+@_rule("filled")
+def filled(call: Call) -> Any:
+    """Fill with a number, which may differ between the examples."""
+    x, value = call.values
+    if not call.which[1]:
+        return call.run()
+    x = call.whole(0)
+    return value.reshape(call.size, *(1,) * (x.ndim - 1)).to(x.dtype).expand(x.shape).clone()
+
+
+@_steps("column sums")
+def column_sums(x: Any) -> Any:
+    """The sums over all dimensions but the last."""
+    return x.sum(tuple(range(x.ndim - 1))) if x.ndim > 1 else x.clone()
+
+
+@_steps("diagonal copy")
+def diagonal_copy(x: Any, offset: int) -> Any:
+    """The diagonal."""
+    return x.diagonal(offset).clone()
+
+
+@_rule("diagonal matrix")
+def diagonal_matrix(call: Call) -> Any:
+    """A matrix with a number on its diagonal."""
+    x, (m, n) = call.values
+    return x.reshape(call.size, 1, 1) * x.new_tensor(np.eye(m, n))
+
+
+@_rule("of type")
+def of_type(call: Call) -> Any:
+    """Return what depends on the shape and the dtype of an example alone."""
+    x = call.values[0]
+    if not call.size or any(call.which[1:]):
+        raise NoRule
+    call.values[0] = x.select(0, 0)
+    return _each(call.op.caller(*call.values), lambda out: out.unsqueeze(0).expand(call.size, *out.shape))
+
+
+#: The number of dimensions of an example of the arguments of ops of stacks of matrices; of others it is 2.
+_CORES = {"pivots": 1, "tau": 1}
+
+
+@_rule("stacks")
+def stacks(call: Call) -> Any:
+    """Call an op of stacks of matrices and vectors, whose leading dimensions broadcast."""
+    if any([self_batched for i, self_batched in enumerate(call.which) if i not in call.op.inputs]):
+        raise NoRule
+    cores = {i: _CORES.get(call.op.arguments[i], 2) for i in call.tensors()}
+    more = {i: call.rank(i) - core for i, core in cores.items()}
+    if min(more.values()) < 0:
+        raise NoRule
+    for i, own in more.items():
+        x = call.whole(i)
+        call.values[i] = padded(x, x.ndim + max(more.values()) - own)
+    return call.run()
+
+
+@_rule("same shape")
+def same_shape(call: Call) -> Any:
+    """Call an op of tensors of one shape."""
+    if len({call.shape(i) for i in call.tensors()}) > 1:
+        raise NoRule
+    return leading(call)
+
+
+@_rule("soft targets")
+def soft_targets(call: Call) -> Any:
+    """Compute targets, which depend on the scores' shape alone."""
+    position = call.op.position
+    if call.which[position["target"]] or call.which[position["weight"]] or not call.size:
+        raise NoRule
+    return of_type(call)
+
+
+@_steps("prelu gradient")
+def prelu_gradient(g: Any, x: Any, weight: Any) -> Any:
+    """The gradients of both arguments."""
+    above = x > 0
+    return g.where(above, g * weight), (g * x).masked_fill(above, 0)
+
+
+@_steps("multi margin")
+def multi_margin(x: Any, target: Any, p: int, margin: Any, weight: Any, reduction: str) -> Any:
+    """The sum over the other classes of max(0, margin - own score + score) ** p, divided by the number of classes."""
+    scores = x if x.ndim == 2 else x.unsqueeze(0)
+    labels = target.reshape(scores.shape[0])
+    own = scores.gather(1, labels.unsqueeze(1))
+    slack = (scores - own + margin).clamp(min=0)
+    slack = slack if p == 1 else slack * slack
+    if weight is not None:
+        slack = slack * weight[labels].unsqueeze(1)
+    each = slack.scatter(1, labels.unsqueeze(1), 0).sum(1) / scores.shape[1]
+    each = each if target.ndim else each.squeeze(0)
+    return each.mean() if reduction == "mean" else each.sum() if reduction == "sum" else each
+
+
+@_steps("swapped")
+def swapped(x: Any) -> Any:
+    """The first two dimensions exchanged."""
+    return x.transpose(0, 1)
+
+
+@_rule("unmasked")
+def unmasked(call: Call) -> Any:
+    """Write elements into zeros where a mask is true, the same for all examples."""
+    x, shape, mask = call.values
+    if call.which[2] or not call.which[0]:
+        raise NoRule
+    full = np.broadcast_shapes(tuple(shape), tuple(mask.shape))
+    places = x.new_tensor(np.arange(math.prod(full))).reshape(full)[mask.expand(full)].to(dtypes.int64)
+    out = x.new_zeros((call.size, math.prod(full)))
+    return out.index_copy(1, places, x.reshape(call.size, len(places))).reshape(call.size, *full)
+
+
+@_rule("placed in memory")
+def placed_in_memory(call: Call) -> Any:
+    """Call an op of places in memory: each example has a memory of its own."""
+    op, values = call.op, call.values
+    names = [name for name in ("source", "target", "whole", "part") if name in op.position]
+    places = {name: call.of(name) for name in names}
+    if any([offset < 0 or min(strides, default=0) < 0 for _, strides, offset in places.values()]):
+        raise NoRule
+    length = max([offset + 1 + sum([(n - 1) * step for n, step in zip(shape, strides, strict=True) if n]) for shape, strides, offset in places.values()])
+    for name, (shape, strides, offset) in places.items():
+        values[op.position[name]] = ((call.size, *shape), (length, *strides), offset)
+    for i in call.tensors():
+        x = call.whole(i)
+        if op.arguments[i] == "y":
+            x = padded(x, len(places["part"][0]) + 1)
+        values[i] = x
+    return op.caller(*values)
+
+
+@_steps("taken back")
+def taken_back(x: Any, shape: Any, index: Any) -> Any:
+    """Zeros with elements added at places of the flattened array."""
+    count = math.prod(shape)
+    at = index.reshape(index.numel())
+    at = at.where(at >= 0, at + count)
+    return x.new_zeros((count,)).scatter_add(0, at, x.reshape(x.numel())).reshape(tuple(shape))

@@ -484,6 +484,8 @@ class Batch(DispatchMode):
     def per_example(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the results of one call of any function per example, stacked."""
         state = local.state
+        if self.tracked is not None and state.grad:
+            args, kwargs = self._with_lifted(args), self._with_lifted(kwargs)
         modes = state.modes
         at = (modes or ()).index(self)
         results = []
@@ -601,6 +603,14 @@ class Batch(DispatchMode):
         under._view = None
         under._edge, under._requires_grad = (_Lift(edge, under._array, levels(x), levels(made)), 0), True
         return made
+
+    def _with_lifted(self, tree: Any) -> Any:
+        """Return arguments with copies for all examples in the place of tracked tensors."""
+        if isinstance(tree, Tensor):
+            return self._lifted(tree) if self._is_tracked(tree) else tree
+        if isinstance(tree, (tuple, list)):
+            return _rebuilt(tree, [self._with_lifted(each) for each in tree])
+        return {key: self._with_lifted(each) for key, each in tree.items()} if type(tree) is dict else tree
 
     def _mixed(self, op: Op, caller: Any, values: tuple[Any, ...]) -> Any:
         """Return the result of a call some of whose arguments are tracked and not batched."""

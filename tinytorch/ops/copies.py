@@ -255,7 +255,7 @@ def _replacing(name: str) -> Any:
     """Return the op, with PyTorch's node name, that replaces the elements of a memory region."""
     return op_of(
         places.replaced,
-        name=name,
+        batch="placed in memory", name=name,
         complex=OWN,
         x=lambda g, whole, part: copy_slices(g, 0.0, whole, part),
         y=lambda g, whole, part: restrided(g, whole, part),
@@ -532,7 +532,7 @@ def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
 
 
 _channel_shuffle = op_of(
-    rearrange.channel_shuffle, batch="leading", complex=OWN, name="ChannelShuffle", refuses=unless_empty("channel_shuffle"),
+    rearrange.channel_shuffle, batch="folded", complex=OWN, name="ChannelShuffle", refuses=unless_empty("channel_shuffle"),
     x=lambda g, x_shape, groups: _channel_shuffle(g, x_shape[1] // groups),
 )  # fmt: skip
 

@@ -65,7 +65,7 @@ _copy = writing(
     reads="same",
 )(kernels.copy)  # fmt: skip
 _fill = writing(
-    complex=OWN,
+    batch="filled", complex=OWN,
     moves=True,
     names=("FillBackward2", "FillBackward3", "ZeroBackward0", "FillBackward0", "FillBackward1"),
     repeats=lambda x, value: not isinstance(value, Tensor),

@@ -86,7 +86,7 @@ def masked_select(x: Any, mask: Any) -> Any:
 
 _unmasked = op_of(
     kernels.unmasked,
-    complex=OWN,
+    batch="unmasked", complex=OWN,
     name="MaskedSelectBackward",
     x=lambda g, shape, mask: masked_select(expand(g, np.broadcast_shapes(shape, mask.shape)), mask),
     mask=None,

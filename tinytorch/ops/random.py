@@ -282,7 +282,7 @@ def thread_safe_generator() -> Generator | None:
 
 def _fill_op(name: str) -> Op:
     """Return the op that represents a random fill in the graph; the overwritten tensor gets a zero gradient."""
-    made: Op = op(x=zero_gradient)(kernels.fill).op
+    made: Op = op(batch="random", x=zero_gradient)(kernels.fill).op
     made.node_class.__name__ = name
     return made
 

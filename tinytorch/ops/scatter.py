@@ -61,7 +61,7 @@ def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
 
 
 _scattered = op_of(
-    scattered, complex=OWN, name="GatherBackward", x=lambda g, dim, index: gather(g, dim, index), index=None
+    scattered, batch="along", complex=OWN, name="GatherBackward", x=lambda g, dim, index: gather(g, dim, index), index=None
 )
 
 
@@ -214,7 +214,7 @@ _scatter_sum = op_of(
     index=None,
     src=lambda g, dim, index, src_shape: _gathered_src(g, dim, index, src_shape),
 )
-_met = op_of(kernels.met, complex=OWN, name="Met", index=None)
+_met = op_of(kernels.met, batch="along", complex=OWN, name="Met", index=None)
 
 
 def _mean_rule(
@@ -295,7 +295,7 @@ def _product_before(x: Tensor) -> Tensor:
 
 _prod_grad = op_of(
     kernels.prod_grad,
-    complex=OWN,
+    batch="along", complex=OWN,
     name="ScatterReduceBackward",
     outputs=2,
     g=None,
@@ -442,7 +442,7 @@ def take(x: Any, index: Any) -> Any:
     """
 
 
-_taken_back = op_of(kernels.taken_back, complex=OWN, name="TakeBackward", x=lambda g, index: take(g, index), index=None)
+_taken_back = op_of(kernels.taken_back, batch="taken back", complex=OWN, name="TakeBackward", x=lambda g, index: take(g, index), index=None)
 
 
 def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:

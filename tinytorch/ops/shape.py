@@ -635,7 +635,7 @@ _embed_diagonal = op_of(
 )
 _diagonal_copy = op_of(
     kernels.diagonal_copy,
-    name="Diagonal",
+    batch="diagonal copy", name="Diagonal",
     complex=OWN,
     x=lambda g, x_shape, offset: _embed_diagonal(g, x_shape, offset, 0, 1),
 )
@@ -732,7 +732,7 @@ _unfold = op_of(
 )  # fmt: skip
 _fold = op_of(
     kernels.fold,
-    name="UnfoldBackward",
+    batch="along", name="UnfoldBackward",
     complex=OWN,
     x=lambda g, dimension, size, step: _unfold(g, dimension, size, step),
 )

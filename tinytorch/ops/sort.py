@@ -201,7 +201,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return _bincount(weights.double() if weights.dtype.is_complex else weights, array, minlength)
 
 
-_bincount = op_of(kernels.bincount, data_dependent=True, weights=not_implemented("bincount"), name="NotImplemented")
+_bincount = op_of(kernels.bincount, batch="dynamic", data_dependent=True, weights=not_implemented("bincount"), name="NotImplemented")
 
 
 @public(out="searchsorted")

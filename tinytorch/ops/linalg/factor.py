@@ -744,7 +744,7 @@ def _reflect_joint(
     return by_x, by_tau, by_y
 
 
-reflect = op(name="Ormqr", joint=_reflect_joint, inputs=("x", "tau", "y"), complex=OWN)(kernels.reflect)
+reflect = op(batch="stacks", name="Ormqr", joint=_reflect_joint, inputs=("x", "tau", "y"), complex=OWN)(kernels.reflect)
 
 
 @public("linalg.householder_product", out="safe torch.linalg", autocast="float32")
@@ -827,7 +827,7 @@ def _compact_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     return _lu_x((gl, gu), lower, upper, _permutation(out1, out0.shape[-2], out0.dtype.numpy))
 
 
-_permutation = op_of(kernels.permutation_matrix, pivots=None)
+_permutation = op_of(kernels.permutation_matrix, batch="stacks", pivots=None)
 _lu = op_of(kernels.lu, batch="leading", name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x, complex=HOLOMORPHIC)
 
 
@@ -915,7 +915,7 @@ def _unpack_x(g: Any, x_shape: tuple[int, ...]) -> Tensor:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@op(kernels.lu_unpack, name="LuUnpack", refuses="tril", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None, complex=OWN)
+@op(kernels.lu_unpack, batch="stacks", name="LuUnpack", refuses="tril", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None, complex=OWN)
 def unpacked_lu(x: Any, pivots: Any) -> Any:
     """Return the P, L and U of compact LU factors."""
 
@@ -952,7 +952,7 @@ def _lu_solve_joint(
 
 _lu_solve = op_of(
     kernels.lu_solve,
-    name="LinalgLuSolve",
+    batch="stacks", name="LinalgLuSolve",
     joint=_lu_solve_joint,
     inputs=("x", "pivots", "y"),
     pivots=None,
@@ -1016,7 +1016,7 @@ _ldl = op_of(
     complex=OWN,
 )
 _no_gradient = not_implemented("linalg_ldl_solve")
-_ldl_solve = op_of(kernels.ldl_solve, name="NotImplemented", x=_no_gradient, y=_no_gradient, pivots=None, complex=OWN)
+_ldl_solve = op_of(kernels.ldl_solve, batch="stacks", name="NotImplemented", x=_no_gradient, y=_no_gradient, pivots=None, complex=OWN)
 
 
 @public("linalg.ldl_factor_ex", out="exact")

@@ -300,7 +300,7 @@ def _triangular_solve_joint(
 
 _triangular_solve = op_of(
     kernels.triangular_solve,
-    joint=_triangular_solve_joint,
+    batch="stacks", joint=_triangular_solve_joint,
     inputs=("y", "x"),
     outputs=2,
     broadcasts=True,

@@ -918,4 +918,4 @@ def trace(input: Tensor) -> Tensor:
 _trace = op_of(
     products.trace, batch="trace", complex=OWN, refuses="trace", name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape)
 )
-_diagonal_of = op_of(products.diagonal_matrix, complex=OWN, name="TraceBackward", x=lambda g: _trace(g))
+_diagonal_of = op_of(products.diagonal_matrix, batch="diagonal matrix", complex=OWN, name="TraceBackward", x=lambda g: _trace(g))

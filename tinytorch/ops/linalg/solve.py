@@ -91,8 +91,8 @@ def half_name(x: Any, kernel: str) -> str | None:
 LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
 
 # Ops, so that formulas which use them are made of ops alone.
-identity = op_of(kernels.identity, x=None, complex=OWN)
-zeros_of = op_of(kernels.zeros, x=None, complex=OWN)
+identity = op_of(kernels.identity, batch="of type", x=None, complex=OWN)
+zeros_of = op_of(kernels.zeros, batch="of type", x=None, complex=OWN)
 
 
 def raise_first(info: Tensor, message: str) -> None:
@@ -326,7 +326,7 @@ def _triangular_joint(
 
 
 triangular = op(
-    name="LinalgSolveTriangular", joint=_triangular_joint, inputs=("x", "y"), broadcasts=True, complex=HOLOMORPHIC
+    batch="stacks", name="LinalgSolveTriangular", joint=_triangular_joint, inputs=("x", "y"), broadcasts=True, complex=HOLOMORPHIC
 )(kernels.triangular)
 
 
@@ -401,7 +401,7 @@ def _pinv_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
     return left - x @ (p @ left) + right - (right @ p) @ x - pt @ g @ pt
 
 
-_pinv = op_of(kernels.pinv, name="LinalgPinv", x=_pinv_x, complex=OWN)
+_pinv = op_of(kernels.pinv, batch="stacks", name="LinalgPinv", x=_pinv_x, complex=OWN)
 
 
 def _tolerances(name: str, x: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
@@ -492,7 +492,7 @@ def matrix_rank(
     return _rank(input, absolute, relative if tol is None or rtol is not None else 0.0, hermitian)
 
 
-_rank = op_of(kernels.rank, x=None, complex=OWN)
+_rank = op_of(kernels.rank, batch="stacks", x=None, complex=OWN)
 
 
 def _lstsq_joint(
@@ -515,7 +515,7 @@ def _lstsq_joint(
 
 _lstsq = op_of(
     kernels.least_squares,
-    name="LinalgLstsq",
+    batch="stacks", name="LinalgLstsq",
     joint=_lstsq_joint,
     inputs=("x", "y"),
     outputs=4,

@@ -201,7 +201,7 @@ def _prelu_below(g: Tensor, gg: Any, x: Tensor) -> Tensor:
 
 _prelu_grad = op_of(
     activation.prelu_grad,
-    name="PreluKernelBackward",
+    batch="prelu gradient", name="PreluKernelBackward",
     outputs=2,
     g=_prelu_grad_g,
     x=lambda gg, g, x: _prelu_below(g, gg[1], x),

@@ -510,7 +510,8 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 
 _unfold = op_of(
     kernels.unfold,
-    batch="along", complex=OWN,
+    batch="folded",
+    complex=OWN,
     name="Im2Col",
     refuses="im2col_out_cpu",
     x=lambda g, x_shape, kernel, dilation, padding, stride: _fold(g, x_shape[2:], kernel, dilation, padding, stride),
@@ -519,6 +520,7 @@ _unfold = op_of(
 
 _fold = op_of(
     kernels.fold,
+    batch="folded",
     complex=OWN,
     name="Col2Im",
     x=lambda g, kernel, dilation, padding, stride: _unfold(g, kernel, dilation, padding, stride),

@@ -123,7 +123,7 @@ _nll_loss_grad = op_of(
     target=None,
     weight=None,
 )
-_soft_targets = op_of(loss.soft_targets, outputs=2, x=None, target=None, weight=None)
+_soft_targets = op_of(loss.soft_targets, batch="soft targets", outputs=2, x=None, target=None, weight=None)
 
 
 def _cross_entropy_x(
@@ -171,7 +171,7 @@ def _multi_margin_x(g: Tensor, x: Tensor, target: Tensor, p: int, margin: float,
     return (slope * factor * each).reshape(x.shape)
 
 
-multi_margin_loss = op(x=_multi_margin_x, target=None, weight=None)(loss.multi_margin_loss)
+multi_margin_loss = op(batch="multi margin", x=_multi_margin_x, target=None, weight=None)(loss.multi_margin_loss)
 
 
 def _multilabel_margin_x(g: Tensor, x: Tensor, target: Tensor, reduction: str) -> Tensor:

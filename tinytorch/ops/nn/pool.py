@@ -197,7 +197,7 @@ def _recording(x: Tensor) -> bool:
 # Scatter and gather -------------------------------------------------------------------------------
 
 
-placed = op(g=lambda g, index, n, distinct: picked(g, index, n, distinct), index=None, name="MaxPoolBackward")(
+placed = op(batch="folded", g=lambda g, index, n, distinct: picked(g, index, n, distinct), index=None, name="MaxPoolBackward")(
     pool.placed
 )
 picked = op(
@@ -214,8 +214,12 @@ def _max_pool_x(g: Any, out1: Any, x_shape: tuple[int, ...], windows: Any) -> An
 
 
 _max_pools, _adaptive_max_pools, _fractional_pools = (
-    {n: op_named(pool.max_pool, name.format(n), x=_max_pool_x, outputs=2, nondiff=(1,)) for n in (2, 3)}
-    for name in ("MaxPool{}DWithIndices", "AdaptiveMaxPool{}D", "FractionalMaxPool{}D")
+    {n: op_named(pool.max_pool, name.format(n), x=_max_pool_x, outputs=2, nondiff=(1,), batch=batch) for n in (2, 3)}
+    for name, batch in (
+        ("MaxPool{}DWithIndices", "folded"),
+        ("AdaptiveMaxPool{}D", "folded"),
+        ("FractionalMaxPool{}D", None),  # (the windows differ between samples)
+    )
 )
 
 
@@ -234,6 +238,7 @@ _max_corners = op_of(
 _max_corner_values = op_of(pool.max_corner_values, batch="folded", x=None)
 _corner_grad = op_of(
     pool.corner_pool_grad,
+    batch="folded",
     g=lambda g, right, lower: _corner_pick(g, right, lower),
     right=None,
     lower=None,
@@ -241,6 +246,7 @@ _corner_grad = op_of(
 )
 _corner_pick = op_of(
     pool.corner_pick,
+    batch="folded",
     x=lambda g, right, lower, x_shape: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
     right=None,
     lower=None,
@@ -529,7 +535,7 @@ def _avg_pool_x(g: Any, x_shape: tuple[int, ...], windows: Any, divisor: Any) ->
 
 _averages = {n: op_named(pool.avg_pool, f"AvgPool{n}D", x=_avg_pool_x) for n in (2, 3)}
 _adaptive_averages = {n: op_named(pool.avg_pool, f"AdaptiveAvgPool{n}D", x=_avg_pool_x) for n in (2, 3)}
-_spread = op_of(pool.spread, g=lambda g, windows, divisor: _averages[2](g, windows, divisor), name="AvgPoolBackward")
+_spread = op_of(pool.spread, batch="folded", g=lambda g, windows, divisor: _averages[2](g, windows, divisor), name="AvgPoolBackward")
 _uneven_averages = {n: resampling(f"AdaptiveAvgPool{n}D", OWN) for n in (2, 3)}
 
 

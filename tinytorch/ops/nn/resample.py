@@ -34,7 +34,7 @@ def _transposed(maps: tuple[Map | None, ...]) -> tuple[Map | None, ...]:
 
 def op_named(kernel: Any, name: str, **facts: Any) -> Any:
     """Return one of the ops of a kernel, under the name that PyTorch gives a node (without "Backward0")."""
-    made = op(batch="folded", name=name, **facts)(kernel)
+    made = op(**{"name": name, "batch": "folded", **facts})(kernel)
     made.op.name = f"_{name}"
     return made
 

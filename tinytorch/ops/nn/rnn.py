@@ -105,8 +105,18 @@ def _gradients_of_composition(
     return [next(found) if need else None for need in needs]
 
 
-def _layer_ops(layer: Any, rule: Any, states: tuple[str, ...], residuals: tuple[str, ...], *names: str) -> list[Any]:
+def _layer_ops(
+    layer: Any, rule: Any, step: Any, states: tuple[str, ...], residuals: tuple[str, ...], *names: str
+) -> list[Any]:
     """Return the ops of a layer; their nodes have the names of the ops that create the output in PyTorch."""
+    count = 1 + len(states)
+
+    def composed(*values: Any) -> States:  # (for `vmap`: each example may have weights of its own)
+        tensors = len(inputs)
+        widths, reverse, *rectified = values[tensors:]
+        chosen = step or (_relu_step if rectified[0] else _tanh_step)
+        return _unrolled(chosen, len(states), values[:tensors], widths, reverse)
+
     inputs = ("x", *states, "w_ih", "w_hh", "b_ih", "b_hh", *(("w_hr",) if len(states) > 1 else ()))
     return [
         op_of(
@@ -114,7 +124,8 @@ def _layer_ops(layer: Any, rule: Any, states: tuple[str, ...], residuals: tuple[
             name=name,
             joint=rule,
             inputs=inputs,
-            outputs=1 + len(states),
+            batch=composed,
+            outputs=count,
             residuals=residuals,
             refuses=unless_empty("addmm_impl_cpu_"),
         )
@@ -144,6 +155,7 @@ _lstm_grad = op_of(
 _lstm, _lstm_packed = _layer_ops(
     kernels.lstm_layer,
     _lstm_rule,
+    _lstm_step,
     ("h0", "c0"),
     ("matrix", "gates", "before", "squashed", "bounds"),
     "MkldnnRnnLayer",
@@ -164,7 +176,7 @@ def _gru_rule(
 _gru_grad = op_of(kernels.gru_grad, outputs=6, gates=None, new=None, **_OF_GRADIENTS)
 # A layer for padded sequences, a layer for packed sequences, and a cell.
 _gru, _gru_packed, _gru_cell = _layer_ops(
-    kernels.gru_layer, _gru_rule, ("h0",), ("matrix", "gates", "new"), "Stack", "Cat", "Add"
+    kernels.gru_layer, _gru_rule, _gru_step, ("h0",), ("matrix", "gates", "new"), "Stack", "Cat", "Add"
 )
 
 
@@ -180,11 +192,11 @@ def _rnn_rule(
 
 
 _rnn_grad = op_of(kernels.rnn_grad, outputs=6, states=None, **_OF_GRADIENTS)
-_rnn, _rnn_packed = _layer_ops(kernels.rnn_layer, _rnn_rule, ("h0",), ("matrix", "states"), "Stack", "Cat")
+_rnn, _rnn_packed = _layer_ops(kernels.rnn_layer, _rnn_rule, None, ("h0",), ("matrix", "states"), "Stack", "Cat")
 
 #: The output of a layer with the batch first, where PyTorch does this in place.
 _batch_first: Any = renamed(
-    op_of(kernels.batch_first, complex=OWN, name="Transpose", view=True, x=lambda g: _batch_first(g)),
+    op_of(kernels.batch_first, batch="swapped", complex=OWN, name="Transpose", view=True, x=lambda g: _batch_first(g)),
     "TransposeBackward1",
 )
 
