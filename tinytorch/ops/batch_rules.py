@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.declaration import Op
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as shapes
@@ -180,6 +181,8 @@ def along(call: Call) -> Any:
     if call.caller.writes and (call.rank(0) < rank or (rank == 0 and names)):
         raise NoRule
     several = len(tensors) > 1
+    if several and not op.broadcasts and len(set(ranks)) > 1:
+        raise NoRule
     for i, own in zip(tensors, ranks, strict=True):
         if several:
             values[i] = call.whole(i)
@@ -203,7 +206,8 @@ def along(call: Call) -> Any:
     for name in names:
         at = op.position[name]
         dim = values[at]
-        everything = dim is None or (isinstance(dim, (tuple, list)) and not dim and "keepdim" in op.position)
+        empty = isinstance(dim, (tuple, list)) and not dim
+        everything = dim is None or (empty and name == "dim" and op.name not in ("any", "all"))
         if everything:  # all elements of an example
             if several:
                 raise NoRule
@@ -235,6 +239,8 @@ def _in_shape(call: Call, names: list[str]) -> Any:
     op, values = call.op, call.values
     shape = tuple(values[op.position["shape"]])
     if not shape and names:
+        if len(call.tensors()) > 1:
+            raise NoRule
         return call.whole(0).reshape(call.size)
     values[op.position["shape"]] = (call.size, *shape)
     for name in names:
@@ -268,7 +274,14 @@ def leading(call: Call) -> Any:
                 if not call.op.broadcasts:
                     raise NoRule
                 values[i] = padded(values[i], max(ranks) + 1)
-    return call.run()
+    return _with_batch(call, call.run())
+
+
+def _with_batch(call: Call, result: Any) -> Any:
+    """Give an output without elements, such as residuals that were not computed, the leading dimension that it lacks."""
+    if call.op.outputs == 1:
+        return result
+    return _each(result, lambda out: out if out.numel() or out.ndim > 1 else out.expand(call.size, *out.shape))
 
 
 @_rule("systems")
@@ -610,21 +623,11 @@ def distance(x: Any, y: Any, p: Any) -> Any:
     return (x - y).norm(p)
 
 
-@_steps("max all")
-def max_all(x: Any) -> Any:
-    """The greatest element."""
-    return x.amax()
-
-
-@_steps("min all")
-def min_all(x: Any) -> Any:
-    """The least element."""
-    return x.amin()
-
-
 @_steps("median all")
 def median_all(x: Any, skip_nan: bool = False) -> Any:
     """The median of all elements."""
+    if not x.numel():
+        return NotImplemented
     flat = x.reshape(x.numel())
     return (flat.nanmedian(0) if skip_nan else flat.median(0))[0]
 
@@ -632,7 +635,7 @@ def median_all(x: Any, skip_nan: bool = False) -> Any:
 @_steps("nanmedian all")
 def nanmedian_all(x: Any) -> Any:
     """The same without NaN."""
-    return x.reshape(x.numel()).nanmedian(0)[0]
+    return x.reshape(x.numel()).nanmedian(0)[0] if x.numel() else NotImplemented
 
 
 # More dimensions ----------------------------------------------------------------------------------
@@ -977,8 +980,9 @@ def nll_gradient(g: Any, x: Any, target: Any, weight: Any, ignore_index: int, re
     safe = target.where(kept, target.new_zeros(()))
     share = kept.to(x.dtype) if weight is None else weight[safe] * kept
     if reduction == "mean":
-        g = g / share.sum()
-    return x.new_zeros(x.shape).scatter(dim, safe.unsqueeze(dim), (-share * g).unsqueeze(dim))
+        total = share.sum()
+        g = g / total.masked_fill(total == 0, 1)
+    return x.new_zeros(x.shape).scatter(dim, safe.unsqueeze(dim).to(dtypes.int64), (-share * g).unsqueeze(dim))
 
 
 # Convolutions -------------------------------------------------------------------------------------
@@ -1116,8 +1120,10 @@ def channels(call: Call) -> Any:
     result = call.run()
     parts = list(result) if isinstance(result, tuple) else [result]
     for k, each in enumerate(parts):
-        if each is not None and each.numel():
-            parts[k] = _without_channels(each, size) if each.ndim > 1 else each.reshape(size, each.shape[0] // size)
+        if each is not None and each.ndim > 1:
+            parts[k] = _without_channels(each, size)
+        elif each is not None and each.numel():
+            parts[k] = each.reshape(size, each.shape[0] // size)
         elif each is not None:
             parts[k] = each.unsqueeze(0).expand(size, *each.shape)
     return tuple(parts) if isinstance(result, tuple) else parts[0]
@@ -1144,6 +1150,16 @@ def filled(call: Call) -> Any:
         return call.run()
     x = call.whole(0)
     return value.reshape(call.size, *(1,) * (x.ndim - 1)).to(x.dtype).expand(x.shape).clone()
+
+
+@_rule("masked fill")
+def masked_fill(call: Call) -> Any:
+    """Fill where a mask is true with a number, which may differ between the examples."""
+    if not call.which[2]:
+        return elementwise(call)
+    x, mask, value = [call.whole(i) if isinstance(call.values[i], Tensor) else call.values[i] for i in range(3)]
+    rank = max(x.ndim, mask.ndim)
+    return padded(value, rank).to(x.dtype).where(padded(mask, rank), padded(x, rank))
 
 
 @_steps("column sums")
@@ -1186,12 +1202,12 @@ def stacks(call: Call) -> Any:
         raise NoRule
     cores = {i: _CORES.get(call.op.arguments[i], 2) for i in call.tensors()}
     more = {i: call.rank(i) - core for i, core in cores.items()}
-    if min(more.values()) < 0:
+    if min(more.values()) < 0 or ("driver" in call.op.position and len(set(more.values())) > 1):
         raise NoRule
     for i, own in more.items():
         x = call.whole(i)
         call.values[i] = padded(x, x.ndim + max(more.values()) - own)
-    return call.run()
+    return _with_batch(call, call.run())
 
 
 @_rule("same shape")
@@ -1277,3 +1293,47 @@ def taken_back(x: Any, shape: Any, index: Any) -> Any:
     at = index.reshape(index.numel())
     at = at.where(at >= 0, at + count)
     return x.new_zeros((count,)).scatter_add(0, at, x.reshape(x.numel())).reshape(tuple(shape))
+
+
+@_steps("block diagonal")
+def block_diagonal(xs: Any) -> Any:
+    """The matrix with matrices on its diagonal."""
+    if len({x.dtype for x in xs}) > 1:
+        return NotImplemented
+    blocks = [x if x.ndim == 2 else x.reshape((1, 1, *x.shape)[-2:]) for x in xs]
+    m, n = (sum([block.shape[i] for block in blocks]) for i in (0, 1))
+    total, row, column = None, 0, 0
+    for block in blocks:
+        rows_of, columns_of = block.shape
+        around = (column, n - column - columns_of, row, m - row - rows_of)
+        part = supplied("pad")(block, around)
+        total = part if total is None else total + part
+        row, column = row + rows_of, column + columns_of
+    return total
+
+
+@_steps("put")
+def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
+    """Write elements at places of the flattened array."""
+    count = x.numel()
+    at = index.reshape(index.numel()).to(dtypes.int64)
+    at = at.where(at >= 0, at + count)
+    flat, values = x.reshape(count), source.reshape(source.numel())
+    return (flat.scatter_add(0, at, values) if accumulate else flat.scatter(0, at, values)).reshape(x.shape)
+
+
+@_steps("filled sum")
+def filled_sum(x: Any, dim: int, index: Any) -> Any:
+    """The sum of rows, each counted once."""
+    if type(index) is not Tensor:
+        return NotImplemented
+    return x.index_select(dim, (index % max(x.shape[dim], 1)).unique()).sum() if x.ndim else x.clone()
+
+
+@_rule("integer product")
+def integer_product(call: Call) -> Any:
+    """Multiply matrices of integers: the rows of all examples at once."""
+    x, y = call.values
+    if call.which[1] or x.ndim != 3:
+        raise NoRule
+    return call.op.caller(x.reshape(-1, x.shape[2]), y).reshape(call.size, x.shape[1], y.shape[1])

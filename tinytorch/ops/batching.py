@@ -24,13 +24,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import mode
 from tinytorch.core.complex import HOLOMORPHIC, conjugate_plan
 from tinytorch.core.declaration import Op
 from tinytorch.core.engine import _as_gradient_of_input
-from tinytorch.core.graph import Edge, Node, leaf_edge, numbers
+from tinytorch.core.graph import FREED, Edge, Node, leaf_edge, numbers
 from tinytorch.core.layout import NoBatch
-from tinytorch.core.mode import DispatchMode, local, recording, without_bits
+from tinytorch.core.mode import DispatchMode, local, recording
 from tinytorch.core.node import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan, modified
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.view import refresh
@@ -749,7 +748,7 @@ class _Mixed(Node):
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradients of the inputs: batched ones of those that are not batched themselves."""
         if self.saved is None:
-            raise RuntimeError(mode_freed())
+            raise RuntimeError(FREED)
         op, values = self.of, self._values
         versions, arrays, cell, version = self.saved
         inputs = [values[i] for i in op.inputs]
@@ -785,13 +784,6 @@ class _Mixed(Node):
         if local.state.grad and array.dtype.kind in DIFFERENTIABLE and k not in self.of.nondiff:
             out._edge, out._requires_grad = (self, k), True
         return at_levels(out, self._out_levels[k])
-
-
-def mode_freed() -> str:
-    """Return PyTorch's error for a second backward pass."""
-    from tinytorch.core.graph import FREED
-
-    return FREED
 
 
 @functools.cache
@@ -878,12 +870,12 @@ def _method(name: str, raw: Any) -> Any:
     return method
 
 
-def _complete() -> None:
-    for name, raw in register.methods.items():
-        if name not in vars(Batched) and callable(raw) and not isinstance(raw, (type, property, staticmethod)):
-            setattr(Batched, name, _method(name, raw))
+def _follow(name: str, raw: Any) -> None:
+    if name not in vars(Batched) and callable(raw) and not isinstance(raw, (type, property, staticmethod)):
+        setattr(Batched, name, _method(name, raw))
 
 
+for _name, _raw in register.methods.items():
+    _follow(_name, _raw)
+register.followers.append(_follow)
 Batched.__name__ = Batched.__qualname__ = Tensor.__name__  # (which users see)
-_complete()
-_ = (mode, without_bits, register)

@@ -15,8 +15,10 @@ import numpy as np
 
 from tinytorch.core.complex import OWN
 from tinytorch.core.inplace import on_one_memory
+from tinytorch.core.layout import NoBatch
 from tinytorch.core.mode import local
 from tinytorch.core.op import op
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
 from tinytorch.core.warning import warn
@@ -25,7 +27,7 @@ from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
-from tinytorch.kernels.meta import MetaArray, NotCopied, copied
+from tinytorch.kernels.meta import MetaArray, NotCopied, WithoutElements, copied
 from tinytorch.ops.arguments import check_tensor, numpy_names, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
@@ -343,6 +345,12 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
             step_op = inserted
         elif isinstance(each, Tensor):
             array = _index_array(each, input)
+            batched = array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray
+            if batched and builtins.sum([isinstance(index, (Tensor, list)) for index in key]) == 1:
+                steps.append(_ALL)  # (inside of `vmap`: the index of each example)
+                indices.append(array)
+                used += 1
+                continue
             if array.ndim == 0:
                 if array.dtype.kind == "b":
                     steps.append(None)
@@ -364,6 +372,12 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
         elif isinstance(each, (list, tuple, range, str, np.ndarray)):
             array = _from_sequence(each)
             used += 1
+            batched = array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray
+            if batched and builtins.sum([isinstance(index, (Tensor, list)) for index in key]) == 1:
+                steps.append(_ALL)  # (inside of `vmap`: the index of each example)
+                indices.append(array)
+                used += 1
+                continue
             if array.ndim == 0:
                 if array.dtype.kind == "b":
                     steps.append(None)
@@ -471,6 +485,8 @@ def getitem(self: Tensor, key: Any) -> Tensor:
         if not indices:
             return step_op(self, steps)
         return _indexed(self if step_op is None else step_op(self, steps), indices)
+    except NoBatch as error:
+        return supplied("of_batched")(getitem, (self, key), {}, error)  # type: ignore[no-any-return]
     except IndexError as error:
         if "array" in str(error) or "axis" in str(error):
             raise kernels.translated(error, self._array.ndim) from None
@@ -795,7 +811,7 @@ def _filled_sum_x(g: Tensor, x_shape: tuple[int, ...], dim: int, index: Tensor) 
     return _index_fill[1][0](constant(np.zeros(x_shape, g._array.dtype, like=g._array)), dim, index, g)
 
 
-_filled_sum = op_of(kernels.filled_sum, complex=OWN, name="Sum", x=_filled_sum_x, index=None)
+_filled_sum = op_of(kernels.filled_sum, batch="filled sum", complex=OWN, name="Sum", x=_filled_sum_x, index=None)
 
 
 @public(method=True)

@@ -445,7 +445,7 @@ def _block_diag_xs(g: Tensor, xs_shapes: list[tuple[int, ...]]) -> Any:
     return pieces
 
 
-_block_diag = op_of(kernels.block_diag, complex=OWN, name="BlockDiag", many="xs", xs=_block_diag_xs)
+_block_diag = op_of(kernels.block_diag, batch="block diagonal", complex=OWN, name="BlockDiag", many="xs", xs=_block_diag_xs)
 
 
 @public(python=True)

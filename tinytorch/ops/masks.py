@@ -24,7 +24,7 @@ from tinytorch.ops.shape import expand
 from tinytorch.ops.writing import writing
 
 _masked_fill = writing(
-    batch="elementwise", complex=OWN,
+    batch="masked fill", complex=OWN,
     refuses="masked_fill",
     names=("MaskedFillBackward0", "MaskedFillBackward1"),
     prepare=kernels.wide_copy,

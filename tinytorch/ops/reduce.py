@@ -386,9 +386,15 @@ def selection(
     )
 
 
+def _shared_in_rows(g: Any, x: Any, out: Any, dim: Any) -> Any:
+    """As `_shared`; if an extreme is NaN, the NaNs share the gradient."""
+    return _shared(g, x, out, dim, (x == _kept(out, x._array.shape, dim)) | isnan(x))
+
+
 def _extreme(kernel: Callable[..., Any], name: str) -> Any:
     """Return the op that computes the extreme of all elements."""
-    made = op_of(kernel, batch=f"{name} all", x=_shared_by_all, name=name.capitalize(), refuses=f"{name}_all")
+    of_rows = op_of(getattr(kernels, f"a{name}"), batch="along", x=_shared_in_rows)  # (by which `vmap` computes it)
+    made = op_of(kernel, batch=lambda x: of_rows(x.reshape(x.numel()), 0, False), x=_shared_by_all, name=name.capitalize(), refuses=f"{name}_all")
     return renamed(made, f"{name.capitalize()}Backward1")  # PyTorch's numbering of the overloads
 
 

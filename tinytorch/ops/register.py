@@ -39,6 +39,8 @@ functions: dict[str, Function] = {}
 _lowered: dict[Any, Any] = {}
 #: The methods of Tensor that `public` and `members` have bound.
 methods: dict[str, Any] = {}
+#: Functions that are told of each method that is bound after them.
+followers: list[Callable[[str, Any], None]] = []
 #: The members of Tensor that `overrides.get_overridable_functions` omits.
 unlisted: set[str] = set()
 
@@ -455,6 +457,8 @@ def _bind(name: str, function: Any) -> None:
         raise TypeError(f"two methods are declared as Tensor.{name}")
     methods[name] = function
     setattr(Tensor, name, function)
+    for follow in followers:
+        follow(name, function)
 
 
 for _name, _member in overrides.MEMBERS.items():
