@@ -94,9 +94,9 @@ def _run(
     randomness: str, kwargs: dict[str, Any],
 ) -> Any:  # fmt: skip
     """Return the results of one run for all examples."""
-    examples = [x if d is None else without_bits(x).movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
+    examples = [x if not d else without_bits(x).movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
     with Batch(size, randomness) as level:
-        given = [x if d is None else batched(x, level) for x, d in zip(examples, dims, strict=True)]
+        given = [x if d is None else batched(without_bits(x), level) for x, d in zip(examples, dims, strict=True)]
         result = func(*unflatten(given, structure), **kwargs)
     outs, out_structure = flatten(result)
     dims_of_out = _dims_of_outputs(func, out_dims, result, out_structure)

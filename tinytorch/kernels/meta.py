@@ -53,7 +53,7 @@ class NotCopied(NoData, NotImplementedError):
 
 
 @functools.cache
-def _reserved() -> memoryview:
+def reserved() -> memoryview:
     """Return address space that reads as zeros and cannot be written, as much of it as the system reserves."""
     options, system = {}, vars(mmap)  # (other systems lack some of its names)
     if "MAP_ANONYMOUS" in system:
@@ -80,7 +80,7 @@ def empty(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = 
     if strides is None:
         strides = _strides(shape, range(len(shape)), dtype.itemsize)
     size = 0 if 0 in shape else sum([(n - 1) * step for n, step in zip(shape, strides, strict=True)]) + dtype.itemsize
-    memory = _reserved()
+    memory = reserved()
     if size > len(memory):  # only its shape is of use: NumPy does not check the memory of such a view
         one = np.ndarray.__new__(MetaArray, (), dtype, memory)
         whole: Any = stride_tricks.as_strided(one, shape, strides, subok=True)
@@ -158,7 +158,7 @@ def within(x: Any, low: int, end: int) -> bool:
 def _plain(x: Any) -> Any:
     """Return the same memory as an ordinary array: zeros."""
     if isinstance(x, MetaArray):
-        if x.nbytes > len(_reserved()):
+        if x.nbytes > len(reserved()):
             raise NoData(f"a tensor of shape {x.shape} on the meta device is too large for this function")
         return x.view(np.ndarray)
     if isinstance(x, (tuple, list)):
@@ -173,7 +173,7 @@ def _without_data(x: Any) -> Any:
         owner = x
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
-        return x.view(MetaArray) if owner.base is _reserved().obj else like(x)
+        return x.view(MetaArray) if owner.base is reserved().obj else like(x)
     if isinstance(x, np.generic):
         return empty((), x.dtype)
     if isinstance(x, (tuple, list)):

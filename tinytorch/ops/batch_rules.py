@@ -544,18 +544,16 @@ def linear(call: Call) -> Any:
         raise NoRule
     elif not x.numel() or not weight.numel():
         raise NoRule
-    elif of_x:
-        shape = x.shape
-        rows = x.reshape(call.size, math.prod(shape[1:-1]), shape[-1])
-        if bias is not None and call.rank(2) == 1:
-            bias = call.whole(2).unsqueeze(1)
-            out = bias.baddbmm(rows, weight.mT) if bias._array.dtype == rows._array.dtype else rows @ weight.mT + bias
-            return out.reshape(*shape[:-1], weight.shape[1])
-        out = (rows @ weight.mT).reshape(*shape[:-1], weight.shape[1])
     else:
-        rows = x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
-        out = (rows @ weight.reshape(-1, weight.shape[2]).mT).reshape(len(rows), call.size, weight.shape[1])
-        out = out.transpose(0, 1).reshape(call.size, *x.shape[:-1], weight.shape[1])
+        shape, n = call.shape(0), weight.shape[1]
+        if of_x:
+            rows = x.reshape(call.size, math.prod(shape[:-1]), shape[-1])
+        else:
+            rows = x.reshape(1, math.prod(shape[:-1]), shape[-1]).expand(call.size, -1, -1)
+        if bias is not None and call.rank(2) == 1 and bias._array.dtype == rows._array.dtype:
+            out = call.whole(2).unsqueeze(1).baddbmm(rows, weight.mT)
+            return out.reshape(call.size, *shape[:-1], n)
+        out = (rows @ weight.mT).reshape(call.size, *shape[:-1], n)
     if bias is None:
         return out
     return out + (padded(bias, out.ndim) if of_bias else bias)

@@ -135,7 +135,10 @@ class Batched(Tensor):
         under = self._under._array
         if facts is None or facts.of is not under:
             strides = tuple(map(abs, under.strides[1:]))
-            facts = meta.empty(under.shape[1:], under.dtype, strides).view(_Facts)
+            try:
+                facts = _new_array(_Facts, under.shape[1:], under.dtype, meta.reserved(), 0, strides)
+            except TypeError:  # (NumPy's, for memory that is too small)
+                facts = meta.empty(under.shape[1:], under.dtype, strides).view(_Facts)
             facts.under, facts.level, facts.of = self._under, self._level, under
             self._facts = facts
         return facts
@@ -250,6 +253,7 @@ class Batched(Tensor):
 
 
 _new: Any = object.__new__
+_new_array: Any = np.ndarray.__new__
 
 
 def batched(under: Tensor, level: Batch) -> Any:
@@ -355,20 +359,29 @@ class Batch(DispatchMode):
         """Return the result of a call, batched if an argument is."""
         for each in args:
             kind = type(each)
-            if (kind is Batched or kind is _Facts) and each.level_of() is self:
+            if kind is Batched:
+                if each._level is self:
+                    break
+            elif (kind is list or kind is tuple or kind is _Facts) and self._has_ours(each):
                 break
         else:
-            if not self._has_ours((args, kwargs)):
+            if not kwargs or not self._has_ours(kwargs):
                 return self._unbatched(op, caller, args, kwargs)
         if not isinstance(op, Op):
             return self._call_function(op, caller, *args)
         values = op.bind(args, kwargs)
         if caller.writes and not self._is_ours(values[0]):  # type: ignore[attr-defined]
             raise RuntimeError(IN_PLACE)
-        if op.batch == "random":
+        batch = op.batch
+        tracked = self.tracked is not None and local.state.grad
+        if batch == "elementwise" and op.operands and not caller.writes:  # type: ignore[attr-defined]
+            found = self._elementwise(caller, values, tracked)
+            if found is not None:
+                return found
+        if batch == "random":
             return self._random(caller, values, op)
         if not caller.writes:  # type: ignore[attr-defined]
-            steps = op.batch if callable(op.batch) else batch_rules.STEPS.get(op.batch)
+            steps = batch if callable(batch) else batch_rules.STEPS.get(batch)
             if steps is not None:
                 state = local.state
                 outer = state.modes
@@ -379,13 +392,45 @@ class Batch(DispatchMode):
                     state.modes = outer
                 if result is not NotImplemented:
                     return result
-        if self.tracked is not None and local.state.grad and op.wants:
+        if tracked and op.wants:
             tracked = [k for k, i in enumerate(op.inputs) if self._is_tracked(values[i])]
             if tracked and (op.many or caller.writes or op.lifts):  # type: ignore[attr-defined]
                 values = tuple([self._lifted(x) if self._is_tracked(x) else x for x in values])
             elif tracked:
                 return self._mixed(op, caller, values)
         return self._compute(op, caller, values)
+
+    def _elementwise(self, caller: Any, values: tuple[Any, ...], tracked: bool) -> Any:
+        """Return the result for operands whose shapes need no alignment; None for others (see `batch_rules`)."""
+        x = values[0]
+        if len(values) == 1:
+            return batched(caller(x._under), self)
+        y = values[1]
+        under, other = x, y
+        rank = -1
+        for each in (x, y):
+            kind = type(each)
+            if kind is Batched and each._level is self:
+                own = each._under._array
+                if rank >= 0 and (own.ndim != rank + 1 or own.dtype is not dtype):
+                    return None
+                rank, dtype = own.ndim - 1, own.dtype
+        for each in (x, y):
+            kind = type(each)
+            if kind is Batched and each._level is self:
+                continue
+            if kind is Tensor or kind is Batched:
+                array = each._array
+                if array.ndim > rank or array.dtype is not dtype or (tracked and self._is_tracked(each)):
+                    return None
+            elif kind is not float and kind is not int:
+                return None
+        if type(x) is Batched and x._level is self:
+            under = x._under
+        if type(y) is Batched and y._level is self:
+            other = y._under
+        made = caller(under, other)
+        return made if made is NotImplemented else batched(made, self)
 
     def _compute(self, op: Op, caller: Any, values: tuple[Any, ...]) -> Any:
         """Return the batched result of a call by the rule of the op."""
