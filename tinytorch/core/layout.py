@@ -18,13 +18,6 @@ class NoArray(NotImplementedError, TypeError):
     __module__ = "tinytorch"
 
 
-class NoBatch(RuntimeError):
-    """Raised where a function reads the elements of a tensor inside of `vmap` without calling an op.
-
-    The callers of public functions catch it, and call the function once per example (`ops/batching.py`).
-    """
-
-
 class HasBits(RuntimeError):
     """Raised where the memory of a lazy conjugate or negative is asked for as if it held the elements (`ops/bits.py`).
 

@@ -126,9 +126,10 @@ def elementwise(call: Call) -> Any:
     kinds = {values[i]._array.dtype for i in tensors}
     if len(kinds) > 1:
         _promote(call, tensors, ranks)
-    if not call.op.broadcasts:
+    if not call.op.broadcasts or (call.op.operands and not is_ufunc(call.op)):
         for i in tensors:
             values[i] = call.whole(i)
+            which[i] = True
     for i, own in zip(tensors, ranks, strict=True):
         if own < rank and which[i]:
             values[i] = padded(values[i], rank + 1)
@@ -137,6 +138,11 @@ def elementwise(call: Call) -> Any:
             f"output with shape {list(call.target.shape[1:])} doesn't match the broadcast shape of {rank} dimensions"
         )
     return call.run()
+
+
+def is_ufunc(op: Op) -> bool:
+    """Return whether a kernel is a ufunc of NumPy; others may need operands of one shape."""
+    return isinstance(getattr(op.kernel, "ufunc", op.kernel), np.ufunc)
 
 
 def _promote(call: Call, tensors: list[int], ranks: list[int]) -> None:
@@ -190,9 +196,6 @@ def along(call: Call) -> Any:
             values[i] = padded(values[i], rank + 1)
     if several and len({values[i]._array.dtype for i in tensors}) > 1 and 0 in ranks and op.broadcasts:
         _promote(call, tensors, ranks)
-    if len(tensors) > 1 and "shape" in op.position:
-        for i in tensors:
-            values[i] = call.whole(i)
     if "shape" in op.position:  # (of the result: the gradient of an op whose dimensions these are)
         return _in_shape(call, names)
     keepdim = "keepdim" in op.position and values[op.position["keepdim"]]

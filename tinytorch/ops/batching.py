@@ -28,7 +28,6 @@ from tinytorch.core.complex import HOLOMORPHIC, conjugate_plan
 from tinytorch.core.declaration import Op
 from tinytorch.core.engine import _as_gradient_of_input
 from tinytorch.core.graph import FREED, Edge, Node, leaf_edge, numbers
-from tinytorch.core.layout import NoBatch
 from tinytorch.core.mode import DispatchMode, local, recording
 from tinytorch.core.node import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan, modified
 from tinytorch.core.tensor import Size, Tensor, wrap
@@ -36,6 +35,7 @@ from tinytorch.core.view import refresh
 from tinytorch.core.warning import warn
 from tinytorch.kernels import meta
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
+from tinytorch.kernels.meta import NoBatch
 from tinytorch.ops import batch_rules, register
 from tinytorch.ops.overrides import disabled
 
@@ -375,7 +375,7 @@ class Batch(DispatchMode):
         batch = op.batch
         tracked = self.tracked is not None and local.state.grad
         if batch == "elementwise" and op.operands and not caller.writes:  # type: ignore[attr-defined]
-            found = self._elementwise(caller, values, tracked)
+            found = self._elementwise(op, caller, values, tracked)
             if found is not None:
                 return found
         if batch == "random":
@@ -400,7 +400,7 @@ class Batch(DispatchMode):
                 return self._mixed(op, caller, values)
         return self._compute(op, caller, values)
 
-    def _elementwise(self, caller: Any, values: tuple[Any, ...], tracked: bool) -> Any:
+    def _elementwise(self, op: Op, caller: Any, values: tuple[Any, ...], tracked: bool) -> Any:
         """Return the result for operands whose shapes need no alignment; None for others (see `batch_rules`)."""
         x = values[0]
         if len(values) == 1:
@@ -422,6 +422,8 @@ class Batch(DispatchMode):
             if kind is Tensor or kind is Batched:
                 array = each._array
                 if array.ndim > rank or array.dtype is not dtype or (tracked and self._is_tracked(each)):
+                    return None
+                if not batch_rules.is_ufunc(op):
                     return None
             elif kind is not float and kind is not int:
                 return None

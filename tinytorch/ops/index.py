@@ -15,7 +15,6 @@ import numpy as np
 
 from tinytorch.core.complex import OWN
 from tinytorch.core.inplace import on_one_memory
-from tinytorch.core.layout import NoBatch
 from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.supplied import supplied
@@ -27,7 +26,7 @@ from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
-from tinytorch.kernels.meta import MetaArray, NotCopied, WithoutElements, copied
+from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
 from tinytorch.ops.arguments import check_tensor, numpy_names, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected

@@ -22,9 +22,10 @@ from typing import Any, TypeVar
 
 from tinytorch.core import op as core
 from tinytorch.core.declaration import NUMPY, Op
-from tinytorch.core.layout import NoArray, NoBatch
+from tinytorch.core.layout import NoArray
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels.meta import NoBatch
 from tinytorch.ops import autocast, overrides
 
 __all__ = [
