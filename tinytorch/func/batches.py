@@ -101,6 +101,10 @@ def _run(
     outs, out_structure = flatten(result)
     dims_of_out = _dims_of_outputs(func, out_dims, result, out_structure)
     made = [_output(func, x, d, level) for x, d in zip(outs, dims_of_out, strict=True)]
+    for k, x in enumerate(outs):  # an argument that is returned as it is stays the tensor that it was
+        for leaf, example, dim in zip(leaves, examples, dims, strict=True):
+            if dim is not None and dim == dims_of_out[k] and type(x) is Batched and x._under is example:
+                made[k] = leaf
     return unflatten(made, out_structure)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from tinytorch.core.declaration import Op
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import shape as shapes
 
 __all__ = ["RULES", "Call", "NoRule", "padded", "rule_of"]
@@ -399,13 +399,15 @@ def strided(call: Call) -> Any:
     if type(own) is not np.ndarray or any(step < 0 for step in strides):
         raise NoRule
     step = own.strides[0] // own.itemsize
-    if call.size > 1 and any([abs(each) > own.strides[0] for each, n in zip(own.strides, own.shape, strict=True) if n > 1]):
+    reach = sum([(n - 1) * at // own.itemsize for n, at in zip(own.shape[1:], own.strides[1:], strict=True)])
+    if own.size and 0 not in shape and not 0 <= offset <= places.end((shape, strides, offset)) - 1 <= reach:
         raise RuntimeError(
-            "vmap: Calling Tensor.as_strided is not supported unless the batch dims being vmapped over are at the front "
-            "of the tensor (in memory layout). When they are not at the front of the tensor this operation can be error "
-            "prone so we actively discourage it; please file us a bug report and/or try to express the as_strided "
-            "operation in terms of PyTorch view operations"
+            f"result = tensor.as_strided({list(shape)}, {list(strides)}, ...) reaches beyond the memory of one example, of "
+            f"shape {list(own.shape[1:])}. This is not supported inside of vmap, please try to rewrite the `as_strided` "
+            "call as a sequence of PyTorch view operations"
         )
+    if not own.size and 0 not in shape:
+        raise RuntimeError("as_strided of an example without elements. This is not supported inside of vmap")
     full = (tuple(own.shape), tuple([each // own.itemsize for each in own.strides]), 0)
     return call.op.caller(x, ((call.size, *shape), (step, *strides), offset), full)
 
@@ -686,13 +688,14 @@ def summed_to(call: Call) -> Any:
 
 @_rule("cloned")
 def cloned(call: Call) -> Any:
-    """Copy the examples, each in a memory format."""
-    x, name = call.values[0], str(call.of("memory_format"))
-    if "channels_last" not in name:
-        return call.run()
-    length = x.shape[1]
-    call.values[0] = x.reshape(call.size * length, *x.shape[2:])
-    return call.run().unflatten(0, (call.size, length))
+    """Copy the examples."""
+    name = str(call.of("memory_format"))
+    if "channels_last" in name:
+        raise RuntimeError(
+            "NYI: Tensor.clone(memory_format) inside vmap is only supported with memory_format torch.preserve_format or "
+            f"torch.contiguous_format (got {name})"
+        )
+    return call.run()
 
 
 @_rule("rectified")
@@ -820,8 +823,8 @@ def rows(call: Call) -> Any:
         out = x.index_select(dim, which.reshape(which.numel()))
         return out.unflatten(dim, tuple(which.shape)).movedim(dim, 0)
     shape = (*x.shape[: dim + 1], which.shape[1], *x.shape[dim + 2 :])
-    places = which.reshape(call.size, *(1,) * dim, which.shape[1], *(1,) * (x.ndim - dim - 2)).expand(shape)
-    return x.gather(dim + 1, places.to(dtypes.int64))
+    chosen = which.reshape(call.size, *(1,) * dim, which.shape[1], *(1,) * (x.ndim - dim - 2)).expand(shape)
+    return x.gather(dim + 1, chosen.to(dtypes.int64))
 
 
 @_rule("rows added")
@@ -876,8 +879,7 @@ def take(call: Call) -> Any:
     flat = which.reshape(call.size, math.prod(which.shape[1:]))
     if not count:
         raise NoRule
-    places = flat.where(flat >= 0, flat + count)
-    return x.reshape(call.size, count).gather(1, places).reshape(which.shape)
+    return x.reshape(call.size, count).gather(1, flat.where(flat >= 0, flat + count)).reshape(which.shape)
 
 
 @_rule("embedding")
@@ -1263,9 +1265,9 @@ def unmasked(call: Call) -> Any:
     if call.which[2] or not call.which[0]:
         raise NoRule
     full = np.broadcast_shapes(tuple(shape), tuple(mask.shape))
-    places = x.new_tensor(np.arange(math.prod(full))).reshape(full)[mask.expand(full)].to(dtypes.int64)
+    chosen = x.new_tensor(np.arange(math.prod(full))).reshape(full)[mask.expand(full)].to(dtypes.int64)
     out = x.new_zeros((call.size, math.prod(full)))
-    return out.index_copy(1, places, x.reshape(call.size, len(places))).reshape(call.size, *full)
+    return out.index_copy(1, chosen, x.reshape(call.size, len(chosen))).reshape(call.size, *full)
 
 
 @_rule("placed in memory")
@@ -1273,16 +1275,16 @@ def placed_in_memory(call: Call) -> Any:
     """Call an op of places in memory: each example has a memory of its own."""
     op, values = call.op, call.values
     names = [name for name in ("source", "target", "whole", "part") if name in op.position]
-    places = {name: call.of(name) for name in names}
-    if any([offset < 0 or min(strides, default=0) < 0 for _, strides, offset in places.values()]):
+    given = {name: call.of(name) for name in names}
+    if any([offset < 0 or min(strides, default=0) < 0 for _, strides, offset in given.values()]):
         raise NoRule
-    length = max([offset + 1 + sum([(n - 1) * step for n, step in zip(shape, strides, strict=True) if n]) for shape, strides, offset in places.values()])
-    for name, (shape, strides, offset) in places.items():
+    length = max([places.end(where) for where in given.values()])
+    for name, (shape, strides, offset) in given.items():
         values[op.position[name]] = ((call.size, *shape), (length, *strides), offset)
     for i in call.tensors():
         x = call.whole(i)
         if op.arguments[i] == "y":
-            x = padded(x, len(places["part"][0]) + 1)
+            x = padded(x, len(given["part"][0]) + 1)
         values[i] = x
     return op.caller(*values)
 

@@ -30,6 +30,7 @@ from tinytorch.core.engine import _as_gradient_of_input
 from tinytorch.core.graph import FREED, Edge, Node, leaf_edge, numbers
 from tinytorch.core.mode import DispatchMode, local, recording
 from tinytorch.core.node import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan, modified
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.view import refresh
 from tinytorch.core.warning import warn
@@ -60,6 +61,7 @@ RANDOM = (
     "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
     "randomness flags on vmap or perform the randomness operation out of vmap"
 )
+NO_EXAMPLES = "The fallback path does not support vmap over dims of size 0"
 UNBATCHED_RANDOM = (
     "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. "
     "If this is necessary for your usage, please file an issue with functorch."
@@ -202,12 +204,12 @@ class Batched(Tensor):
 
     @property
     def data(self) -> Tensor:
-        """The same examples, detached."""
-        return batched(self._under.data, self._level)
+        """Raises RuntimeError, as in PyTorch: use `detach()`."""
+        raise RuntimeError("accessing `data` under vmap transform is not allowed")
 
     @data.setter
     def data(self, value: Tensor) -> None:
-        self._under.data = physical(value, self._level)
+        raise RuntimeError("mutating directly with `.data` under vmap transform is not allowed.")
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:  # type: ignore[override]
         inner = "\n".join(["    " + line for line in repr(self._under).split("\n")])
@@ -221,6 +223,21 @@ class Batched(Tensor):
         """Detach in place."""
         self._under.detach_()
         return self
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Return whether each example is contiguous.
+
+        Raises:
+            NotImplementedError: in another memory format.
+        """
+        _check_format(memory_format)
+        return bool(self._array.flags.c_contiguous)
+
+    def contiguous(self, memory_format: Any = None) -> Tensor:
+        """Return the examples, each contiguous."""
+        _check_format(memory_format)
+        made: Tensor = self if self.is_contiguous() else Tensor.contiguous(self)
+        return made
 
     def _is_view(self) -> bool:
         is_view: bool = self._under._is_view()
@@ -250,6 +267,11 @@ class Batched(Tensor):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         raise RuntimeError("vmap: a batched tensor cannot be saved")
+
+
+def _check_format(memory_format: Any) -> None:
+    if memory_format is not None and str(memory_format) != "torch.contiguous_format":
+        raise RuntimeError("NYI: querying is_contiguous inside of vmap for memory_format other than torch.contiguous_format")
 
 
 _new: Any = object.__new__
@@ -502,7 +524,7 @@ class Batch(DispatchMode):
             once=True,
         )
         if not self.size:
-            raise RuntimeError(f"vmap: {name} has no batching rule, and there is no example to call it on")
+            raise RuntimeError(NO_EXAMPLES)
         count, named = op.positional, op.arguments[op.positional :]
         function = op.caller if caller.writes else caller
 
@@ -542,7 +564,7 @@ class Batch(DispatchMode):
             finally:
                 state.modes = modes
         if not results:
-            raise RuntimeError(f"vmap: {getattr(function, '__name__', function)} has no batching rule for no examples")
+            raise RuntimeError(NO_EXAMPLES)
         state.modes = modes[:at] or None  # type: ignore[index]
         try:
             return self._wrapped(_stacked(results))
@@ -680,7 +702,7 @@ class Batch(DispatchMode):
     # Functions ------------------------------------------------------------------------------------
 
     def _call_function(self, function: Any, caller: Callable[..., Any], ctx: Any, args: tuple[Any, ...]) -> Any:
-        return caller(ctx, args)
+        return supplied("function_of_batch")(self, function, caller, ctx, args)
 
 
 Batched.level_of = lambda self: self._level  # type: ignore[attr-defined]
@@ -718,6 +740,14 @@ def of_batched(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
             )
             return each.per_example(function, args, kwargs)
     raise error
+
+
+def refuse_out(name: str, tree: Any) -> None:
+    """Raise PyTorch's error for `out=` if an argument is batched."""
+    if any([isinstance(each, Batch) and each._has_ours(tree) for each in local.state.modes or ()]):
+        raise RuntimeError(
+            f"Batching rule not implemented for aten::{name}.out; the fallback path doesn't work on out= or view ops."
+        )
 
 
 # Nodes --------------------------------------------------------------------------------------------
