@@ -141,15 +141,19 @@ class DispatchMode:
     def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
         """Notice that `kernel(array, *args)` will fill a tensor with random numbers."""
 
-    def fills(self, x: Any, again: Callable[..., Any], new: bool, args: tuple[Any, ...]) -> Any:
-        """Return a tensor filled with random numbers if this mode fills it itself, else None.
+    def fills(self, x: Any, again: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+        """Return whether this mode fills a tensor with random numbers itself.
 
         Args:
-            x: the tensor to fill.
+            x: the tensor.
             again: `again(x, *args)` fills a tensor, and returns it.
-            new: whether the tensor is a new one, in whose place another can be returned.
             args: the arguments of the kernel.
         """
+        return False
+
+    def apart(self, x: Any) -> Any:
+        """Return a new tensor that will be filled with random numbers, or the one that takes its place."""
+        return x
 
     def forget(self, x: Any) -> None:
         """Notice that a tensor is detached from the graph in place (`detach_`)."""

@@ -269,6 +269,8 @@ def leading(call: Call) -> Any:
     """Call an op that takes any number of leading dimensions; examples of one rank get them as they are."""
     values = call.values
     tensors = call.tensors()
+    if call.op.name == "view_as_complex" and values[0].ndim == 1 and call.size:
+        call.op.caller(values[0][0])  # (raises its error)
     if len(tensors) > 1:
         ranks = [call.rank(i) for i in tensors]
         for i, own in zip(tensors, ranks, strict=True):
@@ -374,6 +376,7 @@ def squeeze(call: Call) -> Any:
     """Remove the dimensions of one element of the examples, or those of given dimensions."""
     x = call.values[0]
     if "dim" in call.op.position:
+        _shifted(call.of("dim"), x.ndim - 1)
         dims: tuple[int, ...] = (call.of("dim"),)
     elif "dims" in call.op.position:
         dims = tuple(call.of("dims"))
@@ -692,7 +695,8 @@ def cloned(call: Call) -> Any:
     name = str(call.of("memory_format"))
     if "channels_last" in name:
         raise RuntimeError(
-            "NYI: Tensor.clone(memory_format) inside vmap is only supported with memory_format torch.preserve_format or "
+            "NYI: querying is_contiguous inside of vmap for memory_format other than torch.contiguous_format. NYI: "
+            "Tensor.clone(memory_format) inside vmap is only supported with memory_format torch.preserve_format or "
             f"torch.contiguous_format (got {name})"
         )
     return call.run()

@@ -51,6 +51,10 @@ ITEM = (
     "please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch "
     "internals, please file a bug report."
 )
+ESCAPED = (
+    "your tensor may have escaped from inside a function being vmapped. This could also be an internal error (in "
+    "gen_vmap_plumbing: the level of the batched tensor has ended)."
+)
 IN_PLACE = (
     "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args "
     "that has more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped "
@@ -62,6 +66,9 @@ RANDOM = (
     "randomness flags on vmap or perform the randomness operation out of vmap"
 )
 NO_EXAMPLES = "The fallback path does not support vmap over dims of size 0"
+SAME_RANDOM = (
+    "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
+)
 UNBATCHED_RANDOM = (
     "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. "
     "If this is necessary for your usage, please file an issue with functorch."
@@ -76,13 +83,17 @@ class _Facts(meta.WithoutElements):
 
     Attributes:
         under, level: of the batched tensor; None for a view of the array.
+        of: the array of `under`.
+        origin: the level, also of a view.
     """
 
     under: Any = None
     level: Any = None
+    of: Any = None
+    origin: Any = None
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        raise NoBatch(f"vmap: {ufunc.__name__} of NumPy reads the elements of a batched tensor outside of an op")
+        raise _no_batch(f"{ufunc.__name__} of NumPy reads the elements of a batched tensor", inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func in _CREATING:  # what is created like a batched tensor is an array of one example
@@ -95,7 +106,7 @@ class _Facts(meta.WithoutElements):
         if func in meta.OF_METADATA:
             like = self.view(np.ndarray)
             return func(*[like if each is self else each for each in args], **kwargs)
-        raise NoBatch(f"vmap: {func.__name__} of NumPy reads the elements of a batched tensor outside of an op")
+        raise _no_batch(f"{func.__name__} of NumPy reads the elements of a batched tensor", args)
 
     def copy(self, order: Any = "C") -> Any:
         if self.under is None:
@@ -103,14 +114,22 @@ class _Facts(meta.WithoutElements):
         return self  # (of indices, which are read as they are when the op runs)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise NoBatch("vmap: the elements of a batched tensor are read outside of an op")
+        raise _no_batch("the elements of a batched tensor are read", (self,))
 
     def __array_finalize__(self, other: Any) -> None:
-        pass
+        self.origin = getattr(other, "origin", None)
 
     astype = item = tolist = __bool__ = __int__ = __float__ = __index__ = __getitem__ = __setitem__ = _refuse
     all = any = sum = min = max = argmax = argmin = nonzero = tobytes = __iter__ = __array__ = _refuse
     __complex__ = _refuse
+
+
+def _no_batch(what: str, arrays: Any) -> NoBatch:
+    """Return the error for a read of elements outside of an op; PyTorch's, if the level of the tensor has ended."""
+    for each in arrays:
+        if type(each) is _Facts and each.origin is not None and each.origin not in (local.state.modes or ()):
+            return NoBatch(ESCAPED)
+    return NoBatch(f"vmap: {what} outside of an op")
 
 
 _CREATING = {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.zeros, np.ones, np.empty, np.full, np.arange}
@@ -142,6 +161,7 @@ class Batched(Tensor):
             except TypeError:  # (NumPy's, for memory that is too small)
                 facts = meta.empty(under.shape[1:], under.dtype, strides).view(_Facts)
             facts.under, facts.level, facts.of = self._under, self._level, under
+            facts.origin = self._level
             self._facts = facts
         return facts
 
@@ -223,6 +243,16 @@ class Batched(Tensor):
         """Detach in place."""
         self._under.detach_()
         return self
+
+    def storage_offset(self) -> int:
+        """Return that of the tensor with all examples, whose first one it is."""
+        offset: int = self._under.storage_offset()
+        return offset
+
+    def data_ptr(self) -> int:
+        """Return that of the tensor with all examples."""
+        address: int = self._under.data_ptr()
+        return address
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
         """Return whether each example is contiguous.
@@ -586,46 +616,50 @@ class Batch(DispatchMode):
         if self.randomness == "same" and not ours:
             return caller(*values)
         if self.randomness == "same":
-            source = values[op.arguments.index("source")]
-            state = source.state()
-
-            def one(k: int) -> Any:
-                source.set_state(state)
-                return caller(*self._example(values, k))
-
-            return self._wrapped(_stacked([one(k) for k in range(self.size)]))
+            raise RuntimeError(SAME_RANDOM)
         whole = [physical(each, self) if isinstance(each, Tensor) else each for each in values]
+        if op.name == "_multinomial" and whole[0].ndim == 3:
+            flat = whole[0].reshape(-1, whole[0].shape[2])
+            return self._wrapped(caller(flat, *whole[1:]).unflatten(0, (self.size, whole[0].shape[1])))
         rank = max([each.ndim for each in whole if isinstance(each, Tensor)])
         whole = [batch_rules.padded(each, rank) if isinstance(each, Tensor) else each for each in whole]
         return self._wrapped(caller(*whole))
 
-    def fills(self, x: Tensor, again: Callable[..., Tensor], new: bool, args: tuple[Any, ...]) -> Any:
-        """Fill a tensor with random numbers: see `DispatchMode.fills`."""
+    def apart(self, x: Any) -> Any:
+        """Return a new tensor for random numbers of each example, or that for all: see `DispatchMode.apart`."""
         if self.randomness == "error":
             raise RuntimeError(RANDOM)
-        outer = self._outside
+        if self.randomness == "same" or self in levels(x):
+            return x
+        array = plain(x)._array
+        made = wrap(np.empty((self.size, *array.shape), array.dtype))
+        return at_levels(made, [*levels(x), self])
+
+    def fills(self, x: Any, again: Callable[..., Tensor], args: tuple[Any, ...]) -> bool:
+        """Fill a batched tensor with random numbers: see `DispatchMode.fills`."""
+        if self.randomness == "error":
+            raise RuntimeError(RANDOM)
         ours = self._is_ours(x)
+        batched_args = any([self._is_ours(each) for each in args])
+        if self.randomness == "same" and batched_args:
+            raise RuntimeError(SAME_RANDOM)
+        if batched_args and not ours:
+            raise RuntimeError(IN_PLACE)
         if self.randomness == "different":
-            if not ours and not new:
+            if not ours:
                 raise RuntimeError(UNBATCHED_RANDOM)
-            if ours:
-                whole = x._under
-            else:
-                whole = wrap(np.empty((self.size, *x._array.shape), x._array.dtype))
             given = [
-                batch_rules.padded(each.under, whole.ndim)._array if self._is_ours(each) else each for each in args
+                batch_rules.padded(each.under, x._under.ndim)._array if self._is_ours(each) else each for each in args
             ]
-            with outer():
-                again(whole, *given)
-            return x if ours else batched(whole, self)
-        if any([self._is_ours(each) for each in args]):
-            raise RuntimeError("vmap: random numbers that are the same for all examples need the same parameters")
+            with self._outside():
+                again(x._under, *given)
+            return True
         if not ours:
-            return None
+            return False
         one = wrap(np.empty(x._array.shape, x._array.dtype))
-        with outer():
+        with self._outside():
             x._under.copy_(again(one, *args))
-        return x
+        return True
 
     @contextmanager
     def _outside(self) -> Iterator[None]:
@@ -732,6 +766,8 @@ def of_batched(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     for each in reversed(local.state.modes or ()):
         if isinstance(each, Batch) and each._has_ours((args, kwargs)):
             name = getattr(function, "__name__", "")
+            if name in ("nonzero", "where", "argwhere"):
+                raise RuntimeError(batch_rules.DYNAMIC.format(f"aten::{name}"))
             fallen_back.add(name)
             warn(
                 f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}. "

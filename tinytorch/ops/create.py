@@ -787,7 +787,7 @@ def full(
     return _filled(blank(shape_of("full", (size,)), out, dtype, device, layout, requires_grad), value)
 
 
-def _whole(made: Tensor) -> Array:
+def whole(made: Tensor) -> Array:
     """Return the array of a new tensor; inside of `vmap` that of all examples."""
     while hasattr(made, "_level"):
         made = made._under
@@ -799,7 +799,7 @@ def _filled(made: Tensor, value: Any) -> Tensor:
     if made._array.size == 1 and kind.is_floating_point and kind.itemsize < 4:
         kind = dtypes.float64  # PyTorch's kernel for a single element lets the value overflow to infinity
     value = fits(value, kind)
-    array = _whole(made)
+    array = whole(made)
     array[...] = dtypes.narrowed(value, array.dtype) if array.itemsize == 1 else value
     return made
 
@@ -869,7 +869,7 @@ def zeros_like(
         tensor([0., 0., 0.])
     """
     made = blank_like("zeros_like", input, dtype, device, layout, requires_grad, memory_format)
-    _whole(made)[...] = 0
+    whole(made)[...] = 0
     return made
 
 
@@ -892,7 +892,7 @@ def ones_like(
         tensor([1, 1])
     """
     made = blank_like("ones_like", input, dtype, device, layout, requires_grad, memory_format)
-    _whole(made)[...] = 1
+    whole(made)[...] = 1
     return made
 
 

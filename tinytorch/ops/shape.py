@@ -775,6 +775,11 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     check_tensor(input, "as_strided")
     size, stride = ints_of("as_strided", "size", (size,)), ints_of("as_strided", "stride", (stride,))
     array = input._memory
+    if hasattr(input, "_level"):  # (inside of `vmap`: a place in the memory of each example)
+        if len(size) != len(stride):
+            raise RuntimeError("as_strided: size and stride must have the same length")
+        shift = 0 if storage_offset is None else storage_offset - input.storage_offset()
+        return strided(input, (size, stride, shift), places.place(array, array))
     offset = places.storage_offset(array) if storage_offset is None else storage_offset
     place = places.checked_place(array, size, stride, operator.index(offset))
     return strided(input, place, places.place(array, array))

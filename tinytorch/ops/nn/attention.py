@@ -17,6 +17,7 @@ from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
 from tinytorch.ops.join import cat
 from tinytorch.ops.nn.activation import softmax
 from tinytorch.ops.nn.linear import linear
+from tinytorch.ops.random import apart
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 
@@ -83,7 +84,7 @@ def _drawn(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor | None:
     factors: Tensor = wrap(np.zeros_like(like._array, shape=shape, order="C"))
     if p < 1 and factors._array.size:
         with recording(False):
-            factors.bernoulli_(1 - p).div_(1 - p)
+            factors = apart(factors).bernoulli_(1 - p).div_(1 - p)
     return factors
 
 

@@ -21,6 +21,7 @@ from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensor, op_of, renamed, unless_empty
 from tinytorch.ops.join import cat, chunk, stack, unbind
 from tinytorch.ops.nn.linear import linear
+from tinytorch.ops.random import apart
 from tinytorch.ops.register import public
 from tinytorch.ops.transcendental import relu, sigmoid, tanh
 
@@ -253,7 +254,7 @@ def _dropped(x: Tensor, p: float) -> Tensor:
     mask = wrap(np.zeros_like(x._array))
     if p < 1:
         with recording(False):
-            mask.bernoulli_(1 - p).div_(1 - p)
+            mask = apart(mask).bernoulli_(1 - p).div_(1 - p)
     return x * mask
 
 
