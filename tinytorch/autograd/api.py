@@ -140,7 +140,11 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
         size = _check_batch(outputs, grad_outputs)
-        given = {"retain_graph": retain, "create_graph": create_graph, "allow_unused": allow_unused or materialize_grads}
+        given = {
+            "retain_graph": retain,
+            "create_graph": create_graph,
+            "allow_unused": allow_unused or materialize_grads,
+        }
         found = supplied("gradients_of_batch")(grad, size, outputs, inputs, grad_outputs, given)
         if materialize_grads:
             targets = _targets(inputs, "grad")

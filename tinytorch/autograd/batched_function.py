@@ -33,16 +33,16 @@ def function_of_batch(
     name = function.__name__
     if function.generate_vmap_rule and own:
         raise RuntimeError(
-            f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap staticmethod. "
-            "Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity."
+            f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap "
+            "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity."
         )
     if not own and not function.generate_vmap_rule:
         if function.__module__.partition(".")[0] == "tinytorch":
             return level.per_example(lambda *given: caller(type(node)(), given), args, {})
         if function.setup_context is Function.setup_context:
             raise RuntimeError(
-                "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must "
-                "override the setup_context staticmethod. For more details, please see "
+                "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it "
+                "must override the setup_context staticmethod. For more details, please see "
                 "https://pytorch.org/docs/main/notes/extending.func.html"
             )
         raise RuntimeError(

@@ -327,9 +327,7 @@ def _by_transposed_formulas(
     recording = local.state.grad
     with enable_grad():
         gs = [
-            _leaf_like(out)
-            if out._array.dtype.kind in DIFFERENTIABLE and number not in op.nondiff
-            else None
+            _leaf_like(out) if out._array.dtype.kind in DIFFERENTIABLE and number not in op.nondiff else None
             for number, out in enumerate(outs)
         ]
         grads = node.backward(tuple(gs) if node.outputs > 1 else gs[0], True, None)
@@ -411,7 +409,7 @@ def _zeros_like(x: Tensor, *batches: Tensor) -> Tensor:
         zeros = wrap(np.ndarray((*sizes, *array.shape), array.dtype, memory, 0, strides))
     for level in outer_first:
         zeros = batched(zeros, level)
-    return at_levels(zeros, own)  # type: ignore[no-any-return]
+    return at_levels(zeros, own)
 
 
 def _leaf_like(x: Tensor) -> Tensor:

@@ -177,7 +177,10 @@ def jacobian(
             gradients = _grad((out,), xs, (unit,), create_graph, retain_graph=True)
             return _with_zeros(gradients, xs, create_graph, strict, independent)
 
-        rows = [_results(blocks, is_tuple, create_graph) for blocks in (reverse_jacobian if vectorize else _by_rows)(row, outs, xs)]
+        rows = [
+            _results(blocks, is_tuple, create_graph)
+            for blocks in (reverse_jacobian if vectorize else _by_rows)(row, outs, xs)
+        ]
     return tuple(rows) if out_is_tuple else rows[0]
 
 

@@ -90,7 +90,7 @@ class Op:
         holds: str | None = None,
         complex: str | None = None,
         moves: bool = False,
-        batch: str | None = None,
+        batch: str | Callable[..., Any] | None = None,
     ) -> None:
         self.kernel, self.formulas, self.name = kernel, formulas, name
         self.arguments, self.defaults, self.positional = arguments, defaults, positional

@@ -42,7 +42,7 @@ def op(
     holds: str | None = None,
     complex: str | None = None,
     moves: bool = False,
-    batch: str | None = None,
+    batch: str | Callable[..., Any] | None = None,
     **formulas: Formula | None,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Make an op of the function below: a function of Tensors with its signature and docstring.
@@ -69,8 +69,8 @@ def op(
         complex: the kernel computes with complex numbers: HOLOMORPHIC or OWN, see `core/complex.py`. By default the op
             refuses them.
         moves: the kernel only moves elements, so it can do so with 8-bit floats, too; views need not say it.
-        batch: how `vmap` calls the op on a batch: the name of a rule in `ops/batch_rules.py`. By default elementwise ops
-            broadcast, and other ops are called once per example.
+        batch: how `vmap` calls the op on a batch: the name of a rule in `ops/batch_rules.py`, or a function of the same
+            arguments that is composed of other ops. By default the op is called once per example.
         **formulas: per tensor argument the formula of its gradient, or None for an argument without one.
     """
 

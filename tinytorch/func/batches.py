@@ -70,7 +70,8 @@ def vmap(
         if chunk_size is None or chunk_size >= size:
             return _run(func, size, leaves, dims, structure, out_dims, randomness, kwargs)
         state = get_rng_state() if randomness == "same" else None
-        chunks, out_structure, dims_of_out = [], None, []
+        chunks: list[list[Any]] = []
+        out_structure, dims_of_out = structure, dims
         for start in range(0, size, chunk_size):
             if state is not None:
                 set_rng_state(state)
@@ -162,8 +163,8 @@ def _inputs(func: Function, in_dims: Any, args: tuple[Any, ...]) -> tuple[int, l
             )
         if not -leaf.ndim <= dim < leaf.ndim:
             raise ValueError(
-                f"{where}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {leaf.ndim} so "
-                f"expected in_dim to satisfy -{leaf.ndim} <= in_dim < {leaf.ndim}."
+                f"{where}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {leaf.ndim} "
+                f"so expected in_dim to satisfy -{leaf.ndim} <= in_dim < {leaf.ndim}."
             )
         dims[k] = dim % leaf.ndim
         found.append(leaf.shape[dim])

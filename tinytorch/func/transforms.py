@@ -16,8 +16,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from tinytorch.autograd import api as engine
-from tinytorch.autograd.forward_ad import Level, _DualLevel
 from tinytorch.autograd.batches import forward_jacobian, reverse_jacobian, tangent_of
+from tinytorch.autograd.forward_ad import Level, _DualLevel
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core import mode
 from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
@@ -224,7 +224,7 @@ def _levels() -> list[Level]:
 def _without_graph(x: Tensor) -> Tensor:
     """Return a tensor on the same memory, with the same tangents, that does not require grad."""
     if batches := levels(x):
-        return at_levels(_without_graph(plain(x)), batches)  # type: ignore[no-any-return]
+        return at_levels(_without_graph(plain(x)), batches)
     for level in _levels():
         level.tangent(x)  # so that the level computes the tangent of a view from that of its base
     array = x._array
@@ -743,4 +743,4 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     surroundings = _Surroundings(leaves=False)
     if surroundings.track(tensor) or any(level.tangent(tensor) is not None for level in _levels()):
         return wrap(plain(tensor)._array.copy())  # (a tangent belongs to the array)
-    return plain(tensor)  # type: ignore[no-any-return]
+    return plain(tensor)

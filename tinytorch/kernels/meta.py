@@ -21,8 +21,8 @@ import numpy as np
 from numpy.lib import stride_tricks
 
 __all__ = [
-    "MetaArray", "NoBatch", "NoData", "NotCopied", "WithoutElements", "check_all", "copied", "empty", "is_meta", "known", "like",
-    "on_zeros", "within",
+    "MetaArray", "NoBatch", "NoData", "NotCopied", "WithoutElements", "check_all", "copied", "empty", "is_meta",
+    "known", "like", "on_zeros", "within",
 ]  # fmt: skip
 
 

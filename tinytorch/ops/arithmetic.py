@@ -188,7 +188,8 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 _plus_scaled = op_of(
     arithmetic.plus_scaled,
-    batch="elementwise", refuses="add_stub",
+    batch="elementwise",
+    refuses="add_stub",
     name="Add",
     broadcasts=True,
     complex=HOLOMORPHIC,
@@ -204,7 +205,12 @@ _from_scaled = op_of(
     x=lambda g, alpha: -g * alpha, y=lambda g: g,
 )  # fmt: skip
 _number_less = renamed(
-    op_of(arithmetic.number_less, batch="elementwise", complex=HOLOMORPHIC, x=lambda g, alpha: -g if alpha == 1 else -g * alpha),
+    op_of(
+        arithmetic.number_less,
+        batch="elementwise",
+        complex=HOLOMORPHIC,
+        x=lambda g, alpha: -g if alpha == 1 else -g * alpha,
+    ),
     "RsubBackward1",
 )
 
@@ -504,7 +510,14 @@ def round(x: Any, *, decimals: builtins.int | None = None) -> Any:
 # Bounds -------------------------------------------------------------------------------------------
 
 
-_of_larger = op_of(arithmetic.of_larger, batch="elementwise", name="MaskedFill", g=lambda gg, x, y: _of_larger(gg, x, y), x=None, y=None)
+_of_larger = op_of(
+    arithmetic.of_larger,
+    batch="elementwise",
+    name="MaskedFill",
+    g=lambda gg, x, y: _of_larger(gg, x, y),
+    x=None,
+    y=None,
+)
 
 
 @elementwise(
@@ -571,10 +584,18 @@ _clamp = renamed(
     "ClampBackward1",
 )  # fmt: skip
 _clamp_min = op_of(
-    arithmetic.clamp_min, batch="elementwise", refuses="clamp_min_scalar_cpu", name="ClampMin", x=lambda g, x, min: kept(g, x >= min)
+    arithmetic.clamp_min,
+    batch="elementwise",
+    refuses="clamp_min_scalar_cpu",
+    name="ClampMin",
+    x=lambda g, x, min: kept(g, x >= min),
 )
 _clamp_max = op_of(
-    arithmetic.clamp_max, batch="elementwise", refuses="clamp_max_scalar_cpu", name="ClampMax", x=lambda g, x, max: kept(g, x <= max)
+    arithmetic.clamp_max,
+    batch="elementwise",
+    refuses="clamp_max_scalar_cpu",
+    name="ClampMax",
+    x=lambda g, x, max: kept(g, x <= max),
 )
 _clamp_min_to, _clamp_max_to = (
     renamed(pointwise(name, kernel, refuses=refuses, x=to_x, y=to_bound), f"{node}Backward1")
@@ -589,7 +610,8 @@ _clamp_min_to, _clamp_max_to = (
 
 _clamp_to_tensors = op_of(
     arithmetic.clamp_to_tensors,
-    batch="elementwise", refuses="clamp_cpu",
+    batch="elementwise",
+    refuses="clamp_cpu",
     name="Clamp",
     x=lambda g, x, min, max: g.masked_fill(~_inside(x, min, max), 0),
     min=lambda g, x, min, max: g.masked_fill(~((x < min) if max is None else (x < min) & (min < max)), 0),
@@ -771,7 +793,8 @@ def _check_same_dtype(name: str, given: Tensor, input: Tensor) -> None:
 
 
 @op(
-    arithmetic.add_product, batch="elementwise", refuses="addcmul_cpu_out", name="Addcmul", broadcasts=True, complex=HOLOMORPHIC,
+    arithmetic.add_product, batch="elementwise",
+    refuses="addcmul_cpu_out", name="Addcmul", broadcasts=True, complex=HOLOMORPHIC,
     x=lambda g: g,
     tensor1=lambda g, tensor2, value: g * (tensor2 * value),
     tensor2=lambda g, tensor1, value: g * (tensor1 * value),

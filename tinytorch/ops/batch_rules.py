@@ -133,9 +133,10 @@ def elementwise(call: Call) -> Any:
     for i, own in zip(tensors, ranks, strict=True):
         if own < rank and which[i]:
             values[i] = padded(values[i], rank + 1)
-    if call.caller.writes and values[0] is not call.target:
+    target: Any = call.target
+    if call.caller.writes and values[0] is not target:
         raise RuntimeError(
-            f"output with shape {list(call.target.shape[1:])} doesn't match the broadcast shape of {rank} dimensions"
+            f"output with shape {list(target.shape[1:])} doesn't match the broadcast shape of {rank} dimensions"
         )
     return call.run()
 
@@ -170,9 +171,7 @@ def _shifted(dim: Any, rank: int) -> Any:
         return tuple([_shifted(each, rank) for each in dim])
     bound = max(rank, 1)
     if not -bound <= dim < bound:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})"
-        )
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
     return dim + 1 if dim >= 0 else dim
 
 
@@ -283,7 +282,7 @@ def leading(call: Call) -> Any:
 
 
 def _with_batch(call: Call, result: Any) -> Any:
-    """Give an output without elements, such as residuals that were not computed, the leading dimension that it lacks."""
+    """Give an output without elements, such as residuals that were not computed, the dimension that it lacks."""
     if call.op.outputs == 1:
         return result
     return _each(result, lambda out: out if out.numel() or out.ndim > 1 else out.expand(call.size, *out.shape))
@@ -405,9 +404,9 @@ def strided(call: Call) -> Any:
     reach = sum([(n - 1) * at // own.itemsize for n, at in zip(own.shape[1:], own.strides[1:], strict=True)])
     if own.size and 0 not in shape and not 0 <= offset <= places.end((shape, strides, offset)) - 1 <= reach:
         raise RuntimeError(
-            f"result = tensor.as_strided({list(shape)}, {list(strides)}, ...) reaches beyond the memory of one example, of "
-            f"shape {list(own.shape[1:])}. This is not supported inside of vmap, please try to rewrite the `as_strided` "
-            "call as a sequence of PyTorch view operations"
+            f"result = tensor.as_strided({list(shape)}, {list(strides)}, ...) reaches beyond the memory of one example of "
+            f"shape {list(own.shape[1:])}. This is not supported inside of vmap, please try to rewrite the "
+            "`as_strided` call as a sequence of PyTorch view operations"
         )
     if not own.size and 0 not in shape:
         raise RuntimeError("as_strided of an example without elements. This is not supported inside of vmap")
@@ -426,9 +425,7 @@ def sequence(call: Call) -> Any:
     ranks = [x.ndim - bool(ours) for x, ours in zip(xs, which, strict=True)]
     dim = values[op.position["dim"]]
     stacks = op.name == "_stack"
-    whole = [
-        x if ours else x.unsqueeze(0).expand(call.size, *x.shape) for x, ours in zip(xs, which, strict=True)
-    ]
+    whole = [x if ours else x.unsqueeze(0).expand(call.size, *x.shape) for x, ours in zip(xs, which, strict=True)]
     rank = max(ranks)
     if not stacks and min(ranks) != rank:  # (an empty vector may be joined with anything)
         whole = [x for x, own in zip(whole, ranks, strict=True) if own == rank or x.numel()]
@@ -548,9 +545,7 @@ def linear(call: Call) -> Any:
         out = call.op.caller(x, weight, None)
         if bias is not None and not of_x:
             return out + padded(bias, out.ndim + 1)
-    elif weight.ndim == 2:  # the weight of one example is a vector
-        raise NoRule
-    elif not x.numel() or not weight.numel():
+    elif weight.ndim == 2 or not x.numel() or not weight.numel():  # the weight of one example is a vector
         raise NoRule
     else:
         shape, n = call.shape(0), weight.shape[1]
@@ -595,7 +590,7 @@ def _weighted(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
 
 @_steps("addmm")
 def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    """x * beta + (a @ b) * alpha."""
+    """X * beta + (a @ b) * alpha."""
     return _weighted(x, a @ b, beta, alpha)
 
 
@@ -787,12 +782,14 @@ def index(call: Call) -> Any:
 @_rule("index put")
 def index_put(call: Call) -> Any:
     """Write at indices of the examples."""
-    op, values = call.op, call.values
+    values = call.values
     arrays, which, rank, first, adjacent = _index_facts(call)
     x, y = call.whole(0), values[2]
     shape, ours = tuple(x.shape[1:]), call.which[2]
     arrays = _aligned(arrays, which, rank)
-    bounds = np.broadcast_shapes(*[a.shape[1:] if o else a.shape for a, o in zip(arrays, which, strict=True) if a is not None])
+    bounds = np.broadcast_shapes(
+        *[a.shape[1:] if o else a.shape for a, o in zip(arrays, which, strict=True) if a is not None]
+    )
     used = [k for k, each in enumerate(arrays) if each is not None]
     rest = [n for k, n in enumerate(shape) if k not in used]
     before = first if adjacent else 0

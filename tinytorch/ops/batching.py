@@ -108,6 +108,10 @@ class _Facts(meta.WithoutElements):
             return func(*[like if each is self else each for each in args], **kwargs)
         raise _no_batch(f"{func.__name__} of NumPy reads the elements of a batched tensor", args)
 
+    def level_of(self) -> Any:
+        """Return the level of the batched tensor; None for a view of its array."""
+        return self.level
+
     def copy(self, order: Any = "C") -> Any:
         if self.under is None:
             raise NoBatch("vmap: the elements of a batched tensor are copied outside of an op")
@@ -149,6 +153,10 @@ class Batched(Tensor):
     _under: Any
     _level: Batch
     _facts: Any
+
+    def level_of(self) -> Any:
+        """Return the level whose batch this is."""
+        return self._level
 
     @property
     def _array(self) -> Any:
@@ -301,7 +309,9 @@ class Batched(Tensor):
 
 def _check_format(memory_format: Any) -> None:
     if memory_format is not None and str(memory_format) != "torch.contiguous_format":
-        raise RuntimeError("NYI: querying is_contiguous inside of vmap for memory_format other than torch.contiguous_format")
+        raise RuntimeError(
+            "NYI: querying is_contiguous inside of vmap for memory_format other than torch.contiguous_format"
+        )
 
 
 _new: Any = object.__new__
@@ -445,10 +455,10 @@ class Batch(DispatchMode):
                 if result is not NotImplemented:
                     return result
         if tracked and op.wants:
-            tracked = [k for k, i in enumerate(op.inputs) if self._is_tracked(values[i])]
-            if tracked and (op.many or caller.writes or op.lifts):  # type: ignore[attr-defined]
+            apart = any([self._is_tracked(values[i]) for i in op.inputs])
+            if apart and (op.many or caller.writes or op.lifts):  # type: ignore[attr-defined]
                 values = tuple([self._lifted(x) if self._is_tracked(x) else x for x in values])
-            elif tracked:
+            elif apart:
                 return self._mixed(op, caller, values)
         return self._compute(op, caller, values)
 
@@ -459,7 +469,7 @@ class Batch(DispatchMode):
             return batched(caller(x._under), self)
         y = values[1]
         under, other = x, y
-        rank = -1
+        rank, dtype = -1, None
         for each in (x, y):
             kind = type(each)
             if kind is Batched and each._level is self:
@@ -506,7 +516,8 @@ class Batch(DispatchMode):
 
     def _unwrapped(self, values: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Return arguments with the tensors under batched ones in their place, and which were batched."""
-        found, which = [], []
+        found: list[Any] = []
+        which: list[Any] = []
         for each in values:
             kind = type(each)
             if kind is Batched:
@@ -739,8 +750,6 @@ class Batch(DispatchMode):
         return supplied("function_of_batch")(self, function, caller, ctx, args)
 
 
-Batched.level_of = lambda self: self._level  # type: ignore[attr-defined]
-_Facts.level_of = lambda self: self.level  # type: ignore[attr-defined]
 #: The names of ops that were called per example, for want of a rule.
 fallen_back: set[str] = set()
 
@@ -874,7 +883,9 @@ class _Mixed(Node):
         edges = self.edges
         with _entered(out_levels):
             gs = [g] if self.outputs == 1 else list(g)
-            gs = [None if each is None else at_levels(each, own) for each, own in zip(gs, self._out_levels, strict=True)]
+            gs = [
+                None if each is None else at_levels(each, own) for each, own in zip(gs, self._out_levels, strict=True)
+            ]
             outs = [None if array is None else self._output(k, array) for k, array in enumerate(arrays)]
             needs = tuple([edge is not None for edge in edges])
             plan, sources = _plan(op, needs, tuple([isinstance(x, Tensor) for x in inputs]))

@@ -212,8 +212,9 @@ def blank_like(
 ) -> Tensor:
     """Return an uninitialized tensor with the shape, dtype and dimension order in memory of `input`."""
     if hasattr(input, "_level"):  # (inside of `vmap`: what is written to it may differ between the examples)
-        more = (dtype, device, layout, requires_grad, memory_format)
-        return supplied("batched")(blank_like(name, input._under, *more), input._level)  # type: ignore[no-any-return]
+        example: Any = input
+        of_all = blank_like(name, example._under, dtype, device, layout, requires_grad, memory_format)
+        return supplied("batched")(of_all, example._level)
     on = checked_device(input.device if device is None and isinstance(input, Tensor) else device, layout)
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
@@ -789,9 +790,10 @@ def full(
 
 def whole(made: Tensor) -> Array:
     """Return the array of a new tensor; inside of `vmap` that of all examples."""
-    while hasattr(made, "_level"):
-        made = made._under
-    return made._array
+    under: Any = made
+    while hasattr(under, "_level"):
+        under = under._under
+    return under._array
 
 
 def _filled(made: Tensor, value: Any) -> Tensor:
@@ -941,10 +943,10 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
         kind = self.dtype if dtype is None else dtype
         on = self.device if device is None else device
         if hasattr(self, "_level"):
-            new_of_all = getattr(self._under, name)
-            shape = (self._level.size, *shape_of(name, sizes, size))
-            of_all = new_of_all(shape, dtype=kind, device=on, requires_grad=requires_grad, layout=layout)
-            return supplied("batched")(of_all, self._level)  # type: ignore[no-any-return]
+            example: Any = self
+            shape = (example._level.size, *shape_of(name, sizes, size))
+            of_all = new(example._under, shape, dtype=kind, device=on, requires_grad=requires_grad, layout=layout)
+            return supplied("batched")(of_all, example._level)
         made = blank(shape_of(name, sizes, size), None, kind, on, layout, requires_grad)
         return made if value is None else _filled(made, value)
 

@@ -62,11 +62,13 @@ def _same_places(x: Tensor, y: Any) -> bool:
 
 
 _copy = writing(
-    batch="elementwise", complex=OWN, moves=True, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places,
+    batch="elementwise",
+    complex=OWN, moves=True, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places,
     reads="same",
 )(kernels.copy)  # fmt: skip
 _fill = writing(
-    batch="filled", complex=OWN,
+    batch="filled",
+    complex=OWN,
     moves=True,
     names=("FillBackward2", "FillBackward3", "ZeroBackward0", "FillBackward0", "FillBackward1"),
     repeats=lambda x, value: not isinstance(value, Tensor),
@@ -434,7 +436,8 @@ def _kind_name(value: Any) -> str:
 
 @op(
     kernels.take,
-    batch="index", name="Index",
+    batch="index",
+    name="Index",
     complex=OWN,
     moves=True,
     holds="indices",
@@ -443,7 +446,9 @@ def _kind_name(value: Any) -> str:
 def _index(x: Any, indices: tuple[Any, ...]) -> Any: ...
 
 
-_put_back = op_of(kernels.put_back, batch="put back", complex=OWN, name="IndexBackward", x=lambda g, indices: _index(g, indices))
+_put_back = op_of(
+    kernels.put_back, batch="put back", complex=OWN, name="IndexBackward", x=lambda g, indices: _index(g, indices)
+)
 
 
 def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
@@ -485,7 +490,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
             return step_op(self, steps)
         return _indexed(self if step_op is None else step_op(self, steps), indices)
     except NoBatch as error:
-        return supplied("of_batched")(getitem, (self, key), {}, error)  # type: ignore[no-any-return]
+        return supplied("of_batched")(getitem, (self, key), {}, error)
     except IndexError as error:
         if "array" in str(error) or "axis" in str(error):
             raise kernels.translated(error, self._array.ndim) from None
@@ -626,7 +631,8 @@ def _deprecated_fill_or_put(x: Tensor, indices: tuple[Any, ...], y: Tensor, accu
 
 
 _index_put = writing(
-    batch="index put", complex=OWN,
+    batch="index put",
+    complex=OWN,
     refuses="index_put",
     names=("IndexPutBackward0",),
     prepare=kernels.copy_in_order,
@@ -686,7 +692,8 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 @public(method=True, out="index_select")
 @op(
-    kernels.select_rows, batch="rows", complex=OWN, moves=True, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index),
+    kernels.select_rows, batch="rows",
+    complex=OWN, moves=True, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index),
     index=None,
 )  # fmt: skip
 def index_select(x: Any, dim: int, index: Any) -> Any:
@@ -712,7 +719,8 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
 
 _rows_back = op_of(
     kernels.rows_back,
-    batch="rows back", complex=OWN,
+    batch="rows back",
+    complex=OWN,
     name="IndexSelectBackward",
     x=lambda g, dim, index: index_select(g, dim, index),
     index=None,
@@ -726,7 +734,13 @@ def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[in
 
 
 _index_add = writing(
-    batch="rows added", complex=OWN, refuses="index_add_", names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source
+    batch="rows added",
+    complex=OWN,
+    refuses="index_add_",
+    names=("IndexAddBackward0",),
+    x=lambda g: g,
+    index=None,
+    source=_index_add_source,
 )(kernels.index_add)
 
 
@@ -760,7 +774,8 @@ index_add_ = public("", method="index_add_")(
 
 
 _index_copy = writing(
-    batch="rows added", complex=OWN,
+    batch="rows added",
+    complex=OWN,
     refuses="index_copy_cpu",
     names=("IndexCopyBackward0",),
     x=lambda g, dim, index: index_fill(g, dim, index, 0),
@@ -794,7 +809,8 @@ index_copy_ = public("", method="index_copy_")(numpy_names(_index_copy[1]))
 
 
 _index_fill = writing(
-    batch="rows added", complex=OWN,
+    batch="rows added",
+    complex=OWN,
     refuses="index_fill_cpu",
     names=("IndexFillBackward0", "IndexFillBackward1"),
     prepare=kernels.copy_in_order,

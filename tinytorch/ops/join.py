@@ -45,13 +45,22 @@ def _joined(g: Any, sizes: Sequence[int], dim: int) -> Tensor:
     return cat(pieces, dim)
 
 
-@op(kernels.pieces, batch="along", name="Split", complex=OWN, view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
+@op(
+    kernels.pieces,
+    batch="along",
+    name="Split",
+    complex=OWN,
+    view=True,
+    outputs=0,
+    x=lambda g, sizes, dim: _joined(g, sizes, dim),
+)
 def _split(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 
 
 @op(
     kernels.pieces,
-    batch="along", name="SplitWithSizes",
+    batch="along",
+    name="SplitWithSizes",
     complex=OWN,
     view=True,
     outputs=0,
@@ -314,7 +323,15 @@ def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
 def _cat(xs: Any, dim: int) -> Any: ...
 
 
-@op(kernels.stacked, batch="sequence", complex=OWN, moves=True, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
+@op(
+    kernels.stacked,
+    batch="sequence",
+    complex=OWN,
+    moves=True,
+    name="Stack",
+    many="xs",
+    xs=lambda g, dim: unbind(g, dim),
+)
 def _stack(xs: Any, dim: int) -> Any: ...
 
 
@@ -445,7 +462,9 @@ def _block_diag_xs(g: Tensor, xs_shapes: list[tuple[int, ...]]) -> Any:
     return pieces
 
 
-_block_diag = op_of(kernels.block_diag, batch="block diagonal", complex=OWN, name="BlockDiag", many="xs", xs=_block_diag_xs)
+_block_diag = op_of(
+    kernels.block_diag, batch="block diagonal", complex=OWN, name="BlockDiag", many="xs", xs=_block_diag_xs
+)
 
 
 @public(python=True)

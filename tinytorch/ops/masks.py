@@ -24,7 +24,8 @@ from tinytorch.ops.shape import expand
 from tinytorch.ops.writing import writing
 
 _masked_fill = writing(
-    batch="masked fill", complex=OWN,
+    batch="masked fill",
+    complex=OWN,
     refuses="masked_fill",
     names=("MaskedFillBackward0", "MaskedFillBackward1"),
     prepare=kernels.wide_copy,
@@ -65,7 +66,8 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 @public(method=True, out="index_select")
 @op(
     kernels.masked_select,
-    batch="dynamic", complex=OWN,
+    batch="dynamic",
+    complex=OWN,
     data_dependent=True,
     refuses=unless_empty("masked_select"),
     x=lambda g, x_shape, mask: _unmasked(g, x_shape, mask),
@@ -86,7 +88,8 @@ def masked_select(x: Any, mask: Any) -> Any:
 
 _unmasked = op_of(
     kernels.unmasked,
-    batch="unmasked", complex=OWN,
+    batch="unmasked",
+    complex=OWN,
     name="MaskedSelectBackward",
     x=lambda g, shape, mask: masked_select(expand(g, np.broadcast_shapes(shape, mask.shape)), mask),
     mask=None,
@@ -126,7 +129,8 @@ masked_scatter_ = public("", method="masked_scatter_")(_masked_scatter[1])
 
 
 _where = op(
-    batch="elementwise", complex=OWN,
+    batch="elementwise",
+    complex=OWN,
     moves=True,
     condition=None,
     x=lambda g, condition: _where(condition, g, 0.0),

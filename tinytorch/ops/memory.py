@@ -370,10 +370,10 @@ def new_empty_strided(
     """
     kind = self.dtype if dtype is None else dtype
     if hasattr(self, "_level"):  # (inside of `vmap`: each example has a memory of its own)
-        length = places.end((tuple(size), tuple(stride), 0))
-        new_of_all = self._under.new_empty_strided
-        of_all = new_of_all((self._level.size, *size), (length, *stride), kind, layout, device, requires_grad=requires_grad)
-        return supplied("batched")(of_all, self._level)  # type: ignore[no-any-return]
+        example: Any = self
+        size, stride = (example._level.size, *size), (places.end((tuple(size), tuple(stride), 0)), *stride)
+        of_all = new_empty_strided(example._under, size, stride, kind, layout, device, requires_grad=requires_grad)
+        return supplied("batched")(of_all, example._level)
     return empty_strided(size, stride, dtype=kind, layout=layout, device=device, requires_grad=requires_grad)
 
 

@@ -235,7 +235,8 @@ RULES: dict[str, Rule] = {
 
 #: Ops that give the result of `softmax` in `out` a node whose backward raises, as in PyTorch.
 _UNDERIVED = {
-    name: op_of(second, batch="same shape", name="NotImplemented", input=not_implemented(name)) for name in ("softmax", "log_softmax")
+    name: op_of(second, batch="same shape", name="NotImplemented", input=not_implemented(name))
+    for name in ("softmax", "log_softmax")
 }
 
 

@@ -765,7 +765,8 @@ _NORMAL_EACH: dict[tuple[bool, bool], Any] = {
     which: renamed(
         op_of(
             kernels.normal_each,
-            batch="random", complex=OWN,
+            batch="random",
+            complex=OWN,
             mean=lambda g, mean_shape: constant(np.zeros_like(g._array, shape=mean_shape)),
             std=lambda g, std_shape: constant(np.zeros_like(g._array, shape=std_shape)),
         ),

@@ -124,7 +124,9 @@ def _refused_flip(x: Any, dims: tuple[int, ...]) -> str | None:
     return "flip_cpu" if inner[0] != x.itemsize or -inner[1] in flipped else None
 
 
-_flip = op_of(kernels.flip, batch="along", name="Flip", refuses=_refused_flip, complex=OWN, x=lambda g, dims: _flip(g, dims))
+_flip = op_of(
+    kernels.flip, batch="along", name="Flip", refuses=_refused_flip, complex=OWN, x=lambda g, dims: _flip(g, dims)
+)
 
 
 @public(method=True)
@@ -176,7 +178,8 @@ def flipud(input: Tensor) -> Tensor:
 
 _roll = op_of(
     kernels.roll,
-    batch="rolled", complex=OWN,
+    batch="rolled",
+    complex=OWN,
     moves=True,
     name="Roll",
     x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims),
@@ -217,7 +220,12 @@ def _refused_rotation(x: Any, k: int, dims: tuple[int, int]) -> str | None:
 
 
 _rot90 = op_of(
-    kernels.rot90, batch="along", complex=OWN, name="Rot90", refuses=_refused_rotation, x=lambda g, k, dims: _rot90(g, -k, dims)
+    kernels.rot90,
+    batch="along",
+    complex=OWN,
+    name="Rot90",
+    refuses=_refused_rotation,
+    x=lambda g, k, dims: _rot90(g, -k, dims),
 )
 
 
@@ -284,7 +292,8 @@ def triu(x: Any, diagonal: int = 0) -> Any:
 
 @op(
     kernels.constant_pad,
-    batch="leading", complex=OWN,
+    batch="leading",
+    complex=OWN,
     moves=True,
     name="ConstantPadNd",
     x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0),

@@ -51,11 +51,19 @@ def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
 # Sums ---------------------------------------------------------------------------------------------
 
 
-spread = op(batch="along", x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand", complex=OWN)(kernels.spread)
+spread = op(batch="along", x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand", complex=OWN)(
+    kernels.spread
+)
 
 
 @public(method=True, out="typed")
-@op(kernels.sum_over, batch="along", complex=OWN, overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
+@op(
+    kernels.sum_over,
+    batch="along",
+    complex=OWN,
+    overload=("dim", "SumBackward1"),
+    x=lambda g, x_shape, dim: spread(g, x_shape, dim),
+)
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum of all elements, or over the dimensions `dim`.
 
@@ -79,7 +87,8 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
 @public(method=True, out="mean")
 @op(
     kernels.mean_over,
-    batch="along", complex=OWN,
+    batch="along",
+    complex=OWN,
     overload=("dim", "MeanBackward1"),
     x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim),
 )
@@ -145,7 +154,8 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 _sum_to_size = renamed(
     op_of(
         kernels.sum_to_size,
-        batch="summed to", complex=OWN,
+        batch="summed to",
+        complex=OWN,
         x=lambda g, x_shape, size: spread(g, x_shape, kernels.added_dims(x_shape, size)),
     ),
     "SumBackward1",
@@ -293,7 +303,8 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
 
 _scan = op_of(
     kernels.scan,
-    batch="along", complex=HOLOMORPHIC,
+    batch="along",
+    complex=HOLOMORPHIC,
     x=lambda g, y, dim: _scan_from_end(g, y, dim),
     y=lambda g, y, out, dim: _scan_from_end(g, y, dim) * _shift(out, dim, 0),
 )
@@ -321,7 +332,12 @@ def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
 
 
 @public(method=True, out="amax")
-@op(kernels.amax, batch="along", refuses=unless_empty("max_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
+@op(
+    kernels.amax,
+    batch="along",
+    refuses=unless_empty("max_values_cpu"),
+    x=lambda g, x, out, dim: _shared(g, x, out, dim),
+)
 def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the largest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
@@ -341,7 +357,12 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="amax")
-@op(kernels.amin, batch="along", refuses=unless_empty("min_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
+@op(
+    kernels.amin,
+    batch="along",
+    refuses=unless_empty("min_values_cpu"),
+    x=lambda g, x, out, dim: _shared(g, x, out, dim),
+)
 def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the smallest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
@@ -377,7 +398,8 @@ def selection(
     """Return the op of a kernel that returns selected elements along a dimension, and their indices."""
     return op_of(
         kernel,
-        batch="along", x=lambda g, out1, x_shape, dim: back(g, out1, x_shape, dim),
+        batch="along",
+        x=lambda g, out1, x_shape, dim: back(g, out1, x_shape, dim),
         outputs=2,
         nondiff=(1,),
         result=getattr(return_types, name),
@@ -394,7 +416,13 @@ def _shared_in_rows(g: Any, x: Any, out: Any, dim: Any) -> Any:
 def _extreme(kernel: Callable[..., Any], name: str) -> Any:
     """Return the op that computes the extreme of all elements."""
     of_rows = op_of(getattr(kernels, f"a{name}"), batch="along", x=_shared_in_rows)  # (by which `vmap` computes it)
-    made = op_of(kernel, batch=lambda x: of_rows(x.reshape(x.numel()), 0, False), x=_shared_by_all, name=name.capitalize(), refuses=f"{name}_all")
+    made = op_of(
+        kernel,
+        batch=lambda x: of_rows(x.reshape(x.numel()), 0, False),
+        x=_shared_by_all,
+        name=name.capitalize(),
+        refuses=f"{name}_all",
+    )
     return renamed(made, f"{name.capitalize()}Backward1")  # PyTorch's numbering of the overloads
 
 
@@ -471,7 +499,13 @@ def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
 
 
 _aminmax = op_of(
-    kernels.aminmax, batch="along", refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax, name="Aminmax"
+    kernels.aminmax,
+    batch="along",
+    refuses="aminmax_cpu",
+    x=_aminmax_x,
+    outputs=2,
+    result=return_types.aminmax,
+    name="Aminmax",
 )
 
 
@@ -565,7 +599,9 @@ def cummin(input: Tensor, dim: int) -> Any:
 
 def _medians(name: str, of_all: Callable[..., Any], along: Callable[..., Any]) -> tuple[Any, Any]:
     """Return two ops: the median of all elements, and the median along a dimension with its index."""
-    whole = op_of(of_all, batch=f"{name} all", x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu"))
+    whole = op_of(
+        of_all, batch=f"{name} all", x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu")
+    )
     return whole, renamed(selection(along, name, refuses="median_out"), f"{name.capitalize()}Backward1")
 
 
@@ -642,7 +678,11 @@ def _with_mean(gradient: Callable[..., Any]) -> Callable[..., Any]:
 _var = op_of(kernels.var, batch="over", complex=OWN, x=_var_x)
 _std = op_of(kernels.std, batch="over", complex=OWN, x=_std_x)
 _var_mean = op_of(
-    kernels.var_mean, batch="over", complex=OWN, outputs=2, x=_with_mean(lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees))
+    kernels.var_mean,
+    batch="over",
+    complex=OWN,
+    outputs=2,
+    x=_with_mean(lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees)),
 )
 _std_mean = op_of(kernels.std_mean, batch="over", complex=OWN, outputs=2, x=_with_mean(_std_x))
 
@@ -825,7 +865,8 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
 @public(also="special.logsumexp", method=True, out="logsumexp")
 @op(
     kernels.logsumexp,
-    batch="along", complex=HOLOMORPHIC,
+    batch="along",
+    complex=HOLOMORPHIC,
     x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim)),
 )
 def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
@@ -876,7 +917,13 @@ def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True)
-@op(kernels.count_nonzero, batch="along", complex=OWN, refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
+@op(
+    kernels.count_nonzero,
+    batch="along",
+    complex=OWN,
+    refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu",
+    x=None,
+)
 def count_nonzero(x: Any, dim: Any = None) -> Any:
     """Return the number of nonzero elements, of all or over the dimensions `dim`.
 

@@ -33,7 +33,11 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 _binomial = op_of(
-    rejection.binomial, batch="random", name="NotImplemented", count=not_implemented("binomial"), p=not_implemented("binomial")
+    rejection.binomial,
+    batch="random",
+    name="NotImplemented",
+    count=not_implemented("binomial"),
+    p=not_implemented("binomial"),
 )
 
 
@@ -60,7 +64,9 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     return _binomial(count, prob, _source("binomial", generator))
 
 
-_gamma = op_of(rejection.gamma, batch="random", name="StandardGamma", x=lambda g, x, out: g * _standard_gamma_grad(x, out))
+_gamma = op_of(
+    rejection.gamma, batch="random", name="StandardGamma", x=lambda g, x, out: g * _standard_gamma_grad(x, out)
+)
 
 
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:

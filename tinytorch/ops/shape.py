@@ -84,10 +84,17 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     return _view(input, other._array.shape)
 
 
-_reshape_alias = op(batch="view", name="ReshapeAlias", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_reshape_alias = op(batch="view", name="ReshapeAlias", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(
+    kernels.view
+)
 _reshape_alias.op.name = "reshape"
 _unsafe_view = op_of(
-    kernels.unsafe_view, batch="view", complex=OWN, moves=True, name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape)
+    kernels.unsafe_view,
+    batch="view",
+    complex=OWN,
+    moves=True,
+    name="UnsafeView",
+    x=lambda g, x_shape: g.reshape(x_shape),
 )
 
 
@@ -237,7 +244,12 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 
 
 _unsqueeze = op_of(
-    kernels.unsqueeze, batch="unsqueeze", complex=OWN, name="Unsqueeze", view=True, x=lambda g, x_shape, dim: squeeze(g, dim)
+    kernels.unsqueeze,
+    batch="unsqueeze",
+    complex=OWN,
+    name="Unsqueeze",
+    view=True,
+    x=lambda g, x_shape, dim: squeeze(g, dim),
 )
 
 
@@ -263,7 +275,12 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 
 
 _transpose = op_of(
-    kernels.transpose, batch="along", complex=OWN, name="Transpose", view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1)
+    kernels.transpose,
+    batch="along",
+    complex=OWN,
+    name="Transpose",
+    view=True,
+    x=lambda g, dim0, dim1: _transpose(g, dim0, dim1),
 )
 _t = op_of(kernels.t, batch="t", complex=OWN, name="T", view=True, x=lambda g: _t(g))
 
@@ -496,7 +513,9 @@ def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
 
 
 def _by_key(name: str) -> Any:
-    made = op(batch="along", name=name, view=True, complex=OWN, x=lambda g, x_shape, key: embed(g, x_shape, key))(kernels.part)
+    made = op(batch="along", name=name, view=True, complex=OWN, x=lambda g, x_shape, key: embed(g, x_shape, key))(
+        kernels.part
+    )
     made.op.name = f"_{name.lower()}"
     return made
 
@@ -575,7 +594,9 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 # Views: repeated, on the diagonal, in windows -----------------------------------------------------
 
 
-_expand = op_of(kernels.expand, batch="expand", complex=OWN, name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
+_expand = op_of(
+    kernels.expand, batch="expand", complex=OWN, name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape)
+)
 
 
 @public("", method="expand")
@@ -629,13 +650,15 @@ _diagonal = op_of(
 )  # fmt: skip
 _embed_diagonal = op_of(
     kernels.embed_diagonal,
-    batch="along", name="DiagEmbed",
+    batch="along",
+    name="DiagEmbed",
     complex=OWN,
     x=lambda g, offset, dim1, dim2: _diagonal(g, offset, dim1, dim2),
 )
 _diagonal_copy = op_of(
     kernels.diagonal_copy,
-    batch="diagonal copy", name="Diagonal",
+    batch="diagonal copy",
+    name="Diagonal",
     complex=OWN,
     x=lambda g, x_shape, offset: _embed_diagonal(g, x_shape, offset, 0, 1),
 )
@@ -732,7 +755,8 @@ _unfold = op_of(
 )  # fmt: skip
 _fold = op_of(
     kernels.fold,
-    batch="along", name="UnfoldBackward",
+    batch="along",
+    name="UnfoldBackward",
     complex=OWN,
     x=lambda g, dimension, size, step: _unfold(g, dimension, size, step),
 )

@@ -79,7 +79,9 @@ digamma = pointwise(
 
 # PyTorch numbers the in-place form as a separate overload.
 _polygamma, _polygamma_in_place = (
-    renamed(op_of(gamma.polygamma, batch="elementwise", x=lambda g, x, n: g * polygamma(n + 1, x)), f"PolygammaBackward{k}")
+    renamed(
+        op_of(gamma.polygamma, batch="elementwise", x=lambda g, x, n: g * polygamma(n + 1, x)), f"PolygammaBackward{k}"
+    )
     for k in range(2)
 )
 
@@ -496,7 +498,8 @@ def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
 
 _sums_after = op_of(
     steps.sums_after,
-    batch="along", complex=HOLOMORPHIC,
+    batch="along",
+    complex=HOLOMORPHIC,
     name="LogcumsumexpBackward",
     v=lambda g, x, out, dim: _sums_before(g, x, out, dim),
     x=lambda g, v, x, out, dim: g * _sums_after(v, x, out, dim),
@@ -504,14 +507,18 @@ _sums_after = op_of(
 )
 _sums_before = op_of(
     steps.sums_before,
-    batch="along", complex=HOLOMORPHIC,
+    batch="along",
+    complex=HOLOMORPHIC,
     name="LogcumsumexpBackwardBackward",
     v=lambda g, x, out, dim: _sums_after(g, x, out, dim),
     x=lambda g, v, x, out, dim: v * _sums_after(g, x, out, dim),
     out=lambda g, v, x, out, dim: -g * _sums_before(v, x, out, dim),
 )
 _logcumsumexp = op_of(
-    steps.logcumsumexp, batch="along", complex=HOLOMORPHIC, x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g
+    steps.logcumsumexp,
+    batch="along",
+    complex=HOLOMORPHIC,
+    x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g,
 )
 
 

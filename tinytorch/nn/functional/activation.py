@@ -34,7 +34,9 @@ def _in_place_backward1(caller: Any) -> Any:
     """Return the in-place form of an op, with the name of PyTorch's node: "...Backward1"."""
     declared = caller.op
     name = declared.node_class.__name__.replace("Backward0", "Backward1")
-    return in_place(renamed(op(declared.kernel, batch="elementwise", **declared.formulas)(inspect.unwrap(caller)), name))
+    return in_place(
+        renamed(op(declared.kernel, batch="elementwise", **declared.formulas)(inspect.unwrap(caller)), name)
+    )
 
 
 _celu_in_place = _in_place_backward1(ops.celu)

@@ -513,7 +513,9 @@ def _eig_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
 
 
 _eig = op_of(kernels.eig, batch="leading", name="LinalgEig", outputs=2, x=_eig_x, complex=OWN)
-_eigvals = op_of(kernels.eigvals, batch="leading", name="LinalgEig", x=lambda g, x: _eig_x((g, None), *_eig(x)), complex=OWN)
+_eigvals = op_of(
+    kernels.eigvals, batch="leading", name="LinalgEig", x=lambda g, x: _eig_x((g, None), *_eig(x)), complex=OWN
+)
 
 
 def _check_eig(name: str, input: Any) -> None:
@@ -571,7 +573,8 @@ def _cholesky_x(g: Tensor, out: Tensor, upper: bool) -> Tensor:
 _cholesky = op_of(kernels.cholesky, batch="leading", name="LinalgCholeskyEx", x=_cholesky_x, complex=OWN)
 _cholesky_info = op_of(
     kernels.cholesky_info,
-    batch="leading", name="LinalgCholeskyEx",
+    batch="leading",
+    name="LinalgCholeskyEx",
     outputs=2,
     nondiff=(1,),
     complex=OWN,
@@ -726,7 +729,8 @@ def _reflections_x(g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, tra
 
 _householder = op_of(
     kernels.householder,
-    batch="leading", name="LinalgHouseholderProduct",
+    batch="leading",
+    name="LinalgHouseholderProduct",
     joint=lambda g, needs, x, tau: _reflections_x(g, x, tau, identity(x, *x.shape[-2:]), True, False),
     inputs=("x", "tau"),
     complex=OWN,
@@ -828,7 +832,9 @@ def _compact_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
 
 
 _permutation = op_of(kernels.permutation_matrix, batch="stacks", pivots=None)
-_lu = op_of(kernels.lu, batch="leading", name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x, complex=HOLOMORPHIC)
+_lu = op_of(
+    kernels.lu, batch="leading", name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x, complex=HOLOMORPHIC
+)
 
 
 def check_lu(name: str, A: Any, pivot: bool) -> None:
@@ -896,7 +902,8 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
 
 _lu_parts = op_of(
     kernels.lu_parts,
-    batch="leading", name="LinalgLu",
+    batch="leading",
+    name="LinalgLu",
     outputs=3,
     nondiff=(0,),
     x=lambda g, out0, out1, out2: _lu_x(g[1:], out1, out2, out0),
@@ -915,7 +922,17 @@ def _unpack_x(g: Any, x_shape: tuple[int, ...]) -> Tensor:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@op(kernels.lu_unpack, batch="stacks", name="LuUnpack", refuses="tril", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None, complex=OWN)
+@op(
+    kernels.lu_unpack,
+    batch="stacks",
+    name="LuUnpack",
+    refuses="tril",
+    outputs=3,
+    nondiff=(0,),
+    x=_unpack_x,
+    pivots=None,
+    complex=OWN,
+)
 def unpacked_lu(x: Any, pivots: Any) -> Any:
     """Return the P, L and U of compact LU factors."""
 
@@ -952,7 +969,8 @@ def _lu_solve_joint(
 
 _lu_solve = op_of(
     kernels.lu_solve,
-    batch="stacks", name="LinalgLuSolve",
+    batch="stacks",
+    name="LinalgLuSolve",
     joint=_lu_solve_joint,
     inputs=("x", "pivots", "y"),
     pivots=None,
@@ -1009,14 +1027,17 @@ def _check_pivots(name: str, argument: str, factors: Tensor, pivots: Tensor) -> 
 
 _ldl = op_of(
     kernels.ldl,
-    batch="leading", name="NotImplemented",
+    batch="leading",
+    name="NotImplemented",
     outputs=3,
     nondiff=(1, 2),
     x=not_implemented("linalg_ldl_factor_ex"),
     complex=OWN,
 )
 _no_gradient = not_implemented("linalg_ldl_solve")
-_ldl_solve = op_of(kernels.ldl_solve, batch="stacks", name="NotImplemented", x=_no_gradient, y=_no_gradient, pivots=None, complex=OWN)
+_ldl_solve = op_of(
+    kernels.ldl_solve, batch="stacks", name="NotImplemented", x=_no_gradient, y=_no_gradient, pivots=None, complex=OWN
+)
 
 
 @public("linalg.ldl_factor_ex", out="exact")
@@ -1123,7 +1144,8 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 _cross = op_of(
     products.cross,
-    batch="along", refuses="cross",
+    batch="along",
+    refuses="cross",
     complex=HOLOMORPHIC,
     name="LinalgCross",
     x=lambda g, y, dim: _cross(y, g, dim),

@@ -112,10 +112,18 @@ def _cholesky_solve_joint(g: Tensor, needs: Any, y: Tensor, x: Tensor, out: Tens
 
 
 _cholesky_solve = op_of(
-    kernels.cholesky_solve, batch="leading", joint=_cholesky_solve_joint, inputs=("y", "x"), broadcasts=True, complex=OWN
+    kernels.cholesky_solve,
+    batch="leading",
+    joint=_cholesky_solve_joint,
+    inputs=("y", "x"),
+    broadcasts=True,
+    complex=OWN,
 )
 _cholesky_inverse = op_of(
-    kernels.cholesky_inverse, batch="leading", x=lambda g, x, out, upper: _factor_gradient(out @ (g + g.mH) @ out, x, upper), complex=OWN
+    kernels.cholesky_inverse,
+    batch="leading",
+    x=lambda g, x, out, upper: _factor_gradient(out @ (g + g.mH) @ out, x, upper),
+    complex=OWN,
 )
 
 
@@ -300,7 +308,8 @@ def _triangular_solve_joint(
 
 _triangular_solve = op_of(
     kernels.triangular_solve,
-    batch="stacks", joint=_triangular_solve_joint,
+    batch="stacks",
+    joint=_triangular_solve_joint,
     inputs=("y", "x"),
     outputs=2,
     broadcasts=True,
@@ -623,7 +632,9 @@ def _euclidean_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor) -> Tensor:
     return w.sum(-2).unsqueeze(-1) * y - w.mT @ x
 
 
-_euclidean = op_of(distances.euclidean, batch="leading", name="EuclideanDist", x=_euclidean_x, y=_euclidean_y, broadcasts=True)
+_euclidean = op_of(
+    distances.euclidean, batch="leading", name="EuclideanDist", x=_euclidean_x, y=_euclidean_y, broadcasts=True
+)
 
 
 def _cdist_differences(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Tensor:

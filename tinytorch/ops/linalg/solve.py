@@ -162,7 +162,12 @@ def _inverse_x(g: Tensor, out: Tensor) -> Tensor:
 
 _inverse = op_of(kernels.inverse, batch="leading", name="LinalgInvEx", x=_inverse_x, complex=HOLOMORPHIC)
 inverse_info = op(
-    batch="leading", name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0), complex=HOLOMORPHIC
+    batch="leading",
+    name="LinalgInvEx",
+    outputs=2,
+    nondiff=(1,),
+    x=lambda g, out0: _inverse_x(g[0], out0),
+    complex=HOLOMORPHIC,
 )(kernels.inverse_info)
 
 
@@ -246,11 +251,18 @@ def _solve_joint(g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vect
 
 
 _solve = op_of(
-    kernels.solve, batch="systems", name="LinalgSolveEx", joint=_solve_joint, inputs=("x", "y"), broadcasts=True, complex=HOLOMORPHIC
+    kernels.solve,
+    batch="systems",
+    name="LinalgSolveEx",
+    joint=_solve_joint,
+    inputs=("x", "y"),
+    broadcasts=True,
+    complex=HOLOMORPHIC,
 )
 _solve_info = op_of(
     kernels.solve_info,
-    batch="systems", name="LinalgSolveEx",
+    batch="systems",
+    name="LinalgSolveEx",
     joint=lambda g, needs, x, out0, left, vector: _solve_joint(g[0], needs, x, out0, left, vector),
     inputs=("x", "y"),
     outputs=2,
@@ -326,7 +338,12 @@ def _triangular_joint(
 
 
 triangular = op(
-    batch="stacks", name="LinalgSolveTriangular", joint=_triangular_joint, inputs=("x", "y"), broadcasts=True, complex=HOLOMORPHIC
+    batch="stacks",
+    name="LinalgSolveTriangular",
+    joint=_triangular_joint,
+    inputs=("x", "y"),
+    broadcasts=True,
+    complex=HOLOMORPHIC,
 )(kernels.triangular)
 
 
@@ -515,7 +532,8 @@ def _lstsq_joint(
 
 _lstsq = op_of(
     kernels.least_squares,
-    batch="stacks", name="LinalgLstsq",
+    batch="stacks",
+    name="LinalgLstsq",
     joint=_lstsq_joint,
     inputs=("x", "y"),
     outputs=4,
@@ -597,7 +615,9 @@ def _exponential_x(g: Tensor, x: Tensor) -> Tensor:
     return _exponential(cat((upper, lower), -2))[..., :n, n:]
 
 
-_exponential = op_of(kernels.exponential, batch="leading", name="LinalgMatrixExp", x=_exponential_x, complex=HOLOMORPHIC)
+_exponential = op_of(
+    kernels.exponential, batch="leading", name="LinalgMatrixExp", x=_exponential_x, complex=HOLOMORPHIC
+)
 
 
 @public(also="linalg.matrix_exp", method=True)

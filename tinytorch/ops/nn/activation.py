@@ -24,13 +24,15 @@ def _softmax_grad_out(gg: Tensor, g: Tensor, out: Tensor, dim: int) -> Tensor:
 
 _softmax_grad = op_of(
     activation.softmax_grad_along,
-    batch="along", name="SoftmaxBackwardData",
+    batch="along",
+    name="SoftmaxBackwardData",
     g=lambda gg, out, dim: _softmax_grad(gg, out, dim),
     out=_softmax_grad_out,
 )
 _log_softmax_grad = op_of(
     activation.log_softmax_grad_along,
-    batch="along", name="LogSoftmaxBackwardData",
+    batch="along",
+    name="LogSoftmaxBackwardData",
     g=lambda gg, out, dim: gg - (gg * out.exp()).sum(dim, True),
     out=lambda gg, g, out, dim: -gg * out.exp() * g.sum(dim, True),
 )
@@ -113,7 +115,8 @@ def _slope_op(name: str, kernel: Any) -> Any:
     gradient.__name__ = f"{name}_backward"
     made = op(
         functools.partial(activation.piecewise_grad, kernel, name),
-        batch="elementwise", g=lambda gg, x, a, b: made(gg, x, a, b),
+        batch="elementwise",
+        g=lambda gg, x, a, b: made(gg, x, a, b),
         x=lambda g: zero_gradient(g),
     )(gradient)
     return made
@@ -127,9 +130,9 @@ _hardsigmoid_grad = _slope_op("hardsigmoid", activation.hardsigmoid_grad)
 _hardshrink_grad = _slope_op("hardshrink", activation.outside)
 _softshrink_grad = _slope_op("softshrink", activation.outside)
 
-threshold = op(batch="elementwise", refuses="threshold_cpu", x=lambda g, x, threshold: _threshold_grad(g, x, threshold))(
-    activation.threshold
-)
+threshold = op(
+    batch="elementwise", refuses="threshold_cpu", x=lambda g, x, threshold: _threshold_grad(g, x, threshold)
+)(activation.threshold)
 
 
 @op(activation.leaky_relu, batch="elementwise", x=lambda g, x, negative_slope: _leaky_relu_grad(g, x, negative_slope))
@@ -138,13 +141,16 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
 
 
 rrelu = op(name="RreluWithNoise", x=lambda g, x, slopes: _rrelu_grad(g, x, slopes))(activation.rrelu)
-hardtanh = op(batch="elementwise", refuses="clamp_scalar_cpu", x=lambda g, x, min_val, max_val: _hardtanh_grad(g, x, min_val, max_val))(
-    activation.hardtanh
-)
+hardtanh = op(
+    batch="elementwise",
+    refuses="clamp_scalar_cpu",
+    x=lambda g, x, min_val, max_val: _hardtanh_grad(g, x, min_val, max_val),
+)(activation.hardtanh)
 hardsigmoid = op(batch="elementwise", x=lambda g, x: _hardsigmoid_grad(g, x))(activation.hardsigmoid)
 _hardswish_grad = op_of(
     activation.hardswish_grad,
-    batch="elementwise", name="HardswishBackward",
+    batch="elementwise",
+    name="HardswishBackward",
     g=lambda gg, x: _hardswish_grad(gg, x),
     x=lambda gg, g, x: kept(gg * g / 3, (x > -3) & (x < 3)),
 )
@@ -178,7 +184,8 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
 
 _prelu = op_of(
     activation.prelu,
-    batch="rectified", refuses="prelu_cpu",
+    batch="rectified",
+    refuses="prelu_cpu",
     joint=lambda g, needs, x, weight: _prelu_grad(g, x, weight),
     inputs=("x", "weight"),
     name="PreluKernel",
@@ -201,7 +208,8 @@ def _prelu_below(g: Tensor, gg: Any, x: Tensor) -> Tensor:
 
 _prelu_grad = op_of(
     activation.prelu_grad,
-    batch="prelu gradient", name="PreluKernelBackward",
+    batch="prelu gradient",
+    name="PreluKernelBackward",
     outputs=2,
     g=_prelu_grad_g,
     x=lambda gg, g, x: _prelu_below(g, gg[1], x),
@@ -262,7 +270,8 @@ def _elu_grad_x(gg: Tensor, g: Tensor, x: Tensor, alpha: float, scale: float, in
 
 _elu_grad = op_of(
     activation.elu_grad,
-    batch="elementwise", name="EluBackward",
+    batch="elementwise",
+    name="EluBackward",
     g=lambda gg, x, alpha, scale, input_scale: _elu_grad(gg, x, alpha, scale, input_scale),
     x=_elu_grad_x,
 )
@@ -273,7 +282,9 @@ def elu(x: Any, alpha: float = 1.0, scale: float = 1.0) -> Any:
     """Return `scale * x` where x is positive, else `scale * alpha * (exp(x) - 1)`."""
 
 
-celu = op(batch="elementwise", x=lambda g, x, alpha: _elu_grad(g, x, float(alpha), 1.0, 1.0 / float(alpha)))(activation.celu)
+celu = op(batch="elementwise", x=lambda g, x, alpha: _elu_grad(g, x, float(alpha), 1.0, 1.0 / float(alpha)))(
+    activation.celu
+)
 
 
 def _silu_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
@@ -282,7 +293,12 @@ def _silu_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
 
 
 _silu_grad = op_of(
-    activation.silu_grad, batch="elementwise", complex=HOLOMORPHIC, name="SiluBackward", g=lambda gg, x: _silu_grad(gg, x), x=_silu_grad_x
+    activation.silu_grad,
+    batch="elementwise",
+    complex=HOLOMORPHIC,
+    name="SiluBackward",
+    g=lambda gg, x: _silu_grad(gg, x),
+    x=_silu_grad_x,
 )
 silu = op(batch="elementwise", complex=HOLOMORPHIC, x=lambda g, x: _silu_grad(g, x))(activation.silu)
 
@@ -292,7 +308,9 @@ def _mish_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     return gg * g * (s * (1 - t * t) * (2 + x * (1 - s - 2 * s * t)))
 
 
-_mish_grad = op_of(activation.mish_grad, batch="elementwise", name="MishBackward", g=lambda gg, x: _mish_grad(gg, x), x=_mish_grad_x)
+_mish_grad = op_of(
+    activation.mish_grad, batch="elementwise", name="MishBackward", g=lambda gg, x: _mish_grad(gg, x), x=_mish_grad_x
+)
 mish = op(batch="elementwise", x=lambda g, x: _mish_grad(g, x))(activation.mish)
 
 
@@ -309,7 +327,8 @@ def _gelu_grad_x(gg: Tensor, g: Tensor, x: Tensor, approximate: str) -> Tensor:
 
 
 _gelu_grad = op_of(
-    activation.gelu_grad, batch="elementwise", name="GeluBackward", g=lambda gg, x, approximate: _gelu_grad(gg, x, approximate),
+    activation.gelu_grad, batch="elementwise",
+    name="GeluBackward", g=lambda gg, x, approximate: _gelu_grad(gg, x, approximate),
     x=_gelu_grad_x,
 )  # fmt: skip
 

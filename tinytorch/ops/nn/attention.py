@@ -63,14 +63,16 @@ def _attention_rule(
 
 _attention = op_of(
     attention.attention,
-    batch="attention", joint=_attention_rule,
+    batch="attention",
+    joint=_attention_rule,
     inputs=("query", "key", "value", "attn_mask", "keep"),
     residuals=("weights",),
     name="ScaledDotProductFlashAttentionForCpu",
     broadcasts=True,
 )
 _attention_grad = op_of(
-    attention.attention_grad, batch="attention", name="ScaledDotProductFlashAttentionForCpuBackward", outputs=4, g=None, query=None,
+    attention.attention_grad, batch="attention",
+    name="ScaledDotProductFlashAttentionForCpuBackward", outputs=4, g=None, query=None,
     key=None, value=None, keep=None, weights=None, out=None,
 )  # fmt: skip
 

@@ -36,7 +36,8 @@ def _per_channel(g: Tensor) -> Tensor:
 
 _conv = op_of(
     kernels.convolution,
-    batch="convolution", complex=HOLOMORPHIC,
+    batch="convolution",
+    complex=HOLOMORPHIC,
     name="Convolution",
     x=lambda g, w, x_shape, stride, padding, dilation, groups: _conv_input(
         g, w, None, x_shape[2:], stride, padding, dilation, groups
@@ -48,7 +49,8 @@ _conv = op_of(
 )
 _conv_input = op_of(
     kernels.transposed_convolution,
-    batch="convolution", complex=HOLOMORPHIC,
+    batch="convolution",
+    complex=HOLOMORPHIC,
     name="Convolution",
     y=lambda g, w, y_shape, stride, padding, dilation, groups: _conv(
         g, w, None, stride, padding, dilation, groups, y_shape[2:]
@@ -60,7 +62,8 @@ _conv_input = op_of(
 )
 _conv_weight = op_of(
     kernels.conv_weight,
-    batch="convolution weight", complex=HOLOMORPHIC,
+    batch="convolution weight",
+    complex=HOLOMORPHIC,
     name="ConvolutionBackward",
     x=lambda g, y, x_shape, stride, padding, dilation, groups: _conv_input(
         y, g, None, x_shape[2:], stride, padding, dilation, groups

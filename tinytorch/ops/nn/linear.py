@@ -47,7 +47,8 @@ _column_sums = op_of(products.column_sums, batch="column sums", complex=OWN, x=l
 @public("nn.functional.linear", binds=False, out="exact", autocast="op")
 @op(
     products.affine,
-    batch="linear", complex=HOLOMORPHIC,
+    batch="linear",
+    complex=HOLOMORPHIC,
     refuses=unless_empty("addmm_impl_cpu_"),
     name="Mm",
     overload=("bias", "AddmmBackward0"),

@@ -44,7 +44,8 @@ huber_loss = _of_difference(loss.huber_loss, lambda d, delta: hardtanh(d, -delta
 _bce_slope = pointwise(
     "bce_slope",
     loss.bce_slope,
-    batch="leading", x=lambda g, x, y: g * (x * x - 2 * x * y + y) / ((x + 1e-12) ** 2 * (1 - x + 1e-12) ** 2),
+    batch="leading",
+    x=lambda g, x, y: g * (x * x - 2 * x * y + y) / ((x + 1e-12) ** 2 * (1 - x + 1e-12) ** 2),
     y=lambda g, x: -g / ((1 - x) * x).clamp(min=1e-12),
     node_name="BinaryCrossEntropyBackward",
 )
@@ -93,7 +94,9 @@ def _logistic_u(g: Tensor, u: Tensor) -> Tensor:
 
 _soft_margin_slope = pointwise("soft_margin_slope", loss.soft_margin_slope, u=_logistic_u)
 soft_margin_loss = op(
-    batch="loss", x=lambda g, x, y, reduction: _share(g, reduction, x._array.size) * (-y * _soft_margin_slope(-y * x)), y=None
+    batch="loss",
+    x=lambda g, x, y, reduction: _share(g, reduction, x._array.size) * (-y * _soft_margin_slope(-y * x)),
+    y=None,
 )(loss.soft_margin_loss)
 
 
@@ -117,7 +120,8 @@ def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
 
 _nll_loss_grad = op_of(
     loss.nll_loss_grad,
-    batch="nll gradient", name="NllLossBackward",
+    batch="nll gradient",
+    name="NllLossBackward",
     g=lambda g, target, weight, ignore_index, reduction: nll_loss(g, target, weight, ignore_index, reduction),
     x=lambda gg: zero_gradient(gg),
     target=None,
@@ -151,7 +155,15 @@ def _cross_entropy_x(
 #: `nll_loss(log_softmax(x))` in one op: for scores (N, C) and labels (N,); for scores (N, C, d1, ...); and with label
 #: smoothing, for which PyTorch's graph adds two terms.
 cross_entropy, cross_entropy_of_places, smoothed_cross_entropy = [
-    op_of(loss.cross_entropy, batch="classes", name=name, x=_cross_entropy_x, target=None, weight=None, residuals=("slope",))
+    op_of(
+        loss.cross_entropy,
+        batch="classes",
+        name=name,
+        x=_cross_entropy_x,
+        target=None,
+        weight=None,
+        residuals=("slope",),
+    )
     for name in (*_NLL_NODES, "Add")
 ]
 

@@ -197,11 +197,12 @@ def _recording(x: Tensor) -> bool:
 # Scatter and gather -------------------------------------------------------------------------------
 
 
-placed = op(batch="folded", g=lambda g, index, n, distinct: picked(g, index, n, distinct), index=None, name="MaxPoolBackward")(
-    pool.placed
-)
+placed = op(
+    batch="folded", g=lambda g, index, n, distinct: picked(g, index, n, distinct), index=None, name="MaxPoolBackward"
+)(pool.placed)
 picked = op(
-    batch="folded", x=lambda g, index, x_shape, n, distinct: placed(g, index, tuple(x_shape[len(x_shape) - n :]), n, distinct),
+    batch="folded",
+    x=lambda g, index, x_shape, n, distinct: placed(g, index, tuple(x_shape[len(x_shape) - n :]), n, distinct),
     index=None,
     name="MaxPoolPick",
 )(pool.picked)
@@ -231,7 +232,8 @@ _unpools = {n: _unpool_op(n) for n in (2, 3)}
 _max_values = op_of(pool.max_values, batch="folded", x=None)
 _max_corners = op_of(
     pool.corner_pool,
-    batch="folded", x=lambda g, x_shape, right, lower: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
+    batch="folded",
+    x=lambda g, x_shape, right, lower: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
     residuals=("right", "lower"),
     name="MaxPool2DWithIndices",
 )
@@ -535,7 +537,9 @@ def _avg_pool_x(g: Any, x_shape: tuple[int, ...], windows: Any, divisor: Any) ->
 
 _averages = {n: op_named(pool.avg_pool, f"AvgPool{n}D", x=_avg_pool_x) for n in (2, 3)}
 _adaptive_averages = {n: op_named(pool.avg_pool, f"AdaptiveAvgPool{n}D", x=_avg_pool_x) for n in (2, 3)}
-_spread = op_of(pool.spread, batch="folded", g=lambda g, windows, divisor: _averages[2](g, windows, divisor), name="AvgPoolBackward")
+_spread = op_of(
+    pool.spread, batch="folded", g=lambda g, windows, divisor: _averages[2](g, windows, divisor), name="AvgPoolBackward"
+)
 _uneven_averages = {n: resampling(f"AdaptiveAvgPool{n}D", OWN) for n in (2, 3)}
 
 

@@ -44,7 +44,9 @@ def resampling(name: str, complex: str | None = None) -> Any:
     return op_named(kernels.resample, name, x=lambda g, maps: resample(g, _transposed(maps)), complex=complex)
 
 
-resample = op(batch="folded", x=lambda g, maps: resample(g, _transposed(maps)), name="UpsampleBackward", complex=OWN)(kernels.resample)
+resample = op(batch="folded", x=lambda g, maps: resample(g, _transposed(maps)), name="UpsampleBackward", complex=OWN)(
+    kernels.resample
+)
 
 
 _NODES = {
