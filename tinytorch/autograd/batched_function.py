@@ -34,7 +34,8 @@ def function_of_batch(
     if function.generate_vmap_rule and own:
         raise RuntimeError(
             f"You tried to vmap over {name}, but it has both generate_vmap_rule=True and an overridden vmap "
-            "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid ambiguity."
+            "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
+            "ambiguity."
         )
     if not own and not function.generate_vmap_rule:
         if function.__module__.partition(".")[0] == "tinytorch":

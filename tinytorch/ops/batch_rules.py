@@ -8,7 +8,7 @@ examples, "along" shifts arguments that are dimensions, "folded" makes the batch
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import shape as shapes
 
-__all__ = ["RULES", "Call", "NoRule", "padded", "rule_of"]
+__all__ = ["RULES", "STEPS", "Call", "NoRule", "padded", "rule_of", "without_rule"]
 
 
 class NoRule(Exception):
@@ -98,6 +98,11 @@ def padded(x: Any, ndim: int) -> Any:
 def rule_of(op: Op) -> Callable[[Call], Any] | None:
     """Return the rule of an op, or None."""
     return None if op.batch is None else _no_rule if callable(op.batch) else RULES[op.batch]
+
+
+def without_rule(ops: Sequence[Op]) -> list[Op]:
+    """Return those ops that are called once per example."""
+    return [op for op in ops if op.batch is None]
 
 
 RULES: dict[str, Callable[[Call], Any]] = {}
@@ -404,8 +409,8 @@ def strided(call: Call) -> Any:
     reach = sum([(n - 1) * at // own.itemsize for n, at in zip(own.shape[1:], own.strides[1:], strict=True)])
     if own.size and 0 not in shape and not 0 <= offset <= places.end((shape, strides, offset)) - 1 <= reach:
         raise RuntimeError(
-            f"result = tensor.as_strided({list(shape)}, {list(strides)}, ...) reaches beyond the memory of one example of "
-            f"shape {list(own.shape[1:])}. This is not supported inside of vmap, please try to rewrite the "
+            f"result = tensor.as_strided({list(shape)}, {list(strides)}, ...) reaches beyond the memory of one example "
+            f"of shape {list(own.shape[1:])}. This is not supported inside of vmap, please try to rewrite the "
             "`as_strided` call as a sequence of PyTorch view operations"
         )
     if not own.size and 0 not in shape:

@@ -200,7 +200,7 @@ class Batched(Tensor):
         self._under._requires_grad = requires
 
     @property
-    def _edge(self) -> Any:  # type: ignore[override]
+    def _edge(self) -> Any:
         under = self._under
         if under._view is not None:
             refresh(under)
@@ -548,7 +548,7 @@ class Batch(DispatchMode):
 
     def _has_ours(self, tree: Any) -> bool:
         if type(tree) is Batched or type(tree) is _Facts:
-            return tree.level_of() is self  # type: ignore[no-any-return]
+            return tree.level_of() is self
         if isinstance(tree, (tuple, list)):
             return any([self._has_ours(each) for each in tree])
         return type(tree) is dict and any([self._has_ours(each) for each in tree.values()])
