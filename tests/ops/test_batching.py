@@ -17,6 +17,7 @@ import tinytorch.ops
 import tinytorch.sparse
 from tests.samples import Sample, all_samples
 from tinytorch.core.declaration import Op
+from tinytorch.core.node import OpNode
 from tinytorch.ops import batch_rules, batching
 
 SAMPLES: dict[str, list[Sample]] = {}
@@ -54,9 +55,7 @@ class Call:
     def __call__(self, *tensors: Any) -> tuple[Any, ...]:
         """Return the tensors in the result of the call with other tensors."""
         given = iter(tensors)
-        args, kwargs = mapped(
-            (self.args, self.kwargs), lambda x: next(given) if isinstance(x, tinytorch.Tensor) else x
-        )
+        args, kwargs = mapped((self.args, self.kwargs), lambda x: next(given) if isinstance(x, tinytorch.Tensor) else x)
         name = self.sample.name
         if name.startswith("Tensor."):
             return tuple(tensors_of(getattr(args[0], name.removeprefix("Tensor."))(*args[1:], **kwargs)))
@@ -94,7 +93,7 @@ def batches(call: Call) -> Iterator[tuple[list[Any], tuple[Any, ...]]]:
     places = [[0] * count, [-1] * count]
     places += [[k % (x.ndim + 1) if j == k else None for j in range(count)] for k, x in enumerate(call.tensors)]
     for dims in places if count > 1 else places[:2]:
-        if "as_strided" in call.sample.name and -1 in dims:
+        if "as_strided" in call.sample.name and (-1 in dims or len(call.args) > 3):
             continue  # (in a loop, the examples share one memory)
         given = []
         for x, dim in zip(call.tensors, dims, strict=True):
@@ -133,7 +132,12 @@ def dynamic(name: str) -> bool:
 def test_a_batch_equals_a_loop(name: str) -> None:
     for number, call in enumerate(map(Call, SAMPLES[name])):
         masks = [x for x in tensors_of(call.args[1:]) if x.dtype is tinytorch.bool]
-        if dynamic(name) or not call.tensors or (masks and name in ("Tensor.__getitem__", "index_put")):
+        if (
+            dynamic(name)
+            or not call.tensors
+            or (name == "where" and len(call.args) == 1)
+            or (masks and name in ("Tensor.__getitem__", "index_put"))
+        ):
             continue
         for k, (given, dims) in enumerate(batches(call)):
             check(call, given, dims, 9)
@@ -192,7 +196,8 @@ def all_ops() -> list[Op]:
     """Return all ops that are declared."""
     for module in pkgutil.walk_packages(tinytorch.ops.__path__, "tinytorch.ops."):
         importlib.import_module(module.name)
-    return [each for each in gc.get_objects() if isinstance(each, Op) and each.caller.__module__.startswith("tinytorch")]
+    nodes = [cls for cls in OpNode.__subclasses__() if "op" in vars(cls)]
+    return [node.op for node in nodes if hasattr(node.op, "caller") and node.op.node_class is node]
 
 
 def test_nearly_all_ops_have_a_rule() -> None:
@@ -211,7 +216,9 @@ def test_rules_are_named_by_declarations() -> None:
 def test_an_op_without_a_rule_warns_and_loops() -> None:
     x = tinytorch.rand(3, 4, 4)
     batching.fallen_back.clear()
-    with pytest.warns(UserWarning, match="There is a performance drop because we have not yet implemented the batching"):
+    with pytest.warns(
+        UserWarning, match="There is a performance drop because we have not yet implemented the batching"
+    ):
         out = tinytorch.vmap(lambda x: tinytorch.histc(x, 4, 0, 1))(x)
     assert tinytorch.equal(out, tinytorch.stack([tinytorch.histc(each, 4, 0, 1) for each in x]))
     assert batching.fallen_back

@@ -11,7 +11,7 @@ from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.batching import Batch, batched, physical, wrapped
 
-__all__ = ["VmapInfo", "function_of_batch"]
+__all__ = ["VmapInfo", "by_rule", "function_of_batch"]
 
 
 class VmapInfo(NamedTuple):
@@ -52,28 +52,45 @@ def function_of_batch(
             "https://pytorch.org/docs/main/notes/extending.func.html"
         )
     if own:
-        in_dims = _map(args, lambda x: 0 if level._is_ours(x) else None)
-        given = _map(args, lambda x: x._under if level._is_ours(x) else x)
-        result = function.vmap(VmapInfo(level.size, level.randomness), in_dims, *given)
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise RuntimeError(
-                f"Expected the vmap staticmethod of {name} to return a tuple of two elements: (output, out_dims)"
-            )
-        outputs, out_dims = result
-        several = isinstance(outputs, tuple)
-        outs = outputs if several else (outputs,)
-        dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outs)
-        made = [
-            x if dim is None or not isinstance(x, Tensor) else batched(x.movedim(dim, 0), level)
-            for x, dim in zip(outs, dims, strict=True)
-        ]
-        return tuple(made) if several else made[0]
+        return _by_rule(level, function.vmap, args, {}, name)
     return _generated(level, function, args)
+
+
+def by_rule(rule: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:
+    """Return the result of a rule, at the innermost level at which an argument is batched.
+
+    Returns:
+        NotImplemented if none is.
+    """
+    for level in reversed(local.state.modes or ()):
+        if isinstance(level, Batch) and level._has_ours((args, kwargs)):
+            with level._outside():
+                return _by_rule(level, rule, args, kwargs, name)
+    return NotImplemented
+
+
+def _by_rule(level: Batch, rule: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> Any:
+    in_dims = _map(args, lambda x: 0 if level._is_ours(x) else None)
+    given, named = _map((args, kwargs), lambda x: x._under if level._is_ours(x) else x)
+    result = rule(VmapInfo(level.size, level.randomness), in_dims, *given, **named)
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise RuntimeError(f"Expected the vmap rule of {name} to return a tuple of two elements: (output, out_dims)")
+    outputs, out_dims = result
+    several = isinstance(outputs, tuple)
+    outs = outputs if several else (outputs,)
+    dims = out_dims if isinstance(out_dims, tuple) else (out_dims,) * len(outs)
+    made = [
+        x if dim is None or not isinstance(x, Tensor) else batched(x.movedim(dim, 0), level)
+        for x, dim in zip(outs, dims, strict=True)
+    ]
+    return tuple(made) if several else made[0]
 
 
 def _map(tree: Any, function: Callable[[Any], Any]) -> Any:
     if isinstance(tree, (tuple, list)):
         return type(tree)([_map(each, function) for each in tree])
+    if type(tree) is dict:
+        return {key: _map(each, function) for key, each in tree.items()}
     return function(tree)
 
 

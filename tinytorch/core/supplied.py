@@ -45,6 +45,7 @@ _MODULES = {
     "refuse_out": "ops.batching",  # raises an error for `out=` inside of `vmap`
     "batched_grad": "ops.batching",  # `autograd.grad` of batched tensors
     "gradients_of_batch": "autograd.batches",  # the gradients for a batch of vectors, by one walk
+    "by_rule": "autograd.batched_function",  # calls a rule for all examples of batched tensors
     "function_of_batch": "autograd.batched_function",  # calls an `autograd.Function` inside of `vmap`
     "of_batched": "ops.batching",  # calls a function that reads elements of batched tensors once per example
     "resolved": "ops.bits",  # a tensor without bits

@@ -334,6 +334,11 @@ def levels(x: Any) -> list[Batch]:
     return found
 
 
+def is_batchedtensor(x: Any) -> bool:
+    """Return whether a tensor is a batched one, inside of `vmap`."""
+    return type(x) is Batched
+
+
 def plain(x: Any) -> Any:
     """Return the plain tensor under a batched one, with a dimension for each level, the outermost first."""
     while type(x) is Batched:
@@ -775,7 +780,7 @@ def of_batched(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     for each in reversed(local.state.modes or ()):
         if isinstance(each, Batch) and each._has_ours((args, kwargs)):
             name = getattr(function, "__name__", "")
-            if name in ("nonzero", "where", "argwhere"):
+            if name in ("nonzero", "where", "argwhere", "bincount"):
                 raise RuntimeError(batch_rules.DYNAMIC.format(f"aten::{name}"))
             fallen_back.add(name)
             warn(
