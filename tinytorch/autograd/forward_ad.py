@@ -92,7 +92,7 @@ class Level(DispatchMode):
 
     def tangent(self, x: Tensor) -> Tensor | None:
         """Return the tangent of a tensor, or None."""
-        if batches := levels(x):  # (the plain tensor has it, so that what the graph has saved has it, too)
+        if type(x) is not Tensor and (batches := levels(x)):  # (the plain tensor has it, so that what the graph has saved has it, too)
             found = self.tangent(plain(x))
             return None if found is None else at_levels(found, batches)
         entry = self._tangents.get(id(x._array))
@@ -188,9 +188,10 @@ class Level(DispatchMode):
             (tangent,) = tangents
             views = op.caller(_with_strides_of(tangent, x), *values[1:])
             for out, view in zip(_as_tuple(result), _as_tuple(views), strict=True):
+                of_out = plain(out)._view
+                base = None if of_out is None or _crosses(of_out) else self._tangents.get(id(of_out.base._array))
                 # If the base has a tangent, that of the view follows from it.
-                if plain(out)._view is None or self.tangent(out) is None:
-                    self._set(out, view)
+                self._set(out, view, None if base is None else base[1])
             return result
         if not op.wants:
             return result

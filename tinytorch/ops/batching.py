@@ -429,7 +429,10 @@ class Batch(DispatchMode):
             if kind is Batched:
                 if each._level is self:
                     break
-            elif (kind is list or kind is tuple or kind is _Facts) and self._has_ours(each):
+            elif kind is _Facts:
+                if each.level is self:
+                    break
+            elif isinstance(each, (list, tuple)) and self._has_ours(each):
                 break
         else:
             if not kwargs or not self._has_ours(kwargs):
@@ -532,10 +535,10 @@ class Batch(DispatchMode):
             elif kind is _Facts and each.level is self:
                 found.append(each.under._array)
                 which.append(True)
-            elif kind is tuple or kind is list:
+            elif isinstance(each, (list, tuple)) and self._has_ours(each):
                 parts, ours_of = self._unwrapped(each)
-                found.append(kind(parts))
-                which.append(ours_of if any(ours_of) else False)
+                found.append(_rebuilt(each, parts))
+                which.append(ours_of)
             else:
                 found.append(each)
                 which.append(False)
@@ -552,11 +555,15 @@ class Batch(DispatchMode):
         return (type(x) is Batched or type(x) is _Facts) and x.level_of() is self
 
     def _has_ours(self, tree: Any) -> bool:
-        if type(tree) is Batched or type(tree) is _Facts:
-            return tree.level_of() is self
-        if isinstance(tree, (tuple, list)):
-            return any([self._has_ours(each) for each in tree])
-        return type(tree) is dict and any([self._has_ours(each) for each in tree.values()])
+        """Return whether a container holds a batched tensor, or its array."""
+        for each in tree.values() if isinstance(tree, dict) else tree:
+            kind = type(each)
+            if kind is Batched or kind is _Facts:
+                if each.level_of() is self:
+                    return True
+            elif isinstance(each, (tuple, list, dict)) and self._has_ours(each):
+                return True
+        return False
 
     # Ops without a rule ---------------------------------------------------------------------------
 
