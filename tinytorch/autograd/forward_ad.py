@@ -92,7 +92,9 @@ class Level(DispatchMode):
 
     def tangent(self, x: Tensor) -> Tensor | None:
         """Return the tangent of a tensor, or None."""
-        if type(x) is not Tensor and (batches := levels(x)):  # (the plain tensor has it, so that what the graph has saved has it, too)
+        if type(x) is not Tensor and (
+            batches := levels(x)
+        ):  # (the plain tensor has it, so that what the graph has saved has it, too)
             found = self.tangent(plain(x))
             return None if found is None else at_levels(found, batches)
         entry = self._tangents.get(id(x._array))

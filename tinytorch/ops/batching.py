@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import numpy as np
@@ -841,9 +841,14 @@ class _Lift(Node):
         return (_to_input(g, out_levels, in_levels),)
 
 
+def _entered(inner_first: Sequence[Batch]) -> Any:
+    """Return a context manager that switches those levels on that are off."""
+    active = local.state.modes or ()
+    return nullcontext() if all([level in active for level in inner_first]) else _switched_on(inner_first)
+
+
 @contextmanager
-def _entered(inner_first: Sequence[Batch]) -> Iterator[None]:
-    """Switch those levels on that are off."""
+def _switched_on(inner_first: Sequence[Batch]) -> Iterator[None]:
     with ExitStack() as stack:
         for level in reversed(inner_first):
             if level not in (local.state.modes or ()):
