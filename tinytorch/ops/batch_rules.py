@@ -1346,3 +1346,18 @@ def integer_product(call: Call) -> Any:
     if call.which[1] or x.ndim != 3:
         raise NoRule
     return call.op.caller(x.reshape(-1, x.shape[2]), y).reshape(call.size, x.shape[1], y.shape[1])
+
+
+@_rule("samples")
+def samples(call: Call) -> Any:
+    """Call an op on samples (N, C), or on one (C,), and their labels, of the same shape."""
+    op, values = call.op, call.values
+    x, target = call.whole(op.position["x"]), call.whole(op.position["target"])
+    if x.shape != target.shape or x.ndim < 2 or not x.numel():
+        raise NoRule
+    values[op.position["x"]], values[op.position["target"]] = (each.reshape(-1, each.shape[-1]) for each in (x, target))
+    if "reduction" not in op.position:
+        return call.run().reshape(x.shape)
+    reduction = call.of("reduction")
+    values[op.position["reduction"]] = "none"
+    return _reduced(call.run().reshape(x.shape[:-1]), call, reduction)
