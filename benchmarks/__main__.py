@@ -2,6 +2,7 @@
 
 python -m benchmarks                      all rows (ten minutes)
 python -m benchmarks step chain           some rows
+python -m benchmarks vmap                 the rows of torch.vmap and torch.func
 python -m benchmarks process --epochs 1   the whole training program, with fewer epochs
 python -m benchmarks inference --turns 5  public models, next to PyTorch and ONNX Runtime
 python -m benchmarks chain --compile      torch.compile and eager mode of both libraries, and JAX
@@ -173,6 +174,8 @@ def models_for_inference(args: argparse.Namespace) -> Iterator[Row]:
 FIRST = {"process": processes, "import": imports, "inference": models_for_inference}
 LAST = {"ops": forty, "ddp": ddp}
 ROWS = [*FIRST, *WORK, *LAST]
+#: Names of several rows.
+GROUPS = {"vmap": [name for name, work in WORK.items() if work.what.startswith("vmap: ")]}
 
 
 def line(row: Row) -> str:
@@ -211,6 +214,7 @@ def main() -> int:
         note = "OPENBLAS_CORETYPE is ignored, so that both libraries select kernels for this processor."
         print(note, file=sys.stderr, flush=True)
         os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
+    args.rows = [row for name in args.rows for row in GROUPS.get(name, [name])]
     unknown = set(args.rows) - set(ROWS)
     if args.compile and not set(args.columns.split(",")) <= set(compiled.COLUMNS):
         parser.error(f"argument --columns: there are {', '.join(compiled.COLUMNS)}")

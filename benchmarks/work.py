@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
-from benchmarks import models, tasks
+from benchmarks import batches, models, tasks
 
 __all__ = ["WORK", "Work"]
 
@@ -53,4 +53,9 @@ WORK = {
     "loader": Work("data: an epoch of 1,024 augmented images", tasks.loader, None, 2),
     "clusters": Work("4 steps of k-means, 4,000 points", tasks.clusters),
     "neighbours": Work("nearest neighbours of 500 points among 2,000", tasks.neighbours),
+    "per-sample-mlp": Work("vmap: gradients of 64 samples, MLP 784-256-128-10", batches.per_sample_mlp, 0.8, 5),
+    "per-sample-cnn": Work("vmap: gradients of 64 samples, two convolutions", batches.per_sample_cnn, 0.8, 5),
+    "jacobian": Work("vmap: Jacobian of an MLP 32-64-64-32", batches.jacobian, 0.8, 20),
+    "hessian": Work("vmap: Hessian of a loss by 200 parameters", batches.hessian, 0.8, 10),
+    "ensemble": Work("vmap: 100 MLPs 64-64-64-10, 32 inputs", batches.ensemble, 0.8, 20),
 }

@@ -12,6 +12,8 @@ from typing import Any
 
 from tinytorch import ops
 from tinytorch.autograd.function import Function
+from tinytorch.core.mode import local
+from tinytorch.core.supplied import supplied
 from tinytorch.func.pytree import flatten, unflatten
 from tinytorch.ops import overrides
 from tinytorch.ops.autocast import active, outside
@@ -50,6 +52,7 @@ class CustomOpDef:
         self._backward: Callable[..., Any] | None = None
         self._setup_context: Callable[..., Any] | None = None
         self._autocast: Callable[..., Any] | None = None
+        self._batches: Callable[..., Any] | None = None
         self._node: Any = type(
             f"GeneratedBackwardFor_{namespace}_{rest}_default",
             (Function,),
@@ -87,6 +90,10 @@ class CustomOpDef:
         except TypeError as error:
             raise RuntimeError(f"{self._qualname}() {error}") from None
         bound.apply_defaults()
+        if self._batches is not None and any([mode.batches for mode in local.state.modes or ()]):
+            found = supplied("by_rule")(self._batches, bound.args, bound.kwargs, self._name)
+            if found is not NotImplemented:
+                return found
         leaves, structure = flatten((bound.args, bound.kwargs))
         output_structure: list[Any] = []  # one item, which `_run_forward` appends
         outputs = apply(structure, output_structure, *leaves)
@@ -152,8 +159,17 @@ class CustomOpDef:
         return fn
 
     def register_vmap(self, func: Callable[..., Any] | None = None) -> Any:
-        """Accept a rule for `vmap`, which is never called: `vmap` calls the operator per element. A decorator."""
-        return self.register_fake if func is None else func
+        """Register a rule for `vmap`; may be used as a decorator. Without one, the operator is called per example.
+
+        Args:
+            func: `func(info, in_dims, *args, **kwargs)` returns `(outputs, out_dims)`: see `Function.vmap`.
+        """
+
+        def register(func: Callable[..., Any]) -> Callable[..., Any]:
+            self._batches = func
+            return func
+
+        return register if func is None else register(func)
 
     def register_autograd(
         self, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None
@@ -269,7 +285,7 @@ def register_kernel(
 
 
 def register_vmap(op: Any, func: Callable[..., Any] | None = None, /, *, lib: Any = None) -> Callable[..., Any]:
-    """Accept a rule for `vmap`; see `CustomOpDef.register_vmap`."""
+    """Register a rule for `vmap`; see `CustomOpDef.register_vmap`."""
     return _lookup(op).register_vmap(func)
 
 

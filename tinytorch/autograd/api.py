@@ -118,8 +118,8 @@ def grad(
         create_graph: record the computation of the gradients, for derivatives of higher order.
         only_inputs: only True is supported, as in PyTorch.
         allow_unused: return None for an input that the outputs do not depend on, instead of an error.
-        is_grads_batched: the first dimension of the vectors, and of the gradients, is a batch; there is one backward
-            pass for each vector of it.
+        is_grads_batched: the first dimension of the vectors, and of the gradients, is a batch; one backward pass
+            computes all of it.
         materialize_grads: return zeros rather than None for such inputs.
 
     Raises:
@@ -144,20 +144,25 @@ def grad(
         )
     retain = create_graph if retain_graph is None else retain_graph
     if is_grads_batched:
-        vectors = _vectors_of_batch(outputs, grad_outputs)
-        unused_too = allow_unused or materialize_grads
-        rows = [
-            grad(outputs, inputs, row, retain or row is not vectors[-1], create_graph, True, unused_too)
-            for row in vectors
-        ]
-        stacked = [_stacked_gradients(gradients) for gradients in zip(*rows, strict=True)]
+        size = _check_batch(outputs, grad_outputs)
+        given = {
+            "retain_graph": retain,
+            "create_graph": create_graph,
+            "allow_unused": allow_unused or materialize_grads,
+        }
+        found = supplied("gradients_of_batch")(grad, size, outputs, inputs, grad_outputs, given)
         if materialize_grads:
             targets = _targets(inputs, "grad")
-            stacked = [
+            found = [
                 constant(np.zeros_like(target._array)) if g is None else g  # type: ignore[union-attr]
-                for g, target in zip(stacked, targets, strict=True)
+                for g, target in zip(found, targets, strict=True)
             ]
-        return tuple(stacked)
+        return tuple(found)
+    if any([mode.batches for mode in local.state.modes or ()]):
+        rest = {"retain_graph": retain, "create_graph": create_graph, "allow_unused": allow_unused or materialize_grads}
+        found = supplied("batched_grad")(grad, outputs, inputs, grad_outputs, materialize_grads, rest)
+        if found is not NotImplemented:
+            return found
     targets = _targets(inputs, "grad")
     start = _start(outputs, grad_outputs)
     for target in targets:
@@ -266,7 +271,7 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
         return constant(np.ones_like(root._array) if isinstance(root, Tensor) else np.ones(shape, kind))
     if not isinstance(g, Tensor):
         raise TypeError(f"gradients can be either Tensors or None, but got {type(g).__name__}")
-    if isinstance(root, Tensor) and is_meta(g._array) is not is_meta(root._array):
+    if isinstance(root, Tensor) and g.is_meta is not root.is_meta:
         raise RuntimeError(f"invalid gradient at index {k} - expected device {root.device} but got {g.device}")
     if g._array.shape != shape:
         raise RuntimeError(
@@ -284,8 +289,8 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
     return g.to(dtypes.from_numpy_dtype(kind))
 
 
-def _vectors_of_batch(outputs: Any, gradients: Any) -> list[tuple[Tensor, ...]]:
-    """Return the vectors of a batch: per element of the batch a tuple, one vector for each output."""
+def _check_batch(outputs: Any, gradients: Any) -> int:
+    """Return the size of a batch of vectors, of which there is a tensor for each output."""
     roots = (outputs,) if isinstance(outputs, Tensor) else tuple(outputs)
     batch = (gradients,) if gradients is None or isinstance(gradients, Tensor) else tuple(gradients)
     for k, (root, vectors) in enumerate(zip(roots, batch, strict=False)):
@@ -307,18 +312,7 @@ def _vectors_of_batch(outputs: Any, gradients: Any) -> list[tuple[Tensor, ...]]:
             "is_grads_batched=True: expected all tensors to have the same size in the mapped dimension, got sizes "
             f"{sizes} for the mapped dimension"
         )
-    return list(zip(*[vectors.unbind(0) for vectors in batch], strict=True))
-
-
-def _stacked_gradients(rows: Sequence[Tensor | None]) -> Tensor | None:
-    """Return the gradients of an input for a batch as one tensor; None if the input was not used."""
-    first = rows[0]
-    if first is None:
-        return None
-    stacked: Tensor = wrap(np.empty_like(first._array, shape=(len(rows), *first.shape)))
-    for k, row in enumerate(rows):
-        stacked[k] = row
-    return stacked
+    return sizes[0]
 
 
 # Members of Tensor ---------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import View
 from tinytorch.kernels import places
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
+from tinytorch.ops.batching import at_levels, batched, levels, plain, without_levels
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -91,6 +92,11 @@ class Level(DispatchMode):
 
     def tangent(self, x: Tensor) -> Tensor | None:
         """Return the tangent of a tensor, or None."""
+        if type(x) is not Tensor and (
+            batches := levels(x)
+        ):  # (the plain tensor has it, so that what the graph has saved has it, too)
+            found = self.tangent(plain(x))
+            return None if found is None else at_levels(found, batches)
         entry = self._tangents.get(id(x._array))
         view = x._view
         if view is None or (entry is not None and entry[2] is None):
@@ -109,6 +115,7 @@ class Level(DispatchMode):
 
     def forget(self, x: Tensor) -> None:
         """Remove the tangent of a tensor."""
+        x = plain(x)
         self._tangents.pop(id(x._array), None)
 
     def _set(self, x: Tensor, tangent: Tensor, taken_from: Tensor | None = None) -> None:
@@ -118,12 +125,16 @@ class Level(DispatchMode):
                 f"is not supported. Tensor is of size {list(x.shape)} while the given forward gradient is of size "
                 f"{list(tangent.shape)}."
             )
+        if batches := levels(x):
+            x, tangent = plain(x), without_levels(tangent, batches)
         key, tangents = id(x._array), self._tangents
         forget = functools.partial(_forget, tangents, key)
         tangents[key] = (weakref.ref(x._array, forget), tangent, taken_from)
 
     def _write(self, x: Tensor, tangent: Tensor) -> None:
         """Set the tangent of a tensor that was written to; of a view, write it into the tangent of the base."""
+        if batches := levels(x):
+            x, tangent = plain(x), without_levels(tangent, batches)
         own = self._tangents.get(id(x._array))
         if x._view is not None and _crosses(x._view):
             raise NotImplementedError("forward AD of a write into a view of another dtype")
@@ -132,14 +143,17 @@ class Level(DispatchMode):
             return
         base = x._view.base
         tangent_of_base = self.tangent(base)
-        tangent_of_base = (
-            _zeros_like(base) if tangent_of_base is None else _with_strides_of(tangent_of_base, base).clone()
-        )
+        if tangent_of_base is None:
+            tangent_of_base = _zeros_like(base, tangent)
+        else:
+            tangent_of_base = _zeros_like(base, tangent_of_base, tangent).copy_(tangent_of_base)
         x._view.replay(tangent_of_base).copy_(tangent)
         self._set(base, tangent_of_base)
 
     def _set_saved_tangent(self, x: Tensor, op: Op, tangent: Tensor | None, start: int) -> None:
         """Set the tangent of the copy of `x` from before a write in place, which the node of the write has saved."""
+        if batches := levels(x):
+            x, tangent = plain(x), None if tangent is None else without_levels(tangent, batches)
         edge: Any = x._edge if x._view is None else x._view.base._edge
         if edge is not None and edge[0].number > start and x._view is not None:
             edge = (edge[0].inner, 0)  # the node inside of `CopySlices`
@@ -176,9 +190,10 @@ class Level(DispatchMode):
             (tangent,) = tangents
             views = op.caller(_with_strides_of(tangent, x), *values[1:])
             for out, view in zip(_as_tuple(result), _as_tuple(views), strict=True):
+                of_out = plain(out)._view
+                base = None if of_out is None or _crosses(of_out) else self._tangents.get(id(of_out.base._array))
                 # If the base has a tangent, that of the view follows from it.
-                if out._view is None or self.tangent(out) is None:
-                    self._set(out, view)
+                self._set(out, view, None if base is None else base[1])
             return result
         if not op.wants:
             return result
@@ -315,9 +330,7 @@ def _by_transposed_formulas(
     recording = local.state.grad
     with enable_grad():
         gs = [
-            _zeros_like(out).requires_grad_()
-            if out._array.dtype.kind in DIFFERENTIABLE and number not in op.nondiff
-            else None
+            _leaf_like(out) if out._array.dtype.kind in DIFFERENTIABLE and number not in op.nondiff else None
             for number, out in enumerate(outs)
         ]
         grads = node.backward(tuple(gs) if node.outputs > 1 else gs[0], True, None)
@@ -370,17 +383,43 @@ def _with_strides_of(tangent: Tensor, x: Tensor) -> Tensor:
     """Return a tangent with the strides of `x`, so that the same views can be taken of both."""
     if tangent._array.strides == x._array.strides:
         return tangent
-    return _zeros_like(x).copy_(tangent)
+    return _zeros_like(x, tangent).copy_(tangent)
 
 
-def _zeros_like(x: Tensor) -> Tensor:
-    """Return zeros with the strides of `x`, even if these leave gaps between its elements."""
-    array = x._array
+def _zeros_like(x: Tensor, *batches: Tensor) -> Tensor:
+    """Return zeros with the strides of `x`, even if these leave gaps between its elements.
+
+    Args:
+        x: the tensor.
+        batches: tensors at whose levels of `vmap` the zeros are batched, besides those of `x`.
+    """
+    own, array = levels(x), plain(x)._array
+    more = {level.number: level for each in batches for level in levels(each) if level not in own}
+    outer_first = [more[number] for number in sorted(more)]
+    sizes = tuple([level.size for level in outer_first])
     if not array.size or 0 in array.strides or places.is_dense(array):
-        return wrap(np.zeros_like(array))
-    reach = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))
-    memory = np.zeros(reach // array.itemsize + 1, array.dtype)
-    return wrap(np.ndarray(array.shape, array.dtype, memory, 0, array.strides))
+        zeros = wrap(np.zeros_like(array) if not sizes else np.zeros((*sizes, *array.shape), array.dtype))
+        if sizes and array.size and 0 not in array.strides and not array.flags.c_contiguous:
+            order = sorted(range(array.ndim), key=lambda d: -array.strides[d])
+            memory = np.zeros((*sizes, *[array.shape[d] for d in order]), array.dtype)
+            back = [len(sizes) + order.index(d) for d in range(array.ndim)]
+            zeros = wrap(memory.transpose(*range(len(sizes)), *back))
+    else:
+        reach = sum((n - 1) * step for n, step in zip(array.shape, array.strides, strict=True))
+        length = reach // array.itemsize + 1
+        memory = np.zeros((*sizes, length), array.dtype)
+        strides = (*memory.strides[:-1], *array.strides)
+        zeros = wrap(np.ndarray((*sizes, *array.shape), array.dtype, memory, 0, strides))
+    for level in outer_first:
+        zeros = batched(zeros, level)
+    return at_levels(zeros, own)
+
+
+def _leaf_like(x: Tensor) -> Tensor:
+    """Return zeros like `x` that require grad."""
+    zeros = _zeros_like(x)
+    plain(zeros)._requires_grad = True
+    return zeros
 
 
 def _alias(x: Tensor) -> Tensor:
@@ -390,7 +429,7 @@ def _alias(x: Tensor) -> Tensor:
     if (
         x._edge is not None or not x._requires_grad
     ):  # a view of a leaf that requires grad stays one, since it must not be written to
-        alias._view = None
+        plain(alias)._view = None
     return alias
 
 

@@ -417,7 +417,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
     Attributes:
         clear_saved_tensors_on_access: `ctx.saved_tensors` can be read once, and is then freed.
         boxed_grads_call: `backward(ctx, grad_outputs)` takes a list, from which it may remove gradients to free them.
-        generate_vmap_rule: accepted, without effect.
+        generate_vmap_rule: whether `vmap` runs `forward` and `backward` on batched tensors.
 
     Example:
         >>> class Cube(torch.autograd.Function):
@@ -486,7 +486,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, *args: Any) -> Any:
-        """Define the behaviour under `vmap`; accepted, but never called."""
+        """Return `(outputs, out_dims)` for tensors with all examples along `in_dims`; defined by the subclass."""
         raise NotImplementedError(
             "To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
             "generate_vmap_rule=True."

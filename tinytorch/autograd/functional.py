@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.api import grad
+from tinytorch.autograd.batches import forward_jacobian, reverse_jacobian
 from tinytorch.autograd.forward_ad import Level
 from tinytorch.autograd.grad_mode import enable_grad, set_grad_enabled
 from tinytorch.core.mode import local
@@ -137,9 +138,8 @@ def jacobian(
 
     Args:
         func, inputs, create_graph, strict: as for `vjp`.
-        vectorize: accepted, without effect on how the rows or columns are computed.
-        strategy: "reverse-mode", one backward pass per element of the outputs; or "forward-mode" (for which PyTorch
-            requires `vectorize=True`), one call of `func` per element of the inputs.
+        vectorize: compute all rows by one backward pass, or all columns by one call of `func`.
+        strategy: "reverse-mode", by backward passes; or "forward-mode", which needs `vectorize=True`.
 
     Returns:
         A Tensor of shape `output.shape + input.shape`; a tuple of these, one per input or per output, where the
@@ -177,14 +177,17 @@ def jacobian(
             gradients = _grad((out,), xs, (unit,), create_graph, retain_graph=True)
             return _with_zeros(gradients, xs, create_graph, strict, independent)
 
-        rows = [_results(blocks, is_tuple, create_graph) for blocks in reverse_jacobian(row, outs, xs)]
+        rows = [
+            _results(blocks, is_tuple, create_graph)
+            for blocks in (reverse_jacobian if vectorize else _by_rows)(row, outs, xs)
+        ]
     return tuple(rows) if out_is_tuple else rows[0]
 
 
-def reverse_jacobian(
+def _by_rows(
     row: Callable[[int, Tensor, Tensor], Sequence[Tensor]], outs: Sequence[Tensor], xs: Sequence[Tensor]
 ) -> list[list[Tensor]]:
-    """Return the blocks `[i][j]` of the Jacobian for output i and input j.
+    """Return the blocks `[i][j]` of the Jacobian for output i and input j, by one backward pass per row.
 
     Args:
         row: from the number of an output, the output, and a vector of zeros and a 1, to the gradients of the inputs.
@@ -194,14 +197,14 @@ def reverse_jacobian(
     for number, out in enumerate(outs):
         rows = [row(number, out, unit) for unit in unit_tensors(out)]
         columns: Any = zip(*rows, strict=True) if rows else [()] * len(xs)
-        jacobian.append([jacobian_block(column, 0, out, x) for column, x in zip(columns, xs, strict=True)])
+        jacobian.append([_block(column, out, x) for column, x in zip(columns, xs, strict=True)])
     return jacobian
 
 
-def jacobian_block(parts: Sequence[Tensor], dim: int, out: Tensor, x: Tensor) -> Tensor:
-    """Return the Jacobian of `out` by `x` from its rows (`dim` 0) or its columns (`dim` -1); there may be none."""
+def _block(rows: Sequence[Tensor], out: Tensor, x: Tensor) -> Tensor:
+    """Return the Jacobian of `out` by `x` from its rows; there may be none."""
     shape = (*out.shape, *x.shape)
-    return stack(parts, dim).view(shape) if parts else wrap(np.zeros_like(out._array, shape=shape))
+    return stack(rows, 0).view(shape) if rows else wrap(np.zeros_like(out._array, shape=shape))
 
 
 def _jacobian_forward(func: Callable[..., Any], inputs: Any, create_graph: bool, strict: bool, vectorize: bool) -> Any:
@@ -230,32 +233,6 @@ def _jacobian_forward(func: Callable[..., Any], inputs: Any, create_graph: bool,
         return rows if out_is_tuple else rows[0]  # (lists, as PyTorch's are with this strategy)
     columns = [row[0] for row in rows]
     return tuple(columns) if out_is_tuple else columns[0]
-
-
-def forward_jacobian(func: Callable[..., Sequence[Tensor]], inputs: Sequence[Tensor]) -> list[list[Tensor]]:
-    """Return the blocks `[i][j]` of the Jacobian for output i and input j, by one call per element of the inputs.
-
-    `func` takes the level (None if no tangents are needed) and the inputs, and returns a sequence of Tensors.
-    """
-    columns: list[list[list[Tensor]]] = [[] for _ in inputs]  # [input][element][output]
-    outs: Sequence[Tensor] = ()
-    for j, x in enumerate(inputs):
-        for unit in unit_tensors(x):
-            with Level() as level:
-                outs = func(level, *inputs[:j], level.dual(x, unit), *inputs[j + 1 :])
-                columns[j].append([tangent_of(level, out) for out in outs])
-    if not any(columns):
-        outs = func(None, *inputs)  # for the outputs' shapes
-    return [
-        [jacobian_block([column[i] for column in columns[j]], -1, out, x) for j, x in enumerate(inputs)]
-        for i, out in enumerate(outs)
-    ]
-
-
-def tangent_of(level: Level, out: Tensor) -> Tensor:
-    """Return the tangent of an output, zeros if it has none."""
-    primal, tangent = level.unpack(out)
-    return zeros_like(primal) if tangent is None else tangent
 
 
 def unit_tensors(like: Tensor) -> Iterator[Tensor]:

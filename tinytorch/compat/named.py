@@ -278,17 +278,17 @@ TABLE: dict[str, dict[str, Offer]] = {
             CUDA_HOME=None, ROCM_HOME=None, is_ninja_available=returns(False),
         ),
     },
-    "vmap runs its function once per element, on tensors like all others": {
+    "the steps of vmap are not PyTorch's": {
         "_C._functorch": Offer(
             "_add_batch_dim _remove_batch_dim get_unwrapped",
-            is_batchedtensor=returns(False), is_legacy_batchedtensor=returns(False),
+            is_batchedtensor=elsewhere("ops.batching.is_batchedtensor"), is_legacy_batchedtensor=returns(False),
         ),
         "_functorch.vmap": Offer(
             "_create_batched_inputs _maybe_remove_batch_dim _process_batched_inputs _unwrap_batched "
             "_validate_and_get_batch_size",
             Tensor=elsewhere("core.tensor.Tensor"), _add_batch_dim=elsewhere("_C._functorch._add_batch_dim"),
             _broadcast_to_and_flatten=elsewhere("utils._pytree._broadcast_to_and_flatten"),
-            _get_name=elsewhere("func.transforms._name"), in_dims_t=object,
+            _get_name=elsewhere("func.batches._name"), in_dims_t=object,
             tree_flatten=elsewhere("utils._pytree.tree_flatten"),
             tree_unflatten=elsewhere("utils._pytree.tree_unflatten"),
         ),

@@ -53,6 +53,7 @@ class Op:
         holds: an argument that holds tensors but is not an input, see `op`.
         complex: whether the kernel computes with complex numbers, and how the formulas are meant: see `complex.py`.
         moves: whether the kernel only moves elements, see `op`.
+        batch: the name of the rule by which `vmap` calls the op, see `op`.
     """
 
     caller: Any
@@ -60,6 +61,7 @@ class Op:
     elementwise = False
     linear = False
     in_float32 = False
+    lifts = property(lambda self: self.batch == "elementwise")  # see `ops/batching.py`
     of_floats: Callable[..., Any] | None = None
 
     def __init__(
@@ -88,6 +90,7 @@ class Op:
         holds: str | None = None,
         complex: str | None = None,
         moves: bool = False,
+        batch: str | Callable[..., Any] | None = None,
     ) -> None:
         self.kernel, self.formulas, self.name = kernel, formulas, name
         self.arguments, self.defaults, self.positional = arguments, defaults, positional
@@ -96,7 +99,7 @@ class Op:
         self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
         self.residuals, self.view, self.broadcasts, self.floating = (residuals, view, broadcasts, floating)
         self.result, self.refuses, self.data_dependent, self.holds = result, refuses, data_dependent, holds
-        self.complex, self.moves = complex, moves
+        self.complex, self.moves, self.batch = complex, moves, batch
         self.last = outputs - 1  # number of the last output that is differentiable
         tensors = (*joint_inputs, *formulas)
         self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)

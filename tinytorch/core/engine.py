@@ -164,7 +164,7 @@ def walk(
 def _added(x: Tensor, g: Tensor) -> Tensor:
     """Add a gradient to a sum that the walk has computed, by operations that modes see; the sum keeps its layout."""
     total: Tensor = x + g
-    if total._array.strides != x._array.strides:
+    if total._array.strides != x._array.strides and type(total) is type(x):
         x += g
         return x
     return total

@@ -72,6 +72,7 @@ class DispatchMode:
 
     differentiates = False  # whether it computes derivatives of the calls that it sees
     lazy = True  # whether conjugates are lazy while it is on: views that an op does not make
+    batches = False  # whether it is a level of `vmap`
     keeps_residuals = False  # whether formulas get the residuals of kernels while it is on
 
     def __enter__(self) -> Any:
@@ -139,6 +140,20 @@ class DispatchMode:
 
     def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
         """Notice that `kernel(array, *args)` will fill a tensor with random numbers."""
+
+    def fills(self, x: Any, again: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+        """Return whether this mode fills a tensor with random numbers itself.
+
+        Args:
+            x: the tensor.
+            again: `again(x, *args)` fills a tensor, and returns it.
+            args: the arguments of the kernel.
+        """
+        return False
+
+    def apart(self, x: Any) -> Any:
+        """Return a new tensor that will be filled with random numbers, or the one that takes its place."""
+        return x
 
     def forget(self, x: Any) -> None:
         """Notice that a tensor is detached from the graph in place (`detach_`)."""

@@ -42,6 +42,13 @@ _MODULES = {
     "bit_view": "ops.bits",  # makes one of a plain view
     "with_bits": "ops.bits",  # makes one of any tensor
     "into_bits": "ops.bits",  # writes results into them
+    "batched": "ops.batching",  # makes a batched tensor of one with all examples
+    "refuse_out": "ops.batching",  # raises an error for `out=` inside of `vmap`
+    "batched_grad": "ops.batching",  # `autograd.grad` of batched tensors
+    "gradients_of_batch": "autograd.batches",  # the gradients for a batch of vectors, by one walk
+    "by_rule": "autograd.batched_function",  # calls a rule for all examples of batched tensors
+    "function_of_batch": "autograd.batched_function",  # calls an `autograd.Function` inside of `vmap`
+    "of_batched": "ops.batching",  # calls a function that reads elements of batched tensors once per example
     "resolved": "ops.bits",  # a tensor without bits
     "sweep": "compiler.sweep",  # `torch.func.sweep`
     "pad": "nn.functional.padding",  # a tensor with a border

@@ -9,6 +9,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.exp_family import ExponentialFamily
 from tinytorch.distributions.utils import broadcast_all, formula
 from tinytorch.ops.create import empty, zeros_like
+from tinytorch.ops.random import apart
 
 __all__ = ["Exponential"]
 
@@ -36,7 +37,7 @@ class Exponential(ExponentialFamily):
     variance = formula(lambda self: self.rate.pow(-2))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        return empty(self._extended_shape(sample_shape), dtype=self.rate.dtype).exponential_() / self.rate
+        return apart(empty(self._extended_shape(sample_shape), dtype=self.rate.dtype)).exponential_() / self.rate
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

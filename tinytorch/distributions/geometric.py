@@ -12,6 +12,7 @@ from tinytorch.distributions.utils import ProbsOrLogits, broadcast_all, formula
 from tinytorch.kernels.limits import finfo
 from tinytorch.nn.functional import binary_cross_entropy_with_logits
 from tinytorch.ops.create import empty, zeros_like
+from tinytorch.ops.random import apart
 
 __all__ = ["Geometric"]
 
@@ -50,7 +51,7 @@ class Geometric(ProbsOrLogits, Distribution):
         shape = self._extended_shape(sample_shape)
         dtype = self.probs.dtype
         with no_grad():
-            u = empty(shape, dtype=dtype).uniform_(finfo(dtype).tiny, 1)
+            u = apart(empty(shape, dtype=dtype)).uniform_(finfo(dtype).tiny, 1)
             return (u.log() / (-self.probs).log1p()).floor()
 
     def log_prob(self, value: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import alias, broadcast_all, formula
 from tinytorch.kernels.limits import finfo
 from tinytorch.ops.create import empty
+from tinytorch.ops.random import apart
 
 __all__ = ["Laplace"]
 
@@ -38,7 +39,7 @@ class Laplace(Distribution):
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         dtype = self.loc.dtype
-        u = empty(shape, dtype=dtype).uniform_(finfo(dtype).eps - 1, 1)
+        u = apart(empty(shape, dtype=dtype)).uniform_(finfo(dtype).eps - 1, 1)
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
 
     def log_prob(self, value: Tensor) -> Tensor:

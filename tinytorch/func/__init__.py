@@ -3,6 +3,7 @@
 from typing import Any
 
 from tinytorch.core.supplied import supplied
+from tinytorch.func.batches import vmap
 from tinytorch.func.modules import replace_all_batch_norm_modules_, stack_module_state
 from tinytorch.func.rearrange import rearrange
 from tinytorch.func.transforms import (
@@ -16,7 +17,6 @@ from tinytorch.func.transforms import (
     jvp,
     linearize,
     vjp,
-    vmap,
 )
 from tinytorch.nn.utils._functional_call import functional_call
 

@@ -1,4 +1,4 @@
-"""The transforms: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize`.
+"""The transforms: `grad`, `vjp`, `jvp`, `jacrev`, `jacfwd`, `hessian`, `linearize` (`vmap` is in `batches.py`).
 
 Forward transforms are levels of forward mode (`autograd/forward_ad.py`). Reverse transforms share one graph: each run
 of a function gets new leaves on the memory of its inputs, whose node, `_Input`, has the edges of the original inputs.
@@ -16,17 +16,16 @@ from contextlib import contextmanager
 from typing import Any
 
 from tinytorch.autograd import api as engine
+from tinytorch.autograd.batches import forward_jacobian, reverse_jacobian, tangent_of
 from tinytorch.autograd.forward_ad import Level, _DualLevel
-from tinytorch.autograd.functional import forward_jacobian, reverse_jacobian, tangent_of
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core import mode
 from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.func.pytree import LEAF, TreeSpec, describe, flatten, tree_map, unflatten
+from tinytorch.ops.batching import Batch, at_levels, levels, plain
 from tinytorch.ops.create import zeros_like
-from tinytorch.ops.random import get_rng_state, set_rng_state
-from tinytorch.ops.register import functions
 
 Argnums = int | tuple[int, ...]
 Function = Callable[..., Any]
@@ -88,6 +87,9 @@ class _Run:
         self.start = next(numbers)
         self.phase = _Phase()
         self.recording = local.state.grad
+        for each in local.state.modes or ():
+            if isinstance(each, Batch) and each.tracked is None:
+                each.tracked = self.start
         self.inputs: dict[int, tuple[Tensor, Tensor, Node | None]] = {}
 
     @contextmanager
@@ -108,10 +110,11 @@ class _Run:
         if self.recording and x.requires_grad:
             edge = x._edge or leaf_edge(x)
         inner = _without_graph(x)
-        inner._cell = [0] if x._cell is None else x._cell
-        inner.requires_grad_()
-        node = _Input(self.phase, x._array, edge)
-        inner._accumulator, inner._hooks = weakref.ref(node), node.hooks
+        leaf = plain(inner)  # (of a batched tensor the one under it, in whose graph it is)
+        leaf._cell = [0] if x._cell is None else x._cell
+        leaf.requires_grad_()
+        node = _Input(self.phase, leaf._array, edge)
+        leaf._accumulator, leaf._hooks = weakref.ref(node), node.hooks
         self.inputs[id(inner)] = (inner, x, node)
         return inner
 
@@ -220,6 +223,8 @@ def _levels() -> list[Level]:
 
 def _without_graph(x: Tensor) -> Tensor:
     """Return a tensor on the same memory, with the same tangents, that does not require grad."""
+    if batches := levels(x):
+        return at_levels(_without_graph(plain(x)), batches)
     for level in _levels():
         level.tangent(x)  # so that the level computes the tangent of a view from that of its base
     array = x._array
@@ -420,10 +425,10 @@ class _Pullback:
         gradients = self.run.gradients(self.outs, self.xs, weights, create_graph, retain_graph)
         return self.run.leave(unflatten(gradients, self.structure))
 
-    def row(self, _: int, out: Tensor, unit: Tensor) -> list[Tensor]:
-        """Return a row of the Jacobian: the gradients of one element of an output, in the graph of the run."""
+    def rows(self, _: int, out: Tensor, units: Tensor) -> list[Tensor]:
+        """Return rows of the Jacobian: the gradients of elements of an output, in the graph of the run."""
         connected = self.connected and local.state.grad
-        return self.run.gradients([out], self.xs, [unit], connected)
+        return self.run.gradients([out], self.xs, [units], connected)
 
 
 def jacrev(
@@ -436,12 +441,12 @@ def jacrev(
 ) -> Function:
     """Return the function that computes the Jacobian of a function by reverse mode.
 
-    It takes one backward pass per element of the output: for more outputs than inputs `jacfwd` is faster.
+    One backward pass computes all rows of it. For more outputs than inputs `jacfwd` is faster.
 
     Args:
         func, argnums: as for `vjp` and `grad`.
         has_aux: `func` returns `(output, aux)`, and the result is `(Jacobian, aux)`.
-        chunk_size: accepted, without effect: rows are computed one by one.
+        chunk_size: the most rows that a backward pass computes; None for all.
 
     Returns:
         A function of the same positional arguments. Its result has the structure of the output, in which each leaf is
@@ -466,7 +471,7 @@ def jacrev(
         _check_real("jacrev", "inputs", flatten(tuple([args[k] for k in positions]))[0])
         pullback = _Pullback(func, args, positions, has_aux)
         _check_real("jacrev", "outputs", pullback.outs)
-        blocks = reverse_jacobian(pullback.row, pullback.outs, pullback.xs)
+        blocks = reverse_jacobian(pullback.rows, pullback.outs, pullback.xs, chunk_size)
         result_blocks = pullback.run.leave(blocks)
         result = _jacobian_tree(result_blocks, pullback.output_structure, pullback.structure, argnums)
         return (result, pullback.aux) if has_aux else result
@@ -563,12 +568,12 @@ def jacfwd(
 ) -> Function:
     """Return the function that computes the Jacobian of a function by forward mode.
 
-    It calls `func` once per element of the inputs: for more inputs than outputs `jacrev` is faster.
+    One call of `func` per input computes all columns of it. For more inputs than outputs `jacrev` is faster.
 
     Args:
         func, has_aux: see `jacrev`.
         argnums: see `jacrev`; None for all arguments.
-        randomness: accepted, without effect: each call of `func` draws new random numbers.
+        randomness: as for `vmap`: whether random numbers are the same for all columns.
 
     Returns:
         A function of the same positional arguments, with the result that `jacrev` describes.
@@ -602,7 +607,7 @@ def jacfwd(
                 auxes.append(aux if level is None else _primals(level, aux))
             return outs
 
-        blocks = forward_jacobian(flat_func, xs)
+        blocks = forward_jacobian(flat_func, xs, randomness)
         result = _jacobian_tree(blocks, outputs, inputs, argnums)
         return (result, auxes[0]) if has_aux else result
 
@@ -687,88 +692,6 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
     return output, jvp_fn
 
 
-def vmap(
-    func: Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
-) -> Function:
-    """Return the function that applies `func` to each element of a batch and stacks the results.
-
-    There is no vectorization: `func` runs once per element, which takes proportionally longer. Values and derivatives
-    are those of a loop over the batch, also inside of other transforms and with others inside.
-
-    Args:
-        in_dims: the batch dimension of the arguments: one for all, or a tuple with one per argument, which may be
-            nested as the argument is; None for an argument that each run receives whole, as it does keyword arguments.
-        out_dims: the batch dimension of the results; None for a result that does not depend on the batch (that of the
-            first run is returned).
-        randomness: with "same" each run starts with the generator's state at the first. With "error" and "different"
-            each run draws new numbers; PyTorch raises an error for "error".
-        chunk_size: accepted, without effect: the elements are computed one at a time.
-
-    Raises:
-        NotImplementedError: the batch is empty, so that no run tells the shape of the result.
-        ValueError: the batch sizes differ; a dimension does not exist; a mapped argument is no tensor.
-
-    Example:
-        >>> batch = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
-        >>> torch.vmap(torch.func.grad(lambda x: (x * x).sum()))(batch)
-        tensor([[2., 4.],
-                [6., 8.]])
-    """
-    if randomness not in ("error", "different", "same"):
-        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
-    if chunk_size is not None and chunk_size <= 0:
-        raise ValueError("vmap: chunk_size should be None or greater than 0.")
-
-    @functools.wraps(func)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
-        if not isinstance(in_dims, (int, tuple)):
-            raise ValueError(
-                f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>): expected `in_dims` to be int or a "
-                f"(potentially nested) tuple matching the structure of inputs, got: {type(in_dims)}."
-            )
-        if not args:
-            raise ValueError(
-                f"vmap({_name(func)})(<inputs>): got no inputs. Maybe you forgot to add inputs, or you are trying to "
-                "vmap over a function with no inputs. The latter is unsupported."
-            )
-        leaves, structure = flatten(args, _is_collection)
-        dims = _dims_of_leaves(in_dims, args, "in_dims")
-        where = f"vmap({_name(func)}, in_dims={in_dims}, ...)(<inputs>)"
-        sizes = [_batch_size(leaf, dim, where) for leaf, dim in zip(leaves, dims, strict=True) if dim is not None]
-        if not sizes:
-            raise ValueError("vmap: Expected at least one Tensor to vmap over: all `in_dims` are None")
-        if len(set(sizes)) > 1:
-            raise ValueError(
-                "vmap: Expected all tensors to have the same size in the mapped dimension, got sizes "
-                f"{sizes} for the mapped dimension"
-            )
-        if not sizes[0]:
-            raise NotImplementedError("vmap over an empty batch: tinytorch runs the function once per element")
-        random_state = get_rng_state() if randomness == "same" else None
-        results: list[list[Any]] = []
-        for k in range(sizes[0]):
-            if random_state is not None:
-                set_rng_state(random_state)
-            elements = [_element(leaf, dim, k) for leaf, dim in zip(leaves, dims, strict=True)]
-            out = func(*unflatten(elements, structure), **kwargs)
-            out_leaves, out_structure = flatten(out, _is_collection)
-            for leaf in out_leaves:
-                if not isinstance(leaf, Tensor) and not _is_collection(leaf):
-                    raise ValueError(
-                        f"vmap({_name(func)}, ...): `{_name(func)}` must only return Tensors, got type {type(leaf)}. "
-                        "Did you mean to set out_dims= to None for output?"
-                    )
-            results.append(out_leaves)
-        dims_of_out = _dims_of_leaves(out_dims, out, "out_dims")
-        stacked = [
-            column[0] if dim is None else functions["stack"](column, dim)
-            for column, dim in zip(zip(*results, strict=True), dims_of_out, strict=True)
-        ]
-        return unflatten(stacked, out_structure)
-
-    return mapped
-
-
 # Other functions ----------------------------------------------------------------------------------
 
 
@@ -803,7 +726,8 @@ def functionalize(func: Function, *, remove: str = "mutations") -> Function:
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """Return the value of a tensor inside of a transform without graph and tangents, for debuggers.
 
-    Inside of a transform it is a copy, elsewhere the tensor itself. Inside of `vmap` it is the element of this run.
+    Inside of a transform it is a copy, elsewhere the tensor itself. Inside of `vmap` it holds all
+    examples, along its first dimension.
 
     Args:
         recurse: accepted, without effect: the graph is shared by all transforms, so all of them are unwrapped at once.
@@ -818,54 +742,5 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     """
     surroundings = _Surroundings(leaves=False)
     if surroundings.track(tensor) or any(level.tangent(tensor) is not None for level in _levels()):
-        return wrap(tensor._array.copy())  # (a tangent belongs to the array)
-    return tensor
-
-
-def _is_collection(tree: Any) -> bool:
-    """Return whether an object has PyTorch's method by which `vmap` maps collections of tensors (tensordict's)."""
-    return hasattr(type(tree), "_add_batch_dim")
-
-
-def _element(leaf: Any, dim: int | None, k: int) -> Any:
-    """Return element `k` of a leaf; of a collection, to which the run may write, a new one."""
-    if not _is_collection(leaf):
-        return leaf if dim is None else leaf.select(dim, k)
-    return leaf.clone(False) if dim is None else leaf.unbind(dim)[k]
-
-
-def _dims_of_leaves(dims: Any, tree: Any, what: str) -> list[Any]:
-    """Return a dimension for each leaf of a tree, from one for all leaves, or a tree of dimensions at most as deep."""
-    leaves, _ = flatten(tree, _is_collection)
-    if dims is None or isinstance(dims, int):
-        return [dims] * len(leaves)
-    if isinstance(tree, dict) and isinstance(dims, dict) and dims.keys() == tree.keys():
-        return [dim for key in tree for dim in _dims_of_leaves(dims[key], tree[key], what)]
-    if isinstance(tree, (tuple, list)) and isinstance(dims, (tuple, list)):
-        if len(dims) == len(tree):
-            pairs = zip(dims, tree, strict=True)
-            return [dim for own, part in pairs for dim in _dims_of_leaves(own, part, what)]
-    elif isinstance(dims, tuple) and len(dims) == 1:  # for a single output
-        return _dims_of_leaves(dims[0], tree, what)
-    raise ValueError(
-        f"vmap: {what} is not compatible with the structure of the "
-        f"{'inputs' if what == 'in_dims' else 'outputs'}: {dims}"
-    )
-
-
-def _batch_size(leaf: Any, dim: int, where: str) -> int:
-    if not isinstance(leaf, Tensor) and not _is_collection(leaf):
-        raise ValueError(
-            f"{where}: Got in_dim={dim} for an input but the input is of type {type(leaf)}. We cannot vmap over "
-            "non-Tensor arguments, please use None as the respective in_dim"
-        )
-    if not -leaf.ndim <= dim < leaf.ndim:
-        raise ValueError(
-            f"{where}: Got in_dim={dim} for some input, but that input is a Tensor of dimensionality {leaf.ndim} so "
-            f"expected in_dim to satisfy -{leaf.ndim} <= in_dim < {leaf.ndim}."
-        )
-    return leaf.shape[dim]
-
-
-def _name(func: Function) -> str:
-    return getattr(func, "__name__", repr(func))
+        return wrap(plain(tensor)._array.copy())  # (a tangent belongs to the array)
+    return plain(tensor)

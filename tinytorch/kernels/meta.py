@@ -21,8 +21,8 @@ import numpy as np
 from numpy.lib import stride_tricks
 
 __all__ = [
-    "MetaArray", "NoData", "NotCopied", "check_all", "copied", "empty", "is_meta", "known", "like", "on_zeros",
-    "within",
+    "MetaArray", "NoBatch", "NoData", "NotCopied", "WithoutElements", "check_all", "copied", "empty", "is_meta",
+    "known", "like", "on_zeros", "within",
 ]  # fmt: skip
 
 
@@ -43,6 +43,13 @@ class NoData(RuntimeError):
             )
 
 
+class NoBatch(RuntimeError):
+    """Elements of a batched tensor are read inside of `vmap` by a function that calls no op.
+
+    The callers of public functions catch it, and call the function once per example (`ops/batching.py`).
+    """
+
+
 class NotCopied(NoData, NotImplementedError):
     """Elements of an array without data are copied."""
 
@@ -53,7 +60,7 @@ class NotCopied(NoData, NotImplementedError):
 
 
 @functools.cache
-def _reserved() -> memoryview:
+def reserved() -> memoryview:
     """Return address space that reads as zeros and cannot be written, as much of it as the system reserves."""
     options, system = {}, vars(mmap)  # (other systems lack some of its names)
     if "MAP_ANONYMOUS" in system:
@@ -80,7 +87,7 @@ def empty(shape: tuple[int, ...], dtype: Any, strides: tuple[int, ...] | None = 
     if strides is None:
         strides = _strides(shape, range(len(shape)), dtype.itemsize)
     size = 0 if 0 in shape else sum([(n - 1) * step for n, step in zip(shape, strides, strict=True)]) + dtype.itemsize
-    memory = _reserved()
+    memory = reserved()
     if size > len(memory):  # only its shape is of use: NumPy does not check the memory of such a view
         one = np.ndarray.__new__(MetaArray, (), dtype, memory)
         whole: Any = stride_tricks.as_strided(one, shape, strides, subok=True)
@@ -142,14 +149,19 @@ def known(condition: Any) -> bool:
     """Return the truth value of a condition on elements; False where there are no elements to read.
 
     Args:
-        condition: a boolean, a number, or an array of one element.
+        condition: a boolean, a number, or an array of one element; or a function that returns it.
     """
-    return not isinstance(condition, MetaArray) and bool(condition)
+    if callable(condition):
+        try:
+            condition = condition()
+        except NoBatch:
+            return False
+    return not isinstance(condition, WithoutElements) and bool(condition)
 
 
 def within(x: Any, low: int, end: int) -> bool:
     """Return whether all elements of an array are in [low, end); True where there are no elements to read."""
-    return not x.size or isinstance(x, MetaArray) or bool(low <= x.min() and x.max() < end)
+    return not x.size or isinstance(x, WithoutElements) or bool(low <= x.min() and x.max() < end)
 
 
 # Functions ----------------------------------------------------------------------------------------
@@ -158,7 +170,7 @@ def within(x: Any, low: int, end: int) -> bool:
 def _plain(x: Any) -> Any:
     """Return the same memory as an ordinary array: zeros."""
     if isinstance(x, MetaArray):
-        if x.nbytes > len(_reserved()):
+        if x.nbytes > len(reserved()):
             raise NoData(f"a tensor of shape {x.shape} on the meta device is too large for this function")
         return x.view(np.ndarray)
     if isinstance(x, (tuple, list)):
@@ -173,7 +185,7 @@ def _without_data(x: Any) -> Any:
         owner = x
         while isinstance(owner.base, np.ndarray):
             owner = owner.base
-        return x.view(MetaArray) if owner.base is _reserved().obj else like(x)
+        return x.view(MetaArray) if owner.base is reserved().obj else like(x)
     if isinstance(x, np.generic):
         return empty((), x.dtype)
     if isinstance(x, (tuple, list)):
@@ -383,13 +395,19 @@ _RULES: dict[Any, Callable[..., Any]] = {
 #: Functions in Python whose steps are functions and methods of arrays again.
 _COMPOSED = {np.stack, np.vstack, np.hstack, np.tensordot, np.mean, np.sum, np.max, np.min, np.prod, np.any, np.all}
 #: Functions of shapes, dtypes and memory alone.
-_OF_METADATA = {
+OF_METADATA = {
     np.may_share_memory, np.shares_memory, np.can_cast, np.result_type, np.ndim, np.shape, np.size, np.iscomplexobj,
     np.isrealobj, np.min_scalar_type, np.common_type,
 }  # fmt: skip
 
 
-class MetaArray(np.ndarray):
+class WithoutElements(np.ndarray):
+    """An array of which only the shape, dtype and strides are known: one without data, or a batched one of `vmap`."""
+
+    __slots__ = ()
+
+
+class MetaArray(WithoutElements):
     """An array without data."""
 
     __slots__ = ()
@@ -424,7 +442,7 @@ class MetaArray(np.ndarray):
             return rule(*args, **kwargs)
         if func in _COMPOSED:
             return super().__array_function__(func, types, args, kwargs)
-        if func in _OF_METADATA:
+        if func in OF_METADATA:
             return func(*_plain(args), **_plain(kwargs))
         out = kwargs.pop("out", None)
         result = on_zeros(func, args, kwargs)

@@ -35,7 +35,7 @@ def zero_gradient(g: Tensor) -> Tensor:
     return constant(np.zeros_like(g._array))
 
 
-kept = op(name="Where", x=lambda g, mask: kept(g, mask), mask=None, complex=OWN)(arithmetic.kept)
+kept = op(batch="elementwise", name="Where", x=lambda g, mask: kept(g, mask), mask=None, complex=OWN)(arithmetic.kept)
 
 
 def _alike(*operands: Any) -> list[Any]:
@@ -188,6 +188,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
 
 _plus_scaled = op_of(
     arithmetic.plus_scaled,
+    batch="elementwise",
     refuses="add_stub",
     name="Add",
     broadcasts=True,
@@ -196,15 +197,20 @@ _plus_scaled = op_of(
     y=lambda g, alpha: g * alpha,
 )
 _minus_scaled = op_of(
-    arithmetic.minus_scaled, refuses="add_stub", name="Sub", broadcasts=True, complex=HOLOMORPHIC,
+    arithmetic.minus_scaled, batch="elementwise", refuses="add_stub", name="Sub", broadcasts=True, complex=HOLOMORPHIC,
     x=lambda g: g, y=lambda g, alpha: -g * alpha,
 )  # fmt: skip
 _from_scaled = op_of(
-    arithmetic.from_scaled, refuses="add_stub", name="Rsub", broadcasts=True, complex=HOLOMORPHIC,
+    arithmetic.from_scaled, batch="elementwise", refuses="add_stub", name="Rsub", broadcasts=True, complex=HOLOMORPHIC,
     x=lambda g, alpha: -g * alpha, y=lambda g: g,
 )  # fmt: skip
 _number_less = renamed(
-    op_of(arithmetic.number_less, complex=HOLOMORPHIC, x=lambda g, alpha: -g if alpha == 1 else -g * alpha),
+    op_of(
+        arithmetic.number_less,
+        batch="elementwise",
+        complex=HOLOMORPHIC,
+        x=lambda g, alpha: -g if alpha == 1 else -g * alpha,
+    ),
     "RsubBackward1",
 )
 
@@ -491,7 +497,7 @@ copysign = pointwise(
 
 
 @public(also="special.round", method=True, in_place="function", out="same")
-@op(arithmetic.rounded, x=lambda g: zero_gradient(g), overload=("decimals", "RoundBackward1"))
+@op(arithmetic.rounded, batch="elementwise", x=lambda g: zero_gradient(g), overload=("decimals", "RoundBackward1"))
 def round(x: Any, *, decimals: builtins.int | None = None) -> Any:
     """Return `x` rounded to `decimals` places, halves to the even neighbour.
 
@@ -504,7 +510,14 @@ def round(x: Any, *, decimals: builtins.int | None = None) -> Any:
 # Bounds -------------------------------------------------------------------------------------------
 
 
-_of_larger = op_of(arithmetic.of_larger, name="MaskedFill", g=lambda gg, x, y: _of_larger(gg, x, y), x=None, y=None)
+_of_larger = op_of(
+    arithmetic.of_larger,
+    batch="elementwise",
+    name="MaskedFill",
+    g=lambda gg, x, y: _of_larger(gg, x, y),
+    x=None,
+    y=None,
+)
 
 
 @elementwise(
@@ -565,16 +578,24 @@ fmin = pointwise(
 
 _clamp = renamed(
     op_of(
-        arithmetic.clamp, refuses="clamp_scalar_cpu", name="Clamp",
+        arithmetic.clamp, batch="elementwise", refuses="clamp_scalar_cpu", name="Clamp",
         x=lambda g, x, min, max: kept(g, _inside(x, min, max)),
     ),
     "ClampBackward1",
 )  # fmt: skip
 _clamp_min = op_of(
-    arithmetic.clamp_min, refuses="clamp_min_scalar_cpu", name="ClampMin", x=lambda g, x, min: kept(g, x >= min)
+    arithmetic.clamp_min,
+    batch="elementwise",
+    refuses="clamp_min_scalar_cpu",
+    name="ClampMin",
+    x=lambda g, x, min: kept(g, x >= min),
 )
 _clamp_max = op_of(
-    arithmetic.clamp_max, refuses="clamp_max_scalar_cpu", name="ClampMax", x=lambda g, x, max: kept(g, x <= max)
+    arithmetic.clamp_max,
+    batch="elementwise",
+    refuses="clamp_max_scalar_cpu",
+    name="ClampMax",
+    x=lambda g, x, max: kept(g, x <= max),
 )
 _clamp_min_to, _clamp_max_to = (
     renamed(pointwise(name, kernel, refuses=refuses, x=to_x, y=to_bound), f"{node}Backward1")
@@ -589,6 +610,7 @@ _clamp_min_to, _clamp_max_to = (
 
 _clamp_to_tensors = op_of(
     arithmetic.clamp_to_tensors,
+    batch="elementwise",
     refuses="clamp_cpu",
     name="Clamp",
     x=lambda g, x, min, max: g.masked_fill(~_inside(x, min, max), 0),
@@ -701,7 +723,7 @@ def takes_number(name: str, input: Tensor, bound: Any) -> builtins.bool:
 
 
 @public(method=True, in_place="function", out="nan_to_num")
-@op(arithmetic.nan_to_num, complex=OWN, x=lambda g, x: g * isfinite(x))
+@op(arithmetic.nan_to_num, batch="elementwise", complex=OWN, x=lambda g, x: g * isfinite(x))
 def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     """Return `x` with NaN and infinities replaced by numbers; integers are unchanged.
 
@@ -720,12 +742,12 @@ def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) 
 
 
 _lerp = op_of(
-    arithmetic.lerp, broadcasts=True, complex=HOLOMORPHIC,
+    arithmetic.lerp, batch="elementwise", broadcasts=True, complex=HOLOMORPHIC,
     x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
 )  # fmt: skip
 _lerp_to = renamed(
     op_of(
-        arithmetic.lerp_to, broadcasts=True, complex=HOLOMORPHIC,
+        arithmetic.lerp_to, batch="elementwise", broadcasts=True, complex=HOLOMORPHIC,
         x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
         weight=lambda g, x, end: g * (end - x),
     ),
@@ -771,7 +793,8 @@ def _check_same_dtype(name: str, given: Tensor, input: Tensor) -> None:
 
 
 @op(
-    arithmetic.add_product, refuses="addcmul_cpu_out", name="Addcmul", broadcasts=True, complex=HOLOMORPHIC,
+    arithmetic.add_product, batch="elementwise",
+    refuses="addcmul_cpu_out", name="Addcmul", broadcasts=True, complex=HOLOMORPHIC,
     x=lambda g: g,
     tensor1=lambda g, tensor2, value: g * (tensor2 * value),
     tensor2=lambda g, tensor1, value: g * (tensor1 * value),
@@ -793,7 +816,7 @@ def addcmul(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
 
 
 _addcdiv = op_of(
-    arithmetic.addcdiv, broadcasts=True, complex=HOLOMORPHIC, x=lambda g: g,
+    arithmetic.addcdiv, batch="elementwise", broadcasts=True, complex=HOLOMORPHIC, x=lambda g: g,
     tensor1=lambda g, tensor2, value: g * (value / tensor2),
     tensor2=lambda g, tensor1, tensor2, value: -g * (value * tensor1 / (tensor2 * tensor2)),
 )  # fmt: skip

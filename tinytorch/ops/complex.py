@@ -22,11 +22,11 @@ from tinytorch.ops.shape import select
 
 # Parts --------------------------------------------------------------------------------------------
 
-_view_as_real = op(name="ViewAsReal", view=True, x=lambda g: _complex(select(g, -1, 0), select(g, -1, 1)), complex=OWN)(
-    kernels.view_as_real
-)
+_view_as_real = op(
+    batch="leading", name="ViewAsReal", view=True, x=lambda g: _complex(select(g, -1, 0), select(g, -1, 1)), complex=OWN
+)(kernels.view_as_real)
 _view_as_real.op.name = "view_as_real"
-_view_as_complex = op(name="ViewAsComplex", view=True, x=lambda g: view_as_real(g), complex=OWN)(
+_view_as_complex = op(batch="leading", name="ViewAsComplex", view=True, x=lambda g: view_as_real(g), complex=OWN)(
     kernels.view_as_complex
 )
 _view_as_complex.op.name = "view_as_complex"
@@ -261,12 +261,17 @@ def is_neg(input: Tensor) -> builtins.bool:
 
 # Construction -------------------------------------------------------------------------------------
 
-_complex = op(name="Complex", broadcasts=True, complex=OWN, x=lambda g: real_part(g), y=lambda g: imaginary_part(g))(
-    kernels.of_parts
-)
+_complex = op(
+    batch="elementwise",
+    name="Complex",
+    broadcasts=True,
+    complex=OWN,
+    x=lambda g: real_part(g),
+    y=lambda g: imaginary_part(g),
+)(kernels.of_parts)
 _complex.op.name = "complex"
 _polar = op(
-    name="Polar", broadcasts=True, complex=OWN,
+    batch="elementwise", name="Polar", broadcasts=True, complex=OWN,
     x=lambda g, y: real_part(g) * y.cos() + imaginary_part(g) * y.sin(),
     y=lambda g, out: imaginary_part(g * conjugate(out)),
 )(kernels.polar)  # fmt: skip

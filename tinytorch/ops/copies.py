@@ -255,6 +255,7 @@ def _replacing(name: str) -> Any:
     """Return the op, with PyTorch's node name, that replaces the elements of a memory region."""
     return op_of(
         places.replaced,
+        batch="placed in memory",
         name=name,
         complex=OWN,
         x=lambda g, whole, part: copy_slices(g, 0.0, whole, part),
@@ -381,7 +382,14 @@ def slice_inverse(
 
 
 def _pieces(name: str) -> Any:
-    return op_of(kernels.pieces, name=name, outputs=0, complex=OWN, x=lambda g, sizes, dim: join._joined(g, sizes, dim))
+    return op_of(
+        kernels.pieces,
+        batch="along",
+        name=name,
+        outputs=0,
+        complex=OWN,
+        x=lambda g, sizes, dim: join._joined(g, sizes, dim),
+    )
 
 
 _unsafe_split = _pieces("UnsafeSplit")
@@ -467,11 +475,12 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
 
 
 _pixel_shuffle = op_of(
-    rearrange.pixel_shuffle, complex=OWN, name="PixelShuffle", refuses=unless_empty("pixel_shuffle"),
+    rearrange.pixel_shuffle, batch="leading", complex=OWN, name="PixelShuffle", refuses=unless_empty("pixel_shuffle"),
     x=lambda g, factor: _pixel_unshuffle(g, factor),
 )  # fmt: skip
 _pixel_unshuffle = op_of(
-    rearrange.pixel_unshuffle, complex=OWN, name="PixelUnshuffle", refuses=unless_empty("pixel_unshuffle"),
+    rearrange.pixel_unshuffle, batch="leading",
+    complex=OWN, name="PixelUnshuffle", refuses=unless_empty("pixel_unshuffle"),
     x=lambda g, factor: _pixel_shuffle(g, factor),
 )  # fmt: skip
 
@@ -532,7 +541,8 @@ def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
 
 
 _channel_shuffle = op_of(
-    rearrange.channel_shuffle, complex=OWN, name="ChannelShuffle", refuses=unless_empty("channel_shuffle"),
+    rearrange.channel_shuffle, batch="folded",
+    complex=OWN, name="ChannelShuffle", refuses=unless_empty("channel_shuffle"),
     x=lambda g, x_shape, groups: _channel_shuffle(g, x_shape[1] // groups),
 )  # fmt: skip
 
@@ -568,7 +578,7 @@ def _again(caller: Any, number: int) -> Any:
     """Return a second view op with the node name of PyTorch's in-place form (`<stem>Backward<number>`)."""
     made = caller.op
     stem = made.node_class.__name__.partition("Backward")[0]
-    again = op_of(made.kernel, name=stem, view=True, complex=made.complex, x=made.formulas["x"])
+    again = op_of(made.kernel, batch=made.batch, name=stem, view=True, complex=made.complex, x=made.formulas["x"])
     return renamed(again, f"{stem}Backward{number}")
 
 

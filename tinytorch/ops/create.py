@@ -211,6 +211,10 @@ def blank_like(
     memory_format: Any = None,
 ) -> Tensor:
     """Return an uninitialized tensor with the shape, dtype and dimension order in memory of `input`."""
+    if hasattr(input, "_level"):  # (inside of `vmap`: what is written to it may differ between the examples)
+        example: Any = input
+        of_all = blank_like(name, example._under, dtype, device, layout, requires_grad, memory_format)
+        return supplied("batched")(of_all, example._level)
     on = checked_device(input.device if device is None and isinstance(input, Tensor) else device, layout)
     if not isinstance(input, Tensor):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
@@ -784,12 +788,21 @@ def full(
     return _filled(blank(shape_of("full", (size,)), out, dtype, device, layout, requires_grad), value)
 
 
+def whole(made: Tensor) -> Array:
+    """Return the array of a new tensor; inside of `vmap` that of all examples."""
+    under: Any = made
+    while hasattr(under, "_level"):
+        under = under._under
+    return under._array
+
+
 def _filled(made: Tensor, value: Any) -> Tensor:
     kind = made.dtype
     if made._array.size == 1 and kind.is_floating_point and kind.itemsize < 4:
         kind = dtypes.float64  # PyTorch's kernel for a single element lets the value overflow to infinity
     value = fits(value, kind)
-    made._array[...] = dtypes.narrowed(value, made._array.dtype) if made._array.itemsize == 1 else value
+    array = whole(made)
+    array[...] = dtypes.narrowed(value, array.dtype) if array.itemsize == 1 else value
     return made
 
 
@@ -858,7 +871,7 @@ def zeros_like(
         tensor([0., 0., 0.])
     """
     made = blank_like("zeros_like", input, dtype, device, layout, requires_grad, memory_format)
-    made._array[...] = 0
+    whole(made)[...] = 0
     return made
 
 
@@ -881,7 +894,7 @@ def ones_like(
         tensor([1, 1])
     """
     made = blank_like("ones_like", input, dtype, device, layout, requires_grad, memory_format)
-    made._array[...] = 1
+    whole(made)[...] = 1
     return made
 
 
@@ -929,6 +942,11 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
     ) -> Tensor:
         kind = self.dtype if dtype is None else dtype
         on = self.device if device is None else device
+        if hasattr(self, "_level"):
+            example: Any = self
+            shape = (example._level.size, *shape_of(name, sizes, size))
+            of_all = new(example._under, shape, dtype=kind, device=on, requires_grad=requires_grad, layout=layout)
+            return supplied("batched")(of_all, example._level)
         made = blank(shape_of(name, sizes, size), None, kind, on, layout, requires_grad)
         return made if value is None else _filled(made, value)
 

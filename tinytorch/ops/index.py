@@ -17,6 +17,7 @@ from tinytorch.core.complex import OWN
 from tinytorch.core.inplace import on_one_memory
 from tinytorch.core.mode import local
 from tinytorch.core.op import op
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
 from tinytorch.core.warning import warn
@@ -25,7 +26,7 @@ from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
-from tinytorch.kernels.meta import MetaArray, NotCopied, copied
+from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
 from tinytorch.ops.arguments import check_tensor, numpy_names, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
@@ -61,10 +62,12 @@ def _same_places(x: Tensor, y: Any) -> bool:
 
 
 _copy = writing(
+    batch="elementwise",
     complex=OWN, moves=True, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places,
     reads="same",
 )(kernels.copy)  # fmt: skip
 _fill = writing(
+    batch="filled",
     complex=OWN,
     moves=True,
     names=("FillBackward2", "FillBackward3", "ZeroBackward0", "FillBackward0", "FillBackward1"),
@@ -343,6 +346,12 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
             step_op = inserted
         elif isinstance(each, Tensor):
             array = _index_array(each, input)
+            batched = array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray
+            if batched and builtins.sum([isinstance(index, (Tensor, list)) for index in key]) == 1:
+                steps.append(_ALL)  # (inside of `vmap`: the index of each example)
+                indices.append(array)
+                used += 1
+                continue
             if array.ndim == 0:
                 if array.dtype.kind == "b":
                     steps.append(None)
@@ -364,6 +373,12 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
         elif isinstance(each, (list, tuple, range, str, np.ndarray)):
             array = _from_sequence(each)
             used += 1
+            batched = array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray
+            if batched and builtins.sum([isinstance(index, (Tensor, list)) for index in key]) == 1:
+                steps.append(_ALL)  # (inside of `vmap`: the index of each example)
+                indices.append(array)
+                used += 1
+                continue
             if array.ndim == 0:
                 if array.dtype.kind == "b":
                     steps.append(None)
@@ -421,6 +436,7 @@ def _kind_name(value: Any) -> str:
 
 @op(
     kernels.take,
+    batch="index",
     name="Index",
     complex=OWN,
     moves=True,
@@ -430,7 +446,9 @@ def _kind_name(value: Any) -> str:
 def _index(x: Any, indices: tuple[Any, ...]) -> Any: ...
 
 
-_put_back = op_of(kernels.put_back, complex=OWN, name="IndexBackward", x=lambda g, indices: _index(g, indices))
+_put_back = op_of(
+    kernels.put_back, batch="put back", complex=OWN, name="IndexBackward", x=lambda g, indices: _index(g, indices)
+)
 
 
 def _kept(indices: tuple[Any, ...], recorded: bool) -> tuple[Any, ...]:
@@ -471,6 +489,8 @@ def getitem(self: Tensor, key: Any) -> Tensor:
         if not indices:
             return step_op(self, steps)
         return _indexed(self if step_op is None else step_op(self, steps), indices)
+    except NoBatch as error:
+        return supplied("of_batched")(getitem, (self, key), {}, error)
     except IndexError as error:
         if "array" in str(error) or "axis" in str(error):
             raise kernels.translated(error, self._array.ndim) from None
@@ -611,6 +631,7 @@ def _deprecated_fill_or_put(x: Tensor, indices: tuple[Any, ...], y: Tensor, accu
 
 
 _index_put = writing(
+    batch="index put",
     complex=OWN,
     refuses="index_put",
     names=("IndexPutBackward0",),
@@ -671,7 +692,8 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 
 @public(method=True, out="index_select")
 @op(
-    kernels.select_rows, complex=OWN, moves=True, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index),
+    kernels.select_rows, batch="rows",
+    complex=OWN, moves=True, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index),
     index=None,
 )  # fmt: skip
 def index_select(x: Any, dim: int, index: Any) -> Any:
@@ -697,6 +719,7 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
 
 _rows_back = op_of(
     kernels.rows_back,
+    batch="rows back",
     complex=OWN,
     name="IndexSelectBackward",
     x=lambda g, dim, index: index_select(g, dim, index),
@@ -711,7 +734,13 @@ def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[in
 
 
 _index_add = writing(
-    complex=OWN, refuses="index_add_", names=("IndexAddBackward0",), x=lambda g: g, index=None, source=_index_add_source
+    batch="rows added",
+    complex=OWN,
+    refuses="index_add_",
+    names=("IndexAddBackward0",),
+    x=lambda g: g,
+    index=None,
+    source=_index_add_source,
 )(kernels.index_add)
 
 
@@ -745,6 +774,7 @@ index_add_ = public("", method="index_add_")(
 
 
 _index_copy = writing(
+    batch="rows added",
     complex=OWN,
     refuses="index_copy_cpu",
     names=("IndexCopyBackward0",),
@@ -779,6 +809,7 @@ index_copy_ = public("", method="index_copy_")(numpy_names(_index_copy[1]))
 
 
 _index_fill = writing(
+    batch="rows added",
     complex=OWN,
     refuses="index_fill_cpu",
     names=("IndexFillBackward0", "IndexFillBackward1"),
@@ -795,7 +826,7 @@ def _filled_sum_x(g: Tensor, x_shape: tuple[int, ...], dim: int, index: Tensor) 
     return _index_fill[1][0](constant(np.zeros(x_shape, g._array.dtype, like=g._array)), dim, index, g)
 
 
-_filled_sum = op_of(kernels.filled_sum, complex=OWN, name="Sum", x=_filled_sum_x, index=None)
+_filled_sum = op_of(kernels.filled_sum, batch="filled sum", complex=OWN, name="Sum", x=_filled_sum_x, index=None)
 
 
 @public(method=True)

@@ -27,7 +27,8 @@ class _Later:
         return member
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self.load().__get__(instance, owner)
+        member = self.load()
+        return member.__get__(instance, owner) if instance is None else getattr(instance, self._name)
 
     def __set__(self, instance: Any, value: Any) -> None:
         member = self.load()

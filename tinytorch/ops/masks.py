@@ -24,6 +24,7 @@ from tinytorch.ops.shape import expand
 from tinytorch.ops.writing import writing
 
 _masked_fill = writing(
+    batch="masked fill",
     complex=OWN,
     refuses="masked_fill",
     names=("MaskedFillBackward0", "MaskedFillBackward1"),
@@ -65,6 +66,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
 @public(method=True, out="index_select")
 @op(
     kernels.masked_select,
+    batch="dynamic",
     complex=OWN,
     data_dependent=True,
     refuses=unless_empty("masked_select"),
@@ -86,6 +88,7 @@ def masked_select(x: Any, mask: Any) -> Any:
 
 _unmasked = op_of(
     kernels.unmasked,
+    batch="unmasked",
     complex=OWN,
     name="MaskedSelectBackward",
     x=lambda g, shape, mask: masked_select(expand(g, np.broadcast_shapes(shape, mask.shape)), mask),
@@ -126,6 +129,7 @@ masked_scatter_ = public("", method="masked_scatter_")(_masked_scatter[1])
 
 
 _where = op(
+    batch="elementwise",
     complex=OWN,
     moves=True,
     condition=None,

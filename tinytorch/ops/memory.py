@@ -15,6 +15,7 @@ import numpy as np
 
 from tinytorch.core.device import as_device, cpu
 from tinytorch.core.mode import local, traced_as
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, needs_grad
 from tinytorch.core.warning import warn
@@ -368,6 +369,11 @@ def new_empty_strided(
         (1, 2)
     """
     kind = self.dtype if dtype is None else dtype
+    if hasattr(self, "_level"):  # (inside of `vmap`: each example has a memory of its own)
+        example: Any = self
+        size, stride = (example._level.size, *size), (places.end((tuple(size), tuple(stride), 0)), *stride)
+        of_all = new_empty_strided(example._under, size, stride, kind, layout, device, requires_grad=requires_grad)
+        return supplied("batched")(of_all, example._level)
     return empty_strided(size, stride, dtype=kind, layout=layout, device=device, requires_grad=requires_grad)
 
 

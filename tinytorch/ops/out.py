@@ -235,7 +235,8 @@ RULES: dict[str, Rule] = {
 
 #: Ops that give the result of `softmax` in `out` a node whose backward raises, as in PyTorch.
 _UNDERIVED = {
-    name: op_of(second, name="NotImplemented", input=not_implemented(name)) for name in ("softmax", "log_softmax")
+    name: op_of(second, batch="same shape", name="NotImplemented", input=not_implemented(name))
+    for name in ("softmax", "log_softmax")
 }
 
 
@@ -260,6 +261,8 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     for k, each in enumerate(outs):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {k} in argument 'out', but got {type(each).__name__}")
+    if any([each_mode.batches for each_mode in local.state.modes or ()]):
+        supplied("refuse_out")(name, (args, kwargs, outs))
     if mode.lazy and any([isinstance(each, mode.lazy) for each in outs]):
         into_bits = supplied("into_bits")
         return into_bits(lambda plain: into(public, plain, args, kwargs), out, outs)

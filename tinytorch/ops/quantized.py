@@ -14,7 +14,7 @@ from tinytorch.ops.register import public
 
 __all__ = ["bfloat16_bits", "dequantized_rows", "quantized_linear", "quantized_rows", "saturated"]
 
-_byte_product: Any = op_of(quantized.int_mm, a=None, b=None, name="IntMm")
+_byte_product: Any = op_of(quantized.int_mm, batch="integer product", a=None, b=None, name="IntMm")
 
 
 @public("_int_mm", listed=False)
@@ -75,21 +75,21 @@ def quantized_linear(x: Any, weight: Any, scale: Any = None, bias: Any = None) -
     """
 
 
-@op(quantized.quantized_rows, weight=None, outputs=2)
+@op(quantized.quantized_rows, batch="folded", weight=None, outputs=2)
 def quantized_rows(weight: Any) -> Any:
     """Return the rows of a weight as int8, and their scales: the largest magnitude of a row divided by 127."""
 
 
-@op(quantized.saturated, weight=None)
+@op(quantized.saturated, batch="leading", weight=None)
 def saturated(weight: Any) -> Any:
     """Return a weight as float16, with what is beyond its range replaced by its largest number."""
 
 
-@op(quantized.bfloat16_bits, weight=None)
+@op(quantized.bfloat16_bits, batch="leading", weight=None)
 def bfloat16_bits(weight: Any) -> Any:
     """Return the bits of a weight rounded to bfloat16, as uint16."""
 
 
-@op(quantized.dequantized_rows, weight=None, scale=None)
+@op(quantized.dequantized_rows, batch="folded", weight=None, scale=None)
 def dequantized_rows(weight: Any, scale: Any = None) -> Any:
     """Return the weight of a quantized layer as float32: `weight * scale`, with a scale for each row, or None."""

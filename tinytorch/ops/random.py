@@ -11,6 +11,7 @@ in `torch.random` are exported by `tinytorch/random.py`.
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +38,7 @@ from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.arguments import check_tensor, op_of, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.complex import view_as_real
-from tinytorch.ops.create import blank, blank_like, finished, number, shape_of
+from tinytorch.ops.create import blank, blank_like, finished, number, shape_of, whole
 from tinytorch.ops.register import public
 
 __all__ = ["Generator", "default_generator"]
@@ -281,7 +282,7 @@ def thread_safe_generator() -> Generator | None:
 
 def _fill_op(name: str) -> Op:
     """Return the op that represents a random fill in the graph; the overwritten tensor gets a zero gradient."""
-    made: Op = op(x=zero_gradient)(kernels.fill).op
+    made: Op = op(batch="random", x=zero_gradient)(kernels.fill).op
     made.node_class.__name__ = name
     return made
 
@@ -291,9 +292,23 @@ _EXPONENTIAL, _CAUCHY = map(_fill_op, ("ExponentialBackward0", "CauchyBackward0"
 _RANDOM, _BERNOULLI, _GEOMETRIC = map(_fill_op, ("RandomBackward0", "BernoulliBackward2", "GeometricBackward0"))
 
 
+def apart(x: Tensor) -> Tensor:
+    """Return a new tensor that will be filled with random numbers, which may differ between the examples of `vmap`."""
+    for mode in reversed(local.state.modes or ()):
+        x = mode.apart(x)
+    return x
+
+
+def _again(made: Op, kernel: Callable[..., None], inputs: tuple[Any, ...], x: Tensor, *args: Any) -> Tensor:
+    return _fill(made, x, kernel, *args, inputs=inputs)
+
+
 def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: tuple[Any, ...] = ()) -> Tensor:
     """Fill `x` in place by `kernel(array, *args)` and record the fill, with further differentiable `inputs`."""
     _check_narrow(x)
+    for mode in reversed(local.state.modes or ()):
+        if mode.fills(x, functools.partial(_again, made, kernel, inputs), args):
+            return x
     for mode in local.state.modes or ():
         mode.known(x)
     if local.state.modes is not None:
@@ -317,7 +332,7 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
 def _filled(made: Op, x: Tensor, new: bool, kernel: Callable[..., None], *args: Any) -> Tensor:
     """Fill `x` like `_fill`, without recording or checks if `x` is new and no mode is active."""
     if not new or local.state.modes is not None or x._array.itemsize == 1:
-        return _fill(made, x, kernel, *args)
+        return _fill(made, apart(x) if new else x, kernel, *args)
     if x._array.size and not is_meta(x._array):
         with args[0].lock:
             kernel(x._array, *args)
@@ -651,7 +666,7 @@ def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -
 
 
 @op(
-    kernels.bernoulli_like, name="Bernoulli",
+    kernels.bernoulli_like, batch="random", name="Bernoulli",
     x=zero_gradient, p=lambda g, p_shape: constant(np.zeros_like(g._array, shape=p_shape)),
 )  # fmt: skip
 def _bernoulli_each(x: Any, p: Any, source: Any) -> Any:
@@ -680,7 +695,7 @@ def bernoulli(
     check_tensor(input, "bernoulli")
     source = _source("bernoulli", generator)
     if p is not None:
-        return bernoulli_(wrap(np.empty_like(input._array, order="C")), p, generator=generator)
+        return bernoulli_(apart(wrap(np.empty_like(input._array, order="C"))), p, generator=generator)
     if out is not None:
         return bernoulli_(blank(input.shape, out, None), input.detach(), generator=generator)
     return _bernoulli_each(input, input, source)
@@ -725,6 +740,7 @@ def normal(
                 f"{type(std).__name__}): size is needed where neither is a tensor"
             )
         made = blank(shape_of("normal", (), size), out, dtype, device, layout)
+        made = apart(made) if out is None else made
         return _requiring(normal_(made, mean, std, generator=generator), requires_grad, out)
     if size is not None:
         raise TypeError(
@@ -749,6 +765,7 @@ _NORMAL_EACH: dict[tuple[bool, bool], Any] = {
     which: renamed(
         op_of(
             kernels.normal_each,
+            batch="random",
             complex=OWN,
             mean=lambda g, mean_shape: constant(np.zeros_like(g._array, shape=mean_shape)),
             std=lambda g, std_shape: constant(np.zeros_like(g._array, shape=std_shape)),
@@ -795,9 +812,10 @@ def rand(
     """
     made = blank(shape_of("rand", sizes, size), out, dtype, device, layout)
     if made._array.dtype.kind == "c":
+        made = apart(made) if out is None else made
         return _requiring(uniform_(made, generator=generator), requires_grad, out)
     check_floating("check_uniform_bounds", made._array)
-    _filled(_UNIFORM, made, out is None, kernels.uniform, _source("rand", generator))
+    made = _filled(_UNIFORM, made, out is None, kernels.uniform, _source("rand", generator))
     return _requiring(made, requires_grad, out)
 
 
@@ -823,10 +841,11 @@ def randn(
     """
     made = blank(shape_of("randn", sizes, size), out, dtype, device, layout)
     if made._array.dtype.kind == "c":
+        made = apart(made) if out is None else made
         return _requiring(normal_(made, generator=generator), requires_grad, out)
     if made._array.size:
         check_floating("normal_kernel_cpu", made._array)
-    _filled(_NORMAL, made, out is None, kernels.normal, _source("randn", generator))
+    made = _filled(_NORMAL, made, out is None, kernels.normal, _source("randn", generator))
     return _requiring(made, requires_grad, out)
 
 
@@ -880,7 +899,7 @@ def randint(
     made = blank(shape_of("randint", (), size), out, kind, device, layout)
     if made.dtype.is_complex:
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
-    _integers(made, _source("randint", generator), low, high, out is None)
+    made = _integers(made, _source("randint", generator), low, high, out is None)
     return _requiring(made, requires_grad, out)
 
 
@@ -924,8 +943,10 @@ def randperm(
     if not kind.is_floating_point and n - 1 > limits_of(kind)[1]:
         raise RuntimeError(f"value cannot be converted to type {kind.name}_t without overflow")
     source = _source("randperm", generator)
+    made = apart(made) if out is None else made
     with source.lock:
-        made._array[...] = kernels.permutation(source, n)
+        for row in whole(made).reshape(-1, n) if n else ():
+            row[...] = kernels.permutation(source, n)
     return _requiring(made, requires_grad) if out is None else made
 
 
@@ -950,7 +971,7 @@ def rand_like(
         tensor([0.4963, 0.7682])
     """
     made = blank_like("rand_like", input, dtype, device, layout, False, memory_format)
-    return _requiring(uniform_(made, generator=generator), requires_grad)
+    return _requiring(uniform_(apart(made), generator=generator), requires_grad)
 
 
 @public(listed=False)
@@ -974,7 +995,7 @@ def randn_like(
         tensor([ 1.5410, -0.2934, -2.1788])
     """
     made = blank_like("randn_like", input, dtype, device, layout, False, memory_format)
-    return _requiring(normal_(made, generator=generator), requires_grad)
+    return _requiring(normal_(apart(made), generator=generator), requires_grad)
 
 
 def _bound(name: str, value: Any) -> int:
@@ -1014,7 +1035,7 @@ def randint_like(
         low, high = args if len(args) == 2 else (args[0], high)
     low, high = _bound("low", low), _bound("high", high)
     made = blank_like("randint_like", input, dtype, device, layout, False, memory_format)
-    return _requiring(_integers(made, _source("randint_like", generator), low, high), requires_grad)
+    return _requiring(_integers(apart(made), _source("randint_like", generator), low, high), requires_grad)
 
 
 @public(method=True)
@@ -1066,7 +1087,7 @@ def multinomial(
     return out
 
 
-_multinomial = op_of(kernels.multinomial, name="multinomial", weights=None)
+_multinomial = op_of(kernels.multinomial, batch="random", name="multinomial", weights=None)
 
 
 @public()
@@ -1090,5 +1111,5 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         return input.clone(), mask
     if not input.dtype.is_floating_point:
         raise RuntimeError(f"result type Float can't be cast to the desired output type {input.dtype.tensor_name}")
-    mask.bernoulli_(1 - p)
+    mask = apart(mask).bernoulli_(1 - p)
     return input * mask * (0.0 if p == 1 else 1 / (1 - p)), mask

@@ -26,7 +26,7 @@ def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> 
     return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)
 
 
-_repeat = op_of(kernels.repeat, complex=OWN, moves=True, name="Repeat", x=_repeat_x)
+_repeat = op_of(kernels.repeat, batch="repeated", complex=OWN, moves=True, name="Repeat", x=_repeat_x)
 
 
 @public("", method="repeat")
@@ -124,7 +124,9 @@ def _refused_flip(x: Any, dims: tuple[int, ...]) -> str | None:
     return "flip_cpu" if inner[0] != x.itemsize or -inner[1] in flipped else None
 
 
-_flip = op_of(kernels.flip, name="Flip", refuses=_refused_flip, complex=OWN, x=lambda g, dims: _flip(g, dims))
+_flip = op_of(
+    kernels.flip, batch="along", name="Flip", refuses=_refused_flip, complex=OWN, x=lambda g, dims: _flip(g, dims)
+)
 
 
 @public(method=True)
@@ -176,6 +178,7 @@ def flipud(input: Tensor) -> Tensor:
 
 _roll = op_of(
     kernels.roll,
+    batch="rolled",
     complex=OWN,
     moves=True,
     name="Roll",
@@ -217,7 +220,12 @@ def _refused_rotation(x: Any, k: int, dims: tuple[int, int]) -> str | None:
 
 
 _rot90 = op_of(
-    kernels.rot90, complex=OWN, name="Rot90", refuses=_refused_rotation, x=lambda g, k, dims: _rot90(g, -k, dims)
+    kernels.rot90,
+    batch="along",
+    complex=OWN,
+    name="Rot90",
+    refuses=_refused_rotation,
+    x=lambda g, k, dims: _rot90(g, -k, dims),
 )
 
 
@@ -250,7 +258,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
 
 
 @public(method=True, in_place=True, out="exact")
-@op(kernels.tril, complex=OWN, refuses=unless_empty("tril"), x=lambda g, diagonal: tril(g, diagonal))
+@op(kernels.tril, batch="leading", complex=OWN, refuses=unless_empty("tril"), x=lambda g, diagonal: tril(g, diagonal))
 def tril(x: Any, diagonal: int = 0) -> Any:
     """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal.
 
@@ -268,7 +276,7 @@ def tril(x: Any, diagonal: int = 0) -> Any:
 
 
 @public(method=True, in_place=True, out="exact")
-@op(kernels.triu, complex=OWN, refuses=unless_empty("triu"), x=lambda g, diagonal: triu(g, diagonal))
+@op(kernels.triu, batch="leading", complex=OWN, refuses=unless_empty("triu"), x=lambda g, diagonal: triu(g, diagonal))
 def triu(x: Any, diagonal: int = 0) -> Any:
     """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal; see `tril`.
 
@@ -284,6 +292,7 @@ def triu(x: Any, diagonal: int = 0) -> Any:
 
 @op(
     kernels.constant_pad,
+    batch="leading",
     complex=OWN,
     moves=True,
     name="ConstantPadNd",

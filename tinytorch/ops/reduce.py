@@ -51,11 +51,19 @@ def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
 # Sums ---------------------------------------------------------------------------------------------
 
 
-spread = op(x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand", complex=OWN)(kernels.spread)
+spread = op(batch="along", x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand", complex=OWN)(
+    kernels.spread
+)
 
 
 @public(method=True, out="typed")
-@op(kernels.sum_over, complex=OWN, overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
+@op(
+    kernels.sum_over,
+    batch="along",
+    complex=OWN,
+    overload=("dim", "SumBackward1"),
+    x=lambda g, x_shape, dim: spread(g, x_shape, dim),
+)
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum of all elements, or over the dimensions `dim`.
 
@@ -79,6 +87,7 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
 @public(method=True, out="mean")
 @op(
     kernels.mean_over,
+    batch="along",
     complex=OWN,
     overload=("dim", "MeanBackward1"),
     x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim),
@@ -105,7 +114,7 @@ def _count(shape: tuple[int, ...], dim: Any) -> int:
 
 
 @public(method=True, out="nansum")
-@op(kernels.nansum, x=lambda g, x, dim: spread(g, x._array.shape, dim).masked_fill(isnan(x), 0))
+@op(kernels.nansum, batch="along", x=lambda g, x, dim: spread(g, x._array.shape, dim).masked_fill(isnan(x), 0))
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum like `sum`, but treat NaN as zero.
 
@@ -145,6 +154,7 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
 _sum_to_size = renamed(
     op_of(
         kernels.sum_to_size,
+        batch="summed to",
         complex=OWN,
         x=lambda g, x_shape, size: spread(g, x_shape, kernels.added_dims(x_shape, size)),
     ),
@@ -187,7 +197,7 @@ def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
 
 def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
     shape = x._array.shape
-    if known(x._array.all()):
+    if known(lambda: x._array.all()):
         return spread(g * out, shape, dim) / x
     # The product of all other elements: the product of the preceding ones times that of the following ones.
     if dim is None or not shape:
@@ -198,7 +208,7 @@ def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
     return spread(g, shape, dim) * (before * after).reshape(shape)
 
 
-_prod = op_of(kernels.prod, complex=HOLOMORPHIC, overload=("dim", "ProdBackward1"), x=_prod_x)
+_prod = op_of(kernels.prod, batch="along", complex=HOLOMORPHIC, overload=("dim", "ProdBackward1"), x=_prod_x)
 
 
 @public(method=True, out="typed", autocast="float32")
@@ -238,7 +248,7 @@ def _one(dim: Any, input: Tensor, name: str) -> int | None:
 
 
 @public(method=True, in_place=True, out="typed")
-@op(kernels.cumsum, complex=OWN, x=lambda g, dim: _sums_from(g, dim))
+@op(kernels.cumsum, batch="along", complex=OWN, x=lambda g, dim: _sums_from(g, dim))
 def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative sums along `dim`: element k is the sum of the elements 0 … k.
 
@@ -254,11 +264,11 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """
 
 
-_sums_from = op_of(kernels.sums_from, complex=OWN, name="Flip", x=lambda g, dim: cumsum(g, dim))
+_sums_from = op_of(kernels.sums_from, batch="along", complex=OWN, name="Flip", x=lambda g, dim: cumsum(g, dim))
 
 
 @public(method=True, in_place=True, out="typed")
-@op(kernels.cumprod, complex=HOLOMORPHIC, x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
+@op(kernels.cumprod, batch="along", complex=HOLOMORPHIC, x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
 def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative products along `dim`: element k is the product of the elements 0 … k; see `cumsum`.
 
@@ -271,7 +281,7 @@ def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """
 
 
-_shift = op_of(kernels.shift, complex=OWN, x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
+_shift = op_of(kernels.shift, batch="along", complex=OWN, x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
 
 
 def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
@@ -282,7 +292,7 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
     """
     if not x._array.ndim:
         return g
-    if known(x._array.all()):
+    if known(lambda: x._array.all()):
         return _sums_from(g * out, dim) / x
     sums = _scan(g.flip(dim), _shift(x.flip(dim), dim, 0), dim).flip(dim)
     return _shift(out, dim, 1) * sums
@@ -293,6 +303,7 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
 
 _scan = op_of(
     kernels.scan,
+    batch="along",
     complex=HOLOMORPHIC,
     x=lambda g, y, dim: _scan_from_end(g, y, dim),
     y=lambda g, y, out, dim: _scan_from_end(g, y, dim) * _shift(out, dim, 0),
@@ -309,7 +320,7 @@ def _scan_from_end(g: Any, y: Any, dim: int) -> Any:
 
 def _shared_by_all(g: Any, x: Any, out: Any) -> Any:
     """Return the gradient of an extreme of all elements; if the extreme is NaN, the NaNs share the gradient."""
-    return _shared(g, x, out, None, isnan(x) if known(np.isnan(out._array)) else None)
+    return _shared(g, x, out, None, isnan(x) if known(lambda: np.isnan(out._array)) else None)
 
 
 def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
@@ -321,7 +332,12 @@ def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
 
 
 @public(method=True, out="amax")
-@op(kernels.amax, refuses=unless_empty("max_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
+@op(
+    kernels.amax,
+    batch="along",
+    refuses=unless_empty("max_values_cpu"),
+    x=lambda g, x, out, dim: _shared(g, x, out, dim),
+)
 def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the largest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
@@ -341,7 +357,12 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="amax")
-@op(kernels.amin, refuses=unless_empty("min_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
+@op(
+    kernels.amin,
+    batch="along",
+    refuses=unless_empty("min_values_cpu"),
+    x=lambda g, x, out, dim: _shared(g, x, out, dim),
+)
 def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the smallest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
@@ -377,6 +398,7 @@ def selection(
     """Return the op of a kernel that returns selected elements along a dimension, and their indices."""
     return op_of(
         kernel,
+        batch="along",
         x=lambda g, out1, x_shape, dim: back(g, out1, x_shape, dim),
         outputs=2,
         nondiff=(1,),
@@ -386,9 +408,21 @@ def selection(
     )
 
 
+def _shared_in_rows(g: Any, x: Any, out: Any, dim: Any) -> Any:
+    """As `_shared`; if an extreme is NaN, the NaNs share the gradient."""
+    return _shared(g, x, out, dim, (x == _kept(out, x._array.shape, dim)) | isnan(x))
+
+
 def _extreme(kernel: Callable[..., Any], name: str) -> Any:
     """Return the op that computes the extreme of all elements."""
-    made = op_of(kernel, x=_shared_by_all, name=name.capitalize(), refuses=f"{name}_all")
+    of_rows = op_of(getattr(kernels, f"a{name}"), batch="along", x=_shared_in_rows)  # (by which `vmap` computes it)
+    made = op_of(
+        kernel,
+        batch=lambda x: of_rows(x.reshape(x.numel()), 0, False),
+        x=_shared_by_all,
+        name=name.capitalize(),
+        refuses=f"{name}_all",
+    )
     return renamed(made, f"{name.capitalize()}Backward1")  # PyTorch's numbering of the overloads
 
 
@@ -465,7 +499,13 @@ def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
 
 
 _aminmax = op_of(
-    kernels.aminmax, refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax, name="Aminmax"
+    kernels.aminmax,
+    batch="along",
+    refuses="aminmax_cpu",
+    x=_aminmax_x,
+    outputs=2,
+    result=return_types.aminmax,
+    name="Aminmax",
 )
 
 
@@ -495,7 +535,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 
 
 @public(method=True, out="exact")
-@op(kernels.argmax, refuses=unless_empty("argmax_cpu"), x=None)
+@op(kernels.argmax, batch="along", refuses=unless_empty("argmax_cpu"), x=None)
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the largest element (the first of ties) in the flattened input, or along `dim`.
 
@@ -512,7 +552,7 @@ def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="exact")
-@op(kernels.argmin, refuses=unless_empty("argmin_cpu"), x=None)
+@op(kernels.argmin, batch="along", refuses=unless_empty("argmin_cpu"), x=None)
 def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the smallest element (the first of ties) in the flattened input, or along `dim`.
 
@@ -559,7 +599,9 @@ def cummin(input: Tensor, dim: int) -> Any:
 
 def _medians(name: str, of_all: Callable[..., Any], along: Callable[..., Any]) -> tuple[Any, Any]:
     """Return two ops: the median of all elements, and the median along a dimension with its index."""
-    whole = op_of(of_all, x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu"))
+    whole = op_of(
+        of_all, batch=f"{name} all", x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu")
+    )
     return whole, renamed(selection(along, name, refuses="median_out"), f"{name.capitalize()}Backward1")
 
 
@@ -633,12 +675,16 @@ def _with_mean(gradient: Callable[..., Any]) -> Callable[..., Any]:
     return of_x
 
 
-_var = op_of(kernels.var, complex=OWN, x=_var_x)
-_std = op_of(kernels.std, complex=OWN, x=_std_x)
+_var = op_of(kernels.var, batch="over", complex=OWN, x=_var_x)
+_std = op_of(kernels.std, batch="over", complex=OWN, x=_std_x)
 _var_mean = op_of(
-    kernels.var_mean, complex=OWN, outputs=2, x=_with_mean(lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees))
+    kernels.var_mean,
+    batch="over",
+    complex=OWN,
+    outputs=2,
+    x=_with_mean(lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees)),
 )
-_std_mean = op_of(kernels.std_mean, complex=OWN, outputs=2, x=_with_mean(_std_x))
+_std_mean = op_of(kernels.std_mean, batch="over", complex=OWN, outputs=2, x=_with_mean(_std_x))
 
 
 def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
@@ -769,7 +815,7 @@ def _direction(x: Any) -> Any:
     return sgn(x) if x.dtype.is_complex else sign(x)
 
 
-_norm = op_of(kernels.norm, x=_norm_x, name="LinalgVectorNorm", complex=OWN)
+_norm = op_of(kernels.norm, batch="over", x=_norm_x, name="LinalgVectorNorm", complex=OWN)
 
 
 @public("linalg.vector_norm", out="exact")
@@ -819,6 +865,7 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
 @public(also="special.logsumexp", method=True, out="logsumexp")
 @op(
     kernels.logsumexp,
+    batch="along",
     complex=HOLOMORPHIC,
     x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim)),
 )
@@ -842,7 +889,7 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="boolean")
-@op(kernels.any_over, complex=OWN, x=None)
+@op(kernels.any_over, batch="along", complex=OWN, x=None)
 def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether any element is nonzero, of all or over the dimensions `dim`, as bool (uint8 for uint8).
 
@@ -856,7 +903,7 @@ def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="boolean")
-@op(kernels.all_over, complex=OWN, x=None)
+@op(kernels.all_over, batch="along", complex=OWN, x=None)
 def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether all elements are nonzero, over all dimensions or `dim`, as bool (uint8 for uint8).
 
@@ -870,7 +917,13 @@ def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True)
-@op(kernels.count_nonzero, complex=OWN, refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
+@op(
+    kernels.count_nonzero,
+    batch="along",
+    complex=OWN,
+    refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu",
+    x=None,
+)
 def count_nonzero(x: Any, dim: Any = None) -> Any:
     """Return the number of nonzero elements, of all or over the dimensions `dim`.
 
@@ -884,7 +937,7 @@ def count_nonzero(x: Any, dim: Any = None) -> Any:
 
 
 @public(method=True, out="hash_tensor")
-@op(kernels.hash_over, refuses=unless_empty("xor_sum_cpu"), x=None)
+@op(kernels.hash_over, batch="along", refuses=unless_empty("xor_sum_cpu"), x=None)
 def hash_tensor(x: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
     """Return a hash of all elements, or over the dimensions `dim`, as uint64.
 

@@ -25,6 +25,7 @@ from tinytorch.core.declaration import NUMPY, Op
 from tinytorch.core.layout import NoArray
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels.meta import NoBatch
 from tinytorch.ops import autocast, overrides
 
 __all__ = [
@@ -39,6 +40,8 @@ functions: dict[str, Function] = {}
 _lowered: dict[Any, Any] = {}
 #: The methods of Tensor that `public` and `members` have bound.
 methods: dict[str, Any] = {}
+#: Functions that are told of each method that is bound after them.
+followers: list[Callable[[str, Any], None]] = []
 #: The members of Tensor that `overrides.get_overridable_functions` omits.
 unlisted: set[str] = set()
 
@@ -182,6 +185,8 @@ class Function(Builtin):
         """
         if isinstance(error, NoArray):
             return supplied("of_sparse")(self.name, args, kwargs, error)
+        if isinstance(error, NoBatch):
+            return supplied("of_batched")(self.raw, args, kwargs, error)
         if self.asks != "nobody" and overrides.first_contact(args, kwargs):
             return self.called(args, kwargs)
         if isinstance(error, AttributeError):
@@ -270,7 +275,7 @@ def _call(function: Function) -> Any:
                 return function.run(raw, args, kwargs)
             return raw(*args)
         except Exception as error:
-            if overrides.active and not isinstance(error, NoArray):
+            if overrides.active and not isinstance(error, (NoArray, NoBatch)):
                 raise
             return function.failed(error, args, kwargs)
 
@@ -296,7 +301,7 @@ def _of_operands(function: Function) -> Any:
                 return raw(x, y)
             return function.called(_given(x, y, *more), kwargs)
         except TypeError as error:
-            if overrides.active and not isinstance(error, NoArray):
+            if overrides.active and not isinstance(error, (NoArray, NoBatch)):
                 raise
             return function.failed(error, _given(x, y, *more), kwargs)
 
@@ -453,6 +458,8 @@ def _bind(name: str, function: Any) -> None:
         raise TypeError(f"two methods are declared as Tensor.{name}")
     methods[name] = function
     setattr(Tensor, name, function)
+    for follow in followers:
+        follow(name, function)
 
 
 for _name, _member in overrides.MEMBERS.items():

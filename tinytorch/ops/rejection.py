@@ -9,7 +9,7 @@ from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.random import Generator, _source
 from tinytorch.ops.register import public
 
-_poisson = op_of(rejection.poisson, name="Poisson", x=zero_gradient)
+_poisson = op_of(rejection.poisson, batch="random", name="Poisson", x=zero_gradient)
 
 
 @public()
@@ -33,7 +33,11 @@ def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
 
 
 _binomial = op_of(
-    rejection.binomial, name="NotImplemented", count=not_implemented("binomial"), p=not_implemented("binomial")
+    rejection.binomial,
+    batch="random",
+    name="NotImplemented",
+    count=not_implemented("binomial"),
+    p=not_implemented("binomial"),
 )
 
 
@@ -60,7 +64,9 @@ def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) ->
     return _binomial(count, prob, _source("binomial", generator))
 
 
-_gamma = op_of(rejection.gamma, name="StandardGamma", x=lambda g, x, out: g * _standard_gamma_grad(x, out))
+_gamma = op_of(
+    rejection.gamma, batch="random", name="StandardGamma", x=lambda g, x, out: g * _standard_gamma_grad(x, out)
+)
 
 
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
@@ -82,7 +88,7 @@ def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor
 
 
 _gamma_grad = op_of(
-    rejection.gamma_grad, name="StandardGammaGrad",
+    rejection.gamma_grad, batch="elementwise", name="StandardGammaGrad",
     x=not_derived("_standard_gamma_grad"), output=not_derived("_standard_gamma_grad"),
 )  # fmt: skip
 
@@ -97,7 +103,7 @@ def _standard_gamma_grad(input: Tensor, output: Tensor) -> Tensor:
     return _gamma_grad(input, output)
 
 
-_dirichlet = op_of(rejection.dirichlet, name="NotImplemented", x=not_implemented("_sample_dirichlet"))
+_dirichlet = op_of(rejection.dirichlet, batch="random", name="NotImplemented", x=not_implemented("_sample_dirichlet"))
 
 
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
@@ -116,7 +122,7 @@ def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tens
 
 
 _beta_grad = op_of(
-    rejection.beta_grad, name="DirichletGrad",
+    rejection.beta_grad, batch="elementwise", name="DirichletGrad",
     **{argument: not_implemented("_dirichlet_grad") for argument in ("x", "alpha", "total")},
 )  # fmt: skip
 

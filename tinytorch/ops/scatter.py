@@ -33,6 +33,7 @@ from tinytorch.ops.writing import writing
 @public(method=True, out="gather")
 @op(
     kernels.gather,
+    batch="along",
     complex=OWN,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False),
@@ -61,7 +62,12 @@ def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
 
 
 _scattered = op_of(
-    scattered, complex=OWN, name="GatherBackward", x=lambda g, dim, index: gather(g, dim, index), index=None
+    scattered,
+    batch="along",
+    complex=OWN,
+    name="GatherBackward",
+    x=lambda g, dim, index: gather(g, dim, index),
+    index=None,
 )
 
 
@@ -79,6 +85,7 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
 
 
 _scatter = writing(
+    batch="along",
     complex=OWN,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     names=("ScatterBackward1", "ScatterBackward0"),
@@ -89,6 +96,7 @@ _scatter = writing(
 
 
 _scatter_add = writing(
+    batch="along",
     complex=OWN,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     names=("ScatterAddBackward0",),
@@ -102,9 +110,9 @@ def _no_gradient(g: Tensor) -> Any:
     raise RuntimeError("the derivative for 'aten::scatter' with reduce='multiply' is not implemented")
 
 
-_scatter_multiply = writing(complex=OWN, names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)(
-    kernels.scatter_multiply
-)
+_scatter_multiply = writing(
+    batch="along", complex=OWN, names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient
+)(kernels.scatter_multiply)
 
 
 def _scatterer(reduce: str | None, src: Any) -> Any:
@@ -207,6 +215,7 @@ def _kept_self(g: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor
 
 _scatter_sum = op_of(
     kernels.scatter_sum,
+    batch="along",
     complex=OWN,
     name="ScatterReduce",
     refuses=unless_empty("scatter_gather_tensor_cpu"),
@@ -214,7 +223,7 @@ _scatter_sum = op_of(
     index=None,
     src=lambda g, dim, index, src_shape: _gathered_src(g, dim, index, src_shape),
 )
-_met = op_of(kernels.met, complex=OWN, name="Met", index=None)
+_met = op_of(kernels.met, batch="along", complex=OWN, name="Met", index=None)
 
 
 def _mean_rule(
@@ -237,8 +246,10 @@ def _as_reduce(
 ) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """Return the ops of `scatter_reduce` and `index_reduce` with a kernel, each with its in-place form."""
     facts: Any = {"joint": joint, "inputs": ("x", "index", "src"), "index": None, "residuals": residuals}
-    scatter = op_of(kernel, name="ScatterReduce", refuses=unless_empty(refuses), complex=complex, **facts)
-    index = op_of(kernel, name="IndexReduce", **facts)
+    scatter = op_of(
+        kernel, batch="along", name="ScatterReduce", refuses=unless_empty(refuses), complex=complex, **facts
+    )
+    index = op_of(kernel, batch="along", name="IndexReduce", **facts)
     return (scatter, in_place(scatter)), (index, in_place(index))
 
 
@@ -295,6 +306,7 @@ def _product_before(x: Tensor) -> Tensor:
 
 _prod_grad = op_of(
     kernels.prod_grad,
+    batch="along",
     complex=OWN,
     name="ScatterReduceBackward",
     outputs=2,
@@ -425,6 +437,7 @@ def index_reduce_(
 @public(method=True, out="take")
 @op(
     kernels.take,
+    batch="take",
     complex=OWN,
     refuses=unless_empty("take_cpu"),
     x=lambda g, x_shape, index: _taken_back(g, x_shape, index),
@@ -442,7 +455,14 @@ def take(x: Any, index: Any) -> Any:
     """
 
 
-_taken_back = op_of(kernels.taken_back, complex=OWN, name="TakeBackward", x=lambda g, index: take(g, index), index=None)
+_taken_back = op_of(
+    kernels.taken_back,
+    batch="taken back",
+    complex=OWN,
+    name="TakeBackward",
+    x=lambda g, index: take(g, index),
+    index=None,
+)
 
 
 def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
@@ -453,6 +473,7 @@ def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
 
 
 _put = writing(
+    batch="put",
     complex=OWN, refuses=unless_empty("take_put_cpu"), names=("PutBackward0",), prepare=indexing.copy_in_order,
     x=_put_x, index=None,
     source=lambda g, index, source_shape: reshape(take(g, index), source_shape),

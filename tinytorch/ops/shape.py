@@ -26,7 +26,7 @@ from tinytorch.ops.register import members, pointwise, public
 # Views: another shape -----------------------------------------------------------------------------
 
 
-_view = op(name="View", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_view = op(batch="view", name="View", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 
 
 @public("", method="view")
@@ -84,10 +84,17 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     return _view(input, other._array.shape)
 
 
-_reshape_alias = op(name="ReshapeAlias", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_reshape_alias = op(batch="view", name="ReshapeAlias", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(
+    kernels.view
+)
 _reshape_alias.op.name = "reshape"
 _unsafe_view = op_of(
-    kernels.unsafe_view, complex=OWN, moves=True, name="UnsafeView", x=lambda g, x_shape: g.reshape(x_shape)
+    kernels.unsafe_view,
+    batch="view",
+    complex=OWN,
+    moves=True,
+    name="UnsafeView",
+    x=lambda g, x_shape: g.reshape(x_shape),
 )
 
 
@@ -207,7 +214,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 
 _squeeze, _squeeze_dim, _squeeze_dims = (
-    op_of(kernel, name="Squeeze", complex=OWN, view=True, x=lambda g, x_shape: g.reshape(x_shape))
+    op_of(kernel, batch="squeeze", name="Squeeze", complex=OWN, view=True, x=lambda g, x_shape: g.reshape(x_shape))
     for kernel in (kernels.squeeze, kernels.squeeze_dim, kernels.squeeze_dims)
 )
 renamed(_squeeze_dim, "SqueezeBackward1")
@@ -237,7 +244,12 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 
 
 _unsqueeze = op_of(
-    kernels.unsqueeze, complex=OWN, name="Unsqueeze", view=True, x=lambda g, x_shape, dim: squeeze(g, dim)
+    kernels.unsqueeze,
+    batch="unsqueeze",
+    complex=OWN,
+    name="Unsqueeze",
+    view=True,
+    x=lambda g, x_shape, dim: squeeze(g, dim),
 )
 
 
@@ -263,9 +275,14 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 
 
 _transpose = op_of(
-    kernels.transpose, complex=OWN, name="Transpose", view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1)
+    kernels.transpose,
+    batch="along",
+    complex=OWN,
+    name="Transpose",
+    view=True,
+    x=lambda g, dim0, dim1: _transpose(g, dim0, dim1),
 )
-_t = op_of(kernels.t, complex=OWN, name="T", view=True, x=lambda g: _t(g))
+_t = op_of(kernels.t, batch="t", complex=OWN, name="T", view=True, x=lambda g: _t(g))
 
 
 @public(also="swapdims", method=True)
@@ -313,7 +330,7 @@ def _permute_back(g: Tensor, dims: tuple[int, ...]) -> Tensor:
     return _permute(g, tuple([order.index(i) for i in range(len(order))]))
 
 
-_permute = op_of(kernels.permute, complex=OWN, name="Permute", view=True, x=_permute_back)
+_permute = op_of(kernels.permute, batch="permute", complex=OWN, name="Permute", view=True, x=_permute_back)
 
 
 @public(method=True)
@@ -490,13 +507,15 @@ def _set_imag(input: Tensor, value: Any) -> None:
 # Views: a part ------------------------------------------------------------------------------------
 
 
-@op(kernels.embed, complex=OWN, name="SliceBackward", x=lambda g, key: part(g, key))
+@op(kernels.embed, batch="along", complex=OWN, name="SliceBackward", x=lambda g, key: part(g, key))
 def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
     """Return zeros of `shape` with `x` written at the index `key`: the gradient of `part`."""
 
 
 def _by_key(name: str) -> Any:
-    made = op(name=name, view=True, complex=OWN, x=lambda g, x_shape, key: embed(g, x_shape, key))(kernels.part)
+    made = op(batch="along", name=name, view=True, complex=OWN, x=lambda g, x_shape, key: embed(g, x_shape, key))(
+        kernels.part
+    )
     made.op.name = f"_{name.lower()}"
     return made
 
@@ -504,7 +523,7 @@ def _by_key(name: str) -> Any:
 # Basic indexing by ints, slices, None and Ellipsis, as in NumPy. PyTorch records one node per index;
 # here one node covers the whole key and has the name of the node for its last index.
 part, selected, inserted = _by_key("Slice"), _by_key("Select"), _by_key("Unsqueeze")
-aliased = op_of(kernels.alias, complex=OWN, name="Alias", view=True, x=lambda g, key: g)
+aliased = op_of(kernels.alias, batch="along", complex=OWN, name="Alias", view=True, x=lambda g, key: g)
 
 
 @public(method=True)
@@ -575,7 +594,9 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 # Views: repeated, on the diagonal, in windows -----------------------------------------------------
 
 
-_expand = op_of(kernels.expand, complex=OWN, name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
+_expand = op_of(
+    kernels.expand, batch="expand", complex=OWN, name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape)
+)
 
 
 @public("", method="expand")
@@ -624,17 +645,19 @@ def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
 
 
 _diagonal = op_of(
-    kernels.diagonal, name="Diagonal", complex=OWN, view=True,
+    kernels.diagonal, batch="along", name="Diagonal", complex=OWN, view=True,
     x=lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2),
 )  # fmt: skip
 _embed_diagonal = op_of(
     kernels.embed_diagonal,
+    batch="along",
     name="DiagEmbed",
     complex=OWN,
     x=lambda g, offset, dim1, dim2: _diagonal(g, offset, dim1, dim2),
 )
 _diagonal_copy = op_of(
     kernels.diagonal_copy,
+    batch="diagonal copy",
     name="Diagonal",
     complex=OWN,
     x=lambda g, x_shape, offset: _embed_diagonal(g, x_shape, offset, 0, 1),
@@ -727,11 +750,12 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 
 _unfold = op_of(
-    kernels.unfold, name="Unfold", complex=OWN, view=True,
+    kernels.unfold, batch="along", name="Unfold", complex=OWN, view=True,
     x=lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step),
 )  # fmt: skip
 _fold = op_of(
     kernels.fold,
+    batch="along",
     name="UnfoldBackward",
     complex=OWN,
     x=lambda g, dimension, size, step: _unfold(g, dimension, size, step),
@@ -775,6 +799,11 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
     check_tensor(input, "as_strided")
     size, stride = ints_of("as_strided", "size", (size,)), ints_of("as_strided", "stride", (stride,))
     array = input._memory
+    if hasattr(input, "_level"):  # (inside of `vmap`: a place in the memory of each example)
+        if len(size) != len(stride):
+            raise RuntimeError("as_strided: size and stride must have the same length")
+        shift = 0 if storage_offset is None else storage_offset - input.storage_offset()
+        return strided(input, (size, stride, shift), places.place(array, array))
     offset = places.storage_offset(array) if storage_offset is None else storage_offset
     place = places.checked_place(array, size, stride, operator.index(offset))
     return strided(input, place, places.place(array, array))
@@ -786,7 +815,7 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
 _clone = pointwise("clone", kernels.clone, complex=OWN, moves=True, x=lambda g: g)
 _contiguous = pointwise("contiguous", kernels.contiguous, complex=OWN, moves=True, x=lambda g: g, node_name="Clone")
 _clone_in = op_of(
-    kernels.clone_in, name="Clone", complex=OWN, moves=True, x=lambda g: g
+    kernels.clone_in, batch="cloned", name="Clone", complex=OWN, moves=True, x=lambda g: g
 )  # not pointwise: it depends on the whole shape
 _FORMATS: dict[str, Any] = {
     "None": _clone,

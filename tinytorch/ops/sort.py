@@ -45,7 +45,9 @@ def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
 def _sorter(kernel: Any, name: str, **facts: Any) -> Any:
     """Return the op of a kernel that returns sorted elements and their indices; `name` is the public name."""
     result = getattr(return_types, name)
-    return op_of(kernel, x=_placed, outputs=2, nondiff=(1,), name=name.capitalize(), result=result, **facts)
+    return op_of(
+        kernel, batch="along", x=_placed, outputs=2, nondiff=(1,), name=name.capitalize(), result=result, **facts
+    )
 
 
 _sort = _sorter(kernels.sort, "sort")
@@ -117,9 +119,11 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 
 _UNIQUE: Any = {"data_dependent": True, "outputs": 3, "nondiff": (1, 2)}
-_unique2 = op_of(kernels.unique2, x=not_derived("_unique2"), name="Unique2", **_UNIQUE)
-_unique_dim = op_of(kernels.unique_dim, x=not_derived("unique_dim"), name="UniqueDim", **_UNIQUE)
-_unique_runs = op_of(kernels.unique_runs, x=not_derived("unique_consecutive"), name="UniqueConsecutive", **_UNIQUE)
+_unique2 = op_of(kernels.unique2, batch="dynamic", x=not_derived("_unique2"), name="Unique2", **_UNIQUE)
+_unique_dim = op_of(kernels.unique_dim, batch="dynamic", x=not_derived("unique_dim"), name="UniqueDim", **_UNIQUE)
+_unique_runs = op_of(
+    kernels.unique_runs, batch="dynamic", x=not_derived("unique_consecutive"), name="UniqueConsecutive", **_UNIQUE
+)
 
 
 @public(python=True, method=True)
@@ -201,7 +205,9 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     return _bincount(weights.double() if weights.dtype.is_complex else weights, array, minlength)
 
 
-_bincount = op_of(kernels.bincount, data_dependent=True, weights=not_implemented("bincount"), name="NotImplemented")
+_bincount = op_of(
+    kernels.bincount, batch="dynamic", data_dependent=True, weights=not_implemented("bincount"), name="NotImplemented"
+)
 
 
 @public(out="searchsorted")

@@ -79,7 +79,9 @@ digamma = pointwise(
 
 # PyTorch numbers the in-place form as a separate overload.
 _polygamma, _polygamma_in_place = (
-    renamed(op_of(gamma.polygamma, x=lambda g, x, n: g * polygamma(n + 1, x)), f"PolygammaBackward{k}")
+    renamed(
+        op_of(gamma.polygamma, batch="elementwise", x=lambda g, x, n: g * polygamma(n + 1, x)), f"PolygammaBackward{k}"
+    )
     for k in range(2)
 )
 
@@ -145,7 +147,7 @@ def _mvlgamma_x(g: Tensor, x: Tensor, p: int) -> Tensor:
     return g * slope
 
 
-_mvlgamma = op_of(gamma.mvlgamma, x=_mvlgamma_x)
+_mvlgamma = op_of(gamma.mvlgamma, batch="elementwise", x=_mvlgamma_x)
 
 
 @public(also="special.multigammaln", method=True, out="promoted")
@@ -459,7 +461,7 @@ def _logit_x(g: Tensor, x: Tensor, eps: Any) -> Tensor:
     return (g / (x * (1 - x))).masked_fill(outside, math.nan if free else 0)
 
 
-_logit = op_of(steps.logit, x=_logit_x)
+_logit = op_of(steps.logit, batch="elementwise", x=_logit_x)
 
 
 @public(also="special.logit", method=True, out="promoted")
@@ -496,6 +498,7 @@ def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
 
 _sums_after = op_of(
     steps.sums_after,
+    batch="along",
     complex=HOLOMORPHIC,
     name="LogcumsumexpBackward",
     v=lambda g, x, out, dim: _sums_before(g, x, out, dim),
@@ -504,6 +507,7 @@ _sums_after = op_of(
 )
 _sums_before = op_of(
     steps.sums_before,
+    batch="along",
     complex=HOLOMORPHIC,
     name="LogcumsumexpBackwardBackward",
     v=lambda g, x, out, dim: _sums_after(g, x, out, dim),
@@ -511,7 +515,10 @@ _sums_before = op_of(
     out=lambda g, v, x, out, dim: -g * _sums_before(v, x, out, dim),
 )
 _logcumsumexp = op_of(
-    steps.logcumsumexp, complex=HOLOMORPHIC, x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g
+    steps.logcumsumexp,
+    batch="along",
+    complex=HOLOMORPHIC,
+    x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g,
 )
 
 
@@ -549,7 +556,7 @@ ldexp_ = public("ldexp_", method=True)(in_place(_ldexp))
 
 
 _power_of_two = pointwise("power_of_two", steps.power_of_two, x=None)
-_frexp = op_of(steps.frexp, outputs=2, nondiff=(1,), x=lambda g, x: g[0] / _power_of_two(x))
+_frexp = op_of(steps.frexp, batch="elementwise", outputs=2, nondiff=(1,), x=lambda g, x: g[0] / _power_of_two(x))
 
 
 @public(method=True, out="frexp")

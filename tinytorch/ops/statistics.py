@@ -118,7 +118,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
         raise RuntimeError(f"{name}() q must be a scalar or 1D tensor")
     if q.dtype != x.dtype:
         raise RuntimeError(f"{name}() q tensor must be same dtype as the input tensor")
-    if known(~((q._array >= 0) & (q._array <= 1)).all()):
+    if known(lambda: ~((q._array >= 0) & (q._array <= 1)).all()):
         raise RuntimeError(f"{name}() q values must be in the range [0, 1]")
     if interpolation not in _INTERPOLATIONS:
         raise RuntimeError(

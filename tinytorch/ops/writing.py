@@ -21,6 +21,7 @@ def writing(
     refuses: str | Callable[..., str | None] | None = None,
     complex: str | None = None,
     moves: bool = False,
+    batch: str | None = None,
     **formulas: Any,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that makes a function writing into its first argument an op and its in-place form.
@@ -36,7 +37,7 @@ def writing(
             elements share one address; by default none may.
         reads: which part of the written memory other arguments may share: only "other" elements, also the "same" ones
             (the kernel works elementwise), or "any" (the kernel copies the value first); or a dict by argument.
-        refuses, complex, moves: see `op`.
+        refuses, complex, moves, batch: see `op`.
         **formulas: see `op`; none may use the first argument, which is overwritten.
     """
 
@@ -45,8 +46,9 @@ def writing(
         for name in names:
             kernel = functools.partial(out_of_place, write, prepare)
             caller = op(
-                kernel, name=name, broadcasts=broadcasts, refuses=refuses, complex=complex, moves=moves, **formulas
-            )(write)
+                kernel, name=name, broadcasts=broadcasts, refuses=refuses, complex=complex, moves=moves,
+                batch=batch, **formulas,
+            )(write)  # fmt: skip
             caller.op.node_class.__name__ = name
             caller.op.name = f"_{stem}"  # (an internal name, as of `op_of`)
             permitted = [reads if isinstance(reads, str) else reads.get(x, "other") for x in caller.op.arguments]

@@ -17,6 +17,7 @@ from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import transcendental as _transcendental  # noqa: F401 (declares `relu_`)
 from tinytorch.ops.arguments import check_tensor, renamed
 from tinytorch.ops.nn import activation as ops
+from tinytorch.ops.random import apart
 from tinytorch.ops.register import public
 
 __all__ = [
@@ -33,7 +34,9 @@ def _in_place_backward1(caller: Any) -> Any:
     """Return the in-place form of an op, with the name of PyTorch's node: "...Backward1"."""
     declared = caller.op
     name = declared.node_class.__name__.replace("Backward0", "Backward1")
-    return in_place(renamed(op(declared.kernel, **declared.formulas)(inspect.unwrap(caller)), name))
+    return in_place(
+        renamed(op(declared.kernel, batch="elementwise", **declared.formulas)(inspect.unwrap(caller)), name)
+    )
 
 
 _celu_in_place = _in_place_backward1(ops.celu)
@@ -429,7 +432,7 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     """
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")
-    noise = -wrap(np.empty_like(logits._array, order="C")).exponential_().log()
+    noise = -apart(wrap(np.empty_like(logits._array, order="C"))).exponential_().log()
     soft = ops.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft

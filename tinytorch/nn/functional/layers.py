@@ -25,6 +25,7 @@ from tinytorch.ops.nn import embedding as _embedding
 from tinytorch.ops.nn import norm as _norm
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.nn.norm import check_normalized_shape
+from tinytorch.ops.random import apart
 from tinytorch.ops.register import public
 
 # Linear -------------------------------------------------------------------------------------------
@@ -475,7 +476,7 @@ def _keep_mask(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
     # With the memory format of the input, in whose order the random numbers are drawn.
     mask: Tensor = wrap(np.empty_like(array) if shape == array.shape else np.empty_like(array, shape=shape))
     with no_grad():
-        return mask.bernoulli_(1 - p)
+        return apart(mask).bernoulli_(1 - p)
 
 
 def _dropped(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:

@@ -65,7 +65,7 @@ def _column(x: Any) -> Any:
 
 
 def _det_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
-    if not known((out._array != 0).all()):
+    if not known(lambda: (out._array != 0).all()):
         return _column(g) * _cofactors(x)
     return _column(g * out) * inverse_info(x)[0].mT
 
@@ -80,7 +80,7 @@ def _cofactors(x: Tensor) -> Tensor:
     return _column(sign) * conj((u * others[..., None, :]) @ vh)
 
 
-@op(np.linalg.det, name="LinalgDet", x=_det_x, complex=HOLOMORPHIC)
+@op(np.linalg.det, batch="leading", name="LinalgDet", x=_det_x, complex=HOLOMORPHIC)
 def _det(x: Any) -> Any:
     """Return the determinants."""
 
@@ -111,7 +111,7 @@ def _slogdet_x(g: Any, x: Tensor, out0: Tensor) -> Any:
     return None if factor is None else _column(factor) * inverse_info(x)[0].mH
 
 
-_slogdet = op_of(kernels.slogdet, name="LinalgSlogdet", outputs=2, complex=OWN, x=_slogdet_x)
+_slogdet = op_of(kernels.slogdet, batch="leading", name="LinalgSlogdet", outputs=2, complex=OWN, x=_slogdet_x)
 
 
 @public("linalg.slogdet", out="exact")
@@ -318,7 +318,7 @@ def _without_diagonal(x: Tensor) -> Tensor:
 def _check_phases(name: str, what: str, whole: str, *phases: Tensor) -> None:
     """Raise PyTorch's error if a function depends on phases of vectors, which the decomposition leaves open."""
     first, second = phases[0]._array, phases[-1]._array if len(phases) > 1 else 0
-    if known((~(np.abs(first + second) <= 1e-2 + 1e-2 * np.abs(second))).any()):
+    if known(lambda: (~(np.abs(first + second) <= 1e-2 + 1e-2 * np.abs(second))).any()):
         raise RuntimeError(
             f"{name}: The {what} in the complex case are specified up to multiplication by e^{{i phi}}. The specified "
             f"loss function depends on this {whole}."
@@ -366,7 +366,7 @@ def _svd_x(g: Any, out0: Tensor, out1: Tensor, out2: Tensor) -> Tensor:
     return gradient
 
 
-_svd = op_of(kernels.svd, name="LinalgSvd", outputs=3, x=_svd_x, complex=OWN)
+_svd = op_of(kernels.svd, batch="leading", name="LinalgSvd", outputs=3, x=_svd_x, complex=OWN)
 
 
 def _svdvals_x(g: Tensor, x: Tensor) -> Tensor:
@@ -374,7 +374,7 @@ def _svdvals_x(g: Tensor, x: Tensor) -> Tensor:
     return (u * g[..., None, :]) @ vh
 
 
-_svdvals = op_of(kernels.svdvals, name="LinalgSvd", x=_svdvals_x, complex=OWN)
+_svdvals = op_of(kernels.svdvals, batch="leading", name="LinalgSvd", x=_svdvals_x, complex=OWN)
 
 
 @public("linalg.svd", out="exact", autocast="float32")
@@ -442,7 +442,7 @@ def _eigh_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     return vectors @ inner @ vectors.mH
 
 
-_eigh = op_of(kernels.eigh, name="LinalgEigh", outputs=2, x=_eigh_x, complex=OWN)
+_eigh = op_of(kernels.eigh, batch="leading", name="LinalgEigh", outputs=2, x=_eigh_x, complex=OWN)
 
 
 def _eigvalsh_x(g: Tensor, x: Tensor, lower: bool) -> Tensor:
@@ -450,7 +450,7 @@ def _eigvalsh_x(g: Tensor, x: Tensor, lower: bool) -> Tensor:
     return (vectors * g[..., None, :]) @ vectors.mH
 
 
-_eigvalsh = op_of(kernels.eigvalsh, name="LinalgEigh", x=_eigvalsh_x, complex=OWN)
+_eigvalsh = op_of(kernels.eigvalsh, batch="leading", name="LinalgEigh", x=_eigvalsh_x, complex=OWN)
 
 
 def _is_lower(UPLO: str) -> bool:
@@ -512,8 +512,10 @@ def _eig_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     return solve_ex(adjoint, inner @ adjoint, check_errors=True)[0]
 
 
-_eig = op_of(kernels.eig, name="LinalgEig", outputs=2, x=_eig_x, complex=OWN)
-_eigvals = op_of(kernels.eigvals, name="LinalgEig", x=lambda g, x: _eig_x((g, None), *_eig(x)), complex=OWN)
+_eig = op_of(kernels.eig, batch="leading", name="LinalgEig", outputs=2, x=_eig_x, complex=OWN)
+_eigvals = op_of(
+    kernels.eigvals, batch="leading", name="LinalgEig", x=lambda g, x: _eig_x((g, None), *_eig(x)), complex=OWN
+)
 
 
 def _check_eig(name: str, input: Any) -> None:
@@ -568,9 +570,10 @@ def _cholesky_x(g: Tensor, out: Tensor, upper: bool) -> Tensor:
     return 0.5 * triangular(out, triangular(out.mH, inner, True, False), False, False, False)
 
 
-_cholesky = op_of(kernels.cholesky, name="LinalgCholeskyEx", x=_cholesky_x, complex=OWN)
+_cholesky = op_of(kernels.cholesky, batch="leading", name="LinalgCholeskyEx", x=_cholesky_x, complex=OWN)
 _cholesky_info = op_of(
     kernels.cholesky_info,
+    batch="leading",
     name="LinalgCholeskyEx",
     outputs=2,
     nondiff=(1,),
@@ -579,7 +582,7 @@ _cholesky_info = op_of(
 )
 
 
-@op(kernels.cholesky, name="Cholesky", x=_cholesky_x, complex=OWN)
+@op(kernels.cholesky, batch="leading", name="Cholesky", x=_cholesky_x, complex=OWN)
 def old_cholesky(x: Any, upper: bool, name: str) -> Any:
     """Return the Cholesky factor, for `torch.cholesky`."""
 
@@ -658,7 +661,7 @@ def _qr_tall(gq: Any, gr: Any, q: Tensor, r: Tensor) -> Tensor:
     return triangular(r, inner.mH, True, False).mH
 
 
-_qr = op_of(kernels.qr, name="LinalgQr", outputs=2, x=_qr_x, complex=OWN)
+_qr = op_of(kernels.qr, batch="leading", name="LinalgQr", outputs=2, x=_qr_x, complex=OWN)
 
 
 def _r_has_no_gradient(g: Any) -> Any:
@@ -668,7 +671,7 @@ def _r_has_no_gradient(g: Any) -> Any:
     )
 
 
-_only_r = op_of(kernels.only_r, name="LinalgQr", outputs=2, x=_r_has_no_gradient, complex=OWN)
+_only_r = op_of(kernels.only_r, batch="leading", name="LinalgQr", outputs=2, x=_r_has_no_gradient, complex=OWN)
 
 
 @public("linalg.qr", out="exact", autocast="float32")
@@ -726,6 +729,7 @@ def _reflections_x(g: Tensor, x: Tensor, tau: Tensor, c: Tensor, left: bool, tra
 
 _householder = op_of(
     kernels.householder,
+    batch="leading",
     name="LinalgHouseholderProduct",
     joint=lambda g, needs, x, tau: _reflections_x(g, x, tau, identity(x, *x.shape[-2:]), True, False),
     inputs=("x", "tau"),
@@ -744,7 +748,7 @@ def _reflect_joint(
     return by_x, by_tau, by_y
 
 
-reflect = op(name="Ormqr", joint=_reflect_joint, inputs=("x", "tau", "y"), complex=OWN)(kernels.reflect)
+reflect = op(batch="stacks", name="Ormqr", joint=_reflect_joint, inputs=("x", "tau", "y"), complex=OWN)(kernels.reflect)
 
 
 @public("linalg.householder_product", out="safe torch.linalg", autocast="float32")
@@ -827,8 +831,10 @@ def _compact_x(g: Any, out0: Tensor, out1: Tensor) -> Tensor:
     return _lu_x((gl, gu), lower, upper, _permutation(out1, out0.shape[-2], out0.dtype.numpy))
 
 
-_permutation = op_of(kernels.permutation_matrix, pivots=None)
-_lu = op_of(kernels.lu, name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x, complex=HOLOMORPHIC)
+_permutation = op_of(kernels.permutation_matrix, batch="stacks", pivots=None)
+_lu = op_of(
+    kernels.lu, batch="leading", name="LinalgLuFactorEx", outputs=3, nondiff=(1, 2), x=_compact_x, complex=HOLOMORPHIC
+)
 
 
 def check_lu(name: str, A: Any, pivot: bool) -> None:
@@ -896,6 +902,7 @@ def lu_factor_ex(A: Tensor, *, pivot: bool = True, check_errors: bool = False) -
 
 _lu_parts = op_of(
     kernels.lu_parts,
+    batch="leading",
     name="LinalgLu",
     outputs=3,
     nondiff=(0,),
@@ -915,7 +922,17 @@ def _unpack_x(g: Any, x_shape: tuple[int, ...]) -> Tensor:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-@op(kernels.lu_unpack, name="LuUnpack", refuses="tril", outputs=3, nondiff=(0,), x=_unpack_x, pivots=None, complex=OWN)
+@op(
+    kernels.lu_unpack,
+    batch="stacks",
+    name="LuUnpack",
+    refuses="tril",
+    outputs=3,
+    nondiff=(0,),
+    x=_unpack_x,
+    pivots=None,
+    complex=OWN,
+)
 def unpacked_lu(x: Any, pivots: Any) -> Any:
     """Return the P, L and U of compact LU factors."""
 
@@ -952,6 +969,7 @@ def _lu_solve_joint(
 
 _lu_solve = op_of(
     kernels.lu_solve,
+    batch="stacks",
     name="LinalgLuSolve",
     joint=_lu_solve_joint,
     inputs=("x", "pivots", "y"),
@@ -1009,6 +1027,7 @@ def _check_pivots(name: str, argument: str, factors: Tensor, pivots: Tensor) -> 
 
 _ldl = op_of(
     kernels.ldl,
+    batch="leading",
     name="NotImplemented",
     outputs=3,
     nondiff=(1, 2),
@@ -1016,7 +1035,9 @@ _ldl = op_of(
     complex=OWN,
 )
 _no_gradient = not_implemented("linalg_ldl_solve")
-_ldl_solve = op_of(kernels.ldl_solve, name="NotImplemented", x=_no_gradient, y=_no_gradient, pivots=None, complex=OWN)
+_ldl_solve = op_of(
+    kernels.ldl_solve, batch="stacks", name="NotImplemented", x=_no_gradient, y=_no_gradient, pivots=None, complex=OWN
+)
 
 
 @public("linalg.ldl_factor_ex", out="exact")
@@ -1055,7 +1076,7 @@ def ldl_factor(input: Tensor, *, hermitian: bool = False) -> Any:
                 [0.5000, 2.5000]])
     """
     factors, pivots, info = ldl_factor_ex(input, hermitian=hermitian)
-    if known(info._array.any()):
+    if known(lambda: info._array.any()):
         raise RuntimeError(
             f"torch.linalg.ldl_factor: D has a zero on its diagonal (code {int(info._array.max())}): the matrix is "
             "singular"
@@ -1123,6 +1144,7 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 _cross = op_of(
     products.cross,
+    batch="along",
     refuses="cross",
     complex=HOLOMORPHIC,
     name="LinalgCross",

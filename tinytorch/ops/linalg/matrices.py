@@ -112,10 +112,18 @@ def _cholesky_solve_joint(g: Tensor, needs: Any, y: Tensor, x: Tensor, out: Tens
 
 
 _cholesky_solve = op_of(
-    kernels.cholesky_solve, joint=_cholesky_solve_joint, inputs=("y", "x"), broadcasts=True, complex=OWN
+    kernels.cholesky_solve,
+    batch="leading",
+    joint=_cholesky_solve_joint,
+    inputs=("y", "x"),
+    broadcasts=True,
+    complex=OWN,
 )
 _cholesky_inverse = op_of(
-    kernels.cholesky_inverse, x=lambda g, x, out, upper: _factor_gradient(out @ (g + g.mH) @ out, x, upper), complex=OWN
+    kernels.cholesky_inverse,
+    batch="leading",
+    x=lambda g, x, out, upper: _factor_gradient(out @ (g + g.mH) @ out, x, upper),
+    complex=OWN,
 )
 
 
@@ -300,6 +308,7 @@ def _triangular_solve_joint(
 
 _triangular_solve = op_of(
     kernels.triangular_solve,
+    batch="stacks",
     joint=_triangular_solve_joint,
     inputs=("y", "x"),
     outputs=2,
@@ -332,7 +341,7 @@ def triangular_solve(
     return return_types.triangular_solve(_triangular_solve(input, A, upper, transpose, unitriangular))
 
 
-_geqrf = op_of(kernels.geqrf, name="Geqrf", outputs=2, x=not_derived("geqrf"), complex=OWN)
+_geqrf = op_of(kernels.geqrf, batch="leading", name="Geqrf", outputs=2, x=not_derived("geqrf"), complex=OWN)
 
 
 @public(method=True, out="geqrf", autocast="float32")
@@ -534,7 +543,7 @@ def _dist_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Any:
     return None if gradient is None else -gradient
 
 
-_dist = op_of(distances.dist, x=_dist_x, y=_dist_y, broadcasts=True)
+_dist = op_of(distances.dist, batch="distance", x=_dist_x, y=_dist_y, broadcasts=True)
 
 
 @public(method=True)
@@ -623,7 +632,9 @@ def _euclidean_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor) -> Tensor:
     return w.sum(-2).unsqueeze(-1) * y - w.mT @ x
 
 
-_euclidean = op_of(distances.euclidean, name="EuclideanDist", x=_euclidean_x, y=_euclidean_y, broadcasts=True)
+_euclidean = op_of(
+    distances.euclidean, batch="leading", name="EuclideanDist", x=_euclidean_x, y=_euclidean_y, broadcasts=True
+)
 
 
 def _cdist_differences(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Tensor:
@@ -637,7 +648,7 @@ def _cdist_differences(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -
 
 
 _cdist = op_of(
-    distances.cdist, broadcasts=True,
+    distances.cdist, batch="leading", broadcasts=True,
     x=lambda g, x, y, out, p: _cdist_differences(g, x, y, out, p).sum(-2),
     y=lambda g, x, y, out, p: -_cdist_differences(g, x, y, out, p).sum(-3),
 )  # fmt: skip

@@ -35,17 +35,22 @@ from tinytorch.ops.shape import _unsafe_view
 
 
 _product = functools.partial(pointwise, linear=True, complex=HOLOMORPHIC)
-mm_nt: Any = _product("mm", products.mm_nt, x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
-mm_tn: Any = _product("mm", products.mm_tn, x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
+mm_nt: Any = _product("mm", products.mm_nt, batch="mm_nt", x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
+mm_tn: Any = _product("mm", products.mm_tn, batch="mm_tn", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
 # The same products with a column-major result, so that the gradient of a column-major operand (`weight.t()`) has the
 # memory layout of the operand.
-_mm_nt_columns: Any = _product("mm", products.mm_nt_columns, x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x))
-_mm_tn_columns: Any = _product("mm", products.mm_tn_columns, x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g))
+_mm_nt_columns: Any = _product(
+    "mm", products.mm_nt_columns, batch="mm_nt", x=lambda g, y: mm_nn(g, y), y=lambda g, x: mm_tn(g, x)
+)
+_mm_tn_columns: Any = _product(
+    "mm", products.mm_tn_columns, batch="mm_tn", x=lambda g, y: mm_nt(y, g), y=lambda g, x: mm_nn(x, g)
+)
 # By whether the first and the second operand are row-major.
 _MM: dict[tuple[bool, bool], Any] = {
     (x_rows, y_rows): _product(
         "mm",
         products.mm,
+        batch="mm",
         x=(lambda g, y: mm_nt(g, y)) if x_rows else (lambda g, y: _mm_nt_columns(g, y)),
         y=(lambda g, x: mm_tn(x, g)) if y_rows else (lambda g, x: _mm_tn_columns(x, g)),
     )
@@ -54,13 +59,14 @@ _MM: dict[tuple[bool, bool], Any] = {
 }
 mm_nn: Any = _MM[True, True]
 
-_bmm: Any = _product("bmm", products.bmm, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g))
+_bmm: Any = _product("bmm", products.bmm, batch="bmm", x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g))
 # The batched product of `matmul`, whose last step in PyTorch is a view that restores the leading dimensions.
 _stacks: Any = renamed(
-    _product("bmm", products.bmm, x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)), "UnsafeViewBackward0"
+    _product("bmm", products.bmm, batch="bmm", x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)),
+    "UnsafeViewBackward0",
 )
-_bmm_nt: Any = _product("bmm", products.bmm_nt, x=lambda g, y: _bmm(g, y), y=lambda g, x: _bmm_tn(g, x))
-_bmm_tn: Any = _product("bmm", products.bmm_tn, x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g))
+_bmm_nt: Any = _product("bmm", products.bmm_nt, batch="bmm_nt", x=lambda g, y: _bmm(g, y), y=lambda g, x: _bmm_tn(g, x))
+_bmm_tn: Any = _product("bmm", products.bmm_tn, batch="bmm_tn", x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g))
 
 # The products of groups (`nn.functional.grouped_mm`): each gradient is one again.
 grouped_mm: Any = op_of(
@@ -71,14 +77,17 @@ grouped_mm: Any = op_of(
     name="GroupedMm",
 )
 
-_mv: Any = _product("mv", products.mv, x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g))
-_mv_t: Any = _product("mv", products.mv_t, x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g))
+_mv: Any = _product("mv", products.mv, batch="mv", x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g))
+_mv_t: Any = _product("mv", products.mv_t, batch="mv_t", x=lambda g, y: _outer(y, g), y=lambda g, x: _mv(x, g))
 # The product of a vector and a matrix by `matmul`, whose last step in PyTorch removes the vector's added dimension.
 _vm: Any = renamed(
-    _product("squeeze", products.vm, x=lambda g, y: _mv(y, g), y=lambda g, x: _outer(x, g)), "SqueezeBackward4"
+    _product("squeeze", products.vm, batch="vm", x=lambda g, y: _mv(y, g), y=lambda g, x: _outer(x, g)),
+    "SqueezeBackward4",
 )
-_outer: Any = _product("outer", np.multiply.outer, x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x))
-_dot_product: Any = _product("dot", products.dot, refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x)
+_outer: Any = _product("outer", np.multiply.outer, batch="outer", x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x))
+_dot_product: Any = _product(
+    "dot", products.dot, batch="dot", refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x
+)
 
 
 # Checks -------------------------------------------------------------------------------------------
@@ -233,12 +242,14 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 
 _vdot_product: Any = renamed(
-    _product("dot", products.dot, refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x), "VdotBackward0"
+    _product("dot", products.dot, batch="dot", refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x),
+    "VdotBackward0",
 )
 
 
 _conj_dot: Any = renamed(
-    op_of(products.vdot, complex=OWN, x=lambda g, y: conjugate(g) * y, y=lambda g, x: g * x), "VdotBackward0"
+    op_of(products.vdot, batch="vdot", complex=OWN, x=lambda g, y: conjugate(g) * y, y=lambda g, x: g * x),
+    "VdotBackward0",
 )
 
 
@@ -304,6 +315,7 @@ def _times(t: Any, factor: Any) -> Any:
 @public(method=True, in_place=True, out="exact", autocast="op")
 @op(
     products.addmm,
+    batch="addmm",
     complex=HOLOMORPHIC,
     refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
@@ -330,6 +342,7 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
 @public(method=True, in_place="function", out="exact")
 @op(
     products.addmv,
+    batch="addmm",
     complex=HOLOMORPHIC,
     refuses=unless_empty("addmv_impl_cpu"),
     x=lambda g, beta: _times(g, beta),
@@ -356,6 +369,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
 @public(method=True, in_place=True, out="exact", autocast="op")
 @op(
     products.baddbmm,
+    batch="addmm",
     complex=HOLOMORPHIC,
     refuses=unless_empty("baddbmm"),
     x=lambda g, beta: _times(g, beta),
@@ -382,6 +396,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
 @public(method=True, in_place=True, out="addbmm", autocast="op")
 @op(
     products.addbmm,
+    batch="addbmm",
     complex=HOLOMORPHIC,
     refuses=unless_empty("addmm_impl_cpu_"),
     x=lambda g, beta: _times(g, beta),
@@ -408,6 +423,7 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
 @public(method=True, in_place=True, out="promoted")
 @op(
     products.addr,
+    batch="addr",
     complex=HOLOMORPHIC,
     refuses="addr_cpu",
     x=lambda g, beta: _times(g, beta),
@@ -915,6 +931,13 @@ def trace(input: Tensor) -> Tensor:
 
 
 _trace = op_of(
-    products.trace, complex=OWN, refuses="trace", name="Trace", x=lambda g, x_shape: _diagonal_of(g, x_shape)
+    products.trace,
+    batch="trace",
+    complex=OWN,
+    refuses="trace",
+    name="Trace",
+    x=lambda g, x_shape: _diagonal_of(g, x_shape),
 )
-_diagonal_of = op_of(products.diagonal_matrix, complex=OWN, name="TraceBackward", x=lambda g: _trace(g))
+_diagonal_of = op_of(
+    products.diagonal_matrix, batch="diagonal matrix", complex=OWN, name="TraceBackward", x=lambda g: _trace(g)
+)

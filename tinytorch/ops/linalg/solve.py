@@ -91,13 +91,13 @@ def half_name(x: Any, kernel: str) -> str | None:
 LAPACK_DTYPES = ("float32", "float64", "complex64", "complex128")
 
 # Ops, so that formulas which use them are made of ops alone.
-identity = op_of(kernels.identity, x=None, complex=OWN)
-zeros_of = op_of(kernels.zeros, x=None, complex=OWN)
+identity = op_of(kernels.identity, batch="of type", x=None, complex=OWN)
+zeros_of = op_of(kernels.zeros, batch="of type", x=None, complex=OWN)
 
 
 def raise_first(info: Tensor, message: str) -> None:
     """Raise LinAlgError if a code is not 0; the message has fields for the matrix, `{which}`, and the code, `{k}`."""
-    if known(info._array.any()):
+    if known(lambda: info._array.any()):
         which, k = kernels.first_failure(info._array)
         raise LinAlgError(message.format(which=kernels.batch_words(which), k=k))
 
@@ -160,9 +160,14 @@ def _inverse_x(g: Tensor, out: Tensor) -> Tensor:
     return -(transposed @ g @ transposed)
 
 
-_inverse = op_of(kernels.inverse, name="LinalgInvEx", x=_inverse_x, complex=HOLOMORPHIC)
+_inverse = op_of(kernels.inverse, batch="leading", name="LinalgInvEx", x=_inverse_x, complex=HOLOMORPHIC)
 inverse_info = op(
-    name="LinalgInvEx", outputs=2, nondiff=(1,), x=lambda g, out0: _inverse_x(g[0], out0), complex=HOLOMORPHIC
+    batch="leading",
+    name="LinalgInvEx",
+    outputs=2,
+    nondiff=(1,),
+    x=lambda g, out0: _inverse_x(g[0], out0),
+    complex=HOLOMORPHIC,
 )(kernels.inverse_info)
 
 
@@ -246,10 +251,17 @@ def _solve_joint(g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vect
 
 
 _solve = op_of(
-    kernels.solve, name="LinalgSolveEx", joint=_solve_joint, inputs=("x", "y"), broadcasts=True, complex=HOLOMORPHIC
+    kernels.solve,
+    batch="systems",
+    name="LinalgSolveEx",
+    joint=_solve_joint,
+    inputs=("x", "y"),
+    broadcasts=True,
+    complex=HOLOMORPHIC,
 )
 _solve_info = op_of(
     kernels.solve_info,
+    batch="systems",
     name="LinalgSolveEx",
     joint=lambda g, needs, x, out0, left, vector: _solve_joint(g[0], needs, x, out0, left, vector),
     inputs=("x", "y"),
@@ -326,7 +338,12 @@ def _triangular_joint(
 
 
 triangular = op(
-    name="LinalgSolveTriangular", joint=_triangular_joint, inputs=("x", "y"), broadcasts=True, complex=HOLOMORPHIC
+    batch="stacks",
+    name="LinalgSolveTriangular",
+    joint=_triangular_joint,
+    inputs=("x", "y"),
+    broadcasts=True,
+    complex=HOLOMORPHIC,
 )(kernels.triangular)
 
 
@@ -401,7 +418,7 @@ def _pinv_x(g: Tensor, x: Tensor, out: Tensor) -> Tensor:
     return left - x @ (p @ left) + right - (right @ p) @ x - pt @ g @ pt
 
 
-_pinv = op_of(kernels.pinv, name="LinalgPinv", x=_pinv_x, complex=OWN)
+_pinv = op_of(kernels.pinv, batch="stacks", name="LinalgPinv", x=_pinv_x, complex=OWN)
 
 
 def _tolerances(name: str, x: Tensor, atol: Any, rtol: Any) -> tuple[Any, Any]:
@@ -492,7 +509,7 @@ def matrix_rank(
     return _rank(input, absolute, relative if tol is None or rtol is not None else 0.0, hermitian)
 
 
-_rank = op_of(kernels.rank, x=None, complex=OWN)
+_rank = op_of(kernels.rank, batch="stacks", x=None, complex=OWN)
 
 
 def _lstsq_joint(
@@ -515,6 +532,7 @@ def _lstsq_joint(
 
 _lstsq = op_of(
     kernels.least_squares,
+    batch="stacks",
     name="LinalgLstsq",
     joint=_lstsq_joint,
     inputs=("x", "y"),
@@ -597,7 +615,9 @@ def _exponential_x(g: Tensor, x: Tensor) -> Tensor:
     return _exponential(cat((upper, lower), -2))[..., :n, n:]
 
 
-_exponential = op_of(kernels.exponential, name="LinalgMatrixExp", x=_exponential_x, complex=HOLOMORPHIC)
+_exponential = op_of(
+    kernels.exponential, batch="leading", name="LinalgMatrixExp", x=_exponential_x, complex=HOLOMORPHIC
+)
 
 
 @public(also="linalg.matrix_exp", method=True)

@@ -24,12 +24,14 @@ def _softmax_grad_out(gg: Tensor, g: Tensor, out: Tensor, dim: int) -> Tensor:
 
 _softmax_grad = op_of(
     activation.softmax_grad_along,
+    batch="along",
     name="SoftmaxBackwardData",
     g=lambda gg, out, dim: _softmax_grad(gg, out, dim),
     out=_softmax_grad_out,
 )
 _log_softmax_grad = op_of(
     activation.log_softmax_grad_along,
+    batch="along",
     name="LogSoftmaxBackwardData",
     g=lambda gg, out, dim: gg - (gg * out.exp()).sum(dim, True),
     out=lambda gg, g, out, dim: -gg * out.exp() * g.sum(dim, True),
@@ -42,12 +44,12 @@ def _axis_for_dim(name: str, axis: Any) -> Any:
     return axis
 
 
-@op(activation.softmax_along, x=lambda g, out, dim: _softmax_grad(g, out, dim))
+@op(activation.softmax_along, batch="along", x=lambda g, out, dim: _softmax_grad(g, out, dim))
 def _softmax(x: Any, dim: int) -> Any:
     """Return `softmax(x)`."""
 
 
-@op(activation.log_softmax_along, x=lambda g, out, dim: _log_softmax_grad(g, out, dim))
+@op(activation.log_softmax_along, batch="along", x=lambda g, out, dim: _log_softmax_grad(g, out, dim))
 def _log_softmax(x: Any, dim: int) -> Any:
     """Return `log_softmax(x)`."""
 
@@ -113,6 +115,7 @@ def _slope_op(name: str, kernel: Any) -> Any:
     gradient.__name__ = f"{name}_backward"
     made = op(
         functools.partial(activation.piecewise_grad, kernel, name),
+        batch="elementwise",
         g=lambda gg, x, a, b: made(gg, x, a, b),
         x=lambda g: zero_gradient(g),
     )(gradient)
@@ -127,32 +130,35 @@ _hardsigmoid_grad = _slope_op("hardsigmoid", activation.hardsigmoid_grad)
 _hardshrink_grad = _slope_op("hardshrink", activation.outside)
 _softshrink_grad = _slope_op("softshrink", activation.outside)
 
-threshold = op(refuses="threshold_cpu", x=lambda g, x, threshold: _threshold_grad(g, x, threshold))(
-    activation.threshold
-)
+threshold = op(
+    batch="elementwise", refuses="threshold_cpu", x=lambda g, x, threshold: _threshold_grad(g, x, threshold)
+)(activation.threshold)
 
 
-@op(activation.leaky_relu, x=lambda g, x, negative_slope: _leaky_relu_grad(g, x, negative_slope))
+@op(activation.leaky_relu, batch="elementwise", x=lambda g, x, negative_slope: _leaky_relu_grad(g, x, negative_slope))
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
     """Return `x` where it is positive, else `negative_slope * x`."""
 
 
 rrelu = op(name="RreluWithNoise", x=lambda g, x, slopes: _rrelu_grad(g, x, slopes))(activation.rrelu)
-hardtanh = op(refuses="clamp_scalar_cpu", x=lambda g, x, min_val, max_val: _hardtanh_grad(g, x, min_val, max_val))(
-    activation.hardtanh
-)
-hardsigmoid = op(x=lambda g, x: _hardsigmoid_grad(g, x))(activation.hardsigmoid)
+hardtanh = op(
+    batch="elementwise",
+    refuses="clamp_scalar_cpu",
+    x=lambda g, x, min_val, max_val: _hardtanh_grad(g, x, min_val, max_val),
+)(activation.hardtanh)
+hardsigmoid = op(batch="elementwise", x=lambda g, x: _hardsigmoid_grad(g, x))(activation.hardsigmoid)
 _hardswish_grad = op_of(
     activation.hardswish_grad,
+    batch="elementwise",
     name="HardswishBackward",
     g=lambda gg, x: _hardswish_grad(gg, x),
     x=lambda gg, g, x: kept(gg * g / 3, (x > -3) & (x < 3)),
 )
-hardswish = op(x=lambda g, x: _hardswish_grad(g, x))(activation.hardswish)
+hardswish = op(batch="elementwise", x=lambda g, x: _hardswish_grad(g, x))(activation.hardswish)
 
 
 @public(binds=False, also="nn.functional.hardshrink", method=True, out="same")
-@op(activation.hardshrink, x=lambda g, x, lambd: _hardshrink_grad(g, x, lambd))
+@op(activation.hardshrink, batch="elementwise", x=lambda g, x, lambd: _hardshrink_grad(g, x, lambd))
 def hardshrink(x: Any, lambd: float = 0.5) -> Any:
     """Return `x`, but 0 where it is in [-lambd, lambd].
 
@@ -163,7 +169,7 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Any:
 
 
 @public("nn.functional.softshrink", binds=False, out="same")
-@op(activation.softshrink, x=lambda g, x, lambd: _softshrink_grad(g, x, lambd))
+@op(activation.softshrink, batch="elementwise", x=lambda g, x, lambd: _softshrink_grad(g, x, lambd))
 def softshrink(x: Any, lambd: float = 0.5) -> Any:
     """Return `x` moved towards 0 by `lambd`, and 0 where it is in [-lambd, lambd].
 
@@ -178,6 +184,7 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
 
 _prelu = op_of(
     activation.prelu,
+    batch="rectified",
     refuses="prelu_cpu",
     joint=lambda g, needs, x, weight: _prelu_grad(g, x, weight),
     inputs=("x", "weight"),
@@ -201,6 +208,7 @@ def _prelu_below(g: Tensor, gg: Any, x: Tensor) -> Tensor:
 
 _prelu_grad = op_of(
     activation.prelu_grad,
+    batch="prelu gradient",
     name="PreluKernelBackward",
     outputs=2,
     g=_prelu_grad_g,
@@ -262,18 +270,21 @@ def _elu_grad_x(gg: Tensor, g: Tensor, x: Tensor, alpha: float, scale: float, in
 
 _elu_grad = op_of(
     activation.elu_grad,
+    batch="elementwise",
     name="EluBackward",
     g=lambda gg, x, alpha, scale, input_scale: _elu_grad(gg, x, alpha, scale, input_scale),
     x=_elu_grad_x,
 )
 
 
-@op(activation.elu, x=lambda g, x, alpha, scale: _elu_grad(g, x, alpha, scale, 1.0))
+@op(activation.elu, batch="elementwise", x=lambda g, x, alpha, scale: _elu_grad(g, x, alpha, scale, 1.0))
 def elu(x: Any, alpha: float = 1.0, scale: float = 1.0) -> Any:
     """Return `scale * x` where x is positive, else `scale * alpha * (exp(x) - 1)`."""
 
 
-celu = op(x=lambda g, x, alpha: _elu_grad(g, x, float(alpha), 1.0, 1.0 / float(alpha)))(activation.celu)
+celu = op(batch="elementwise", x=lambda g, x, alpha: _elu_grad(g, x, float(alpha), 1.0, 1.0 / float(alpha)))(
+    activation.celu
+)
 
 
 def _silu_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
@@ -282,9 +293,14 @@ def _silu_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
 
 
 _silu_grad = op_of(
-    activation.silu_grad, complex=HOLOMORPHIC, name="SiluBackward", g=lambda gg, x: _silu_grad(gg, x), x=_silu_grad_x
+    activation.silu_grad,
+    batch="elementwise",
+    complex=HOLOMORPHIC,
+    name="SiluBackward",
+    g=lambda gg, x: _silu_grad(gg, x),
+    x=_silu_grad_x,
 )
-silu = op(complex=HOLOMORPHIC, x=lambda g, x: _silu_grad(g, x))(activation.silu)
+silu = op(batch="elementwise", complex=HOLOMORPHIC, x=lambda g, x: _silu_grad(g, x))(activation.silu)
 
 
 def _mish_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
@@ -292,8 +308,10 @@ def _mish_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
     return gg * g * (s * (1 - t * t) * (2 + x * (1 - s - 2 * s * t)))
 
 
-_mish_grad = op_of(activation.mish_grad, name="MishBackward", g=lambda gg, x: _mish_grad(gg, x), x=_mish_grad_x)
-mish = op(x=lambda g, x: _mish_grad(g, x))(activation.mish)
+_mish_grad = op_of(
+    activation.mish_grad, batch="elementwise", name="MishBackward", g=lambda gg, x: _mish_grad(gg, x), x=_mish_grad_x
+)
+mish = op(batch="elementwise", x=lambda g, x: _mish_grad(g, x))(activation.mish)
 
 
 def _gelu_grad_x(gg: Tensor, g: Tensor, x: Tensor, approximate: str) -> Tensor:
@@ -309,13 +327,14 @@ def _gelu_grad_x(gg: Tensor, g: Tensor, x: Tensor, approximate: str) -> Tensor:
 
 
 _gelu_grad = op_of(
-    activation.gelu_grad, name="GeluBackward", g=lambda gg, x, approximate: _gelu_grad(gg, x, approximate),
+    activation.gelu_grad, batch="elementwise",
+    name="GeluBackward", g=lambda gg, x, approximate: _gelu_grad(gg, x, approximate),
     x=_gelu_grad_x,
 )  # fmt: skip
 
 
 @public("nn.functional.gelu", binds=False, out="same")
-@op(activation.checked_gelu, x=lambda g, x, approximate: _gelu_grad(g, x, approximate))
+@op(activation.checked_gelu, batch="elementwise", x=lambda g, x, approximate: _gelu_grad(g, x, approximate))
 def gelu(x: Any, *, approximate: str = "none") -> Any:
     """Return `x * Phi(x)`, Phi the cumulative distribution of the normal distribution.
 
@@ -343,11 +362,11 @@ def _glu_x(g: Tensor, x: Tensor, dim: int, gate: Any) -> Tensor:
     return cat([of_a, of_a * (1 - gate) * a], dim)
 
 
-glu = op(x=_glu_x, residuals=("gate",))(activation.glu)
+glu = op(batch="along", x=_glu_x, residuals=("gate",))(activation.glu)
 
 
 @public("nn.functional.logsigmoid", binds=False, out="logsigmoid")
-@op(activation.logsigmoid, name="LogSigmoid", x=lambda g, x: g * (-x).sigmoid())
+@op(activation.logsigmoid, batch="elementwise", name="LogSigmoid", x=lambda g, x: g * (-x).sigmoid())
 def logsigmoid(x: Any) -> Any:
     """Return `log(sigmoid(x))`, computed without overflow.
 
@@ -364,13 +383,13 @@ def _softplus_grad_x(gg: Tensor, g: Tensor, x: Tensor, beta: float, threshold: f
 
 
 _softplus_grad = op_of(
-    activation.softplus_grad, name="SoftplusBackward",
+    activation.softplus_grad, batch="elementwise", name="SoftplusBackward",
     g=lambda gg, x, beta, threshold: _softplus_grad(gg, x, beta, threshold), x=_softplus_grad_x,
 )  # fmt: skip
 
 
 @public("nn.functional.softplus", binds=False, out="same")
-@op(activation.softplus, x=lambda g, x, beta, threshold: _softplus_grad(g, x, beta, threshold))
+@op(activation.softplus, batch="elementwise", x=lambda g, x, beta, threshold: _softplus_grad(g, x, beta, threshold))
 def softplus(x: Any, beta: float = 1.0, threshold: float = 20.0) -> Any:
     """Return `log(1 + exp(beta * x)) / beta`, a smooth relu; x where `beta * x > threshold`.
 

@@ -17,6 +17,7 @@ from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
 from tinytorch.ops.join import cat
 from tinytorch.ops.nn.activation import softmax
 from tinytorch.ops.nn.linear import linear
+from tinytorch.ops.random import apart
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 
@@ -62,6 +63,7 @@ def _attention_rule(
 
 _attention = op_of(
     attention.attention,
+    batch="attention",
     joint=_attention_rule,
     inputs=("query", "key", "value", "attn_mask", "keep"),
     residuals=("weights",),
@@ -69,7 +71,8 @@ _attention = op_of(
     broadcasts=True,
 )
 _attention_grad = op_of(
-    attention.attention_grad, name="ScaledDotProductFlashAttentionForCpuBackward", outputs=4, g=None, query=None,
+    attention.attention_grad, batch="attention",
+    name="ScaledDotProductFlashAttentionForCpuBackward", outputs=4, g=None, query=None,
     key=None, value=None, keep=None, weights=None, out=None,
 )  # fmt: skip
 
@@ -83,7 +86,7 @@ def _drawn(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor | None:
     factors: Tensor = wrap(np.zeros_like(like._array, shape=shape, order="C"))
     if p < 1 and factors._array.size:
         with recording(False):
-            factors.bernoulli_(1 - p).div_(1 - p)
+            factors = apart(factors).bernoulli_(1 - p).div_(1 - p)
     return factors
 
 

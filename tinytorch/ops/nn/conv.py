@@ -36,6 +36,7 @@ def _per_channel(g: Tensor) -> Tensor:
 
 _conv = op_of(
     kernels.convolution,
+    batch="convolution",
     complex=HOLOMORPHIC,
     name="Convolution",
     x=lambda g, w, x_shape, stride, padding, dilation, groups: _conv_input(
@@ -48,6 +49,7 @@ _conv = op_of(
 )
 _conv_input = op_of(
     kernels.transposed_convolution,
+    batch="convolution",
     complex=HOLOMORPHIC,
     name="Convolution",
     y=lambda g, w, y_shape, stride, padding, dilation, groups: _conv(
@@ -60,6 +62,7 @@ _conv_input = op_of(
 )
 _conv_weight = op_of(
     kernels.conv_weight,
+    batch="convolution weight",
     complex=HOLOMORPHIC,
     name="ConvolutionBackward",
     x=lambda g, y, x_shape, stride, padding, dilation, groups: _conv_input(
@@ -510,6 +513,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 
 _unfold = op_of(
     kernels.unfold,
+    batch="folded",
     complex=OWN,
     name="Im2Col",
     refuses="im2col_out_cpu",
@@ -519,6 +523,7 @@ _unfold = op_of(
 
 _fold = op_of(
     kernels.fold,
+    batch="folded",
     complex=OWN,
     name="Col2Im",
     x=lambda g, kernel, dilation, padding, stride: _unfold(g, kernel, dilation, padding, stride),

@@ -229,6 +229,7 @@ def _largest(weight: Tensor, used: Any, sizes: Any) -> tuple[Tensor, Tensor]:
 
 #: Returns rows of the weight, without checks of the arguments.
 rows_of = op(
+    batch="embedding",
     complex=OWN,
     weight=lambda g, weight_shape, indices, padding_idx, scale_grad_by_freq: _embedding_grad(
         g, weight_shape[0], indices, padding_idx, scale_grad_by_freq
@@ -238,6 +239,7 @@ rows_of = op(
 
 _rows_of_sparse = op(
     kernels.embedding,
+    batch="embedding",
     name="Embedding",
     weight=lambda g, weight_shape, indices, padding_idx, scale_grad_by_freq: _sparse_grad(
         g, weight_shape[0], indices, padding_idx, scale_grad_by_freq
@@ -264,6 +266,7 @@ one_hot = op_of(kernels.one_hot, labels=None)
 _embedding_factors = op_of(kernels.embedding_factors, complex=OWN, rows=None, indices=None)
 _embedding_grad = op_of(
     kernels.embedding_grad,
+    batch="embedding gradient",
     complex=OWN,
     name="EmbeddingDenseBackward",
     g=lambda g, indices, padding_idx, scale_grad_by_freq: _embedding_gather(

@@ -41,12 +41,13 @@ def _linear_bias(g: Tensor, bias_shape: tuple[int, ...]) -> Tensor:
     return g.sum_to_size(bias_shape)
 
 
-_column_sums = op_of(products.column_sums, complex=OWN, x=lambda g, x_shape: g.expand(x_shape))
+_column_sums = op_of(products.column_sums, batch="column sums", complex=OWN, x=lambda g, x_shape: g.expand(x_shape))
 
 
 @public("nn.functional.linear", binds=False, out="exact", autocast="op")
 @op(
     products.affine,
+    batch="linear",
     complex=HOLOMORPHIC,
     refuses=unless_empty("addmm_impl_cpu_"),
     name="Mm",

@@ -32,7 +32,7 @@ def _of_difference(kernel: Any, slope: Any) -> Any:
         grad = slope(x - y, parameter) * _share(g, reduction, x._array.size)
         return grad if needs[0] else None, -grad if needs[1] else None
 
-    return op(joint=rule, inputs=("x", "y"))(kernel)
+    return op(batch="loss", joint=rule, inputs=("x", "y"))(kernel)
 
 
 mse_loss = _of_difference(loss.mse_loss, lambda d, _: d * 2)
@@ -44,6 +44,7 @@ huber_loss = _of_difference(loss.huber_loss, lambda d, delta: hardtanh(d, -delta
 _bce_slope = pointwise(
     "bce_slope",
     loss.bce_slope,
+    batch="leading",
     x=lambda g, x, y: g * (x * x - 2 * x * y + y) / ((x + 1e-12) ** 2 * (1 - x + 1e-12) ** 2),
     y=lambda g, x: -g / ((1 - x) * x).clamp(min=1e-12),
     node_name="BinaryCrossEntropyBackward",
@@ -60,7 +61,7 @@ def _bce_y(g: Tensor, x: Tensor, weight: Any, reduction: str) -> Tensor:
     return grad if weight is None else grad * weight
 
 
-binary_cross_entropy = op(x=_bce_x, y=_bce_y, weight=None)(loss.binary_cross_entropy)
+binary_cross_entropy = op(batch="loss", x=_bce_x, y=_bce_y, weight=None)(loss.binary_cross_entropy)
 
 
 def _bce_logits_x(g: Tensor, x: Tensor, y: Tensor, weight: Any, pos_weight: Any, reduction: str) -> Tensor:
@@ -80,7 +81,7 @@ def _bce_logits_y(g: Tensor, x: Tensor, weight: Any, pos_weight: Any, reduction:
     return grad if weight is None else grad * weight
 
 
-binary_cross_entropy_with_logits = op(x=_bce_logits_x, y=_bce_logits_y, weight=None, pos_weight=None)(
+binary_cross_entropy_with_logits = op(batch="loss", x=_bce_logits_x, y=_bce_logits_y, weight=None, pos_weight=None)(
     loss.binary_cross_entropy_with_logits
 )
 
@@ -93,7 +94,9 @@ def _logistic_u(g: Tensor, u: Tensor) -> Tensor:
 
 _soft_margin_slope = pointwise("soft_margin_slope", loss.soft_margin_slope, u=_logistic_u)
 soft_margin_loss = op(
-    x=lambda g, x, y, reduction: _share(g, reduction, x._array.size) * (-y * _soft_margin_slope(-y * x)), y=None
+    batch="loss",
+    x=lambda g, x, y, reduction: _share(g, reduction, x._array.size) * (-y * _soft_margin_slope(-y * x)),
+    y=None,
 )(loss.soft_margin_loss)
 
 
@@ -107,7 +110,7 @@ def _nll_x(g: Tensor, x: Tensor, target: Tensor, weight: Any, ignore_index: int,
 
 
 # Two ops with one kernel: PyTorch's node has a different name for scores of shape (N, C, d1, ...).
-_nll_losses = [op_of(loss.nll, name=name, x=_nll_x, target=None, weight=None) for name in _NLL_NODES]
+_nll_losses = [op_of(loss.nll, batch="classes", name=name, x=_nll_x, target=None, weight=None) for name in _NLL_NODES]
 
 
 def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int, reduction: str) -> Tensor:
@@ -117,13 +120,14 @@ def nll_loss(x: Tensor, target: Tensor, weight: Tensor | None, ignore_index: int
 
 _nll_loss_grad = op_of(
     loss.nll_loss_grad,
+    batch="nll gradient",
     name="NllLossBackward",
     g=lambda g, target, weight, ignore_index, reduction: nll_loss(g, target, weight, ignore_index, reduction),
     x=lambda gg: zero_gradient(gg),
     target=None,
     weight=None,
 )
-_soft_targets = op_of(loss.soft_targets, outputs=2, x=None, target=None, weight=None)
+_soft_targets = op_of(loss.soft_targets, batch="soft targets", outputs=2, x=None, target=None, weight=None)
 
 
 def _cross_entropy_x(
@@ -151,13 +155,21 @@ def _cross_entropy_x(
 #: `nll_loss(log_softmax(x))` in one op: for scores (N, C) and labels (N,); for scores (N, C, d1, ...); and with label
 #: smoothing, for which PyTorch's graph adds two terms.
 cross_entropy, cross_entropy_of_places, smoothed_cross_entropy = [
-    op_of(loss.cross_entropy, name=name, x=_cross_entropy_x, target=None, weight=None, residuals=("slope",))
+    op_of(
+        loss.cross_entropy,
+        batch="classes",
+        name=name,
+        x=_cross_entropy_x,
+        target=None,
+        weight=None,
+        residuals=("slope",),
+    )
     for name in (*_NLL_NODES, "Add")
 ]
 
 
 _multi_margin_terms = op_of(loss.multi_margin_terms, outputs=3, x=None, target=None, weight=None)
-_multilabel_margin_slope = op_of(loss.multilabel_margin_slope, x=None, target=None)
+_multilabel_margin_slope = op_of(loss.multilabel_margin_slope, batch="samples", x=None, target=None)
 
 
 def _multi_margin_x(g: Tensor, x: Tensor, target: Tensor, p: int, margin: float, weight: Any, reduction: str) -> Tensor:
@@ -171,7 +183,7 @@ def _multi_margin_x(g: Tensor, x: Tensor, target: Tensor, p: int, margin: float,
     return (slope * factor * each).reshape(x.shape)
 
 
-multi_margin_loss = op(x=_multi_margin_x, target=None, weight=None)(loss.multi_margin_loss)
+multi_margin_loss = op(batch="multi margin", x=_multi_margin_x, target=None, weight=None)(loss.multi_margin_loss)
 
 
 def _multilabel_margin_x(g: Tensor, x: Tensor, target: Tensor, reduction: str) -> Tensor:
@@ -180,4 +192,4 @@ def _multilabel_margin_x(g: Tensor, x: Tensor, target: Tensor, reduction: str) -
     return (slope * each).reshape(x.shape)
 
 
-multilabel_margin_loss = op(x=_multilabel_margin_x, target=None)(loss.multilabel_margin_loss)
+multilabel_margin_loss = op(batch="samples", x=_multilabel_margin_x, target=None)(loss.multilabel_margin_loss)

@@ -29,11 +29,20 @@ def _wide(x: Tensor) -> Tensor:
 
 
 _OF_GRADIENTS: dict[str, Any] = {"outputs": 3, "g": None, "x": None, "weight": None, "mean": None, "scale": None}
-_batch_norm_grad = op_of(norm.batch_norm_grad, name="NativeBatchNormBackward", **_OF_GRADIENTS)
-_group_norm_grad = op_of(norm.group_norm_grad, name="NativeGroupNormBackward", **_OF_GRADIENTS)
-_layer_norm_grad = op_of(layer_norms.layer_norm_grad, name="NativeLayerNormBackward", **_OF_GRADIENTS)
+_batch_norm_grad = op_of(norm.batch_norm_grad, batch="channels", name="NativeBatchNormBackward", **_OF_GRADIENTS)
+_group_norm_grad = op_of(norm.group_norm_grad, batch="channels", name="NativeGroupNormBackward", **_OF_GRADIENTS)
+_layer_norm_grad = op_of(
+    layer_norms.layer_norm_grad, batch="layer norm gradient", name="NativeLayerNormBackward", **_OF_GRADIENTS
+)
 _rms_norm_grad = op_of(
-    layer_norms.rms_norm_grad, name="RmsNormBackward", outputs=2, g=None, x=None, weight=None, scale=None
+    layer_norms.rms_norm_grad,
+    batch="rms norm gradient",
+    name="RmsNormBackward",
+    outputs=2,
+    g=None,
+    x=None,
+    weight=None,
+    scale=None,
 )
 
 
@@ -92,6 +101,7 @@ def _batch_rule(g: Any, needs: tuple[bool, ...], x: Tensor, weight: Any, eps: fl
 
 _by_batch = op_of(
     norm.by_batch,
+    batch="channels",
     joint=_batch_rule,
     inputs=("x", "weight", "bias"),
     outputs=3,
@@ -120,6 +130,7 @@ def _given_rule(
 
 _by_given = op_of(
     norm.by_given,
+    batch="channels",
     joint=_given_rule,
     inputs=("x", "weight", "bias", "mean", "variance"),
     mean=None,
@@ -318,6 +329,7 @@ def _group_rule(
 
 _by_group = op_of(
     norm.by_group,
+    batch="channels",
     joint=_group_rule,
     inputs=("x", "weight", "bias"),
     residuals=("mean", "scale"),
@@ -474,7 +486,8 @@ def _layer_norm_rule(
 
 
 @op(
-    layer_norms.layer_norm_over, joint=_layer_norm_rule, inputs=("x", "weight", "bias"), residuals=("mean", "scale"),
+    layer_norms.layer_norm_over, batch="layer norm",
+    joint=_layer_norm_rule, inputs=("x", "weight", "bias"), residuals=("mean", "scale"),
     name="NativeLayerNorm",
 )  # fmt: skip
 def layer_norm(x: Any, normalized_shape: tuple[int, ...], weight: Any, bias: Any, eps: float) -> Any:
@@ -497,4 +510,6 @@ def _rms_norm_rule(g: Tensor, needs: Any, x: Tensor, count: int, weight: Any, ep
     return grad, grad_weight
 
 
-rms_norm = op(joint=_rms_norm_rule, inputs=("x", "weight"), residuals=("scale",), name="Mul")(layer_norms.rms_norm)
+rms_norm = op(batch="layer norm", joint=_rms_norm_rule, inputs=("x", "weight"), residuals=("scale",), name="Mul")(
+    layer_norms.rms_norm
+)

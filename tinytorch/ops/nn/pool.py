@@ -197,10 +197,11 @@ def _recording(x: Tensor) -> bool:
 # Scatter and gather -------------------------------------------------------------------------------
 
 
-placed = op(g=lambda g, index, n, distinct: picked(g, index, n, distinct), index=None, name="MaxPoolBackward")(
-    pool.placed
-)
+placed = op(
+    batch="folded", g=lambda g, index, n, distinct: picked(g, index, n, distinct), index=None, name="MaxPoolBackward"
+)(pool.placed)
 picked = op(
+    batch="folded",
     x=lambda g, index, x_shape, n, distinct: placed(g, index, tuple(x_shape[len(x_shape) - n :]), n, distinct),
     index=None,
     name="MaxPoolPick",
@@ -214,8 +215,12 @@ def _max_pool_x(g: Any, out1: Any, x_shape: tuple[int, ...], windows: Any) -> An
 
 
 _max_pools, _adaptive_max_pools, _fractional_pools = (
-    {n: op_named(pool.max_pool, name.format(n), x=_max_pool_x, outputs=2, nondiff=(1,)) for n in (2, 3)}
-    for name in ("MaxPool{}DWithIndices", "AdaptiveMaxPool{}D", "FractionalMaxPool{}D")
+    {n: op_named(pool.max_pool, name.format(n), x=_max_pool_x, outputs=2, nondiff=(1,), batch=batch) for n in (2, 3)}
+    for name, batch in (
+        ("MaxPool{}DWithIndices", "folded"),
+        ("AdaptiveMaxPool{}D", "folded"),
+        ("FractionalMaxPool{}D", None),  # (the windows differ between samples)
+    )
 )
 
 
@@ -224,16 +229,18 @@ def _unpool_op(n: int) -> Any:
 
 
 _unpools = {n: _unpool_op(n) for n in (2, 3)}
-_max_values = op_of(pool.max_values, x=None)
+_max_values = op_of(pool.max_values, batch="folded", x=None)
 _max_corners = op_of(
     pool.corner_pool,
+    batch="folded",
     x=lambda g, x_shape, right, lower: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
     residuals=("right", "lower"),
     name="MaxPool2DWithIndices",
 )
-_max_corner_values = op_of(pool.max_corner_values, x=None)
+_max_corner_values = op_of(pool.max_corner_values, batch="folded", x=None)
 _corner_grad = op_of(
     pool.corner_pool_grad,
+    batch="folded",
     g=lambda g, right, lower: _corner_pick(g, right, lower),
     right=None,
     lower=None,
@@ -241,6 +248,7 @@ _corner_grad = op_of(
 )
 _corner_pick = op_of(
     pool.corner_pick,
+    batch="folded",
     x=lambda g, right, lower, x_shape: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
     right=None,
     lower=None,
@@ -529,7 +537,9 @@ def _avg_pool_x(g: Any, x_shape: tuple[int, ...], windows: Any, divisor: Any) ->
 
 _averages = {n: op_named(pool.avg_pool, f"AvgPool{n}D", x=_avg_pool_x) for n in (2, 3)}
 _adaptive_averages = {n: op_named(pool.avg_pool, f"AdaptiveAvgPool{n}D", x=_avg_pool_x) for n in (2, 3)}
-_spread = op_of(pool.spread, g=lambda g, windows, divisor: _averages[2](g, windows, divisor), name="AvgPoolBackward")
+_spread = op_of(
+    pool.spread, batch="folded", g=lambda g, windows, divisor: _averages[2](g, windows, divisor), name="AvgPoolBackward"
+)
 _uneven_averages = {n: resampling(f"AdaptiveAvgPool{n}D", OWN) for n in (2, 3)}
 
 

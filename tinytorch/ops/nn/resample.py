@@ -34,7 +34,7 @@ def _transposed(maps: tuple[Map | None, ...]) -> tuple[Map | None, ...]:
 
 def op_named(kernel: Any, name: str, **facts: Any) -> Any:
     """Return one of the ops of a kernel, under the name that PyTorch gives a node (without "Backward0")."""
-    made = op(name=name, **facts)(kernel)
+    made = op(**{"name": name, "batch": "folded", **facts})(kernel)
     made.op.name = f"_{name}"
     return made
 
@@ -44,7 +44,9 @@ def resampling(name: str, complex: str | None = None) -> Any:
     return op_named(kernels.resample, name, x=lambda g, maps: resample(g, _transposed(maps)), complex=complex)
 
 
-resample = op(x=lambda g, maps: resample(g, _transposed(maps)), name="UpsampleBackward", complex=OWN)(kernels.resample)
+resample = op(batch="folded", x=lambda g, maps: resample(g, _transposed(maps)), name="UpsampleBackward", complex=OWN)(
+    kernels.resample
+)
 
 
 _NODES = {

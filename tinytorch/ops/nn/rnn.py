@@ -21,6 +21,7 @@ from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensor, op_of, renamed, unless_empty
 from tinytorch.ops.join import cat, chunk, stack, unbind
 from tinytorch.ops.nn.linear import linear
+from tinytorch.ops.random import apart
 from tinytorch.ops.register import public
 from tinytorch.ops.transcendental import relu, sigmoid, tanh
 
@@ -105,8 +106,18 @@ def _gradients_of_composition(
     return [next(found) if need else None for need in needs]
 
 
-def _layer_ops(layer: Any, rule: Any, states: tuple[str, ...], residuals: tuple[str, ...], *names: str) -> list[Any]:
+def _layer_ops(
+    layer: Any, rule: Any, step: Any, states: tuple[str, ...], residuals: tuple[str, ...], *names: str
+) -> list[Any]:
     """Return the ops of a layer; their nodes have the names of the ops that create the output in PyTorch."""
+    count = 1 + len(states)
+
+    def composed(*values: Any) -> States:  # (for `vmap`: each example may have weights of its own)
+        tensors = len(inputs)
+        widths, reverse, *rectified = values[tensors:]
+        chosen = step or (_relu_step if rectified[0] else _tanh_step)
+        return _unrolled(chosen, len(states), values[:tensors], widths, reverse)
+
     inputs = ("x", *states, "w_ih", "w_hh", "b_ih", "b_hh", *(("w_hr",) if len(states) > 1 else ()))
     return [
         op_of(
@@ -114,7 +125,8 @@ def _layer_ops(layer: Any, rule: Any, states: tuple[str, ...], residuals: tuple[
             name=name,
             joint=rule,
             inputs=inputs,
-            outputs=1 + len(states),
+            batch=composed,
+            outputs=count,
             residuals=residuals,
             refuses=unless_empty("addmm_impl_cpu_"),
         )
@@ -144,6 +156,7 @@ _lstm_grad = op_of(
 _lstm, _lstm_packed = _layer_ops(
     kernels.lstm_layer,
     _lstm_rule,
+    _lstm_step,
     ("h0", "c0"),
     ("matrix", "gates", "before", "squashed", "bounds"),
     "MkldnnRnnLayer",
@@ -164,7 +177,7 @@ def _gru_rule(
 _gru_grad = op_of(kernels.gru_grad, outputs=6, gates=None, new=None, **_OF_GRADIENTS)
 # A layer for padded sequences, a layer for packed sequences, and a cell.
 _gru, _gru_packed, _gru_cell = _layer_ops(
-    kernels.gru_layer, _gru_rule, ("h0",), ("matrix", "gates", "new"), "Stack", "Cat", "Add"
+    kernels.gru_layer, _gru_rule, _gru_step, ("h0",), ("matrix", "gates", "new"), "Stack", "Cat", "Add"
 )
 
 
@@ -180,11 +193,11 @@ def _rnn_rule(
 
 
 _rnn_grad = op_of(kernels.rnn_grad, outputs=6, states=None, **_OF_GRADIENTS)
-_rnn, _rnn_packed = _layer_ops(kernels.rnn_layer, _rnn_rule, ("h0",), ("matrix", "states"), "Stack", "Cat")
+_rnn, _rnn_packed = _layer_ops(kernels.rnn_layer, _rnn_rule, None, ("h0",), ("matrix", "states"), "Stack", "Cat")
 
 #: The output of a layer with the batch first, where PyTorch does this in place.
 _batch_first: Any = renamed(
-    op_of(kernels.batch_first, complex=OWN, name="Transpose", view=True, x=lambda g: _batch_first(g)),
+    op_of(kernels.batch_first, batch="swapped", complex=OWN, name="Transpose", view=True, x=lambda g: _batch_first(g)),
     "TransposeBackward1",
 )
 
@@ -241,7 +254,7 @@ def _dropped(x: Tensor, p: float) -> Tensor:
     mask = wrap(np.zeros_like(x._array))
     if p < 1:
         with recording(False):
-            mask.bernoulli_(1 - p).div_(1 - p)
+            mask = apart(mask).bernoulli_(1 - p).div_(1 - p)
     return x * mask
 
 
