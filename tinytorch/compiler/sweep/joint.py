@@ -22,7 +22,19 @@ from tinytorch.compiler import lowering
 from tinytorch.compiler.backward import marks_of, put_back
 from tinytorch.compiler.fusing import function_of, is_elementwise
 from tinytorch.compiler.program import Program, line_of, written
-from tinytorch.compiler.recorder import GRADIENT, NEW, STATE, TRUTH, VIEW, WRITE, Call, Memory, Value, strides_in_order
+from tinytorch.compiler.recorder import (
+    GRADIENT,
+    NEW,
+    STATE,
+    TRUTH,
+    VIEW,
+    WRITE,
+    Call,
+    Memory,
+    Value,
+    root,
+    strides_in_order,
+)
 from tinytorch.compiler.sweep.updates import Update
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention, loss, parallel, products, programs, reduce, shape, stacked
@@ -285,9 +297,11 @@ class Joint:
         self._memories: dict[Memory, Memory] = {}
         self._distances: dict[Memory, int] = {}  # bytes from one run to the next in a stack
         self._keep: list[Any] = [first]
+        self._numbers = {id(call): number for number, call in enumerate(first.calls)}
         self._grads: dict[int, Value | None] = {}  # by place of leaves, their current gradients
         self._written = self._find_written(first)
         self._find_stacked(first)
+        self._given: Sequence[Sequence[Any]] = ()
         #: Places of inputs that are copied before each step, their stacks, and whether they are copied back.
         self._copied: list[tuple[int, Any, bool]] = []
         inputs, arrays = self._take_inputs(first)
@@ -370,7 +384,7 @@ class Joint:
 
     def _varies(self, call: Call) -> bool:
         """Return whether an argument of a step that is no array differs between runs."""
-        number = next(k for k, each in enumerate(self._all[0].calls) if each is call)
+        number = self._numbers[id(call)]
         calls = [steps.calls[number] for steps in self._all]
         xs = zip(*[(*each.args, *each.kwargs.values()) for each in calls], strict=True)
         return any(_has_per_run(self._compared.argument(x)) for x in xs)
@@ -390,8 +404,11 @@ class Joint:
             if not self._is_stacked(value):
                 arrays.append(value.tensor._array)  # type: ignore[union-attr]
                 continue
-            tensors = [v.tensor for v in self._compared.values[id(value)]]
-            arrays.append(self._adopted(tensors) if first.bound[place] else None)
+            tensors: list[Any] = [v.tensor for v in self._compared.values[id(value)]]
+            own = len({id(root(x._array)) for x in tensors}) == self.count or existing(tensors) is not None
+            if value.memory in self._written and not own:
+                raise NotJoined("a tensor that is written to belongs to several runs")
+            arrays.append(self._adopted(tensors) if first.bound[place] and own else None)
             if arrays[-1] is None:
                 arrays[-1] = stacked.stack_like(value.array, self.count)
                 self._copied.append((place, arrays[-1], value.memory in self._written))
@@ -531,9 +548,9 @@ class Joint:
         operands: list[Any] = []
         for x in args:
             if type(x) is PerRun:
-                if not isinstance(function, np.ufunc):
-                    return False
                 dtype = next(v.dtype for v in call.inputs())
+                if not isinstance(function, np.ufunc) or dtype.kind != "f":
+                    return False
                 x = Value((self.count, *[1] * (ndim - 1)), dtype, (), Memory(), True)
                 x.array = np.array(args[len(operands)], dtype).reshape(x.shape)
                 x.strides = x.array.strides
@@ -761,8 +778,10 @@ class Joint:
         functions = [each.function for each in calls]
 
         def step() -> None:
+            self._copy_back()
             for function in functions:
                 function()
+            self._copy_in()
 
         self._add(STATE, step, (), call, call.name)
 
@@ -772,6 +791,31 @@ class Joint:
         """Return whether the arrays of tensors still lie in the stacks."""
         moved = all(x._array is array for x, array in self._moved)
         return moved and all(update.is_valid() for update in self._updates)
+
+    def is_current(self) -> bool:
+        """Return whether `is_valid` still holds after a step that is followed by no other Python."""
+        return not any(update.stale for update in self._updates)
+
+    def _arrays_of(self, place: int) -> list[Any]:
+        """Return the arrays of an input in all runs."""
+        first = self._all[0]
+        if first.bound[place]:
+            return [steps.inputs[place].tensor._array for steps in self._all]  # type: ignore[union-attr]
+        number = place - sum(first.bound[:place])  # among those that change
+        return [arrays[number] for arrays in self._given]
+
+    def _copy_in(self) -> None:
+        """Copy the inputs that are not in stacks of their own."""
+        for place, stack, _ in self._copied:
+            for k, array in enumerate(self._arrays_of(place)):
+                stack[k] = array
+
+    def _copy_back(self) -> None:
+        """Copy what has been written to such inputs."""
+        for place, stack, changed in self._copied:
+            if changed:
+                for array, new in zip(self._arrays_of(place), stack, strict=True):
+                    array[...] = new
 
     def set_gradients(self) -> None:
         """Set the gradients of the last step, if they have not been set."""
@@ -788,21 +832,11 @@ class Joint:
         Raises:
             Unable: the step has not been made; each run shall make its own.
         """
-        first = self._all[0]
         if not last and not self._seen:
             for _, leaves in self._leaves.values():
                 leaves.waits = True
-        numbers = [k for k, stays in enumerate(first.bound) if not stays]
-
-        def arrays_of(place: int) -> list[Any]:
-            if first.bound[place]:
-                return [steps.inputs[place].tensor._array for steps in self._all]  # type: ignore[union-attr]
-            number = numbers.index(place)
-            return [arrays[number] for arrays in given]
-
-        for place, stack, _ in self._copied:
-            for k, array in enumerate(arrays_of(place)):
-                stack[k] = array
+        self._given = given
+        self._copy_in()
         marks = marks_of(self._sources)
         try:
             results = self._function()
@@ -811,10 +845,7 @@ class Joint:
                 raise
             put_back(self._sources, marks)
             raise Unable from error
-        for place, stack, changed in self._copied:
-            if changed:
-                for array, new in zip(arrays_of(place), stack, strict=True):
-                    array[...] = new
+        self._copy_back()
         if last:
             self.set_gradients()
         return [

@@ -342,8 +342,10 @@ class Scheduler:
             return 0
         most = min(run.repeats for run in runs)
         losses = programs[0].steps.losses
+        if not joint.is_valid():
+            return 0
         for count in range(most):
-            if self._stopped or not joint.is_valid():
+            if self._stopped or (count and not joint.is_current()):
                 return count
             steps, given = [], []
             for program in programs:

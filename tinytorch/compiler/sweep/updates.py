@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from operator import itemgetter
+from operator import attrgetter, is_, itemgetter
 from typing import Any
 
-from tinytorch.core.tensor import Tensor
+from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.optim.optimizer import Optimizer
+
+_array_of = attrgetter("_array")
 
 
 class Update:
@@ -36,20 +38,25 @@ class Update:
         self._states: list[tuple[int, dict[str, Any]]] = []
         for place, present in enumerate(has_grad):
             if present:
-                states = [x.state[params[place]] for x, params in zip(optimizers, self.params, strict=True)]
+                states = [x.state.get(params[place]) or {} for x, params in zip(optimizers, self.params, strict=True)]
                 stacks = {
                     name: adopted([state[name] for state in states])
                     for name, value in states[0].items() if isinstance(value, Tensor)
                 }  # fmt: skip
                 self._states.append((place, stacks))
         self._counts = optimizers[0]._counts
-        self._tensors = [
-            x
+        self.stale = False  # whether the stacks are not the whole state any more
+        #: For each run, the states of its parameters with a gradient; and all entries of these that are in stacks.
+        self._of_runs = [
+            [optimizer.state.get(params[place]) for place, _ in self._states]
             for optimizer, params in zip(optimizers, self.params, strict=True)
-            for place, _ in self._states
-            for x in optimizer.state[params[place]].values()
-            if isinstance(x, Tensor)
         ]
+        self._entries = [
+            (state, name, x)
+            for states in self._of_runs for state in states
+            for name, x in (state or {}).items() if isinstance(x, Tensor)
+        ]  # fmt: skip
+        self._tensors = [x for _, _, x in self._entries]
         self._updated = [params[place] for params in self.params for place, _ in self._states]
         self._arrays = [x._array for x in self._tensors]
 
@@ -107,6 +114,10 @@ class Update:
                     else:
                         here[name] = stack[begin:end]
                 self.kernel(p[begin:end], g[begin:end], here, self.optimizers[begin].param_groups[number])
+                for name in here.keys() - state.keys():  # a buffer that begins with this step
+                    self.stale = True
+                    for k in range(begin, end):
+                        self.optimizers[k].state[self.params[k][place]][name] = wrap(here[name][k - begin].copy())
                 for name in self._counts:
                     if name in here:
                         state[name][begin + 1 : end] = here[name]
@@ -114,8 +125,19 @@ class Update:
             p._bump()
 
     def is_valid(self) -> bool:
-        """Return whether the state still lies in the stacks."""
-        return all(x._array is array for x, array in zip(self._tensors, self._arrays, strict=True))
+        """Return whether the parameters and the state are still those in the stacks."""
+        if self.stale or not all(map(is_, map(_array_of, self._tensors), self._arrays)):
+            return False
+        if not all(state.get(name) is x for state, name, x in self._entries):
+            return False
+        for optimizer, params, states in zip(self.optimizers, self.params, self._of_runs, strict=True):
+            groups = optimizer.param_groups
+            given = groups[0]["params"] if len(groups) == 1 else [p for group in groups for p in group["params"]]
+            if len(given) != len(params) or not all(map(is_, given, params)):
+                return False
+            if not all(map(is_, map(optimizer.state.get, [params[place] for place, _ in self._states]), states)):
+                return False
+        return True
 
 
 __all__ = ["Update"]
