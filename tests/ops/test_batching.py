@@ -263,3 +263,10 @@ def test_tensors_of_a_level_die_with_it() -> None:
         assert seen[0]() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("name", ["inv", "cholesky", "lu_factor"])
+def test_a_singular_example_is_an_error(name):
+    x = tinytorch.stack([tinytorch.eye(3), tinytorch.zeros(3, 3)])
+    with pytest.raises(RuntimeError, match="Batch element 1"):
+        tinytorch.vmap(getattr(tinytorch.linalg, name))(x)
