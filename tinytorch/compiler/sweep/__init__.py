@@ -227,7 +227,7 @@ def together(
         chosen: gets the scheduler before it starts.
     """
     runs = [_Run(k, seed, body) for k, (seed, _, body) in enumerate(planned)]
-    with tqdm(unit=" steps", desc=f"{len(runs)} runs", disable=not progress, leave=False) as bar:
+    with tqdm(unit=" steps", desc=f"{len(runs)} runs", disable=None if progress else True, leave=False) as bar:
         scheduler = Scheduler(runs, lambda count: bar.update())
         if chosen is not None:
             chosen(scheduler)
