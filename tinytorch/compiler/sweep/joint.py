@@ -426,8 +426,8 @@ class Joint:
         if stack is None:
             arrays = [x._array for x in tensors]
             for k in range(0 if owned else len(arrays)):
-                held = self._holders[k].count(arrays[k]) + 3  # and the tensor, this list, and the argument
-                if not _is_alone(arrays[k].base) or sys.getrefcount(arrays[k]) > held:
+                held = self._holders[k].count(arrays[k]) + 2  # and the tensor, and this list
+                if not _is_alone(arrays[k]) or _counted(arrays, k) - _UNCOUNTED > held:
                     return None
             stack = stacked.stack_like(arrays[0], self.count)
             for k, (x, array) in enumerate(zip(tensors, arrays, strict=True)):
@@ -854,10 +854,31 @@ class Joint:
         ]
 
 
-def _is_alone(base: Any) -> bool:
-    """Return whether nobody but an array refers to the array of which it is a view."""
-    # The references are those of the array, and of the arguments of this function and of `getrefcount`.
-    return base is None or (type(base) is np.ndarray and base.base is None and sys.getrefcount(base) <= 3)
+def _counted(arrays: Sequence[Any], k: int) -> int:
+    """Return the number of references to an array of a list, of which `_UNCOUNTED` are those of this call."""
+    return sys.getrefcount(arrays[k])
+
+
+def _counted_of_base(view: Any) -> int:
+    """Return the same of the array of which an array is a view."""
+    return sys.getrefcount(view.base)
+
+
+# Whether variables and arguments own references depends on the version of Python.
+_UNCOUNTED = _counted([np.empty(1)], 0) - 1
+_UNCOUNTED_OF_BASE = _counted_of_base(np.empty(2)[:1]) - 1
+if not getattr(sys, "_is_gil_enabled", lambda: True)():  # other threads may change a count while it is read
+    _UNCOUNTED = _UNCOUNTED_OF_BASE = -(1 << 62)
+
+
+def _is_alone(array: Any) -> bool:
+    """Return whether an array owns its memory, or nobody else refers to the array of which it is a view."""
+    base = array.base
+    if base is None:
+        return True
+    plain = type(base) is np.ndarray and base.base is None
+    del base
+    return plain and _counted_of_base(array) - _UNCOUNTED_OF_BASE == 1
 
 
 def existing(tensors: Sequence[Any]) -> Any:
