@@ -181,7 +181,7 @@ def test_random_programs(seed: int) -> None:
         return values[-1]
 
     inputs = [ramp(torch, 4, 4), ramp(torch, 4, 4).t() * 2]
-    module = torch.fx.experimental.proxy_tensor.make_fx(program)(*inputs)
+    module = make_fx(torch, program)(*inputs)
     module.graph.lint()
     for factor in (1, 3):
         given = [each * factor for each in inputs]

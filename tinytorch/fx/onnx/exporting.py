@@ -133,7 +133,7 @@ def export(
         The program if `dynamo` is set, else None.
 
     Raises:
-        ModuleNotFoundError: the package `onnx` is not installed (`pip install 'tinytorch[onnx]'`).
+        ModuleNotFoundError: the package `onnx` is not installed (`pip install onnx`).
         torch.onnx.errors.UnsupportedOperatorError: ONNX has no expression for a function; the message has the line.
         torch.onnx.OnnxExporterError: the model cannot be exported for another reason.
 

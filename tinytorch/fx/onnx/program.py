@@ -31,7 +31,7 @@ def needed(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise ModuleNotFoundError(
-            f"torch.onnx needs the package {name}: pip install 'tinytorch[onnx]'", name=name
+            f"torch.onnx needs the package {name}: pip install onnx", name=name
         ) from error
 
 

@@ -317,6 +317,10 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if labels.size == 0 and num_classes <= 0:
         raise RuntimeError("Can not infer total number of classes from empty tensor.")
     if labels.size and num_classes == -1:
+        if hasattr(input, "_under"):
+            raise RuntimeError(
+                "When vmap-ing torch.nn.functional.one_hot, please provide an explicit positive num_classes argument."
+            )
         tell_of_reading(input)
         num_classes = max(int(labels.max()) + 1, 0)
     return _embedding.one_hot(input, num_classes)

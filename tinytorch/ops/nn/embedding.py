@@ -262,7 +262,7 @@ def _embedding_gather(g: Tensor, indices: Tensor, padding_idx: int, scale_grad_b
     return rows * _embedding_factors(rows, indices, padding_idx, scale_grad_by_freq)
 
 
-one_hot = op_of(kernels.one_hot, labels=None)
+one_hot = op_of(kernels.one_hot, batch="leading", labels=None)
 _embedding_factors = op_of(kernels.embedding_factors, complex=OWN, rows=None, indices=None)
 _embedding_grad = op_of(
     kernels.embedding_grad,
