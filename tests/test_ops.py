@@ -507,6 +507,7 @@ ELSEWHERE = {
     "_geqrf", "_ldl", "_ldl_solve", "_only_r",  # their gradients raise an error, as PyTorch's
     "_corner_pick",  # gradients of gradients of maxima: tests/nn/test_pooling.py
     "_histogram", "_unique2", "_unique_dim", "_unique_runs",  # which have no derivative
+    "_amax", "_amin",  # `max` and `min` inside of `vmap`: tests/ops/test_batching.py
     "_second", "_product",  # which refuses; and of NaN and infinities: tests/ops/test_out.py and test_statistics.py
     "_clone_in",  # memory formats: tests/ops/test_shape.py
     "_grouped_mm",  # which takes no float64: tests/ops/test_grouped_mm.py

@@ -30,9 +30,7 @@ def needed(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise ModuleNotFoundError(
-            f"torch.onnx needs the package {name}: pip install onnx", name=name
-        ) from error
+        raise ModuleNotFoundError(f"torch.onnx needs the package {name}: pip install onnx", name=name) from error
 
 
 class ONNXProgram:
