@@ -42,7 +42,8 @@ class _Sources:
 
     def keep(self, source: str, origin: dict[str, Any]) -> str:
         """Return the name of a file with the source."""
-        name = f"<eval_with_key>.{next(self.count)}"
+        # (PyTorch, if it runs in this process, too, changes `linecache` to find its own sources under such names.)
+        name = f"<eval_with_key{' of tinytorch' * ('torch._C' in sys.modules)}>.{next(self.count)}"
         if origin:
             name += " from {co_filename}:{co_firstlineno} in {co_name}".format(**origin)
             name = name.removesuffix(">")  # (`linecache` does not look up names in brackets)
