@@ -300,7 +300,7 @@ class Scheduler:
 
     def _pass_on(self, run: Run) -> None:
         """Let the other runs execute until this one has its answer."""
-        self._serve()
+        self._serve(run)
         other = self._ready.popleft()
         if other is not run:
             self._wake(other)
@@ -374,34 +374,50 @@ class Scheduler:
             self.told(len(runs))
         return most
 
-    def _serve(self) -> None:
-        """Run the programs at which the runs wait, if all of them wait."""
+    def _serve(self, run: Run | None = None) -> None:
+        """Run the programs at which the runs wait, if all of them wait, or if all of a full group do.
+
+        A full group goes on before the other runs: its arrays are in the cache.
+
+        Args:
+            run: the one that has begun to wait.
+        """
+        group = None if run is None or run.waits is None else run.waits[0].group
+        if group is not None and len(group.programs) >= group.capacity:
+            members = [program.run for program in group.programs if not program.run.finished]
+            if all(each.waits is not None and each.waits[0].group is group for each in members):
+                self._answer(members)
+                self._ready.extendleft([each for each in reversed(members) if each.waits is None])
+                return
         if self._ready:
             return
         waiting = [run for run in self.runs if run.waits is not None]
         by_group: dict[int, list[Run]] = {}
-        for run in waiting:
-            by_group.setdefault(id(run.waits[0].group), []).append(run)  # type: ignore[index]
-        asking = [run for run in waiting if run.repeats]
-        if asking:
-            for runs in by_group.values():
-                count: Any = 0
-                if all(run.repeats for run in runs):
-                    try:
-                        count = self._repeat(runs)
-                    except Exception as error:
-                        count = error
-                for run in runs:
-                    if run.repeats:
-                        run.answer, run.waits, run.repeats = count, None, 0
-            self._ready.extend(asking)
-            return
+        for each in waiting:
+            by_group.setdefault(id(each.waits[0].group), []).append(each)  # type: ignore[index]
+        asking = [each for each in waiting if each.repeats]
         for runs in by_group.values():
+            if not asking or any(each.repeats for each in runs):
+                self._answer(runs)
+        self._ready.extend([each for each in waiting if each.waits is None])
+
+    def _answer(self, runs: list[Run]) -> None:
+        """Run the programs of one group; those who ask to repeat their steps do so if all of them ask."""
+        asking = [run for run in runs if run.repeats]
+        if not asking:
             self._run_group(runs)
-        for run in waiting:
-            run.waits = None
-        self._ready.extend(waiting)
-        self.told(len(waiting))
+            self.told(len(runs))
+        else:
+            count: Any = 0
+            if len(asking) == len(runs):
+                try:
+                    count = self._repeat(runs)
+                except Exception as error:
+                    count = error
+            for run in asking:
+                run.answer = count
+        for run in asking or runs:
+            run.waits, run.repeats = None, 0
 
     def _run_group(self, runs: list[Run]) -> None:
         programs = [run.waits[0] for run in runs]  # type: ignore[index]
