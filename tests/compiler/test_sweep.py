@@ -317,6 +317,43 @@ def test_the_state_of_an_optimizer_may_be_replaced():
     assert [run.losses for run in runs] == curves(make, range(3), 14)
 
 
+def test_step_counts_that_differ():
+    def make():
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+        x, seen = torch.randn(5, 3), []
+        late = torch.initial_seed() % 2
+        step = torch.compile(trained(model, optimizer, lambda model: model(x).square().sum()))
+
+        def whole():
+            seen.append(1)
+            if len(seen) == 4 + late:
+                for state in optimizer.state.values():
+                    state["step"] += 3
+            return step()
+
+        return whole
+
+    runs = torch.func.sweep(make, seeds=3, steps=8, progress=False)
+    assert [run.losses for run in runs] == curves(make, range(3), 8)
+
+
+def test_an_interrupt_ends_all_runs():
+    def make():
+        step, seen = mlp(), []
+
+        def whole():
+            seen.append(1)
+            if len(seen) == 3:
+                raise KeyboardInterrupt
+            return step()
+
+        return whole
+
+    with pytest.raises(KeyboardInterrupt):
+        torch.func.sweep(make, seeds=3, steps=8, progress=False)
+
+
 def test_a_value_that_decides():
     def make():
         model = nn.Linear(2, 1)

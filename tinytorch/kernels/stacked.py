@@ -21,7 +21,6 @@ __all__ = [
     "aligned",
     "all_hold",
     "each",
-    "element",
     "folded",
     "loss",
     "matrices",
@@ -32,11 +31,6 @@ __all__ = [
     "view_of",
     "views_of",
 ]
-
-
-def element(stack: Array, k: int) -> Array:
-    """Return what a stack has of run `k`, as a view (also of numbers)."""
-    return stack[k, ...]
 
 
 def aligned(x: Array, ndim: int) -> Array:

@@ -432,7 +432,7 @@ class Joint:
             stack = stacked.stack_like(arrays[0], self.count)
             for k, (x, array) in enumerate(zip(tensors, arrays, strict=True)):
                 stack[k] = array
-                x._array = stacked.element(stack, k)
+                x._array = stack[k, ...]
                 self._holders[k].replace(array, x._array)
         self._moved += [(x, x._array) for x in tensors]
         return stack

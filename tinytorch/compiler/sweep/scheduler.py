@@ -179,6 +179,7 @@ class Scheduler:
         self._main: Any = None  # the greenlet that starts the others
         self._done = threading.Event()
         self._stopped = False
+        self._interrupt: BaseException | None = None  # a KeyboardInterrupt, say: all runs are to end
         self._pending: list[tuple[Recorder, int, Value]] = []
 
     def start(self) -> None:
@@ -192,6 +193,8 @@ class Scheduler:
                     self._start_greenlets()
             finally:
                 default_generator._source, sys.argv = before, arguments
+        if self._interrupt is not None:
+            raise self._interrupt
 
     def _start_threads(self) -> None:
         threads = [threading.Thread(target=self._live, args=(run,), daemon=True) for run in self.runs]
@@ -270,6 +273,8 @@ class Scheduler:
             run.error = error
         except BaseException as error:
             run.error = None if isinstance(error, (Stopped, SystemExit)) else error
+            self._interrupt = self._interrupt or run.error
+            self._stopped = self._interrupt is not None
         run.finished = True
         try:
             self._serve()

@@ -13,6 +13,18 @@ from tinytorch.optim.optimizer import Optimizer
 _array_of = attrgetter("_array")
 
 
+def _cut(spans: list[tuple[int, int]], counts: list[Any]) -> list[tuple[int, int]]:
+    """Return ranges of runs, cut where one of their step counts changes."""
+    if not any((count != count[0]).any() for count in counts):
+        return spans
+    places = {k for count in counts for k in range(1, len(count)) if count[k] != count[k - 1]}
+    found: list[tuple[int, int]] = []
+    for begin, end in spans:
+        edges = [begin, *sorted(k for k in places if begin < k < end), end]
+        found += itertools.pairwise(edges)
+    return found
+
+
 class Update:
     """The step of optimizers whose update is elementwise, on stacks of parameters and of their gradients.
 
@@ -104,15 +116,12 @@ class Update:
         spans = [self._spans(g) for g in range(len(self._names))]
         for (place, state), g in zip(self._states, grads, strict=True):
             p, number = params[place], self._group_of[place]
-            for begin, end in spans[number]:
-                here = {}
-                for name, stack in state.items():
-                    if name in self._counts:
-                        if (stack[begin:end] != stack[begin]).any():
-                            raise RuntimeError("the step counts of the runs of a sweep differ")
-                        here[name] = stack[begin, ...]
-                    else:
-                        here[name] = stack[begin:end]
+            counts = [state[name] for name in self._counts if name in state]
+            for begin, end in _cut(spans[number], counts):
+                here = {
+                    name: stack[begin, ...] if name in self._counts else stack[begin:end]
+                    for name, stack in state.items()
+                }
                 self.kernel(p[begin:end], g[begin:end], here, self.optimizers[begin].param_groups[number])
                 for name in here.keys() - state.keys():  # a buffer that begins with this step
                     self.stale = True
