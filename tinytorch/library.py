@@ -12,7 +12,7 @@ from typing import Any
 
 from tinytorch import ops
 from tinytorch.autograd.function import Function
-from tinytorch.core.mode import local
+from tinytorch.core.mode import in_vmap
 from tinytorch.core.supplied import supplied
 from tinytorch.func.pytree import flatten, unflatten
 from tinytorch.ops import overrides
@@ -90,7 +90,7 @@ class CustomOpDef:
         except TypeError as error:
             raise RuntimeError(f"{self._qualname}() {error}") from None
         bound.apply_defaults()
-        if self._batches is not None and any([mode.batches for mode in local.state.modes or ()]):
+        if self._batches is not None and in_vmap():
             found = supplied("by_rule")(self._batches, bound.args, bound.kwargs, self._name)
             if found is not NotImplemented:
                 return found

@@ -10,6 +10,7 @@ import pytest
 
 import tinytorch as torch
 from tests.compiler.test_programs import seen
+from tests.compiler.test_reading import Swish
 
 LOG: list[Any] = []
 
@@ -20,20 +21,6 @@ class Settings:
 
 settings = Settings()
 settings.factor = 0.5
-
-
-class Swish(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any, scale: float) -> Any:
-        ctx.save_for_backward(x)
-        ctx.scale = scale
-        return x * torch.sigmoid(x * scale)
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        (x,) = ctx.saved_tensors
-        s = torch.sigmoid(x * ctx.scale)
-        return g * (s + x * ctx.scale * s * (1 - s)), None
 
 
 class Products(torch.autograd.Function):

@@ -16,7 +16,7 @@ from tinytorch.core import graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.layout import NoArray
-from tinytorch.core.mode import local, traced_as
+from tinytorch.core.mode import in_vmap, local, traced_as
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
@@ -158,7 +158,7 @@ def grad(
                 for g, target in zip(found, targets, strict=True)
             ]
         return tuple(found)
-    if any([mode.batches for mode in local.state.modes or ()]):
+    if in_vmap():
         rest = {"retain_graph": retain, "create_graph": create_graph, "allow_unused": allow_unused or materialize_grads}
         found = supplied("batched_grad")(grad, outputs, inputs, grad_outputs, materialize_grads, rest)
         if found is not NotImplemented:

@@ -227,7 +227,7 @@ class Entry:
         if steps is not None:  # as a generator: it yields the arrays for the program, and gets its results
             call, arrays = f"step({', '.join(given)})", "".join([f"{text}, " for text in given])
             text = "\n".join(lines).replace("def enter(", "def parts(", 1).replace(call, f"(yield ({arrays}))")
-            exec(compile(text, "<guards of a compiled step>", "exec"), scope)
+            exec(cache.compiled(text, "<guards of a compiled step>"), scope)
             self.parts: Callable[..., Any] = scope["parts"]
             observer.made(self, steps)
 

@@ -187,6 +187,11 @@ def _tensors(args: tuple[Any, ...]) -> Iterator[Any]:
             yield each
 
 
+def in_vmap() -> bool:
+    """Return whether a level of `vmap` is on in this thread."""
+    return any([mode.batches for mode in local.state.modes or ()])
+
+
 def tell_of_reading(x: Any, truth: bool = False) -> None:
     """Notify the modes that Python reads the values of a tensor, or only its truth value."""
     for mode in local.state.modes or ():

@@ -261,7 +261,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
     for k, each in enumerate(outs):
         if not isinstance(each, Tensor):
             raise TypeError(f"expected Tensor as element {k} in argument 'out', but got {type(each).__name__}")
-    if any([each_mode.batches for each_mode in local.state.modes or ()]):
+    if mode.in_vmap():
         supplied("refuse_out")(name, (args, kwargs, outs))
     if mode.lazy and any([isinstance(each, mode.lazy) for each in outs]):
         into_bits = supplied("into_bits")
