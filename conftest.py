@@ -1,5 +1,6 @@
 """How examples in docstrings are run: they find the package as `torch`."""
 
+import importlib.util
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ PACKAGE = Path(tinytorch.__file__).parent
 #: Modules that only hand on what others write, and modules that have another name than their path says: of the latter
 #: `tests/test_docs.py` runs the examples.
 NOT_LOOKED_AT = ("__init__.py", "linalg.py", "special.py", "fft.py", "nn/functional/__init__.py", "compat")
+#: The optional package that the examples of a module need.
+NEEDED = {"fx/onnx/exporting.py": "onnx"}
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Look for examples where they are written, and nowhere twice."""
-    return True if collection_path in [PACKAGE / each for each in NOT_LOOKED_AT] else None
+    """Look for examples where they are written, and nowhere twice, if the package that they need is installed."""
+    missing = [file for file, package in NEEDED.items() if importlib.util.find_spec(package) is None]
+    return True if collection_path in [PACKAGE / each for each in (*NOT_LOOKED_AT, *missing)] else None
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -58,7 +58,7 @@ def files(folder: Path) -> list[Path]:
 def function_of(path: Path, text: str) -> Any:
     """Return the function of a module with the given text, as a new process would import it."""
     path.write_text(text)
-    linecache.clearcache()
+    linecache.cache.pop(str(path), None)
     rewriting.rewritten.cache_clear()
     spec: Any = importlib.util.spec_from_file_location("kept", path)
     module = importlib.util.module_from_spec(spec)

@@ -164,6 +164,7 @@ def split_const_subgraphs(
         device_for_folded_attrs: the device of constants that are numbers.
 
     Example:
+        >>> import warnings
         >>> from tinytorch.fx.experimental.const_fold import split_const_subgraphs
         >>> class Scaled(torch.nn.Module):
         ...     def __init__(self):
@@ -171,11 +172,13 @@ def split_const_subgraphs(
         ...         self.weight = torch.nn.Parameter(torch.ones(2))
         ...     def forward(self, x):
         ...         return x * self.weight.exp()
-        >>> print(split_const_subgraphs(Scaled()).code.strip())
+        >>> with warnings.catch_warnings(action="ignore"):  # of a graph that has the parameter before the module has
+        ...     folded = split_const_subgraphs(Scaled())
+        >>> print(folded.code.strip())
         def forward(self, x):
             _fx_const_folded_attrs = self._FX_CONST_FOLDED_ATTRS
-            mul_1 = x * _fx_const_folded_attrs;  x = _fx_const_folded_attrs = None
-            return mul_1
+            mul = x * _fx_const_folded_attrs;  x = _fx_const_folded_attrs = None
+            return mul
     """
     traced: Any = module if isinstance(module, GraphModule) else symbolic_trace(module)
     constant = _constants(traced, skip_folding_node_fn)
