@@ -27,7 +27,8 @@ from tinytorch.autograd.saved import _disabled
 from tinytorch.compiler import entry as entries
 from tinytorch.compiler.compiled import recording
 from tinytorch.compiler.recorder import Recorder, Value
-from tinytorch.compiler.sweep.joint import Joint, NotJoined, Steps, Unable, copied, difference
+from tinytorch.compiler.sweep.comparison import NotJoined, Steps, copied, difference
+from tinytorch.compiler.sweep.joint import Joint, Unable
 from tinytorch.core.graph import running
 from tinytorch.core.mode import State, local
 from tinytorch.core.tensor import Tensor
