@@ -18,6 +18,7 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,21 @@ def build(into: Path, flags: list[str]) -> Path:
     """Build the library into a folder, and return its path."""
     import numpy as np
     from setuptools import Distribution, Extension
+    from setuptools.command.build_ext import build_ext
+
+    class Builder(build_ext):
+        """Compiles the sources side by side, where setuptools has one wait for the other."""
+
+        def build_extensions(self) -> None:
+            one_after_the_other = self.compiler.compile
+
+            def compile(sources: list[str], **options: Any) -> list[str]:
+                with ThreadPoolExecutor(os.cpu_count()) as pool:
+                    made = pool.map(lambda source: one_after_the_other([source], **options), sources)
+                    return [path for paths in made for path in paths]
+
+            self.compiler.compile = compile
+            super().build_extensions()
 
     native = ROOT / FOLDER
     # With SSE2 alone, GCC 12 moves 8 bytes by an MMX register and does not reset the x87 unit: its next result, in
@@ -91,7 +107,8 @@ def build(into: Path, flags: list[str]) -> Path:
         extra_compile_args=["-g0", "-pthread", *FLAGS.split(), *no_mmx, *flags],
         extra_link_args=["-pthread", *flags],
     )
-    command: Any = Distribution({"ext_modules": [extension]}).get_command_obj("build_ext")
+    distribution = Distribution({"ext_modules": [extension], "cmdclass": {"build_ext": Builder}})
+    command: Any = distribution.get_command_obj("build_ext")
     with tempfile.TemporaryDirectory() as scratch:
         command.force, command.build_lib, command.build_temp = True, str(into), scratch
         command.ensure_finalized()
