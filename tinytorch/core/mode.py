@@ -155,6 +155,9 @@ class DispatchMode:
         """Return a new tensor that will be filled with random numbers, or the one that takes its place."""
         return x
 
+    def detached(self, x: Any, alias: Any) -> None:
+        """Notice a tensor on the memory of `x` that is no part of the graph (`detach`, `.data`)."""
+
     def forget(self, x: Any) -> None:
         """Notice that a tensor is detached from the graph in place (`detach_`)."""
 

@@ -8,10 +8,13 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tinytorch.inspect.explanation import explain as explain
     from tinytorch.inspect.finite import NonFiniteError as NonFiniteError
     from tinytorch.inspect.finite import nonfinite as nonfinite
+    from tinytorch.inspect.watching import watch as watch
 
-_WHERE = {"NonFiniteError": "finite", "nonfinite": "finite"}
+#: The module of each name.
+_WHERE = {"NonFiniteError": "finite", "explain": "explanation", "nonfinite": "finite", "watch": "watching"}
 
 
 def __getattr__(name: str) -> object:

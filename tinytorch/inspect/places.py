@@ -11,6 +11,7 @@ import functools
 import linecache
 import os
 import sys
+import sysconfig
 from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
@@ -21,6 +22,8 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+#: Where libraries are, whose functions are neither read for suspicious lines nor searched for models.
+_LIBRARIES = tuple([os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "purelib", "platlib")])
 _FOREIGN = (_PACKAGE, os.path.dirname(os.path.abspath(np.__file__)) + os.sep, functools.__file__, contextlib.__file__)
 #: By file name, whether users did not write it.
 _ours: dict[str, bool] = {}
@@ -87,10 +90,15 @@ def innermost_module(frame: FrameType | None) -> Module | None:
     return None
 
 
+def is_library(code: CodeType) -> bool:
+    """Return whether code is of this package or of an installed library."""
+    return is_ours(code) or code.co_filename.startswith((*_LIBRARIES, "<frozen"))
+
+
 def users_frames(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield the frames of a user's code, the innermost first."""
+    """Yield the frames of a user's own code, the innermost first."""
     while frame is not None:
-        if not is_ours(frame.f_code):
+        if not is_library(frame.f_code):
             yield frame
         frame = frame.f_back
 
