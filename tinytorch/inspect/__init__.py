@@ -8,13 +8,18 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tinytorch.inspect.comparison import compare as compare
     from tinytorch.inspect.explanation import explain as explain
     from tinytorch.inspect.finite import NonFiniteError as NonFiniteError
     from tinytorch.inspect.finite import nonfinite as nonfinite
+    from tinytorch.inspect.reproduction import reproducible as reproducible
     from tinytorch.inspect.watching import watch as watch
 
 #: The module of each name.
-_WHERE = {"NonFiniteError": "finite", "explain": "explanation", "nonfinite": "finite", "watch": "watching"}
+_WHERE = {
+    "NonFiniteError": "finite", "compare": "comparison", "explain": "explanation", "nonfinite": "finite",
+    "reproducible": "reproduction", "watch": "watching",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:

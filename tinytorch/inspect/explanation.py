@@ -55,8 +55,12 @@ class Story(NamedTuple):
     cause: Cause
     possible: tuple[Suspect, ...]
 
+    def word(self) -> str:
+        """Return the word for the gradient: "none yet" before the backward pass."""
+        return "none yet" if self.gradient == "none" and self.cause.code == "no backward" else self.gradient
+
     def __str__(self) -> str:
-        text = {"none": "none", "zero": "zero", "finite": "", "not finite": "not finite"}[self.gradient]
+        text = self.word() if self.gradient != "finite" else ""
         if self.gradient in ("finite", "not finite"):
             text = f"{text + ', ' if text else ''}norm {self.norm:.4g}"
         if self.cause.reason:
@@ -154,7 +158,7 @@ class Explanation:
             norm = "" if story.norm is None else f"{story.norm:.4g}"
             rows.append(
                 (
-                    pages.code(story.name), pages.text(str(story.shape)), pages.mark(story.gradient), pages.text(norm),
+                    pages.code(story.name), pages.text(str(story.shape)), pages.mark(story.word()), pages.text(norm),
                     reason,
                 )
             )  # fmt: skip

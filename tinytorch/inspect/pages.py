@@ -29,14 +29,17 @@ background:none;color:inherit}
 @media(max-width:640px){.tt-explain table,.tt-explain tbody,.tt-explain tr,.tt-explain td{display:block;width:auto}
 .tt-explain thead{display:none}.tt-explain tr{border-bottom:1px solid var(--line);padding:6px 0}
 .tt-explain td{border:0;padding:1px 0}.tt-explain td:last-child{width:auto}.tt-explain td:empty{display:none}
-.tt-explain td[data-label]::before{content:attr(data-label) " ";color:var(--dim)}}
+.tt-explain td[data-label]::before{content:attr(data-label) " ";color:var(--dim)}
+.tt-explain td:first-child::before,.tt-explain td:last-child::before{content:none!important}
+.tt-explain td:not(:first-child):not(:last-child){display:inline-block;margin-right:12px}}
 """
 _STYLE = " ".join(_STYLE.split())
 
 #: The class of words for states: what is as it should be, what is not, and what is to be looked at.
 _CLASSES = {
     "finite": "good", "trained": "good", "equal": "good", "none": "bad", "not finite": "bad", "forgotten": "bad",
-    "foreign": "bad", "different": "bad", "zero": "mild", "frozen": "mild",
+    "foreign": "bad", "different": "bad", "none yet": "mild", "zero": "mild",
+    "frozen": "mild",
 }  # fmt: skip
 
 

@@ -64,7 +64,7 @@ class Line(NamedTuple):
     def shown(self) -> str:
         """Return the place with the function, and the source of the line."""
         function = "" if self.function.startswith("<module") else f", in {self.function}"
-        return f"{self}{function}" + (f": {self.text}" if self.text else "")
+        return f"{self}{function}" + (f": `{self.text}`" if self.text else "")
 
 
 def line_of(frame: FrameType) -> Line:
