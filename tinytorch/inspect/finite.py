@@ -662,7 +662,8 @@ def _element(value: Any, position: tuple[int, ...], shape: tuple[int, ...]) -> A
 def _number(value: Any) -> str:
     if isinstance(value, tuple):
         return f"{value[0]:.6g} … {value[1]:.6g}"
-    return f"{value:.6g}" if isinstance(value, float) and math.isfinite(value) and value != int(value) else str(value)
+    whole = isinstance(value, float) and math.isfinite(value) and value == int(value) and abs(value) < 1e6
+    return f"{value:.6g}" if isinstance(value, float) and math.isfinite(value) and not whole else str(value)
 
 
 def _named(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -278,14 +278,14 @@ def reproducible(f: Callable[[], Any], times: int = 2) -> Reproducibility:
         ValueError: `times` is less than 2.
 
     Example:
+        >>> import numpy as np
         >>> def train(seeded):
         ...     noise = np.random.default_rng(0 if seeded else None).random(3)
         ...     w = torch.rand(3, requires_grad=True)
         ...     (w * torch.from_numpy(noise)).sum().backward()
         ...     return w.grad
-        >>> import numpy as np
         >>> print(torch.inspect.reproducible(lambda: train(seeded=True)))
-        2 runs of 4 ops are equal, bit for bit
+        2 runs of 6 ops are equal, bit for bit
         >>> report = torch.inspect.reproducible(lambda: train(seeded=False))
         >>> bool(report), report.first.what, report.first.op, report.first.argument
         (False, 'argument', 'mul', 'argument other')

@@ -33,6 +33,11 @@ from tinytorch.kernels.meta import NoBatch
 
 __all__ = ["Event", "watch"]
 
+#: The names that functions which create tensors of data give it.
+_DATA = ("data", "obj", "ndarray")
+#: The name of functions that create tensors of no data.
+_UNKNOWN = "a function"
+
 _WALK = engine.walk.__code__
 
 
@@ -256,26 +261,23 @@ class watch(DispatchMode):
 
     def made(self, x: Any) -> None:
         """Note a tensor that a creation function has returned, with the data that it was made of."""
-        frame: FrameType | None = sys._getframe(1)
-        assert frame is not None
-        event: Event | None = None
+        frame = sys._getframe(1)
         inner: FrameType | None = frame
-        name = ""
         while inner is not None and is_ours(inner.f_code):
-            name = inner.f_code.co_name
-            names = inner.f_locals
-            data = next((names[each] for each in ("data", "obj", "ndarray") if each in names), None)
-            if event is None and data is not None:
-                event = self._new("made", f"{name}()", frame)
-                for each in tensors_in(data) if not isinstance(data, np.ndarray) else ():
-                    event.take(self._sources(each, frame), bool(each._requires_grad))
-                if isinstance(data, np.ndarray):
-                    source = self._arrays.get(id(data)) or self._memories.get(id(_owner(data)))
-                    if source is not None:
-                        event.take([source], False)
+            data = next((inner.f_locals[each] for each in _DATA if each in inner.f_locals), None)
+            if data is not None:
+                break
             inner = inner.f_back
-        if event is None:
-            event = self._new("made", f"{name or 'a function'}()", frame)
+        known = inner is not None and is_ours(inner.f_code)
+        event = self._new("made", f"{inner.f_code.co_name}()" if known and inner else _UNKNOWN, frame)
+        if known:
+            if isinstance(data, np.ndarray):
+                source = self._arrays.get(id(data)) or self._memories.get(id(_owner(data)))
+                if source is not None:
+                    event.take([source], False)
+            else:
+                for each in tensors_in(data):
+                    event.take(self._sources(each, frame), bool(each._requires_grad))
         event.recorded = bool(x._requires_grad)
         self._leaves[id(x)] = event
         self._kept.append(x)
@@ -419,7 +421,7 @@ class watch(DispatchMode):
         pairs = [(read, each) for each in made for read in reads if read.number < each.number and each.kind == "made"]
         if not pairs:
             return None
-        read, each = max(pairs, key=lambda pair: (pair[0].line == pair[1].line, pair[0].number, -pair[1].number))
+        read, each = max(pairs, key=_likelihood)
         then = "" if each.line == read.line else f"; `{each.name}` at {each.line} makes a new tensor of them"
         reason = f"`{read.name}` at {read.line.shown()} takes the numbers out of the graph{then}"
         return Cause("read", reason, read.line)
@@ -482,6 +484,12 @@ class watch(DispatchMode):
         where = "" if event is None else f" of the line {event.line.shown()}"
         reason = f"all elements are 0 since the backward of `{node.name()}`{where}"
         return Cause("zero", reason, None if event is None else event.line)
+
+
+def _likelihood(pair: tuple[Event, Event]) -> Any:
+    """Return how likely it is that a tensor was made of numbers which were read: as a key for sorting."""
+    read, made = pair
+    return made.name != _UNKNOWN, read.line == made.line, read.number, -made.number
 
 
 def _leads(node: Any, leaf: Any) -> bool:
