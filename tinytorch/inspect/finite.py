@@ -32,7 +32,7 @@ from tinytorch.kernels.meta import NoBatch
 
 __all__ = ["NonFinite", "NonFiniteError", "nonfinite"]
 
-_WIDE = (np.dtype(np.float32), np.dtype(np.float64))
+_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
 _SCALING = GradScaler._multiply.__code__
 _WALK = engine.walk.__code__
 #: In-place ops keep a copy of what they overwrite, if it is not larger: it shows which value did it.
@@ -207,6 +207,8 @@ class nonfinite(DispatchMode):
         the gradient that arrives there is 0, ...
     """
 
+    sees_leaves = False
+
     def __init__(self, action: str = "raise", *, allow_inf: bool = False) -> None:
         if action not in ("raise", "warn", "record"):
             raise ValueError(f"nonfinite(): action should be 'raise', 'warn' or 'record', but got {action!r}")
@@ -237,13 +239,24 @@ class nonfinite(DispatchMode):
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, having looked at it."""
-        before = None
-        if getattr(caller, "writes", False):
-            before = self.overwritten(args[0])
-        elif isinstance(op, type) and local.state.modes is None:
+        writes = getattr(caller, "writes", None)
+        if writes is None and local.state.modes is None:
             return self._call_function(op, args)
+        before = self.overwritten(args[0]) if writes else None
         result = caller(*args, **kwargs)
-        self.look(op, args, kwargs, result, before)
+        if type(result) is Tensor and not writes:  # the usual case, without a further call
+            edge = result._edge
+            if edge is not None:
+                notes = edge[0].__dict__
+                if "_note" not in notes:
+                    notes["_note"] = _Note(sys._getframe(1))
+            if op.view or op.moves:
+                if self._spread:
+                    self._spread_over(result, args)
+            elif not is_finite(result._array):
+                self._look(op, result, args, kwargs, None)
+        else:
+            self.look(op, args, kwargs, result, before)
         return result
 
     def look(self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any], result: Any, before: Any) -> None:
@@ -254,10 +267,8 @@ class nonfinite(DispatchMode):
             result: what it returned.
             before: for a write, what `overwritten` has returned.
         """
-        if type(result) is tuple or type(result) is list or not isinstance(result, Tensor):
-            outputs = [x for x in result if isinstance(x, Tensor)] if isinstance(result, (tuple, list)) else []
-        else:
-            outputs = [result]
+        several = result if isinstance(result, (tuple, list)) else (result,)
+        outputs = [x for x in several if isinstance(x, Tensor)]
         fine = getattr(op, "view", False) or getattr(op, "moves", False)
         for output in outputs:
             edge = output._edge
@@ -372,13 +383,16 @@ class nonfinite(DispatchMode):
             grads = run()  # a user's code, or a graph of the gradients: its ops are looked at, too
         else:
             modes = state.modes
-            state.modes = tuple([mode for mode in modes or () if mode is not self]) or None
+            others = modes == (self,) or tuple([mode for mode in modes or () if mode is not self])
+            state.modes = None if others is True else others or None
             try:
                 grads = run()
             finally:
                 state.modes = modes
         for k, (edge, g) in enumerate(zip(node.edges, grads)):  # noqa: B905  (a keyword costs time here)
-            if edge is not None and g is not None and not _is_finite(g):
+            if edge is None or g is None:
+                continue
+            if not (is_finite(g._array) if type(g) is Tensor else _is_finite(g)):
                 self._look_at_gradient(node, k, g, run)
         return grads
 
@@ -565,17 +579,19 @@ def is_finite(array: Any) -> bool:
     if type(array) is not np.ndarray:
         return True
     kind = array.dtype
-    if kind is not _WIDE[0] and kind.kind not in DIFFERENTIABLE:
+    if kind is _F32 or kind is _F64:
+        # (The product of an array with itself may overflow although the elements are finite.)
+        if array.flags.c_contiguous:
+            if math.isfinite(np.vdot(array, array)):
+                return True
+        else:
+            if 0 in array.strides:  # the elements of an expanded array once each
+                array = array[tuple([slice(None) if stride else slice(0, 1) for stride in array.strides])]
+            flat = array.ravel("K")
+            if math.isfinite(np.dot(flat, flat)):
+                return True
+    elif kind.kind not in DIFFERENTIABLE:
         return True
-    if not array.ndim:
-        return bool(np.isfinite(array))
-    if 0 in array.strides:  # the elements of an expanded array once each
-        array = array[tuple([slice(0, 1) if not stride else slice(None) for stride in array.strides])]
-    if kind in _WIDE:
-        flat = array if array.ndim == 1 else array.ravel("K")
-        # (The product may overflow although the elements are finite.)
-        if math.isfinite(np.dot(flat, flat)):
-            return True
     return bool(np.isfinite(array).all())
 
 
