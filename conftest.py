@@ -1,6 +1,9 @@
 """How examples in docstrings are run: they find the package as `torch`."""
 
+import doctest
 import importlib.util
+import traceback
+import types
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -29,6 +32,20 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 def torch_in_examples(doctest_namespace: dict[str, Any]) -> None:
     """Let docstrings begin with what they are about."""
     doctest_namespace["torch"] = tinytorch
+
+
+def _without_notes(kind: Any, value: Any) -> list[str]:
+    """Return the lines of an exception without its notes."""
+    lines = traceback.TracebackException(kind, value, None)
+    lines.__notes__ = None  # type: ignore[attr-defined]
+    return list(lines.format_exception_only())
+
+
+@pytest.fixture(autouse=True, scope="session")
+def notes_of_errors_in_examples() -> None:
+    """Compare the messages of errors in examples: `doctest` takes the last line for it, also that of a note."""
+    shown = types.SimpleNamespace(**{**vars(traceback), "format_exception_only": _without_notes})
+    doctest.traceback = shown  # type: ignore[attr-defined]
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

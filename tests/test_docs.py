@@ -23,7 +23,11 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 #: Sections about features that PyTorch does not have.
-OURS = {"A picture of the graph", "A sweep from code", "Seams", "Tensors of many sizes"}
+OURS = {
+    "A picture of the graph", "A sweep from code", "Seams", "Tensors of many sizes",
+    "What is a loss made of?", "Why is a gradient None?", "Which parameters are trained?",
+    "The first number that is not finite", "Is it reproducible?", "Where do two models part?",
+}  # fmt: skip
 
 
 def sections(page):

@@ -220,6 +220,7 @@ MAY_LIST_OPS = {
     "fx._codegen": "operators of Python",
     "fx._names._IN_GRAPHS": "appearance: the names that functions have in PyTorch's graphs",
     "ops.left_out.NAMES": "generated: names that tinytorch does not have",
+    "inspect.suspects._CUTS": "which calls in the source of a program may cut a gradient off",
     "inspect.summary._MULTIPLY_ADDS": "how the summary counts the multiplications of products",
     "kernels.dtypes.C_NAMES": "names of dtypes",
     "kernels.indexing._REDUCTIONS": "values of an argument",

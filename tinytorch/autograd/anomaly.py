@@ -15,6 +15,7 @@ import numpy as np
 from tinytorch.autograd.saved import nodes_of
 from tinytorch.core.graph import Start
 from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.supplied import supplied
 from tinytorch.core.warning import warn
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
@@ -29,11 +30,16 @@ class Anomaly(DispatchMode):
 
     def __init__(self, check_nan: bool) -> None:
         self.check_nan = check_nan
+        self._finite: Any = supplied("nonfinite")("record") if check_nan else None  # what explains a NaN
         self._evaluating: Any = None  # the node whose backward runs now
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, having stored the caller's stack on the new nodes."""
+        finite = self._finite
+        before = finite.overwritten(args[0]) if finite is not None and getattr(caller, "writes", False) else None
         result = caller(*args, **kwargs)
+        if finite is not None:
+            finite.look(op, args, kwargs, result, before)
         for node in nodes_of(result):
             if "traceback_" not in node.metadata:
                 node.metadata["traceback_"] = _stack()
@@ -51,9 +57,14 @@ class Anomaly(DispatchMode):
         try:
             grads = run()
             if self.check_nan and not isinstance(node, Start):
+                self._finite.reach(node)
                 for k, g in enumerate(grads):
                     if g is not None and np.isnan(g._array).any():
-                        raise RuntimeError(f"Function '{node.name()}' returned nan values in its {k}th output.")
+                        error = RuntimeError(f"Function '{node.name()}' returned nan values in its {k}th output.")
+                        origin = self._finite.explain_gradient(node, k, g, run)
+                        if origin:
+                            error.add_note(origin)
+                        raise error
         except Exception:
             _report(node)
             raise

@@ -572,8 +572,8 @@ def _data(self: Tensor) -> Tensor:
     Prefer `detach()`: writes through it that would make gradients wrong raise an error.
     """
     # Tangents belong to arrays: while modes are on, the new tensor gets an array object of its own.
-    array = self._array
-    alias: Tensor = wrap(array if local.state.modes is None else array.view())
+    array, modes = self._array, local.state.modes
+    alias: Tensor = wrap(array if modes is None else array.view())
     cell = self._cell
     if cell is None:
         alias._cell = None
@@ -582,6 +582,8 @@ def _data(self: Tensor) -> Tensor:
         # How often there was an alias follows the version: `torch.compile` keeps what it has computed of a weight only
         # while nobody can have written to it.
         cell[1:] = [cell[1] + 1 if len(cell) > 1 else 1]
+    for mode in modes or ():
+        mode.detached(self, alias)
     return alias
 
 

@@ -64,6 +64,8 @@ def walk(
     step: Any
     # Whether the gradients may be differentiated: then formulas use no cached residuals, and sums are not in place.
     differentiable = create_graph or (modes is not None and any(mode.differentiates for mode in modes))
+    # Whether no mode sees the accumulation into leaves, which can then take a gradient over rather than copy it.
+    leaves_apart = modes is not None and not any(mode.sees_leaves for mode in modes)
     try:
         while heap:
             order = heappop(heap)
@@ -82,7 +84,7 @@ def walk(
             grads = array = entry = None
             if g is None:
                 grads = node.without_gradient(differentiable, needed)
-            elif modes is None:
+            elif modes is None or (leaves_apart and node.number < 0):
                 grads = node.backward(g, create_graph, needed)
             else:
                 step = functools.partial(node.backward, g, differentiable, needed)

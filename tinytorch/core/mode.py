@@ -73,6 +73,7 @@ class DispatchMode:
     differentiates = False  # whether it computes derivatives of the calls that it sees
     lazy = True  # whether conjugates are lazy while it is on: views that an op does not make
     batches = False  # whether it is a level of `vmap`
+    sees_leaves = True  # whether its `step` receives the nodes of leaves, whose gradients are then copied
     keeps_residuals = False  # whether formulas get the residuals of kernels while it is on
 
     def __enter__(self) -> Any:
@@ -154,6 +155,9 @@ class DispatchMode:
     def apart(self, x: Any) -> Any:
         """Return a new tensor that will be filled with random numbers, or the one that takes its place."""
         return x
+
+    def detached(self, x: Any, alias: Any) -> None:
+        """Notice a tensor on the memory of `x` that is no part of the graph (`detach`, `.data`)."""
 
     def forget(self, x: Any) -> None:
         """Notice that a tensor is detached from the graph in place (`detach_`)."""

@@ -52,6 +52,7 @@ _MODULES = {
     "resolved": "ops.bits",  # a tensor without bits
     "sweep": "compiler.sweep",  # `torch.func.sweep`
     "pad": "nn.functional.padding",  # a tensor with a border
+    "nonfinite": "inspect.finite",  # names the op that made a number which is not finite
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far
 }
 _functions: dict[str, Callable[..., Any]] = {}

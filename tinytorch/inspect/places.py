@@ -1,0 +1,167 @@
+"""Where in a program something happened: the user's line, the module that was running, the names of tensors.
+
+Python's stack tells while a call runs: the frames of `Module.__call__` hold the modules, those of the user's functions
+the line and the variables. So nothing has to be noted beforehand, except for what happens later: a node's backward.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import linecache
+import os
+import sys
+import sysconfig
+from collections.abc import Iterable, Iterator
+from types import CodeType, FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.nn.modules.module import Module
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+#: Where libraries are, whose functions are neither read for suspicious lines nor searched for models.
+_LIBRARIES = tuple([os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "purelib", "platlib")])
+_FOREIGN = (_PACKAGE, os.path.dirname(os.path.abspath(np.__file__)) + os.sep, functools.__file__, contextlib.__file__)
+#: By file name, whether users did not write it.
+_ours: dict[str, bool] = {}
+#: The code in whose frames `self` is the module that is called.
+CALL = Module._call_impl.__code__
+
+
+def is_ours(code: CodeType) -> bool:
+    """Return whether code is of this package, of NumPy, or of the standard library's wrappers of functions."""
+    name = code.co_filename
+    known = _ours.get(name)
+    if known is None:
+        known = _ours[name] = name.startswith(_FOREIGN)
+    return known
+
+
+class Line(NamedTuple):
+    """A line of the user's code; it prints as `file.py:12`.
+
+    Example:
+        >>> from tinytorch.inspect.places import Line
+        >>> str(Line("/home/me/train.py", 12, "step"))
+        'train.py:12'
+    """
+
+    file: str
+    number: int
+    function: str
+
+    @property
+    def text(self) -> str:
+        """The source of the line; empty if the file cannot be read."""
+        return linecache.getline(self.file, self.number).strip()
+
+    def __str__(self) -> str:
+        return f"{os.path.basename(self.file)}:{self.number}"
+
+    def shown(self) -> str:
+        """Return the place with the function, and the source of the line."""
+        function = "" if self.function.startswith("<module") else f", in {self.function}"
+        return f"{self}{function}" + (f": `{self.text}`" if self.text else "")
+
+
+def line_of(frame: FrameType) -> Line:
+    """Return the line that a frame runs."""
+    return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
+def users_frame(frame: FrameType | None = None) -> FrameType:
+    """Return the innermost frame of a user's code, from a frame outwards; the outermost frame if there is none."""
+    found = frame or sys._getframe(1)
+    while found.f_back is not None and is_ours(found.f_code):
+        found = found.f_back
+    return found
+
+
+def innermost_module(frame: FrameType | None) -> Module | None:
+    """Return the module whose call is running, or None."""
+    while frame is not None:
+        if frame.f_code is CALL:
+            module: Module = frame.f_locals["self"]
+            return module
+        frame = frame.f_back
+    return None
+
+
+def is_library(code: CodeType) -> bool:
+    """Return whether code is of this package or of an installed library."""
+    return is_ours(code) or code.co_filename.startswith((*_LIBRARIES, "<frozen"))
+
+
+def users_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield the frames of a user's own code, the innermost first."""
+    while frame is not None:
+        if not is_library(frame.f_code):
+            yield frame
+        frame = frame.f_back
+
+
+def objects_of(frame: FrameType) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of a frame's variables, local ones first, and of the attributes of `self`."""
+    names = frame.f_locals
+    yield from list(names.items())
+    if names is not frame.f_globals:
+        yield from list(frame.f_globals.items())
+    for attribute, value in list(getattr(names.get("self"), "__dict__", {}).items()):
+        yield f"self.{attribute}", value
+
+
+def modules_in(frames: Iterable[FrameType]) -> dict[str, Module]:
+    """Return the models in the variables of frames by name: modules that are not part of another of them."""
+    found: dict[str, Module] = {}
+    seen: set[int] = set()
+    for frame in frames:
+        for name, value in objects_of(frame):
+            if isinstance(value, Module) and id(value) not in seen:
+                seen.add(id(value))
+                found.setdefault(name, value)
+    inner = {id(part) for module in found.values() for part in module.modules() if part is not module}
+    return {name: module for name, module in found.items() if id(module) not in inner}
+
+
+def path_of(module: Module, frame: FrameType | None, models: Iterable[Module] = ()) -> str:
+    """Return the name of a module, such as `head.0: Linear`, below the outermost model that is known.
+
+    Args:
+        module: the module.
+        frame: a frame: the models are looked for among the modules that are running, and in the variables of the
+            user's functions.
+        models: further models.
+    """
+    roots = list(models)
+    inner = frame
+    while inner is not None:
+        if inner.f_code is CALL:
+            roots.append(inner.f_locals["self"])
+        inner = inner.f_back
+    roots += modules_in(users_frames(frame)).values()
+    paths = [path for root in roots for path, part in root.named_modules() if part is module]
+    kind = type(module).__name__
+    path = max(paths, key=len, default="")
+    return f"{path}: {kind}" if path else kind
+
+
+def name_of(tensor: Tensor, frame: FrameType | None) -> str:
+    """Return the name of a tensor: the path of a parameter or buffer, or a variable; empty if there is none."""
+    for found in users_frames(frame):
+        for name, value in objects_of(found):
+            if value is tensor and not name.startswith("_"):
+                return name
+    inner = frame
+    roots = list(modules_in(users_frames(frame)).values())
+    while inner is not None:
+        if inner.f_code is CALL:
+            roots.append(inner.f_locals["self"])
+        inner = inner.f_back
+    for root in reversed(roots):
+        for name, value in [*root.named_parameters(), *root.named_buffers()]:
+            if value is tensor:
+                return name
+    return ""

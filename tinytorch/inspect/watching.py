@@ -1,0 +1,609 @@
+"""`watch`: what a program computes from what, with lines, also where gradients do not flow.
+
+The graph of a loss has what gradients flow through, and nothing else: a parameter that was cut off by `detach()` has
+left no trace in it. So this mode notes every op, creation, read and write as an `Event`, with the events that its
+arguments come from: the memory of a tensor tells which event has filled it. A *cut* is then an event that depends on a
+parameter without carrying its gradient, and on which the loss depends.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+import sys
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from types import FrameType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinytorch.autograd.profiler import tensors_in
+from tinytorch.core import engine
+from tinytorch.core.graph import AccumulateGrad
+from tinytorch.core.layout import NoArray
+from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.node import OpNode
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.finite import name_of_op
+from tinytorch.inspect.places import CALL, Line, is_ours, line_of, users_frame
+from tinytorch.kernels.dtypes import DIFFERENTIABLE
+from tinytorch.kernels.meta import NoBatch
+
+__all__ = ["Event", "watch"]
+
+#: The names that functions which create tensors of data give it.
+_DATA = ("data", "obj", "ndarray")
+#: The name of functions that create tensors of no data.
+_UNKNOWN = "a function"
+
+_WALK = engine.walk.__code__
+
+
+class Event:
+    """Something that a program did with tensors.
+
+    Attributes:
+        number: its place in the order of events.
+        kind: "leaf" (a tensor met for the first time), "op", "made" (created from data), "read" (its values went to
+            Python or NumPy), "detach" or "data".
+        name: the name of the op or function.
+        line: the user's line.
+        module: the module that was running, or None.
+        sources: per argument, the events that filled its memory, and whether it was part of the graph.
+        recorded: whether the result is part of the graph.
+        recording, inference: whether a graph was recorded, and whether inference mode was on.
+        differentiable: whether the result has a dtype that gradients have.
+        dtypes: the dtypes of the arguments and of the result; `shapes` are their shapes.
+        writes: whether it writes into its first argument.
+        users: the events that take its result.
+    """
+
+    __slots__ = (
+        "differentiable", "dtypes", "inference", "kind", "line", "module", "name", "number", "recorded", "recording",
+        "shapes", "sources", "users", "writes",
+    )  # fmt: skip
+
+    def __init__(self, number: int, kind: str, name: str, line: Line, module: Any) -> None:
+        self.number, self.kind, self.name, self.line, self.module = number, kind, name, line, module
+        self.sources: list[tuple[list[Event], bool]] = []
+        self.users: list[Event] = []
+        state = local.state
+        self.recorded, self.recording, self.inference = False, state.grad, state.inference
+        self.writes = False
+        self.differentiable = True
+        self.dtypes: tuple[str, ...] = ()
+        self.shapes: tuple[tuple[int, ...], ...] = ()
+
+    def take(self, sources: list[Event], carries: bool) -> None:
+        """Add an argument."""
+        self.sources.append((sources, carries))
+        for source in sources:
+            source.users.append(self)
+
+    def __repr__(self) -> str:
+        return f"<{self.kind} {self.name} at {self.line}>"
+
+
+class Walk(NamedTuple):
+    """A backward pass.
+
+    Attributes:
+        line: the line that called it.
+        roots: the nodes where it began.
+        captures: whether it returned the gradients (`autograd.grad`).
+        limited: whether it was limited to some inputs (`backward(inputs=...)`).
+    """
+
+    line: Line
+    roots: tuple[Any, ...]
+    captures: bool
+    limited: bool
+
+
+class Cause(NamedTuple):
+    """Why a parameter has the gradient that it has.
+
+    Attributes:
+        code: a word for programs, such as "detach"; see `explain`.
+        reason: the sentence.
+        line: the line behind it, or None.
+        certain: whether it was seen to happen; else it is what the sources suggest.
+    """
+
+    code: str
+    reason: str
+    line: Line | None = None
+    certain: bool = True
+
+
+class watch(DispatchMode):
+    """Inside, everything that is computed is noted, so that `explain` can say which line cuts a gradient off.
+
+    It keeps what is computed alive, and is slow: it is meant for one step of training. Only the thread that enters the
+    context is watched.
+
+    Example:
+        >>> w = torch.ones(2, requires_grad=True)
+        >>> with torch.inspect.watch() as seen:
+        ...     loss = (w.detach() * 2).sum()
+        >>> (story,) = seen.explain(loss, {"w": w}).parameters
+        >>> story.cause.code, story.cause.certain
+        ('detach', True)
+    """
+
+    def __init__(self) -> None:
+        self.events: list[Event] = []
+        self.walks: list[Walk] = []
+        #: The modules that were called, with the paths of their lines.
+        self.called: dict[int, Any] = {}
+        self._arrays: dict[int, Event] = {}  # by id of an array
+        self._memories: dict[int, Event] = {}  # by id of the array that owns the memory
+        self._writes: dict[int, Event] = {}
+        self._kept: list[Any] = []  # what the ids refer to
+        self._leaves: dict[int, Event] = {}  # by id of a tensor
+        self._nodes: dict[int, Event] = {}  # by number of a node, the event that made it
+        self._walk: Any = None
+        self._accumulated: dict[int, Walk] = {}  # by id of a leaf, the last backward pass that reached it
+        self._without: dict[Any, set[Any]] = {}  # by node, the nodes to which it gave no gradient
+        self._vanished: dict[int, Any] = {}  # by number of a node that got only zeros, the node that made them
+        self._loss: Any = None
+
+    def explain(self, loss: Any = None, model: Any = None) -> Any:
+        """Return the explanation of a loss, by default of the one whose backward was called last; see `explain`."""
+        from_module: Any = sys.modules["tinytorch.inspect"]  # (which imports this one)
+        return from_module.explain(loss if loss is not None else self, model, seen=self)
+
+    # Events ---------------------------------------------------------------------------------------
+
+    def _new(self, kind: str, name: str, frame: FrameType) -> Event:
+        module = None
+        inner: FrameType | None = frame
+        while inner is not None:
+            if inner.f_code is CALL:
+                running = inner.f_locals["self"]
+                module = module or running
+                self.called.setdefault(id(running), running)
+            inner = inner.f_back
+        event = Event(len(self.events), kind, name, line_of(users_frame(frame)), module and weakref.ref(module))
+        self.events.append(event)
+        return event
+
+    def _sources(self, x: Tensor, frame: FrameType) -> list[Event]:
+        """Return the events that filled the memory of a tensor."""
+        array = _array_of(x)
+        if array is None:
+            return []
+        owner = _owner(array)
+        found = self._arrays.get(id(array)) or self._memories.get(id(owner))
+        if found is None or (_is_leaf(x) and id(x) not in self._leaves and x._requires_grad):
+            leaf = self._leaf(x, array, owner, frame)
+            found = found or leaf
+            if leaf is not found:
+                return [found, leaf]
+        last = self._writes.get(id(owner))
+        return [found] if last is None or last.number <= found.number else [found, last]
+
+    def _leaf(self, x: Tensor, array: Any, owner: Any, frame: FrameType) -> Event:
+        event = self._leaves.get(id(x))
+        if event is None:
+            event = self._new("leaf", "", frame)
+            event.recorded = x._requires_grad
+            self._leaves[id(x)] = event
+            self._kept.append(x)
+            self._arrays.setdefault(id(array), event)
+            self._memories.setdefault(id(owner), event)
+            self._kept += [array, owner]
+        return event
+
+    def _fills(self, event: Event, x: Tensor, write: bool = False, view: bool = False) -> None:
+        """Note that an event has filled the memory of a tensor."""
+        array = _array_of(x)
+        if array is None:
+            return
+        owner = _owner(array)
+        self._kept += [array, owner]
+        self._arrays[id(array)] = event
+        if write:
+            self._writes[id(owner)] = event
+        elif not view or id(owner) not in self._memories:
+            self._memories[id(owner)] = event
+
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of a call, having noted it."""
+        frame = sys._getframe(1)
+        inputs = [x for x in tensors_in([args, kwargs]) if not isinstance(op, type) or x is not args[0]]
+        given = [(self._sources(x, frame), bool(x.requires_grad)) for x in inputs]
+        shapes = [tuple(x.shape) for x in inputs]
+        kinds = [x.dtype.name for x in inputs]
+        result = caller(*args, **kwargs)
+        event = self._new("op", name_of_op(op).removesuffix(".forward"), frame)
+        for sources, carries in given:
+            event.take(sources, carries)
+        writes = event.writes = bool(getattr(caller, "writes", False))
+        outputs = list(tensors_in(result))
+        for x in outputs:
+            event.recorded |= bool(x.requires_grad)
+            self._fills(event, x, writes, bool(getattr(op, "view", False)))
+            if x._edge is not None:
+                self._nodes[x._edge[0].number] = event
+        event.differentiable = any((a := _array_of(x)) is None or a.dtype.kind in DIFFERENTIABLE for x in outputs)
+        event.shapes = (*shapes, *[tuple(x.shape) for x in outputs[:1]])
+        event.dtypes = (*kinds, *[x.dtype.name for x in outputs[:1]])
+        return result
+
+    def detached(self, x: Any, alias: Any) -> None:
+        """Note a tensor on the memory of another one that is no part of the graph."""
+        frame = sys._getframe(2)
+        sources, carries = self._sources(x, frame), bool(x._requires_grad)
+        kind = "detach" if frame.f_code.co_name.startswith("detach") else "data"
+        event = self._new(kind, f"{kind}()" if kind == "detach" else ".data", frame)
+        event.take(sources, carries)
+        self._fills(event, alias, view=True)
+
+    def forget(self, x: Any) -> None:
+        """Note a tensor that `detach_` takes out of the graph."""
+        event = self._new("detach", "detach_()", sys._getframe(1))
+        event.take(self._sources(x, sys._getframe(1)), True)
+        self._fills(event, x, view=True)
+
+    def read(self, x: Any, truth: bool = False) -> None:
+        """Note that Python reads a tensor's values."""
+        if truth:
+            return  # (a decision, which carries no numbers on)
+        frame = sys._getframe(2)  # of the function that reads
+        outer: FrameType = frame
+        while outer.f_back is not None and is_ours(outer.f_back.f_code):
+            outer = outer.f_back
+        event = self._new("read", f"{outer.f_code.co_name.strip('_')}()", frame)
+        event.take(self._sources(x, frame), bool(x._requires_grad))
+
+    def made(self, x: Any) -> None:
+        """Note a tensor that a creation function has returned, with the data that it was made of."""
+        frame = sys._getframe(1)
+        inner: FrameType | None = frame
+        while inner is not None and is_ours(inner.f_code):
+            data = next((inner.f_locals[each] for each in _DATA if each in inner.f_locals), None)
+            if data is not None:
+                break
+            inner = inner.f_back
+        known = inner is not None and is_ours(inner.f_code)
+        event = self._new("made", f"{inner.f_code.co_name}()" if known and inner else _UNKNOWN, frame)
+        if known:
+            if isinstance(data, np.ndarray):
+                source = self._arrays.get(id(data)) or self._memories.get(id(_owner(data)))
+                if source is not None:
+                    event.take([source], False)
+            else:
+                for each in tensors_in(data):
+                    event.take(self._sources(each, frame), bool(each._requires_grad))
+        event.recorded = bool(x._requires_grad)
+        self._leaves[id(x)] = event
+        self._kept.append(x)
+        self._fills(event, x)
+
+    # Backward -------------------------------------------------------------------------------------
+
+    def step(self, node: Any, run: Callable[[], Any]) -> Any:
+        """Return the gradients that a node's backward computes, having noted where they go."""
+        state = local.state
+        if state.callbacks is not self._walk:
+            self._walk = state.callbacks
+            self._begin()
+        arriving = _nonzero(run)
+        if type(node).backward is OpNode.backward and not state.grad:
+            modes = state.modes
+            state.modes = tuple([mode for mode in modes or () if mode is not self]) or None
+            try:
+                grads = run()
+            finally:
+                state.modes = modes
+        else:
+            grads = run()
+        if isinstance(node, AccumulateGrad):
+            self._accumulated[id(node.variable)] = self.walks[-1]
+            self._kept.append(node.variable)
+        for edge, g in zip(node.edges, grads, strict=False):
+            if edge is None:
+                continue
+            if g is None:
+                self._without.setdefault(node, set()).add(edge[0])
+            elif arriving and not _any(g):
+                self._vanished[edge[0].number] = node
+            elif not arriving and node.number in self._vanished:
+                self._vanished.setdefault(edge[0].number, self._vanished[node.number])
+        return grads
+
+    def _begin(self) -> None:
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame.f_code is not _WALK:
+            frame = frame.f_back
+        assert frame is not None
+        names = frame.f_locals
+        roots = tuple([edge[0] for edge in names["start"].edges if edge is not None])
+        captures = bool(names["capture"])
+        line = line_of(users_frame(frame))
+        self.walks.append(Walk(line, roots, captures, names["targets"] is not None and not captures))
+        self._kept += roots
+
+    # Causes ---------------------------------------------------------------------------------------
+
+    def targets(self, loss: Tensor | None) -> list[Event]:
+        """Return the events that computed a loss; without one, those of the last backward pass."""
+        if loss is not None:
+            array = _array_of(loss)
+            found = self._arrays.get(id(array)) or self._memories.get(id(_owner(array)))
+            last = self._writes.get(id(_owner(array)))
+            return [each for each in (found, last) if each is not None]
+        roots = self.walks[-1].roots if self.walks else ()
+        return [self._nodes[root.number] for root in roots if root.number in self._nodes]
+
+    def knows(self, x: Tensor) -> bool:
+        """Return whether a tensor was used."""
+        return id(x) in self._leaves
+
+    def was_called(self, module: Any) -> bool:
+        """Return whether a call of a module was seen: one in which there was an op."""
+        return id(module) in self.called
+
+    def cause(self, x: Tensor, loss: Tensor | None) -> Cause:
+        """Return why a leaf has no gradient from a loss; code "" if it has one, or would get one."""
+        leaf = self._leaves.get(id(x))
+        targets = self.targets(loss)
+        if leaf is None:
+            return Cause("unused", "it was never used")
+        carrying = self._carrying(leaf)
+        if any(target in carrying for target in targets):
+            return Cause("", "")
+        behind = _before(targets)
+        cuts = [e for e in self.events if e in behind and e not in carrying and _takes(e, carrying)]
+        if cuts:
+            return self._of_cut(cuts[0], carrying, cuts)
+        return self._through_python(leaf, carrying, targets) or self._discarded(leaf, carrying)
+
+    def _carrying(self, leaf: Event) -> set[Event]:
+        """Return the events whose results carry the gradient of a leaf."""
+        found = {leaf}
+        for event in self.events[leaf.number + 1 :]:
+            if (
+                event.kind == "op"
+                and event.recorded
+                and any(carries and found.intersection(sources) for sources, carries in event.sources)
+            ):
+                found.add(event)
+        return found
+
+    def _of_cut(self, cut: Event, carrying: set[Event], cuts: list[Event]) -> Cause:
+        """Return the cause that an event is the end of a gradient."""
+        more = [each for each in cuts[1:] if each.line != cut.line]
+        also = f"; the loss depends on it also through {', '.join([str(each.line) for each in more[:3]])}" * bool(more)
+        if cut.kind in ("detach", "data"):
+            return Cause(cut.kind, f"cut off by `{cut.name}` at {cut.line.shown()}{also}", cut.line)
+        if cut.kind == "made" and any(carries for _, carries in cut.sources):
+            reason = f"`{cut.name}` at {cut.line.shown()} copies the numbers into a new tensor without a graph{also}"
+            return Cause("copied", reason, cut.line)
+        if cut.kind != "made" and (cut.inference or not cut.recording):
+            code = "inference_mode" if cut.inference else "no_grad"
+            switch = switch_around(cut.line)
+            where = f", switched on at {switch.shown()}" if switch is not None else ""
+            reason = f"`{cut.name}` at {cut.line.shown()} was computed without recording (`{code}`{where}){also}"
+            return Cause(code, reason, switch or cut.line)
+        for k, (sources, carries) in enumerate(cut.sources if cut.kind == "op" else ()):
+            by = [source for source in sources if source in carrying]
+            if by and not carries and not _has_gradients(cut.dtypes[k]):  # another output of an op, such as indices
+                reason = (
+                    f"`{by[-1].name}` at {by[-1].line.shown()} returns {cut.dtypes[k]}, which has no gradient{also}"
+                )
+                return Cause("not differentiable", reason, by[-1].line)
+        if cut.kind != "made" and not cut.differentiable:
+            kind = cut.dtypes[-1] if cut.dtypes else "integers"
+            reason = f"`{cut.name}` at {cut.line.shown()} returns {kind}, which has no gradient{also}"
+            return Cause("not differentiable", reason, cut.line)
+        cut_off = [
+            source for sources, carries in cut.sources if not carries for source in sources if source in carrying
+        ]
+        reads = [e for source in cut_off for e in source.users if e.kind == "read" and e.number < cut.number]
+        if reads:
+            reason = f"`{reads[-1].name}` at {reads[-1].line.shown()} takes the numbers out of the graph{also}"
+            return Cause("read", reason, reads[-1].line)
+        if cut_off:
+            reason = f"when `{cut.name}` at {cut.line.shown()} used it, it did not require grad{also}"
+            return Cause("did not require grad", reason, cut.line)
+        return Cause("not differentiable", f"`{cut.name}` at {cut.line.shown()} has no derivative{also}", cut.line)
+
+    def _through_python(self, leaf: Event, carrying: set[Event], targets: list[Event]) -> Cause | None:
+        """Return the cause that numbers have gone through Python, if some were read that a later tensor may have."""
+        behind = _before(targets)
+        made = [e for e in behind if e.kind in ("made", "leaf") and not any(sources for sources, _ in e.sources)]
+        after = _after(leaf)
+        reads = [e for e in after if e.kind == "read"]
+        pairs = [(read, each) for each in made for read in reads if read.number < each.number and each.kind == "made"]
+        if not pairs:
+            return None
+        read, each = max(pairs, key=_likelihood)
+        then = "" if each.line == read.line else f"; `{each.name}` at {each.line} makes a new tensor of them"
+        reason = f"`{read.name}` at {read.line.shown()} takes the numbers out of the graph{then}"
+        return Cause("read", reason, read.line)
+
+    def _discarded(self, leaf: Event, carrying: set[Event]) -> Cause:
+        """Return the cause that what was computed from a leaf is not used for the loss."""
+        after = [
+            e
+            for e in _after(leaf)
+            if e.kind == "op" and not (e.writes and leaf in [s for each, _ in e.sources for s in each])
+        ]  # (writes into the parameter itself, such as its initialization, do not use it)
+        if not after:
+            return Cause("unused", "it was never used")
+        reads = [e for e in _after(leaf) if e.kind == "read"]
+        if reads:
+            first = min(reads, key=lambda e: e.number)
+            reason = (
+                f"the loss does not depend on it through the graph: `{first.name}` at {first.line.shown()} takes the "
+                "numbers out of the graph"
+            )
+            return Cause("read", reason, first.line)
+        last = max(after, key=lambda e: (not any(user.kind == "op" for user in e.users), e.number))
+        reason = f"it was used, but the loss does not depend on the result: `{last.name}` at {last.line.shown()}"
+        return Cause("discarded", reason, last.line)
+
+    def after_backward(self, x: Tensor, loss: Tensor | None) -> Cause:
+        """Return why a leaf that a loss depends on has no `.grad`."""
+        walk = self._accumulated.get(id(x))
+        if walk is not None:
+            reason = f"the backward pass at {walk.line.shown()} has set it, and it was set to None since"
+            return Cause("cleared", reason + " (`zero_grad()` does so)", walk.line)
+        edge = None if loss is None else loss._current()._edge
+        walks = [each for each in self.walks if edge is None or edge[0] in each.roots]
+        if not walks:
+            return Cause("no backward", "backward was not called for this loss")
+        last = walks[-1]
+        if last.captures:
+            reason = f"`autograd.grad` at {last.line.shown()} returns gradients, and sets no `.grad`"
+            return Cause("autograd.grad", reason, last.line)
+        if last.limited:
+            reason = f"the backward pass at {last.line.shown()} was limited by `inputs` to other tensors"
+            return Cause("inputs", reason, last.line)
+        leaf = x._accumulator() if x._accumulator is not None else None
+        for node, others in self._without.items():
+            if leaf in others or leaf is None or any(_leads(other, leaf) for other in others):
+                event = self._nodes.get(node.number)
+                line = None if event is None else event.line
+                where = "" if line is None else f" (called at {line.shown()})"
+                reason = f"the backward of `{node.name()}`{where} returns None in place of its gradient"
+                return Cause("returns None", reason, line)
+        return Cause("unknown", f"the backward pass at {last.line.shown()} did not reach it", last.line)
+
+    def zeros(self, x: Tensor) -> Cause:
+        """Return which node has made a leaf's gradient zero."""
+        accumulator = x._accumulator() if x._accumulator is not None else None
+        node = None if accumulator is None else self._vanished.get(accumulator.number)
+        event = None if node is None else self._nodes.get(node.number)
+        if node is None:
+            return Cause("zero", "all elements are 0")
+        where = "" if event is None else f" of the line {event.line.shown()}"
+        reason = f"all elements are 0 since the backward of `{node.name()}`{where}"
+        return Cause("zero", reason, None if event is None else event.line)
+
+
+def _likelihood(pair: tuple[Event, Event]) -> Any:
+    """Return how likely it is that a tensor was made of numbers which were read: as a key for sorting."""
+    read, made = pair
+    return made.name != _UNKNOWN, read.line == made.line, read.number, -made.number
+
+
+def _leads(node: Any, leaf: Any) -> bool:
+    """Return whether a leaf is behind a node of the graph."""
+    seen, stack = {node}, [node]
+    while stack:
+        each = stack.pop()
+        if each is leaf:
+            return True
+        for edge in each.edges:
+            if edge is not None and edge[0] not in seen:
+                seen.add(edge[0])
+                stack.append(edge[0])
+    return False
+
+
+def _has_gradients(name: str) -> bool:
+    """Return whether tensors of a dtype have gradients."""
+    return name.startswith(("float", "bfloat", "complex"))
+
+
+def _takes(event: Event, carrying: set[Event]) -> bool:
+    return any(not carrying.isdisjoint(sources) for sources, _ in event.sources)
+
+
+def _before(targets: Iterable[Event]) -> set[Event]:
+    """Return the events on which others depend, and these."""
+    found, stack = set(targets), list(targets)
+    while stack:
+        for sources, _ in stack.pop().sources:
+            for source in sources:
+                if source not in found:
+                    found.add(source)
+                    stack.append(source)
+    return found
+
+
+def _after(event: Event) -> set[Event]:
+    """Return the events that depend on one, and it."""
+    found, stack = {event}, [event]
+    while stack:
+        for user in stack.pop().users:
+            if user not in found:
+                found.add(user)
+                stack.append(user)
+    return found
+
+
+def _array_of(x: Any) -> Any:
+    try:
+        return x._array
+    except (NoArray, NoBatch):
+        return None
+
+
+def _owner(array: Any) -> Any:
+    """Return the array that owns the memory of an array, as far as NumPy knows."""
+    while isinstance(base := getattr(array, "base", None), np.ndarray):
+        array = base
+    return array
+
+
+def _is_leaf(x: Tensor) -> bool:
+    return x._edge is None and x._view is None
+
+
+def _any(g: Tensor) -> bool:
+    array = _array_of(g)
+    return array is None or bool(np.any(array))
+
+
+def _nonzero(run: Any) -> bool:
+    """Return whether a gradient that a node gets has an element other than 0."""
+    while isinstance(inner := (getattr(run, "args", None) or ((),))[-1], functools.partial):
+        run = inner
+    g = run.args[0] if getattr(run, "args", None) else None
+    return any(_any(each) for each in tensors_in(g if isinstance(g, (list, tuple)) else [g]))
+
+
+# Sources ------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=64)
+def parsed(file: str) -> ast.Module | None:
+    """Return the syntax tree of a file, or None if it cannot be read or parsed."""
+    text = "".join(linecache.getlines(file))
+    try:
+        return ast.parse(text) if text else None
+    except SyntaxError:
+        return None
+
+
+#: What switches the recording of a graph off, as a context manager or a decorator.
+_SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled")
+
+
+def _switches_in(expressions: Iterable[ast.expr]) -> Iterator[ast.expr]:
+    for each in expressions:
+        text = ast.unparse(each)
+        if any(name in text for name in _SWITCHES):
+            yield each
+
+
+def switch_around(line: Line) -> Line | None:
+    """Return the line of the `with` statement or decorator around a line that switches recording off, or None."""
+    tree = parsed(line.file)
+    found: Line | None = None
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, (ast.With, ast.FunctionDef)) or not node.lineno <= line.number <= (
+            node.end_lineno or 0
+        ):
+            continue
+        of_with = [item.context_expr for item in node.items] if isinstance(node, ast.With) else node.decorator_list
+        for each in _switches_in(of_with):
+            if found is None or each.lineno > found.number:
+                found = Line(line.file, each.lineno, line.function)
+    return found
