@@ -52,6 +52,7 @@ _MODULES = {
     "resolved": "ops.bits",  # a tensor without bits
     "sweep": "compiler.sweep",  # `torch.func.sweep`
     "pad": "nn.functional.padding",  # a tensor with a border
+    "explain": "inspect.mistakes",  # adds notes to an error, and shortens its traceback
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far
 }
 _functions: dict[str, Callable[..., Any]] = {}

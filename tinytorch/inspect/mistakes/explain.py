@@ -1,0 +1,116 @@
+"""`explain`: adds notes to an error, and removes the package's frames from its traceback."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from tinytorch.core.notes import Note, shows_all
+from tinytorch.inspect.mistakes.failure import Failure, described, module_text
+from tinytorch.inspect.mistakes.remedies import remedies_of
+from tinytorch.inspect.mistakes.stack import Step, entries_of, is_raised, joined, steps_of
+
+__all__ = ["explain"]
+
+
+def explain(error: BaseException, frame: Any = None) -> None:
+    """Add notes to an error, unless it has some, and end its traceback at the user's line.
+
+    Args:
+        error: the error.
+        frame: the frame of the package that the error leaves, whose callers still run; None for an uncaught error.
+    """
+    steps = steps_of(entries_of(error), None if frame is None else frame.f_back)
+    users = [k for k, step in enumerate(steps) if not step.ours]
+    if not users:
+        return
+    user = users[-1]
+    if not any(isinstance(note, Note) for note in getattr(error, "__notes__", ())):
+        failure = Failure(error, steps, user)
+        for note in notes_of(failure):
+            error.add_note(Note(f"  {note}"))
+    if not shows_all():
+        _shorten(error, steps, user)
+        _shorten_context(error)
+
+
+def _shorten(error: BaseException, steps: list[Step], user: int) -> None:
+    """Remove the package's frames from a traceback, unless the error looks like a fault of the package.
+
+    That is an error which no `raise` statement raised, far inside of the package.
+    """
+    inner = steps[user + 1 :]
+    if inner and not (is_raised(inner[-1]) or inner[-1].code.co_name in _ENTRANCES):
+        return
+    error.__traceback__ = joined([step.entry for step in steps if step.entry is not None and not step.ours])
+
+
+#: The functions that call others with the user's arguments: where these do not fit is the user's line.
+_ENTRANCES = ("_call_impl", "_call_with_hooks", "call", "called", "run")
+
+
+def _shorten_context(error: BaseException) -> None:
+    """Hide the error during whose handling another was raised, if both were raised in the package alone."""
+    context = error.__context__
+    if context is None or error.__suppress_context__ or error.__cause__ is not None:
+        return
+    entries = entries_of(context)
+    if entries and all(step.ours for step in steps_of(entries, None)):
+        error.__suppress_context__ = True
+
+
+def notes_of(failure: Failure) -> list[str]:
+    """Return the notes on a failed call."""
+    notes = []
+    if failure.module is not None:
+        text = module_text(failure.module)
+        notes.append(f"in {failure.path}: {text}" if failure.path else f"in {text}")
+        if failure.given:
+            notes.append(f"given {_listed(failure.given)}")
+    if failure.inside or failure.function is not None:
+        if not failure.calls_module and failure.name:
+            shown = ", ".join([f"{name}={described(value)}" for name, value in failure.arguments.items()
+                               if name != "self" or failure.name.rpartition(".")[0]])
+            notes.append(f"calling {failure.name}({shown})")
+        text = failure.user.text()
+        place = f"{failure.user.file}:{failure.user.line}"
+        notes.append(f"at {place}: {text}" if text else f"at {place}")
+        signature = signature_of(failure)
+        if signature:
+            notes.append(f"its arguments: {signature}")
+        seen = set()
+        for remedy in remedies_of(failure):
+            if remedy not in seen:
+                seen.add(remedy)
+                notes.append(f"remedy: {remedy}")
+    return notes
+
+
+def _listed(arguments: dict[str, Any]) -> str:
+    return ", ".join([f"{name}: {described(value)}" for name, value in arguments.items()])
+
+
+#: What errors about wrong arguments say.
+_WRONG = ("unexpected keyword", "positional argument", "multiple values", "invalid combination", "required keyword-only")
+
+
+def signature_of(failure: Failure) -> str:
+    """Return the signature of the function that was called with wrong arguments; "" for other errors."""
+    function = failure.function
+    if not isinstance(failure.error, TypeError) or not any(word in failure.text for word in _WRONG) or not function:
+        return ""
+    try:
+        signature = inspect.signature(function.forward if failure.calls_module else function)
+    except (TypeError, ValueError):
+        return ""
+    return f"{failure.name}{_plain(signature)}"
+
+
+def _plain(signature: inspect.Signature) -> str:
+    """Return a signature without annotations and `self`."""
+    parameters = [
+        each.replace(annotation=inspect.Parameter.empty)
+        for each in signature.parameters.values()
+        if each.name != "self"
+    ]
+    return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))

@@ -1,0 +1,317 @@
+"""`Failure`: what is known of a call that failed, for the functions that derive a remedy from it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.mistakes.stack import Step, locals_of
+
+__all__ = ["Failure", "described", "module_text", "named_arguments"]
+
+_MISSING: Any = object()
+
+
+class Failure:
+    """What is known of a call that failed.
+
+    Attributes:
+        error: the error; `text` is its message.
+        steps: the frames from the outermost to the one that raised the error.
+        user: the user's frame that called the package, or raised the error.
+        inside: whether the package raised the error.
+        function: the function of the package that the user called, or None if it cannot be told; `name` is its name.
+        arguments: the arguments of that call by their names.
+        modules: the modules whose calls have not returned, the outermost first.
+        module: the innermost of these, or None; `path` is its name in the outermost module that has it.
+        given: the arguments of its call by their names.
+    """
+
+    def __init__(self, error: BaseException, steps: list[Step], user: int) -> None:
+        self.error, self.text = error, str(error)
+        self.steps, self.user = steps, steps[user]
+        self.inside = user + 1 < len(steps)
+        self.name, self.function = "", None
+        self.arguments: dict[str, Any] = {}
+        self.calls_module = False
+        calls = [(step, locals_of(step.frame)) for step in steps if step.ours and step.code.co_name == "_call_impl"]
+        self.modules = [found["self"] for _, found in calls if "self" in found]
+        self.module: Any = None
+        self.path = ""
+        self.given: dict[str, Any] = {}
+        if self.modules:
+            self.module = self.modules[-1]
+            self.path = _path_of(self.module, self.modules)
+            found = calls[-1][1]
+            self.given = named_arguments(self.module.forward, found.get("args", ()), found.get("kwargs", {}))
+        if self.inside:
+            self._enter(steps[user + 1])
+        else:
+            self._find_called()
+
+    def _enter(self, step: Step) -> None:
+        """Find which function of the package the user called, and with which arguments, from its frame."""
+        code, found = step.code, locals_of(step.frame)
+        if code.co_name == "_call_impl":
+            self.calls_module = True
+            self.name, self.function = type(found["self"]).__name__, found["self"]
+            self.arguments = named_arguments(found["self"].forward, found.get("args", ()), found.get("kwargs", {}))
+        elif "<call of ops" in code.co_filename:
+            op = found["OP"]
+            self.name, self.function = op.name.strip("_"), op.caller
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            self.arguments = {name: found[name] for name in names if name in found}
+            if "args" in found and isinstance(found["args"], tuple) and len(names) == 1:  # a write
+                self.arguments |= dict(zip(op.arguments[1:], found["args"], strict=False))
+        elif hasattr(found.get("function"), "raw"):
+            function = found["function"]
+            self.name, self.function = function.name, function
+            args = found.get("args", ())
+            if "x" in found and "y" in found:
+                args = [each for each in (found["x"], found["y"], *found.get("more", ())) if type(each) is not object]
+            self.arguments = named_arguments(function, args, found.get("kwargs", {}))
+        else:
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            self.arguments = {name: found[name] for name in names if name in found}
+            flags, k = code.co_flags, len(names)
+            if flags & inspect.CO_VARARGS:
+                self.arguments[code.co_varnames[k]] = found.get(code.co_varnames[k], ())
+                k += 1
+            if flags & inspect.CO_VARKEYWORDS:
+                self.arguments |= found.get(code.co_varnames[k], {})
+            self.name = code.co_qualname
+            self.function = self.called()
+            if "self" in names and code.co_name == "__init__":
+                self.name = type(found.get("self")).__name__
+
+    def _find_called(self) -> None:
+        """Find which function the user called with wrong arguments, if Python found that before the call."""
+        function = self.called()
+        module = getattr(function, "__module__", None) or type(function).__module__
+        if isinstance(self.error, TypeError) and function is not None and module.partition(".")[0] == "tinytorch":
+            self.function = function
+            self.name = getattr(function, "__name__", type(function).__name__)
+            call = self.call
+            if isinstance(call, ast.Call):
+                values = [self.value(each) for each in call.args]
+                named = {each.arg: self.value(each.value) for each in call.keywords if each.arg}
+                self.arguments = named_arguments(function, values, named)
+
+    # What the user wrote ----------------------------------------------------------------------------
+
+    @functools.cached_property
+    def call(self) -> ast.expr | None:
+        """The expression of the user's code that failed, or None if its source is not to be found."""
+        return self.user.expression()
+
+    @functools.cached_property
+    def variables(self) -> dict[str, Any]:
+        """The variables of the user's frame, local ones first."""
+        return {**self.user.frame.f_globals, **locals_of(self.user.frame)}
+
+    def value(self, node: ast.AST | None) -> Any:
+        """Return the value of a name or a chain of attributes in the user's frame; None for anything else."""
+        if isinstance(node, ast.Name):
+            return self.variables.get(node.id)
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Attribute):
+            return getattr(self.value(node.value), node.attr, None)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            owner = self.value(node.value)
+            return owner[node.slice.value] if isinstance(owner, (list, tuple, dict)) else None
+        return None
+
+    def called(self) -> Any:
+        """Return the function that the user's expression calls, or None."""
+        call = self.call
+        return self.value(call.func) if isinstance(call, ast.Call) else None
+
+    @property
+    def of_method(self) -> bool:
+        """Whether the user's expression calls a method of a tensor or of another object."""
+        call = self.call
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return False
+        owner = self.value(call.func.value)
+        return not isinstance(owner, (ModuleType, type)) and not self.calls_module
+
+    def node(self, name: str) -> ast.expr | None:
+        """Return the expression that the user wrote for an argument, or None."""
+        call, names = self.call, list(self.arguments)
+        if isinstance(call, ast.BinOp):
+            return {name_: side for name_, side in zip(names, (call.left, call.right), strict=False)}.get(name)
+        if isinstance(call, ast.Subscript):
+            return call.value if name in ("self", "input") else call.slice
+        if not isinstance(call, ast.Call):
+            return None
+        for each in call.keywords:
+            if each.arg == name:
+                return each.value
+        written = list(call.args)
+        if self.of_method and isinstance(call.func, ast.Attribute):
+            written.insert(0, call.func.value)
+        elif names[:1] == ["self"]:
+            names = names[1:]
+        if name not in names or any(isinstance(each, ast.Starred) for each in written):
+            return None
+        return dict(zip(names, written, strict=False)).get(name)
+
+    def said(self, name: str) -> str:
+        """Return how the user wrote an argument: `out[0]`; the argument's name if that cannot be told."""
+        node = self.node(name)
+        return name if node is None else _operand(node)
+
+    def rewritten(self, **changes: str) -> str:
+        """Return the user's expression with other texts for some arguments; {} in a text stands for the old one.
+
+        Without the source only the changed arguments are returned.
+        """
+        nodes = {name: self.node(name) for name in changes}
+        texts = {name: text.replace("{}", self.said(name)) for name, text in changes.items()}
+        call = self.call
+        if call is None or any(node is None for node in nodes.values()):
+            return ", ".join(texts.values())
+        replaced = {id(node): texts[name] for name, node in nodes.items()}
+        return self.unparsed(_Replacing(replaced).visit(_copy(call, replaced)))
+
+    @staticmethod
+    def unparsed(node: ast.AST) -> str:
+        """Return an expression as text."""
+        return ast.unparse(ast.fix_missing_locations(node)).replace("'", '"')
+
+    # What it was about ------------------------------------------------------------------------------
+
+    def is_module(self, *names: str) -> bool:
+        """Return whether the innermost module is of a class of `torch.nn` with one of these names."""
+        return self.module is not None and is_layer(self.module, *names)
+
+    def tensor(self, *names: str) -> Any:
+        """Return the first of some arguments that is a tensor: of the user's call, or of the innermost module's."""
+        for arguments in (self.arguments, self.given):
+            for name in names:
+                if isinstance(arguments.get(name), Tensor):
+                    return arguments[name]
+        return None
+
+    @property
+    def is_users_call(self) -> bool:
+        """Whether the user called the innermost module, so that its arguments are in the user's words."""
+        return self.calls_module and self.function is self.module
+
+
+class _Replacing(ast.NodeTransformer):
+    """Replaces marked expressions by texts."""
+
+    def __init__(self, texts: dict[int, str]) -> None:
+        self.texts = texts
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return the node, or what replaces it."""
+        text = self.texts.get(getattr(node, "mark", 0))
+        if text is not None:
+            return ast.parse(text, mode="eval").body
+        return self.generic_visit(node)
+
+
+def _copy(node: ast.AST, marked: Mapping[int, Any]) -> Any:
+    """Return a copy of a tree in which the nodes with these identities have an attribute `mark`."""
+    again = type(node)()
+    for name, value in ast.iter_fields(node):
+        if isinstance(value, ast.AST):
+            value = _copy(value, marked)
+        elif isinstance(value, list):
+            value = [_copy(each, marked) if isinstance(each, ast.AST) else each for each in value]
+        setattr(again, name, value)
+    if id(node) in marked:
+        again.mark = id(node)  # type: ignore[attr-defined]
+    return again
+
+
+def _operand(node: ast.expr) -> str:
+    """Return an expression as text to which a method call can be appended."""
+    text = ast.unparse(node)
+    simple = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple, ast.Constant)
+    return text if isinstance(node, simple) else f"({text})"
+
+
+def is_layer(module: Any, *names: str) -> bool:
+    """Return whether a module is of a class of `torch.nn` with one of these names, or derived from it."""
+    return any(each.__name__ in names and each.__module__.startswith("tinytorch.nn") for each in type(module).__mro__)
+
+
+def named_arguments(function: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by the function's names, also where they do not fit its signature."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return {**{f"argument {k + 1}": value for k, value in enumerate(args)}, **kwargs}
+    names = [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    rest = [each.name for each in parameters if each.kind is each.VAR_POSITIONAL]
+    args = list(args)
+    found = dict(zip(names, args, strict=False))
+    if len(args) > len(names):
+        if rest:
+            found[rest[0]] = tuple(args[len(names) :])
+        else:
+            found |= {f"argument {k + 1}": args[k] for k in range(len(names), len(args))}
+    return {**found, **kwargs}
+
+
+def _path_of(module: Any, modules: list[Any]) -> str:
+    """Return the name of a module in the outermost of the modules that has it."""
+    for root in modules:
+        for path, each in root.named_modules(remove_duplicate=False):
+            if each is module:
+                return str(path)
+    return ""
+
+
+def module_text(module: Any) -> str:
+    """Return a module as one line, without its submodules."""
+    try:
+        extra = "" if module._modules else module.extra_repr()
+    except Exception:
+        extra = ""
+    name = type(module).__name__
+    text = f"{name}({extra})" if extra or not getattr(module, "_modules", None) else name
+    return _cut(" ".join(text.split()), 160)
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else f"{text[: size - 3]}..."
+
+
+def described(value: Any, depth: int = 0) -> str:
+    """Return a value as notes show it: of tensors the dtype and the shape."""
+    if isinstance(value, Tensor):
+        try:
+            dtype = str(value.dtype).rpartition(".")[2]
+            return f"{dtype} {list(value.shape)}" + ("" if str(value.device) == "cpu" else f" on {value.device}")
+        except Exception:
+            return type(value).__name__
+    if isinstance(value, (list, tuple)):
+        if depth > 1:
+            return type(value).__name__
+        found = [described(each, depth + 1) for each in value[:4]]
+        inner = ", ".join(found) + (f", ... ({len(value)} in all)" if len(value) > 4 else "")
+        if isinstance(value, list):
+            return f"[{inner}]"
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    if isinstance(value, dict):
+        if depth > 1:
+            return "dict"
+        found = [f"{key!r}: {described(each, depth + 1)}" for key, each in list(value.items())[:4]]
+        return "{" + _cut(", ".join(found), 120) + "}"
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return _cut(repr(value), 40)
+    if type(value).__module__ == "numpy" and hasattr(value, "shape"):
+        return f"ndarray {getattr(value, 'dtype', '')} {list(value.shape)}"
+    if type(value).__module__.startswith("tinytorch") and type(value).__name__ in ("dtype", "device"):
+        return str(value)
+    return type(value).__name__
