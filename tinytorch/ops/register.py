@@ -307,9 +307,7 @@ def _of_operands(function: Function) -> Any:
             return function.called(_given(x, y, *more), kwargs)
         except Exception as error:
             try:
-                if not isinstance(error, TypeError) or (
-                    overrides.active and not isinstance(error, (NoArray, NoBatch))
-                ):
+                if not isinstance(error, TypeError) or (overrides.active and not isinstance(error, (NoArray, NoBatch))):
                     raise
                 return function.failed(error, _given(x, y, *more), kwargs)
             except Exception:

@@ -7,7 +7,8 @@ from typing import Any
 
 from tinytorch.core.notes import Note, shows_all
 from tinytorch.inspect.mistakes.failure import Failure, described, module_text
-from tinytorch.inspect.mistakes.remedies import remedies_of
+from tinytorch.inspect.mistakes.places import made_at
+from tinytorch.inspect.mistakes.remedies import facts_of, remedies_of
 from tinytorch.inspect.mistakes.stack import Step, entries_of, is_raised, joined, steps_of
 
 __all__ = ["explain"]
@@ -21,13 +22,12 @@ def explain(error: BaseException, frame: Any = None) -> None:
         frame: the frame of the package that the error leaves, whose callers still run; None for an uncaught error.
     """
     steps = steps_of(entries_of(error), None if frame is None else frame.f_back)
-    users = [k for k, step in enumerate(steps) if not step.ours]
+    users = [k for k, step in enumerate(steps) if step.users]
     if not users:
         return
     user = users[-1]
     if not any(isinstance(note, Note) for note in getattr(error, "__notes__", ())):
-        failure = Failure(error, steps, user)
-        for note in notes_of(failure):
+        for note in notes_of(Failure(error, steps, user)):
             error.add_note(Note(f"  {note}"))
     if not shows_all():
         _shorten(error, steps, user)
@@ -37,12 +37,15 @@ def explain(error: BaseException, frame: Any = None) -> None:
 def _shorten(error: BaseException, steps: list[Step], user: int) -> None:
     """Remove the package's frames from a traceback, unless the error looks like a fault of the package.
 
-    That is an error which no `raise` statement raised, far inside of the package.
+    That is an error for which there is no remedy, and which no `raise` statement raised, far inside of the package.
     """
     inner = steps[user + 1 :]
     if inner and not (is_raised(inner[-1]) or inner[-1].code.co_name in _ENTRANCES):
-        return
-    error.__traceback__ = joined([step.entry for step in steps if step.entry is not None and not step.ours])
+        if not any("remedy: " in note for note in getattr(error, "__notes__", ())):
+            return
+    entries = [step.entry for k, step in enumerate(steps) if step.entry is not None and (step.users or not step.ours)
+               and not (k > user and any(each.ours for each in inner))]
+    error.__traceback__ = joined(entries)
 
 
 #: The functions that call others with the user's arguments: where these do not fit is the user's line.
@@ -64,26 +67,39 @@ def notes_of(failure: Failure) -> list[str]:
     notes = []
     if failure.module is not None:
         text = module_text(failure.module)
-        notes.append(f"in {failure.path}: {text}" if failure.path else f"in {text}")
+        place = made_at(failure)
+        notes.append((f"in {failure.path}: {text}" if failure.path else f"in {text}") + (place and f", made at {place}"))
         if failure.given:
             notes.append(f"given {_listed(failure.given)}")
-    if failure.inside or failure.function is not None:
-        if not failure.calls_module and failure.name:
-            shown = ", ".join([f"{name}={described(value)}" for name, value in failure.arguments.items()
-                               if name != "self" or failure.name.rpartition(".")[0]])
-            notes.append(f"calling {failure.name}({shown})")
+    facts = list(facts_of(failure))
+    remedies = list(remedies_of(failure))
+    if failure.inside or failure.function is not None or facts or remedies:
+        if not failure.calls_module and failure.name and not failure.name.rpartition(".")[2].startswith("__"):
+            notes.append(f"calling {failure.name}({_changed(failure)})")
         text = failure.user.text()
         place = f"{failure.user.file}:{failure.user.line}"
         notes.append(f"at {place}: {text}" if text else f"at {place}")
         signature = signature_of(failure)
         if signature:
             notes.append(f"its arguments: {signature}")
-        seen = set()
-        for remedy in remedies_of(failure):
-            if remedy not in seen:
-                seen.add(remedy)
-                notes.append(f"remedy: {remedy}")
+    notes += facts
+    notes += [f"remedy: {each}" for each in remedies]
     return notes
+
+
+def _changed(failure: Failure) -> str:
+    """Return the arguments of the user's call that are not the default values."""
+    try:
+        defaults = {name: each.default for name, each in inspect.signature(failure.function).parameters.items()}
+    except (TypeError, ValueError):
+        defaults = {}
+    shown = []
+    for name, value in failure.arguments.items():
+        default = defaults.get(name, None)
+        if value is not default and not (type(value) is type(default) and isinstance(value, (int, float, str, tuple))
+                                         and value == default):
+            shown.append(f"{name}={described(value)}")
+    return ", ".join(shown)
 
 
 def _listed(arguments: dict[str, Any]) -> str:
@@ -91,7 +107,13 @@ def _listed(arguments: dict[str, Any]) -> str:
 
 
 #: What errors about wrong arguments say.
-_WRONG = ("unexpected keyword", "positional argument", "multiple values", "invalid combination", "required keyword-only")
+_WRONG = (
+    "unexpected keyword",
+    "positional argument",
+    "multiple values",
+    "invalid combination",
+    "required keyword-only",
+)
 
 
 def signature_of(failure: Failure) -> str:
@@ -103,13 +125,13 @@ def signature_of(failure: Failure) -> str:
         signature = inspect.signature(function.forward if failure.calls_module else function)
     except (TypeError, ValueError):
         return ""
-    return f"{failure.name}{_plain(signature)}"
+    return f"{failure.name.rpartition('.')[2]}{_plain(signature)}"
 
 
 def _plain(signature: inspect.Signature) -> str:
     """Return a signature without annotations and `self`."""
     parameters = [
-        each.replace(annotation=inspect.Parameter.empty)
+        each.replace(annotation=inspect.Parameter.empty, name="input" if each.name == "x" else each.name)
         for each in signature.parameters.values()
         if each.name != "self"
     ]

@@ -24,7 +24,7 @@ class Failure:
         error: the error; `text` is its message.
         steps: the frames from the outermost to the one that raised the error.
         user: the user's frame that called the package, or raised the error.
-        inside: whether the package raised the error.
+        inside: whether the package raised the error; `entrance` is then the frame of the function that the user called.
         function: the function of the package that the user called, or None if it cannot be told; `name` is its name.
         arguments: the arguments of that call by their names.
         modules: the modules whose calls have not returned, the outermost first.
@@ -35,10 +35,12 @@ class Failure:
     def __init__(self, error: BaseException, steps: list[Step], user: int) -> None:
         self.error, self.text = error, str(error)
         self.steps, self.user = steps, steps[user]
-        self.inside = user + 1 < len(steps)
         self.name, self.function = "", None
+        self.self: Any = None
         self.arguments: dict[str, Any] = {}
         self.calls_module = False
+        self.entrance: Step | None = next((step for step in steps[user + 1 :] if step.ours), None)
+        self.inside = self.entrance is not None
         calls = [(step, locals_of(step.frame)) for step in steps if step.ours and step.code.co_name == "_call_impl"]
         self.modules = [found["self"] for _, found in calls if "self" in found]
         self.module: Any = None
@@ -49,25 +51,29 @@ class Failure:
             self.path = _path_of(self.module, self.modules)
             found = calls[-1][1]
             self.given = named_arguments(self.module.forward, found.get("args", ()), found.get("kwargs", {}))
-        if self.inside:
-            self._enter(steps[user + 1])
+        if self.entrance is not None:
+            self._enter(self.entrance)
         else:
             self._find_called()
 
     def _enter(self, step: Step) -> None:
         """Find which function of the package the user called, and with which arguments, from its frame."""
         code, found = step.code, locals_of(step.frame)
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         if code.co_name == "_call_impl":
             self.calls_module = True
             self.name, self.function = type(found["self"]).__name__, found["self"]
             self.arguments = named_arguments(found["self"].forward, found.get("args", ()), found.get("kwargs", {}))
-        elif "<call of ops" in code.co_filename:
-            op = found["OP"]
+            return
+        op = getattr(found.get("OP") or found.get("self"), "op", None) or found.get("OP")
+        if code.co_name == "call" and hasattr(op, "caller"):
             self.name, self.function = op.name.strip("_"), op.caller
-            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-            self.arguments = {name: found[name] for name in names if name in found}
-            if "args" in found and isinstance(found["args"], tuple) and len(names) == 1:  # a write
-                self.arguments |= dict(zip(op.arguments[1:], found["args"], strict=False))
+            if names == ("input",) or not names:  # a write, or a function that is generated at its first call
+                given = [found[name] for name in names if name in found]
+                self.arguments = dict(zip(op.arguments, [*given, *found.get("args", ())], strict=False))
+                self.arguments |= found.get("kwargs", {})
+            else:
+                self.arguments = {name: found[name] for name in names if name in found}
         elif hasattr(found.get("function"), "raw"):
             function = found["function"]
             self.name, self.function = function.name, function
@@ -76,7 +82,6 @@ class Failure:
                 args = [each for each in (found["x"], found["y"], *found.get("more", ())) if type(each) is not object]
             self.arguments = named_arguments(function, args, found.get("kwargs", {}))
         else:
-            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             self.arguments = {name: found[name] for name in names if name in found}
             flags, k = code.co_flags, len(names)
             if flags & inspect.CO_VARARGS:
@@ -84,10 +89,26 @@ class Failure:
                 k += 1
             if flags & inspect.CO_VARKEYWORDS:
                 self.arguments |= found.get(code.co_varnames[k], {})
-            self.name = code.co_qualname
+            self.name = code.co_name
             self.function = self.called()
-            if "self" in names and code.co_name == "__init__":
-                self.name = type(found.get("self")).__name__
+            if code.co_name == "__init__" and "self" in found:
+                self.self = self.arguments.pop("self")
+                self.function, self.name = type(self.self), type(self.self).__name__
+            elif names[:1] == ("self",) and not isinstance(found.get("self"), Tensor):
+                self.self = self.arguments.pop("self")
+                self.name = f"{type(self.self).__name__.lstrip('_')}.{code.co_name}"
+        first = next(iter(self.arguments), "")
+        if first in ("x", "self") and isinstance(self.arguments[first], Tensor) and "input" not in self.arguments:
+            self.arguments = {"input" if name == first else name: value for name, value in self.arguments.items()}
+        self._name_as_called(code.co_name)
+
+    def _name_as_called(self, name: str) -> None:
+        """Give a function that has no name of its own the one that the user called it by."""
+        call = self.call
+        if isinstance(call, ast.Call) and self.name == name:
+            self.name = ast.unparse(call.func).rpartition(".")[2]
+        elif isinstance(call, ast.BinOp):
+            self.name = _NAMES.get(type(call.op).__name__, self.name)
 
     def _find_called(self) -> None:
         """Find which function the user called with wrong arguments, if Python found that before the call."""
@@ -127,6 +148,32 @@ class Failure:
             return owner[node.slice.value] if isinstance(owner, (list, tuple, dict)) else None
         return None
 
+    def assignment(self, node: ast.AST | None) -> Any:
+        """Return the last assignment of a variable of the user's function before the line that failed, or None."""
+        tree = self.user.tree()
+        if tree is None or not isinstance(node, ast.Name):
+            return None
+        found = None
+        for each in ast.walk(tree):
+            if isinstance(each, ast.Assign) and each.lineno < self.user.line:
+                names = [name.id for target in each.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+                if node.id in names and (found is None or each.lineno > found.lineno):
+                    found = each
+        return found
+
+    def origin(self, name: str) -> ast.expr | None:
+        """Return the expression that computed an argument: what was assigned to it, if the user gave a variable."""
+        node = self.node(name)
+        assigned = self.assignment(node)
+        return node if assigned is None else assigned.value
+
+    def statement(self) -> ast.stmt | None:
+        """Return the statement in the line that failed, if it fits into the line."""
+        try:
+            return ast.parse(self.user.text()).body[0]
+        except (SyntaxError, IndexError):
+            return None
+
     def called(self) -> Any:
         """Return the function that the user's expression calls, or None."""
         call = self.call
@@ -146,6 +193,8 @@ class Failure:
         call, names = self.call, list(self.arguments)
         if isinstance(call, ast.BinOp):
             return {name_: side for name_, side in zip(names, (call.left, call.right), strict=False)}.get(name)
+        if isinstance(call, ast.Attribute):
+            return call.value if name == "input" else None
         if isinstance(call, ast.Subscript):
             return call.value if name in ("self", "input") else call.slice
         if not isinstance(call, ast.Call):
@@ -180,6 +229,49 @@ class Failure:
         replaced = {id(node): texts[name] for name, node in nodes.items()}
         return self.unparsed(_Replacing(replaced).visit(_copy(call, replaced)))
 
+    def called_as(self, text: str) -> str | None:
+        """Return the user's call of another function; {} in the text stands for the old one."""
+        call = self.call
+        if not isinstance(call, ast.Call):
+            return None
+        again = _copy(call, {})
+        again.func = ast.parse(text.replace("{}", ast.unparse(call.func)), mode="eval").body
+        return self.unparsed(again)
+
+    def renamed(self, name: str) -> str | None:
+        """Return the user's call of a function of the same module, or a method, of another name."""
+        call = self.call
+        if not isinstance(call, ast.Call):
+            return None
+        owner = f"{ast.unparse(call.func.value)}." if isinstance(call.func, ast.Attribute) else ""
+        return self.called_as(owner + name)
+
+    def with_keywords(self, **texts: str | None) -> str | None:
+        """Return the user's call with further keywords, or without those whose text is None."""
+        call = self.call
+        if not isinstance(call, ast.Call):
+            return None
+        again = _copy(call, {})
+        again.keywords = [each for each in again.keywords if each.arg not in texts]
+        for name, text in texts.items():
+            if text is not None:
+                again.keywords.append(ast.keyword(name, ast.parse(text, mode="eval").body))
+        return self.unparsed(again)
+
+    def with_input(self, text: str, name: str = "") -> str:
+        """Return the user's expression with another text for what the innermost module was given.
+
+        Args:
+            text: {} in it stands for the old text.
+            name: the argument of the module, by default the first one.
+        """
+        name = name or next(iter(self.given), "")
+        value = self.given.get(name)
+        for argument, each in self.arguments.items():
+            if each is value and (not self.is_users_call or argument == name):
+                return self.rewritten(**{argument: text})
+        return text.replace("{}", name)
+
     @staticmethod
     def unparsed(node: ast.AST) -> str:
         """Return an expression as text."""
@@ -191,18 +283,18 @@ class Failure:
         """Return whether the innermost module is of a class of `torch.nn` with one of these names."""
         return self.module is not None and is_layer(self.module, *names)
 
-    def tensor(self, *names: str) -> Any:
-        """Return the first of some arguments that is a tensor: of the user's call, or of the innermost module's."""
-        for arguments in (self.arguments, self.given):
-            for name in names:
-                if isinstance(arguments.get(name), Tensor):
-                    return arguments[name]
-        return None
+    def tensor_given(self) -> Any:
+        """Return the first tensor among the arguments of the innermost module; None if there is none."""
+        return next((value for value in self.given.values() if isinstance(value, Tensor)), None)
 
     @property
     def is_users_call(self) -> bool:
         """Whether the user called the innermost module, so that its arguments are in the user's words."""
         return self.calls_module and self.function is self.module
+
+
+#: What the operators of Python call.
+_NAMES = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "matmul", "Pow": "pow"}
 
 
 class _Replacing(ast.NodeTransformer):
@@ -268,7 +360,7 @@ def _path_of(module: Any, modules: list[Any]) -> str:
     for root in modules:
         for path, each in root.named_modules(remove_duplicate=False):
             if each is module:
-                return str(path)
+                return str(path).replace("_orig_mod.", "")
     return ""
 
 

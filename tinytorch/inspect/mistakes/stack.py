@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import dis
+import functools
 import linecache
 import os
 import sys
@@ -28,7 +29,8 @@ class Step(NamedTuple):
         frame: the frame.
         place: the index of the instruction.
         line: the line number.
-        ours: whether the frame runs code of the package.
+        ours: whether the frame runs code of the package, or of Python called by it.
+        users: whether it runs the user's code; Python's own modules are neither.
         entry: its entry in the traceback, if it is in it.
     """
 
@@ -36,6 +38,7 @@ class Step(NamedTuple):
     place: int
     line: int
     ours: bool
+    users: bool
     entry: TracebackType | None
 
     @property
@@ -51,6 +54,18 @@ class Step(NamedTuple):
     def text(self) -> str:
         """Return the line of the source, without indentation; "" if there is none."""
         return linecache.getline(self.file, self.line, self.frame.f_globals).strip()
+
+    def tree(self) -> ast.AST | None:
+        """Return the statements of the function that runs here, or of the module; None without their source."""
+        code = self.code
+        module = _parsed(self.file, "".join(linecache.getlines(self.file, self.frame.f_globals)))
+        if module is None or code.co_name == "<module>":
+            return module
+        for node in ast.walk(module):
+            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name:
+                if min([node.lineno, *[each.lineno for each in node.decorator_list]]) == code.co_firstlineno:
+                    return node
+        return None
 
     def expression(self) -> ast.expr | None:
         """Return the expression that is evaluated here, parsed, or None if its source is not to be found."""
@@ -68,6 +83,14 @@ class Step(NamedTuple):
             return None
 
 
+@functools.lru_cache(maxsize=4)
+def _parsed(file: str, text: str) -> ast.Module | None:
+    try:
+        return ast.parse(text)
+    except (SyntaxError, ValueError):
+        return None
+
+
 def entries_of(error: BaseException) -> list[TracebackType]:
     """Return the entries of an error's traceback, the outermost first."""
     entries = []
@@ -80,8 +103,6 @@ def entries_of(error: BaseException) -> list[TracebackType]:
 
 def steps_of(entries: Iterable[TracebackType], running: FrameType | None) -> list[Step]:
     """Return the steps from the outermost frame to the one that raised an error.
-
-    Python's own modules belong to what called them.
 
     Args:
         entries: the entries of the traceback.
@@ -97,11 +118,12 @@ def steps_of(entries: Iterable[TracebackType], running: FrameType | None) -> lis
     ours = False
     for frame, place, line, entry in found:
         file = frame.f_code.co_filename
+        users = False
         if is_ours(frame):
             ours = True
         elif not (file.startswith("<frozen ") or (file.startswith(_LIBRARY) and not file.startswith(_INSTALLED))):
-            ours = False
-        steps.append(Step(frame, place, line, ours, entry))
+            ours, users = False, True
+        steps.append(Step(frame, place, line, ours, users, entry))
     return steps
 
 
