@@ -127,7 +127,7 @@ def outcome(program: Program, error: BaseException) -> Outcome:
     places = {*re.findall(rf"{re.escape(program.name)}:(\d+)", "\n".join(notes))}
     if line:
         places.add(str(own[-1]))
-    remedies = [note.partition("remedy: ")[2] for note in notes if "remedy: " in note]
+    remedies = re.findall(r"^ *remedy(?: at \S+)?: (.*)$", "\n".join(notes), re.MULTILINE)
     remedy = next((each for each in remedies if is_right(each, program)), "")
     if not remedy:
         fresh = names_of(program.right) - names_of(program.wrong)

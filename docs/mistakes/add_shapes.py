@@ -5,4 +5,4 @@ import torch
 a = torch.zeros(4, 3)
 b = torch.zeros(4)
 c = a + b
-#! c = a + b.unsqueeze(1)
+#! c = a + b.unsqueeze(-1)

@@ -4,8 +4,7 @@ import torch
 from torch import nn
 
 model = nn.Linear(3, 1)
-for p in model.parameters():
-    p.requires_grad = False
-    #! p.requires_grad = True
+model.requires_grad_(False)
+#! model.requires_grad_(True)
 loss = model(torch.zeros(4, 3)).mean()
 loss.backward()

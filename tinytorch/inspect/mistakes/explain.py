@@ -41,7 +41,7 @@ def _shorten(error: BaseException, steps: list[Step], user: int) -> None:
     """
     inner = steps[user + 1 :]
     if inner and not (is_raised(inner[-1]) or inner[-1].code.co_name in _ENTRANCES):
-        if not any("remedy: " in note for note in getattr(error, "__notes__", ())):
+        if not any(note.startswith("  remedy") for note in getattr(error, "__notes__", ())):
             return
     entries = [step.entry for k, step in enumerate(steps) if step.entry is not None and (step.users or not step.ours)
                and not (k > user and any(each.ours for each in inner))]
@@ -83,8 +83,7 @@ def notes_of(failure: Failure) -> list[str]:
         if signature:
             notes.append(f"its arguments: {signature}")
     notes += facts
-    notes += [f"remedy: {each}" for each in remedies]
-    return notes
+    return notes + remedies
 
 
 def _changed(failure: Failure) -> str:

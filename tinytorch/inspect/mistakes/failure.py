@@ -229,6 +229,15 @@ class Failure:
         replaced = {id(node): texts[name] for name, node in nodes.items()}
         return self.unparsed(_Replacing(replaced).visit(_copy(call, replaced)))
 
+    def replaced(self, node: ast.AST, text: str) -> str:
+        """Return the user's expression with another text for a part of it."""
+        assert self.call is not None
+        return self.in_text(self.call, node, text)
+
+    def in_text(self, whole: ast.AST, part: ast.AST, text: str) -> str:
+        """Return an expression with another text for a part of it."""
+        return self.unparsed(_Replacing({id(part): text}).visit(_copy(whole, {id(part): text})))
+
     def called_as(self, text: str) -> str | None:
         """Return the user's call of another function; {} in the text stands for the old one."""
         call = self.call

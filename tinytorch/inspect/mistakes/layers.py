@@ -118,7 +118,7 @@ def dtype_of_layer(failure: Failure) -> str | None:
 
 
 @remedy("must be Tensor, not")
-def not_a_tensor(failure: Failure) -> str | None:
+def not_a_tensor(failure: Failure) -> str | tuple[str, int] | None:
     """Make a tensor of an array or a list; take the output out of the tuple that a recurrent layer returns."""
     places = (failure.given, failure.arguments)
     found = [(names, name) for names in places for name, value in names.items() if name and not _is_tensor(value)]
@@ -141,17 +141,17 @@ def _is_tensor(value: Any) -> bool:
     return isinstance(value, Tensor)
 
 
-def _unpacked(failure: Failure, name: str) -> str | None:
+def _unpacked(failure: Failure, name: str) -> tuple[str, int] | None:
     """Return the assignment that takes the first of a pair: `out, _ = lstm(x)`."""
     return first_of_pair(failure, failure.node(name)) if failure.is_users_call or failure.inside else None
 
 
-def first_of_pair(failure: Failure, node: ast.AST | None) -> str | None:
+def first_of_pair(failure: Failure, node: ast.AST | None) -> tuple[str, int] | None:
     """Return the assignment to a variable again, in which it gets the first value of the pair that a layer returns."""
     assigned = failure.assignment(node)
     if assigned is None or not isinstance(assigned.targets[0], ast.Name) or not isinstance(assigned.value, ast.Call):
         return None
-    return f"{assigned.targets[0].id}, _ = {ast.unparse(assigned.value)}"
+    return f"{assigned.targets[0].id}, _ = {ast.unparse(assigned.value)}", assigned.lineno
 
 
 # Convolutions and pooling -------------------------------------------------------------------------

@@ -22,6 +22,7 @@ def made_at(failure: Failure) -> str:
     """
     try:
         root = next(each for each in failure.modules if _has(each, failure))
+        root = root._modules.get("_orig_mod", root)
         chain, names = [root], failure.path.split(".") if failure.path else []
         for name in names:
             chain.append(chain[-1]._modules[name])

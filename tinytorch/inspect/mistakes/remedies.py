@@ -5,7 +5,8 @@
         ...
         return "nn.Linear(392, 16)"
 
-A remedy is code that replaces what the user wrote; a function that cannot derive it with certainty returns None.
+A remedy is code that replaces what the user wrote, with the number of its line if that is not the line that failed; a
+function that cannot derive it with certainty returns None.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from tinytorch.inspect.mistakes.failure import Failure
 
 __all__ = ["fact", "facts_of", "remedies_of", "remedy"]
 
-Derive = Callable[[Failure], "str | None"]
+Derive = Callable[[Failure], "str | tuple[str, int] | None"]
 F = TypeVar("F", bound=Derive)
 _remedies: list[tuple[tuple[str, ...], Derive]] = []
 _facts: list[tuple[tuple[str, ...], Derive]] = []
@@ -44,24 +45,29 @@ def _registering(registry: list[tuple[tuple[str, ...], Derive]], words: tuple[st
 
 
 def remedies_of(failure: Failure) -> list[str]:
-    """Return the remedies of a failed call."""
-    return _derived(_remedies, failure)
+    """Return the remedies of a failed call, as notes."""
+    found = []
+    for text, line in _derived(_remedies, failure):
+        place = "" if line in (0, failure.user.line) else f" at {failure.user.file}:{line}"
+        found.append(f"remedy{place}: {text}")
+    return found
 
 
 def facts_of(failure: Failure) -> list[str]:
     """Return what else is known of a failed call."""
-    return _derived(_facts, failure)
+    return [text for text, _ in _derived(_facts, failure)]
 
 
-def _derived(registry: list[tuple[tuple[str, ...], Derive]], failure: Failure) -> list[str]:
+def _derived(registry: list[tuple[tuple[str, ...], Derive]], failure: Failure) -> list[tuple[str, int]]:
     """Return what the functions of a registry derive from a failed call; one that fails itself derives nothing."""
-    found: dict[str, None] = {}
+    found: dict[tuple[str, int], None] = {}
     for words, function in registry:
         if any(word in failure.text for word in words):
             try:
-                text = function(failure)
+                derived = function(failure)
             except Exception:
                 continue
-            if text:
-                found[re.sub(r"\s+", " ", text)] = None
+            if derived:
+                text, line = (derived, 0) if isinstance(derived, str) else derived
+                found[re.sub(r"\s+", " ", text), line] = None
     return list(found)
