@@ -146,7 +146,8 @@ def grad(
             )
         if materialize_grads and allow_unused is False:
             raise ValueError(
-                "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+                "Expected allow_unused to be True or not passed when materialize_grads=True, but got: "
+                "allow_unused=False."
             )
         retain = create_graph if retain_graph is None else retain_graph
         if is_grads_batched:

@@ -882,6 +882,6 @@ _SCOPE = {
     "ndarray": np.ndarray, "new": object.__new__, "np": np, "number": number, "numbers": numbers,
     "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write, "refresh": refresh,
     "record_several": record_several, "shared_places": shared_places, "SEVERAL": SEVERAL, "USUAL": USUAL,
-    "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave, "supplied": supplied, "translated": translated,
-    "unusual": unusual, "without_data": without_data,
+    "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave, "supplied": supplied,
+    "translated": translated, "unusual": unusual, "without_data": without_data,
 }  # fmt: skip

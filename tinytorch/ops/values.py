@@ -60,7 +60,8 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     try:
         if is_meta(self._array):
             raise TypeError(
-                "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first."
+                "can't convert meta device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory "
+                "first."
             )
         if self.requires_grad and not force and local.state.grad:
             raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")

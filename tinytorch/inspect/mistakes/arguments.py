@@ -14,8 +14,9 @@ from tinytorch.inspect.mistakes.remedies import remedy
 
 #: The names that arguments have in NumPy and in Keras.
 _ELSEWHERE = {
-    "axis": "dim", "axes": "dim", "keepdims": "keepdim", "learning_rate": "lr", "strides": "stride", "units": "out_features",
-    "filters": "out_channels", "rate": "p", "beta": "betas", "epsilon": "eps", "decay": "weight_decay", "shape": "size",
+    "axis": "dim", "axes": "dim", "keepdims": "keepdim", "learning_rate": "lr", "strides": "stride",
+    "units": "out_features", "filters": "out_channels", "rate": "p", "beta": "betas", "epsilon": "eps",
+    "decay": "weight_decay", "shape": "size",
     "requires_gradient": "requires_grad", "nb_workers": "num_workers", "batchsize": "batch_size",
 }  # fmt: skip
 
@@ -31,7 +32,8 @@ def named_otherwise(failure: Failure) -> str | None:
         meant = next(iter(get_close_matches(wrong, names, 1, 0.6)), None)
     if meant is None or not isinstance(call, ast.Call):
         return None
-    again = ast.Call(call.func, call.args, [ast.keyword(meant if k.arg == wrong else k.arg, k.value) for k in call.keywords])
+    keywords = [ast.keyword(meant if each.arg == wrong else each.arg, each.value) for each in call.keywords]
+    again = ast.Call(call.func, call.args, keywords)
     return failure.unparsed(again)
 
 

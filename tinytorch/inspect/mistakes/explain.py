@@ -40,11 +40,16 @@ def _shorten(error: BaseException, steps: list[Step], user: int) -> None:
     That is an error for which there is no remedy, and which no `raise` statement raised, far inside of the package.
     """
     inner = steps[user + 1 :]
-    if inner and not (is_raised(inner[-1]) or inner[-1].code.co_name in _ENTRANCES):
-        if not any(note.startswith("  remedy") for note in getattr(error, "__notes__", ())):
-            return
-    entries = [step.entry for k, step in enumerate(steps) if step.entry is not None and (step.users or not step.ours)
-               and not (k > user and any(each.ours for each in inner))]
+    plain = not inner or is_raised(inner[-1]) or inner[-1].code.co_name in _ENTRANCES
+    if not plain and not any(note.startswith("  remedy") for note in getattr(error, "__notes__", ())):
+        return
+    entries = [
+        step.entry
+        for k, step in enumerate(steps)
+        if step.entry is not None
+        and (step.users or not step.ours)
+        and not (k > user and any(each.ours for each in inner))
+    ]
     error.__traceback__ = joined(entries)
 
 
@@ -68,7 +73,9 @@ def notes_of(failure: Failure) -> list[str]:
     if failure.module is not None:
         text = module_text(failure.module)
         place = made_at(failure)
-        notes.append((f"in {failure.path}: {text}" if failure.path else f"in {text}") + (place and f", made at {place}"))
+        notes.append(
+            (f"in {failure.path}: {text}" if failure.path else f"in {text}") + (place and f", made at {place}")
+        )
         if failure.given:
             notes.append(f"given {_listed(failure.given)}")
     facts = list(facts_of(failure))
@@ -94,9 +101,10 @@ def _changed(failure: Failure) -> str:
         defaults = {}
     shown = []
     for name, value in failure.arguments.items():
-        default = defaults.get(name, None)
-        if value is not default and not (type(value) is type(default) and isinstance(value, (int, float, str, tuple))
-                                         and value == default):
+        default = defaults.get(name)
+        if value is not default and not (
+            type(value) is type(default) and isinstance(value, (int, float, str, tuple)) and value == default
+        ):
             shown.append(f"{name}={described(value)}")
     return ", ".join(shown)
 

@@ -35,7 +35,8 @@ class Failure:
     def __init__(self, error: BaseException, steps: list[Step], user: int) -> None:
         self.error, self.text = error, str(error)
         self.steps, self.user = steps, steps[user]
-        self.name, self.function = "", None
+        self.name = ""
+        self.function: Any = None
         self.self: Any = None
         self.arguments: dict[str, Any] = {}
         self.calls_module = False
@@ -65,7 +66,7 @@ class Failure:
             self.name, self.function = type(found["self"]).__name__, found["self"]
             self.arguments = named_arguments(found["self"].forward, found.get("args", ()), found.get("kwargs", {}))
             return
-        op = getattr(found.get("OP") or found.get("self"), "op", None) or found.get("OP")
+        op: Any = found.get("OP") or getattr(found.get("self"), "op", None)
         if code.co_name == "call" and hasattr(op, "caller"):
             self.name, self.function = op.name.strip("_"), op.caller
             if names == ("input",) or not names:  # a write, or a function that is generated at its first call
@@ -145,7 +146,8 @@ class Failure:
             return getattr(self.value(node.value), node.attr, None)
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             owner = self.value(node.value)
-            return owner[node.slice.value] if isinstance(owner, (list, tuple, dict)) else None
+            key: Any = node.slice.value
+            return owner[key] if isinstance(owner, (list, tuple, dict)) else None
         return None
 
     def assignment(self, node: ast.AST | None) -> Any:

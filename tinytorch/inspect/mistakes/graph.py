@@ -76,9 +76,10 @@ def _earlier_backward(failure: Failure, tree: ast.AST | None) -> ast.Call | None
     """Return the last call of `backward` without arguments before the line that failed."""
     found = None
     for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
-            if node.lineno < failure.user.line and not node.args and not node.keywords:
-                found = node
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.args or node.keywords:
+            continue
+        if node.func.attr == "backward" and node.lineno < failure.user.line:
+            found = node
     return found
 
 
@@ -110,7 +111,9 @@ class _Cut:
                 assigned = _assigned(tree, each.id, line)
                 if assigned is not None:
                     if _without_recording(tree, assigned):
-                        self.found.append((first + assigned.lineno, file, "nothing is recorded inside of no_grad()", ""))
+                        self.found.append(
+                            (first + assigned.lineno, file, "nothing is recorded inside of no_grad()", "")
+                        )
                     before = len(self.found)
                     self.follow(assigned.value, tree, file, assigned.lineno, first, depth + 1)
                     for k, (line, name, reason, text) in enumerate(self.found[before:], before):
@@ -177,7 +180,9 @@ def _without_recording(tree: ast.AST, statement: ast.stmt) -> bool:
     for node in ast.walk(tree):
         if isinstance(node, ast.With) and any(each is statement for each in ast.walk(node)):
             texts = [ast.unparse(item.context_expr) for item in node.items]
-            if any("no_grad" in text or "inference_mode" in text or "set_grad_enabled(False)" in text for text in texts):
+            if any(
+                "no_grad" in text or "inference_mode" in text or "set_grad_enabled(False)" in text for text in texts
+            ):
                 return True
     return False
 
@@ -302,7 +307,7 @@ def _saved(failure: Failure) -> tuple[Any, Any, Step | None]:
 
 
 def _writes(failure: Failure) -> Iterator[tuple[str, ast.stmt, Step]]:
-    """Yield what writes into the memory of the changed value, in functions that have not returned: name and statement."""
+    """Yield the writes into the memory of the changed value in functions that have not returned: name, statement."""
     _, cell, _ = _saved(failure)
     for step in reversed([each for each in failure.steps if each.users]) if cell is not None else ():
         names = {
@@ -364,7 +369,11 @@ def _forward_line(node: Any) -> str:
         return ""
     first, _, text = lines[-1].strip().partition("\n")
     parts = first.split('"')
-    return f"{parts[1]}:{parts[2].split()[2].rstrip(',')}: {text.strip().splitlines()[0].strip()}" if len(parts) > 2 else ""
+    return (
+        f"{parts[1]}:{parts[2].split()[2].rstrip(',')}: {text.strip().splitlines()[0].strip()}"
+        if len(parts) > 2
+        else ""
+    )
 
 
 @remedy("has been modified by an inplace operation")
@@ -393,8 +402,8 @@ def users_backward(failure: Failure) -> str | None:
         if node is None:
             continue
         for kind in type(node).__mro__:
-            owner = getattr(kind, "_forward_cls", None) or getattr(kind, "function", None)
-            function = inspect.unwrap(getattr(owner, "backward", None) or kind.backward)
+            owner: Any = getattr(kind, "_forward_cls", None) or getattr(kind, "function", None) or kind
+            function = inspect.unwrap(owner.backward)
             code = getattr(function, "__code__", None)
             if code is not None and not function.__module__.startswith("tinytorch"):
                 return f"{function.__qualname__} is at {code.co_filename}:{code.co_firstlineno}"
@@ -435,7 +444,9 @@ def detached_copy(failure: Failure) -> str | None:
     return failure.replaced(call.args[0], f"{ast.unparse(call.args[0])}.detach()")
 
 
-@remedy("Tensors of floating point and complex dtype can require gradients", "Tensors of floating point dtype can require")
+@remedy(
+    "Tensors of floating point and complex dtype can require gradients", "Tensors of floating point dtype can require"
+)
 def floats_require_grad(failure: Failure) -> str | None:
     """Make the tensor of floats."""
     call = failure.call

@@ -71,7 +71,7 @@ def labels_in_range(failure: Failure) -> str | None:
 def _last_layer(failure: Failure) -> Any:
     """Return the last module of the model that computed the predictions, as far as the user's function shows it."""
     origin = failure.origin("input")
-    model = failure.value(origin.func) if isinstance(origin, ast.Call) else None
+    model: Any = failure.value(origin.func) if isinstance(origin, ast.Call) else None
     return list(model.modules())[-1] if hasattr(model, "modules") else None
 
 

@@ -63,8 +63,10 @@ def loss_as_number(failure: Failure) -> tuple[str, int] | None:
     call = failure.call
     node = call.func if isinstance(call, ast.Call) else call
     assigned = failure.assignment(node.value) if isinstance(node, ast.Attribute) else None
-    value = None if assigned is None else assigned.value
-    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.func.attr in ("item", "numpy"):
+    value = getattr(assigned, "value", None)
+    if assigned is None or not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return None
+    if value.func.attr in ("item", "numpy"):
         return f"{ast.unparse(assigned.targets[0])} = {ast.unparse(value.func.value)}", assigned.lineno
     return None
 
@@ -74,13 +76,14 @@ def loss_as_number(failure: Failure) -> tuple[str, int] | None:
 def forgotten_return(failure: Failure) -> str | tuple[str, int] | None:
     """Return what the last statement of a module's `forward` computes."""
     call: Any = failure.call
+    node: Any
     nodes = [node for node in ast.walk(call) if isinstance(node, (ast.Call, ast.Name))] if call is not None else []
     for node in nodes:
         if isinstance(node, ast.Name):
             assigned = failure.assignment(node)
             node = None if assigned is None else assigned.value
         module = failure.value(node.func) if isinstance(node, ast.Call) else None
-        function = getattr(type(module), "forward", None)
+        function: Any = getattr(type(module), "forward", None)
         if not hasattr(module, "_modules") or type(module).__module__.startswith("tinytorch."):
             continue
         lines, first = inspect.getsourcelines(function)
@@ -114,7 +117,7 @@ def called_list(failure: Failure) -> str | None:
 @remedy("positional argument but", "positional arguments but")
 def method_without_self(failure: Failure) -> str | tuple[str, int] | None:
     """Give `forward` its `self`."""
-    function = getattr(type(failure.module), "forward", None)
+    function: Any = getattr(type(failure.module), "forward", None)
     code = getattr(function, "__code__", None)
     if code is None or f"{code.co_qualname}()" not in failure.text or code.co_varnames[:1] == ("self",):
         return None
@@ -133,7 +136,8 @@ def modules_of_sequence(failure: Failure) -> str | None:
     for node in call.args:
         value = failure.value(node)
         if isinstance(value, (list, tuple)) or isinstance(node, (ast.List, ast.ListComp)):
-            return failure.replaced(node, f"[*{ast.unparse(node)}]").replace(f"[*{ast.unparse(node)}]", f"*{ast.unparse(node)}")
+            text = ast.unparse(node)
+            return failure.replaced(node, f"[*{text}]").replace(f"[*{text}]", f"*{text}")
         if isinstance(value, type):
             return failure.replaced(node, f"{ast.unparse(node)}()")
     return None
@@ -157,8 +161,11 @@ def registered_list(failure: Failure) -> str | tuple[str, int] | None:
     kind = value if isinstance(value, type) else type(value)
     lines, first = inspect.getsourcelines(kind.__init__)  # type: ignore[misc]
     for each in ast.walk(ast.parse(textwrap.dedent("".join(lines)))):
-        if isinstance(each, ast.Assign) and isinstance(each.value, (ast.List, ast.ListComp)) and "nn." in ast.unparse(each):
-            return f"{ast.unparse(each.targets[0])} = nn.ModuleList({ast.unparse(each.value)})", first - 1 + each.lineno
+        if not isinstance(each, ast.Assign) or not isinstance(each.value, (ast.List, ast.ListComp)):
+            continue
+        if "nn." in ast.unparse(each.value):
+            text = f"{ast.unparse(each.targets[0])} = nn.ModuleList({ast.unparse(each.value)})"
+            return text, first - 1 + each.lineno
     return None
 
 
@@ -168,7 +175,8 @@ def registered_list(failure: Failure) -> str | tuple[str, int] | None:
 @remedy("Expected state_dict to be dict-like")
 def state_of(failure: Failure) -> str | None:
     """Give the state of a module, rather than the module."""
-    return failure.rewritten(state_dict="{}.state_dict()") if hasattr(failure.arguments["state_dict"], "state_dict") else None
+    given = failure.arguments["state_dict"]
+    return failure.rewritten(state_dict="{}.state_dict()") if hasattr(given, "state_dict") else None
 
 
 @remedy("in loading state_dict for")
@@ -194,7 +202,8 @@ def matching_state(failure: Failure) -> str | None:
 @remedy("size mismatch for")
 def matching_sizes(failure: Failure) -> str | None:
     """Derive the layer for which the weights were saved."""
-    found = re.search(r"size mismatch for (\S+)\.weight: copying a param with shape torch.Size\(\[([\d, ]*)\]", failure.text)
+    pattern = r"size mismatch for (\S+)\.weight: copying a param with shape torch.Size\(\[([\d, ]*)\]"
+    found = re.search(pattern, failure.text)
     if found is None:
         return None
     layer = failure.self.get_submodule(found[1])

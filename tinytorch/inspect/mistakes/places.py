@@ -17,8 +17,8 @@ __all__ = ["made_at"]
 def made_at(failure: Failure) -> str:
     """Return "file:line" of the expression that makes the innermost module; "" if that cannot be told.
 
-    Looked at are assignments: to an attribute in `__init__` of the module that contains it, or else to a variable in the
-    functions that have not returned.
+    Looked at are assignments: to an attribute in `__init__` of the module that contains it, or else to a variable in
+    the functions that have not returned.
     """
     try:
         root = next(each for each in failure.modules if _has(each, failure))
@@ -62,9 +62,10 @@ def _in_functions(failure: Failure, root: Any, names: list[str]) -> str:
         tree = step.tree() if own else None
         found = None
         for node in ast.walk(tree) if tree is not None else ():
-            if isinstance(node, ast.Assign) and node.lineno < step.line:
-                if any(isinstance(target, ast.Name) and target.id in own for target in node.targets):
-                    found = node
+            if not isinstance(node, ast.Assign) or node.lineno >= step.line:
+                continue
+            if any(isinstance(target, ast.Name) and target.id in own for target in node.targets):
+                found = node
         if found is not None:
             value: ast.expr = found.value
             if isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "compile" and value.args:

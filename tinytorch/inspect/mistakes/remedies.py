@@ -27,7 +27,6 @@ _facts: list[tuple[tuple[str, ...], Derive]] = []
 
 def remedy(*words: str) -> Callable[[F], F]:
     """Return a decorator that registers a remedy for messages in which one of the texts occurs."""
-
     return _registering(_remedies, words)
 
 

@@ -35,11 +35,11 @@ def broadcast(failure: Failure) -> str | None:
     for name, small, large in ((b, y, x), (a, x, y)):
         for k in range(1, large.ndim) if small.ndim == large.ndim - 1 else ():
             if without(large.shape, k) == list(small.shape):
-                return failure.rewritten(**{name: "{}.unsqueeze(-1)" if k == large.ndim - 1 else f"{{}}.unsqueeze({k})"})
+                return failure.rewritten(**{name: f"{{}}.unsqueeze({-1 if k == large.ndim - 1 else k})"})
     return None
 
 
-@remedy("mat1 and mat2 shapes cannot be multiplied", "size for first two dimensions of batch2", "inconsistent tensor size")
+@remedy("mat1 and mat2 shapes cannot", "size for first two dimensions of batch2", "inconsistent tensor size")
 def transposed_factor(failure: Failure) -> str | None:
     """Transpose one of the factors."""
     if failure.calls_module:
@@ -55,7 +55,7 @@ def transposed_factor(failure: Failure) -> str | None:
 @remedy("self must be a matrix", "mat2 must be a matrix", "must be a 3D tensor", "1D tensors expected")
 def any_product(failure: Failure) -> str | None:
     """Name the product of tensors of any number of dimensions."""
-    (_, x), (b, y) = operands(failure)
+    (_, x), (_, y) = operands(failure)
     if x.ndim >= 2 and y.ndim >= 2 and x.shape[-1] != y.shape[-2]:
         return None
     return failure.renamed("matmul")

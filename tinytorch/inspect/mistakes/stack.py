@@ -62,9 +62,12 @@ class Step(NamedTuple):
         if module is None or code.co_name == "<module>":
             return module
         for node in ast.walk(module):
-            if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == code.co_name:
-                if min([node.lineno, *[each.lineno for each in node.decorator_list]]) == code.co_firstlineno:
-                    return node
+            if (
+                isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+                and node.name == code.co_name
+                and min([node.lineno, *[each.lineno for each in node.decorator_list]]) == code.co_firstlineno
+            ):
+                return node
         return None
 
     def expression(self) -> ast.expr | None:
@@ -144,6 +147,6 @@ def locals_of(frame: FrameType) -> dict[str, Any]:
     """Return a copy of a frame's variables; the frame keeps none alive that it did not before."""
     names = frame.f_locals
     found = dict(names)
-    if frame.f_code.co_flags & _OPTIMIZED and sys.version_info < (3, 13):
-        names.clear()  # a copy that Python would keep with the frame
+    if frame.f_code.co_flags & _OPTIMIZED and sys.version_info < (3, 13) and sys.gettrace() is None:
+        names.clear()  # a copy that Python would keep with the frame, and a debugger uses
     return found
