@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from types import CodeType, FrameType
 from typing import Any
 
 from tinytorch.core.notes import Note, shows_all
@@ -27,11 +28,28 @@ def explain(error: BaseException, frame: Any = None) -> None:
         return
     user = users[-1]
     if not any(isinstance(note, Note) for note in getattr(error, "__notes__", ())):
+        if frame is not None and _is_usual(frame.f_back):
+            return
         for note in notes_of(Failure(error, steps, user)):
             error.add_note(Note(f"  {note}"))
     if not shows_all():
         _shorten(error, steps, user)
         _shorten_context(error)
+
+
+#: How often errors have left the package at a place of the user's code.
+_counts: dict[tuple[CodeType, int], int] = {}
+#: From how many on errors at a place are part of how the program works: notes would only take time.
+USUAL = 50
+
+
+def _is_usual(caller: FrameType) -> bool:
+    """Return whether many errors have left the package at this place, so that the program expects them."""
+    place = caller.f_code, caller.f_lasti
+    if len(_counts) > 1000:
+        _counts.clear()
+    _counts[place] = count = _counts.get(place, 0) + 1
+    return count > USUAL
 
 
 def _shorten(error: BaseException, steps: list[Step], user: int) -> None:

@@ -42,16 +42,14 @@ class Failure:
         self.calls_module = False
         self.entrance: Step | None = next((step for step in steps[user + 1 :] if step.ours), None)
         self.inside = self.entrance is not None
-        calls = [(step, locals_of(step.frame)) for step in steps if step.ours and step.code.co_name == "_call_impl"]
-        self.modules = [found["self"] for _, found in calls if "self" in found]
+        calls = module_calls(steps)
+        self.modules = [module for module, _ in calls]
         self.module: Any = None
         self.path = ""
         self.given: dict[str, Any] = {}
-        if self.modules:
-            self.module = self.modules[-1]
+        if calls:
+            self.module, self.given = calls[-1]
             self.path = _path_of(self.module, self.modules)
-            found = calls[-1][1]
-            self.given = named_arguments(self.module.forward, found.get("args", ()), found.get("kwargs", {}))
         if self.entrance is not None:
             self._enter(self.entrance)
         else:
@@ -61,10 +59,13 @@ class Failure:
         """Find which function of the package the user called, and with which arguments, from its frame."""
         code, found = step.code, locals_of(step.frame)
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        if code.co_name == "_call_impl":
+        called = found.get("self") if code.co_name == "_call_impl" else found.get("function")
+        if (
+            hasattr(called, "_modules") and "args" in found and "kwargs" in found
+        ):  # (the compiler's tracer calls modules, too)
             self.calls_module = True
-            self.name, self.function = type(found["self"]).__name__, found["self"]
-            self.arguments = named_arguments(found["self"].forward, found.get("args", ()), found.get("kwargs", {}))
+            self.name, self.function = type(called).__name__, called
+            self.arguments = named_arguments(called.forward, found["args"], found["kwargs"])
             return
         op: Any = found.get("OP") or getattr(found.get("self"), "op", None)
         if code.co_name == "call" and hasattr(op, "caller"):
@@ -205,7 +206,7 @@ class Failure:
             if each.arg == name:
                 return each.value
         written = list(call.args)
-        if self.of_method and isinstance(call.func, ast.Attribute):
+        if self.of_method and self.self is None and isinstance(call.func, ast.Attribute):
             written.insert(0, call.func.value)
         elif names[:1] == ["self"]:
             names = names[1:]
@@ -306,6 +307,28 @@ class Failure:
 
 #: What the operators of Python call.
 _NAMES = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "matmul", "Pow": "pow"}
+
+
+def module_calls(steps: list[Step]) -> list[tuple[Any, dict[str, Any]]]:
+    """Return the modules whose calls have not returned, the outermost first, and the arguments of these calls.
+
+    The compiler's tracer calls `forward` itself.
+    """
+    calls: list[tuple[Any, dict[str, Any]]] = []
+    for step in steps:
+        code = step.code
+        if step.ours and code.co_name == "_call_impl":
+            found = locals_of(step.frame)
+            if "self" in found:
+                given = named_arguments(found["self"].forward, found.get("args", ()), found.get("kwargs", {}))
+                calls.append((found["self"], given))
+        elif code.co_name == "forward" and code.co_varnames[:1] == ("self",):
+            found = locals_of(step.frame)
+            module = found.get("self")
+            if hasattr(module, "_modules") and not (calls and calls[-1][0] is module):
+                names = code.co_varnames[1 : code.co_argcount] if step.ours else ()  # (the user's may have changed)
+                calls.append((module, {name: found[name] for name in names if name in found}))
+    return calls
 
 
 class _Replacing(ast.NodeTransformer):

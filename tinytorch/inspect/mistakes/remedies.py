@@ -22,6 +22,7 @@ __all__ = ["fact", "facts_of", "remedies_of", "remedy"]
 Derive = Callable[[Failure], "str | tuple[str, int] | None"]
 F = TypeVar("F", bound=Derive)
 _remedies: list[tuple[tuple[str, ...], Derive]] = []
+_patterns: dict[int, re.Pattern[str]] = {}
 _facts: list[tuple[tuple[str, ...], Derive]] = []
 
 
@@ -60,8 +61,14 @@ def facts_of(failure: Failure) -> list[str]:
 def _derived(registry: list[tuple[tuple[str, ...], Derive]], failure: Failure) -> list[tuple[str, int]]:
     """Return what the functions of a registry derive from a failed call; one that fails itself derives nothing."""
     found: dict[tuple[str, int], None] = {}
+    pattern = _patterns.get(id(registry))
+    if pattern is None:  # (all declarations have been made by now)
+        texts = sorted({word for words, _ in registry for word in words}, key=len)
+        pattern = _patterns[id(registry)] = re.compile("|".join(map(re.escape, texts)))
+    if pattern.search(failure.text) is None:
+        return []
     for words, function in registry:
-        if any(word in failure.text for word in words):
+        if any([word in failure.text for word in words]):
             try:
                 derived = function(failure)
             except Exception:
