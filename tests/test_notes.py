@@ -376,3 +376,29 @@ def test_parameters_that_were_not_used():
     _, notes = failed(train)
     assert model_ is model
     assert "not used: spare.weight, spare.bias" in notes
+
+
+def test_anomaly_mode_names_a_write_in_a_function_that_has_returned():
+    def grow(x):
+        x.mul_(2)
+
+    def forward(x):
+        y = x.exp()
+        grow(y)
+        return y
+
+    def run():
+        x = torch.ones(3, requires_grad=True)
+        forward(x).sum().backward()
+
+    with torch.autograd.set_detect_anomaly(True), pytest.warns(UserWarning, match="Error detected in ExpBackward0"):
+        _, notes = failed(run)
+    written, recorded = grow.__code__.co_firstlineno + 1, forward.__code__.co_firstlineno + 1
+    told = next(note for note in notes if "recorded at" in note)
+    assert f"it was last written at {__file__}:{written}: x.mul_(2)" in told
+    assert f"ExpBackward0 was recorded at {__file__}:{recorded}: y = x.exp()" in told
+
+
+def test_doctests_see_the_message_last():
+    error, notes = failed(lambda: exec(compile("torch.zeros(2) + torch.zeros(3)", "<doctest x[0]>", "exec"), globals()))
+    assert type(error) is RuntimeError and notes == []

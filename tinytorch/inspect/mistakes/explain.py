@@ -27,6 +27,8 @@ def explain(error: BaseException, frame: Any = None) -> None:
     if not users:
         return
     user = users[-1]
+    if any(step.file.startswith("<doctest ") for step in steps):
+        return  # doctest takes the last line of what is printed for the message
     if not any(isinstance(note, Note) for note in getattr(error, "__notes__", ())):
         if frame is not None and _is_usual(frame.f_back):
             return

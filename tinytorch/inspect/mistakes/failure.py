@@ -59,7 +59,7 @@ class Failure:
         """Find which function of the package the user called, and with which arguments, from its frame."""
         code, found = step.code, locals_of(step.frame)
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-        called = found.get("self") if code.co_name == "_call_impl" else found.get("function")
+        called: Any = found.get("self") if code.co_name == "_call_impl" else found.get("function")
         if (
             hasattr(called, "_modules") and "args" in found and "kwargs" in found
         ):  # (the compiler's tracer calls modules, too)

@@ -342,10 +342,11 @@ def who_wrote(failure: Failure) -> str | None:
         owner = next((path for path, each in _parameters(failure) if each._cell is cell), "")
         if owner:
             texts.append(f"{owner} is written in place between forward and backward, as by optimizer.step()")
-    mode = next((each for each in local.state.modes or () if hasattr(each, "place_of_write")), None)
+    mode: Any = next((each for each in local.state.modes or () if hasattr(each, "place_of_write")), None)
     if mode is not None:
         place = mode.place_of_write(cell)
-        texts += [f"written at {place}"] * bool(place)
+        if place and not any(place in text for text in texts):
+            texts.append(f"it was last written at {place}")
     place = _forward_line(node)
     if place:
         texts.append(f"{node.name()} was recorded at {place}")
