@@ -239,10 +239,10 @@ def section(program: Program, own: Outcome, other: str) -> str:
     """Return the section of a program: its text, what it prints with tinytorch, and PyTorch's message."""
     text = program.source.split('"""', 2)[2].strip("\n")
     more = "" if program.determined else " (other corrections are possible)"
-    right = "\n".join(f"- line {k}: `{line}`{more}" for k, line in zip(program.changed, program.right, strict=True))
+    right = "\n".join(f"{line}  # line {k}" for k, line in zip(program.changed, program.right, strict=True))
     return (
         f"### {program.what.rstrip('.')}\n\n[{program.name}](mistakes/{program.name})\n\n```python\n{text}\n```\n\n"
-        f"```text\n{end_of(own.text)}\n```\n\n{other}\n\nCorrected:\n\n{right}\n"
+        f"```text\n{end_of(own.text)}\n```\n\n{other}\n\nCorrected{more}:\n\n```python\n{right}\n```\n"
     )
 
 
