@@ -14,7 +14,7 @@ from tinytorch.inspect.mistakes.remedies import remedy
 
 #: The names that arguments have in NumPy and in Keras.
 _ELSEWHERE = {
-    "axis": "dim", "axes": "dim", "keepdims": "keepdim", "learning_rate": "lr", "strides": "stride",
+    "axis": "dim", "axes": "dim", "keepdims": "keepdim", "learning_rate": "lr", "lrate": "lr", "strides": "stride",
     "units": "out_features", "filters": "out_channels", "rate": "p", "beta": "betas", "epsilon": "eps",
     "decay": "weight_decay", "shape": "size",
     "requires_gradient": "requires_grad", "nb_workers": "num_workers", "batchsize": "batch_size",
@@ -51,6 +51,8 @@ def integer_sizes(failure: Failure) -> str | None:
     call = failure.call
     if not isinstance(call, ast.Call):
         return None
+    if "tuple of ints, not int" in failure.text and call.args:
+        return failure.replaced(call.args[-1], f"({ast.unparse(call.args[-1])},)")
     for node in call.args:
         division = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
         if division or isinstance(failure.value(node), float):
@@ -128,7 +130,7 @@ def device_name(failure: Failure) -> str | None:
 def percentage(failure: Failure) -> str | None:
     """Convert a percentage to a probability."""
     p = failure.arguments.get("p")
-    return failure.rewritten(p=repr(p / 100)) if isinstance(p, (int, float)) and 1 < p <= 100 else None
+    return failure.rewritten(p=repr(p / 100)) if isinstance(p, (int, float)) and 2 <= p <= 100 else None
 
 
 # Optimizers and schedulers ------------------------------------------------------------------------

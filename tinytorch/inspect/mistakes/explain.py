@@ -96,13 +96,16 @@ def notes_of(failure: Failure) -> list[str]:
         notes.append(
             (f"in {failure.path}: {text}" if failure.path else f"in {text}") + (place and f", made at {place}")
         )
-        if failure.given:
-            notes.append(f"given {_listed(failure.given)}")
+        given = _changed(failure.module.forward, failure.given)
+        if given:
+            notes.append("given " + ", ".join([f"{name}: {described(value)}" for name, value in given.items()]))
     facts = list(facts_of(failure))
     remedies = list(remedies_of(failure))
     if failure.inside or failure.function is not None or facts or remedies:
-        if not failure.calls_module and failure.name and not failure.name.rpartition(".")[2].startswith("__"):
-            notes.append(f"calling {failure.name}({_changed(failure)})")
+        if not failure.calls_module and failure.name and not failure.name.rpartition(".")[2].startswith("_"):
+            given = _changed(failure.function, failure.arguments)
+            shown = ", ".join([f"{name}={described(value)}" for name, value in given.items()])
+            notes.append(f"calling {failure.name}({shown})")
         text = failure.user.text()
         place = f"{failure.user.file}:{failure.user.line}"
         notes.append(f"at {place}: {text}" if text else f"at {place}")
@@ -113,24 +116,19 @@ def notes_of(failure: Failure) -> list[str]:
     return notes + remedies
 
 
-def _changed(failure: Failure) -> str:
-    """Return the arguments of the user's call that are not the default values."""
+def _changed(function: Any, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call that are not the default values."""
     try:
-        defaults = {name: each.default for name, each in inspect.signature(failure.function).parameters.items()}
+        defaults = {name: each.default for name, each in inspect.signature(function).parameters.items()}
     except (TypeError, ValueError):
         defaults = {}
-    shown = []
-    for name, value in failure.arguments.items():
+    found = {}
+    for name, value in arguments.items():
         default = defaults.get(name)
-        if value is not default and not (
-            type(value) is type(default) and isinstance(value, (int, float, str, tuple)) and value == default
-        ):
-            shown.append(f"{name}={described(value)}")
-    return ", ".join(shown)
-
-
-def _listed(arguments: dict[str, Any]) -> str:
-    return ", ".join([f"{name}: {described(value)}" for name, value in arguments.items()])
+        plain = type(value) is type(default) and isinstance(value, (int, float, str, tuple))
+        if value is not default and not (plain and value == default):
+            found[name] = value
+    return found
 
 
 #: What errors about wrong arguments say.

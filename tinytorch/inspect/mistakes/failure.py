@@ -103,6 +103,8 @@ class Failure:
         if first in ("x", "self") and isinstance(self.arguments[first], Tensor) and "input" not in self.arguments:
             self.arguments = {"input" if name == first else name: value for name, value in self.arguments.items()}
         self._name_as_called(code.co_name)
+        if self.function is None and isinstance(next(iter(self.arguments.values()), None), Tensor):
+            self.function = getattr(Tensor, self.name, None)
 
     def _name_as_called(self, name: str) -> None:
         """Give a function that has no name of its own the one that the user called it by."""

@@ -350,7 +350,7 @@ def who_wrote(failure: Failure) -> str | None:
     place = _forward_line(node)
     if place:
         texts.append(f"{node.name()} was recorded at {place}")
-    elif mode is None:
+    elif mode is None and not texts:
         texts.append("torch.autograd.set_detect_anomaly(True) before the forward pass tells the lines")
     return "; ".join(texts)
 
@@ -387,7 +387,9 @@ def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         value = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
         return f"{name} = {failure.unparsed(value)}", node.lineno
-    call = node.value if isinstance(node, ast.Expr | ast.Assign) else None
+    if isinstance(node, ast.Assign | ast.AugAssign):
+        return f"{name} = {name}.clone(); {failure.unparsed(node)}", node.lineno
+    call = node.value if isinstance(node, ast.Expr) else None
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
         again = ast.Call(ast.Attribute(call.func.value, call.func.attr[:-1], ast.Load()), call.args, call.keywords)
         if call.func.attr[:-1] in methods:
@@ -433,6 +435,10 @@ def detached_array(failure: Failure) -> str | None:
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("numpy", "__array__"):
         return failure.called_as(f"{failure.said('input')}.detach().{call.func.attr}")
     graph = [node for node in call.args if isinstance(node, ast.BinOp | ast.Call) or _has_graph(failure.value(node))]
+    for node in call.args:
+        values = failure.value(node)
+        if isinstance(values, list) and all(isinstance(each, Tensor) and each.numel() == 1 for each in values):
+            return failure.replaced(node, f"[each.item() for each in {ast.unparse(node)}]")
     return failure.replaced(graph[0], f"({ast.unparse(graph[0])}).detach()") if graph else None
 
 

@@ -102,12 +102,13 @@ def same_shape(failure: Failure) -> str | None:
     """Add a dimension of size 1 to the targets, or remove it."""
     x, target = pair(failure)
     have, want = list(target.shape), list(x.shape)
+    kind = converted(x.dtype) if x.dtype.is_floating_point and not target.dtype.is_floating_point else ""
     for k in range(len(want)):
         if want[k] == 1 and want[:k] + want[k + 1 :] == have:
-            return failure.rewritten(target=f"{{}}.unsqueeze({k})")
+            return failure.rewritten(target=f"{{}}.unsqueeze({k}){kind}")
     for k in range(len(have)):
         if have[k] == 1 and have[:k] + have[k + 1 :] == want:
-            return failure.rewritten(target=f"{{}}.squeeze({k})")
+            return failure.rewritten(target=f"{{}}.squeeze({k}){kind}")
     return None
 
 
@@ -158,7 +159,9 @@ def reduction_name(failure: Failure) -> str | None:
 def class_called(failure: Failure) -> str | None:
     """Make the module first: `nn.ReLU()(x)` for `nn.ReLU(x)`."""
     call = failure.call
-    if isinstance(call, ast.Attribute):
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Call) and _is_class(failure, call.func):
+        call = call.func  # nn.Softmax(x)(x)
+    elif isinstance(call, ast.Attribute):
         call = call.value
     elif isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and not _is_class(failure, call):
         call = call.func.value

@@ -28,11 +28,10 @@ def misspelt(failure: Failure) -> str | None:
     for node in ast.walk(call):
         if isinstance(node, ast.Attribute) and node.attr == wrong:
             owner = failure.value(node.value)
+            meant = None
             if isinstance(owner, Tensor):
                 meant = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}.get(wrong)
-            elif isinstance(owner, ModuleType) or hasattr(owner, "_modules"):
-                meant = None
-            else:
+            elif not isinstance(owner, ModuleType) and not _is_ours(owner):
                 return None
             names = [name for name in dir(owner) if not name.startswith("_")]
             meant = meant or next((name for name in names if name.lower() == wrong.lower()), None)
@@ -41,18 +40,32 @@ def misspelt(failure: Failure) -> str | None:
     return None
 
 
-@remedy("object has no attribute")
+def _is_ours(owner: Any) -> bool:
+    """Return whether an object is a module, or of a class that the package defines."""
+    return hasattr(owner, "_modules") or type(owner).__module__.startswith("tinytorch.")
+
+
+@remedy("'tuple' object has no attribute", "tuple indices must be integers or slices")
 def of_pair(failure: Failure) -> str | tuple[str, int] | None:
     """Take the output out of the tuple that a recurrent layer returns."""
     call = failure.call
-    if "'tuple'" not in failure.text or not isinstance(call, ast.Attribute | ast.Call):
-        return None
     node = call.func if isinstance(call, ast.Call) else call
-    if not isinstance(node, ast.Attribute):
+    if not isinstance(node, (ast.Attribute, ast.Subscript)):
         return None
     value = failure.value(node.value)
     if isinstance(value, tuple) and value and isinstance(value[0], Tensor):
         return first_of_pair(failure, node.value)
+    return None
+
+
+@remedy("'NoneType' object has no attribute", "'NoneType' object is not", "unsupported operand type(s)")
+def kept_gradient(failure: Failure) -> str | None:
+    """Keep the gradient of a tensor that is not a leaf."""
+    for node in ast.walk(failure.call) if failure.call is not None else ():
+        if isinstance(node, ast.Attribute) and node.attr == "grad":
+            owner = failure.value(node.value)
+            if isinstance(owner, Tensor) and not owner.is_leaf and not owner.retains_grad:
+                return f"{ast.unparse(node.value)}.retain_grad()"
     return None
 
 

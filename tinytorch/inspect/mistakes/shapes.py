@@ -33,6 +33,8 @@ def broadcast(failure: Failure) -> str | None:
         return None
     (a, x), (b, y) = operands(failure)
     for name, small, large in ((b, y, x), (a, x, y)):
+        if small.ndim == 2 and large.ndim > 3 and list(small.shape) == [large.shape[0], large.shape[-1]]:
+            return failure.rewritten(**{name: f"{{}}[:, {'None, ' * (large.ndim - 2)}:]"})
         for k in range(1, large.ndim) if small.ndim == large.ndim - 1 else ():
             if without(large.shape, k) == list(small.shape):
                 return failure.rewritten(**{name: f"{{}}.unsqueeze({-1 if k == large.ndim - 1 else k})"})
@@ -90,6 +92,15 @@ def subtracted_masks(failure: Failure) -> str | None:
     if isinstance(call.left, ast.Constant):
         return f"~{right}"
     return f"{left} ^ {right}" if "two bool tensors" in failure.text else None
+
+
+@remedy("can't be cast to the desired output type")
+def not_in_place(failure: Failure) -> str | None:
+    """Compute a result of another dtype out of place."""
+    call = failure.call
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
+        return failure.renamed(call.func.attr[:-1])
+    return None
 
 
 # Joining ------------------------------------------------------------------------------------------
@@ -279,7 +290,7 @@ def one_hot_classes(failure: Failure) -> str | None:
 
 
 @remedy("must have the same number of spatial dimensions", "not supported for 2D input", "Only 2D, 3D, 4D, 5D padding",
-        "Expected 3D or 4D (batch mode) tensor")  # fmt: skip
+        "Expected 3D or 4D (batch mode) tensor", "mode needs 4D input")  # fmt: skip
 def batch_dimension(failure: Failure) -> str | None:
     """Add a batch dimension to an image."""
     if failure.calls_module:
