@@ -31,7 +31,9 @@ def test_functions_have_the_signatures_of_their_ops() -> None:
         assert code.co_argcount == call.op.positional
 
 
-def test_tracebacks_show_the_text() -> None:
+def test_tracebacks_show_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TINYTORCH_TRACEBACK", "full")
+
     def refused(x):
         raise ValueError("no")
 

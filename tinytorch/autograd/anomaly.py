@@ -16,7 +16,7 @@ from tinytorch.autograd.saved import nodes_of
 from tinytorch.core.graph import Start
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.supplied import supplied
-from tinytorch.core.warning import warn
+from tinytorch.core.warning import users_frame, warn
 
 __all__ = ["detect_anomaly", "is_anomaly_check_nan_enabled", "is_anomaly_enabled", "set_detect_anomaly"]
 
@@ -26,12 +26,16 @@ _OWN_FRAMES = tuple([_PACKAGE + folder + os.sep for folder in ("core", "autograd
 
 
 class Anomaly(DispatchMode):
-    """Stores on each node the stack of the call that created it, and checks the gradients that it returns."""
+    """Stores on each node the stack of the call that created it, and checks the gradients that it returns.
+
+    It also stores the line of the last write into each memory, for the error about a saved value that was changed.
+    """
 
     def __init__(self, check_nan: bool) -> None:
         self.check_nan = check_nan
         self._finite: Any = supplied("nonfinite")("record") if check_nan else None  # what explains a NaN
         self._evaluating: Any = None  # the node whose backward runs now
+        self._writes: dict[int, tuple[Any, str, int]] = {}  # by the identity of a version cell: the cell, file and line
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, having stored the caller's stack on the new nodes."""
@@ -40,12 +44,30 @@ class Anomaly(DispatchMode):
         result = caller(*args, **kwargs)
         if finite is not None:
             finite.look(op, args, kwargs, result, before)
+        if getattr(caller, "writes", False) and args:
+            self.before_write(args[0])
         for node in nodes_of(result):
             if "traceback_" not in node.metadata:
                 node.metadata["traceback_"] = _stack()
                 if self._evaluating is not None:
                     node.metadata["parent_"] = self._evaluating
         return result
+
+    def before_write(self, x: Any) -> None:
+        """Store the user's line that writes into a tensor."""
+        cell = getattr(x, "_cell", None)
+        if cell is not None:
+            frame = users_frame()
+            self._writes[id(cell)] = cell, frame.f_code.co_filename, frame.f_lineno
+
+    def place_of_write(self, cell: Any) -> str:
+        """Return "file:line: text" of the last write into a memory; "" if none was seen."""
+        if id(cell) not in self._writes:
+            return ""
+        import linecache  # slow to import, seldom needed
+
+        _, file, line = self._writes[id(cell)]
+        return f"{file}:{line}: {linecache.getline(file, line).strip()}"
 
     def step(self, node: Any, run: Callable[[], Any]) -> Any:
         """Return the gradients of a node's inputs.

@@ -45,6 +45,7 @@ from tinytorch.core.graph import leaf_edge, numbers
 from tinytorch.core.layout import HasBits, NoArray
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.node import INFERENCE_NOT_SAVED, INPUT, Plan
+from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, new_tensor_text
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, refresh, shared_places
@@ -307,12 +308,19 @@ class _Text:
             (self.bind_operands if self.facts.operands else self.bind)()
             self.unwrap_and_compute()
             (self.wrap_several if self.several else self.wrap)()
+        self.catch()
         # The kernels are variables of the factory: see `guard_kernels`.
         self.lines.append("    def change(wrapped):")
         self.put(0, "nonlocal KERNEL, UFUNC, OF_FLOATS, WRITE")
         self.put(0, "KERNEL, UFUNC, OF_FLOATS, WRITE = map(wrapped, (KERNEL, UFUNC, OF_FLOATS, WRITE))")
         self.lines.append("    return call, change")
         return "\n".join(self.lines)
+
+    def catch(self) -> None:
+        """Put the body into a `try`, which is free: an error that leaves the package gets its notes."""
+        start = next(k for k, line in enumerate(self.lines) if line.startswith("    def call(")) + 1
+        self.lines[start:] = ["        try:", *["    " + line for line in self.lines[start:]]]
+        self.put(0, "except Exception:\n    leave()\n    raise")
 
     def tell(self, method: str, argument: str) -> None:
         """Add a call of a method of the witness, if the function is witnessed."""
@@ -874,6 +882,6 @@ _SCOPE = {
     "ndarray": np.ndarray, "new": object.__new__, "np": np, "number": number, "numbers": numbers,
     "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write, "refresh": refresh,
     "record_several": record_several, "shared_places": shared_places, "SEVERAL": SEVERAL, "USUAL": USUAL,
-    "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "supplied": supplied, "translated": translated,
-    "unusual": unusual, "without_data": without_data,
+    "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave, "supplied": supplied,
+    "translated": translated, "unusual": unusual, "without_data": without_data,
 }  # fmt: skip

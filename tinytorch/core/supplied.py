@@ -53,6 +53,7 @@ _MODULES = {
     "sweep": "compiler.sweep",  # `torch.func.sweep`
     "pad": "nn.functional.padding",  # a tensor with a border
     "nonfinite": "inspect.finite",  # names the op that made a number which is not finite
+    "explain": "inspect.mistakes",  # adds notes to an error, and shortens its traceback
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far
 }
 _functions: dict[str, Callable[..., Any]] = {}

@@ -15,7 +15,7 @@ from types import FrameType
 
 import numpy as np
 
-__all__ = ["always", "issued", "users_frame", "warn"]
+__all__ = ["always", "is_ours", "issued", "users_frame", "warn"]
 
 
 def _folder(path: str) -> str:
@@ -30,12 +30,13 @@ _PACKAGE = f"{__name__.partition('.')[0]}."  # of the modules for which code is 
 def users_frame() -> FrameType:
     """Return the innermost frame of a user's code, or the outermost one if all are of the package."""
     frame = sys._getframe(1)
-    while frame.f_back is not None and _ours(frame):
+    while frame.f_back is not None and is_ours(frame):
         frame = frame.f_back
     return frame
 
 
-def _ours(frame: FrameType) -> bool:
+def is_ours(frame: FrameType) -> bool:
+    """Return whether a frame runs code of this package or of NumPy, or a wrapper of functions."""
     return frame.f_code.co_filename.startswith(_OURS) or str(frame.f_globals.get("__name__")).startswith(_PACKAGE)
 
 

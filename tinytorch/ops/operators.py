@@ -7,6 +7,7 @@ from typing import Any
 from tinytorch.core.call import refuse_booleans
 from tinytorch.core.inplace import check_overlap
 from tinytorch.core.layout import NoArray
+from tinytorch.core.notes import leave
 from tinytorch.core.op import in_place, operator_of
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
@@ -29,6 +30,9 @@ def _operator(op: Any) -> Any:
             return op(self, other)
         except TypeError:
             return NotImplemented
+        except Exception:
+            leave()
+            raise
 
     return call
 
@@ -50,6 +54,9 @@ def _comparison(op: Any) -> Any:
                 return op(self, other)
             except TypeError:
                 return NotImplemented
+            except Exception:
+                leave()
+                raise
         return NotImplemented
 
     return compare

@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 from tinytorch.core import op as core
 from tinytorch.core.declaration import NUMPY, Op
 from tinytorch.core.layout import NoArray
+from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.meta import NoBatch
@@ -275,9 +276,13 @@ def _call(function: Function) -> Any:
                 return function.run(raw, args, kwargs)
             return raw(*args)
         except Exception as error:
-            if overrides.active and not isinstance(error, (NoArray, NoBatch)):
+            try:
+                if overrides.active and not isinstance(error, (NoArray, NoBatch)):
+                    raise
+                return function.failed(error, args, kwargs)
+            except Exception:
+                leave()
                 raise
-            return function.failed(error, args, kwargs)
 
     return call
 
@@ -300,10 +305,14 @@ def _of_operands(function: Function) -> Any:
             ):
                 return raw(x, y)
             return function.called(_given(x, y, *more), kwargs)
-        except TypeError as error:
-            if overrides.active and not isinstance(error, (NoArray, NoBatch)):
+        except Exception as error:
+            try:
+                if not isinstance(error, TypeError) or (overrides.active and not isinstance(error, (NoArray, NoBatch))):
+                    raise
+                return function.failed(error, _given(x, y, *more), kwargs)
+            except Exception:
+                leave()
                 raise
-            return function.failed(error, _given(x, y, *more), kwargs)
 
     return call
 

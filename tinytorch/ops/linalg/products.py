@@ -17,6 +17,7 @@ import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.layout import NoArray
+from tinytorch.core.notes import leave
 from tinytorch.core.op import Op, op, pointwise
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
@@ -901,9 +902,13 @@ def _operator(reflected: bool) -> Callable[[Any, Any], Any]:
     """Return the method of Python's operator `@`, which returns NotImplemented for an operand that is not a tensor."""
 
     def multiply(self: Tensor, other: Any) -> Any:
-        if not isinstance(other, Tensor):
-            return NotImplemented
-        return matmul(other, self) if reflected else matmul(self, other)
+        try:
+            if not isinstance(other, Tensor):
+                return NotImplemented
+            return matmul(other, self) if reflected else matmul(self, other)
+        except Exception:
+            leave()
+            raise
 
     return multiply
 

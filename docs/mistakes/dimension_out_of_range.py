@@ -1,0 +1,7 @@
+"""A dimension does not exist."""
+
+import torch
+
+x = torch.zeros(4, 3)
+y = x.sum(dim=2)
+#! y = x.sum(dim=-1)

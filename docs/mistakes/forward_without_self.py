@@ -1,0 +1,20 @@
+"""`forward` lacks `self`.
+
+Module: Net
+"""
+
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.fc = nn.Linear(3, 2)
+
+    def forward(x):
+        #! def forward(self, x):
+        return x
+
+
+Net()(torch.zeros(1, 3))

@@ -1,0 +1,7 @@
+"""An index is too large."""
+
+import torch
+
+x = torch.zeros(3)
+y = x[3]
+#! y = x[2]

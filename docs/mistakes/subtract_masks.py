@@ -1,0 +1,7 @@
+"""Booleans cannot be subtracted."""
+
+import torch
+
+mask = torch.tensor([True, False])
+inverse = 1 - mask
+#! inverse = ~mask

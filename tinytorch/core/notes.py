@@ -1,0 +1,99 @@
+"""Notes on errors, and tracebacks that end at the user's line.
+
+An error's class and message are PyTorch's. What else is known (the layer, what it was given, the user's line, a remedy)
+is added as notes (PEP 678), where the error leaves the package for the user's code: the functions through which that
+happens call `leave` in an `except` block, which costs nothing while there is no error. Errors that leave by another
+function get their notes from `sys.excepthook`, if nobody catches them. `inspect/mistakes/` finds the notes; it is
+imported at the first error.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any
+
+from tinytorch.core.supplied import supplied
+from tinytorch.core.warning import is_ours
+
+__all__ = ["Note", "annotate", "leave", "shows_all", "watch_uncaught"]
+
+
+class Note(str):
+    """A note that this package has added to an error: no other is added to an error that has one."""
+
+    __slots__ = ()
+
+    def __reduce__(self) -> Any:
+        return str, (str(self),)
+
+
+def shows_all() -> bool:
+    """Return whether tracebacks keep the package's frames: the environment variable TINYTORCH_TRACEBACK is "full"."""
+    return os.environ.get("TINYTORCH_TRACEBACK", "") == "full"
+
+
+def leave() -> None:
+    """Give the error that is being handled its notes, if the caller was called by the user's code.
+
+    The caller then re-raises the error by `raise`, which does not enter the caller into the traceback again.
+    """
+    frame = sys._getframe(1)
+    outer = frame.f_back
+    if outer is None or is_ours(outer):
+        return
+    error = sys.exception()
+    if error is not None and type(error).__module__ in _CLASSES:
+        annotate(error, frame)
+
+
+#: The modules that define the classes of errors that get notes: others belong to the user, or control the package.
+_CLASSES = ("builtins", "tinytorch.kernels.decompose")
+
+
+def annotate(error: BaseException, frame: Any = None) -> None:
+    """Add notes to an error, and remove the package's frames from its traceback.
+
+    Args:
+        error: the error.
+        frame: the frame of the package that the error leaves, whose callers still run; None for an uncaught error.
+    """
+    try:
+        supplied("explain")(error, frame)
+    except Exception:  # whatever a strange module or file does, the user gets the error itself
+        if "TINYTORCH_TRACEBACK" in os.environ:
+            raise
+
+
+def watch_uncaught() -> None:
+    """Give errors that nobody catches their notes before they are shown, in all threads."""
+    sys.excepthook = _before(sys.excepthook)
+    threading.excepthook = _before_in_thread(threading.excepthook)
+
+
+def _before(show: Callable[..., Any]) -> Callable[..., Any]:
+    """Return an exception hook that adds notes, and shows the error by another hook."""
+
+    def excepthook(kind: Any, error: BaseException, trace: TracebackType | None) -> None:
+        if isinstance(error, Exception) and kind.__module__ in _CLASSES:
+            annotate(error)
+            trace = error.__traceback__
+        show(kind, error, trace)
+
+    return excepthook
+
+
+def _before_in_thread(show: Callable[..., Any]) -> Callable[..., Any]:
+    """Return `threading.excepthook` for errors of threads: as `_before`."""
+
+    def excepthook(args: Any) -> None:
+        error = args.exc_value
+        if isinstance(error, Exception) and type(error).__module__ in _CLASSES:
+            annotate(error)
+            args = threading.ExceptHookArgs((args.exc_type, error, error.__traceback__, args.thread))
+        show(args)
+
+    return excepthook

@@ -1,0 +1,11 @@
+"""What notes on errors say: where an error was raised, what it was about, and how to put it right.
+
+`core/notes.py` calls `explain` when an error leaves the package. `stack` finds the frames, `failure` what is known of
+the call that failed, `places` where a module was made, and `remedies` has the registry of functions that derive a
+remedy. Each other module has the remedies of one kind of mistake. They are imported at the first error.
+"""
+
+from tinytorch.inspect.mistakes import arguments, data, graph, layers, losses, members, shapes
+from tinytorch.inspect.mistakes.explain import explain
+
+__all__ = ["arguments", "data", "explain", "graph", "layers", "losses", "members", "shapes"]

@@ -1,0 +1,197 @@
+"""Remedies for arguments: their names, types and ranges, and the devices that they name."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from difflib import get_close_matches
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.remedies import remedy
+
+#: The names that arguments have in NumPy and in Keras.
+_ELSEWHERE = {
+    "axis": "dim", "axes": "dim", "keepdims": "keepdim", "learning_rate": "lr", "lrate": "lr", "strides": "stride",
+    "units": "out_features", "filters": "out_channels", "rate": "p", "beta": "betas", "epsilon": "eps",
+    "decay": "weight_decay", "shape": "size",
+    "requires_gradient": "requires_grad", "nb_workers": "num_workers", "batchsize": "batch_size",
+}  # fmt: skip
+
+
+@remedy("unexpected keyword argument")
+def named_otherwise(failure: Failure) -> str | None:
+    """Name the argument that was meant."""
+    wrong, call = re.findall(r"'(\w+)'", failure.text)[-1], failure.call
+    function = failure.function.forward if failure.calls_module else failure.function
+    names = [name for name in inspect.signature(function).parameters if name != "self"]
+    meant = _ELSEWHERE.get(wrong)
+    if meant not in names:
+        meant = next(iter(get_close_matches(wrong, names, 1, 0.6)), None)
+    if meant is None or not isinstance(call, ast.Call):
+        return None
+    keywords = [ast.keyword(meant if each.arg == wrong else each.arg, each.value) for each in call.keywords]
+    again = ast.Call(call.func, call.args, keywords)
+    return failure.unparsed(again)
+
+
+@remedy("missing 1 required positional argument: 'metrics'")
+def metric(failure: Failure) -> str | None:
+    """Give the scheduler the loss."""
+    names = [name for name in ("val_loss", "valid_loss", "loss") if name in failure.variables]
+    call = failure.call
+    return f"{ast.unparse(call.func)}({names[0]})" if names and isinstance(call, ast.Call) else None
+
+
+@remedy("must be tuple of ints, not", "must be int, not float", "must be int, not")
+def integer_sizes(failure: Failure) -> str | None:
+    """Convert a size to an integer."""
+    call = failure.call
+    if not isinstance(call, ast.Call):
+        return None
+    if "tuple of ints, not int" in failure.text and call.args:
+        return failure.replaced(call.args[-1], f"({ast.unparse(call.args[-1])},)")
+    for node in call.args:
+        division = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
+        if division or isinstance(failure.value(node), float):
+            return failure.replaced(node, f"int({ast.unparse(node)})")
+    return None
+
+
+@remedy("expected np.ndarray (got")
+def array_or_list(failure: Failure) -> str | None:
+    """Make a tensor of a list."""
+    value = next(iter(failure.arguments.values()))
+    return failure.renamed("tensor") if isinstance(value, (list, tuple, int, float)) else None
+
+
+@remedy("expected sequence of length")
+def ragged(failure: Failure) -> str | None:
+    """Pad rows of different lengths."""
+    rows = failure.arguments.get("data")
+    if not isinstance(rows, (list, tuple)) or not all(isinstance(row, (list, tuple)) for row in rows):
+        return None
+    if any(isinstance(each, (list, tuple)) for row in rows for each in row):
+        return None
+    data = failure.said("data")
+    return f"nn.utils.rnn.pad_sequence([torch.tensor(row) for row in {data}], batch_first=True)"
+
+
+@remedy("too many dimensions 'str'", "invalid data type 'str'")
+def numbered_texts(failure: Failure) -> str | None:
+    """Number texts."""
+    values, data = failure.arguments.get("data"), failure.said("data")
+    if not isinstance(values, (list, tuple)) or not all(isinstance(each, str) for each in values):
+        return None
+    if all(re.fullmatch(r"\s*[-+]?\d+\s*", each) for each in values):
+        return failure.rewritten(data=f"[int(each) for each in {data}]")
+    if all(re.fullmatch(r"\s*[-+]?[\d.]+(e[-+]?\d+)?\s*", each) for each in values):
+        return failure.rewritten(data=f"[float(each) for each in {data}]")
+    return failure.rewritten(data=f"[sorted(set({data})).index(label) for label in {data}]")
+
+
+@remedy("only one element tensors can be converted")
+def stacked(failure: Failure) -> str | None:
+    """Stack a list of tensors."""
+    values = failure.arguments.get("data")
+    if not isinstance(values, (list, tuple)) or len({tuple(each.shape) for each in values}) != 1:
+        return None
+    return f"torch.stack({failure.said('data')})"
+
+
+@remedy("compiled with CUDA")
+def without_cuda(failure: Failure) -> str | None:
+    """Use the GPU only where there is one."""
+    call = failure.call
+    choice = '"cuda" if torch.cuda.is_available() else "cpu"'
+    if not isinstance(call, ast.Call):
+        return None
+    for node in ast.walk(call):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
+            return failure.replaced(node, choice)
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
+        return f"{ast.unparse(call.func.value)}.to({choice})"
+    return None
+
+
+@remedy("device type at start of device string", "Expected one of cpu, cuda")
+def device_name(failure: Failure) -> str | None:
+    """Name the device that there is."""
+    call = failure.call
+    for node in ast.walk(call) if call is not None else ():
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            return failure.replaced(node, '"cpu"')
+    return None
+
+
+@remedy("dropout probability has to be between 0 and 1")
+def percentage(failure: Failure) -> str | None:
+    """Convert a percentage to a probability."""
+    p = failure.arguments.get("p")
+    return failure.rewritten(p=repr(p / 100)) if isinstance(p, (int, float)) and 2 <= p <= 100 else None
+
+
+# Optimizers and schedulers ------------------------------------------------------------------------
+
+
+@remedy("object is not iterable", "params argument given to the optimizer")
+def parameters(failure: Failure) -> str | None:
+    """Give an optimizer the parameters of a model, or a list with a tensor."""
+    name = next((each for each in ("params", "parameters") if each in failure.arguments), None)
+    if name is None:
+        return None
+    value = failure.arguments[name]
+    if isinstance(value, Tensor):
+        return failure.rewritten(**{name: "[{}]"})
+    if hasattr(value, "parameters"):
+        return failure.rewritten(**{name: "{}.parameters()"})
+    return failure.rewritten(**{name: "{}()"}) if inspect.ismethod(value) else None
+
+
+@remedy("Invalid learning rate: -")
+def positive_rate(failure: Failure) -> str | None:
+    """Make the rate positive: the optimizer subtracts."""
+    return failure.rewritten(lr=repr(-failure.arguments["lr"]))
+
+
+@remedy("not supported between instances of 'str'", "not supported between instances of 'float' and 'str'")
+def number_of_text(failure: Failure) -> str | None:
+    """Convert a text to a number."""
+    for name, value in failure.arguments.items():
+        if isinstance(value, str):
+            try:
+                float(value)
+            except ValueError:
+                continue
+            return failure.rewritten(**{name: f"{type_of(value)}({{}})"})
+    return None
+
+
+def type_of(text: str) -> str:
+    """Return the name of the type of the number that a text contains."""
+    return "int" if re.fullmatch(r"[-+]?\d+", text) else "float"
+
+
+@remedy("is not an Optimizer")
+def optimizer(failure: Failure) -> str | None:
+    """Give a scheduler the optimizer."""
+    names = [name for name, value in failure.variables.items() if _is_optimizer(value)]
+    return failure.rewritten(optimizer=names[0]) if len(names) == 1 else None
+
+
+def _is_optimizer(value: Any) -> bool:
+    return any(each.__name__ == "Optimizer" for each in type(value).__mro__)
+
+
+@remedy("can't optimize a non-leaf Tensor")
+def leaf(failure: Failure) -> str | tuple[str, int] | None:
+    """Make a leaf of a result."""
+    node = failure.node("params")
+    for each in node.elts if isinstance(node, (ast.List, ast.Tuple)) else ():
+        value = failure.value(each)
+        assigned = failure.assignment(each)
+        if isinstance(value, Tensor) and not value.is_leaf and assigned is not None:
+            return f"{ast.unparse(each)} = ({ast.unparse(assigned.value)}).detach().requires_grad_()", assigned.lineno
+    return None

@@ -1,0 +1,445 @@
+"""`Failure`: what is known of a call that failed, for the functions that derive a remedy from it."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import inspect
+from collections.abc import Mapping
+from types import ModuleType
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.mistakes.stack import Step, locals_of
+
+__all__ = ["Failure", "described", "module_text", "named_arguments"]
+
+_MISSING: Any = object()
+
+
+class Failure:
+    """What is known of a call that failed.
+
+    Attributes:
+        error: the error; `text` is its message.
+        steps: the frames from the outermost to the one that raised the error.
+        user: the user's frame that called the package, or raised the error.
+        inside: whether the package raised the error; `entrance` is then the frame of the function that the user called.
+        function: the function of the package that the user called, or None if it cannot be told; `name` is its name.
+        arguments: the arguments of that call by their names.
+        modules: the modules whose calls have not returned, the outermost first.
+        module: the innermost of these, or None; `path` is its name in the outermost module that has it.
+        given: the arguments of its call by their names.
+    """
+
+    def __init__(self, error: BaseException, steps: list[Step], user: int) -> None:
+        self.error, self.text = error, str(error)
+        self.steps, self.user = steps, steps[user]
+        self.name = ""
+        self.function: Any = None
+        self.self: Any = None
+        self.arguments: dict[str, Any] = {}
+        self.calls_module = False
+        self.entrance: Step | None = next((step for step in steps[user + 1 :] if step.ours), None)
+        self.inside = self.entrance is not None
+        calls = module_calls(steps)
+        self.modules = [module for module, _ in calls]
+        self.module: Any = None
+        self.path = ""
+        self.given: dict[str, Any] = {}
+        if calls:
+            self.module, self.given = calls[-1]
+            self.path = _path_of(self.module, self.modules)
+        if self.entrance is not None:
+            self._enter(self.entrance)
+        else:
+            self._find_called()
+
+    def _enter(self, step: Step) -> None:
+        """Find which function of the package the user called, and with which arguments, from its frame."""
+        code, found = step.code, locals_of(step.frame)
+        names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        called: Any = found.get("self") if code.co_name == "_call_impl" else found.get("function")
+        if (
+            hasattr(called, "_modules") and "args" in found and "kwargs" in found
+        ):  # (the compiler's tracer calls modules, too)
+            self.calls_module = True
+            self.name, self.function = type(called).__name__, called
+            self.arguments = named_arguments(called.forward, found["args"], found["kwargs"])
+            return
+        op: Any = found.get("OP") or getattr(found.get("self"), "op", None)
+        if code.co_name == "call" and hasattr(op, "caller"):
+            self.name, self.function = op.name.strip("_"), op.caller
+            if names == ("input",) or not names:  # a write, or a function that is generated at its first call
+                given = [found[name] for name in names if name in found]
+                self.arguments = dict(zip(op.arguments, [*given, *found.get("args", ())], strict=False))
+                self.arguments |= found.get("kwargs", {})
+            else:
+                self.arguments = {name: found[name] for name in names if name in found}
+        elif hasattr(found.get("function"), "raw"):
+            function = found["function"]
+            self.name, self.function = function.name, function
+            args = found.get("args", ())
+            if "x" in found and "y" in found:
+                args = [each for each in (found["x"], found["y"], *found.get("more", ())) if type(each) is not object]
+            self.arguments = named_arguments(function, args, found.get("kwargs", {}))
+        else:
+            self.arguments = {name: found[name] for name in names if name in found}
+            flags, k = code.co_flags, len(names)
+            if flags & inspect.CO_VARARGS:
+                self.arguments[code.co_varnames[k]] = found.get(code.co_varnames[k], ())
+                k += 1
+            if flags & inspect.CO_VARKEYWORDS:
+                self.arguments |= found.get(code.co_varnames[k], {})
+            self.name = code.co_name
+            self.function = self.called()
+            if code.co_name == "__init__" and "self" in found:
+                self.self = self.arguments.pop("self")
+                self.function, self.name = type(self.self), type(self.self).__name__
+            elif names[:1] == ("self",) and not isinstance(found.get("self"), Tensor):
+                self.self = self.arguments.pop("self")
+                self.name = f"{type(self.self).__name__.lstrip('_')}.{code.co_name}"
+        first = next(iter(self.arguments), "")
+        if first in ("x", "self") and isinstance(self.arguments[first], Tensor) and "input" not in self.arguments:
+            self.arguments = {"input" if name == first else name: value for name, value in self.arguments.items()}
+        self._name_as_called(code.co_name)
+        if self.function is None and isinstance(next(iter(self.arguments.values()), None), Tensor):
+            self.function = getattr(Tensor, self.name, None)
+
+    def _name_as_called(self, name: str) -> None:
+        """Give a function that has no name of its own the one that the user called it by."""
+        call = self.call
+        if isinstance(call, ast.Call) and self.name == name:
+            self.name = ast.unparse(call.func).rpartition(".")[2]
+        elif isinstance(call, ast.BinOp):
+            self.name = _NAMES.get(type(call.op).__name__, self.name)
+
+    def _find_called(self) -> None:
+        """Find which function the user called with wrong arguments, if Python found that before the call."""
+        function = self.called()
+        module = getattr(function, "__module__", None) or type(function).__module__
+        if isinstance(self.error, TypeError) and function is not None and module.partition(".")[0] == "tinytorch":
+            self.function = function
+            self.name = getattr(function, "__name__", type(function).__name__)
+            call = self.call
+            if isinstance(call, ast.Call):
+                values = [self.value(each) for each in call.args]
+                named = {each.arg: self.value(each.value) for each in call.keywords if each.arg}
+                self.arguments = named_arguments(function, values, named)
+
+    # What the user wrote ----------------------------------------------------------------------------
+
+    @functools.cached_property
+    def call(self) -> ast.expr | None:
+        """The expression of the user's code that failed, or None if its source is not to be found."""
+        return self.user.expression()
+
+    @functools.cached_property
+    def variables(self) -> dict[str, Any]:
+        """The variables of the user's frame, local ones first."""
+        return {**self.user.frame.f_globals, **locals_of(self.user.frame)}
+
+    def value(self, node: ast.AST | None) -> Any:
+        """Return the value of a name or a chain of attributes in the user's frame; None for anything else."""
+        if isinstance(node, ast.Name):
+            return self.variables.get(node.id)
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Attribute):
+            return getattr(self.value(node.value), node.attr, None)
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            owner = self.value(node.value)
+            key: Any = node.slice.value
+            return owner[key] if isinstance(owner, (list, tuple, dict)) else None
+        return None
+
+    def assignment(self, node: ast.AST | None) -> Any:
+        """Return the last assignment of a variable of the user's function before the line that failed, or None."""
+        tree = self.user.tree()
+        if tree is None or not isinstance(node, ast.Name):
+            return None
+        found = None
+        for each in ast.walk(tree):
+            if isinstance(each, ast.Assign) and each.lineno < self.user.line:
+                names = [name.id for target in each.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+                if node.id in names and (found is None or each.lineno > found.lineno):
+                    found = each
+        return found
+
+    def origin(self, name: str) -> ast.expr | None:
+        """Return the expression that computed an argument: what was assigned to it, if the user gave a variable."""
+        node = self.node(name)
+        assigned = self.assignment(node)
+        return node if assigned is None else assigned.value
+
+    def statement(self) -> ast.stmt | None:
+        """Return the statement in the line that failed, if it fits into the line."""
+        try:
+            return ast.parse(self.user.text()).body[0]
+        except (SyntaxError, IndexError):
+            return None
+
+    def called(self) -> Any:
+        """Return the function that the user's expression calls, or None."""
+        call = self.call
+        return self.value(call.func) if isinstance(call, ast.Call) else None
+
+    @property
+    def of_method(self) -> bool:
+        """Whether the user's expression calls a method of a tensor or of another object."""
+        call = self.call
+        if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+            return False
+        owner = self.value(call.func.value)
+        return not isinstance(owner, (ModuleType, type)) and not self.calls_module
+
+    def node(self, name: str) -> ast.expr | None:
+        """Return the expression that the user wrote for an argument, or None."""
+        call, names = self.call, list(self.arguments)
+        if isinstance(call, ast.BinOp):
+            return {name_: side for name_, side in zip(names, (call.left, call.right), strict=False)}.get(name)
+        if isinstance(call, ast.Attribute):
+            return call.value if name == "input" else None
+        if isinstance(call, ast.Subscript):
+            return call.value if name in ("self", "input") else call.slice
+        if not isinstance(call, ast.Call):
+            return None
+        for each in call.keywords:
+            if each.arg == name:
+                return each.value
+        written = list(call.args)
+        if self.of_method and self.self is None and isinstance(call.func, ast.Attribute):
+            written.insert(0, call.func.value)
+        elif names[:1] == ["self"]:
+            names = names[1:]
+        if name not in names or any(isinstance(each, ast.Starred) for each in written):
+            return None
+        return dict(zip(names, written, strict=False)).get(name)
+
+    def said(self, name: str) -> str:
+        """Return how the user wrote an argument: `out[0]`; the argument's name if that cannot be told."""
+        node = self.node(name)
+        return name if node is None else _operand(node)
+
+    def rewritten(self, **changes: str) -> str:
+        """Return the user's expression with other texts for some arguments; {} in a text stands for the old one.
+
+        Without the source only the changed arguments are returned.
+        """
+        nodes = {name: self.node(name) for name in changes}
+        texts = {name: text.replace("{}", self.said(name)) for name, text in changes.items()}
+        call = self.call
+        if call is None or any(node is None for node in nodes.values()):
+            return ", ".join(texts.values())
+        replaced = {id(node): texts[name] for name, node in nodes.items()}
+        return self.unparsed(_Replacing(replaced).visit(_copy(call, replaced)))
+
+    def replaced(self, node: ast.AST, text: str) -> str:
+        """Return the user's expression with another text for a part of it."""
+        assert self.call is not None
+        return self.in_text(self.call, node, text)
+
+    def in_text(self, whole: ast.AST, part: ast.AST, text: str) -> str:
+        """Return an expression with another text for a part of it."""
+        return self.unparsed(_Replacing({id(part): text}).visit(_copy(whole, {id(part): text})))
+
+    def called_as(self, text: str) -> str | None:
+        """Return the user's call of another function; {} in the text stands for the old one."""
+        call = self.call
+        if not isinstance(call, ast.Call):
+            return None
+        again = _copy(call, {})
+        again.func = ast.parse(text.replace("{}", ast.unparse(call.func)), mode="eval").body
+        return self.unparsed(again)
+
+    def renamed(self, name: str) -> str | None:
+        """Return the user's call of a function of the same module, or a method, of another name."""
+        call = self.call
+        if not isinstance(call, ast.Call):
+            return None
+        owner = f"{ast.unparse(call.func.value)}." if isinstance(call.func, ast.Attribute) else ""
+        return self.called_as(owner + name)
+
+    def with_keywords(self, **texts: str | None) -> str | None:
+        """Return the user's call with further keywords, or without those whose text is None."""
+        call = self.call
+        if not isinstance(call, ast.Call):
+            return None
+        again = _copy(call, {})
+        again.keywords = [each for each in again.keywords if each.arg not in texts]
+        for name, text in texts.items():
+            if text is not None:
+                again.keywords.append(ast.keyword(name, ast.parse(text, mode="eval").body))
+        return self.unparsed(again)
+
+    def with_input(self, text: str, name: str = "") -> str:
+        """Return the user's expression with another text for what the innermost module was given.
+
+        Args:
+            text: {} in it stands for the old text.
+            name: the argument of the module, by default the first one.
+        """
+        name = name or next(iter(self.given), "")
+        value = self.given.get(name)
+        for argument, each in self.arguments.items():
+            if each is value and (not self.is_users_call or argument == name):
+                return self.rewritten(**{argument: text})
+        return text.replace("{}", name)
+
+    @staticmethod
+    def unparsed(node: ast.AST) -> str:
+        """Return an expression as text."""
+        return ast.unparse(ast.fix_missing_locations(node)).replace("'", '"')
+
+    # What it was about ------------------------------------------------------------------------------
+
+    def is_module(self, *names: str) -> bool:
+        """Return whether the innermost module is of a class of `torch.nn` with one of these names."""
+        return self.module is not None and is_layer(self.module, *names)
+
+    def tensor_given(self) -> Any:
+        """Return the first tensor among the arguments of the innermost module; None if there is none."""
+        return next((value for value in self.given.values() if isinstance(value, Tensor)), None)
+
+    @property
+    def is_users_call(self) -> bool:
+        """Whether the user called the innermost module, so that its arguments are in the user's words."""
+        return self.calls_module and self.function is self.module
+
+
+#: What the operators of Python call.
+_NAMES = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "matmul", "Pow": "pow"}
+
+
+def module_calls(steps: list[Step]) -> list[tuple[Any, dict[str, Any]]]:
+    """Return the modules whose calls have not returned, the outermost first, and the arguments of these calls.
+
+    The compiler's tracer calls `forward` itself.
+    """
+    calls: list[tuple[Any, dict[str, Any]]] = []
+    for step in steps:
+        code = step.code
+        if step.ours and code.co_name == "_call_impl":
+            found = locals_of(step.frame)
+            if "self" in found:
+                given = named_arguments(found["self"].forward, found.get("args", ()), found.get("kwargs", {}))
+                calls.append((found["self"], given))
+        elif code.co_name == "forward" and code.co_varnames[:1] == ("self",):
+            found = locals_of(step.frame)
+            module = found.get("self")
+            if hasattr(module, "_modules") and not (calls and calls[-1][0] is module):
+                names = code.co_varnames[1 : code.co_argcount] if step.ours else ()  # (the user's may have changed)
+                calls.append((module, {name: found[name] for name in names if name in found}))
+    return calls
+
+
+class _Replacing(ast.NodeTransformer):
+    """Replaces marked expressions by texts."""
+
+    def __init__(self, texts: dict[int, str]) -> None:
+        self.texts = texts
+
+    def visit(self, node: ast.AST) -> Any:
+        """Return the node, or what replaces it."""
+        text = self.texts.get(getattr(node, "mark", 0))
+        if text is not None:
+            return ast.parse(text, mode="eval").body
+        return self.generic_visit(node)
+
+
+def _copy(node: ast.AST, marked: Mapping[int, Any]) -> Any:
+    """Return a copy of a tree in which the nodes with these identities have an attribute `mark`."""
+    again = type(node)()
+    for name, value in ast.iter_fields(node):
+        if isinstance(value, ast.AST):
+            value = _copy(value, marked)
+        elif isinstance(value, list):
+            value = [_copy(each, marked) if isinstance(each, ast.AST) else each for each in value]
+        setattr(again, name, value)
+    if id(node) in marked:
+        again.mark = id(node)  # type: ignore[attr-defined]
+    return again
+
+
+def _operand(node: ast.expr) -> str:
+    """Return an expression as text to which a method call can be appended."""
+    text = ast.unparse(node)
+    simple = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple, ast.Constant)
+    return text if isinstance(node, simple) else f"({text})"
+
+
+def is_layer(module: Any, *names: str) -> bool:
+    """Return whether a module is of a class of `torch.nn` with one of these names, or derived from it."""
+    return any(each.__name__ in names and each.__module__.startswith("tinytorch.nn") for each in type(module).__mro__)
+
+
+def named_arguments(function: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Return the arguments of a call by the function's names, also where they do not fit its signature."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return {**{f"argument {k + 1}": value for k, value in enumerate(args)}, **kwargs}
+    names = [each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)]
+    rest = [each.name for each in parameters if each.kind is each.VAR_POSITIONAL]
+    args = list(args)
+    found = dict(zip(names, args, strict=False))
+    if len(args) > len(names):
+        if rest:
+            found[rest[0]] = tuple(args[len(names) :])
+        else:
+            found |= {f"argument {k + 1}": args[k] for k in range(len(names), len(args))}
+    return {**found, **kwargs}
+
+
+def _path_of(module: Any, modules: list[Any]) -> str:
+    """Return the name of a module in the outermost of the modules that has it."""
+    for root in modules:
+        for path, each in root.named_modules(remove_duplicate=False):
+            if each is module:
+                return str(path).replace("_orig_mod.", "")
+    return ""
+
+
+def module_text(module: Any) -> str:
+    """Return a module as one line, without its submodules."""
+    try:
+        extra = "" if module._modules else module.extra_repr()
+    except Exception:
+        extra = ""
+    name = type(module).__name__
+    text = f"{name}({extra})" if extra or not getattr(module, "_modules", None) else name
+    return _cut(" ".join(text.split()), 160)
+
+
+def _cut(text: str, size: int) -> str:
+    return text if len(text) <= size else f"{text[: size - 3]}..."
+
+
+def described(value: Any, depth: int = 0) -> str:
+    """Return a value as notes show it: of tensors the dtype and the shape."""
+    if isinstance(value, Tensor):
+        try:
+            dtype = str(value.dtype).rpartition(".")[2]
+            return f"{dtype} {list(value.shape)}" + ("" if str(value.device) == "cpu" else f" on {value.device}")
+        except Exception:
+            return type(value).__name__
+    if isinstance(value, (list, tuple)):
+        if depth > 1:
+            return type(value).__name__
+        found = [described(each, depth + 1) for each in value[:4]]
+        inner = ", ".join(found) + (f", ... ({len(value)} in all)" if len(value) > 4 else "")
+        if isinstance(value, list):
+            return f"[{inner}]"
+        return f"({inner},)" if len(value) == 1 else f"({inner})"
+    if isinstance(value, dict):
+        if depth > 1:
+            return "dict"
+        found = [f"{key!r}: {described(each, depth + 1)}" for key, each in list(value.items())[:4]]
+        return "{" + _cut(", ".join(found), 120) + "}"
+    if value is None or isinstance(value, (bool, int, float, complex, str)):
+        return _cut(repr(value), 40)
+    if type(value).__module__ == "numpy" and hasattr(value, "shape"):
+        return f"ndarray {getattr(value, 'dtype', '')} {list(value.shape)}"
+    if type(value).__module__.startswith("tinytorch") and type(value).__name__ in ("dtype", "device"):
+        return str(value)
+    return type(value).__name__

@@ -1,0 +1,393 @@
+"""Remedies for layers: sizes, channels, dimensions and dtypes that do not fit."""
+
+from __future__ import annotations
+
+import ast
+import math
+import re
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.mistakes.failure import Failure, is_layer
+from tinytorch.inspect.mistakes.remedies import remedy
+
+# Constructors -------------------------------------------------------------------------------------
+
+
+def constructor(module: Any, *first: Any, **changes: Any) -> str:
+    """Return the call that makes a layer like `module`.
+
+    Args:
+        module: the layer.
+        *first: the first arguments, without names; the layer has an attribute for each of the others.
+        **changes: arguments with other values.
+    """
+    shown = {}
+    for part in re.split(r", (?=\w+=)", module.extra_repr()):
+        name, equals, value = part.partition("=")
+        if equals and name.isidentifier():
+            shown[name] = value
+    texts = [str(each) for each in first]
+    for name in _OPTIONS:
+        if name in changes:
+            texts.append(f"{name}={changes[name]}")
+        elif name in shown and shown[name] != _OPTIONS[name] and getattr(module, name, None) is not None:
+            texts.append(f"{name}={_plain(getattr(module, name), shown[name])}")
+    return f"nn.{_class_of(module)}({', '.join(texts)})"
+
+
+#: The options that a constructor in a remedy keeps, and their defaults.
+_OPTIONS = {
+    "num_layers": "1", "stride": "", "padding": "0", "dilation": "1", "groups": "1", "bias": "True", "eps": "1e-05",
+    "momentum": "0.1", "affine": "True", "track_running_stats": "True", "padding_mode": "zeros", "batch_first": "False",
+    "dropout": "0.0", "bidirectional": "False", "padding_idx": "None",
+}  # fmt: skip
+
+
+def _plain(value: Any, text: str) -> str:
+    """Return a value as one would write it: a tuple of equal numbers as the number."""
+    if isinstance(value, tuple) and len(set(value)) == 1:
+        return repr(value[0])
+    return repr(value) if isinstance(value, (str, bool, int, float, tuple)) else text
+
+
+def _class_of(module: Any) -> str:
+    """Return the name of the class of `torch.nn` that a module is of."""
+    return next(each.__name__ for each in type(module).__mro__ if each.__module__.startswith("tinytorch.nn"))
+
+
+def _number(value: Any) -> Any:
+    return value[0] if isinstance(value, tuple) and len(set(value)) == 1 else value
+
+
+def _conv(module: Any, inputs: int, **changes: Any) -> str:
+    """Return the constructor of a convolution with another number of input channels."""
+    given = {name: _number(getattr(module, name)) for name in ("stride", "padding", "dilation", "groups")} | changes
+    defaults = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
+    texts = [str(inputs), str(module.out_channels), repr(_number(module.kernel_size))]
+    texts += [f"{name}={value!r}" for name, value in given.items() if value != defaults[name]]
+    texts += ["bias=False"] * (module.bias is None)
+    texts += [f"padding_mode={module.padding_mode!r}"] * (module.padding_mode != "zeros")
+    return f"nn.{_class_of(module)}({', '.join(texts)})".replace("'", '"')
+
+
+_DTYPES = {"float32": "float", "float64": "double", "float16": "half", "bfloat16": "bfloat16", "int64": "long"}
+
+
+def converted(dtype: Any) -> str:
+    """Return the method call that converts to a dtype: ".float()"."""
+    name = str(dtype).rpartition(".")[2]
+    return f".{_DTYPES[name]}()" if name in _DTYPES else f".to(torch.{name})"
+
+
+def _in_sequence(failure: Failure) -> bool:
+    """Return whether another module of the package called the innermost module."""
+    return not failure.is_users_call and len(failure.modules) > 1
+
+
+# Linear -------------------------------------------------------------------------------------------
+
+
+@remedy("mat1 and mat2 shapes cannot be multiplied", "size mismatch, got")
+def features(failure: Failure) -> str | None:
+    """Derive the number of features of a linear layer, or what makes the input fit it."""
+    module, x = failure.module, failure.given.get("input")
+    if not failure.is_module("Linear") or not isinstance(x, Tensor):
+        return None
+    have, want, bias = list(x.shape), module.in_features, "" if module.bias is not None else ", bias=False"
+    if x.ndim > 2 and math.prod(have[1:]) == want:
+        linear = f"nn.Linear({want}, {module.out_features}{bias})"
+        return f"nn.Flatten(), {linear}" if _in_sequence(failure) else failure.with_input("{}.flatten(1)")
+    if x.ndim >= 2 and have[-2] == want and have[-1] != want:
+        return failure.with_input("{}.transpose(-2, -1)")
+    if x.ndim == 4 and min(have[2:]) > 0 and have[1] > 1:  # feature maps
+        return f"nn.Flatten(), nn.Linear({math.prod(have[1:])}, {module.out_features}{bias})"
+    return f"nn.Linear({have[-1]}, {module.out_features}{bias})" if have else None
+
+
+@remedy("must have the same dtype", "should be the same", "expected scalar type", "to have the same dtype")
+def dtype_of_layer(failure: Failure) -> str | None:
+    """Convert what a layer is given to the dtype of its parameters."""
+    if failure.module is None:
+        return None
+    kinds = {each.dtype for each in failure.module.parameters(recurse=False)}
+    x = next((value for value in failure.given.values() if isinstance(value, Tensor)), None)
+    if len(kinds) != 1 or x is None or x.dtype in kinds:
+        return None
+    return failure.with_input("{}" + converted(kinds.pop()))
+
+
+@remedy("must be Tensor, not")
+def not_a_tensor(failure: Failure) -> str | tuple[str, int] | None:
+    """Make a tensor of an array or a list; take the output out of the tuple that a recurrent layer returns."""
+    places = (failure.given, failure.arguments)
+    found = [(names, name) for names in places for name, value in names.items() if name and not _is_tensor(value)]
+    names, name = next(((n, k) for n, k in found if k in ("input", "x", "self", "target", "other")), found[0])
+    value = names[name]
+    change = failure.with_input if names is failure.given else lambda text, _: failure.rewritten(**{name: text})
+    if type(value).__module__ == "numpy" and hasattr(value, "ndim"):
+        return change("torch.from_numpy({})", name)
+    if isinstance(value, tuple) and value and isinstance(value[0], Tensor):
+        return _unpacked(failure, name)
+    if isinstance(value, (list, tuple)) and value:
+        texts = {True: "torch.stack({})", False: "torch.tensor({})"}
+        return change(texts[all(isinstance(each, Tensor) for each in value)], name)
+    if isinstance(value, (int, float)):
+        return change("torch.tensor({})", name)
+    return None
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+def _unpacked(failure: Failure, name: str) -> tuple[str, int] | None:
+    """Return the assignment that takes the first of a pair: `out, _ = lstm(x)`."""
+    return first_of_pair(failure, failure.node(name)) if failure.is_users_call or failure.inside else None
+
+
+def first_of_pair(failure: Failure, node: ast.AST | None) -> tuple[str, int] | None:
+    """Return the assignment to a variable again, in which it gets the first value of the pair that a layer returns."""
+    assigned = failure.assignment(node)
+    if assigned is None or not isinstance(assigned.targets[0], ast.Name) or not isinstance(assigned.value, ast.Call):
+        return None
+    return f"{assigned.targets[0].id}, _ = {ast.unparse(assigned.value)}", assigned.lineno
+
+
+# Convolutions and pooling -------------------------------------------------------------------------
+
+
+def _dimensions(module: Any) -> int:
+    return len(module.kernel_size) if isinstance(module.kernel_size, tuple) else int(_class_of(module)[-2])
+
+
+@remedy("channels, but got", "to have", "Given groups=")
+def channels(failure: Failure) -> str | None:
+    """Derive the number of channels of a convolution, or what makes the input fit it."""
+    module, x = failure.module, failure.tensor_given()
+    if not failure.is_module("_ConvNd") or x is None:
+        return None
+    want, have, dims = module.in_channels, list(x.shape), _dimensions(module)
+    if x.ndim == dims + 2 and have[-1] == want and have[1] != want:
+        order = (0, dims + 1, *range(1, dims + 1))
+        return failure.with_input("{}.transpose(1, 2)" if dims == 1 else f"{{}}.permute{order}")
+    if x.ndim == dims + 1 and have[-1] == want and have[0] != want:
+        order = (dims, *range(dims))
+        return failure.with_input("{}.transpose(0, 1)" if dims == 1 else f"{{}}.permute{order}")
+    if x.ndim == dims + 1 and want == 1:
+        return failure.with_input("{}.unsqueeze(1)")
+    inputs = have[1] if x.ndim == dims + 2 else have[0]
+    return _conv(module, inputs) if inputs % module.groups == 0 else None
+
+
+@remedy("input to conv", "input to conv_transpose")
+def missing_dimensions(failure: Failure) -> str | None:
+    """Add a dimension of channels, or remove one of size 1."""
+    module, x = failure.module, failure.tensor_given()
+    if not failure.is_module("_ConvNd") or x is None:
+        return None
+    dims, have = _dimensions(module), list(x.shape)
+    if x.ndim == dims and module.in_channels == 1:
+        return failure.with_input("{}.unsqueeze(0)")
+    if x.ndim == dims + 3 and 1 in have[:3]:
+        return failure.with_input(f"{{}}.squeeze({have.index(1)})")
+    return failure.with_input("{}.flatten(0, 1)") if x.ndim == dims + 3 else None
+
+
+@remedy("Kernel size can't be greater than actual input size")
+def padding_for_kernel(failure: Failure) -> str | None:
+    """Derive the padding with which a kernel fits."""
+    module, x = failure.module, failure.tensor_given()
+    if not failure.is_module("_ConvNd") or x is None or isinstance(module.padding, str):
+        return None
+    dims = _dimensions(module)
+    needed = [
+        math.ceil(max(0, d * (k - 1) + 1 - size) / 2)
+        for size, k, d in zip(x.shape[-dims:], module.kernel_size, module.dilation, strict=True)
+    ]
+    return _conv(module, module.in_channels, padding=_number(tuple(needed)))
+
+
+@remedy("Output size is too small")
+def smaller_pooling(failure: Failure) -> str | None:
+    """Derive the largest window that fits."""
+    x = failure.tensor_given()
+    if not failure.is_module("_MaxPoolNd", "_AvgPoolNd") or x is None:
+        return None
+    dims = int(_class_of(failure.module)[-2])
+    return f"nn.{_class_of(failure.module)}({min(x.shape[-dims:])})"
+
+
+@remedy("must be divisible by groups")
+def fitting_groups(failure: Failure) -> str | None:
+    """Derive the largest number of groups, not above the given one, by which both numbers of channels are divisible."""
+    both = math.gcd(failure.arguments["in_channels"], failure.arguments["out_channels"])
+    groups = next(k for k in range(failure.arguments["groups"], 0, -1) if both % k == 0)
+    return failure.rewritten(groups=str(groups))
+
+
+# Normalization ------------------------------------------------------------------------------------
+
+
+@remedy("must be divisible by num_groups")
+def fitting_norm_groups(failure: Failure) -> str | None:
+    """Derive the largest number of groups, not above the given one, by which the channels are divisible."""
+    count = failure.arguments["num_channels"]
+    groups = next(k for k in range(failure.arguments["num_groups"], 0, -1) if count % k == 0)
+    return failure.rewritten(num_groups=str(groups))
+
+
+@remedy("running_mean should contain", "weight should contain")
+def norm_features(failure: Failure) -> str | None:
+    """Derive the number of channels of a batch norm."""
+    x = failure.tensor_given()
+    if not failure.is_module("_NormBase") or x is None:
+        return None
+    return constructor(failure.module, x.shape[1])
+
+
+@remedy("input (got")
+def norm_dimensions(failure: Failure) -> str | None:
+    """Name the batch norm for the number of dimensions of the input, or add a batch dimension."""
+    module, x = failure.module, failure.tensor_given()
+    if not failure.is_module("_NormBase") or x is None:
+        return None
+    count = module.num_features
+    if x.ndim > 1 and x.shape[1] == count:
+        dims = {2: 1, 3: 1, 4: 2, 5: 3}[x.ndim]
+        return constructor(module, count).replace(_class_of(module), f"{_class_of(module)[:-2]}{dims}d")
+    return failure.with_input("{}.unsqueeze(0)") if x.shape[0] == count else None
+
+
+@remedy("Expected more than 1 value per channel when training")
+def one_value(failure: Failure) -> str | None:
+    """Switch to evaluation."""
+    return failure.called_as("{}.eval()") if failure.calls_module else None
+
+
+@remedy("Given normalized_shape=")
+def normalized_shape(failure: Failure) -> str | None:
+    """Derive the shape of a layer norm."""
+    x, count = failure.tensor_given(), len(failure.module.normalized_shape)
+    if x is None or x.ndim < count:
+        return None
+    return f"nn.{_class_of(failure.module)}({_number(tuple(x.shape[-count:]))})"
+
+
+# Embeddings and recurrent layers ------------------------------------------------------------------
+
+
+@remedy("'indices'", "Expected tensor for argument #1")
+def integer_indices(failure: Failure) -> str | None:
+    """Convert indices to integers."""
+    if failure.module is not None:
+        return failure.with_input("{}.long()")
+    return failure.rewritten(input="{}.long()")
+
+
+@remedy("index out of range in self")
+def vocabulary(failure: Failure) -> str | None:
+    """Derive the number of rows of an embedding."""
+    x = failure.tensor_given()
+    if not failure.is_module("Embedding") or x is None or int(x.min()) < 0:
+        return None
+    return constructor(failure.module, int(x.max()) + 1, failure.module.embedding_dim)
+
+
+@remedy("must be equal to input_size")
+def input_size(failure: Failure) -> str | None:
+    """Derive the input size of a recurrent layer."""
+    module, x = failure.module, failure.tensor_given()
+    if x is None or not hasattr(module, "input_size"):
+        return None
+    if x.ndim == 3 and x.shape[1] == module.input_size:
+        return failure.with_input("{}.transpose(1, 2)")
+    return constructor(module, x.shape[-1], module.hidden_size)
+
+
+@remedy("Expected hidden", "Expected cell")
+def hidden_state(failure: Failure) -> str | None:
+    """Derive the initial state of a recurrent layer."""
+    found = re.search(r"size \((.*?)\)", failure.text)
+    return f"torch.zeros({found[1]})" if found else None
+
+
+@remedy("index 1 is out of bounds for dimension 0", "not enough values to unpack", "too many values to unpack")
+def two_states(failure: Failure) -> str | None:
+    """Give an LSTM both its states."""
+    if failure.is_module("LSTM") and isinstance(failure.given.get("hx"), Tensor) and failure.is_users_call:
+        h = failure.said("hx")
+        return failure.rewritten(hx=f"({h}, torch.zeros_like({h}))")
+    return None
+
+
+@remedy("Expected input to be 2D or 3D", "input must have")
+def sequence_dimensions(failure: Failure) -> str | None:
+    """Remove a dimension of size 1 from what a recurrent layer is given."""
+    x = failure.tensor_given()
+    if x is None or x.ndim != 4 or 1 not in x.shape[1:3]:
+        return None
+    return failure.with_input(f"{{}}.squeeze({1 + list(x.shape[1:3]).index(1)})")
+
+
+# Attention ----------------------------------------------------------------------------------------
+
+
+@remedy("embed_dim must be divisible by num_heads")
+def heads(failure: Failure) -> str | None:
+    """Derive the next width that is divisible by the number of heads."""
+    given = failure.arguments
+    name = "embed_dim" if "embed_dim" in given else "d_model"
+    count = given.get("num_heads", given.get("nhead"))
+    return failure.rewritten(**{name: str(-(-given[name] // count) * count)})
+
+
+@remedy("was expecting embedding dimension of", "the feature number of src and tgt must be equal to d_model")
+def width(failure: Failure) -> str | None:
+    """Derive the width of attention, or of the layer that contains it."""
+    query = failure.given.get("query")
+    if not failure.is_module("MultiheadAttention") or not isinstance(query, Tensor):
+        return None
+    size, count = query.shape[-1], failure.module.num_heads
+    owner = failure.modules[-2] if len(failure.modules) > 1 else None
+    name = next((each for each in _LAYERS if owner is not None and is_layer(owner, each)), None)
+    first = ", batch_first=True" if failure.module.batch_first else ""
+    if size % count:
+        return None
+    return f"nn.{name}({size}, {count}{first})" if name else f"nn.MultiheadAttention({size}, {count}{first})"
+
+
+_LAYERS = ("TransformerEncoderLayer", "TransformerDecoderLayer")
+
+
+@remedy("attn_mask is")
+def mask_of_attention(failure: Failure) -> str | None:
+    """Derive the causal mask of the right size."""
+    mask, query = failure.given.get("attn_mask"), failure.given.get("query")
+    if not isinstance(mask, Tensor) or not isinstance(query, Tensor) or mask.ndim != 2:
+        return None
+    size = query.shape[1 if query.ndim == 3 and failure.module.batch_first else 0]
+    upper = mask.triu(1) if str(mask.dtype) == "torch.bool" else (mask.triu(1) != 0)
+    causal = mask.shape[0] == mask.shape[1] > 1 and int(upper.sum()) == mask.shape[0] * (mask.shape[0] - 1) // 2
+    return f"nn.Transformer.generate_square_subsequent_mask({size})" if causal else None
+
+
+@remedy("key_padded_mask.shape", "key_padding_mask")
+def transposed_mask(failure: Failure) -> str | None:
+    """Transpose a padding mask."""
+    mask, key = failure.given.get("key_padding_mask"), failure.given.get("key")
+    if not isinstance(mask, Tensor) or not isinstance(key, Tensor) or not failure.is_users_call:
+        return None
+    want = key.shape[:2] if failure.module.batch_first else key.shape[1::-1]
+    fits = tuple(mask.shape[::-1]) == tuple(want)
+    return failure.rewritten(key_padding_mask="{}.transpose(0, 1)") if fits else None
+
+
+@remedy("missing 2 required positional arguments: 'key' and 'value'")
+def self_attention(failure: Failure) -> str | None:
+    """Let a sequence attend to itself."""
+    call = failure.call
+    if not failure.is_module("MultiheadAttention") or not isinstance(call, ast.Call) or len(call.args) != 1:
+        return None
+    text = ast.unparse(call.args[0])
+    return f"{ast.unparse(call.func)}({', '.join([text] * 3)})"

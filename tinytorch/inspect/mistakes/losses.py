@@ -1,0 +1,188 @@
+"""Remedies for losses: the dtypes, shapes and ranges of targets, and classes that are called like functions."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.layers import converted
+from tinytorch.inspect.mistakes.remedies import remedy
+
+
+def pair(failure: Failure) -> tuple[Any, Any]:
+    """Return the predictions and the targets of a loss."""
+    given = failure.arguments if isinstance(failure.arguments.get("target"), Tensor) else failure.given
+    x, target = given.get("input"), given.get("target")
+    if not isinstance(x, Tensor) or not isinstance(target, Tensor):
+        raise LookupError("no loss")
+    return x, target
+
+
+# Classes ------------------------------------------------------------------------------------------
+
+
+@remedy("expected target dtype to be Long", "expected scalar type Long")
+def integer_labels(failure: Failure) -> str | None:
+    """Convert labels to integers."""
+    x, target = pair(failure)
+    if target.ndim == max(0, x.ndim - 1):
+        return failure.rewritten(target="{}.long()")
+    if x.ndim == 2 and target.shape == (x.shape[0], 1):
+        return failure.rewritten(target="{}.squeeze(1).long()")
+    return None
+
+
+@remedy("multi-target not supported")
+def labels_without_column(failure: Failure) -> str | None:
+    """Remove the second dimension of labels."""
+    x, target = pair(failure)
+    if target.ndim == 2 and target.shape[1] == 1:
+        return failure.rewritten(target="{}.squeeze(1)" + ("" if str(target.dtype) == "torch.int64" else ".long()"))
+    return failure.rewritten(target="{}.argmax(1)") if target.shape == x.shape else None
+
+
+@remedy("Expected floating point type for target with class probabilities")
+def probabilities(failure: Failure) -> str | None:
+    """Convert one-hot labels to floats."""
+    return failure.rewritten(target="{}" + converted(pair(failure)[0].dtype))
+
+
+@remedy("is out of bounds.")
+def labels_in_range(failure: Failure) -> str | None:
+    """Shift labels that start at 1, ignore negative ones, or derive the number of outputs of the last layer."""
+    x, target = pair(failure)
+    classes = x.shape[1] if x.ndim > 1 else x.shape[0]
+    low, high = int(target.min()), int(target.max())
+    if low < 0:
+        kept = target[target >= 0]
+        if len({int(each) for each in target[target < 0].flatten()}) > 1 or (len(kept) and int(kept.max()) >= classes):
+            return None
+        if failure.calls_module:
+            return f"nn.{type(failure.module).__name__}(ignore_index={low})"
+        return failure.with_keywords(ignore_index=str(low))
+    head = _last_layer(failure)
+    if head is not None and getattr(head, "out_features", 0) == classes and not low:
+        return f"nn.Linear({head.in_features}, {high + 1})"
+    return failure.rewritten(target="{} - 1") if low >= 1 and high == classes else None
+
+
+def _last_layer(failure: Failure) -> Any:
+    """Return the last module of the model that computed the predictions, as far as the user's function shows it."""
+    origin = failure.origin("input")
+    model: Any = failure.value(origin.func) if isinstance(origin, ast.Call) else None
+    return list(model.modules())[-1] if hasattr(model, "modules") else None
+
+
+@remedy("Expected target size")
+def classes_second(failure: Failure) -> str | None:
+    """Move the dimension of classes to the second place."""
+    x, target = pair(failure)
+    if x.ndim < 3 or tuple(x.shape[:-1]) != tuple(target.shape):
+        return None
+    order = (0, x.ndim - 1, *range(1, x.ndim - 1))
+    return failure.rewritten(input="{}.transpose(1, 2)" if x.ndim == 3 else f"{{}}.permute{order}")
+
+
+@remedy("not implemented for 'Long'", "not implemented for 'Int'")
+def swapped(failure: Failure) -> str | None:
+    """Swap predictions and labels."""
+    x, target = pair(failure)
+    if x.dtype.is_floating_point or not target.dtype.is_floating_point:
+        return None
+    return failure.rewritten(input=failure.said("target"), target=failure.said("input"))
+
+
+# Two classes, and regression ----------------------------------------------------------------------
+
+
+@remedy("must be the same as input size", "that is different to the input size")
+def same_shape(failure: Failure) -> str | None:
+    """Add a dimension of size 1 to the targets, or remove it."""
+    x, target = pair(failure)
+    have, want = list(target.shape), list(x.shape)
+    kind = converted(x.dtype) if x.dtype.is_floating_point and not target.dtype.is_floating_point else ""
+    for k in range(len(want)):
+        if want[k] == 1 and want[:k] + want[k + 1 :] == have:
+            return failure.rewritten(target=f"{{}}.unsqueeze({k}){kind}")
+    for k in range(len(have)):
+        if have[k] == 1 and have[:k] + have[k + 1 :] == want:
+            return failure.rewritten(target=f"{{}}.squeeze({k}){kind}")
+    return None
+
+
+@remedy("Found dtype")
+def float_targets(failure: Failure) -> str | None:
+    """Convert targets to the dtype of the predictions."""
+    x, target = pair(failure)
+    return None if x.dtype is target.dtype else failure.rewritten(target="{}" + converted(x.dtype))
+
+
+@remedy("all elements of input should be between 0 and 1")
+def logits(failure: Failure) -> str | None:
+    """Name the loss for logits."""
+    if failure.calls_module:
+        reduction = failure.module.reduction
+        return f"nn.BCEWithLogitsLoss({'' if reduction == 'mean' else f'reduction={reduction!r}'})"
+    return failure.renamed("binary_cross_entropy_with_logits")
+
+
+@remedy("all elements of target should be between 0 and 1")
+def targets_from_zero(failure: Failure) -> str | None:
+    """Shift targets that are 1 and 2, or scale bytes."""
+    values = {float(each) for each in pair(failure)[1].flatten()[:10000]}
+    if values <= {1.0, 2.0}:
+        return failure.rewritten(target="{} - 1")
+    if values == {-1.0, 1.0}:
+        return failure.rewritten(target="({} + 1) / 2")
+    return failure.rewritten(target="{} / 255") if min(values) >= 0 and 100 < max(values) <= 255 else None
+
+
+@remedy("is not a valid value for reduction")
+def reduction_name(failure: Failure) -> str | None:
+    """Name the reduction that was meant."""
+    wrong = failure.text.partition(" ")[0].strip("'\"")
+    meant = {"average": "mean", "avg": "mean", "total": "sum", "no": "none", "batchmean": "mean"}.get(wrong.lower())
+    meant = meant or next((name for name in ("mean", "sum", "none") if name.startswith(wrong[:2].lower())), None)
+    if meant is None:
+        return None
+    if failure.calls_module:
+        return f'nn.{type(failure.module).__name__}(reduction="{meant}")'
+    return failure.with_keywords(reduction=f'"{meant}"')
+
+
+# Classes called like functions --------------------------------------------------------------------
+
+
+@remedy("Boolean value of Tensor", "object has no attribute", "must be Tensor, not", "unsupported operand type")
+def class_called(failure: Failure) -> str | None:
+    """Make the module first: `nn.ReLU()(x)` for `nn.ReLU(x)`."""
+    call = failure.call
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Call) and _is_class(failure, call.func):
+        call = call.func  # nn.Softmax(x)(x)
+    elif isinstance(call, ast.Attribute):
+        call = call.value
+    elif isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and not _is_class(failure, call):
+        call = call.func.value
+    assigned = failure.assignment(call)
+    if assigned is not None:
+        call = assigned.value
+    if not isinstance(call, ast.Call) or not _is_class(failure, call) or not call.args:
+        return None
+    name, arguments = ast.unparse(call.func), ", ".join([ast.unparse(each) for each in call.args])
+    options = ", ".join([ast.unparse(each) for each in call.keywords])
+    if name.rpartition(".")[2] in ("Softmax", "LogSoftmax", "Softmin") and "dim" not in options:
+        options = "dim=-1"
+    return f"{name}({options})({arguments})"
+
+
+def _is_class(failure: Failure, call: ast.Call) -> bool:
+    """Return whether a class of `torch.nn` is called with a tensor first."""
+    function = failure.value(call.func)
+    if not isinstance(function, type) or not function.__module__.startswith("tinytorch.nn") or not call.args:
+        return False
+    if function.__name__.endswith("Loss"):
+        return True
+    value = failure.value(call.args[0])
+    return isinstance(value, Tensor) or (value is None and isinstance(call.args[0], (ast.Call, ast.BinOp)))

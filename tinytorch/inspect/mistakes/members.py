@@ -1,0 +1,226 @@
+"""Remedies for modules, their members and their states, and for names that do not exist."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import textwrap
+from difflib import get_close_matches
+from types import ModuleType
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.layers import constructor, first_of_pair
+from tinytorch.inspect.mistakes.remedies import remedy
+
+# Names --------------------------------------------------------------------------------------------
+
+
+@remedy("has no attribute")
+def misspelt(failure: Failure) -> str | None:
+    """Name the member of a similar name."""
+    call = failure.call
+    if not isinstance(failure.error, AttributeError) or call is None:
+        return None
+    wrong = re.findall(r"'(\w+)'", failure.text)[-1]
+    for node in ast.walk(call):
+        if isinstance(node, ast.Attribute) and node.attr == wrong:
+            owner = failure.value(node.value)
+            meant = None
+            if isinstance(owner, Tensor):
+                meant = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}.get(wrong)
+            elif not isinstance(owner, ModuleType) and not _is_ours(owner):
+                return None
+            names = [name for name in dir(owner) if not name.startswith("_")]
+            meant = meant or next((name for name in names if name.lower() == wrong.lower()), None)
+            meant = meant or next(iter(get_close_matches(wrong, names, 1, 0.7)), None)
+            return None if meant is None else f"{ast.unparse(node.value)}.{meant}"
+    return None
+
+
+def _is_ours(owner: Any) -> bool:
+    """Return whether an object is a module, or of a class that the package defines."""
+    return hasattr(owner, "_modules") or type(owner).__module__.startswith("tinytorch.")
+
+
+@remedy("'tuple' object has no attribute", "tuple indices must be integers or slices")
+def of_pair(failure: Failure) -> str | tuple[str, int] | None:
+    """Take the output out of the tuple that a recurrent layer returns."""
+    call = failure.call
+    node = call.func if isinstance(call, ast.Call) else call
+    if not isinstance(node, (ast.Attribute, ast.Subscript)):
+        return None
+    value = failure.value(node.value)
+    if isinstance(value, tuple) and value and isinstance(value[0], Tensor):
+        return first_of_pair(failure, node.value)
+    return None
+
+
+@remedy("'NoneType' object has no attribute", "'NoneType' object is not", "unsupported operand type(s)")
+def kept_gradient(failure: Failure) -> str | None:
+    """Keep the gradient of a tensor that is not a leaf."""
+    for node in ast.walk(failure.call) if failure.call is not None else ():
+        if isinstance(node, ast.Attribute) and node.attr == "grad":
+            owner = failure.value(node.value)
+            if isinstance(owner, Tensor) and not owner.is_leaf and not owner.retains_grad:
+                return f"{ast.unparse(node.value)}.retain_grad()"
+    return None
+
+
+@remedy("'float' object has no attribute 'backward'", "'int' object has no attribute 'backward'",
+        "object has no attribute 'backward'")  # fmt: skip
+def loss_as_number(failure: Failure) -> tuple[str, int] | None:
+    """Leave the loss a tensor."""
+    call = failure.call
+    node = call.func if isinstance(call, ast.Call) else call
+    assigned = failure.assignment(node.value) if isinstance(node, ast.Attribute) else None
+    value = getattr(assigned, "value", None)
+    if assigned is None or not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
+        return None
+    if value.func.attr in ("item", "numpy"):
+        return f"{ast.unparse(assigned.targets[0])} = {ast.unparse(value.func.value)}", assigned.lineno
+    return None
+
+
+@remedy("'NoneType' object has no attribute", "'NoneType' object is not", "must be Tensor, not NoneType",
+        "unsupported operand type(s)")  # fmt: skip
+def forgotten_return(failure: Failure) -> str | tuple[str, int] | None:
+    """Return what the last statement of a module's `forward` computes."""
+    call: Any = failure.call
+    node: Any
+    nodes = [node for node in ast.walk(call) if isinstance(node, (ast.Call, ast.Name))] if call is not None else []
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            assigned = failure.assignment(node)
+            node = None if assigned is None else assigned.value
+        module = failure.value(node.func) if isinstance(node, ast.Call) else None
+        function: Any = getattr(type(module), "forward", None)
+        if not hasattr(module, "_modules") or type(module).__module__.startswith("tinytorch."):
+            continue
+        lines, first = inspect.getsourcelines(function)
+        tree: Any = ast.parse(textwrap.dedent("".join(lines))).body[0]
+        if any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree)):
+            continue
+        last = tree.body[-1]
+        if isinstance(last, (ast.Assign, ast.Expr)):
+            return f"return {ast.unparse(last.value)}", first - 1 + last.lineno
+    return None
+
+
+# Modules ------------------------------------------------------------------------------------------
+
+
+@remedy("before Module.__init__() call")
+def initialized(failure: Failure) -> str:
+    """Call the constructor of the base class first."""
+    return "super().__init__()"
+
+
+@remedy('is missing the required "forward" function')
+def called_list(failure: Failure) -> str | None:
+    """Call the modules of a list one after the other."""
+    call = failure.call
+    if not failure.is_module("ModuleList") or not isinstance(call, ast.Call):
+        return None
+    return failure.called_as("nn.Sequential(*{})")
+
+
+@remedy("positional argument but", "positional arguments but")
+def method_without_self(failure: Failure) -> str | tuple[str, int] | None:
+    """Give `forward` its `self`."""
+    function: Any = getattr(type(failure.module), "forward", None)
+    code = getattr(function, "__code__", None)
+    if code is None or f"{code.co_qualname}()" not in failure.text or code.co_varnames[:1] == ("self",):
+        return None
+    lines, first = inspect.getsourcelines(function)
+    k = next(k for k, line in enumerate(lines) if line.strip().startswith("def "))
+    text = lines[k].strip().replace("forward(", "forward(self, ", 1).replace("self, )", "self)")
+    return text, first + k if code.co_filename == failure.user.file else 0
+
+
+@remedy("is not a Module subclass")
+def modules_of_sequence(failure: Failure) -> str | None:
+    """Unpack a list of modules; make modules of classes."""
+    call = failure.call
+    if not isinstance(call, ast.Call):
+        return None
+    for node in call.args:
+        value = failure.value(node)
+        if isinstance(value, (list, tuple)) or isinstance(node, (ast.List, ast.ListComp)):
+            text = ast.unparse(node)
+            return failure.replaced(node, f"[*{text}]").replace(f"[*{text}]", f"*{text}")
+        if isinstance(value, type):
+            return failure.replaced(node, f"{ast.unparse(node)}()")
+    return None
+
+
+@remedy("as parameter '")
+def assigned_parameter(failure: Failure) -> str | None:
+    """Make a parameter of a tensor."""
+    statement = failure.statement()
+    if not isinstance(statement, ast.Assign):
+        return None
+    return f"{ast.unparse(statement.targets[0])} = nn.Parameter({ast.unparse(statement.value)})"
+
+
+@remedy("optimizer got an empty parameter list")
+def registered_list(failure: Failure) -> str | tuple[str, int] | None:
+    """Make a `ModuleList` of a list of modules."""
+    node = failure.node("params")
+    owner: Any = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    value = failure.value(owner.func if isinstance(owner, ast.Call) else owner)
+    kind = value if isinstance(value, type) else type(value)
+    lines, first = inspect.getsourcelines(kind.__init__)  # type: ignore[misc]
+    for each in ast.walk(ast.parse(textwrap.dedent("".join(lines)))):
+        if not isinstance(each, ast.Assign) or not isinstance(each.value, (ast.List, ast.ListComp)):
+            continue
+        if "nn." in ast.unparse(each.value):
+            text = f"{ast.unparse(each.targets[0])} = nn.ModuleList({ast.unparse(each.value)})"
+            return text, first - 1 + each.lineno
+    return None
+
+
+# States -------------------------------------------------------------------------------------------
+
+
+@remedy("Expected state_dict to be dict-like")
+def state_of(failure: Failure) -> str | None:
+    """Give the state of a module, rather than the module."""
+    given = failure.arguments["state_dict"]
+    return failure.rewritten(state_dict="{}.state_dict()") if hasattr(given, "state_dict") else None
+
+
+@remedy("in loading state_dict for")
+def matching_state(failure: Failure) -> str | None:
+    """Take the state out of a checkpoint, or remove the prefix of its names."""
+    module, state = failure.self, failure.arguments["state_dict"]
+    own = set(module.state_dict())
+    for key, value in state.items():
+        if isinstance(value, dict) and own & set(value):
+            return failure.rewritten(state_dict=f"{{}}[{key!r}]").replace("'", '"')
+    for prefix in {key.partition(".")[0] + "." for key in state}:
+        if {key.removeprefix(prefix) for key in state} == own:
+            text = f'{{key.removeprefix("{prefix}"): value for key, value in {failure.said("state_dict")}.items()}}'
+            return failure.rewritten(state_dict=text)
+    call = failure.call
+    for name, child in module._modules.items():
+        if child is not None and set(child.state_dict()) == set(state) and isinstance(call, ast.Call):
+            owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else "model"
+            return failure.called_as(f"{owner}.{name}.load_state_dict")
+    return None
+
+
+@remedy("size mismatch for")
+def matching_sizes(failure: Failure) -> str | None:
+    """Derive the layer for which the weights were saved."""
+    pattern = r"size mismatch for (\S+)\.weight: copying a param with shape torch.Size\(\[([\d, ]*)\]"
+    found = re.search(pattern, failure.text)
+    if found is None:
+        return None
+    layer = failure.self.get_submodule(found[1])
+    sizes = [int(size) for size in found[2].split(",")]
+    if type(layer).__name__ == "Linear":
+        return constructor(layer, sizes[1], sizes[0])
+    return constructor(layer, *sizes) if type(layer).__name__ == "Embedding" else None

@@ -1,0 +1,86 @@
+"""Where the user's code makes a module: the line of its constructor."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from typing import Any
+
+from tinytorch.core.warning import is_ours
+from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.stack import locals_of
+
+__all__ = ["made_at"]
+
+
+def made_at(failure: Failure) -> str:
+    """Return "file:line" of the expression that makes the innermost module; "" if that cannot be told.
+
+    Looked at are assignments: to an attribute in `__init__` of the module that contains it, or else to a variable in
+    the functions that have not returned.
+    """
+    try:
+        root = next(each for each in failure.modules if _has(each, failure))
+        root = root._modules.get("_orig_mod", root)
+        chain, names = [root], failure.path.split(".") if failure.path else []
+        for name in names:
+            chain.append(chain[-1]._modules[name])
+        for k in range(len(names) - 1, -1, -1):
+            owner = type(chain[k])
+            if not owner.__module__.startswith("tinytorch."):
+                return _in_class(owner, names[k], names[k + 1 :])
+        return _in_functions(failure, root, names)
+    except Exception:
+        return ""
+
+
+def _has(root: Any, failure: Failure) -> bool:
+    return any(each is failure.module for each in root.modules())
+
+
+def _in_class(owner: type, name: str, rest: list[str]) -> str:
+    """Return where `__init__` of a class assigns an attribute; `rest` are the names below it."""
+    for each in owner.__mro__:
+        function = vars(each).get("__init__")
+        if function is None or each.__module__.startswith("tinytorch."):
+            continue
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Assign) and any(ast.unparse(target) == f"self.{name}" for target in node.targets):
+                code = function.__code__
+                return f"{code.co_filename}:{first - 1 + _below(node.value, rest).lineno}"
+    return ""
+
+
+def _in_functions(failure: Failure, root: Any, names: list[str]) -> str:
+    """Return where one of the functions that have not returned assigns a module to a variable."""
+    for step in reversed([each for each in failure.steps if each.users and not is_ours(each.frame)]):
+        variables = locals_of(step.frame)
+        own = {name for name, value in variables.items() if value is root or getattr(value, "_orig_mod", None) is root}
+        tree = step.tree() if own else None
+        found = None
+        for node in ast.walk(tree) if tree is not None else ():
+            if not isinstance(node, ast.Assign) or node.lineno >= step.line:
+                continue
+            if any(isinstance(target, ast.Name) and target.id in own for target in node.targets):
+                found = node
+        if found is not None:
+            value: ast.expr = found.value
+            if isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2] == "compile" and value.args:
+                value = value.args[0]
+            return f"{step.file}:{_below(value, names).lineno}"
+    return ""
+
+
+def _below(value: ast.expr, names: list[str]) -> ast.expr:
+    """Return the expression that makes a module inside of sequences and lists, as far as it can be followed."""
+    for name in names:
+        items = value.args if isinstance(value, ast.Call) else value.elts if isinstance(value, ast.List) else []
+        if len(items) == 1 and isinstance(items[0], ast.List):
+            items = items[0].elts
+        if not name.isdigit() or int(name) >= len(items) or any(isinstance(each, ast.Starred) for each in items):
+            return value
+        value = items[int(name)]
+    return value

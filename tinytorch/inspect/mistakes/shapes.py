@@ -1,0 +1,298 @@
+"""Remedies for functions of tensors: shapes, dimensions, indices and dtypes that do not fit."""
+
+from __future__ import annotations
+
+import ast
+import math
+from typing import Any
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.remedies import remedy
+
+
+def operands(failure: Failure) -> tuple[tuple[str, Any], tuple[str, Any]]:
+    """Return the names and the values of the two tensors of the user's call."""
+    found = [(name, value) for name, value in failure.arguments.items() if isinstance(value, Tensor)]
+    (a, x), (b, y) = found[:2]
+    return (a, x), (b, y)
+
+
+def without(shape: Any, k: int) -> list[int]:
+    """Return a shape without dimension `k`."""
+    return [*shape[:k], *shape[k + 1 :]]
+
+
+# Broadcasting, products ---------------------------------------------------------------------------
+
+
+@remedy("must match the size of tensor b")
+def broadcast(failure: Failure) -> str | None:
+    """Add a dimension of size 1 where one operand lacks it."""
+    if failure.calls_module:
+        return None
+    (a, x), (b, y) = operands(failure)
+    for name, small, large in ((b, y, x), (a, x, y)):
+        if small.ndim == 2 and large.ndim > 3 and list(small.shape) == [large.shape[0], large.shape[-1]]:
+            return failure.rewritten(**{name: f"{{}}[:, {'None, ' * (large.ndim - 2)}:]"})
+        for k in range(1, large.ndim) if small.ndim == large.ndim - 1 else ():
+            if without(large.shape, k) == list(small.shape):
+                return failure.rewritten(**{name: f"{{}}.unsqueeze({-1 if k == large.ndim - 1 else k})"})
+    return None
+
+
+@remedy("mat1 and mat2 shapes cannot", "size for first two dimensions of batch2", "inconsistent tensor size")
+def transposed_factor(failure: Failure) -> str | None:
+    """Transpose one of the factors."""
+    if failure.calls_module:
+        return None
+    (a, x), (b, y) = operands(failure)
+    if x.ndim < 2 or y.ndim < 2 or x.shape[-1] == y.shape[-2]:
+        return None
+    if x.shape[-1] == y.shape[-1]:
+        return failure.rewritten(**{b: "{}.transpose(-2, -1)"})
+    return failure.rewritten(**{a: "{}.transpose(-2, -1)"}) if x.shape[-2] == y.shape[-2] else None
+
+
+@remedy("self must be a matrix", "mat2 must be a matrix", "must be a 3D tensor", "1D tensors expected")
+def any_product(failure: Failure) -> str | None:
+    """Name the product of tensors of any number of dimensions."""
+    (_, x), (_, y) = operands(failure)
+    if x.ndim >= 2 and y.ndim >= 2 and x.shape[-1] != y.shape[-2]:
+        return None
+    return failure.renamed("matmul")
+
+
+@remedy("to have the same dtype, but got", "must have the same dtype", "dtypes of self and other")
+def same_dtype(failure: Failure) -> str | None:
+    """Convert one operand to the dtype of the other."""
+    if failure.calls_module:
+        return None
+    (a, x), (b, y) = operands(failure)
+    if x.dtype is y.dtype:
+        return None
+    if y.dtype.is_floating_point and not x.dtype.is_floating_point:
+        return failure.rewritten(**{a: f"{{}}.to({failure.said(b)}.dtype)"})
+    return failure.rewritten(**{b: f"{{}}.to({failure.said(a)}.dtype)"})
+
+
+@remedy("could not infer output dtype", "Input dtype must be either a floating point")
+def mean_of_integers(failure: Failure) -> str | None:
+    """Convert integers to floats."""
+    return failure.rewritten(input="{}.float()")
+
+
+@remedy("Subtraction, the `-` operator, with")
+def subtracted_masks(failure: Failure) -> str | None:
+    """Invert a mask, or compare two."""
+    call = failure.call
+    if not isinstance(call, ast.BinOp):
+        return None
+    left, right = ast.unparse(call.left), ast.unparse(call.right)
+    if isinstance(call.left, ast.Constant):
+        return f"~{right}"
+    return f"{left} ^ {right}" if "two bool tensors" in failure.text else None
+
+
+@remedy("can't be cast to the desired output type")
+def not_in_place(failure: Failure) -> str | None:
+    """Compute a result of another dtype out of place."""
+    call = failure.call
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr.endswith("_"):
+        return failure.renamed(call.func.attr[:-1])
+    return None
+
+
+# Joining ------------------------------------------------------------------------------------------
+
+
+def joined(failure: Failure) -> tuple[list[Any], ast.List | ast.Tuple | None]:
+    """Return the tensors that are joined, and the expression of their list."""
+    tensors = failure.arguments.get("tensors", ())
+    node = failure.node("tensors")
+    return list(tensors), node if isinstance(node, (ast.List, ast.Tuple)) and len(node.elts) == len(tensors) else None
+
+
+def _with_element(failure: Failure, node: ast.List | ast.Tuple, k: int, text: str) -> str:
+    texts = [ast.unparse(each) for each in node.elts]
+    texts[k] = text.replace("{}", texts[k])
+    return failure.rewritten(tensors=f"[{', '.join(texts)}]")
+
+
+@remedy("Tensors must have same number of dimensions")
+def joined_dimensions(failure: Failure) -> str | None:
+    """Add a dimension to the tensor that lacks it."""
+    tensors, node = joined(failure)
+    dim = failure.arguments.get("dim", 0)
+    most = max(each.ndim for each in tensors)
+    dim += most if dim < 0 else 0
+    lacking = [k for k, each in enumerate(tensors) if each.ndim == most - 1]
+    whole = [each for each in tensors if each.ndim == most]
+    if node is None or len(lacking) + len(whole) != len(tensors) or len(lacking) != 1:
+        return None
+    if list(tensors[lacking[0]].shape) != without(whole[0].shape, dim):
+        return None
+    return _with_element(failure, node, lacking[0], f"{{}}.unsqueeze({dim})")
+
+
+@remedy("Sizes of tensors must match except in dimension")
+def joined_along(failure: Failure) -> str | None:
+    """Name the dimension along which tensors can be joined; crop maps that are too large."""
+    tensors, node = joined(failure)
+    shapes = [list(each.shape) for each in tensors]
+    for k in range(len(shapes[0])):
+        if all(without(each, k) == without(shapes[0], k) for each in shapes):
+            return failure.with_keywords(dim=str(k)) if failure.node("dim") is None else failure.rewritten(dim=str(k))
+    if node is None or len(tensors) != 2 or len(shapes[0]) != 4 or shapes[0][0] != shapes[1][0]:
+        return None
+    for small, large in ((0, 1), (1, 0)):
+        if all(a <= b for a, b in zip(shapes[small][2:], shapes[large][2:], strict=True)):
+            other = ast.unparse(node.elts[small])
+            return _with_element(failure, node, large, f"{{}}[..., :{other}.shape[-2], :{other}.shape[-1]]")
+    return None
+
+
+@remedy("must be tuple of Tensors, not Tensor")
+def joined_list(failure: Failure) -> str | None:
+    """Put the tensors into a tuple."""
+    call = failure.call
+    if not isinstance(call, ast.Call):
+        return None
+    again = ast.Call(call.func, [ast.Tuple(call.args, ast.Load())], call.keywords)
+    return failure.unparsed(again)
+
+
+@remedy("stack expects each tensor to be equal size")
+def padded(failure: Failure) -> str | None:
+    """Pad sequences of different lengths."""
+    tensors, _ = joined(failure)
+    if len({tuple(each.shape[1:]) for each in tensors}) != 1 or not tensors:
+        return None
+    return f"nn.utils.rnn.pad_sequence({failure.said('tensors')}, batch_first=True)"
+
+
+# Views --------------------------------------------------------------------------------------------
+
+
+@remedy("view size is not compatible")
+def reshaped(failure: Failure) -> str | None:
+    """Use `reshape`, which copies where it must."""
+    return failure.renamed("reshape")
+
+
+@remedy("is invalid for input of size")
+def inferred_size(failure: Failure) -> str | None:
+    """Let one size be inferred."""
+    call, x = failure.call, failure.arguments.get("input")
+    shape = failure.arguments.get("shape") or failure.arguments.get("size")
+    if not isinstance(call, ast.Call) or not isinstance(x, Tensor) or shape is None or -1 in shape:
+        return None
+    shape, count = list(shape), x.numel()
+    written: list[ast.expr] = call.args[-1].elts if isinstance(call.args[-1], (ast.Tuple, ast.List)) else call.args
+    k = next(
+        (k for k in (0, len(shape) - 1) if (rest := math.prod(without(shape, k))) and count % rest == 0
+         and (k or count // rest == x.shape[0]) and (not k or shape[0] == x.shape[0])),
+        None,
+    )  # fmt: skip
+    if k is None or len(written) < len(shape):
+        return None
+    node = written[len(written) - len(shape) + k]
+    return failure.replaced(node, "-1")
+
+
+@remedy("must match the existing size")
+def expanded(failure: Failure) -> str | None:
+    """Add the dimension that is expanded."""
+    x, size = failure.arguments.get("input"), failure.arguments.get("size")
+    if failure.name != "expand" or not isinstance(x, Tensor) or not size:
+        return None
+    size = list(size[0]) if isinstance(size[0], (tuple, list)) else list(size)
+    for k in range(len(size) - 1, 0, -1):
+        if without(size, k) == list(x.shape):
+            return failure.rewritten(input=f"{{}}.unsqueeze({k})")
+    return None
+
+
+@remedy("does not match the length of the desired ordering")
+def whole_permutation(failure: Failure) -> str | None:
+    """Add the last dimensions to a permutation."""
+    call, x, dims = failure.call, failure.arguments.get("input"), failure.arguments.get("dims", ())
+    dims = list(dims[0]) if dims and isinstance(dims[0], (tuple, list)) else list(dims)
+    if not isinstance(call, ast.Call) or x is None or sorted(dims) != list(range(len(dims))) or len(dims) > x.ndim:
+        return None
+    return f"{ast.unparse(call.func)}({', '.join(map(str, [*dims, *range(len(dims), x.ndim)]))})"
+
+
+@remedy("Dimension out of range")
+def last_dimension(failure: Failure) -> str | None:
+    """Name the last dimension instead of one behind it."""
+    x, dim = failure.arguments.get("input"), failure.arguments.get("dim")
+    if not isinstance(x, Tensor) or dim != x.ndim or failure.node("dim") is None:
+        return None
+    return failure.rewritten(dim="-1")
+
+
+# Indices ------------------------------------------------------------------------------------------
+
+
+@remedy("is out of bounds for dimension", "is out of range")
+def last_index(failure: Failure) -> str | None:
+    """Name the last index instead of the one behind it."""
+    call = failure.call
+    if not isinstance(call, ast.Subscript) or not isinstance(call.slice, ast.Constant):
+        return None
+    owner = failure.arguments.get("input", failure.self)
+    return failure.replaced(call.slice, str(len(owner) - 1)) if call.slice.value == len(owner) > 0 else None
+
+
+@remedy("tensors used as indices must be long")
+def integer_index(failure: Failure) -> str | None:
+    """Convert an index to integers."""
+    return failure.rewritten(key="{}.long()") if isinstance(failure.arguments.get("key"), Tensor) else None
+
+
+@remedy("The shape of the mask")
+def mask_along(failure: Failure) -> str | None:
+    """Apply a mask to the dimension whose size it has."""
+    x, mask = failure.arguments.get("input"), failure.arguments.get("key")
+    if not isinstance(x, Tensor) or not isinstance(mask, Tensor) or mask.ndim != 1:
+        return None
+    dims = [k for k, size in enumerate(x.shape) if size == mask.shape[0]]
+    if len(dims) != 1:
+        return None
+    return f"{failure.said('input')}[{':, ' * dims[0]}{failure.said('key')}]"
+
+
+@remedy("Index tensor must have the same number of dimensions")
+def index_dimension(failure: Failure) -> str | None:
+    """Add a dimension to the index of `gather` and `scatter`."""
+    given = failure.arguments
+    x, index, dim = given.get("input"), given.get("index"), given.get("dim")
+    if x is None or index is None or index.ndim != x.ndim - 1:
+        return None
+    return failure.rewritten(index=f"{{}}.unsqueeze({dim})")
+
+
+@remedy("one_hot is only applicable to index tensor")
+def one_hot_integers(failure: Failure) -> str | None:
+    """Convert classes to integers."""
+    return failure.rewritten(**{next(iter(failure.arguments)): "{}.long()"})
+
+
+@remedy("Class values must be smaller than num_classes")
+def one_hot_classes(failure: Failure) -> str | None:
+    """Derive the number of classes."""
+    values = next(iter(failure.arguments.values()))
+    return failure.rewritten(num_classes=str(int(values.max()) + 1))
+
+
+# Images -------------------------------------------------------------------------------------------
+
+
+@remedy("must have the same number of spatial dimensions", "not supported for 2D input", "Only 2D, 3D, 4D, 5D padding",
+        "Expected 3D or 4D (batch mode) tensor", "mode needs 4D input")  # fmt: skip
+def batch_dimension(failure: Failure) -> str | None:
+    """Add a batch dimension to an image."""
+    if failure.calls_module:
+        return failure.with_input("{}.unsqueeze(0)")
+    return failure.rewritten(input="{}.unsqueeze(0)")
