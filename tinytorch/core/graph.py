@@ -131,6 +131,7 @@ class Node(metaclass=_NodeMeta):
         number: the creation number.
         shape, dtype: of the output (NumPy's); tuples of them if the node has several outputs.
         hooks: a `Hooks`, or None.
+        tail: some nodes have a `Tail` here.
 
     Example:
         >>> y = torch.ones(2, requires_grad=True).exp()
@@ -138,7 +139,7 @@ class Node(metaclass=_NodeMeta):
         (True, 'ExpBackward0')
     """
 
-    __slots__ = ("__dict__", "__weakref__", "dtype", "edges", "hooks", "number", "plan", "saved", "shape")
+    __slots__ = ("__dict__", "__weakref__", "dtype", "edges", "hooks", "number", "plan", "saved", "shape", "tail")
 
     op: Op
     outputs = 1  # their number; the gradients of several outputs are a tuple
@@ -152,6 +153,7 @@ class Node(metaclass=_NodeMeta):
     hooks: Hooks | None
     shape: Any
     dtype: Any
+    tail: Tail
 
     def __init__(self) -> None:
         raise TypeError(f"Can't instantiate abstract class {type(self).__name__}")
@@ -304,6 +306,52 @@ class Node(metaclass=_NodeMeta):
         if self.outputs == 1:
             return gs[0]
         return gs if any(g is not None for g in gs) else None
+
+
+# How long graphs are freed --------------------------------------------------------------------------
+
+#: Whether Python frees a chain of objects by a recursion that may exceed the stack: 3.13 does on small stacks (threads
+#: under musl have 128 kB), and in WebAssembly, where Python cannot measure the stack, every version since.
+FREES_BY_RECURSION = sys.version_info[:2] == (3, 13) or (
+    sys.platform in ("emscripten", "wasi") and sys.version_info >= (3, 13)
+)
+#: Nodes with numbers that are multiples of this have a `Tail`. (It is a prime: a loop that makes the same number of
+#: nodes in each turn does not miss them. In a browser a stack of 1 MB holds about 300 nodes.)
+STRIDE = 31 if sys.platform in ("emscripten", "wasi") else 61
+
+
+class Tail:
+    """Ends the recursion by which a chain of nodes is freed: what the last node's edges refer to is freed afterwards.
+
+    It is in the last slot of a node: Python clears slots in alphabetical order, those of derived classes first. (What
+    the garbage collector finds is freed without it: finalizers are called before the first object is freed.)
+    """
+
+    __slots__ = ("edges",)
+
+    def __init__(self, edges: tuple[Edge | None, ...]) -> None:
+        self.edges: tuple[Edge | None, ...] | None = edges
+
+    def __del__(self) -> None:
+        state = _freeing
+        state.waiting.append(self.edges)
+        self.edges = None
+        if not state.busy:
+            state.busy = True
+            try:
+                while state.waiting:
+                    state.waiting.pop()  # frees nodes up to the next tails, which append theirs
+            finally:
+                state.busy = False
+
+
+class _Freeing(threading.local):
+    def __init__(self) -> None:
+        self.waiting: list[Any] = []
+        self.busy = False
+
+
+_freeing = _Freeing()
 
 
 class Start(Node):

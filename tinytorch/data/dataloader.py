@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,7 +12,14 @@ from tinytorch.core.warning import warn
 from tinytorch.data.collate import default_collate, default_convert
 from tinytorch.data.dataset import Dataset, IterableDataset
 from tinytorch.data.sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler, draw_seed
-from tinytorch.data.worker import ExceptionWrapper, Job, Workers, create_fetcher, get_worker_info
+from tinytorch.data.worker import (
+    ExceptionWrapper,
+    Job,
+    Workers,
+    create_fetcher,
+    get_worker_info,
+    missing_processes,
+)  # fmt: skip
 from tinytorch.ops.random import Generator
 
 __all__ = ["DataLoader", "default_collate", "default_convert", "get_worker_info"]
@@ -74,6 +82,8 @@ class DataLoader(Generic[T_co]):
         TypeError: `multiprocessing_context` is neither a string nor a context.
         RuntimeError: while iterating, a worker died, or took longer than `timeout`. An exception in a worker is
             raised in the main process with the same class, and the worker's traceback in its message.
+
+    Where Python cannot start processes (in a browser), batches are loaded in the program's process, with one warning.
 
     Example:
         >>> dataset = torch.utils.data.TensorDataset(torch.arange(5.0), torch.arange(5))
@@ -195,6 +205,9 @@ class DataLoader(Generic[T_co]):
                     "multiprocessing_context can only be used with multi-process loading "
                     f"(num_workers > 0), but got num_workers={self.num_workers}"
                 )
+            if missing_processes():
+                self.__multiprocessing_context = context
+                return
             import multiprocessing
 
             if isinstance(context, str):
@@ -214,7 +227,7 @@ class DataLoader(Generic[T_co]):
 
     def check_worker_number_rationality(self) -> None:
         """Warn if there are more workers than processors."""
-        if not self.num_workers:
+        if not self.num_workers or missing_processes():
             return
         if hasattr(os, "sched_getaffinity"):
             most, unsure = len(os.sched_getaffinity(0)), ""
@@ -241,8 +254,15 @@ class DataLoader(Generic[T_co]):
         """Return the iterator of a new epoch."""
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
+        if missing_processes():
+            return _WithoutWorkers(self, missing_processes())
         self.check_worker_number_rationality()
-        return _MultiProcessingDataLoaderIter(self)
+        try:
+            return _MultiProcessingDataLoaderIter(self)
+        except OSError as error:
+            if error.errno != errno.ENOSYS:  # the system has processes, but not now, for example too many
+                raise
+            return _WithoutWorkers(self, str(error), getattr(error, "base_seed", None))
 
     def __len__(self) -> int:
         if self._dataset_kind != _DatasetKind.Iterable:
@@ -307,9 +327,12 @@ class _BaseDataLoaderIter:
         self._sampler_iter = iter(self._index_sampler)
         # The workers' seed is drawn without workers, too, so that a program's random numbers do not depend on
         # `num_workers`. It is drawn before the sampler draws, whose iterator is lazy.
-        self._base_seed = draw_seed(loader.generator)
+        self._base_seed = self._draw_seed(loader)
         self._persistent_workers = loader.persistent_workers
         self._num_yielded = 0
+
+    def _draw_seed(self, loader: DataLoader[Any]) -> int:
+        return draw_seed(loader.generator)
 
     def __iter__(self) -> Iterator[Any]:
         return self
@@ -358,12 +381,44 @@ class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
             raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
         if self._num_workers != 0:
             raise AssertionError("_SingleProcessDataLoaderIter requires num_workers == 0")
+        self._create_fetcher()
+
+    def _create_fetcher(self) -> None:
         self._dataset_fetcher = _DatasetKind.create_fetcher(
             self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last
         )
 
     def _next_data(self) -> Any:
         return self._dataset_fetcher.fetch(self._next_index())
+
+
+class _WithoutWorkers(_SingleProcessDataLoaderIter):
+    """Loads batches on demand, in the main process, where this Python cannot start workers; warns of that once.
+
+    Args:
+        loader: the loader, whose `num_workers` is not 0.
+        reason: why no process can be started.
+        base_seed: the seed that was drawn for the workers already; None to draw it.
+    """
+
+    def __init__(self, loader: DataLoader[Any], reason: str, base_seed: int | None = None) -> None:
+        self._drawn = base_seed
+        _BaseDataLoaderIter.__init__(self, loader)
+        not_called = "" if loader.worker_init_fn is None else ", and worker_init_fn is not called"
+        warn(
+            f"This Python cannot start worker processes ({reason}): the DataLoader loads its batches in this process, "
+            f"as with num_workers=0{not_called}.",
+            once=True,
+        )
+        self._create_fetcher()
+
+    def _draw_seed(self, loader: DataLoader[Any]) -> int:
+        return super()._draw_seed(loader) if self._drawn is None else self._drawn
+
+    def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
+        """Start another epoch, of a loader with persistent workers."""
+        super()._reset(loader, first_iter)
+        self._create_fetcher()
 
 
 class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
@@ -393,7 +448,11 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
             context = multiprocessing.get_context()
         self._worker_init_fn = loader.worker_init_fn
         fetcher_args = (self._dataset_kind, self._dataset, self._auto_collation, self._collate_fn, self._drop_last)
-        self._pool = Workers(context, Job(self._num_workers, fetcher_args, self._base_seed, self._worker_init_fn))
+        try:
+            self._pool = Workers(context, Job(self._num_workers, fetcher_args, self._base_seed, self._worker_init_fn))
+        except OSError as error:
+            error.base_seed = self._base_seed  # type: ignore[attr-defined]
+            raise
         self._workers = self._pool.processes
         self._workers_status = self._pool.active
         self._shutdown = False

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import copyreg
+import functools
 import io
 import itertools
 import os
@@ -35,7 +36,7 @@ from tinytorch.data.dataset import batch_reader, read_samples
 from tinytorch.kernels.parallel import set_num_threads
 from tinytorch.ops.random import manual_seed
 
-__all__ = ["ExceptionWrapper", "Job", "WorkerInfo", "Workers", "create_fetcher", "get_worker_info"]
+__all__ = ["ExceptionWrapper", "Job", "WorkerInfo", "Workers", "create_fetcher", "get_worker_info", "missing_processes"]
 
 MP_STATUS_CHECK_INTERVAL = 5.0  # seconds between checks that the main process lives; time for workers to exit
 _LARGE = 1 << 15  # messages of at least so many bytes are passed as a file in memory, not through the channel
@@ -396,6 +397,18 @@ def _capacity(channel: Any) -> int:
     except (ImportError, AttributeError, OSError):  # not on Linux
         return 1 << 13  # the size on Windows; it is larger elsewhere
     return capacity
+
+
+@functools.cache
+def missing_processes() -> str:
+    """Return why this Python cannot start processes; an empty text where it can."""
+    if sys.platform in ("emscripten", "wasi"):
+        return f"there are none on {sys.platform}"
+    try:
+        import multiprocessing.connection  # noqa: F401  (the part of it that is written in C may be missing)
+    except ImportError as error:
+        return str(error)
+    return ""
 
 
 class Workers:

@@ -10,6 +10,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels.intp import as_intp
+
 Array = Any
 
 
@@ -121,7 +123,7 @@ def gradient(
     at = np.exp(beta, out=beta)  # the probability of being in a state at time t
     # The probabilities of label states are added to their classes; every other state is the blank.
     places = np.arange(time * count).reshape(time, count, 1) * classes + labels[:, 1::2]
-    taken = np.bincount(places.reshape(-1), at[:, :, 1::2].reshape(-1), minlength=time * count * classes)
+    taken = np.bincount(as_intp(places.reshape(-1)), at[:, :, 1::2].reshape(-1), minlength=time * count * classes)
     taken = taken.reshape(x.shape).astype(x.dtype)
     taken[:, :, blank] += at[:, :, ::2].sum(2)
     out = np.exp(x)

@@ -538,7 +538,7 @@ def rank(x: Any, atol: Any, rtol: Any, hermitian: bool) -> Any:
         return np.zeros_like(x, shape=x.shape[:-2], dtype=np.int64)
     values = np.abs(eigvalsh(x, True)) if hermitian else svdvals(x)
     bound = np.maximum(atol, rtol * values.max(-1))
-    return (values > bound[..., None]).sum(-1)
+    return (values > bound[..., None]).sum(-1, dtype=np.int64)
 
 
 def least_squares(x: Any, y: Any, bound: float, driver: str) -> tuple[Any, Any, Any, Any]:
@@ -559,7 +559,7 @@ def least_squares(x: Any, y: Any, bound: float, driver: str) -> tuple[Any, Any, 
     inverse = np.where(small, 0, 1 / np.where(small, 1, s)).astype(x.dtype)
     solution = np.matmul(conjugate_transpose(u), columns) * inverse[..., None]
     solution = np.matmul(conjugate_transpose(vh), solution)
-    rank = (~small).sum(-1)
+    rank = (~small).sum(-1, dtype=np.int64)
     nothing = np.empty_like(s, shape=(0,))
     residuals = nothing
     if m > n and (driver == "gels" or (driver != "gelsy" and (rank == n).all())):

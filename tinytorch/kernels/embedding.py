@@ -8,6 +8,7 @@ import numpy as np
 
 from tinytorch.kernels import parallel
 from tinytorch.kernels.indexing import add_rows, take_rows
+from tinytorch.kernels.intp import as_intp
 
 Array = Any
 
@@ -43,7 +44,7 @@ def embedding_grad(g: Array, count: int, indices: Array, padding_idx: int, scale
     for begin in range(0, flat.size, some):
         add_rows(out, 0, flat[begin : begin + some], rows[begin : begin + some])
     if scale_grad_by_freq:
-        out /= np.maximum(np.bincount(flat, minlength=count), 1)[:, None]
+        out /= np.maximum(np.bincount(as_intp(flat), minlength=count), 1)[:, None]
     if padding_idx >= 0:
         out[padding_idx] = 0
     return out
@@ -53,5 +54,5 @@ def embedding_factors(rows: Array, indices: Array, padding_idx: int, scale_grad_
     """Return the factor by which `embedding_grad` multiplied each row that it added, in the dtype of the rows."""
     factors = (indices != padding_idx).astype(rows.dtype)
     if scale_grad_by_freq and indices.size:
-        factors /= np.bincount(indices.reshape(-1))[indices]
+        factors /= np.bincount(as_intp(indices.reshape(-1)))[indices]
     return factors[..., None]

@@ -16,6 +16,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.checks import fitting, refused, tensor_name
 from tinytorch.kernels.dtypes import FLOATS, RARE
+from tinytorch.kernels.intp import as_intp
 from tinytorch.kernels.limits import fits
 from tinytorch.kernels.meta import copied
 from tinytorch.kernels.native import twin
@@ -148,7 +149,7 @@ def _taken(x: Array, index: Array, axis: int) -> Array:
         return out if out.flags.c_contiguous else out.copy("C")
     order = [0, *sorted(range(1, x.ndim), key=lambda axis: -x.strides[axis])]
     laid = x.transpose(order)
-    out = laid.take(index, axis=0) if laid.flags.c_contiguous else laid[index].copy("C")
+    out = laid.take(as_intp(index), axis=0) if laid.flags.c_contiguous else laid[index].copy("C")
     more = index.ndim - 1
     return out.transpose(*range(more + 1), *[more + order.index(d) for d in range(1, x.ndim)])
 
@@ -160,7 +161,7 @@ def take(x: Array, indices: Indices) -> Array:
         single = _single(indices)
         if single is not None:
             axis, index = single
-            return x.take(index, axis=axis) if x.flags.c_contiguous else _taken(x, index, axis)
+            return x.take(as_intp(index), axis=axis) if x.flags.c_contiguous else _taken(x, index, axis)
         out = x[key_of(indices)]
     except IndexError as error:
         out = _empty_result(x, indices, error)
@@ -383,7 +384,7 @@ def select_rows(x: Array, dim: int, index: Array) -> Array:
 def take_rows(x: Array, dim: int, index: Array) -> Array:
     """Return the elements of `x` at `index` along `dim`; a negative index is out of range."""
     check_bounds(index, x.shape[dim], dim, IndexError, "index out of range in self")
-    return x.take(index, axis=dim)
+    return x.take(as_intp(index), axis=dim)
 
 
 def at_rows(dim: int, index: Array) -> tuple[Any, ...]:
@@ -609,11 +610,11 @@ def gather(x: Array, dim: int, index: Array) -> Array:
         and (unsigned := index.view(np.uint64)).item(unsigned.argmax()) < shape[dim]  # so none is negative, either
     ):
         places = index if dim == x.ndim - 1 else index * math.prod(shape[dim + 1 :])
-        return x.reshape(-1).take(places + _starts_of_small(shape, dim, shape))
+        return x.reshape(-1).take(as_intp(places + _starts_of_small(shape, dim, shape)))
     axis = check_gather("gather", x, dim, index)
     if not index.size:
         return np.empty_like(x, shape=index.shape)
-    return flat(x).take(flat(along(x.shape, axis, index))).reshape(index.shape)
+    return flat(x).take(as_intp(flat(along(x.shape, axis, index)))).reshape(index.shape)
 
 
 @twin

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import functools
 import math
-import mmap
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -62,6 +61,10 @@ class NotCopied(NoData, NotImplementedError):
 @functools.cache
 def reserved() -> memoryview:
     """Return address space that reads as zeros and cannot be written, as much of it as the system reserves."""
+    try:
+        import mmap
+    except ImportError:  # this Python has no such module
+        return memoryview(bytes(1 << 20))
     options, system = {}, vars(mmap)  # (other systems lack some of its names)
     if "MAP_ANONYMOUS" in system:
         without_reserve = system.get("MAP_NORESERVE", 0x4000)  # (0x4000 on Linux, where older Pythons lack the name)

@@ -14,6 +14,7 @@ import numpy as np
 
 from tinytorch.kernels.activation import choose, keep, widened
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.intp import as_intp
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import blocks
 from tinytorch.kernels.shape import formatted
@@ -153,7 +154,7 @@ def _part(v: Array, axis: int, where: Any) -> Array:
     if isinstance(where, slice):
         return v[(slice(None),) * axis + (where,)]
     if where.ndim == 1:
-        return v.take(where, axis)
+        return v.take(as_intp(where), axis)
     shape = [1] * v.ndim
     shape[0], shape[axis] = where.shape
     return np.take_along_axis(v, where.reshape(shape), axis)
@@ -178,7 +179,7 @@ def _along(v: Array, codes: list[Array], axis: int, windows: Windows, nan: bool)
         code = np.zeros_like(v, dtype=np.uint8 if len(parts) < 256 else np.int32, shape=best.shape, order="C")
     else:
         at = windows.start + windows.first * windows.dilation
-        inside = np.clip(at, 0, length - 1)
+        inside = as_intp(np.clip(at, 0, length - 1))
         best, rest = v.take(inside, axis), range(len(parts))
         if (at >= length).any():  # a window with all its elements in the padding
             best[(*cut, at >= length)] = _lowest(v.dtype)
@@ -324,7 +325,7 @@ def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> A
             target[places] = values[begin:end]
         else:
             weights = widened(values[begin:end]).reshape(-1)
-            target[:] = np.bincount(places.reshape(-1), weights, (end - begin) * size)
+            target[:] = np.bincount(as_intp(places.reshape(-1)), weights, (end - begin) * size)
 
     blocks(work, planes, size)
     return out

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels.checks import check_floating
+from tinytorch.kernels.intp import as_int64
 
 Array = Any
 
@@ -627,7 +628,7 @@ def permutation(source: Source, n: int) -> Array:
     """
     if n >= 214748364:  # there PyTorch draws 64-bit words in another order
         raise NotImplementedError("randperm of 214748364 or more numbers")
-    places = np.arange(n)
+    places = np.arange(n, dtype=np.int64)
     if n < 2:
         return places
     j = places.copy()
@@ -683,8 +684,8 @@ def _indices(p: Array, n: int, replacement: bool, source: Source) -> Array:
         exponential(waits, source)
         speed = p / waits
         if n == 1:
-            return speed.argmax(-1, keepdims=True)
-        return np.argsort(-speed, -1, kind="stable")[..., :n].copy("C")
+            return as_int64(speed.argmax(-1, keepdims=True))
+        return as_int64(np.argsort(-speed, -1, kind="stable")[..., :n].copy("C"))
     rows = np.ascontiguousarray(p.astype(np.promote_types(p.dtype, np.float32), copy=False))
     rows = rows.reshape(-1, p.shape[-1])
     drawn = np.empty((len(rows), n), np.int64)

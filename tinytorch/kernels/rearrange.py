@@ -9,6 +9,7 @@ import numpy as np
 
 from tinytorch.kernels.checks import check_fits, refused
 from tinytorch.kernels.dtypes import RARE
+from tinytorch.kernels.intp import as_intp
 from tinytorch.kernels.reduce import axes_of, axis_of, int_of
 from tinytorch.kernels.shape import formatted, suggested_format
 
@@ -34,7 +35,7 @@ def interleaved(counts: Array, output_size: Any) -> Array:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")
     if counts.size and counts.min() < 0:
         raise RuntimeError("repeats can not be negative")
-    indices = np.repeat(np.arange(counts.size, like=counts), counts)
+    indices = np.repeat(np.arange(counts.size, like=counts), as_intp(counts))
     if output_size is not None and indices.size != output_size:
         raise RuntimeError("allocated size does not match required size")
     return indices.astype(counts.dtype, copy=False)

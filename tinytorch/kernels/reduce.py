@@ -12,6 +12,7 @@ import numpy as np
 from tinytorch.kernels import dtypes, parallel
 from tinytorch.kernels.checks import refused, tensor_name
 from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, number
+from tinytorch.kernels.intp import as_int64
 from tinytorch.kernels.native import twin
 
 # NumPy's stubs know `keepdims` only as a constant.
@@ -504,7 +505,7 @@ def max_dim(x: Any, dim: int, keepdim: bool) -> Any:
     out = _largest(x, dim, None, None, keepdim)
     return (
         out if keepdim or x.flags.c_contiguous else in_rows(out),
-        x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim),
+        as_int64(x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim)),
     )
 
 
@@ -517,7 +518,7 @@ def min_dim(x: Any, dim: int, keepdim: bool) -> Any:
     out = _smallest(x, dim, None, None, keepdim)
     return (
         out if keepdim or x.flags.c_contiguous else in_rows(out),
-        x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim),
+        as_int64(x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim)),
     )
 
 
@@ -544,8 +545,8 @@ def _arg(x: Any, dim: Any, keepdim: bool, name: str) -> Any:
     if not x.ndim:
         return np.zeros_like(x, dtype=_INT64)
     if keepdim:
-        return getattr(np, name)(x, axis=axis, keepdims=True)
-    return x.argmax(axis) if name == "argmax" else x.argmin(axis)
+        return as_int64(getattr(np, name)(x, axis=axis, keepdims=True))
+    return as_int64(x.argmax(axis) if name == "argmax" else x.argmin(axis))
 
 
 def cummax(x: Any, dim: int) -> Any:
@@ -564,7 +565,7 @@ def _running(ufunc: Any, x: Any, dim: int) -> Any:
     x = in_rows(x)
     values = ufunc.accumulate(x, axis=dim)
     reached = (x == values) | (x != x)
-    steps = np.arange(x.shape[dim], like=x).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
+    steps = np.arange(x.shape[dim], dtype=_INT64, like=x).reshape([-1 if i == dim else 1 for i in range(x.ndim)])
     return values, np.maximum.accumulate(np.where(reached, steps, np.zeros_like(steps)), axis=dim)
 
 

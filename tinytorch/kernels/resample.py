@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.kernels.activation import widened
+from tinytorch.kernels.intp import as_intp
 from tinytorch.kernels.parallel import blocks
 from tinytorch.kernels.shape import formatted
 
@@ -83,7 +84,7 @@ class Map(_Entries):
     def taps(self) -> tuple[Array, Array]:
         """The columns and weights of the entries of each row, (rows, taps), padded with weights of 0."""
         count = self.shape[0]
-        lengths = np.bincount(self.rows, minlength=count)
+        lengths = np.bincount(as_intp(self.rows), minlength=count)
         width = int(lengths.max()) if len(lengths) else 0
         starts = np.cumsum(lengths) - lengths
         place = np.arange(len(self.rows)) - starts[self.rows]
@@ -253,7 +254,7 @@ def apply_to_bytes(x: Array, maps: tuple[tuple[Map, int] | None, ...]) -> Array:
         counted = (*x.shape[:axis], len(index), *x.shape[axis + 1 :])
         total = np.full_like(x, 1 << pair[1] >> 1, dtype=np.int32, shape=counted, order="C")
         for at, weight in zip(index.T, weights.T, strict=True):
-            total += x.take(at, axis) * weight.astype(np.int32).reshape(shape)
+            total += x.take(as_intp(at), axis) * weight.astype(np.int32).reshape(shape)
         total >>= pair[1]
         x = np.clip(total, 0, 255).astype(np.uint8)
     return x
@@ -355,7 +356,7 @@ def _by_taps(x: Array, out: Array, map: Any, axis: int, exact: bool) -> None:
     if not index.shape[1]:
         out[...] = 0
     for k, (at, weight) in enumerate(zip(index.T, weights.T, strict=True)):
-        part = x.take(at, axis, mode="clip")
+        part = x.take(as_intp(at), axis, mode="clip")
         part *= weight.astype(x.dtype).reshape(shape)
         if exact and not weight.all():
             part = np.where((weight != 0).reshape(shape), part, 0)
@@ -375,7 +376,7 @@ def _pick(x: Array, maps: tuple[Map | None, ...], counts: tuple[int, ...]) -> Ar
         return out
     for k in sorted(range(len(maps)), key=lambda k: (counts[k] / max(x.shape[k + 1], 1), -k)):
         if (axis := maps[k]) is not None:
-            x = x.take(axis.pick, k + 1)
+            x = x.take(as_intp(axis.pick), k + 1)
     return x
 
 

@@ -9,6 +9,7 @@ import numpy as np
 from tinytorch.kernels import dtypes, indexing
 from tinytorch.kernels.checks import fitting, tensor_name
 from tinytorch.kernels.indexing import along, flat
+from tinytorch.kernels.intp import as_intp
 from tinytorch.kernels.limits import limits_of
 from tinytorch.kernels.meta import copied
 from tinytorch.kernels.reduce import accumulated, axis_of
@@ -145,7 +146,7 @@ def _check_flat(name: str, x: Array, index: Array) -> None:
 def take(x: Array, index: Array) -> Array:
     """Return the elements of the flattened array at `index`."""
     _check_flat("take", x, index)
-    return flat(x).take(flat(index)).reshape(index.shape)
+    return flat(x).take(as_intp(flat(index))).reshape(index.shape)
 
 
 def taken_back(x: Array, shape: tuple[int, ...], index: Array) -> Array:

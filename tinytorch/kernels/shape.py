@@ -456,6 +456,11 @@ def contiguous(x: Array) -> Array:
 
 _RANKS = {"torch.channels_last": 4, "torch.channels_last_3d": 5}
 
+# Whether the processor makes 0 of a negative float that is converted to an unsigned integer (ARM and WebAssembly do).
+# PyTorch converts it to int64 first: -1.0 becomes 255.
+with np.errstate(invalid="ignore"):
+    _CUTS_OFF = not np.full(64, -1.0, np.float32).astype(np.uint8).all()
+
 
 def converted(kind: Any, memory_format: str, x: Array) -> Array:
     """Return a copy of an array with the given dtype and memory format."""
@@ -463,6 +468,8 @@ def converted(kind: Any, memory_format: str, x: Array) -> Array:
         x = x.real
     if kind.itemsize == 1:
         x = dtypes.narrowed(x, kind)
+    if _CUTS_OFF and kind.kind == "u" and kind.itemsize < 8 and x.dtype.kind in dtypes.FLOATS:
+        x = x.astype(np.int64)
     rank = _RANKS.get(memory_format)
     if rank is None:
         return x.astype(kind, "C" if memory_format == "torch.contiguous_format" else _order(x))

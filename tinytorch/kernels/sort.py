@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels.intp import as_int64, as_intp
 from tinytorch.kernels.meta import known
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.reduce import axis_of, in_rows
@@ -26,7 +27,7 @@ def order(x: Array, axis: int, descending: bool) -> Array:
     if x.dtype == np.float32 and x.size > 64 and x.shape[axis] < 1 << 31:
         return _order_by_keys(x, axis, descending)
     if not descending:
-        return np.argsort(x, axis=axis, kind="stable")
+        return as_int64(np.argsort(x, axis=axis, kind="stable"))
     backwards = tuple([slice(None, None, -1) if d == axis else _ALL for d in range(x.ndim)])
     # A stable sort of the reversed array, reversed: ties keep their order.
     return (x.shape[axis] - 1 - np.argsort(x[backwards], axis=axis, kind="stable")[backwards]).astype(
@@ -99,7 +100,7 @@ def few(x: Array, k: int, largest: bool) -> tuple[Array, Array]:
         indices = np.argpartition(x, length - k)[..., length - k :]
     else:
         indices = np.argpartition(x, k)[..., :k]
-    indices = np.sort(indices)
+    indices = as_int64(np.sort(indices))
     part = np.take_along_axis(x, indices, -1)
     indices = np.take_along_axis(indices, order(part, x.ndim - 1, largest), -1)
     return np.take_along_axis(x, indices, -1), indices
@@ -110,7 +111,7 @@ def search(sorted_sequence: Array, values: Array, right: bool) -> Array:
     floating = sorted_sequence.dtype.kind not in "iub"
     if sorted_sequence.ndim == 1 and not (floating and (_has_nan(values) or _has_nan(sorted_sequence[-1:]))):
         side: Any = "right" if right else "left"
-        return np.searchsorted(sorted_sequence, values, side=side)
+        return as_int64(np.searchsorted(sorted_sequence, values, side=side))
     # Binary search for all values at once. As in PyTorch, NaN compares greater than all numbers as a value, and less
     # than all numbers in the sequence.
     length = sorted_sequence.shape[-1]
@@ -139,7 +140,7 @@ def unique2(x: Array) -> tuple[Array, Array, Array]:
         values, inverse, counts = unique2(x.astype(np.float32))
         return values.astype(x.dtype), inverse, counts
     values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, equal_nan=False)
-    return values, inverse.reshape(x.shape), counts
+    return values, as_int64(inverse.reshape(x.shape)), as_int64(counts)
 
 
 def unique_dim(x: Array, dim: int) -> tuple[Array, Array, Array]:
@@ -151,7 +152,7 @@ def unique_dim(x: Array, dim: int) -> tuple[Array, Array, Array]:
     if x.dtype.kind in "fV" and np.isnan(x).any():
         return _unique_rows(x, axis)
     values, inverse, counts = np.unique(x, return_inverse=True, return_counts=True, axis=axis)
-    return values, inverse.reshape(-1), counts
+    return values, as_int64(inverse.reshape(-1)), as_int64(counts)
 
 
 def _unique_rows(x: Array, axis: int) -> tuple[Array, Array, Array]:
@@ -196,8 +197,8 @@ def unique_runs(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
     starts = np.ones(count, np.bool_, like=x)
     if count > 1:
         starts[1:] = (rows[1:] != rows[:-1]).reshape(count - 1, -1).any(axis=1)
-    where = np.flatnonzero(starts)
-    inverse = np.cumsum(starts) - 1
+    where = as_int64(np.flatnonzero(starts))
+    inverse = np.cumsum(starts, dtype=_INT64) - 1
     counts = np.diff(where, append=count)
     values = rows[where]
     if dim is None:
@@ -207,5 +208,5 @@ def unique_runs(x: Array, dim: int | None) -> tuple[Array, Array, Array]:
 
 def bincount(weights: Array, places: Array, minlength: int) -> Array:
     """Return the sum of the weights at each place, for `minlength` places or more."""
-    total = np.bincount(places, weights, minlength)
+    total = np.bincount(as_intp(places), weights, minlength)
     return total.astype(np.float32) if weights.dtype == np.float32 else total

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels.intp import as_intp
 from tinytorch.kernels.native import twin
 
 Array = np.ndarray[Any, Any]
@@ -42,7 +43,7 @@ class Rows:
             if not is_sorted(rows):
                 self.order = np.argsort(rows, kind="stable")
             start = np.zeros(shape[0] + 1, np.int64)
-            np.cumsum(np.bincount(rows, minlength=shape[0]), out=start[1:])
+            np.cumsum(np.bincount(as_intp(rows), minlength=shape[0]), out=start[1:])
         self.start = start
         self.sorted_columns = columns if self.order is None else columns[self.order]
 
@@ -87,7 +88,7 @@ def linear(indices: Array, sizes: tuple[int, ...]) -> Array:
 def compressed_lines(start: Array, plain: Array) -> Array:
     """Return the line of each entry of a tensor in a compressed format, shape (batch ..., entries); see `places`."""
     lines = np.tile(np.arange(start.shape[-1] - 1), math.prod(start.shape[:-1]))
-    return np.repeat(lines, np.diff(start, axis=-1).reshape(-1)).reshape(plain.shape)
+    return np.repeat(lines, as_intp(np.diff(start, axis=-1).reshape(-1))).reshape(plain.shape)
 
 
 def places(start: Array, plain: Array, by_rows: bool, blocksize: tuple[int, int] | None = None) -> Array:
@@ -136,7 +137,7 @@ def ranges(begin: Array, lengths: Array) -> Array:
     total = np.cumsum(lengths)
     if not len(total) or not total[-1]:
         return np.zeros(0, np.int64)
-    return np.arange(total[-1]) + np.repeat(begin - total + lengths, lengths)
+    return np.arange(total[-1]) + np.repeat(begin - total + lengths, as_intp(lengths))
 
 
 def multiply(values: Array, dense: Array, rows: Rows) -> Array:
@@ -178,7 +179,7 @@ def by_rows(values: Array, columns: Array, start: Array, dense: Array) -> Array:
         products = products * values[part, None] if products is dense else np.multiply(
             products, values[part, None].astype(kind, copy=False), out=products
         )  # fmt: skip
-        out[filled[first:last]] = np.add.reduceat(products, begin[first:last] - part.start, axis=0)
+        out[filled[first:last]] = np.add.reduceat(products, as_intp(begin[first:last] - part.start), axis=0)
         first = last
     return out.astype(values.dtype, copy=False)
 

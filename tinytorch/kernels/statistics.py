@@ -11,6 +11,7 @@ import numpy as np
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.intp import as_int64, as_intp
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.reduce import check_some, itself, kept_shape
 
@@ -23,7 +24,7 @@ _INT64 = np.dtype(np.int64)
 
 
 def _selected(x: Array, dim: int, keepdim: bool, index: Array) -> tuple[Array, Array]:
-    values = np.take_along_axis(x, index, dim)
+    values, index = np.take_along_axis(x, index, dim), as_int64(index)
     return (values, index) if keepdim else (values.squeeze(dim), index.squeeze(dim))
 
 
@@ -215,7 +216,7 @@ def _total(place: Array, inside: Array | None, weight: Array | None, shape: tupl
     if inside is not None and not inside.all():
         place = place[inside]
         weight = None if weight is None else weight[inside]
-    out = np.bincount(place, weight, math.prod(shape))
+    out = np.bincount(as_intp(place), weight, math.prod(shape))
     return out.astype(dtype).reshape(shape)
 
 
@@ -226,7 +227,7 @@ def segments_of(counts: Array, rows: int) -> Array:
     """Return the number of the segment of each row, of segments of `counts` rows that are `rows` together."""
     if is_meta(counts):
         return np.empty(rows, _INT64, like=counts)
-    return np.repeat(np.arange(counts.size, like=counts), counts.reshape(-1))
+    return as_int64(np.repeat(np.arange(counts.size, like=counts), as_intp(counts.reshape(-1))))
 
 
 def already_reduced(rows: Array, reduced: Array, which: Array, first: Array) -> Array:

@@ -15,6 +15,7 @@ from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.activation import where as where_
 from tinytorch.kernels.checks import refused, tensor_name
 from tinytorch.kernels.dtypes import RARE
+from tinytorch.kernels.intp import as_int64
 from tinytorch.kernels.limits import fits
 from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
@@ -261,7 +262,7 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     if not array.ndim and not as_tuple:
         return wrap(np.zeros((int(bool(array)), 0), _INT64, like=array))
     # PyTorch's memory layout: the indices of each dimension are contiguous.
-    found = np.stack(np.nonzero(array if array.ndim else array[None]))
+    found = as_int64(np.stack(np.nonzero(array if array.ndim else array[None])))
     return tuple([wrap(each) for each in found]) if as_tuple else wrap(found.T)
 
 

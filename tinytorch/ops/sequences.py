@@ -81,7 +81,7 @@ def arange(
     made = blank((count,), out, kind if out is None else dtype, device, layout, requires_grad, None, "arange")
     if kind.is_floating_point:
         return _fill_in_order(made, _progression(float(start), float(step), count, made._array))
-    return _fill_in_order(made, np.arange(count) * int(step) + int(start))
+    return _fill_in_order(made, np.arange(count, dtype=np.int64) * int(step) + int(start))
 
 
 @public("range", listed=False)
@@ -305,7 +305,7 @@ def _ends(name: str, start: Any, end: Any, kind: Dtype | None) -> tuple[Any, Any
 
 def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
     """Return the elements of `linspace`: the first half computed from `start`, the second half from `end`."""
-    index = np.arange(steps)
+    index = np.arange(steps, dtype=np.int64)
     half = steps // 2
     if kind.itemsize == 2 and kind.is_floating_point:  # each operation rounds to the dtype
         real = kind.numpy.type

@@ -14,6 +14,7 @@ from tinytorch.kernels import sort as kernels
 from tinytorch.kernels.checks import refused, tensor_name
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.indexing import check_bounds
+from tinytorch.kernels.intp import as_int64, as_intp
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.programs import as_array
 from tinytorch.kernels.reduce import int_of
@@ -201,7 +202,7 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
     if weights is not None and weights._array.shape != array.shape and array.size:
         raise RuntimeError("weights should be 1-d and have the same length as input")
     if weights is None or not array.size:
-        return wrap(np.bincount(array, minlength=minlength).astype(_INT64, copy=False))
+        return wrap(as_int64(np.bincount(as_intp(array), minlength=minlength)))
     return _bincount(weights.double() if weights.dtype.is_complex else weights, array, minlength)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import mmap
+import importlib.util
 import os
 import sys
 from collections.abc import Iterator
@@ -641,13 +641,18 @@ def storage_type(self: Tensor) -> Any:
 
 def _is_mapped(array: Array) -> bool:
     base = places.storage(array).base
-    return isinstance(base.obj if isinstance(base, memoryview) else base, mmap.mmap)
+    mmap = sys.modules.get("mmap")  # without it nothing is mapped
+    return mmap is not None and isinstance(base.obj if isinstance(base, memoryview) else base, mmap.mmap)
 
 
 def _shared(array: Array) -> Array:
     """Return a copy in memory shared with processes forked from this one."""
     if not array.size:
         return array
+    try:
+        import mmap
+    except ImportError:  # this Python cannot share memory, nor start processes
+        return array.copy()
     raw = np.frombuffer(mmap.mmap(-1, array.nbytes), np.uint8)
     made = np.ndarray(array.shape, array.dtype, raw, 0, np.empty_like(array).strides)
     made[...] = array
@@ -657,6 +662,8 @@ def _shared(array: Array) -> Array:
 def _mapped(filename: Any, shared: bool | None, nbytes: int) -> Array:
     """Map the first `nbytes` of a file as an array: writes reach the file if `shared`, else only this process."""
     path = os.fspath(filename)
+    if shared:
+        check_writes_reach_files("from_file(shared=True)", "shared=False")
     if shared and (not os.path.exists(path) or os.path.getsize(path) < nbytes):
         with open(path, "ab") as file:
             file.truncate(nbytes)
@@ -668,5 +675,23 @@ def _mapped(filename: Any, shared: bool | None, nbytes: int) -> Array:
     if available < nbytes:
         raise RuntimeError(f"file <{path}> size <{available}> is smaller than the required mapping size <{nbytes}>")
     with open(path, "r+b" if shared else "rb") as file:
-        access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
-        return np.frombuffer(mmap.mmap(file.fileno(), nbytes, access=access), np.uint8)
+        return np.frombuffer(map_file(file, nbytes, bool(shared)), np.uint8)
+
+
+def map_file(file: Any, nbytes: int, writes: bool) -> Any:
+    """Return the first `nbytes` of an open file (0: all of it) as memory; writes reach the file, if they should."""
+    try:
+        import mmap
+    except ImportError:
+        data = file.read(nbytes or -1)
+        return bytearray(data)
+    return mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if writes else mmap.ACCESS_COPY)
+
+
+def check_writes_reach_files(what: str, instead: str) -> None:
+    """Raise an error where a file that is mapped into memory is a copy of it: then writes to it would be lost."""
+    if sys.platform in ("emscripten", "wasi") or importlib.util.find_spec("mmap") is None:
+        raise NotImplementedError(
+            f"{what}: this Python maps a file by copying it ({sys.platform}), so writes to the tensor would not reach "
+            f"the file. Use {instead}, and save the tensor by torch.save or by tensor.numpy().tofile(file)."
+        )

@@ -11,7 +11,7 @@ import numpy as np
 
 from tinytorch.core.device import device
 from tinytorch.kernels import dtypes, meta
-from tinytorch.ops.storage import TypedStorage, UntypedStorage
+from tinytorch.ops.storage import TypedStorage, UntypedStorage, check_writes_reach_files, map_file
 from tinytorch.serialization.archive import _Archive, _damaged
 
 MAP_SHARED, MAP_PRIVATE = 1, 2  # as in the module mmap, which is imported where it is used
@@ -139,13 +139,13 @@ class _StorageReader:
         else:
             self.swapped = sys.byteorder != "little"  # as PyTorch assumes
         if mapped:
-            import mmap
-
             if set_default_mmap_options.flags == MAP_SHARED:
+                check_writes_reach_files("load(mmap=True) with mmap.MAP_SHARED", "mmap.MAP_PRIVATE")
                 with open(archive.file.name, "r+b") as file:
-                    self.map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_WRITE)
+                    self.map = map_file(file, 0, True)
             else:  # a private copy-on-write mapping: tensors are writable, the file is not changed
-                self.map = mmap.mmap(archive.file.fileno(), 0, access=mmap.ACCESS_COPY)
+                archive.file.seek(0)
+                self.map = map_file(archive.file, 0, False)
 
     def load(self, identity: Any) -> TypedStorage | UntypedStorage:
         """Return the storage for a persistent id, ("storage", type, key, location, length)."""

@@ -10,6 +10,7 @@ import numpy as np
 from tinytorch.core.layout import NoArray, sparse_coo, sparse_csc, sparse_csr
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import sparse as kernels
+from tinytorch.kernels.intp import as_intp
 from tinytorch.kernels.sparse import Rows, distinct, linear, ranges
 from tinytorch.ops.arguments import op_of
 from tinytorch.ops.join import cat as cat_dense
@@ -84,7 +85,7 @@ def _of_two_sparse(x: Any, y: Any) -> Any:
     left, right = x._rows(), y._rows()
     begin = right.start[left.columns]
     lengths = right.start[left.columns + 1] - begin
-    of_left = np.repeat(np.arange(len(left.columns)), lengths)
+    of_left = np.repeat(np.arange(len(left.columns)), as_intp(lengths))
     of_right = ranges(begin, lengths)
     if right.order is not None:
         of_right = right.order[of_right]

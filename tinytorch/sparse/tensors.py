@@ -19,6 +19,7 @@ from tinytorch.core.graph import leaf_edge
 from tinytorch.core.layout import NoArray, layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.kernels import dtypes, printing
+from tinytorch.kernels.intp import as_intp
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.sparse import Rows, distinct, is_sorted, linear, places
 from tinytorch.ops.overrides import disabled
@@ -716,7 +717,8 @@ def compressed_of(
     if first is not None:
         plain, numbers = plain[first], numbers[first]
     matrices = math.prod(x._size[:batch])
-    counts = np.bincount(numbers // length if length else numbers, minlength=matrices * lines).reshape(matrices, lines)
+    line_of = as_intp(numbers // length if length else numbers)
+    counts = np.bincount(line_of, minlength=matrices * lines).reshape(matrices, lines)
     totals = counts.sum(axis=1)
     if (totals != totals[:1]).any():
         raise RuntimeError("Expect the same number of specified elements per batch.")

@@ -235,7 +235,7 @@ def pad_packed_sequence(
             "Expected total_length to be at least the length of the longest sequence in input, but got "
             f"total_length={total_length} and max sequence length being {longest}"
         )
-    lengths = (batch_sizes[:, None] > np.arange(batch_sizes[0])).sum(0)
+    lengths = (batch_sizes[:, None] > np.arange(batch_sizes[0])).sum(0, dtype=np.int64)
     _, steps, sequences = _steps_and_sequences(lengths)
     data = sequence.data
     shape = (total_length or longest, int(batch_sizes[0]), *data.shape[1:])
@@ -295,7 +295,7 @@ def pad_sequence(
                 f"The size of tensor a ({[*trailing, 0][k]}) must match the size of tensor b ({[*got, 0][k]}) at "
                 f"non-singleton dimension {k + 1}"
             )
-    lengths = np.array([tensor.shape[0] for tensor in tensors])
+    lengths = np.array([tensor.shape[0] for tensor in tensors], np.intp)
     longest = int(lengths.max())
     batch = np.repeat(np.arange(len(tensors)), lengths)
     steps = np.arange(batch.size) - np.repeat(np.cumsum(lengths) - lengths, lengths)

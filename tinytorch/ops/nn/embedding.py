@@ -14,6 +14,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import embedding as kernels
+from tinytorch.kernels.intp import as_int64, as_intp
 from tinytorch.kernels.meta import is_meta, known, within
 from tinytorch.kernels.statistics import segments_of
 from tinytorch.ops.arguments import check_tensor, op_of
@@ -184,10 +185,10 @@ def embedding_bag(
         )
     if padding_idx is not None and padded:
         row = operator.index(padding_idx) % rows
-        kept = used if is_meta(used) else np.flatnonzero(used != row)
+        kept = used if is_meta(used) else as_int64(np.flatnonzero(used != row))
         if len(kept) < len(used):
             used, which = used[kept], which[kept]
-            sizes = np.bincount(which, minlength=len(sizes))
+            sizes = as_int64(np.bincount(as_intp(which), minlength=len(sizes)))
             if per_sample_weights is not None:
                 per_sample_weights = index_select(per_sample_weights, 0, wrap(kept))
     bags: Tensor = wrap(which)
@@ -217,10 +218,10 @@ def _largest(weight: Tensor, used: Any, sizes: Any) -> tuple[Tensor, Tensor]:
     best = np.full((len(sizes), width), -1, _INT64, like=without_data[0] if without_data else sizes)
     filled = np.flatnonzero(sizes) if not without_data else best[:0]
     if filled.size and width:
-        begin = (np.cumsum(sizes) - sizes)[filled]
+        begin = as_intp((np.cumsum(sizes) - sizes)[filled])
         found = weight._array[used]
         top = np.maximum.reduceat(found, begin, axis=0)
-        reached = (found == np.repeat(top, sizes[filled], axis=0)) | (found != found)
+        reached = (found == np.repeat(top, as_intp(sizes[filled]), axis=0)) | (found != found)
         places = np.where(reached, np.arange(len(used))[:, None], len(used))
         best[filled] = used[np.minimum.reduceat(places, begin, axis=0)]
     out: Tensor = gather(weight, 0, wrap(np.maximum(best, 0)))

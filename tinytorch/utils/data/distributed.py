@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sized
 
-from tinytorch import distributed
 from tinytorch.data.sampler import Sampler
 from tinytorch.ops.random import Generator, randperm
 
@@ -44,6 +43,8 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
+        from tinytorch import distributed  # on use: it needs processes and sockets, which some Pythons lack
+
         num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
         rank = distributed.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
