@@ -241,6 +241,22 @@ def test_names_of_leaves() -> None:
     ]  # fmt: skip
 
 
+def test_models_that_are_no_variables_are_found_where_they_are_called() -> None:
+    def make() -> Any:
+        model, loss_of = Net(), nn.MSELoss()
+        return lambda: loss_of(model(X), torch.zeros(4, 1))
+
+    step = make()
+    assert [s.name for s in inspect.explain(step).parameters] == [
+        "first.weight", "first.bias", "second.weight", "second.bias",
+    ]  # fmt: skip
+    names = [s.name for s in inspect.explain(step()).parameters]  # not watched: leaves without a name
+    assert names == ["a leaf of shape (3, 3)", "a leaf of shape (3,)", "a leaf of shape (1, 3)", "a leaf of shape (1,)"]
+    ones = [torch.ones(2, requires_grad=True) for _ in range(3)]
+    names = [s.name for s in inspect.explain((ones[0] * ones[1] * ones[2]).sum()).parameters]
+    assert sorted(names) == [f"a leaf of shape (2,){number}" for number in ("", " #2", " #3")]
+
+
 def test_a_model() -> None:
     model = Net()
     model.second.weight = nn.Parameter(torch.ones(1, 3))
