@@ -31,7 +31,7 @@ def marked(program: Any) -> int | None:
     return None
 
 
-@pytest.mark.filterwarnings("ignore:To copy construct")
+@pytest.mark.filterwarnings("ignore:To copy construct", "ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_why_a_gradient_is_none(program: Any) -> None:
     """Watched: the cause and the line are right, and certain."""
@@ -47,7 +47,7 @@ def test_why_a_gradient_is_none(program: Any) -> None:
         assert f"programs.py:{line}" in str(story)
 
 
-@pytest.mark.filterwarnings("ignore:To copy construct")
+@pytest.mark.filterwarnings("ignore:To copy construct", "ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_what_can_be_said_afterwards(program: Any) -> None:
     """Not watched: the graph and the sources tell the cause, or possible lines; what is certain is right."""
@@ -125,6 +125,15 @@ def test_copies_into_a_buffer_carry_gradients_and_no_grad_ends_them() -> None:
     story = inspect.explain(lambda: step(False), model)["first.weight"]
     assert story.cause.code == "no_grad" and story.cause.line is not None
     assert "set_grad_enabled(recorded)" in story.cause.line.text
+
+
+def test_functional_derivatives_have_graphs_of_their_own() -> None:
+    model = nn.Linear(3, 1)
+
+    def step() -> Any:
+        return torch.func.grad(lambda w: (X @ w).sum())(model.weight.T).sum()
+
+    assert inspect.explain(step, model)["weight"].gradient == "none"
 
 
 def test_zero_gradients_and_who_made_them() -> None:

@@ -330,7 +330,7 @@ class _Graph:
                     stack.append(edge[0])
         leaves = sorted([each for each in self.nodes if isinstance(each, AccumulateGrad)], key=lambda x: -x.number)
         self.leaves: dict[int, Tensor] = {id(node.variable): node.variable for node in leaves}  # by first use
-        self.freed = any(node.saved is None for node in self.nodes)
+        self.freed = any(getattr(node, "saved", ()) is None for node in self.nodes)
 
     def operations(self) -> list[Node]:
         """Return the nodes that are no leaves."""
@@ -681,7 +681,7 @@ def _modules_of(graph: _Graph, models: list[Module]) -> list[str]:
 
 def _kept(node: Node) -> Iterator[tuple[Any, bool]]:
     """Yield the arrays that a node has saved, and whether each is a leaf's."""
-    if node.saved is None:
+    if getattr(node, "saved", None) is None:
         return
     if isinstance(node, OpNode):
         for (kind, _), item in zip(node.plan.sources, node.saved, strict=True):
