@@ -10,6 +10,7 @@ from typing import Any
 
 import tinytorch as torch
 from tinytorch import nn
+from tinytorch.utils.checkpoint import checkpoint
 
 X = torch.linspace(-1, 1, 12).reshape(4, 3)
 
@@ -250,6 +251,14 @@ def of_a_copy() -> Any:
     return loss, model, "first.weight"
 
 
+def in_a_reentrant_checkpoint() -> Any:
+    model = Net()
+    h = checkpoint(model.first, X, use_reentrant=True)  # <-
+    loss = model.second(h).sum()
+    loss.backward()
+    return loss, model, "first.weight"
+
+
 #: By program, the code of the cause when it is watched, and when it is explained afterwards.
 PROGRAMS = {
     frozen: ("frozen", "frozen"),
@@ -275,4 +284,5 @@ PROGRAMS = {
     a_function_without_gradient: ("returns None", "returns None"),
     required_too_late: ("did not require grad", None),
     of_a_copy: ("replaced", "replaced"),
+    in_a_reentrant_checkpoint: ("no_grad", None),
 }

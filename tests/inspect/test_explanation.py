@@ -31,7 +31,7 @@ def marked(program: Any) -> int | None:
     return None
 
 
-@pytest.mark.filterwarnings("ignore:To copy construct")
+@pytest.mark.filterwarnings("ignore:To copy construct", "ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_why_a_gradient_is_none(program: Any) -> None:
     """Watched: the cause and the line are right, and certain."""
@@ -47,7 +47,7 @@ def test_why_a_gradient_is_none(program: Any) -> None:
         assert f"programs.py:{line}" in str(story)
 
 
-@pytest.mark.filterwarnings("ignore:To copy construct")
+@pytest.mark.filterwarnings("ignore:To copy construct", "ignore:None of the inputs have requires_grad")
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_what_can_be_said_afterwards(program: Any) -> None:
     """Not watched: the graph and the sources tell the cause, or possible lines; what is certain is right."""
@@ -125,6 +125,15 @@ def test_copies_into_a_buffer_carry_gradients_and_no_grad_ends_them() -> None:
     story = inspect.explain(lambda: step(False), model)["first.weight"]
     assert story.cause.code == "no_grad" and story.cause.line is not None
     assert "set_grad_enabled(recorded)" in story.cause.line.text
+
+
+def test_functional_derivatives_have_graphs_of_their_own() -> None:
+    model = nn.Linear(3, 1)
+
+    def step() -> Any:
+        return torch.func.grad(lambda w: (X @ w).sum())(model.weight.T).sum()
+
+    assert inspect.explain(step, model)["weight"].gradient == "none"
 
 
 def test_zero_gradients_and_who_made_them() -> None:
@@ -239,6 +248,22 @@ def test_names_of_leaves() -> None:
     assert [s.name for s in inspect.explain(two["a"](torch.ones(1)).sum(), two).parameters] == [
         "a.weight", "a.bias", "b.weight", "b.bias",
     ]  # fmt: skip
+
+
+def test_models_that_are_no_variables_are_found_where_they_are_called() -> None:
+    def make() -> Any:
+        model, loss_of = Net(), nn.MSELoss()
+        return lambda: loss_of(model(X), torch.zeros(4, 1))
+
+    step = make()
+    assert [s.name for s in inspect.explain(step).parameters] == [
+        "first.weight", "first.bias", "second.weight", "second.bias",
+    ]  # fmt: skip
+    names = [s.name for s in inspect.explain(step()).parameters]  # not watched: leaves without a name
+    assert names == ["a leaf of shape (3, 3)", "a leaf of shape (3,)", "a leaf of shape (1, 3)", "a leaf of shape (1,)"]
+    ones = [torch.ones(2, requires_grad=True) for _ in range(3)]
+    names = [s.name for s in inspect.explain((ones[0] * ones[1] * ones[2]).sum()).parameters]
+    assert sorted(names) == [f"a leaf of shape (2,){number}" for number in ("", " #2", " #3")]
 
 
 def test_a_model() -> None:

@@ -7,6 +7,7 @@ was watched (`watching.py`); if it was not, the source of the program suggests i
 from __future__ import annotations
 
 import contextlib
+import itertools
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import FrameType
@@ -327,10 +328,9 @@ class _Graph:
                 if edge is not None and edge[0] not in self.nodes:
                     self.nodes[edge[0]] = None
                     stack.append(edge[0])
-        self.leaves: dict[int, Tensor] = {
-            id(node.variable): node.variable for node in self.nodes if isinstance(node, AccumulateGrad)
-        }
-        self.freed = any(node.saved is None for node in self.nodes)
+        leaves = sorted([each for each in self.nodes if isinstance(each, AccumulateGrad)], key=lambda x: -x.number)
+        self.leaves: dict[int, Tensor] = {id(node.variable): node.variable for node in leaves}  # by first use
+        self.freed = any(getattr(node, "saved", ()) is None for node in self.nodes)
 
     def operations(self) -> list[Node]:
         """Return the nodes that are no leaves."""
@@ -419,8 +419,7 @@ def _of_loss(loss: Tensor | None, model: Any, seen: watch | None, frame: FrameTy
     known = {id(x) for x in named.values()}
     for x in graph.leaves.values():
         if id(x) not in known and (loss is None or x is not loss):
-            other = name_of(x, frame) or f"a leaf of shape {tuple(x.shape)}"
-            named.setdefault(other if other not in named else f"{other} (another tensor)", x)
+            named[_free(name_of(x, frame) or f"a leaf of shape {tuple(x.shape)}", named)] = x
     found = suspects(frames, [part for each in modules for part in each.modules()])
     registered = {id(p) for module in modules for p in module.parameters()}
     teller = _Teller(graph, loss, seen, modules, found)
@@ -441,6 +440,12 @@ def _of_loss(loss: Tensor | None, model: Any, seen: watch | None, frame: FrameTy
 
 
 _DRAWN = 200  # the largest number of operations of which a picture is drawn
+
+
+def _free(name: str, taken: Mapping[str, Any]) -> str:
+    """Return a name that is not taken: the name itself, or with a number."""
+    numbers = (f"{name} #{number}" for number in itertools.count(2))
+    return name if name not in taken else next(each for each in numbers if each not in taken)
 
 
 def _note_unregistered(made: Explanation, name: str, x: Tensor, modules: list[Module]) -> None:
@@ -469,7 +474,7 @@ def _without_graph(loss: Tensor, seen: watch | None, found: list[Suspect]) -> st
 
 def _found(graph: _Graph, frames: list[FrameType], seen: watch | None) -> tuple[dict[str, Tensor], list[Module]]:
     """Return the tensors and modules of the models in the variables of frames that have to do with a graph."""
-    models = modules_in(frames)
+    models = {name: m for name, m in modules_in(frames).items() if _has_parameters(m)}
     used = {
         name: m
         for name, m in models.items()
@@ -477,9 +482,19 @@ def _found(graph: _Graph, frames: list[FrameType], seen: watch | None) -> tuple[
         or (seen is not None and any(seen.was_called(part) for part in m.modules()))
     }
     chosen = used or models
+    if not used and seen is not None and seen.called:  # the model is no variable, but it was called
+        inner = {id(part) for m in seen.called.values() for part in m.modules() if part is not m}
+        chosen = {}
+        for m in seen.called.values():
+            if id(m) not in inner and _has_parameters(m):
+                chosen[_free(type(m).__name__, chosen)] = m
     if len(chosen) == 1:
         return _named(next(iter(chosen.values())))
     return _named(chosen)
+
+
+def _has_parameters(module: Module) -> bool:
+    return next(module.parameters(), None) is not None or bool(_hidden(module))
 
 
 class _Teller:
@@ -666,7 +681,7 @@ def _modules_of(graph: _Graph, models: list[Module]) -> list[str]:
 
 def _kept(node: Node) -> Iterator[tuple[Any, bool]]:
     """Yield the arrays that a node has saved, and whether each is a leaf's."""
-    if node.saved is None:
+    if getattr(node, "saved", None) is None:
         return
     if isinstance(node, OpNode):
         for (kind, _), item in zip(node.plan.sources, node.saved, strict=True):
@@ -727,7 +742,7 @@ def _look_at_shapes(made: Explanation, graph: _Graph, seen: watch | None) -> Non
             shapes = list(event.shapes[:-1])
         else:
             shapes = [tuple(shape_and_kind(edge)[0]) for edge in node.edges if edge is not None]
-        if isinstance(node, OpNode) and node.op.broadcasts and any(shape != out for shape in shapes if shape):
+        if isinstance(node, OpNode) and node.op.elementwise and any(shape != out for shape in shapes if shape):
             text = f"{name} of {' and '.join(map(str, shapes))} gives {out}{where}"
             if all(shape != out for shape in shapes) and len(shapes) > 1:
                 text += " (every operand is expanded: is that intended?)"

@@ -1,8 +1,8 @@
 """`nonfinite`: which op made the first number that is not finite, from which values, and where.
 
-A mode looks at the result of every op and of every node's backward. Whether a result is finite is seen from the product
-of the array with itself, one call of BLAS; only if that is not finite are the elements looked at, and then those of the
-arguments. While everything is finite, a node gets a note of its line, and nothing else is kept.
+A mode looks at the result of every op and of every node's backward, by one sum over the elements; only if that is not
+finite are the elements looked at, and then those of the arguments. While everything is finite, a node gets a note of
+its line, and nothing else is kept.
 """
 
 from __future__ import annotations
@@ -29,10 +29,11 @@ from tinytorch.core.warning import warn
 from tinytorch.inspect.places import CALL, Line, innermost_module, is_ours, line_of, name_of, path_of, users_frame
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.meta import NoBatch
+from tinytorch.kernels.reduce import all_finite
 
 __all__ = ["NonFinite", "NonFiniteError", "nonfinite"]
 
-_F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
+_F32 = np.dtype(np.float32)
 _SCALING = GradScaler._multiply.__code__
 _WALK = engine.walk.__code__
 #: In-place ops keep a copy of what they overwrite, if it is not larger: it shows which value did it.
@@ -186,7 +187,7 @@ class nonfinite(DispatchMode):
     the loss itself is not finite and no op made it so, its backward names the argument by which the number came in.
     A loss that a `GradScaler` scales may overflow: the scaler skips that step, and it is no finding.
 
-    A step takes about 1.1 to 1.3 times as long. Only the thread that enters the context is watched.
+    A step takes about 1.1 to 1.25 times as long. Only the thread that enters the context is watched.
 
     Args:
         action: "raise" a `NonFiniteError` (the default), "warn", or only "record": `found` is the list of findings.
@@ -575,24 +576,10 @@ def _is_finite(x: Tensor) -> bool:
 
 
 def is_finite(array: Any) -> bool:
-    """Return whether all elements of an array are finite."""
-    if type(array) is not np.ndarray:
+    """Return whether all elements of an array are finite; True for arrays without data and for integers."""
+    if type(array) is not np.ndarray or (array.dtype is not _F32 and array.dtype.kind not in DIFFERENTIABLE):
         return True
-    kind = array.dtype
-    if kind is _F32 or kind is _F64:
-        # (The product of an array with itself may overflow although the elements are finite.)
-        if array.flags.c_contiguous:
-            if math.isfinite(np.vdot(array, array)):
-                return True
-        else:
-            if 0 in array.strides:  # the elements of an expanded array once each
-                array = array[tuple([slice(None) if stride else slice(0, 1) for stride in array.strides])]
-            flat = array.ravel("K")
-            if math.isfinite(np.dot(flat, flat)):
-                return True
-    elif kind.kind not in DIFFERENTIABLE:
-        return True
-    return bool(np.isfinite(array).all())
+    return all_finite(array)
 
 
 class _Overwritten:

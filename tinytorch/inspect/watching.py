@@ -217,7 +217,12 @@ class watch(DispatchMode):
         given = [(self._sources(x, frame), bool(x.requires_grad)) for x in inputs]
         shapes = [tuple(x.shape) for x in inputs]
         kinds = [x.dtype.name for x in inputs]
-        result = caller(*args, **kwargs)
+        if isinstance(op, type) and local.state.modes is None:
+            result = self._call_function(op, args)
+            # (What its `forward` computes may also depend on tensors that are no arguments.)
+            given += [(self._sources(x, frame), False) for x in tensors_in(result)]
+        else:
+            result = caller(*args, **kwargs)
         event = self._new("op", name_of_op(op).removesuffix(".forward"), frame)
         for sources, carries in given:
             event.take(sources, carries)
@@ -232,6 +237,16 @@ class watch(DispatchMode):
         event.shapes = (*shapes, *[tuple(x.shape) for x in outputs[:1]])
         event.dtypes = (*kinds, *[x.dtype.name for x in outputs[:1]])
         return result
+
+    def _call_function(self, function: Any, args: tuple[Any, ...]) -> Any:
+        """Return the result of a user's `Function`, with the ops of its `forward` watched, too."""
+        node, arguments = args
+
+        def forward(*given: Any) -> Any:
+            with self:
+                return function.forward(*given)
+
+        return function._recorded(node, arguments, forward, function.setup_context)
 
     def detached(self, x: Any, alias: Any) -> None:
         """Note a tensor on the memory of another one that is no part of the graph."""

@@ -114,6 +114,26 @@ def in_rows(out: Any) -> Any:
     return out if out.flags.c_contiguous else out.copy("C")
 
 
+def all_finite(x: Any) -> bool:
+    """Return whether all elements of an array of numbers are finite.
+
+    The product of the array with itself is finite if they are, unless it overflows: BLAS takes a third of the time of a
+    test of each element.
+    """
+    kind = x.dtype
+    if kind is _F32 or kind is _F64:
+        if x.flags.c_contiguous:
+            product = np.vdot(x, x)
+        else:
+            if 0 in x.strides:  # the elements of an expanded array once each
+                x = x[tuple([slice(None) if stride else slice(0, 1) for stride in x.strides])]
+            flat = x.ravel("K")
+            product = np.dot(flat, flat)
+        if math.isfinite(product):
+            return True
+    return bool(np.isfinite(x).all())
+
+
 @twin
 def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -> Any:
     """Return the sum over `axes`, with a rounding error like that of pairwise summation.
