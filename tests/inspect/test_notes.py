@@ -252,7 +252,7 @@ def test_compiled_functions():
 
     model = torch.compile(Block())
     model(torch.zeros(3, 4))
-    error, notes = failed(model, torch.zeros(3, 5))
+    _, notes = failed(model, torch.zeros(3, 5))
     assert notes[0].startswith("in fc: Linear(")
     assert notes[-1] == "remedy: nn.Linear(5, 2)"
     assert sum(note.startswith("at ") for note in notes) == 1

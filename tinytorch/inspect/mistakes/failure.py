@@ -93,7 +93,10 @@ class Failure:
                 self.arguments |= found.get(code.co_varnames[k], {})
             self.name = code.co_name
             self.function = self.called()
-            if code.co_name == "__init__" and "self" in found:
+            if code.co_name == "__new__" and names and isinstance(found.get(names[0]), type):
+                self.function = self.arguments.pop(names[0])
+                self.name = self.function.__name__
+            elif code.co_name == "__init__" and "self" in found:
                 self.self = self.arguments.pop("self")
                 self.function, self.name = type(self.self), type(self.self).__name__
             elif names[:1] == ("self",) and not isinstance(found.get("self"), Tensor):

@@ -140,9 +140,12 @@ def first_batch(failure: Failure) -> str | None:
 @remedy("object does not support the context manager protocol")
 def made_manager(failure: Failure) -> str | None:
     """Call the class of a context manager."""
-    kind = failure.value(failure.call)
-    own = isinstance(kind, type) and kind.__module__.startswith("tinytorch.")
-    return f"{ast.unparse(failure.call)}()" if own and failure.call is not None else None
+    (statement,) = ast.parse(f"{failure.user.text()} pass").body
+    for item in statement.items if isinstance(statement, ast.With) else ():
+        kind = failure.value(item.context_expr)
+        if isinstance(kind, type) and kind.__module__.startswith("tinytorch."):
+            return f"{ast.unparse(item.context_expr)}()"
+    return None
 
 
 @remedy("unsupported operand type(s)")
