@@ -69,9 +69,20 @@ def annotate(error: BaseException, frame: Any = None) -> None:
 
 
 def watch_uncaught() -> None:
-    """Give errors that nobody catches their notes before they are shown, in all threads."""
+    """Give errors that nobody catches their notes before they are shown: in all threads, and in notebooks."""
     sys.excepthook = _before(sys.excepthook)
     threading.excepthook = _before_in_thread(threading.excepthook)
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    if shell is not None and not shell.custom_exceptions:
+        shell.set_custom_exc((Exception,), _show_in_notebook)
+
+
+def _show_in_notebook(shell: Any, kind: Any, error: BaseException, trace: Any, tb_offset: int | None = None) -> None:
+    """Show an error in a notebook: IPython has no exception hook."""
+    if kind.__module__ in _CLASSES:
+        annotate(error)
+        trace = error.__traceback__
+    shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
 
 
 def _before(show: Callable[..., Any]) -> Callable[..., Any]:

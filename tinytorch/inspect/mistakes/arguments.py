@@ -11,6 +11,7 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.remedies import remedy
+from tinytorch.kernels import dtypes
 
 #: The names that arguments have in NumPy and in Keras.
 _ELSEWHERE = {
@@ -30,6 +31,8 @@ def named_otherwise(failure: Failure) -> str | None:
     meant = _ELSEWHERE.get(wrong)
     if meant not in names:
         meant = next(iter(get_close_matches(wrong, names, 1, 0.6)), None)
+    if meant is None and len(names) == len(getattr(call, "keywords", ())) == 1 and not getattr(call, "args", ()):
+        meant = names[0]
     if meant is None or not isinstance(call, ast.Call):
         return None
     keywords = [ast.keyword(meant if each.arg == wrong else each.arg, each.value) for each in call.keywords]
@@ -45,7 +48,7 @@ def metric(failure: Failure) -> str | None:
     return f"{ast.unparse(call.func)}({names[0]})" if names and isinstance(call, ast.Call) else None
 
 
-@remedy("must be tuple of ints, not", "must be int, not float", "must be int, not")
+@remedy("must be tuple of ints", "must be int, not")
 def integer_sizes(failure: Failure) -> str | None:
     """Convert a size to an integer."""
     call = failure.call
@@ -55,7 +58,8 @@ def integer_sizes(failure: Failure) -> str | None:
         return failure.replaced(call.args[-1], f"({ast.unparse(call.args[-1])},)")
     for node in call.args:
         division = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div)
-        if division or isinstance(failure.value(node), float):
+        value = failure.value(node)
+        if division or isinstance(value, float) or (isinstance(value, str) and value.isdigit()):
             return failure.replaced(node, f"int({ast.unparse(node)})")
     return None
 
@@ -122,8 +126,22 @@ def device_name(failure: Failure) -> str | None:
     call = failure.call
     for node in ast.walk(call) if call is not None else ():
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
-            return failure.replaced(node, '"cpu"')
+            return failure.replaced(node, f"torch.{node.value}" if node.value in _dtypes() else '"cpu"')
     return None
+
+
+@remedy("dtype must be torch.dtype, not str", "must be torch.dtype, not str")
+def dtype_name(failure: Failure) -> str | None:
+    """Name a dtype by the object instead of a text."""
+    call = failure.call
+    for node in ast.walk(call) if call is not None else ():
+        if isinstance(node, ast.Constant) and node.value in _dtypes():
+            return failure.replaced(node, f"torch.{node.value}")
+    return None
+
+
+def _dtypes() -> set[str]:
+    return {name for name, value in vars(dtypes).items() if isinstance(value, dtypes.dtype)}
 
 
 @remedy("dropout probability has to be between 0 and 1")

@@ -107,5 +107,9 @@ def integer_batch(failure: Failure) -> str | None:
 def whole_split(failure: Failure) -> str | None:
     """Give the rest to the last part."""
     lengths, size = list(failure.arguments["lengths"]), len(failure.arguments["dataset"])
-    rest = size - sum(lengths[:-1])
+    rest = (
+        round(1 - sum(lengths[:-1]), 10)
+        if any(isinstance(each, float) for each in lengths)
+        else size - sum(lengths[:-1])
+    )
     return failure.rewritten(lengths=str([*lengths[:-1], rest])) if rest >= 0 else None

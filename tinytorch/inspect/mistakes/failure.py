@@ -93,7 +93,10 @@ class Failure:
                 self.arguments |= found.get(code.co_varnames[k], {})
             self.name = code.co_name
             self.function = self.called()
-            if code.co_name == "__init__" and "self" in found:
+            if code.co_name == "__new__" and names and isinstance(found.get(names[0]), type):
+                self.function = self.arguments.pop(names[0])
+                self.name = self.function.__name__
+            elif code.co_name == "__init__" and "self" in found:
                 self.self = self.arguments.pop("self")
                 self.function, self.name = type(self.self), type(self.self).__name__
             elif names[:1] == ("self",) and not isinstance(found.get("self"), Tensor):
@@ -117,6 +120,9 @@ class Failure:
     def _find_called(self) -> None:
         """Find which function the user called with wrong arguments, if Python found that before the call."""
         function = self.called()
+        if function is None and isinstance(self.call, ast.Call) and isinstance(self.call.func, ast.Attribute):
+            name = self.call.func.attr
+            function = getattr(Tensor, name, None) if self.text.startswith(f"{name}(") else None
         module = getattr(function, "__module__", None) or type(function).__module__
         if isinstance(self.error, TypeError) and function is not None and module.partition(".")[0] == "tinytorch":
             self.function = function
@@ -175,9 +181,10 @@ class Failure:
     def statement(self) -> ast.stmt | None:
         """Return the statement in the line that failed, if it fits into the line."""
         try:
-            return ast.parse(self.user.text()).body[0]
-        except (SyntaxError, IndexError):
+            (statement,) = ast.parse(self.user.text()).body
+        except (SyntaxError, ValueError):
             return None
+        return statement
 
     def called(self) -> Any:
         """Return the function that the user's expression calls, or None."""

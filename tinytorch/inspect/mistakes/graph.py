@@ -126,8 +126,12 @@ class _Cut:
         """Return why an expression has no gradient; "" if it may have one."""
         if isinstance(node, ast.Compare):
             return "a comparison has no gradient"
-        if isinstance(node, ast.Attribute) and node.attr == "data":
-            return ".data has no graph"
+        if isinstance(node, ast.Attribute) and node.attr in ("data", "indices"):
+            return f".{node.attr} has no graph"
+        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == 1:
+            pair = ast.unparse(node.value).partition("(")[0].rpartition(".")[2]
+            if isinstance(node.value, ast.Call) and pair in ("max", "min", "sort", "topk", "median", "mode"):
+                return f"{pair}(...)[1]: indices have no gradient"
         if not isinstance(node, ast.Call):
             return ""
         name = ast.unparse(node.func)
@@ -422,8 +426,7 @@ def users_backward(failure: Failure) -> str | None:
         "a view of a leaf Variable that requires grad is being used in an in-place operation")  # fmt: skip
 def not_recorded(failure: Failure) -> str | None:
     """Do not record the write."""
-    text = failure.user.text()
-    return f"with torch.no_grad(): {text}" if failure.statement() is not None else None
+    return None if failure.statement() is None else f"with torch.no_grad(): {failure.user.text()}"
 
 
 @remedy("Can't call numpy() on Tensor that requires grad")

@@ -71,10 +71,13 @@ def kept_gradient(failure: Failure) -> str | None:
 
 @remedy("'float' object has no attribute 'backward'", "'int' object has no attribute 'backward'",
         "object has no attribute 'backward'")  # fmt: skip
-def loss_as_number(failure: Failure) -> tuple[str, int] | None:
+def loss_as_number(failure: Failure) -> str | tuple[str, int] | None:
     """Leave the loss a tensor."""
     call = failure.call
     node = call.func if isinstance(call, ast.Call) else call
+    made = node.value if isinstance(node, ast.Attribute) else None
+    if isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr == "item":
+        return f"{ast.unparse(made.func.value)}.backward()"
     assigned = failure.assignment(node.value) if isinstance(node, ast.Attribute) else None
     value = getattr(assigned, "value", None)
     if assigned is None or not isinstance(value, ast.Call) or not isinstance(value.func, ast.Attribute):
@@ -107,6 +110,52 @@ def forgotten_return(failure: Failure) -> str | tuple[str, int] | None:
         if isinstance(last, (ast.Assign, ast.Expr)):
             return f"return {ast.unparse(last.value)}", first - 1 + last.lineno
     return None
+
+
+@remedy("object has no attribute")
+def values_of_pair(failure: Failure) -> str | None:
+    """Take the values out of the pair of values and indices that a function returns."""
+    call, found = failure.call, getattr(failure.error, "obj", None)
+    node = call.func if isinstance(call, ast.Call) else call
+    if not isinstance(node, ast.Attribute) or not isinstance(found, tuple) or not hasattr(found, "values"):
+        return None
+    return f"{ast.unparse(node.value)}.values.{node.attr}"
+
+
+@remedy("object has no attribute 'detach'")
+def parameter_of_list(failure: Failure) -> str | None:
+    """Make a tensor of the list of which a parameter is made."""
+    values = failure.arguments.get("data")
+    return failure.rewritten(data="torch.tensor({})") if isinstance(values, (list, tuple, float)) else None
+
+
+@remedy("'DataLoader' object is not subscriptable", "'DataLoader' object is not an iterator")
+def first_batch(failure: Failure) -> str | None:
+    """Take the first batch of a loader."""
+    call = failure.call
+    node = call.value if isinstance(call, ast.Subscript) else call.args[0] if isinstance(call, ast.Call) else None
+    return None if node is None else f"next(iter({ast.unparse(node)}))"
+
+
+@remedy("object does not support the context manager protocol")
+def made_manager(failure: Failure) -> str | None:
+    """Call the class of a context manager."""
+    (statement,) = ast.parse(f"{failure.user.text()} pass").body
+    for item in statement.items if isinstance(statement, ast.With) else ():
+        kind = failure.value(item.context_expr)
+        if isinstance(kind, type) and kind.__module__.startswith("tinytorch."):
+            return f"{ast.unparse(item.context_expr)}()"
+    return None
+
+
+@remedy("unsupported operand type(s)")
+def tensor_of_list(failure: Failure) -> str | None:
+    """Make a tensor of a list that is an operand."""
+    call = failure.call
+    if not isinstance(call, ast.BinOp) or "'list'" not in failure.text or "'Tensor'" not in failure.text:
+        return None
+    node = call.left if isinstance(failure.value(call.left), list) or isinstance(call.left, ast.List) else call.right
+    return failure.replaced(node, f"torch.tensor({ast.unparse(node)})")
 
 
 # Modules ------------------------------------------------------------------------------------------
@@ -187,8 +236,10 @@ def registered_list(failure: Failure) -> str | tuple[str, int] | None:
 
 @remedy("Expected state_dict to be dict-like")
 def state_of(failure: Failure) -> str | None:
-    """Give the state of a module, rather than the module."""
+    """Give the state of a module, rather than the module or the name of a file."""
     given = failure.arguments["state_dict"]
+    if isinstance(given, str):
+        return failure.rewritten(state_dict="torch.load({})")
     return failure.rewritten(state_dict="{}.state_dict()") if hasattr(given, "state_dict") else None
 
 

@@ -41,12 +41,19 @@ def broadcast(failure: Failure) -> str | None:
     return None
 
 
-@remedy("mat1 and mat2 shapes cannot", "size for first two dimensions of batch2", "inconsistent tensor size")
+@remedy(
+    "mat1 and mat2 shapes cannot",
+    "size for first two dimensions of batch2",
+    "inconsistent tensor size",
+    "size mismatch, got",
+)
 def transposed_factor(failure: Failure) -> str | None:
     """Transpose one of the factors."""
     if failure.calls_module:
         return None
     (a, x), (b, y) = operands(failure)
+    if x.ndim >= 2 and y.ndim == 1 and x.shape[-2] == y.shape[0]:
+        return failure.rewritten(**{a: "{}.transpose(-2, -1)"})
     if x.ndim < 2 or y.ndim < 2 or x.shape[-1] == y.shape[-2]:
         return None
     if x.shape[-1] == y.shape[-1]:

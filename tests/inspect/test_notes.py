@@ -252,7 +252,7 @@ def test_compiled_functions():
 
     model = torch.compile(Block())
     model(torch.zeros(3, 4))
-    error, notes = failed(model, torch.zeros(3, 5))
+    _, notes = failed(model, torch.zeros(3, 5))
     assert notes[0].startswith("in fc: Linear(")
     assert notes[-1] == "remedy: nn.Linear(5, 2)"
     assert sum(note.startswith("at ") for note in notes) == 1
@@ -402,3 +402,31 @@ def test_anomaly_mode_names_a_write_in_a_function_that_has_returned():
 def test_doctests_see_the_message_last():
     error, notes = failed(lambda: exec(compile("torch.zeros(2) + torch.zeros(3)", "<doctest x[0]>", "exec"), globals()))
     assert type(error) is RuntimeError and notes == []
+
+
+def test_notebooks_show_the_notes(tmp_path):
+    (tmp_path / "IPython.py").write_text(
+        "class Shell:\n"
+        "    custom_exceptions = ()\n"
+        "    def set_custom_exc(self, classes, handler):\n"
+        "        self.custom_exceptions, self.handler = classes, handler\n"
+        "    def showtraceback(self, error, tb_offset=None):\n"
+        "        print(error[0].__name__, error[1].__notes__[-1], error[2].tb_next, tb_offset)\n"
+        "shell = Shell()\n"
+        "get_ipython = lambda: shell\n",
+        "utf-8",
+    )
+    program = tmp_path / "cell.py"
+    program.write_text(
+        "import sys\n"
+        "from IPython import shell\n"
+        "import tinytorch as torch\n"
+        "assert shell.custom_exceptions == (Exception,)\n"
+        "try:\n"
+        "    torch.tensor([torch.zeros(2), torch.zeros(2)])\n"
+        "except ValueError as error:\n"
+        "    shell.handler(shell, type(error), error, error.__traceback__, tb_offset=1)\n",
+        "utf-8",
+    )
+    run = subprocess.run([sys.executable, str(program)], capture_output=True, text=True)
+    assert run.stdout == "ValueError   remedy: torch.stack([torch.zeros(2), torch.zeros(2)]) None 1\n", run.stderr
