@@ -273,27 +273,39 @@ class _LayerTracer(DispatchMode):
                     row.trainable_parameters += parameter.numel() if parameter.requires_grad else 0
 
 
-# Inputs -------------------------------------------------------------------------------------------
+# Inputs and calls ---------------------------------------------------------------------------------
 
 
-def _is_size(value: Any) -> bool:
+def call_once(model: Module, mode: DispatchMode, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Call a model in evaluation mode and without gradients, while `mode` is on; restore its modes."""
+    training = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with no_grad(), mode:
+            model(*args, **kwargs)
+    finally:
+        for module, setting in training:
+            module.training = setting
+
+
+def is_size(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(
         isinstance(length, int) and not isinstance(length, bool) for length in value
     )
 
 
-def _inputs_of(input_size: Any, dtype: Any, model: Module) -> list[Tensor]:
+def inputs_of(input_size: Any, dtype: Any, model: Module, caller: str = "summary()") -> list[Tensor]:
     """Return inputs of sizes `input_size`: uniform random numbers from [0, 1) for floating-point dtypes, else zeros."""
-    several = isinstance(input_size, (list, tuple)) and len(input_size) > 0 and all(map(_is_size, input_size))
+    several = isinstance(input_size, (list, tuple)) and len(input_size) > 0 and all(map(is_size, input_size))
     sizes = list(input_size) if several else [input_size]
     for size in sizes:
-        if not _is_size(size):
+        if not is_size(size):
             raise TypeError(
-                "summary(): input_size should be a size such as (1, 3, 32, 32), or a list of sizes, "
+                f"{caller}: input_size should be a size such as (1, 3, 32, 32), or a list of sizes, "
                 f"but got {input_size!r}"
             )
         if any(length < 0 for length in size):
-            raise ValueError(f"summary(): a size cannot be negative, but got input_size={input_size!r}")
+            raise ValueError(f"{caller}: a size cannot be negative, but got input_size={input_size!r}")
     if dtype is None:
         floats = (p.dtype for p in model.parameters() if p.dtype.is_floating_point)
         dtype = next(floats, dtypes.get_default_dtype())
@@ -370,25 +382,19 @@ def summary(
         raise ValueError("summary(): give either input_size or input_data")
     if depth is not None and (not isinstance(depth, int) or depth < 0):
         raise ValueError(f"summary(): depth should be None or a number from 0, but got {depth!r}")
-    training = [(module, module.training) for module in model.modules()]
     tracer = _LayerTracer(model)
     with fork_rng():
         args: Sequence[Any] = ()
         if input_data is None:
-            args = _inputs_of(input_size, dtype, model)
+            args = inputs_of(input_size, dtype, model)
         elif isinstance(input_data, Mapping):
             kwargs = {**input_data, **kwargs}
         else:
             args = input_data if isinstance(input_data, (list, tuple)) else (input_data,)
-        model.eval()
         try:
-            with no_grad(), tracer:
-                model(*args, **kwargs)
+            call_once(model, tracer, args, kwargs)
         except Exception as error:
             raise RuntimeError(_failure(tracer, args, kwargs, error)) from error
-        finally:
-            for module, mode in training:
-                module.training = mode
     tracer.count_parameters()
     assert tracer.root is not None
     layers = list(tracer.root)
