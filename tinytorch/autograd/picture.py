@@ -113,7 +113,7 @@ def picture(
         boxes.append(_box_of(node, names, show_saved))
     for (name, _), (node, output) in zip(results, edges, strict=True):
         arrows.append(Arrow(number[node], output, len(boxes)))
-        boxes.append(Box("result", [_printable(name)]))
+        boxes.append(Box("result", [printable(name)]))
     multi_output = {number[node] for node in number if node.outputs > 1}
     return Picture(boxes, arrows, multi_output)
 
@@ -276,11 +276,11 @@ def _inputs_first(roots: Iterable[Node]) -> list[Node]:
 def _box_of(node: Node, names: dict[Edge, str], show_saved: bool) -> Box:
     if isinstance(node, AccumulateGrad):
         title = names.get((node, 0), type(node.variable).__name__)
-        return Box("leaf", [_printable(title), _dtype_and_shape(node.dtype, node.shape)])
+        return Box("leaf", [printable(title), _dtype_and_shape(node.dtype, node.shape)])
     shapes, dtypes = (node.shape, node.dtype) if node.outputs > 1 else ((node.shape,), (node.dtype,))
-    lines = [_printable(node.name().rpartition("::")[2])]
+    lines = [printable(node.name().rpartition("::")[2])]
     for k in range(min(len(shapes), _MAX_OUTPUTS)):
-        name = f"{_printable(names[node, k])}: " if (node, k) in names else ""
+        name = f"{printable(names[node, k])}: " if (node, k) in names else ""
         lines.append(name + _dtype_and_shape(dtypes[k], shapes[k]))
     if len(shapes) > _MAX_OUTPUTS:
         lines.append(f"… {len(shapes)} outputs")
@@ -318,12 +318,12 @@ def _dtype_and_shape(dtype: Any, shape: Any) -> str:
     return "no tensor" if dtype is None else f"{dtypes.from_numpy_dtype(dtype).name} {tuple(shape)}"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Return text with unprintable characters (control characters, lone surrogates) replaced."""
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
-_XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 _MERMAID = str.maketrans(
     {"#": "#35;", "&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;", "\\": "#92;", "`": "#96;"}
 )
@@ -579,7 +579,7 @@ def _rectangle(box: Box, x: float, y: int, width: int, height: int) -> str:
     corner = {"leaf": min(height, 40) // 2, "operation": 3, "result": 0}[box.kind]
     stroke_width = 3 if box.kind == "result" else 1.3
     lines = [
-        f'<text x="{round(x)}" y="{y + _PADDING + 9 + k * _LINE_HEIGHT}">{line.translate(_XML)}</text>'
+        f'<text x="{round(x)}" y="{y + _PADDING + 9 + k * _LINE_HEIGHT}">{line.translate(XML)}</text>'
         for k, line in enumerate(box.lines)
     ]
     return (

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tinytorch.autograd.hooks import RemovableHandle
-from tinytorch.autograd.picture import Arrow, Layout, lines, ports, separated, text_width
+from tinytorch.autograd.picture import XML, Arrow, Layout, lines, ports, printable, separated, text_width
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.summary import call_once, inputs_of, is_size
@@ -466,7 +466,6 @@ _COLOURS = {
     "head": ("#e3e8ed", "#b3bdc7", "#2a323b", "#4b5763"),
 }
 _TEXT = {"ink": ("#14181d", "#e6eaee"), "quiet": ("#59636e", "#9aa6b2"), "line": ("#767676", "#8b98a5")}
-_XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 
 
 @dataclass
@@ -503,17 +502,13 @@ def _rectangle(kind: str, x: float, y: float, width: float, height: float, radiu
 def _words(x: float, y: float, words: Sequence[tuple[str, str]], anchor: str = "start", size: int = 12) -> str:
     """Return a line of text: pairs of kind ("ink", "quiet") and text."""
     parts = [
-        f'<tspan class="tt-{kind}" fill="{_TEXT[kind][0]}">{_printable(text).translate(_XML)}</tspan>'
+        f'<tspan class="tt-{kind}" fill="{_TEXT[kind][0]}">{printable(text).translate(XML)}</tspan>'
         for kind, text in words
         if text
     ]
     where = f' text-anchor="{anchor}"' if anchor != "start" else ""
     sized = f' font-size="{size}"' if size != 12 else ""
     return f'<text x="{x:g}" y="{y:g}"{where}{sized} xml:space="preserve">{"".join(parts)}</text>'
-
-
-def _printable(text: str) -> str:
-    return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
 def _title(node: _Node) -> list[tuple[str, str]]:
@@ -747,7 +742,7 @@ def _align(layout: Layout, goals: Mapping[int, int]) -> None:
 
 
 def _tip(node: _Node) -> str:
-    return f"<title>{_printable(node.tip).translate(_XML)}</title>" if node.tip else ""
+    return f"<title>{printable(node.tip).translate(XML)}</title>" if node.tip else ""
 
 
 class Drawing:
@@ -771,7 +766,7 @@ class Drawing:
             f'<svg xmlns="http://www.w3.org/2000/svg" class="tt-drawing" viewBox="0 0 {width:g} {height:g}" '
             f'width="{width:g}" height="{height:g}" role="img" '
             'font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="12">',
-            f"<title>The call of {self._name.translate(_XML)}: data flows from top to bottom</title>",
+            f"<title>The call of {self._name.translate(XML)}: data flows from top to bottom</title>",
             f"<style>{_style()}</style>",
             _rectangle("page", 0, 0, width, height, 6),
             f'<g transform="translate({x} {margin})">', *drawn.svg, "</g>",
@@ -796,7 +791,7 @@ class Drawing:
         suffix = os.path.splitext(os.fspath(path))[1].lower()
         if suffix not in (".svg", ".html"):
             raise ValueError(f"a drawing is saved as .svg or .html, not as '{suffix}'")
-        head = f'<!doctype html><meta charset="utf-8"><title>{self._name.translate(_XML)}</title>'
+        head = f'<!doctype html><meta charset="utf-8"><title>{self._name.translate(XML)}</title>'
         view = '<meta name="viewport" content="width=device-width"><style>:root{color-scheme:light dark}</style>'
         with open(path, "w", encoding="utf-8") as file:
             file.write((head + view + self._repr_html_() if suffix == ".html" else self.svg) + "\n")

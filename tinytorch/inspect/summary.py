@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import allocated, tensors_in
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.notebook import Row, table
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
@@ -88,8 +89,11 @@ class ModelSummary:
         return self.input_bytes + self.activation_bytes + self.parameter_bytes + self.buffer_bytes
 
     def __str__(self) -> str:
-        rows = [("Layer", "Output shape", "Parameters", "Multiply-adds")]
-        rows += [_row(layer, self.depth) for layer in self.layers if self.depth is None or layer.depth <= self.depth]
+        rows = [_HEAD]
+        for layer in self.layers:
+            if self.depth is None or layer.depth <= self.depth:
+                name, shape, count, work = _row(layer, self.depth).cells
+                rows.append(("  " * layer.depth + name, shape, count, work))
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
         lines = [
             f"{name:<{widths[0]}}  {shape:<{widths[1]}}  {count:>{widths[2]}}  {work:>{widths[3]}}"
@@ -113,8 +117,36 @@ class ModelSummary:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        shown = sum(self.depth is None or layer.depth <= self.depth for layer in self.layers)
 
-def _row(layer: LayerSummary, depth: int | None) -> tuple[str, str, str, str]:
+        def tree(layer: LayerSummary) -> Row:
+            row = _row(layer, layer.depth)
+            below = [] if layer.depth == self.depth else map(tree, layer.children)
+            share = row.parameters / max(1, self.total_parameters)
+            return Row(row.cells, share, below, open=shown <= _OPEN or layer.depth < 1)
+
+        trained = f"{self.trainable_parameters:,} trainable" * (self.trainable_parameters < self.total_parameters)
+        foot = (
+            f"{self.total_parameters:,} parameters{f' ({trained})' if trained else ''} · "
+            f"{self.multiply_adds:,} multiply-adds · {_bytes(self.total_bytes)}: input {_bytes(self.input_bytes)}, "
+            f"activations {_bytes(self.activation_bytes)}, parameters {_bytes(self.parameter_bytes)}"
+        )
+        return table(_HEAD, [tree(self.layers[0])], foot)
+
+
+_HEAD = ("Layer", "Output shape", "Parameters", "Multiply-adds")
+_OPEN = 40  # rows up to which notebooks show all levels
+
+
+class _Row(NamedTuple):
+    """The cells of a layer, and how many parameters the third counts."""
+
+    cells: tuple[str, str, str, str]
+    parameters: int
+
+
+def _row(layer: LayerSummary, depth: int | None) -> _Row:
     """Return the cells of a layer; at the largest depth shown, they include nested layers."""
     calls = list(layer) if layer.depth == depth else [layer]
     parameters = sum(call.parameters for call in calls)
@@ -126,7 +158,8 @@ def _row(layer: LayerSummary, depth: int | None) -> tuple[str, str, str, str]:
     if layer.recursive:
         count = "(recursive)"
     name = layer.type if not layer.path else f"{layer.name}: {layer.type}"
-    return ("  " * layer.depth + name, _shape_text(layer.output_shape), count, f"{work or '-':{',' if work else ''}}")
+    cells = (name, _shape_text(layer.output_shape), count, f"{work or '-':{',' if work else ''}}")
+    return _Row(cells, 0 if layer.recursive else parameters)
 
 
 def _bytes(count: int) -> str:
