@@ -1,17 +1,34 @@
-"""Tools for inspection: profiles, summaries and drawings of models, plots, and timings."""
+"""Tools for inspection: profiles, summaries and drawings of models, plots and bars of trainings, and timings.
+
+The functions below are imported when they are first used. The modules that define them have other names than the
+functions, since a module of a function's name would hide it.
+"""
 
 from importlib import import_module as _import_module
+from typing import TYPE_CHECKING
 
-#: By public name, the module that defines it, which is imported when the name is first asked for.
-_DEFINED_IN = {"draw": "drawing"}
+if TYPE_CHECKING:
+    from tinytorch.inspect.bars import progress as progress
+    from tinytorch.inspect.drawing import draw as draw
+    from tinytorch.inspect.plots import check_plot as check_plot
+    from tinytorch.inspect.plots import plot_classifier as plot_classifier
+    from tinytorch.inspect.plots import plot_confusion as plot_confusion
+    from tinytorch.inspect.plots import plot_curves as plot_curves
+    from tinytorch.inspect.plots import plot_mistakes as plot_mistakes
+
+#: The module of each name.
+_WHERE = {
+    "check_plot": "plots", "draw": "drawing", "plot_classifier": "plots", "plot_confusion": "plots",
+    "plot_curves": "plots", "plot_mistakes": "plots", "progress": "bars",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> object:
-    if name not in _DEFINED_IN:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = globals()[name] = getattr(_import_module(f"{__name__}.{_DEFINED_IN[name]}"), name)
+    if name not in _WHERE:
+        raise AttributeError(f"module 'tinytorch.inspect' has no attribute '{name}'")
+    found = globals()[name] = getattr(_import_module(f"tinytorch.inspect.{_WHERE[name]}"), name)
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_DEFINED_IN})
+    return sorted({*globals(), *_WHERE})
