@@ -756,7 +756,7 @@ class Drawing:
         self._boxes = len(boxes)
         drawer = _Drawer(recorded)
         drawn = drawer.frame(page, 0, page=True)
-        legend = self._legend({_kind(box) for box in boxes})
+        legend = self._legend({_kind(box) for box in boxes}, max(drawn.size[0], _NARROW))
         margin = 14
         width = max(drawn.size[0], legend.size[0]) + 2 * margin
         height = drawn.size[1] + legend.size[1] + 2 * margin
@@ -774,13 +774,17 @@ class Drawing:
             "</svg>",
         ])  # fmt: skip
 
-    def _legend(self, kinds: set[str]) -> _Drawn:
-        svg, x, y = [], 0.0, 24
+    def _legend(self, kinds: set[str], room: int) -> _Drawn:
+        """Return what the colours mean, in lines of a certain width."""
+        svg, x, y, widest = [], 0.0, 24, 0.0
         for kind, meaning in _MEANING.items():
             if kind in kinds:
+                if x and x + 17 + text_width(meaning, 10) > room:
+                    x, y = 0.0, y + 18
                 svg += [_rectangle(kind, x, y, 12, 12, 3), _words(x + 17, y + 10, [("quiet", meaning)], size=10)]
                 x += 17 + text_width(meaning, 10) + 14
-        return _Drawn((round(x), y + 14), svg)
+                widest = max(widest, x - 14)
+        return _Drawn((round(widest), y + 14), svg)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the drawing to a file: .svg, or .html.
@@ -802,6 +806,8 @@ class Drawing:
     def __repr__(self) -> str:
         return f"Drawing({self._name}, {self._boxes} boxes)"
 
+
+_NARROW = 320  # the width that a legend may always have
 
 #: What the legend says.
 _MEANING = {
