@@ -32,7 +32,7 @@ def test_a_line_without_a_total_and_after_an_error() -> None:
     file = io.StringIO()
     with inspect.progress(unit="B", unit_scale=True, file=file) as bar:
         bar.update(123456)
-    assert re.fullmatch(r"123k B in 00:00, \S+B/s\n", file.getvalue())
+    assert re.fullmatch(r"123kB in 00:00, \S+B/s\n", file.getvalue())
     file = io.StringIO()
     with pytest.raises(KeyError), inspect.progress(range(10), file=file) as bar:
         for k in bar:

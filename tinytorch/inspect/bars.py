@@ -62,8 +62,8 @@ def _line_class() -> Any:
                 return
             name = self.desc.removesuffix(": ")
             count = "{n_fmt}/{total_fmt}" if self.total else "{n_fmt}"
-            unit = self.unit.strip() if self.unit != "it" else ""
-            form = f"{count} {unit}{' ' * bool(unit)}in {{elapsed}}, {{rate_fmt}}{{postfix}}"
+            unit = {"it": ""}.get(self.unit, f"{'' if self.unit_scale else ' '}{self.unit.strip()}")
+            form = f"{count}{unit} in {{elapsed}}, {{rate_fmt}}{{postfix}}"
             # (Without a rate tqdm shows the mean one.)
             told = {**self.format_dict, "bar_format": form, "prefix": "", "rate": None, "ncols": None}
             line = self.format_meter(**told)
