@@ -2,6 +2,7 @@
 
     python train_fashion_mnist.py
     python train_fashion_mnist.py --epochs 10 --momentum 0.9
+    python train_fashion_mnist.py --plot curves.png
     python train_fashion_mnist.py --resume model.checkpoint.pth --epochs 10
     python train_fashion_mnist.py --evaluate model.pth
     python -m tinytorch.distributed.run --nproc-per-node 2 train_fashion_mnist.py
@@ -24,9 +25,11 @@ from tqdm import tqdm
 
 import tinytorch as torch
 from tinytorch import distributed as dist
-from tinytorch import nn
+from tinytorch import inspect, nn
 from tinytorch.nn.parallel import DistributedDataParallel
 from tinytorch.utils.data import DataLoader, DistributedSampler
+
+FIGURES = ("training loss", "training accuracy", "test loss", "test accuracy")  # of each epoch
 
 
 class NeuralNetwork(nn.Module):
@@ -78,12 +81,11 @@ def stepping(model, loss_fn, optimizer):
 
 
 def train(dataloader, model, step, device, processes, no_progress):
-    """Train the model for one epoch."""
+    """Train the model for one epoch; return the mean loss and accuracy of every tenth batch."""
     size = len(dataloader.dataset)
     model.train()
-    seen = 0
-    # disable=None: no bar if the output is not a terminal.
-    with tqdm(dataloader, unit="batch", leave=False, disable=no_progress or None) as bar:
+    seen, measured = 0, []
+    with inspect.progress(dataloader, unit="batch", disable=no_progress) as bar:
         for batch, (X, y) in enumerate(bar):
             X, y = X.to(device), y.to(device)
 
@@ -92,13 +94,15 @@ def train(dataloader, model, step, device, processes, no_progress):
             seen += len(X) * processes
             if batch % 10 == 0:
                 accuracy = (pred.argmax(1) == y).float().mean().item()
+                measured.append((loss.item(), accuracy))
                 bar.set_postfix(loss=f"{loss.item():.4f}", accuracy=f"{accuracy:.1%}")
             if batch % 100 == 0:
                 tqdm.write(f"loss: {mean(loss).item():>7f}  [{seen:>5d}/{size:>5d}]")
+    return [sum(values) / len(measured) for values in zip(*measured, strict=True)]
 
 
 def test(dataloader, model, loss_fn, device):
-    """Print the accuracy and the mean loss on the test data."""
+    """Print the mean loss and the accuracy on the test data, and return them."""
     model.eval()
     test_loss, correct = 0.0, 0.0
     with torch.no_grad():
@@ -109,6 +113,7 @@ def test(dataloader, model, loss_fn, device):
             correct += (pred.argmax(1) == y).float().sum().item()
     accuracy, test_loss = correct / len(dataloader.dataset), test_loss / len(dataloader)
     print(f"Test Error: \n Accuracy: {100 * accuracy:>0.1f}%, Avg loss: {test_loss:>8f} \n")
+    return test_loss, accuracy
 
 
 def predict(data, model, device):
@@ -119,6 +124,16 @@ def predict(data, model, device):
         pred = model(X.to(device)).argmax(1)
     for guess, actual in zip(pred, y, strict=True):
         print(f'Predicted: "{data.classes[guess]}", Actual: "{data.classes[actual]}"')
+
+
+def plot(path, data, model, device, history):
+    """Plot the curves of the training, and what the model makes of the test data."""
+    model.eval()
+    X, y = next(iter(DataLoader(data, batch_size=len(data))))
+    with torch.no_grad():
+        scores = model(X.to(device))
+    inspect.plot_classifier(X, scores, y, data.classes, history).savefig(path)
+    print(f"Plotted {path}")
 
 
 def load_data(args):
@@ -151,13 +166,13 @@ def first_process_first(rank, function):
 
 
 def resume(path, model, optimizer):
-    """Load the states of the model and the optimizer from a checkpoint, and return its epoch."""
+    """Load the states of the model and the optimizer from a checkpoint, and return its epoch and its history."""
     checkpoint = torch.load(path)
     if not (isinstance(checkpoint, dict) and {"epoch", "model", "optimizer"} <= checkpoint.keys()):
         raise ValueError("this is no checkpoint; a saved model goes with --evaluate")
     model.load_state_dict(checkpoint["model"])
     optimizer.load_state_dict(checkpoint["optimizer"])
-    return checkpoint["epoch"]
+    return checkpoint["epoch"], checkpoint.get("history", {})
 
 
 def parse(argv):
@@ -184,6 +199,7 @@ def parse(argv):
     )
     option("--resume", metavar="FILE", help="resume from this checkpoint, up to --epochs")
     option("--evaluate", metavar="FILE", help="test this saved model instead of training")
+    option("--plot", metavar="FILE", help="plot curves, confusion and mistakes (pip install matplotlib)")
     option(
         "--torchvision",
         action="store_true",
@@ -215,6 +231,9 @@ def main(argv=None):
         args.save = os.path.join(folder, "model.pth")
     checkpoint_file = os.path.splitext(args.save)[0] + ".checkpoint.pth"
 
+    if args.plot:
+        with or_exit(f"cannot plot to {args.plot!r}"):
+            inspect.check_plot(args.plot)  # fail now instead of after the training
     with or_exit(f"cannot use --device {args.device}"):
         device = torch.device(args.device)
         torch.manual_seed(args.seed)
@@ -241,16 +260,18 @@ def main(argv=None):
             model.load_state_dict(torch.load(args.evaluate))
         test(test_dataloader, model, loss_fn, device)
         predict(test_data, model, device)
+        if args.plot:
+            plot(args.plot, test_data, model, device, {})
         if notice:
             print(notice)
         return
 
     with or_exit(f"cannot save to {args.save!r}"):
         os.stat(os.path.dirname(args.save) or ".")  # fail now instead of after the training
-    first_epoch = 0
+    first_epoch, history = 0, {}
     if args.resume:
         with or_exit(f"cannot resume from {args.resume!r}"):
-            first_epoch = resume(args.resume, model, optimizer)
+            first_epoch, history = resume(args.resume, model, optimizer)
         print(f"Resuming after epoch {first_epoch}")
 
     sampler, trained = None, model
@@ -262,11 +283,14 @@ def main(argv=None):
         step = torch.compile(step)
     for epoch in range(first_epoch, args.epochs):
         print(f"Epoch {epoch + 1}\n-------------------------------")
-        train(train_dataloader, trained, step, device, processes, args.no_progress or rank > 0)
+        figures = train(train_dataloader, trained, step, device, processes, args.no_progress or rank > 0)
         if rank:
             continue  # only the first process tests and saves
-        test(test_dataloader, model, loss_fn, device)
+        figures = [*figures, *test(test_dataloader, model, loss_fn, device)]
+        for name, figure in zip(FIGURES, figures, strict=True):
+            history.setdefault(name, []).append(figure)
         state = {"epoch": epoch + 1, "model": model.state_dict(), "optimizer": optimizer.state_dict()}
+        state["history"] = history
         with or_exit(f"cannot save to {checkpoint_file!r}"):
             torch.save(state, checkpoint_file)
     print("Done!")
@@ -282,6 +306,8 @@ def main(argv=None):
     model = NeuralNetwork().to(device)
     model.load_state_dict(torch.load(args.save))
     predict(test_data, model, device)
+    if args.plot:
+        plot(args.plot, test_data, model, device, history)
     if notice:
         print(notice)
 

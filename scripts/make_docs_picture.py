@@ -1,4 +1,4 @@
-"""Write the picture in docs/autograd.md, as an SVG file and as Mermaid text, by running the examples of its section.
+"""Write the pictures in docs/, by running the examples of their sections: of autograd.md also as Mermaid text.
 
 python scripts/make_docs_picture.py            # write it
 python scripts/make_docs_picture.py --check    # fail if it is not up to date
@@ -18,13 +18,14 @@ import tinytorch
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, DRAWING = DOCS / "autograd.md", DOCS / "autograd.svg"
+MODELS, MODEL = DOCS / "pictures.md", DOCS / "model.svg"
 
 
-def drawn(page: str) -> Any:
-    """Return the picture that the examples of the section draw."""
-    section = page.split("\n## A picture of the graph\n")[1].split("\n## ")[0]
-    lines = [line[4:] for line in section.splitlines() if line.startswith((">>> ", "... "))]
-    names: dict[str, Any] = {"torch": tinytorch}
+def drawn(page: str, heading: str) -> Any:
+    """Return the picture that the examples of a section draw."""
+    section = page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    lines = [line[4:] for line in section.splitlines() if line.startswith((">>> ", "..."))]
+    names: dict[str, Any] = {"torch": tinytorch, "nn": tinytorch.nn, "inspect": tinytorch.inspect}
     printed = contextlib.redirect_stdout(io.StringIO())
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), printed:
         exec("\n".join(lines), names)
@@ -32,12 +33,13 @@ def drawn(page: str) -> Any:
 
 
 def written() -> dict[Path, str]:
-    """Return the up-to-date contents of the two files."""
+    """Return the up-to-date contents of the files."""
     page = PAGE.read_text("utf-8")
-    picture = drawn(page)
+    picture = drawn(page, "A picture of the graph")
+    model = drawn(MODELS.read_text("utf-8"), "A drawing of a model")
     block = f"```mermaid\n{picture.mermaid}\n```"
     page = re.sub(r"^```mermaid\n.*?^```$", lambda _: block, page, flags=re.M | re.S)
-    return {PAGE: page, DRAWING: picture.svg + "\n"}
+    return {PAGE: page, DRAWING: picture.svg + "\n", MODEL: model.svg + "\n"}
 
 
 if __name__ == "__main__":

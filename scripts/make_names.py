@@ -122,7 +122,7 @@ def members() -> dict[str, list[str]]:
         found.setdefault(frame.f_globals["__name__"].removeprefix("tinytorch."), set()).add(name)
 
     register._bind = noticed
-    for package in ("autograd", "ops"):
+    for package in ("autograd", "ops", "inspect"):
         modules(package)
     register._bind = bind
     return {path: sorted(found[path]) for path in sorted(found)}

@@ -43,6 +43,7 @@ RETURNS = {
     "__setitem__": "None", "__delitem__": "None", "hsplit": "tuple[Tensor, ...]", "vsplit": "tuple[Tensor, ...]",
     "is_nonzero": "builtins.bool",
     "get_device": "builtins.int", "is_same_size": "builtins.bool", "is_shared": "builtins.bool", "where": "Any",
+    "_repr_html_": "str | None",
 }  # fmt: skip
 
 

@@ -497,3 +497,44 @@ def test_without_a_network(tmp_path):
     assert output.endswith(f"{NOTICE}\n")
     assert len(errors.splitlines()) == len(tinytorch.data.FashionMNIST.mirrors)
     assert sorted(os.listdir(tmp_path)) == ["model.checkpoint.pth", "model.pth"]
+
+
+# Plots, and the line of each epoch ---------------------------------------------------------------
+
+
+def test_the_plot_has_the_curves_of_all_epochs(train, tmp_path, monkeypatch):
+    pytest.importorskip("matplotlib")
+    plotted = []
+    original = tinytorch.inspect.plot_classifier
+    monkeypatch.setattr(tinytorch.inspect, "plot_classifier", lambda *args: plotted.append(args) or original(*args))
+    output = train("--epochs", 2, "--lr", 0.1)
+    output += train("--epochs", 3, "--lr", 0.1, "--resume", "model.checkpoint.pth", "--plot", "curves.png")
+    assert output.count("Plotted curves.png") == 1 and Path("curves.png").read_bytes()[:4] == b"\x89PNG"
+    ((images, scores, targets, classes, history),) = plotted
+    assert images.shape == (TEST, 1, 28, 28) and scores.shape == (TEST, 10) and len(classes) == 10
+    assert {name: len(values) for name, values in history.items()} == dict.fromkeys(train_fashion_mnist.FIGURES, 3)
+    printed = evaluations(output)
+    assert [100 * value for value in history["test accuracy"]] == pytest.approx([value for value, _ in printed])
+    assert history["test loss"] == pytest.approx([value for _, value in printed], abs=1e-5)
+    right = (scores.argmax(1) == targets).float().mean().item()
+    assert right == pytest.approx(history["test accuracy"][-1])
+
+    train("--evaluate", "model.pth", "--plot", "only.svg")
+    assert "<svg" in Path("only.svg").read_text("utf-8") and plotted[-1][-1] == {}
+
+
+def test_a_plot_that_cannot_be_made_is_noticed_before_training(fails, monkeypatch):
+    pytest.importorskip("matplotlib")
+    assert "cannot plot to 'curves.abc': a plot is saved as .png" in fails("--plot", "curves.abc")
+    assert "No such file or directory" in fails("--plot", "none/curves.png")
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert "plots need matplotlib (the extra `plot`): pip install matplotlib" in fails("--plot", "curves.png")
+    assert not any(Path().iterdir())
+
+
+def test_a_line_per_epoch_where_no_bar_is_shown(data, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    train_fashion_mnist.main(["--data", data, "--epochs", "2"])
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2
+    assert all(re.fullmatch(r"10/10 batch in \d\d:\d\d, .*batch/s, accuracy=.*%, loss=.*", line) for line in lines)

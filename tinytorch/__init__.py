@@ -211,6 +211,7 @@ _MEMBERS = {
         is_leaf output_nr register_hook register_post_accumulate_grad_hook requires_grad requires_grad_ retain_grad
         retains_grad
     """,
+    "inspect.notebook": "_repr_html_",
     "ops.arithmetic": """
         abs abs_ absolute absolute_ add addcdiv addcmul allclose ceil ceil_ clamp clamp_max clamp_min clip copysign
         copysign_ div divide equal fix fix_ floor floor_ floor_divide floor_divide_ fmax fmin fmod fmod_ frac frac_

@@ -2,7 +2,8 @@
 
 The layout is Sugiyama's: each box gets a layer below those of its inputs; a line that crosses layers has a *bend* in
 each, a box of width 0; boxes are ordered within layers by the mean position of their neighbours, so that few lines
-cross, and are placed as close to their neighbours as their widths allow. Nothing recurses.
+cross, and are placed as close to their neighbours as their widths allow. Nothing recurses. (`inspect.drawing` uses it
+for the inside of each module.)
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def picture(
         boxes.append(_box_of(node, names, show_saved))
     for (name, _), (node, output) in zip(results, edges, strict=True):
         arrows.append(Arrow(number[node], output, len(boxes)))
-        boxes.append(Box("result", [_printable(name)]))
+        boxes.append(Box("result", [printable(name)]))
     multi_output = {number[node] for node in number if node.outputs > 1}
     return Picture(boxes, arrows, multi_output)
 
@@ -275,11 +276,11 @@ def _inputs_first(roots: Iterable[Node]) -> list[Node]:
 def _box_of(node: Node, names: dict[Edge, str], show_saved: bool) -> Box:
     if isinstance(node, AccumulateGrad):
         title = names.get((node, 0), type(node.variable).__name__)
-        return Box("leaf", [_printable(title), _dtype_and_shape(node.dtype, node.shape)])
+        return Box("leaf", [printable(title), _dtype_and_shape(node.dtype, node.shape)])
     shapes, dtypes = (node.shape, node.dtype) if node.outputs > 1 else ((node.shape,), (node.dtype,))
-    lines = [_printable(node.name().rpartition("::")[2])]
+    lines = [printable(node.name().rpartition("::")[2])]
     for k in range(min(len(shapes), _MAX_OUTPUTS)):
-        name = f"{_printable(names[node, k])}: " if (node, k) in names else ""
+        name = f"{printable(names[node, k])}: " if (node, k) in names else ""
         lines.append(name + _dtype_and_shape(dtypes[k], shapes[k]))
     if len(shapes) > _MAX_OUTPUTS:
         lines.append(f"… {len(shapes)} outputs")
@@ -317,12 +318,12 @@ def _dtype_and_shape(dtype: Any, shape: Any) -> str:
     return "no tensor" if dtype is None else f"{dtypes.from_numpy_dtype(dtype).name} {tuple(shape)}"
 
 
-def _printable(text: str) -> str:
+def printable(text: str) -> str:
     """Return text with unprintable characters (control characters, lone surrogates) replaced."""
     return "".join(character if character.isprintable() else "\ufffd" for character in text)
 
 
-_XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
+XML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;"})
 _MERMAID = str.maketrans(
     {"#": "#35;", "&": "#amp;", "<": "#lt;", ">": "#gt;", '"': "#quot;", "\\": "#92;", "`": "#96;"}
 )
@@ -342,6 +343,12 @@ class Layout:
 
     A *port* is a pair (box, output). All lines from one port that cross layers share one chain of bends.
 
+    Args:
+        sizes: the width and height of each box; inputs come before the boxes that use them.
+        arrows: the lines, in the order of their targets.
+        first, last: a box that has the top layer to itself, and one that has the bottom layer.
+        gap: the distance between layers.
+
     Attributes:
         layer, width, height, x: per item (the boxes, then the bends); `x` is the centre.
         layers: per layer its items from left to right.
@@ -350,10 +357,18 @@ class Layout:
         size: the width and height of the drawing.
     """
 
-    def __init__(self, boxes: list[Box], arrows: list[Arrow]) -> None:
-        self.width = [_width(box) for box in boxes]
-        self.height = [_LINE_HEIGHT * len(box.lines) + 2 * _PADDING - 4 for box in boxes]
-        self.layer = _layers(len(boxes), arrows)
+    def __init__(
+        self,
+        sizes: list[tuple[int, int]],
+        arrows: list[Arrow],
+        *,
+        first: int | None = None,
+        last: int | None = None,
+        gap: int = _LAYER_GAP,
+    ) -> None:
+        self.width = [width for width, _ in sizes]
+        self.height = [height for _, height in sizes]
+        self.layer = _layers(len(sizes), arrows, first, last)
         self.bends = self._bend(arrows)
         self.up: list[list[int]] = [[] for _ in self.layer]
         self.down: list[list[int]] = [[] for _ in self.layer]
@@ -362,16 +377,16 @@ class Layout:
                 self._join(upper, lower)
         for arrow in arrows:
             self._join(self.last_above(arrow), arrow.target)
-        self.layers = self._order(len(boxes))
+        self.layers = self._order(len(sizes))
         self.x = self._place()
         self.top: list[tuple[int, int]] = []
         y = 0
         for items in self.layers:
             height = max(self.height[item] for item in items)
             self.top.append((y, height))
-            y += height + _LAYER_GAP
+            y += height + gap
         right = max(x + width / 2 for x, width in zip(self.x, self.width, strict=True))
-        self.size = (round(right), y - _LAYER_GAP)
+        self.size = (round(right), y - gap)
 
     def last_above(self, arrow: Arrow) -> int:
         """Return the item just before the target of a line: the last bend, or the source."""
@@ -458,10 +473,12 @@ class Layout:
         straight = [up if len(up) == 1 == len(self.down[up[0]]) else [] for up in computed]
         sweeps = [computed, self.down] * (_SWEEPS // 2) + [both] * _SWEEPS + [straight]
         for sweep, neighbours in enumerate(sweeps):
+            if neighbours is straight:  # boxes make room for long lines
+                weights = [1000.0 if not width else weight for width, weight in zip(self.width, weights, strict=True)]
             for items in reversed(self.layers) if sweep % 2 else self.layers:
                 wanted = [_mean([x[neighbour] for neighbour in neighbours[item]], x[item]) for item in items]
                 gaps = [self._distance(a, b) for a, b in itertools.pairwise(items)]
-                places = _separated(wanted, [weights[item] for item in items], gaps)
+                places = separated(wanted, [weights[item] for item in items], gaps)
                 for item, place in zip(items, places, strict=True):
                     x[item] = place
         left = min(place - width / 2 for place, width in zip(x, self.width, strict=True))
@@ -472,23 +489,29 @@ class Layout:
         return (self.width[a] + self.width[b]) / 2 + room
 
 
+def text_width(line: str, font_size: int = _FONT_SIZE) -> float:
+    """Return the width of a line of text."""
+    # The font is monospaced; characters of other scripts are up to twice as wide.
+    return sum(1 if character < "\u1100" else 1.7 for character in line) * 0.62 * font_size
+
+
 def _width(box: Box) -> int:
     """Return the width of a box, an even number, from its longest line."""
-    # The font is monospaced; characters of other scripts are up to twice as wide.
-    longest = max(sum(1 if character < "\u1100" else 1.7 for character in line) for line in box.lines)
-    return 2 * round((longest * 0.62 * _FONT_SIZE + 2 * _PADDING) / 2)
+    return 2 * round((max(map(text_width, box.lines)) + 2 * _PADDING) / 2)
 
 
-def _layers(count: int, arrows: list[Arrow]) -> list[int]:
+def _layers(count: int, arrows: list[Arrow], first: int | None, last: int | None) -> list[int]:
     """Return the layer of each box: below its inputs; with at most one input, just above the first box that uses it."""
-    layer, inputs = [0] * count, [0] * count
+    layer, inputs = [0 if first in (None, k) else 1 for k in range(count)], [0] * count
     users: list[list[int]] = [[] for _ in range(count)]
     for source, _, target in arrows:  # in the order of their targets, inputs first
         layer[target] = max(layer[target], layer[source] + 1)
         inputs[target] += 1
         users[source].append(target)
+    if last is not None:
+        layer[last] = max([0, *[layer[k] + 1 for k in range(count) if k != last]])
     for k in reversed(range(count)):
-        if inputs[k] <= 1 and users[k]:
+        if inputs[k] <= 1 and users[k] and k != first:
             layer[k] = min(layer[user] for user in users[k]) - 1
     return layer
 
@@ -497,7 +520,7 @@ def _mean(values: list[Any], otherwise: float) -> float:
     return sum(values) / len(values) if values else otherwise
 
 
-def _separated(wanted: list[float], weights: list[float], gaps: list[float]) -> list[float]:
+def separated(wanted: list[float], weights: list[float], gaps: list[float]) -> list[float]:
     """Return the positions nearest to `wanted` (weighted least squares) with at least `gaps` between neighbours.
 
     After subtracting the gaps this is isotonic regression: neighbours that do not ascend are pooled at their mean.
@@ -521,7 +544,7 @@ def _separated(wanted: list[float], weights: list[float], gaps: list[float]) -> 
 
 
 def _draw_svg(boxes: list[Box], arrows: list[Arrow], multi_output: set[int], kinds: list[str]) -> str:
-    layout = Layout(boxes, arrows)
+    layout = Layout([(_width(box), _LINE_HEIGHT * len(box.lines) + 2 * _PADDING - 4) for box in boxes], arrows)
     legend = [Box(kind, [LOOKS[kind].meaning]) for kind in kinds]
     legend_width = sum(_width(box) + _BOX_GAP for box in legend) - _BOX_GAP
     width, height = layout.size
@@ -535,12 +558,12 @@ def _draw_svg(boxes: list[Box], arrows: list[Arrow], multi_output: set[int], kin
         f'font-family="ui-monospace, Menlo, Consolas, \'DejaVu Sans Mono\', monospace" font-size="{_FONT_SIZE}">',
         "<title>Graph of the computation, from its leaves (top) to its results (bottom)</title>",
         '<g fill="none" stroke="#767676" stroke-width="1.3">',
-        *[f'<path d="{line}"/>' for line in _lines(layout, arrows)],
+        *[f'<path d="{line}"/>' for line in lines(layout, arrows)],
         "</g>",
     ]
     tops = [_top(layout, k) for k in range(len(boxes))]
     text += [_rectangle(box, layout.x[k], tops[k], layout.width[k], layout.height[k]) for k, box in enumerate(boxes)]
-    for (source, output), x in sorted(_ports(layout, arrows).items()):
+    for (source, output), x in sorted(ports(layout, arrows).items()):
         if source in multi_output:
             y = tops[source] + layout.height[source] + 12
             text.append(f'<text x="{x + 4}" y="{y}" fill="#767676" font-size="10">[{output}]</text>')
@@ -556,7 +579,7 @@ def _rectangle(box: Box, x: float, y: int, width: int, height: int) -> str:
     corner = {"leaf": min(height, 40) // 2, "operation": 3, "result": 0}[box.kind]
     stroke_width = 3 if box.kind == "result" else 1.3
     lines = [
-        f'<text x="{round(x)}" y="{y + _PADDING + 9 + k * _LINE_HEIGHT}">{line.translate(_XML)}</text>'
+        f'<text x="{round(x)}" y="{y + _PADDING + 9 + k * _LINE_HEIGHT}">{line.translate(XML)}</text>'
         for k, line in enumerate(box.lines)
     ]
     return (
@@ -566,7 +589,7 @@ def _rectangle(box: Box, x: float, y: int, width: int, height: int) -> str:
     )
 
 
-def _ports(layout: Layout, arrows: list[Arrow]) -> dict[tuple[int, int], int]:
+def ports(layout: Layout, arrows: list[Arrow]) -> dict[tuple[int, int], int]:
     """Return the x coordinates at which lines leave the lower side of their box: one per output that is used."""
     next_x: dict[tuple[int, int], int] = {}
     for arrow in arrows:
@@ -579,22 +602,32 @@ def _ports(layout: Layout, arrows: list[Arrow]) -> dict[tuple[int, int], int]:
     return {
         (box, output): place
         for box, used in outputs.items()
-        for output, place in zip(used, _points_along_side(layout, box, len(used), 40), strict=True)
+        for output, place in zip(used, points_along_side(layout, box, len(used), 40), strict=True)
     }
 
 
-def _points_along_side(layout: Layout, box: int, count: int, most: int) -> list[int]:
+def points_along_side(layout: Layout, box: int, count: int, most: int) -> list[int]:
     """Return `count` x coordinates along a side of a box, at most `most` apart."""
     step = min(most, layout.width[box] / (count + 1))
     return [round(layout.x[box] + (k - (count - 1) / 2) * step) for k in range(count)]
 
 
-def _lines(layout: Layout, arrows: list[Arrow]) -> list[str]:
-    """Return an SVG path per port: through its bends, and from these to its targets."""
-    ports = _ports(layout, arrows)
-    paths: dict[tuple[int, int], list[str]] = {port: [] for port in ports}
+def lines(
+    layout: Layout,
+    arrows: list[Arrow],
+    starts_at: Mapping[tuple[int, int], int] | None = None,
+    ends_at: Mapping[Arrow, int] | None = None,
+) -> list[str]:
+    """Return an SVG path per port: through its bends, and from these to its targets.
+
+    Args:
+        starts_at: the x coordinates of the ports, by default those of `ports`.
+        ends_at: the x coordinates at which lines arrive, for those that do not arrive side by side.
+    """
+    starts_at, ends_at = starts_at or ports(layout, arrows), ends_at or {}
+    paths: dict[tuple[int, int], list[str]] = {port: [] for port in starts_at}
     for port, bends in layout.bends.items():
-        x, above = ports[port], layout.layer[port[0]]
+        x, above = starts_at[port], layout.layer[port[0]]
         for bend in bends:
             start = f"M{x} {_bottom(layout, port[0])}" if bend == bends[0] else ""
             paths[port].append(start + _curve(layout, above, x, above + 1, layout.x[bend]))
@@ -608,12 +641,13 @@ def _lines(layout: Layout, arrows: list[Arrow]) -> list[str]:
             item = layout.last_above(arrow)
             above = layout.layer[item]
             if item == arrow.source:
-                starts.append((ports[arrow[:2]], _bottom(layout, item), above, arrow))
+                starts.append((starts_at[arrow[:2]], _bottom(layout, item), above, arrow))
             else:
                 starts.append((layout.x[item], layout.top[above][0], above, arrow))
         starts.sort()  # from left to right, so that they do not cross in front of the target
-        ends = _points_along_side(layout, target, len(here), 24)
+        ends = points_along_side(layout, target, len(here), 24)
         for (x, y, above, arrow), end in zip(starts, ends, strict=True):
+            end = ends_at.get(arrow, end)
             curve = _curve(layout, above, x, layout.layer[target], end)
             head = f"V{_top(layout, target)}m-3-6l3 6 3-6"
             paths[arrow[:2]].append(f"M{x} {y}{curve}{head}")

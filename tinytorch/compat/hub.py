@@ -13,10 +13,11 @@ from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlparse
 
-from tqdm import tqdm
+from tqdm import tqdm as tqdm
 
 from tinytorch import serialization as serialization
 from tinytorch._atomic import replacing
+from tinytorch.inspect import bars
 
 __all__ = ["download_url_to_file", "get_dir", "help", "list", "load", "load_state_dict_from_url", "set_dir"]
 
@@ -59,7 +60,9 @@ def download_url_to_file(url: str, dst: str, hash_prefix: str | None = None, pro
     with (
         urlopen(Request(url, headers={"User-Agent": "tinytorch"})) as response,
         replacing(dst) as file,
-        tqdm(total=getattr(response, "length", None), disable=not progress, unit="B", unit_scale=True) as bar,
+        bars.progress(
+            total=getattr(response, "length", None), disable=not progress, unit="B", unit_scale=True, leave=True
+        ) as bar,
     ):
         while chunk := response.read(_CHUNK):
             file.write(chunk)

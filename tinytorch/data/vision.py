@@ -22,6 +22,7 @@ from tinytorch.data.collate import default_collate
 from tinytorch.data.dataset import Dataset, positions, rows
 from tinytorch.data.images import pillow
 from tinytorch.data.transforms import Compose, split
+from tinytorch.inspect import bars
 
 __all__ = ["KMNIST", "MNIST", "FashionMNIST", "VisionDataset"]
 
@@ -432,16 +433,18 @@ def _download(url: str, path: str, md5: str, seconds: float) -> None:
     # Imported lazily.
     from http.client import HTTPException
 
-    from tqdm import tqdm
-
     digest, received = _md5(), 0
     try:
         with _answer(url, seconds) as response:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with (
                 replacing(path) as file,
-                tqdm(
-                    total=getattr(response, "length", None), unit="B", unit_scale=True, desc=os.path.basename(path)
+                bars.progress(
+                    total=getattr(response, "length", None),
+                    unit="B",
+                    unit_scale=True,
+                    desc=os.path.basename(path),
+                    leave=True,
                 ) as bar,
             ):
                 while chunk := response.read(CHUNK // 16):

@@ -1,4 +1,4 @@
-"""Tools for inspection: profiles, summaries of models, timings, and what explains a program that goes wrong.
+"""Tools for inspection: profiles, summaries, drawings, plots, timings, and what explains a program that goes wrong.
 
 The functions below are imported when they are first used. The modules that define them have other names than the
 functions, since a module of a function's name would hide it.
@@ -8,17 +8,25 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tinytorch.inspect.bars import progress as progress
     from tinytorch.inspect.comparison import compare as compare
+    from tinytorch.inspect.drawing import draw as draw
     from tinytorch.inspect.explanation import explain as explain
     from tinytorch.inspect.finite import NonFiniteError as NonFiniteError
     from tinytorch.inspect.finite import nonfinite as nonfinite
+    from tinytorch.inspect.plots import check_plot as check_plot
+    from tinytorch.inspect.plots import plot_classifier as plot_classifier
+    from tinytorch.inspect.plots import plot_confusion as plot_confusion
+    from tinytorch.inspect.plots import plot_curves as plot_curves
+    from tinytorch.inspect.plots import plot_mistakes as plot_mistakes
     from tinytorch.inspect.reproduction import reproducible as reproducible
     from tinytorch.inspect.watching import watch as watch
 
 #: The module of each name.
 _WHERE = {
-    "NonFiniteError": "finite", "compare": "comparison", "explain": "explanation", "nonfinite": "finite",
-    "reproducible": "reproduction", "watch": "watching",
+    "NonFiniteError": "finite", "check_plot": "plots", "compare": "comparison", "draw": "drawing", "explain":
+    "explanation", "nonfinite": "finite", "plot_classifier": "plots", "plot_confusion": "plots", "plot_curves":
+    "plots", "plot_mistakes": "plots", "progress": "bars", "reproducible": "reproduction", "watch": "watching",
 }  # fmt: skip
 
 

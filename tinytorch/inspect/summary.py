@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import allocated, tensors_in
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.notebook import Row, table
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
@@ -88,8 +89,11 @@ class ModelSummary:
         return self.input_bytes + self.activation_bytes + self.parameter_bytes + self.buffer_bytes
 
     def __str__(self) -> str:
-        rows = [("Layer", "Output shape", "Parameters", "Multiply-adds")]
-        rows += [_row(layer, self.depth) for layer in self.layers if self.depth is None or layer.depth <= self.depth]
+        rows = [_HEAD]
+        for layer in self.layers:
+            if self.depth is None or layer.depth <= self.depth:
+                name, shape, count, work = _row(layer, self.depth).cells
+                rows.append(("  " * layer.depth + name, shape, count, work))
         widths = [max(len(row[i]) for row in rows) for i in range(4)]
         lines = [
             f"{name:<{widths[0]}}  {shape:<{widths[1]}}  {count:>{widths[2]}}  {work:>{widths[3]}}"
@@ -113,8 +117,36 @@ class ModelSummary:
 
     __repr__ = __str__
 
+    def _repr_html_(self) -> str:
+        shown = sum(self.depth is None or layer.depth <= self.depth for layer in self.layers)
 
-def _row(layer: LayerSummary, depth: int | None) -> tuple[str, str, str, str]:
+        def tree(layer: LayerSummary) -> Row:
+            row = _row(layer, layer.depth)
+            below = [] if layer.depth == self.depth else map(tree, layer.children)
+            share = row.parameters / max(1, self.total_parameters)
+            return Row(row.cells, share, below, open=shown <= _OPEN or layer.depth < 1)
+
+        trained = f"{self.trainable_parameters:,} trainable" * (self.trainable_parameters < self.total_parameters)
+        foot = (
+            f"{self.total_parameters:,} parameters{f' ({trained})' if trained else ''} · "
+            f"{self.multiply_adds:,} multiply-adds · {_bytes(self.total_bytes)}: input {_bytes(self.input_bytes)}, "
+            f"activations {_bytes(self.activation_bytes)}, parameters {_bytes(self.parameter_bytes)}"
+        )
+        return table(_HEAD, [tree(self.layers[0])], foot)
+
+
+_HEAD = ("Layer", "Output shape", "Parameters", "Multiply-adds")
+_OPEN = 40  # rows up to which notebooks show all levels
+
+
+class _Row(NamedTuple):
+    """The cells of a layer, and how many parameters the third counts."""
+
+    cells: tuple[str, str, str, str]
+    parameters: int
+
+
+def _row(layer: LayerSummary, depth: int | None) -> _Row:
     """Return the cells of a layer; at the largest depth shown, they include nested layers."""
     calls = list(layer) if layer.depth == depth else [layer]
     parameters = sum(call.parameters for call in calls)
@@ -126,7 +158,8 @@ def _row(layer: LayerSummary, depth: int | None) -> tuple[str, str, str, str]:
     if layer.recursive:
         count = "(recursive)"
     name = layer.type if not layer.path else f"{layer.name}: {layer.type}"
-    return ("  " * layer.depth + name, _shape_text(layer.output_shape), count, f"{work or '-':{',' if work else ''}}")
+    cells = (name, _shape_text(layer.output_shape), count, f"{work or '-':{',' if work else ''}}")
+    return _Row(cells, 0 if layer.recursive else parameters)
 
 
 def _bytes(count: int) -> str:
@@ -273,27 +306,39 @@ class _LayerTracer(DispatchMode):
                     row.trainable_parameters += parameter.numel() if parameter.requires_grad else 0
 
 
-# Inputs -------------------------------------------------------------------------------------------
+# Inputs and calls ---------------------------------------------------------------------------------
 
 
-def _is_size(value: Any) -> bool:
+def call_once(model: Module, mode: DispatchMode, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+    """Call a model in evaluation mode and without gradients, while `mode` is on; restore its modes."""
+    training = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        with no_grad(), mode:
+            model(*args, **kwargs)
+    finally:
+        for module, setting in training:
+            module.training = setting
+
+
+def is_size(value: Any) -> bool:
     return isinstance(value, (list, tuple)) and all(
         isinstance(length, int) and not isinstance(length, bool) for length in value
     )
 
 
-def _inputs_of(input_size: Any, dtype: Any, model: Module) -> list[Tensor]:
+def inputs_of(input_size: Any, dtype: Any, model: Module, caller: str = "summary()") -> list[Tensor]:
     """Return inputs of sizes `input_size`: uniform random numbers from [0, 1) for floating-point dtypes, else zeros."""
-    several = isinstance(input_size, (list, tuple)) and len(input_size) > 0 and all(map(_is_size, input_size))
+    several = isinstance(input_size, (list, tuple)) and len(input_size) > 0 and all(map(is_size, input_size))
     sizes = list(input_size) if several else [input_size]
     for size in sizes:
-        if not _is_size(size):
+        if not is_size(size):
             raise TypeError(
-                "summary(): input_size should be a size such as (1, 3, 32, 32), or a list of sizes, "
+                f"{caller}: input_size should be a size such as (1, 3, 32, 32), or a list of sizes, "
                 f"but got {input_size!r}"
             )
         if any(length < 0 for length in size):
-            raise ValueError(f"summary(): a size cannot be negative, but got input_size={input_size!r}")
+            raise ValueError(f"{caller}: a size cannot be negative, but got input_size={input_size!r}")
     if dtype is None:
         floats = (p.dtype for p in model.parameters() if p.dtype.is_floating_point)
         dtype = next(floats, dtypes.get_default_dtype())
@@ -370,25 +415,19 @@ def summary(
         raise ValueError("summary(): give either input_size or input_data")
     if depth is not None and (not isinstance(depth, int) or depth < 0):
         raise ValueError(f"summary(): depth should be None or a number from 0, but got {depth!r}")
-    training = [(module, module.training) for module in model.modules()]
     tracer = _LayerTracer(model)
     with fork_rng():
         args: Sequence[Any] = ()
         if input_data is None:
-            args = _inputs_of(input_size, dtype, model)
+            args = inputs_of(input_size, dtype, model)
         elif isinstance(input_data, Mapping):
             kwargs = {**input_data, **kwargs}
         else:
             args = input_data if isinstance(input_data, (list, tuple)) else (input_data,)
-        model.eval()
         try:
-            with no_grad(), tracer:
-                model(*args, **kwargs)
+            call_once(model, tracer, args, kwargs)
         except Exception as error:
             raise RuntimeError(_failure(tracer, args, kwargs, error)) from error
-        finally:
-            for module, mode in training:
-                module.training = mode
     tracer.count_parameters()
     assert tracer.root is not None
     layers = list(tracer.root)

@@ -795,7 +795,7 @@ _KEPT = frozenset(
     __module__ __doc__ __reduce_ex__ __dict__ __weakref__ __slots__ __hash__ __new__ __dir__ __array_priority__
     __init_subclass__ __torch_function__ names name backward register_hook _is_view is_distributed is_nested
     is_quantized is_cuda is_mps is_xpu is_mkldnn is_ipu is_maia is_mtia is_vulkan is_xla grad_dtype volatile _bump
-    _cdata
+    _cdata _repr_html_
     """.split()
 )
 

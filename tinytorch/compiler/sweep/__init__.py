@@ -14,11 +14,10 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tqdm import tqdm
-
 from tinytorch.compiler.compiled import Compiled
 from tinytorch.compiler.sweep.scheduler import Run as _Run
 from tinytorch.compiler.sweep.scheduler import Scheduler
+from tinytorch.inspect import bars
 
 __all__ = ["Run", "Sweep", "sweep"]
 
@@ -166,7 +165,7 @@ def sweep(
             compiled, too, with seams.
         seeds: the seeds, or their number.
         steps: how often each run calls its step.
-        progress: whether to show a bar.
+        progress: whether to show a bar, or a line at the end if the output is not a terminal.
         **settings: for each argument of `make` by name, a list of values, or one value for all runs.
 
     Raises:
@@ -227,7 +226,7 @@ def together(
         chosen: gets the scheduler before it starts.
     """
     runs = [_Run(k, seed, body) for k, (seed, _, body) in enumerate(planned)]
-    with tqdm(unit=" steps", desc=f"{len(runs)} runs", disable=None if progress else True, leave=False) as bar:
+    with bars.progress(unit=" steps", desc=f"{len(runs)} runs", disable=not progress) as bar:
         scheduler = Scheduler(runs, lambda count: bar.update())
         if chosen is not None:
             chosen(scheduler)
