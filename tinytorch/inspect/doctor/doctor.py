@@ -1,0 +1,301 @@
+"""The doctor: it watches a program, suspects, proves by counterfactuals, and reports."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import sys
+import time
+from typing import Any
+
+from tqdm import tqdm
+
+from tinytorch.inspect.doctor.checks import Check, all_checks
+from tinytorch.inspect.doctor.finding import Finding, Suspicion, Trial
+from tinytorch.inspect.doctor.judging import judged
+from tinytorch.inspect.doctor.patches import Patch
+from tinytorch.inspect.doctor.replay import Order, Replay
+from tinytorch.inspect.doctor.watch import Watch
+
+__all__ = ["Doctor", "Stopped"]
+
+
+class Stopped(BaseException):
+    """Ends a program after the number of steps that was asked for."""
+
+
+class Doctor:
+    """Watch the training in a `with` block and find out why a network does not learn as it should.
+
+    Of every mistake that it suspects it takes some of the steps again with the mistake undone, in a copy of the
+    process; what removed the symptom is proven, and is reported first.
+
+    Args:
+        *objects: the model and the optimizer; they may be left out, since what the block calls is watched.
+        report: a file for the report as a page of HTML.
+        show: print the report at the end of the block, on standard error.
+        weak: also report suspicions that no counterfactual has confirmed and that may be meant.
+        seconds: the most time that proofs may take; None for as long as the block took, at least 8 s and at most 60 s.
+        steps: end the program (with `Stopped`) after this many backward passes.
+        bar: show a bar while it works.
+
+    Attributes:
+        findings: what was found, the proven first; filled at the end of the block.
+
+    Raises:
+        RuntimeError: another doctor is at work.
+
+    Example:
+        >>> model = torch.nn.Linear(2, 1)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> x, y = torch.ones(4, 2), torch.ones(4, 1)
+        >>> with torch.inspect.Doctor(model, optimizer, show=False) as doctor:
+        ...     for _ in range(10):
+        ...         loss = torch.nn.functional.mse_loss(model(x), y)
+        ...         loss.backward()
+        ...         optimizer.step()
+        >>> [finding.cause for finding in doctor.findings]
+        ['zero_grad-missing']
+    """
+
+    _at_work: Doctor | None = None
+
+    def __init__(
+        self,
+        *objects: Any,
+        report: str | None = None,
+        show: bool = True,
+        weak: bool = False,
+        seconds: float | None = None,
+        steps: int | None = None,
+        bar: bool = False,
+    ) -> None:
+        self.report, self.show, self.weak, self.seconds, self.steps, self.bar = report, show, weak, seconds, steps, bar
+        self.findings: list[Finding] = []
+        self.notes: list[str] = []
+        self.error: BaseException | None = None
+        self.checks: list[Check] = [each(self) for each in all_checks()]
+        self.watch = Watch(self.checks, Check, self._start, self._after_backward)
+        self.replay = Replay(self._become)
+        self.exact: bool | None = None
+        self._recent = 0.0
+        self._broken_at = 0  # the backward pass at which a loss was not finite first
+        self._progress: Any = None
+        self._started: set[str] = set()
+
+    # Watching ---------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Doctor:
+        if Doctor._at_work is not None:
+            raise RuntimeError("another doctor is at work: one program can be watched at a time")
+        Doctor._at_work = self
+        self.watch.install()
+        if self.bar:
+            self._progress = tqdm(desc="doctor: watching", unit=" steps", file=sys.stderr, leave=False, disable=None)
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, where: Any) -> bool:
+        if self.replay.order is not None:  # a copy has come to the end of the program
+            self.replay.send("" if error is None else f"{type(error).__name__}: {error}")
+        self.error = error
+        self.watch.remove()
+        Doctor._at_work = None
+        try:
+            if error is None or isinstance(error, (Exception, Stopped, SystemExit, KeyboardInterrupt)):
+                self._diagnose()
+        finally:
+            self.replay.close()
+            if self._progress is not None:
+                self._progress.close()
+        if self.report:
+            self._write()
+        if self.show:
+            print(self.text(), file=sys.stderr)
+        return isinstance(error, Stopped)
+
+    def _start(self, name: str) -> None:
+        """Keep a copy of the process before training, or before the first iteration over data."""
+        if name not in self._started:
+            self._started.add(name)
+            self.replay.keep(name, self.watch.backwards)
+
+    def _after_backward(self) -> None:
+        order, watch = self.replay.order, self.watch
+        if order is not None:
+            if watch.backwards >= order.steps:
+                self.replay.send()
+            return
+        if self._progress is not None:
+            self._progress.update()
+        if not self._broken_at:
+            values = [curve.values[-1] for curve in watch.curves.values() if curve.steps[-1] == watch.backwards]
+            if values and not math.isfinite(values[0]):
+                self._broken_at = watch.backwards
+            elif self._due():
+                self.replay.rename("recent", "older")
+                self.replay.keep("recent", watch.backwards)
+        if self.steps is not None and watch.backwards >= self.steps:
+            raise Stopped
+
+    def _due(self) -> bool:
+        """Return whether it is time for a copy: they take at most one part in fifty of the time."""
+        now, replay = time.perf_counter(), self.replay
+        return now - replay.last > max(1.0, 50 * replay.spent / max(len(replay.copies), 1))
+
+    def _become(self, order: Order) -> None:
+        self._progress = None
+        self.watch.become(order.patch)
+
+    # Diagnosing -------------------------------------------------------------------------------------
+
+    @property
+    def broken_at(self) -> int:
+        """The number of the first backward pass from a loss that is not finite; 0 if there is none."""
+        return self._broken_at
+
+    def before(self, step: int) -> str:
+        """Return the name of the last point of time kept before a backward pass."""
+        copies = [(copy.backwards, name) for name, copy in self.replay.copies.items() if copy.backwards < step]
+        return max(copies)[1] if copies else "first"
+
+    def run(self, name: str, patches: list[Patch], steps: int) -> list[dict[str, Any] | None]:
+        """Return what copies see that go on from a point of time, each with a patch."""
+        left = self._until - time.monotonic()
+        if left <= 0.2:
+            return [None for _ in patches]
+        if self._progress is not None:
+            self._progress.set_description(f"doctor: taking {steps} steps again, {len(patches)} times")
+        return self.replay.run(name, patches, steps, left)
+
+    def _diagnose(self) -> None:
+        elapsed = self.watch.seconds()
+        budget = self.seconds if self.seconds is not None else min(max(elapsed, 8.0), 60.0)
+        self._until = time.monotonic() + budget
+        hindrance = self.replay.hindrance()
+        if hindrance:
+            self.notes.append(f"nothing could be proven: {hindrance}")
+        suspicions = list(itertools.chain(*[check.finish() for check in self.checks]))
+        findings = [self._tested(each) for each in sorted(suspicions, key=lambda each: (not each.certain, each.rank))]
+        found = [each for each in findings if each is not None]
+        found.sort(key=lambda each: (not each.proven, each.rank))
+        causes: set[tuple[str, Any]] = set()
+        for each in found:
+            key = (each.cause, each.place)
+            if key not in causes:
+                causes.add(key)
+                self.findings.append(each)
+        self._drop_consequences()
+
+    def _drop_consequences(self) -> None:
+        """Drop general findings where a more special one is proven."""
+        best = min((each.rank for each in self.findings if each.proven), default=99)
+        self.findings = [
+            each for each in self.findings if each.proven or each.rank <= best + 2 or best >= 5
+        ]
+        special = [each for each in self.findings if each.rank < 7]
+        if special:
+            self.findings = special
+
+    def steps_for(self, start: str) -> int:
+        """Return how many steps a counterfactual takes: at most those of the program, and as time permits."""
+        copy = self.replay.copies.get(start)
+        begun = copy.backwards if copy is not None else 0
+        total = self.watch.backwards - begun
+        per_step = self.watch.seconds() / max(self.watch.backwards, 1)
+        left = max(self._until - time.monotonic(), 0)
+        return max(min(total, 400, int(left / 6 / max(per_step * 1.5, 1e-5))), min(total, 8))
+
+    def _tested(self, suspicion: Suspicion) -> Finding | None:
+        """Return a finding if the suspicion is proven, certain, or asked for."""
+        proof = suspicion.proven
+        for trial in [] if proof else suspicion.trials:
+            proof = self._proof(trial)
+            if proof:
+                break
+        if not proof and not suspicion.certain and not self.weak:
+            return None
+        return Finding(
+            suspicion.cause, suspicion.text, suspicion.place, suspicion.remedy, suspicion.evidence, proof,
+            suspicion.rank,
+        )  # fmt: skip
+
+    def _proof(self, trial: Trial) -> str:
+        start = self.before(trial.step) if trial.start == "before" else trial.start
+        if start not in self.replay.copies:
+            start = "first"
+        if start not in self.replay.copies:
+            return ""
+        steps = trial.steps
+        if trial.start == "before":
+            steps = trial.step - self.replay.copies[start].backwards + 10
+        if steps is None:
+            steps = self.steps_for(start)
+        control = self._control(start, steps)
+        if control is None:
+            return ""
+        return judged(trial.judge, control, self.run(start, [trial.patch], steps)[0], trial.says)
+
+    def _control(self, start: str, steps: int) -> dict[str, Any] | None:
+        """Return what is seen if the steps are taken again unchanged, which must be what was seen before."""
+        known = self.__dict__.setdefault("_controls", {})
+        for (name, count), result in known.items():
+            if name == start and count >= steps:
+                return result
+        result = self.run(start, [Patch()], steps)[0]
+        if result is not None:
+            known[start, steps] = result
+            begun = self.replay.copies[start].backwards
+            seen = {step: value for curve in self.watch.curves.values()
+                    for step, value in zip(curve.steps, curve.values, strict=True)}  # fmt: skip
+            again = {begun + 1 + k: value for k, value in enumerate(result["values"])}
+            differ = [step for step, value in again.items() if step in seen and not _same(seen[step], value)]
+            self.exact = (self.exact is not False) and not differ
+            if differ:
+                self.notes.append(f"taken again, step {differ[0]} differs: the program is not reproducible")
+        return result
+
+    # Reporting --------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """Return the report as text."""
+        watch = self.watch
+        seen = f"{watch.backwards} backward passes in {watch.seconds():.1f} s"
+        parts = [f"doctor: {len(self.findings) or 'no'} finding{'s' * (len(self.findings) != 1)} ({seen})"]
+        parts += [str(each) for each in self.findings]
+        if self.notes:
+            parts.append("\n".join(f"note: {each}" for each in self.notes))
+        return "\n\n".join(parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report, with all curves, as an object for JSON."""
+        watch = self.watch
+        curves = [
+            {"file": place.file, "line": place.line, "steps": curve.steps, "losses": [_plain(x) for x in curve.values],
+             "seconds": curve.times}
+            for place, curve in watch.curves.items()
+        ]  # fmt: skip
+        layers: dict[str, Any] = {}
+        for check in self.checks:
+            layers.update(check.series())
+        return {
+            "findings": [each.as_dict() for each in self.findings], "notes": self.notes, "exact": self.exact,
+            "backwards": watch.backwards, "seconds": watch.seconds(), "curves": curves,
+            "rates": [list(each) for each in watch.rates], "layers": layers,
+            "error": None if self.error is None else f"{type(self.error).__name__}: {self.error}",
+        }  # fmt: skip
+
+    def _write(self) -> None:
+        assert self.report is not None
+        with open(self.report, "w", encoding="utf-8") as file:
+            json.dump(self.as_dict(), file)
+
+
+def _plain(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+def _same(a: float, b: float) -> bool:
+    return a == b or (math.isnan(a) and math.isnan(b))
+
+
