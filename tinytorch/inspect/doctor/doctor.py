@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import json
 import math
@@ -12,9 +13,11 @@ from typing import Any
 from tqdm import tqdm
 
 from tinytorch.inspect.doctor.checks import Check, all_checks
+from tinytorch.inspect.doctor.course import Course
 from tinytorch.inspect.doctor.finding import Finding, Suspicion, Trial
 from tinytorch.inspect.doctor.judging import judged
 from tinytorch.inspect.doctor.patches import Patch
+from tinytorch.inspect.doctor.place import Place, is_users
 from tinytorch.inspect.doctor.replay import Order, Replay
 from tinytorch.inspect.doctor.watch import Watch
 
@@ -79,7 +82,7 @@ class Doctor:
         self.watch = Watch(self.checks, Check, self._start, self._after_backward)
         self.replay = Replay(self._become)
         self.exact: bool | None = None
-        self._recent = 0.0
+        self.not_finite: dict[str, Any] | None = None  # the first op whose result was not finite (`Watching`)
         self._broken_at = 0  # the backward pass at which a loss was not finite first
         self._progress: Any = None
         self._started: set[str] = set()
@@ -153,6 +156,29 @@ class Doctor:
     def broken_at(self) -> int:
         """The number of the first backward pass from a loss that is not finite; 0 if there is none."""
         return self._broken_at
+
+    @functools.cached_property
+    def course(self) -> Course:
+        """How training went; asked for at the end."""
+        return Course(self.watch, self.watch.kinds)
+
+    def made_of(self, names: str) -> Place | None:
+        """Return where a layer of one of some classes was made."""
+        for info in self.watch.models.values():
+            for each in info.module.modules():
+                if type(each).__name__ in names.split() and id(each) in self.watch.made_at:
+                    return self.watch.made_at[id(each)]
+        return None
+
+    def error_place(self) -> Place | None:
+        """Return the program's line at which it failed."""
+        trace = self.error.__traceback__ if self.error is not None else None
+        found = None
+        while trace is not None:
+            if is_users(trace.tb_frame):
+                found = Place(trace.tb_frame.f_code.co_filename, trace.tb_lineno, trace.tb_frame.f_code.co_name)
+            trace = trace.tb_next
+        return found
 
     def before(self, step: int) -> str:
         """Return the name of the last point of time kept before a backward pass."""

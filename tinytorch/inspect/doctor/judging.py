@@ -55,7 +55,8 @@ def judged(judge: str, control: Result | None, other: Result | None, says: str) 
     """
     if other is None or (control is None and judge != "alone"):
         return ""
-    known = {"learns_better": learns_better, "scores_better": scores_better, "finite": finite, "fits": fits}
+    known = {"learns_better": learns_better, "scores_better": scores_better, "finite": finite, "fits": fits,
+             "exam_better": exam_better, "flips": flips}  # fmt: skip
     return known[judge](control or {}, other, says)
 
 
@@ -121,3 +122,25 @@ def fits(control: Result, other: Result, says: str) -> str:
         return f"{says} the loss after the same {n} steps is {y:.4g} rather than {x:.4g}"
     better = scores_better(control, other, says)
     return better if first - y > 3 * max(first - x, 0) or not math.isfinite(first) else ""
+
+
+def exam_better(control: Result, other: Result, says: str) -> str:
+    """Prove that the model at the end is better at all batches of the steps, not at the last ones alone."""
+    a, b = control.get("exam"), other.get("exam")
+    if a is None or b is None or b < a + 0.05:
+        return ""
+    n = min(len(control["values"]), len(other["values"]))
+    return f"{says} the model tells {b:.1%} of the samples of {n} steps right at their end rather than {a:.1%}"
+
+
+def flips(control: Result, other: Result, says: str) -> str:
+    """Prove that an error falls if the sign of the loss is changed, and grows if not."""
+    a, _ = series(control)
+    b, _ = series(other)
+    n = min(len(a), len(b))
+    if n < 3 or not all(math.isfinite(x) for x in b):
+        return ""
+    x, y, first = abs(tail(a[:n])) if all(map(math.isfinite, a[:n])) else math.inf, abs(tail(b[:n])), abs(b[0])
+    if y < 0.8 * first and x > 1.2 * abs(a[0]):
+        return f"{says} the error falls from {first:.4g} to {y:.4g} in {n} steps rather than growing to {x:.4g}"
+    return ""

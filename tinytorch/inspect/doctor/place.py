@@ -12,7 +12,7 @@ from typing import NamedTuple
 import tinytorch
 from tinytorch.core.warning import users_frame
 
-__all__ = ["Place", "here"]
+__all__ = ["Place", "here", "is_users"]
 
 
 class Place(NamedTuple):
@@ -49,7 +49,8 @@ _OTHERS = tuple(
 _known: dict[str, bool] = {}
 
 
-def _is_users(frame: FrameType) -> bool:
+def is_users(frame: FrameType) -> bool:
+    """Return whether a frame is of the user's program."""
     file = frame.f_code.co_filename
     known = _known.get(file)
     if known is None:
@@ -62,7 +63,7 @@ def _is_users(frame: FrameType) -> bool:
 def frame_here() -> FrameType:
     """Return the innermost frame of the user's program; if there is none, that of whatever called the package."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not _is_users(frame):
+    while frame is not None and not is_users(frame):
         frame = frame.f_back
     return users_frame() if frame is None else frame
 

@@ -249,9 +249,11 @@ class Replay:
         """Write what this copy saw, and end it."""
         self._sending = True
         try:
-            result = self.order.patch.result if self.order is not None else {}
-            result["ended"] = ended
             assert self.order is not None
+            result = self.order.patch.result
+            result["ended"] = ended
+            with contextlib.suppress(Exception):
+                self.order.patch.examine()
             with open(self.order.file + ".part", "wb") as file:
                 pickle.dump(result, file)
             os.rename(self.order.file + ".part", self.order.file)

@@ -178,6 +178,10 @@ class Tracer(DispatchMode):
             out = caller(*args, **kwargs)
         else:
             out = watch.patch.op(watch, op, caller, args, kwargs)
+        if name == "_fill" and not watch.backwards and isinstance(args[0], Tensor):
+            watch.note_filled(args[0])
+        if not watch.backwards and not watch.stack and name in ("_index", "sort", "flip", "roll"):
+            watch.note_order(name, args, out)
         if isinstance(out, Tensor) and not out.requires_grad and not watch.stack and out.numel() > _LARGE:
             return out  # (a part of the data set, say, which would be kept until the first backward pass)
         owner = watch.stack[-1] if watch.stack else None

@@ -33,7 +33,7 @@ from tinytorch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 
-__all__ = ["LoaderInfo", "ModelInfo", "OptimizerInfo", "Watch", "array_of", "value_of"]
+__all__ = ["LoaderInfo", "ModelInfo", "OptimizerInfo", "Watch", "address", "array_of", "value_of"]
 
 
 def array_of(x: Any) -> Any:
@@ -45,6 +45,12 @@ def array_of(x: Any) -> Any:
     except (NoArray, RuntimeError, NotImplementedError):
         return None
     return array if isinstance(array, np.ndarray) else None
+
+
+def address(x: Any) -> int:
+    """Return where the elements of a dense tensor begin in memory."""
+    array = array_of(x)
+    return 0 if array is None else int(array.__array_interface__["data"][0])
 
 
 def value_of(x: Any) -> float | None:
@@ -158,6 +164,14 @@ class Watch:
         self.loaders: dict[int, LoaderInfo] = {}
         self.open_loaders: list[LoaderInfo] = []
         self.owners: dict[int, tuple[ModelInfo, str]] = {}  # of parameters, by id
+        self.last_root: Any = None  # in a counterfactual: the last call of a model
+        self.loader_made: dict[int, Place] = {}  # loaders, by id
+        self.kept_orders: list[tuple[Tensor, Tensor]] = []  # tensors made by changing an order, and of what
+        self._orders: list[tuple[str, Place, Tensor, Tensor, Any]] = []
+        self.unrecorded: dict[int, Place] = {}  # where a layer ran in `no_grad` inside of a model, by id of its info
+        self.frozen_at: dict[int, Place] = {}  # where `requires_grad` of a tensor was set to False
+        self.filled_at: dict[int, Place] = {}  # where a tensor was filled with one number, by address
+        self.kinds: dict[str, int] = {}  # of loss functions
         self.made_at: dict[int, Place] = {}  # layers of the library, by id
         self.rates: list[tuple[int, float]] = []
         self.patch: Any = None  # in a counterfactual: what is changed
@@ -188,6 +202,9 @@ class Watch:
         replace(Tensor, "numpy", self._cutting(Tensor.numpy, "numpy()"))
         replace(Tensor, "item", self._cutting(Tensor.item, "item()"))
         replace(Tensor, "tolist", self._cutting(Tensor.tolist, "tolist()"))
+        replace(Tensor, "requires_grad_", self._freezing(Tensor.requires_grad_))
+        flag = Tensor.__dict__["requires_grad"]
+        replace(Tensor, "requires_grad", property(flag.__get__, self._freezing(flag.__set__), doc=flag.__doc__))
         data = Tensor.__dict__["data"]
         replace(Tensor, "data", property(self._cutting(data.__get__, ".data"), data.__set__, doc=data.__doc__))
         for optimizer in _with(Optimizer, "zero_grad"):
@@ -195,6 +212,7 @@ class Watch:
         replace(Optimizer, "__init__", self._new_optimizer(Optimizer.__init__))
         for scheduler in _with(lr_scheduler.LRScheduler, "step"):
             replace(scheduler, "step", self._schedule(scheduler.__dict__["step"]))
+        replace(dataloader.DataLoader, "__init__", self._new_loader(dataloader.DataLoader.__init__))
         replace(dataloader.DataLoader, "__iter__", self._iterate(dataloader.DataLoader.__iter__))
         for name in ("dropout", "dropout1d", "dropout2d", "dropout3d"):
             replace(F, name, self._dropout(getattr(F, name)))
@@ -256,6 +274,8 @@ class Watch:
         def call(module: Module, *args: Any, **kwargs: Any) -> Any:
             if not stack:
                 return self._root_call(plain, module, args, kwargs)
+            if self.root_recorded and not local.state.grad and self.tracer.on and module._parameters:
+                self.unrecorded.setdefault(id(self.models.get(id(stack[0]))), here())
             stack.append(module)
             try:
                 return plain(module, *args, **kwargs)
@@ -288,8 +308,14 @@ class Watch:
             out = plain(module, *args, **kwargs)
         finally:
             self.stack.pop()
+        if self.patch is not None and recording:
+            self.last_root = (module, args, kwargs, out)
         self.tell("forward_ends", info, args, kwargs, out)
         return out
+
+    def note_filled(self, x: Tensor) -> None:
+        """Note the line that fills a tensor with one number."""
+        self.filled_at[address(x)] = here()
 
     def path(self) -> str:
         """Return the path of the module whose forward runs, such as `Net.layers.0`; "" outside of all modules."""
@@ -353,6 +379,15 @@ class Watch:
 
         return cut
 
+    def _freezing(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def freeze(x: Any, requires_grad: bool = True) -> Any:
+            if not requires_grad and x.is_leaf:
+                self.frozen_at[id(x)] = here()
+            return plain(x, requires_grad)
+
+        return freeze
+
     # Steps --------------------------------------------------------------------------------------------
 
     def _backward(self, plain: Any) -> Any:
@@ -382,6 +417,8 @@ class Watch:
             self.open_loaders[-1].backwards += 1
         self.tell("backward_begins", loss, place)
         if self.tracer.on:
+            for each in self.tracer.trace.losses:
+                self.kinds[each.kind] = self.kinds.get(each.kind, 0) + 1
             self.tell("traced", self.tracer.trace, loss, place)
         self._in_backward = True
         try:
@@ -458,6 +495,47 @@ class Watch:
         return step
 
     # Data ---------------------------------------------------------------------------------------------
+
+    def _new_loader(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def init(loader: Any, *args: Any, **kwargs: Any) -> None:
+            plain(loader, *args, **kwargs)
+            self.loader_made[id(loader)] = here()
+
+        return init
+
+    def note_order(self, name: str, args: tuple[Any, ...], out: Any) -> None:
+        """Note a call, before training, that may have changed the order of data."""
+        source, index = args[0], None
+        if name == "_index":
+            index = args[1][0] if isinstance(args[1], tuple) and len(args[1]) == 1 else None
+            if not (isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind == "i" and len(index) > 15):
+                return
+            if len(np.unique(index)) < len(index) or (np.diff(index) > 0).all():
+                return
+        out = out[0] if isinstance(out, tuple) else out
+        if isinstance(source, Tensor) and source.ndim and source.shape[0] > 15 and source.numel() < 10_000_000:
+            self._orders.append((name, here(), out, source, index))
+            self.kept_orders.append((out, source))
+
+    @property
+    def reordered(self) -> dict[Place, tuple[Tensor, Tensor, Any, str]]:
+        """What was reordered apart from what belongs to it: the result, its source, the right index, in words."""
+        found: dict[Place, tuple[Tensor, Tensor, Any, str]] = {}
+        for name, place, out, source, index in self._orders:
+            if name != "_index":
+                if source.ndim == 1:
+                    found[place] = (out, source, None, f"Labels are reordered ({name})")
+                continue
+            others = [each for each in self._orders if each[0] == "_index" and each[3] is not source
+                      and len(each[3]) == len(source) and len(each[4]) == len(index)]  # fmt: skip
+            if any(np.array_equal(each[4], index) for each in others):
+                continue
+            if others and source.ndim <= 1:
+                found[place] = (out, source, others[0][4], "Labels are put into an order of their own")
+            elif not others and len(index) == len(source):
+                found[place] = (out, source, None, "Data are put into a random order")
+        return found
 
     def _iterate(self, plain: Any) -> Any:
         @functools.wraps(plain)
