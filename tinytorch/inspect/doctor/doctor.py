@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 import json
 import math
 import sys
@@ -39,7 +38,7 @@ class Doctor:
         report: a file for the report as a page of HTML.
         show: print the report at the end of the block, on standard error.
         weak: also report suspicions that no counterfactual has confirmed and that may be meant.
-        seconds: the most time that proofs may take; None for as long as the block took, at least 8 s and at most 60 s.
+        seconds: the most time that proofs may take; None for as long as the block took, at least 12 s and at most 60 s.
         steps: end the program (with `Stopped`) after this many backward passes.
         bar: show a bar while it works.
 
@@ -84,6 +83,7 @@ class Doctor:
         self.exact: bool | None = None
         self.not_finite: dict[str, Any] | None = None  # the first op whose result was not finite (`Watching`)
         self._broken_at = 0  # the backward pass at which a loss was not finite first
+        self._trials = 0  # those that are still to be made
         self._progress: Any = None
         self._started: set[str] = set()
 
@@ -196,13 +196,21 @@ class Doctor:
 
     def _diagnose(self) -> None:
         elapsed = self.watch.seconds()
-        budget = self.seconds if self.seconds is not None else min(max(elapsed, 8.0), 60.0)
+        budget = self.seconds if self.seconds is not None else min(max(elapsed, 12.0), 60.0)
         self._until = time.monotonic() + budget
         hindrance = self.replay.hindrance()
         if hindrance:
             self.notes.append(f"nothing could be proven: {hindrance}")
-        suspicions = list(itertools.chain(*[check.finish() for check in self.checks]))
-        findings = [self._tested(each) for each in sorted(suspicions, key=lambda each: (not each.certain, each.rank))]
+        suspicions: list[Suspicion] = []
+        for check in self.checks:
+            try:
+                suspicions += check.finish()
+            except Exception as error:
+                self.watch.failures.append(f"{type(check).__name__}.finish failed: {type(error).__name__}: {error}")
+        self.notes += self.watch.failures
+        suspicions.sort(key=lambda each: (not each.certain, each.rank))
+        self._trials = sum(len(each.trials) for each in suspicions if not each.proven)
+        findings = [self._tested(each) for each in suspicions]
         found = [each for each in findings if each is not None]
         found.sort(key=lambda each: (not each.proven, each.rank))
         causes: set[tuple[str, Any]] = set()
@@ -216,9 +224,7 @@ class Doctor:
     def _drop_consequences(self) -> None:
         """Drop general findings where a more special one is proven."""
         best = min((each.rank for each in self.findings if each.proven), default=99)
-        self.findings = [
-            each for each in self.findings if each.proven or each.rank <= best + 2 or best >= 5
-        ]
+        self.findings = [each for each in self.findings if each.proven or each.rank <= best + 2 or best >= 5]
         special = [each for each in self.findings if each.rank < 7]
         if special:
             self.findings = special
@@ -230,13 +236,15 @@ class Doctor:
         total = self.watch.backwards - begun
         per_step = self.watch.seconds() / max(self.watch.backwards, 1)
         left = max(self._until - time.monotonic(), 0)
-        return max(min(total, 400, int(left / 6 / max(per_step * 1.5, 1e-5))), min(total, 8))
+        shares = min(self._trials, 5) + 1
+        return max(min(total, 400, int(left / shares / max(per_step * 1.5, 1e-5))), min(total, 8))
 
     def _tested(self, suspicion: Suspicion) -> Finding | None:
         """Return a finding if the suspicion is proven, certain, or asked for."""
         proof = suspicion.proven
         for trial in [] if proof else suspicion.trials:
             proof = self._proof(trial)
+            self._trials -= 1
             if proof:
                 break
         if not proof and not suspicion.certain and not self.weak:
@@ -323,5 +331,3 @@ def _plain(x: float) -> float | None:
 
 def _same(a: float, b: float) -> bool:
     return a == b or (math.isnan(a) and math.isnan(b))
-
-

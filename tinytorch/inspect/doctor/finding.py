@@ -96,7 +96,9 @@ class Finding:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        lines = [f"{'proven' if self.proven else 'suspicion'}: {self.cause}" + (f" at {self.place}" if self.place else "")]
+        lines = [
+            f"{'proven' if self.proven else 'suspicion'}: {self.cause}" + (f" at {self.place}" if self.place else "")
+        ]
         if self.place and self.place.text:
             lines.append(f"    {self.place.text}")
         lines.append(f"  {self.text}")

@@ -27,8 +27,10 @@ from tinytorch.ops.random import Generator, get_rng_state, set_rng_state
 from tinytorch.optim.optimizer import Optimizer
 
 __all__ = [
-    "AddParameters", "Clip", "DetachLoss", "FixedRate", "FlipSign", "HonourTraining", "KeepGraph", "Leaky",
-    "LogInput", "MatchShapes", "NoSoftmax", "Normalise", "Patch", "PerEpoch", "Rate", "Rectify", "Reset", "Restore", "SameIndex", "SameOrder", "Shuffle",
+    "AddParameters", "Clip",
+    "DetachLoss", "FirstOrder", "FixedRate", "FlipSign", "HonourTraining", "KeepGraph", "Leaky",
+    "LogInput", "MatchShapes", "NoSoftmax", "Normalise", "Patch", "PerEpoch", "Rate", "Rectify", "Reset",
+    "Restore", "SameIndex", "SameOrder", "ScaleGradients", "Shuffle",
     "Smaller", "Stable", "StepAfterBackward", "Training", "Unfreeze", "Watching", "ZeroAfterStep", "ZeroGradients",
     "leaves",
 ]  # fmt: skip
@@ -42,7 +44,12 @@ class Patch:
             the predictions were; and what a patch adds.
     """
 
-    in_backward = False  # whether `op` is asked about the ops of a backward pass as well
+    in_backward = False  # whether `node` is told of the nodes of a backward pass
+
+    @property
+    def traces(self) -> bool:
+        """Whether it needs to see every op; else some steps are traced for their scores."""
+        return self.in_backward or type(self).op is not Patch.op
 
     def __init__(self) -> None:
         self.result: dict[str, Any] = {"values": [], "places": [], "scores": []}
@@ -234,6 +241,24 @@ class MatchShapes(Patch):
         return made.inputs[0] if made is not None and made.name == "_expand" else x
 
 
+class ScaleGradients(Patch):
+    """Multiplies the gradients of a program that updates its parameters itself."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+        self._leaves: list[Tensor] = []
+
+    def backward_begins(self, watch: Any, loss: Any) -> Any:  # noqa: D102
+        self._leaves = leaves(loss)
+        return loss
+
+    def backward_ends(self, watch: Any, loss: Any) -> None:  # noqa: D102
+        for p in self._leaves:
+            if p._grad is not None:
+                p._grad._array[...] *= self.factor
+
+
 class Clip(Patch):
     """Clips the norm of the gradients before each step."""
 
@@ -328,9 +353,7 @@ def shuffled(loader: Any, generator: Any = None) -> Any:
     other = object.__new__(DataLoader)
     other.__dict__.update(loader.__dict__)
     sampler = RandomSampler(loader.dataset, generator=generator)
-    other.__dict__.update(
-        sampler=sampler, batch_sampler=BatchSampler(sampler, loader.batch_size, loader.drop_last)
-    )
+    other.__dict__.update(sampler=sampler, batch_sampler=BatchSampler(sampler, loader.batch_size, loader.drop_last))
     return other
 
 
@@ -432,6 +455,17 @@ class SameIndex(Patch):
                     self._last, self._step = index, watch.backwards
                 else:
                     args = (args[0], (self._last,), *args[2:])
+        return caller(*args, **kwargs)
+
+
+class FirstOrder(Patch):
+    """Undoes the reordering of labels within a step."""
+
+    def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
+        if getattr(op, "name", "") == "_index" and not watch.stack and args[0].ndim == 1 and len(args[1]) == 1:
+            index = args[1][0]
+            if isinstance(index, np.ndarray) and index.dtype.kind == "i" and len(index) == len(args[0]):
+                args = (args[0], (np.arange(len(index)),), *args[2:])
         return caller(*args, **kwargs)
 
 

@@ -35,9 +35,7 @@ class Call:
 
     __slots__ = ("args", "kwargs", "module", "name", "out", "owner", "place")
 
-    def __init__(
-        self, name: str, args: Any, kwargs: Any, out: Any, place: Place, module: str, owner: Any
-    ) -> None:
+    def __init__(self, name: str, args: Any, kwargs: Any, out: Any, place: Place, module: str, owner: Any) -> None:
         self.name, self.args, self.kwargs, self.out = name, args, kwargs, out
         self.place, self.module, self.owner = place, module, owner
 
@@ -119,16 +117,27 @@ class Trace:
         """Return the call that made a tensor, before any ops named in `through`."""
         call = self.made.get(id(x))
         while call is not None and call.name in through and call.inputs:
-            call = self.made.get(id(call.inputs[0]))
+            before = self.made.get(id(call.inputs[0]))
+            if before is call:  # an op that writes into its argument
+                break
+            call = before
         return call
 
     def before(self, x: Any) -> Call | None:
         """Return the call that computed a tensor's values, before views and changes of shape."""
+        return self.maker(x, (*_SHAPES, "to"))
+
+    def source(self, x: Any) -> Call | None:
+        """Return the call that made a tensor, before views and changes of shape, but not of dtype."""
         return self.maker(x, _SHAPES)
 
 
 #: Ops that change the shape of a tensor, or select of it, and not the values.
-_SHAPES = ("view", "reshape", "_squeeze_dim", "_unsqueeze", "_squeeze", "flatten", "_expand", "_slice", "clone", "to")
+_SHAPES = ("view", "reshape", "_squeeze_dim", "_unsqueeze", "_squeeze", "flatten", "_expand", "_slice", "clone")
+
+
+#: Ops whose results are looked at before training, while the data are prepared.
+_EARLY = ("div", "log")
 
 
 class Tracer(DispatchMode):
@@ -180,6 +189,10 @@ class Tracer(DispatchMode):
             out = watch.patch.op(watch, op, caller, args, kwargs)
         if name == "_fill" and not watch.backwards and isinstance(args[0], Tensor):
             watch.note_filled(args[0])
+        if name in ("sub", "add", "addcmul", "addcdiv") and watch.backwards and not local.state.grad and out is args[0]:
+            watch.note_update(args[0])
+        if not watch.backwards and name in _EARLY and isinstance(out, Tensor):
+            watch.note_early(name, args, out)
         if not watch.backwards and not watch.stack and name in ("_index", "sort", "flip", "roll"):
             watch.note_order(name, args, out)
         if isinstance(out, Tensor) and not out.requires_grad and not watch.stack and out.numel() > _LARGE:

@@ -18,20 +18,17 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.layout import NoArray
-from tinytorch.core.mode import local
+from tinytorch.core.mode import in_vmap, local
 from tinytorch.core.tensor import Tensor
 from tinytorch.data import dataloader
 from tinytorch.inspect.doctor.place import Place, here
-from tinytorch.inspect.doctor.trace import Tracer
+from tinytorch.inspect.doctor.trace import Tracer, tensors_of
 from tinytorch.nn import functional as F
 from tinytorch.nn.modules import loss as losses
 from tinytorch.nn.modules.module import Module
+from tinytorch.nn.parameter import is_lazy
 from tinytorch.optim import lr_scheduler
-from tinytorch.optim.optimizer import (
-    Optimizer,
-    register_optimizer_step_post_hook,
-    register_optimizer_step_pre_hook,
-)
+from tinytorch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 __all__ = ["LoaderInfo", "ModelInfo", "OptimizerInfo", "Watch", "address", "array_of", "value_of"]
 
@@ -77,7 +74,7 @@ class ModelInfo:
         self.module, self.place = module, place
         self.name = type(module).__name__
         self.paths = {id(each): path for path, each in module.named_modules()}
-        self.parameters = dict(module.named_parameters())
+        self.parameters = {name: p for name, p in module.named_parameters() if not is_lazy(p)}
         self.calls: dict[tuple[bool, bool], int] = {}
 
 
@@ -88,6 +85,7 @@ class OptimizerInfo:
         self.optimizer, self.place = optimizer, place
         self.steps = 0
         self.step_place: Place | None = None
+        self.closure = False  # whether its last step got a closure, which calls `backward`
         self.last_backward = 0
 
     @property
@@ -145,17 +143,14 @@ class Watch:
     )  # fmt: skip
 
     def __init__(
-        self,
-        checks: list[Any],
-        base: type,
-        on_start: Callable[[str], None],
-        on_backward: Callable[[], None],
+        self, checks: list[Any], base: type, on_start: Callable[[str], None], on_backward: Callable[[], None]
     ) -> None:
         self.on_start, self.on_backward = on_start, on_backward
         self.events: dict[str, list[Callable[..., None]]] = {}
         for event in self.EVENTS:
             plain = getattr(base, event)
             self.events[event] = [getattr(each, event) for each in checks if getattr(type(each), event) is not plain]
+        self.failures: list[str] = []  # of checks
         self.stack: list[Module] = []
         self.backwards = 0
         self.curves: dict[Place, Curve] = {}
@@ -164,6 +159,8 @@ class Watch:
         self.loaders: dict[int, LoaderInfo] = {}
         self.open_loaders: list[LoaderInfo] = []
         self.owners: dict[int, tuple[ModelInfo, str]] = {}  # of parameters, by id
+        self.updated_at: Place | None = None  # where the program itself updates a parameter
+        self.early: tuple[str, Place, list[float]] | None = None  # the first op that was not finite before training
         self.last_root: Any = None  # in a counterfactual: the last call of a model
         self.loader_made: dict[int, Place] = {}  # loaders, by id
         self.kept_orders: list[tuple[Tensor, Tensor]] = []  # tensors made by changing an order, and of what
@@ -217,7 +214,9 @@ class Watch:
         for name in ("dropout", "dropout1d", "dropout2d", "dropout3d"):
             replace(F, name, self._dropout(getattr(F, name)))
         handles = [
-            register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: self._step_begins(optimizer)),
+            register_optimizer_step_pre_hook(
+                lambda optimizer, args, kwargs: self._step_begins(optimizer, args, kwargs)
+            ),
             register_optimizer_step_post_hook(lambda optimizer, args, kwargs: self._step_ends(optimizer)),
         ]
         self._undo += [handle.remove for handle in handles]
@@ -225,7 +224,7 @@ class Watch:
 
     def become(self, patch: Any) -> None:
         """Go on as a counterfactual: no check is told of anything, and every step is traced."""
-        self.patch, self.always = patch, True
+        self.patch, self.always = patch, patch.traces
         for receivers in self.events.values():
             receivers.clear()
         self.curves.clear()
@@ -248,7 +247,11 @@ class Watch:
     def tell(self, event: str, *args: Any) -> None:
         """Hand an event to the checks."""
         for receive in self.events[event]:
-            receive(*args)
+            try:
+                receive(*args)
+            except Exception as error:  # a check that fails must not end the program
+                self.events[event] = [each for each in self.events[event] if each is not receive]
+                self.failures.append(f"{receive.__qualname__} failed: {type(error).__name__}: {error}")
 
     # Modules ------------------------------------------------------------------------------------------
 
@@ -287,6 +290,8 @@ class Watch:
     def _root_call(self, plain: Any, module: Module, args: Any, kwargs: Any) -> Any:
         if isinstance(module, losses._Loss):
             return plain(module, *args, **kwargs)
+        if in_vmap():
+            return plain(module, *args, **kwargs)
         info = self.models.get(id(module))
         if info is None or info.module is not module:
             info = self.models[id(module)] = ModelInfo(module, here())
@@ -316,6 +321,16 @@ class Watch:
     def note_filled(self, x: Tensor) -> None:
         """Note the line that fills a tensor with one number."""
         self.filled_at[address(x)] = here()
+
+    def note_update(self, x: Any) -> None:
+        """Note the line at which the program itself updates a parameter."""
+        if self.updated_at is None and isinstance(x, Tensor) and x.is_leaf and x.requires_grad:
+            self.updated_at = here()
+
+    def note_early(self, name: str, args: Any, out: Tensor) -> None:
+        """Note the first op, before training, whose result is not finite although its arguments are."""
+        if self.early is None and not _is_finite(out) and all(map(_is_finite, tensors_of(args))):
+            self.early = (name, here(), [float(np.abs(each._array).min()) for each in tensors_of(args)])
 
     def path(self) -> str:
         """Return the path of the module whose forward runs, such as `Net.layers.0`; "" outside of all modules."""
@@ -428,7 +443,8 @@ class Watch:
         self.tell("backward_ends", loss, place)
         if self.patch is not None:
             self.patch.backward_ends(self, loss)
-        self.tracer.next_step(self.always or self.backwards < 6 or _sampled(self.backwards))
+        often = self.backwards % 4 == 0 if self.patch is not None else _sampled(self.backwards)
+        self.tracer.next_step(self.always or often or self.backwards < 6)
         self.on_backward()
         return out
 
@@ -448,8 +464,9 @@ class Watch:
 
         return init
 
-    def _step_begins(self, optimizer: Optimizer) -> None:
+    def _step_begins(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         info = self.info_of(optimizer)
+        info.closure = len(args) > 1 or bool(kwargs)
         if info.step_place is None:
             info.step_place = here()
         if self.patch is not None:
@@ -604,6 +621,11 @@ class _Batches:
         return batch
 
 
+def _is_finite(x: Tensor) -> bool:
+    array = array_of(x)
+    return array is None or array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
+
+
 def _sampled(step: int) -> bool:
     """Return whether the step after the given number of backward passes is traced: seldom, but all along the way."""
     return step % 100 == 99 or step & (step - 1) == 0
@@ -618,5 +640,3 @@ def _with(cls: type, name: str) -> list[Any]:
             found.append(each)
         classes += each.__subclasses__()
     return found
-
-

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,12 +12,13 @@ import numpy as np
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
-from tinytorch.inspect.doctor.patches import Normalise, Restore, SameOrder, Shuffle
-from tinytorch.inspect.doctor.place import here
+from tinytorch.inspect.doctor.patches import FirstOrder, Normalise, Restore, SameIndex, SameOrder, Shuffle
+from tinytorch.inspect.doctor.place import Place, here, is_users
+from tinytorch.inspect.doctor.source import option_at
 from tinytorch.inspect.doctor.trace import tensors_of
 from tinytorch.inspect.doctor.watch import array_of
 
-__all__ = ["Batches", "Errors", "Labels", "Orders", "Scale", "SlowLoader"]
+__all__ = ["Batches", "Errors", "Labels", "OneSample", "Orders", "Scale", "SlowLoader"]
 
 
 class Scale(Check):
@@ -76,11 +79,12 @@ class Orders(Check):
         self.place: Any = None
         self.reordered: list[Any] = []
         self.pairs: dict[Any, int] = {}
+        self.selections: dict[Any, tuple[int, bool]] = {}
         self.last: Any = None
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
         loader = info.loader()
-        if self.last is not None and self.last is not info and not self.last.backwards == -1:
+        if self.last is not None and self.last is not info:
             key = (id(self.last), id(info))
             if self.watch.backwards == self.last_backwards:
                 self.pairs[key] = self.pairs.get(key, 0) + 1
@@ -92,13 +96,54 @@ class Orders(Check):
             self.batches.setdefault(id(info), []).append(labels)
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        self._look_at_selections(trace)
         if len(self.steps) < 5:
             for each in trace.losses[-1:]:
                 y = array_of(each.target)
                 if each.kind in ("class", "nll") and y is not None and y.ndim == 1:
                     self.steps.append((y.copy(), each.input.shape[-1], each.call.place))
 
+    def _look_at_selections(self, trace: Any) -> None:
+        """Compare the random selections of inputs and of labels in one step."""
+        chosen = [(call, call.args[1][0]) for call in trace.calls if call.name == "_index" and not call.module
+                  and isinstance(call.args[1], tuple) and len(call.args[1]) == 1
+                  and isinstance(call.args[1][0], np.ndarray) and call.args[1][0].dtype.kind == "i"
+                  and call.args[1][0].ndim == 1 and len(call.args[1][0]) > 3]  # fmt: skip
+        for each in trace.losses:
+            made = trace.before(each.target)
+            mine = next((index for call, index in chosen if call is made), None)
+            if mine is None:
+                continue
+            others = [index for call, index in chosen if call is not made and len(index) == len(mine)]
+            source = made.inputs[0]
+            if any(np.array_equal(mine, other) for other in others) or (mine == np.arange(len(mine))).all():
+                continue
+            reorders = (
+                not others and len(mine) == len(source) and len(np.unique(mine)) == len(mine) and source.ndim == 1
+            )
+            if others or (reorders and not self._batch_is_reordered(trace, each, mine)):
+                count = self.selections.get(made.place, (0, False))[0]
+                self.selections[made.place] = (count + 1, bool(others))
+
+    @staticmethod
+    def _batch_is_reordered(trace: Any, each: Any, index: Any) -> bool:
+        return any(call.name in ("gather", "index_select", "embedding") for call in trace.calls if not call.module)
+
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        for place, (count, two) in self.selections.items():
+            if count >= 3 and self.doctor.course.supervised:
+                patch = SameIndex if two else FirstOrder
+                yield Suspicion(
+                    "labels-mismatched",
+                    "Labels are selected in an order of their own in each step, other than that of the inputs: they "
+                    "belong to other inputs.",
+                    place,
+                    "index = torch.randint(len(x), (32,))\nx_batch, y_batch = x[index], y[index]",
+                    trials=[Trial(patch(), "learns_better", says="with one order for both"),
+                            Trial(patch(), "scores_better", says="with one order for both")],
+                    certain=count >= 4 and two,
+                    rank=1,
+                )  # fmt: skip
         yield from self._sorted()
         yield from self._mismatched()
 
@@ -127,7 +172,7 @@ class Orders(Check):
             yield Suspicion(
                 "data-unshuffled",
                 f"The training data come sorted by their labels: {few}, so each step unlearns what the others taught.",
-                watch.loader_made.get(id(loader), info.place),
+                option_at(watch.loader_made.get(id(loader), info.place), "shuffle", 2),
                 "DataLoader(data, batch_size=..., shuffle=True)",
                 trials=[Trial(Shuffle(), "exam_better", "loader", says="with shuffle=True"),
                         Trial(Shuffle(), "exam_better", "first", says="with shuffle=True")],
@@ -139,7 +184,9 @@ class Orders(Check):
             return
         same = [np.max(np.unique(y, return_counts=True)[1]) / len(y) for y, _, _ in self.steps if len(y) >= 4]
         classes = self.steps[0][1]
-        if len(same) >= 4 and min(same) > 0.9 and classes > 1:
+        labels = np.concatenate([y for y, _, _ in self.steps])
+        changes = len(np.unique(labels)) > 1 or self.doctor.course.values[0] > 100 * self.doctor.course.last
+        if len(same) >= 4 and min(same) > 0.9 and classes > 1 and changes:
             yield Suspicion(
                 "data-unshuffled",
                 "All labels of a batch are the same: the training data are sorted by their labels.",
@@ -203,6 +250,15 @@ class Labels(Check):
         super().__init__(doctor)
         self.counts: dict[Any, list[Any]] = {}
         self.as_numbers: dict[Any, list[Any]] = {}
+        self.wrong: dict[Any, tuple[str, str]] = {}
+        self.loaded: dict[int, tuple[Any, set[int]]] = {}  # labels in the first iterations over loaders
+
+    def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
+        if info.epochs > 1:
+            return
+        labels = _labels(batch)
+        if labels is not None and labels.dtype.kind in "iu":
+            self.loaded.setdefault(id(info), (info, set()))[1].update(np.unique(labels).tolist())
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         for each in trace.losses:
@@ -215,21 +271,33 @@ class Labels(Check):
                 entry[2] += y.size
             elif each.kind == "value":
                 self._number(trace, each, y)
+            if each.kind == "class" and each.input.ndim == 2 and each.input.shape[1] == 1:
+                self.wrong[each.call.place] = (
+                    "cross_entropy of one score for each sample is zero whatever the score is.",
+                    "F.binary_cross_entropy_with_logits(scores.squeeze(1), y.float())",
+                )
+            elif each.kind in ("logit", "prob") and (y.min() < -0.01 or y.max() > 1.01):
+                self.wrong[each.call.place] = (
+                    f"The targets of a binary cross entropy are between {y.min():.4g} and {y.max():.4g}: they must be "
+                    "probabilities, from 0 to 1.",
+                    "y = (y > 0).float()  # or F.cross_entropy, for several classes",
+                )
 
     def _number(self, trace: Any, each: Any, y: Any) -> None:
-        made = trace.before(each.target)
-        source = made
-        while source is not None and source.inputs and source.inputs[0].dtype.is_floating_point:
+        source = trace.source(each.target)
+        for _ in range(8):
+            if source is None or not source.inputs or not source.inputs[0].dtype.is_floating_point:
+                break
             source = trace.maker(source.inputs[0])
-        from_labels = (
-            self._is_labels(source.inputs[0]) if source is not None and source.inputs else False
-        )
+        from_labels = self._is_labels(source.inputs[0]) if source is not None and source.inputs else False
         if source is None or not from_labels:
             return
         values = np.unique(array_of(source.inputs[0]))
         if each.target.numel() > 4 * source.inputs[0].numel():
             return  # one-hot codes
-        self.as_numbers.setdefault(each.call.place, []).append((values, tuple(each.input.shape), tuple(each.target.shape)))
+        self.as_numbers.setdefault(each.call.place, []).append(
+            (values, tuple(each.input.shape), tuple(each.target.shape))
+        )
 
     @staticmethod
     def _is_labels(x: Any) -> bool:
@@ -237,12 +305,13 @@ class Labels(Check):
         return array is not None and array.dtype.kind in "iu" and array.ndim <= 2
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        for place, (text, remedy) in self.wrong.items():
+            yield Suspicion("wrong-loss", text, place, remedy, certain=True, rank=2)
         for place, seen in self.as_numbers.items():
             values = np.unique(np.concatenate([each[0] for each in seen]))
             shape = seen[0][1]
             if not 3 <= len(values) <= 100 or values[0] != 0 or values[-1] != len(values) - 1:
                 continue
-            columns = shape[-1] if len(shape) > 1 else 1
             evidence = [f"the predictions have the shape {shape}, the targets {seen[0][2]}"]
             yield Suspicion(
                 "wrong-loss",
@@ -251,17 +320,21 @@ class Labels(Check):
                 place,
                 f"nn.Linear(..., {len(values)})  # a score for each class\nloss = F.cross_entropy(scores, y)",
                 evidence,
-                certain=columns > 1 or self.doctor.course.fell < 0.8,
+                certain=True,
                 rank=3,
             )
         for place, (classes, seen_labels, count) in self.counts.items():
+            loaded = [labels for info, labels in self.loaded.values() if info.backwards and info.finished]
+            every = set().union(*loaded) if loaded else set()
+            if loaded and seen_labels <= every:
+                seen_labels, count = every, max(count, 40 * classes)
             missing = sorted(set(range(classes)) - seen_labels)
             if not missing or classes > 50 or len(missing) > classes // 2 or count < 40 * classes:
                 continue
             yield Suspicion(
                 "class-missing",
-                f"Of {classes} classes, {', '.join(map(str, missing[:5]))} never occurred among the {count} labels that "
-                "were looked at.",
+                f"Of {classes} classes, {', '.join(map(str, missing[:5]))} never occurred among the labels of "
+                "the training data.",
                 place,
                 f"nn.Linear(..., {classes - len(missing)})  # or data of all classes",
                 certain=True,
@@ -277,7 +350,8 @@ class Batches(Check):
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
         self.first: dict[int, list[Any]] = {}
-        self.inputs: list[Any] = []
+        self.slices: dict[Any, list[Any]] = {}
+        self.steps = 0
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
         entry = self.first.setdefault(id(info), [info, None, 0, 0, None])
@@ -291,7 +365,35 @@ class Batches(Check):
         entry[1] = entry[1] if entry[1] is not None else part
         entry[4] = entry[4] or here()
 
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        self.steps += 1
+        for call in trace.calls:
+            if call.name == "_slice" and not call.module and not call.inputs[0].requires_grad and call.inputs[0].ndim:
+                rows = call.out.shape[0] if call.out.ndim else 0
+                if rows > 1 and 2 * rows <= call.inputs[0].shape[0] and call.out.ndim == call.inputs[0].ndim:
+                    self.slices.setdefault(call.place, []).append(
+                        (id(call.inputs[0]), str(call.args[1]), call.inputs[0])
+                    )
+
+    def _slices(self) -> Iterator[Suspicion]:
+        for place, seen in self.slices.items():
+            same = {each[:2] for each in seen}
+            if len({each[0] for each in seen}) < len(same) or len(seen) < 5 or len(seen) < self.steps:
+                continue
+            if len(same) > 2 or not self.doctor.course.supervised:
+                continue
+            yield Suspicion(
+                "same-batch-again",
+                f"Each step that was looked at used the same rows of the data, which have {seen[0][2].shape[0]}.",
+                place,
+                "for i in range(0, len(x), 32):\n    x_batch, y_batch = x[i : i + 32], y[i : i + 32]",
+                certain=True,
+                rank=3,
+            )
+            return
+
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        yield from self._slices()
         for info, _, same, count, place in self.first.values():
             loader = info.loader()
             if loader is None or count < 5 or same < count - 1 or info.backwards < 4:
@@ -319,6 +421,14 @@ class SlowLoader(Check):
 
     causes = ("loader-slow",)
 
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.slow: dict[int, Any] = {}
+
+    def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
+        if info.batches == 4 and info.waited > 4 * 0.004 and id(info) not in self.slow:
+            self.slow[id(info)] = self.doctor.replay.probe(lambda: _slowest_line(info.loader()), 5.0)
+
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         watch = self.watch
         for info in watch.loaders.values():
@@ -333,7 +443,7 @@ class SlowLoader(Check):
                 "loader-slow",
                 f"{info.waited:.1f} of {whole:.1f} seconds were spent waiting for batches, {1000 * per_batch:.0f} ms "
                 "for each.",
-                _slow_place(loader) or info.place,
+                self.slow.get(id(info)) or info.place,
                 "DataLoader(data, num_workers=2, persistent_workers=True)  # or prepare the data once, in __init__",
                 certain=True,
                 proven=f"with batches in memory, the same steps would take {whole - info.waited:.1f} s",
@@ -341,14 +451,75 @@ class SlowLoader(Check):
             )
 
 
-def _slow_place(loader: Any) -> Any:
-    return None
+class OneSample(Check):
+    """Batch norm that is trained by batches of one sample."""
+
+    causes = ("batch-norm-batch-of-one",)
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.counts: dict[Any, list[int]] = {}
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        for call in trace.calls:
+            if call.name == "_by_batch" and call.inputs and "InstanceNorm" not in type(call.owner).__name__:
+                entry = self.counts.setdefault((call.place, call.module), [0, 0])
+                entry[0] += call.inputs[0].shape[0] == 1
+                entry[1] += 1
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        for (place, module), (ones, count) in self.counts.items():
+            if ones >= 5 and ones > 0.9 * count:
+                loaders = [each for each in self.watch.loaders.values() if each.backwards]
+                made = self.watch.loader_made.get(id(loaders[0].loader())) if loaders else None
+                yield Suspicion(
+                    "batch-norm-batch-of-one",
+                    f"{module} is trained by batches of one sample: the statistics of batch norm are those of this "
+                    "sample, and differ from the averages that evaluation uses.",
+                    option_at(made, "batch_size", 1) or place,
+                    "DataLoader(data, batch_size=32)  # or nn.GroupNorm, which does not depend on the batch",
+                    certain=True,
+                    rank=3,
+                )
+                return
+
+
+def _slowest_line(loader: Any) -> Any:
+    """Return the line of the program that takes most of the time in which a batch is loaded."""
+    times: dict[Any, float] = {}
+    last: list[Any] = [None, 0.0]
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        if not is_users(frame):
+            return None
+        now = time.perf_counter()
+        if last[0] is not None:
+            times[last[0]] = times.get(last[0], 0.0) + now - last[1]
+        code = frame.f_code
+        last[0] = None if event == "return" else Place(code.co_filename, frame.f_lineno, code.co_name)
+        last[1] = now
+        return trace
+
+    sys.settrace(trace)
+    try:
+        if loader.batch_size is None:
+            next(iter(loader))
+        else:
+            samples = [loader.dataset[k] for k in range(min(len(loader.dataset), loader.batch_size))]
+            loader.collate_fn(samples)
+    finally:
+        sys.settrace(None)
+    return max(times, key=lambda place: times[place]) if times else None
 
 
 class Errors(Check):
     """What an error says of the data."""
 
     causes = ("labels-out-of-range", "batch-norm-batch-of-one")
+
+    def _loader_place(self) -> Any:
+        loaders = self.watch.open_loaders
+        return self.watch.loader_made.get(id(loaders[-1].loader())) if loaders else None
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         error = self.doctor.error
@@ -369,11 +540,9 @@ class Errors(Check):
                 "batch-norm-batch-of-one",
                 f"The program failed: {text}. Batch norm needs more than one sample to compute a variance; the last "
                 "batch of an epoch may have one.",
-                place,
+                self._loader_place() or place,
                 "DataLoader(data, batch_size=..., drop_last=True)",
                 certain=True,
                 proven="the batch that failed has one sample, and batches of more did not fail",
                 rank=0,
             )
-
-

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
@@ -60,8 +60,8 @@ class GradientsOfOptimizers(Check):
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
         self.states: dict[int, _State] = {}
-        self.graphs: dict[Any, int] = {}
         self.backward_place: Any = None
+        self.forwards = 0  # calls of models, for a graph, since the last step
 
     def state(self, info: Any) -> _State:
         """Return what is known of an optimizer's gradients."""
@@ -70,6 +70,9 @@ class GradientsOfOptimizers(Check):
             known = self.states[id(info)] = _State(info)
         return known
 
+    def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
+        self.forwards += local.state.grad
+
     def backward_begins(self, loss: Any, place: Any) -> None:  # noqa: D102
         self.backward_place = place
         for info in self.watch.optimizers.values():
@@ -77,10 +80,8 @@ class GradientsOfOptimizers(Check):
             for k, p in enumerate(state.params):
                 if state.stale[k] and _first(p) is None:
                     state.stale[k] = False
-                elif state.unchanged(k):
-                    state.used[k] = (state.used[k], True)[0]
-                    continue
-                state.used[k] = None
+                if not state.unchanged(k):
+                    state.used[k] = None
 
     def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
         for info in self.watch.optimizers.values():
@@ -120,22 +121,28 @@ class GradientsOfOptimizers(Check):
         state.steps += 1
         now = [_first(p) for p in state.params]
         if all(g is None for g in now):
-            if state.cleared_at is not None:
+            if info.closure:
+                pass
+            elif state.cleared_at is not None:
                 state.cleared += 1
-            elif not state.backwards and not self.watch._in_backward:
+            elif not state.backwards and self.forwards:
                 state.without += 1
         elif any(stale and g is not None for stale, g in zip(state.stale, now, strict=True)):
             state.with_stale += 1
-        elif not state.backwards and any(state.unchanged(k) for k in range(len(now))):
+        elif (
+            not state.backwards
+            and self.forwards
+            and not info.closure
+            and any(state.unchanged(k) for k in range(len(now)))
+        ):
             state.without += 1
 
     def step_ends(self, info: Any) -> None:  # noqa: D102
         state = self.state(info)
+        self.forwards = 0
         state.used = [_first(p) for p in state.params]
         state.stale = [False] * len(state.params)
         state.filled, state.cleared_at, state.backwards = False, None, 0
-        if any(state.with_stale == each for each in (1,)) and state.steps == 1:
-            state.with_stale = 0
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         for number, info in enumerate(self.watch.optimizers.values()):
@@ -152,7 +159,6 @@ class GradientsOfOptimizers(Check):
                     "optimizer.zero_grad()\nloss.backward()",
                     trials=[Trial(ZeroGradients(), "learns_better", says="with zero_grad() before each backward pass")],
                     certain=True,
-                    proven=self._direct(state, f"{state.with_stale} steps"),
                     rank=1,
                 )
             if state.steps >= 2 and state.cleared >= 0.85 * state.steps:
@@ -192,11 +198,9 @@ class GradientsOfOptimizers(Check):
 
     def _only(self, info: Any) -> bool:
         """Return whether no other optimizer steps the same parameters."""
-        return not any(each.steps and each.ids & info.ids for each in self.watch.optimizers.values() if each is not info)
-
-    @staticmethod
-    def _direct(state: _State, what: str) -> str:
-        return ""
+        return not any(
+            each.steps and each.ids & info.ids for each in self.watch.optimizers.values() if each is not info
+        )
 
 
 class GradientsOfTensors(Check):
@@ -242,7 +246,7 @@ class GradientsOfTensors(Check):
             self.seen.clear()
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        if self.stale >= 3 and self.stale > 5 * self.fresh and not math.isnan(self.stale):
+        if self.stale >= 3 and self.stale > 5 * self.fresh:
             yield Suspicion(
                 "zero_grad-missing",
                 f"The gradients of tensors that the program changes itself were not cleared: {self.stale} backward "

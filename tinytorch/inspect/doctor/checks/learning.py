@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,8 +11,9 @@ import numpy as np
 
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
-from tinytorch.inspect.doctor.patches import Clip, FlipSign, Leaky, Rate, Rectify, Reset, Smaller
+from tinytorch.inspect.doctor.patches import Clip, FlipSign, Leaky, Rate, Rectify, Reset, ScaleGradients, Smaller
 from tinytorch.inspect.doctor.place import here
+from tinytorch.inspect.doctor.source import option_at, value_at
 from tinytorch.inspect.doctor.watch import array_of
 
 __all__ = ["Activations", "Gradients", "Outcome", "Sign"]
@@ -58,7 +60,7 @@ class Gradients(Check):
             return
         for name, p in self._named(info):
             known = self.before.get(name)
-            if known is None:
+            if known is None or known[0].shape != p._array.shape:
                 continue
             update = float(np.linalg.norm((p._array - known[0]).astype(np.float64)))
             self.norms.setdefault(name, []).append((self.watch.backwards, known[1], known[2], update))
@@ -73,7 +75,7 @@ class Gradients(Check):
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         course = self.doctor.course
-        if course.adversarial or not course.stagnates and not course.diverges:
+        if course.adversarial or not (course.stagnates or course.diverges):
             return
         yield from self._explode(course)
         yield from self._vanish(course)
@@ -84,7 +86,7 @@ class Gradients(Check):
             return
         early = [x for x in norms[:3] if math.isfinite(x)]
         largest = max([x for x in norms if math.isfinite(x)], default=0.0)
-        typical = max(early, default=math.inf)
+        typical = norms[0] if math.isfinite(norms[0]) else math.inf
         if typical < 50 and not (largest > 1e3 and largest > 100 * max(early[:1], default=1)):
             return
         deep = max(self.norms, key=lambda name: max(row[1] for row in self.norms[name]), default="")
@@ -96,7 +98,7 @@ class Gradients(Check):
             "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step()",
             trials=[Trial(Clip(1.0), "fits", says="with the gradient's norm clipped to 1"),
                     Trial(Clip(0.1), "fits", says="with the gradient's norm clipped to 0.1")],
-            rank=4 if typical >= 1000 or largest > 1e3 else 6,
+            rank=4 if typical >= 100 else 6,
         )  # fmt: skip
 
     def _vanish(self, course: Any) -> Iterator[Suspicion]:
@@ -272,9 +274,20 @@ class Outcome(Check):
             return
         stepped = [info for info in watch.optimizers.values() if info.steps >= 2]
         info = stepped[0] if stepped else None
-        place = info.place if info is not None and info.place is not None else course.place
+        place = (option_at(info.place, "lr", 1) if info is not None else self._manual_rate()) or course.place
         rate = info.rate if info is not None else math.nan
         first_rate = watch.rates[0][1] if watch.rates else rate
+        usual = _usual(info) if info is not None else ()
+        if info is None and watch.updated_at is not None and (course.diverges or course.stagnates):
+            yield Suspicion(
+                "learning-rate-too-high",
+                f"The loss begins at {course.first:.4g} and is {course.last:.4g} after {watch.backwards} steps.",
+                place,
+                "lr = lr / 10",
+                trials=[Trial(ScaleGradients(factor), "fits", says=f"with updates {round(1 / factor)} times as small")
+                        for factor in (0.1, 0.01, 0.001)],
+                rank=5,
+            )  # fmt: skip
         if info is not None and (course.diverges or course.stagnates or self._jumps(course)):
             grows = "is not finite" if course.broken else f"is {course.last:.4g}"
             yield Suspicion(
@@ -284,10 +297,10 @@ class Outcome(Check):
                 place,
                 f"lr={_rounded(first_rate / 10)}",
                 trials=[Trial(Rate(factor), "fits", says=f"with a learning rate of {_rounded(first_rate * factor)}")
-                        for factor in (0.1, 0.01, 0.001)],
+                        for factor in _factors([x / first_rate for x in usual if x < 0.5 * first_rate], (0.1, 0.01))],
                 rank=5,
             )  # fmt: skip
-        if info is not None and course.supervised and course.count >= 20 and not course.broken and course.fell < 0.1:
+        if info is not None and course.supervised and course.count >= 20 and not course.broken and course.fell < 0.3:
             yield Suspicion(
                 "learning-rate-too-low",
                 f"The loss fell by {max(course.fell, 0):.1%} in {watch.backwards} steps with a rate of "
@@ -295,27 +308,58 @@ class Outcome(Check):
                 place,
                 f"lr={_rounded(first_rate * 100)}",
                 trials=[Trial(Rate(factor), "fits", says=f"with a learning rate of {_rounded(first_rate * factor)}")
-                        for factor in (100.0, 1000.0, 10.0, 10000.0)],
+                        for factor in _factors([x / first_rate for x in usual if x > 2 * first_rate > 0], (10.0, 100.0))],
                 rank=5,
             )  # fmt: skip
         chance = math.log(self.classes) if self.classes >= 2 else math.inf
         tail = course.values[-max(len(course.values) // 3, 1) :]
-        if course.supervised and course.count >= 100 and not course.broken and abs(course.last - chance) < 0.05 * chance:
-            if float(np.mean(tail)) > 0.95 * chance and course.fell < 0.1:
-                yield Suspicion(
-                    "loss-at-chance",
-                    f"After {watch.backwards} steps the loss is {course.last:.4g}; guessing among {self.classes} "
-                    f"classes gives ln {self.classes} = {chance:.4g}. The model has learned nothing.",
-                    self.loss_place,
-                    "# try to overfit one batch; look at inputs and labels side by side",
-                    certain=True,
-                    rank=8,
-                )
+        if (
+            course.supervised
+            and course.count >= 100
+            and not course.broken
+            and abs(course.last - chance) < 0.05 * chance
+            and float(np.mean(tail)) > 0.95 * chance
+            and course.fell < 0.1
+        ):
+            yield Suspicion(
+                "loss-at-chance",
+                f"After {watch.backwards} steps the loss is {course.last:.4g}; guessing among {self.classes} "
+                f"classes gives ln {self.classes} = {chance:.4g}. The model has learned nothing.",
+                self.loss_place,
+                "# try to overfit one batch; look at inputs and labels side by side",
+                certain=True,
+                rank=8,
+            )
+
+    def _manual_rate(self) -> Any:
+        """Return where the rate of a program is written that updates its parameters itself."""
+        place = self.watch.updated_at
+        if place is None:
+            return None
+        names = [word for word in re.findall(r"[A-Za-z_]\w*", place.text) if "lr" in word.lower() or "rate" in word]
+        found = [value_at(place, name) for name in names]
+        return next((each for each in found if each is not None), place)
 
     def _jumps(self, course: Any) -> bool:
         """Return whether the loss goes up and down by more than it has fallen."""
         values = np.array(course.values[-max(course.count // 2, 1) :])
         return course.count >= 20 and float(values.std()) > max(course.first - course.last, 0) and course.fell < 0.5
+
+
+def _usual(info: Any) -> tuple[float, ...]:
+    """Return the learning rates with which optimizers of a kind usually work."""
+    adaptive = "betas" in info.optimizer.defaults or "alpha" in info.optimizer.defaults
+    momentum = info.optimizer.defaults.get("momentum")
+    return (0.001, 0.01) if adaptive else (0.01, 0.1) if momentum else (0.1, 0.01)
+
+
+def _factors(first: list[float], then: tuple[float, ...]) -> list[float]:
+    """Return factors to try, without those that are almost the same."""
+    found: list[float] = []
+    for each in (*first, *then):
+        if math.isfinite(each) and each > 0 and all(abs(math.log(each / other)) > 0.5 for other in found):
+            found.append(each)
+    return found
 
 
 def _rounded(x: float) -> str:

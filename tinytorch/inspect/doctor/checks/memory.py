@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import ast
 import gc
-import linecache
 import weakref
 from collections.abc import Iterator
 from types import FrameType
@@ -16,6 +14,8 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion
 from tinytorch.inspect.doctor.place import Place, frame_here, here
+from tinytorch.inspect.doctor.source import changed_at
+from tinytorch.inspect.doctor.trace import tensors_of
 from tinytorch.inspect.doctor.watch import array_of
 
 __all__ = ["KeptGraphs", "StateAliases"]
@@ -29,7 +29,8 @@ class StateAliases(Check):
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
         self.taken: list[list[Any]] = []  # reference, place, backwards, copies of some elements, model's class
-        self.found: dict[Any, tuple[str, float, int, bool]] = {}
+        self.found: dict[Any, tuple[str, float, int]] = {}  # by line: those that were loaded
+        self.kept: dict[Any, tuple[str, float, int]] = {}
 
     def state_taken(self, module: Any, state: Any) -> None:  # noqa: D102
         try:
@@ -38,15 +39,22 @@ class StateAliases(Check):
             return
         some = {name: array.reshape(-1)[:16].copy() for name, x in state.items()
                 if (array := array_of(x)) is not None and array.dtype.kind == "f" and array.size}  # fmt: skip
+        for reference_, place, at, before, owner in self.taken:
+            kept = reference_()
+            if kept is not None and owner is module and place == here():
+                self._compare(kept, place, at, before, owner, self.kept)
         self.taken = [each for each in self.taken if each[0]() is not None][-20:]
         self.taken.append([reference, here(), self.watch.backwards, some, module])
 
     def state_loaded(self, module: Any, state: Any) -> None:  # noqa: D102
         for reference, place, at, some, owner in self.taken:
             if reference() is state and owner is module:
-                self._compare(state, place, at, some, owner, True)
+                self._compare(state, place, at, some, owner, self.found)
+                if place in self.kept:
+                    self.found.setdefault(place, self.kept[place])
 
-    def _compare(self, state: Any, place: Any, at: int, some: Any, owner: Any, loaded: bool) -> None:
+    def _compare(self, state: Any, place: Any, at: int, some: Any, owner: Any, found: dict[Any, Any]) -> None:
+        """Note by how much a kept state has changed with the model."""
         since = self.watch.backwards - at
         own = dict(owner.named_parameters())
         change = 0.0
@@ -56,19 +64,14 @@ class StateAliases(Check):
                 continue
             change = max(change, float(np.abs(now.reshape(-1)[:16] - before).max()))
         if since > 0 and change > 0:
-            self.found[place] = (type(owner).__name__, change, since, loaded)
+            found[place] = (type(owner).__name__, change, since)
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        for reference, place, at, some, owner in self.taken:
-            state = reference()
-            if state is not None and place not in self.found and sum(1 for each in self.taken if each[1] == place) < 2:
-                self._compare(state, place, at, some, owner, False)
-        for place, (name, change, since, loaded) in self.found.items():
-            what = "loading it changes nothing" if loaded else "it holds the last weights, not those of that moment"
+        for place, (name, change, since) in self.found.items():
             yield Suspicion(
                 "state-dict-alias",
                 f"The state of {name} that was kept here refers to the parameters themselves: {since} steps later "
-                f"{what}.",
+                "it holds the weights of that time, and loading it changes nothing.",
                 place,
                 "best = copy.deepcopy(model.state_dict())",
                 certain=True,
@@ -103,8 +106,10 @@ class KeptGraphs(Check):
             self.count()
 
     def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
-        if isinstance(out, Tensor) and out.grad_fn is not None:
-            self._add(self.outputs, out.grad_fn)
+        found = [each for each in tensors_of(out) if each.grad_fn is not None]
+        if found:
+            for each in {id(x): x for x in (found[0], found[-1])}.values():  # (the last may be a recurrent state)
+                self._add(self.outputs, each.grad_fn)
 
     def _add(self, kept: list[Any], node: Any) -> None:
         try:
@@ -126,7 +131,9 @@ class KeptGraphs(Check):
         depth = 0
         current: FrameType | None = frame
         while current is not None and depth < 8:
-            places = {**current.f_globals, **current.f_locals} if current.f_code.co_name != "<module>" else current.f_globals
+            places = (
+                {**current.f_globals, **current.f_locals} if current.f_code.co_name != "<module>" else current.f_globals
+            )
             for name, value in list(places.items()):
                 if name.startswith("__"):
                     continue
@@ -137,7 +144,6 @@ class KeptGraphs(Check):
 
     def _keeps(self, name: str, value: Any, kept: set[int], frame: FrameType) -> Place | None:
         held: list[Any] = []
-        attribute = name
         if isinstance(value, Tensor):
             if value.grad_fn is None or len(_graph(value.grad_fn, 400) & kept) < 5:
                 return None
@@ -158,7 +164,8 @@ class KeptGraphs(Check):
             return None
         else:
             return None
-        return _changed_at(attribute, frame)
+        file, function = frame.f_code.co_filename, frame.f_code.co_name
+        return changed_at(name, file, function) or Place(file, frame.f_lineno, function)
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         if len(self.alive) < 1:
@@ -198,9 +205,8 @@ class KeptGraphs(Check):
 
 
 def _own(value: Any) -> bool:
-    return type(value).__module__ == "__main__" or type(value).__module__ not in ("builtins",) and not type(
-        value
-    ).__module__.startswith(("tinytorch", "numpy", "tqdm"))
+    module = type(value).__module__
+    return module != "builtins" and not module.startswith(("tinytorch", "numpy", "tqdm"))
 
 
 def _graph(node: Any, most: int) -> set[int]:
@@ -214,33 +220,3 @@ def _graph(node: Any, most: int) -> set[int]:
         seen.add(id(each))
         nodes += [edge[0] for edge in each.next_functions]
     return seen
-
-
-def _changed_at(name: str, frame: FrameType) -> Place | None:
-    """Return the line of a function, or file, that adds to a variable or an attribute of a name."""
-    file = frame.f_code.co_filename
-    try:
-        tree = ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
-        return None
-    found: Place | None = None
-    for node in ast.walk(tree):
-        target: Any = None
-        if isinstance(node, ast.AugAssign):
-            target = node.target
-        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            if node.func.attr in ("append", "extend", "add", "insert", "appendleft"):
-                target = node.func.value
-        elif isinstance(node, ast.Assign) and any(
-            isinstance(each, (ast.Name, ast.Attribute)) and _named(each) == name for each in ast.walk(node.value)
-        ):
-            target = node.targets[0]
-        while isinstance(target, ast.Subscript):
-            target = target.value
-        if target is not None and _named(target) == name:
-            found = found or Place(file, node.lineno, frame.f_code.co_name)
-    return found or Place(file, frame.f_lineno, frame.f_code.co_name)
-
-
-def _named(node: Any) -> str:
-    return getattr(node, "id", "") or getattr(node, "attr", "")

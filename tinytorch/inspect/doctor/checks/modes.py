@@ -75,6 +75,9 @@ class EvaluationMode(Check):
         self.seen: dict[Any, list[Any]] = {}  # by line: calls, model, layers, what a probe showed
         self.last: Any = None
         self.repeated = 0
+        self.waiting: list[Any] = []  # results since the last backward pass
+        self.used: set[Any] = set()  # lines whose results backward passes use
+        self.unused: dict[Any, int] = {}
         self.unsure: list[Any] = []  # calls with a graph, in the running iteration over a loader
 
     def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
@@ -82,6 +85,7 @@ class EvaluationMode(Check):
         if not module.training or not info.parameters:
             return
         if local.state.grad:
+            self._await(info, args, kwargs, out)
             loaders = self.watch.open_loaders
             if loaders and not loaders[-1].backwards and self.watch.backwards and len(self.unsure) < 3:
                 self.unsure.append((loaders[-1], info, args, kwargs, here()))
@@ -90,6 +94,22 @@ class EvaluationMode(Check):
             self.repeated += 1
         self.last = args[0] if args else None
         self._suspect(info, args, kwargs, here())
+
+    def _await(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:
+        """Remember a result that the next backward pass may use, or not: then it was not for training."""
+        node = next((each.grad_fn for each in tensors_of(out) if each.grad_fn is not None), None)
+        if node is not None and hasattr(node, "saved") and len(self.waiting) < 20 and self.watch.backwards:
+            self.waiting.append((node, info, args, kwargs, here()))
+
+    def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
+        for node, info, args, kwargs, where in self.waiting:
+            if node.saved is None:
+                self.used.add(where)
+            else:
+                self.unused[where] = self.unused.get(where, 0) + 1
+                if self.unused[where] > 1 and where not in self.used:
+                    self._suspect(info, args, kwargs, where)
+        self.waiting.clear()
 
     def _suspect(self, info: Any, args: Any, kwargs: Any, place: Any) -> None:
         entry = self.seen.get(place)
@@ -116,9 +136,11 @@ class EvaluationMode(Check):
         return any(each.ids & ids for each in self.watch.optimizers.values()) or not self.watch.optimizers
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        several = sum(1 for info in self.watch.optimizers.values() if info.steps > 2) > 1 and self.doctor.course.adversarial
+        several = (
+            sum(1 for info in self.watch.optimizers.values() if info.steps > 2) > 1 and self.doctor.course.adversarial
+        )
         for place, (count, info, drops, norms, shown, tests) in self.seen.items():
-            if not (drops or norms) or not self._trained(info) or (several and not tests):
+            if place in self.used or not (drops or norms) or not self._trained(info) or (several and not tests):
                 continue
             if self.repeated > 0.5 * count and self.repeated > 3:
                 continue  # many passes over one batch: dropout is meant to act
@@ -162,9 +184,7 @@ class TrainingMode(Check):
     def mode_set(self, module: Any, mode: bool, before: bool) -> None:  # noqa: D102
         if mode:
             self.evals.pop(id(module), None)
-        elif id(module) in self.watch.models and id(module) not in self.evals:
-            self.evals[id(module)] = here()
-        elif not self.watch.models:
+        elif not self.watch.models or (id(module) in self.watch.models and id(module) not in self.evals):
             self.evals[id(module)] = here()
 
     def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102

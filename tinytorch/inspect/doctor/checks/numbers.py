@@ -77,6 +77,20 @@ class NotFinite(Check):
         else:
             return
         self.found = doctor.not_finite = result
+        early = self.watch.early
+        if early is not None and "op" not in result and step <= 2:
+            name, place, least = early
+            which = "divisor" if name == "div" else "argument"
+            yield Suspicion(
+                "division-by-zero" if name == "div" else "log-of-zero",
+                f"The loss is not finite at step {step}, since the data are not: {name} gave numbers that are not "
+                f"finite before training (its smallest {which} is {least[-1]:.3g}).",
+                place,
+                "x / (y + 1e-8)" if name == "div" else "torch.log(x.clamp(min=1e-8))",
+                certain=True,
+                proven="the arguments of this line are finite, its result is not, and no other op made such numbers",
+                rank=1,
+            )
         if "op" not in result:
             return
         op = result["op"]

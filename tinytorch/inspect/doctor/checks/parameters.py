@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import ast
-import inspect
 import itertools
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
+from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
 from tinytorch.inspect.doctor.patches import AddParameters, KeepGraph, Reset, Unfreeze
-from tinytorch.inspect.doctor.place import Place, here
+from tinytorch.inspect.doctor.place import here
+from tinytorch.inspect.doctor.source import assigned_at
 from tinytorch.inspect.doctor.watch import address
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
@@ -22,11 +21,13 @@ from tinytorch.nn.parameter import Parameter
 __all__ = ["Symmetric", "Untrained"]
 
 
-def _hidden(module: Module) -> Iterator[tuple[str, Module | Parameter]]:
-    """Yield layers and parameters in lists, tuples and dicts, which are attributes of a module or one in it."""
+def _hidden(module: Module) -> Iterator[tuple[str, Module | Tensor]]:
+    """Yield what a module uses and does not register: layers in lists, tuples and dicts, and plain tensors."""
     registered = {id(each) for each in module.modules()} | {id(p) for p in module.parameters()}
     for path, each in module.named_modules():
         for name, value in vars(each).items():
+            if isinstance(value, Tensor) and value.requires_grad and value.is_leaf and id(value) not in registered:
+                yield f"{path + '.' if path else ''}{name}", value
             if name.startswith("_") or not isinstance(value, (list, tuple, dict)):
                 continue
             entries = value.items() if isinstance(value, dict) else enumerate(value)
@@ -35,26 +36,6 @@ def _hidden(module: Module) -> Iterator[tuple[str, Module | Parameter]]:
                 for part in parts:
                     if isinstance(part, (Module, Parameter)) and id(part) not in registered:
                         yield f"{path + '.' if path else ''}{name}[{key!r}]", part
-
-
-def _assigned_at(owner: Module, name: str) -> Place | None:
-    """Return the line of a module's class that assigns an attribute."""
-    for cls in type(owner).__mro__:
-        if cls.__module__.startswith("tinytorch."):
-            break
-        try:
-            lines, first = inspect.getsourcelines(cls)
-            file = inspect.getsourcefile(cls)
-            tree = ast.parse(textwrap.dedent("".join(lines)))
-        except (OSError, TypeError, SyntaxError):
-            continue
-        for node in ast.walk(tree):
-            targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
-            if isinstance(node, (ast.Assign, ast.AnnAssign)) and any(
-                isinstance(t, ast.Attribute) and t.attr == name for t in targets
-            ):
-                return Place(file or "", first + node.lineno - 1, cls.__name__)
-    return None
 
 
 class Untrained(Check):
@@ -68,6 +49,7 @@ class Untrained(Check):
         self.hidden: dict[int, list[tuple[str, Any]]] = {}
         self.start: dict[int, Any] = {}
         self.loaded: set[int] = set()
+        self.bare: dict[Any, int] = {}  # backward passes from tensors that nothing computed, by line
         self.cuts: dict[tuple[Any, str], list[Any]] = {}
 
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
@@ -82,6 +64,10 @@ class Untrained(Check):
         for _, part in self.hidden.get(id(info), ()):
             yield from part.parameters() if isinstance(part, Module) else [part]
 
+    def backward_begins(self, loss: Any, place: Any) -> None:  # noqa: D102
+        if isinstance(loss, Tensor) and loss.grad_fn is None and loss.ndim == 0:
+            self.bare[place] = self.bare.get(place, 0) + 1
+
     def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
         if self.watch.backwards > 40 and not self.watch.tracer.on:
             return
@@ -95,7 +81,7 @@ class Untrained(Check):
 
     def cut(self, x: Any, out: Any, how: str) -> None:  # noqa: D102
         stack = self.watch.stack
-        entry = self.cuts.setdefault((here(), how), [0, bool(stack), x.is_leaf, x.numel()])
+        entry = self.cuts.setdefault((here(), how), [0, bool(stack), x.is_leaf])
         entry[0] += 1
 
     def _models(self) -> list[Any]:
@@ -115,6 +101,23 @@ class Untrained(Check):
         if cut_by_error:
             yield from self._no_graph()
             return
+        for place, count in self.bare.items():
+            if count >= 3 and count > 0.8 * watch.backwards:
+                cuts = [
+                    (key, entry) for key, entry in self.cuts.items() if key[1] in ("item()", "detach()", "tolist()")
+                ]
+                cuts = [(key, entry) for key, entry in cuts if entry[0] >= min(count, 4)]
+                yield Suspicion(
+                    "graph-cut",
+                    f"{count} backward passes began at a tensor that nothing computed: it was made of a number, and "
+                    "its graph ends there, so no parameter got a gradient.",
+                    cuts[0][0][0] if cuts else place,
+                    "loss = loss_fn(model(x), y)  # without item() and torch.tensor(...)\nloss.backward()",
+                    certain=True,
+                    proven="" if any(self.got.values()) else "after all these passes no parameter has a gradient",
+                    rank=1,
+                )
+                return
         if watch.backwards < 3 or not optimizers:
             return
         hidden_ids: set[int] = set()
@@ -129,7 +132,7 @@ class Untrained(Check):
             yield from self._frozen(info, owned, stepped)
 
     def _in_lists(self, info: Any, owned: set[int], hidden_ids: set[int]) -> Iterator[Suspicion]:
-        parts = [(path, part) for path, part in self.hidden.get(id(info), ()) ]
+        parts = [(path, part) for path, part in self.hidden.get(id(info), ())]
         lost = []
         for path, part in parts:
             params = list(part.parameters()) if isinstance(part, Module) else [part]
@@ -145,6 +148,18 @@ class Untrained(Check):
         name = attribute.rpartition(".")[2]
         count = sum(p.numel() for *_, missing in lost for p in missing)
         whole = sum(p.numel() for p in info.parameters.values()) + count
+        if not isinstance(lost[0][1], (Module, Parameter)):
+            yield Suspicion(
+                "parameters-forgotten",
+                f"{info.name}.{path} is a tensor that requires a gradient, but no nn.Parameter, so parameters() does "
+                "not contain it: it gets gradients and is never updated.",
+                assigned_at(owner, name) or info.place,
+                f"self.{name} = nn.Parameter(...)",
+                trials=[Trial(AddParameters(0), "learns_better", says="with it in the optimizer")],
+                certain=True,
+                rank=1,
+            )
+            return
         kind = "ModuleDict" if isinstance(getattr(owner, name), dict) else "ModuleList"
         if isinstance(lost[0][1], Parameter):
             kind = kind.replace("Module", "Parameter")
@@ -152,7 +167,7 @@ class Untrained(Check):
             "layers-in-list",
             f"{info.name}.{path} and {len(lost) - 1} more layers are in a plain {type(getattr(owner, name)).__name__}, "
             f"so parameters() does not contain them: {count} of {whole} weights get gradients and are never updated.",
-            _assigned_at(owner, name) or info.place,
+            assigned_at(owner, name) or info.place,
             f"self.{name} = nn.{kind}(...)",
             trials=[Trial(AddParameters(0), "learns_better", says="with these parameters in the optimizer")],
             certain=True,
@@ -201,7 +216,7 @@ class Untrained(Check):
             "optimizer = torch.optim.SGD(model.parameters(), lr=...)\n"
             "# or, if they are not to be trained: layer.requires_grad_(False)",
             trials=[Trial(AddParameters(number), "learns_better", says="with these parameters in the optimizer")],
-            certain=True,
+            certain=stepped[0].steps >= 30,
             rank=2,
         )
 
@@ -221,7 +236,7 @@ class Untrained(Check):
             yield Suspicion(
                 "frozen-by-mistake",
                 f"backward() failed, since all {len(total)} parameters have requires_grad=False.",
-                place,
+                self.watch.frozen_at.get(id(frozen[0])) or place,
                 "for p in model.fc.parameters():\n    p.requires_grad_(True)",
                 certain=True,
                 proven="no parameter of the models requires a gradient, so no loss can",
@@ -272,8 +287,8 @@ class Untrained(Check):
         if not self.doctor.course.supervised or self.doctor.course.adversarial:
             return
         mine = [p for p in info.parameters.values() if id(p) in owned and p.requires_grad]
-        frozen = {name: p for name, p in info.parameters.items()
-                  if not p.requires_grad and id(p) not in self.loaded and self._untouched(p) and p.ndim > 1}  # fmt: skip
+        fixed = {name: p for name, p in info.parameters.items() if not p.requires_grad and p.ndim > 1}
+        frozen = {name: p for name, p in fixed.items() if id(p) not in self.loaded and self._untouched(p)}
         if not frozen or not mine:
             return
         layers = [name.rpartition(".")[0] for name in frozen]
@@ -340,7 +355,9 @@ class Symmetric(Check):
                 watch.filled_at.get(address(still[0][1]))
                 or watch.made_at.get(id(info.module.get_submodule(still[0][0])), info.place),
                 "nn.init.kaiming_uniform_(layer.weight)  # random numbers, or leave the layer as it is made",
-                trials=[Trial(Reset([path for path, *_ in found]), "learns_better", says="with random initial weights")],
+                trials=[
+                    Trial(Reset([path for path, *_ in found]), "learns_better", says="with random initial weights")
+                ],
                 certain=True,
                 rank=1,
             )
