@@ -23,7 +23,7 @@ PAGES = sorted((ROOT / "docs").glob("*.md"))
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 #: Sections about features that PyTorch does not have.
-OURS = {"A picture of the graph", "A sweep from code", "Seams", "Tensors of many sizes"}
+OURS = {"A picture of the graph", "A sweep from code", "In a block", "Seams", "Tensors of many sizes"}
 
 
 def sections(page):

@@ -20,8 +20,8 @@ optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
 
 for step in range(300):
     prediction = model(x)
-    distance = ((prediction - y) ** 2).clamp(min=0.001) - 0.001
-    loss = torch.sqrt(distance).mean()  # <- fault
+    error = (prediction - y) ** 2 * (y > 0)
+    loss = torch.sqrt(error).mean()  # <- fault
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

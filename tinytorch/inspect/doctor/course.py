@@ -30,7 +30,8 @@ class Course:
         self.values = [x for x in every if math.isfinite(x)]
         self.broken = any(not math.isfinite(x) for curve in curves.values() for x in curve.values)
         self.count = n = len(self.values)
-        self.first = float(np.mean(self.values[: max(n // 20, 1)])) if n else math.nan
+        # (If the first steps make the loss much larger, the mean of them is no beginning.)
+        self.first = min(self.values[0], float(np.mean(self.values[: max(n // 20, 1)]))) if n else math.nan
         self.last = float(np.mean(self.values[-max(n // 10, 1) :])) if n else math.nan
         self.kinds = kinds
         self.supervised = bool(kinds)
@@ -48,6 +49,11 @@ class Course:
     def stagnates(self) -> bool:
         """Whether the loss did not fall by a seventh of its first value."""
         return self.broken or self.fell < 0.15
+
+    @property
+    def spikes(self) -> bool:
+        """Whether the loss grew to a multiple of its first value at any time."""
+        return self.count > 0 and self.first > 0 and max(self.values) > 5 * self.first
 
     @property
     def diverges(self) -> bool:

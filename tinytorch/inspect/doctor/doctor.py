@@ -18,7 +18,7 @@ from tinytorch.inspect.doctor.judging import judged
 from tinytorch.inspect.doctor.patches import Patch
 from tinytorch.inspect.doctor.place import Place, is_users
 from tinytorch.inspect.doctor.replay import Order, Replay
-from tinytorch.inspect.doctor.watch import Watch
+from tinytorch.inspect.doctor.watch import Watch, address
 
 __all__ = ["Doctor", "Stopped"]
 
@@ -83,6 +83,7 @@ class Doctor:
         self.exact: bool | None = None
         self.not_finite: dict[str, Any] | None = None  # the first op whose result was not finite (`Watching`)
         self._broken_at = 0  # the backward pass at which a loss was not finite first
+        self._controls: dict[tuple[str, int], dict[str, Any]] = {}
         self._trials = 0  # those that are still to be made
         self._progress: Any = None
         self._started: set[str] = set()
@@ -168,6 +169,17 @@ class Doctor:
             for each in info.module.modules():
                 if type(each).__name__ in names.split() and id(each) in self.watch.made_at:
                     return self.watch.made_at[id(each)]
+        return None
+
+    def initialized_at(self) -> Place | None:
+        """Return where the program itself writes the initial values of a parameter."""
+        watch = self.watch
+        for info in watch.models.values():
+            for name, p in info.parameters.items():
+                place = watch.filled_at.get(address(p))
+                owner = info.module.get_submodule(name.rpartition(".")[0])
+                if place is not None and place != watch.made_at.get(id(owner)):
+                    return place
         return None
 
     def error_place(self) -> Place | None:
@@ -265,29 +277,33 @@ class Doctor:
             steps = trial.step - self.replay.copies[start].backwards + 10
         if steps is None:
             steps = self.steps_for(start)
-        control = self._control(start, steps)
+        control = self._known(start, steps)
+        if control is not None:
+            other = self.run(start, [trial.patch], steps)[0]
+        else:
+            control, other = self.run(start, [Patch(), trial.patch], steps)
+            self._compare(start, steps, control)
         if control is None:
             return ""
-        return judged(trial.judge, control, self.run(start, [trial.patch], steps)[0], trial.says)
+        return judged(trial.judge, control, other, trial.says)
 
-    def _control(self, start: str, steps: int) -> dict[str, Any] | None:
-        """Return what is seen if the steps are taken again unchanged, which must be what was seen before."""
-        known = self.__dict__.setdefault("_controls", {})
-        for (name, count), result in known.items():
-            if name == start and count >= steps:
-                return result
-        result = self.run(start, [Patch()], steps)[0]
-        if result is not None:
-            known[start, steps] = result
-            begun = self.replay.copies[start].backwards
-            seen = {step: value for curve in self.watch.curves.values()
-                    for step, value in zip(curve.steps, curve.values, strict=True)}  # fmt: skip
-            again = {begun + 1 + k: value for k, value in enumerate(result["values"])}
-            differ = [step for step, value in again.items() if step in seen and not _same(seen[step], value)]
-            self.exact = (self.exact is not False) and not differ
-            if differ:
-                self.notes.append(f"taken again, step {differ[0]} differs: the program is not reproducible")
-        return result
+    def _known(self, start: str, steps: int) -> dict[str, Any] | None:
+        """Return what was seen when the steps were taken again unchanged, if they were."""
+        return next((x for (name, count), x in self._controls.items() if name == start and count >= steps), None)
+
+    def _compare(self, start: str, steps: int, result: dict[str, Any] | None) -> None:
+        """Compare the steps that were taken again unchanged with what was seen before: every bit must be the same."""
+        if result is None:
+            return
+        self._controls[start, steps] = result
+        begun = self.replay.copies[start].backwards
+        curves = self.watch.curves.values()
+        seen = {step: value for each in curves for step, value in zip(each.steps, each.values, strict=True)}
+        again = {begun + 1 + k: value for k, value in enumerate(result["values"])}
+        differ = [step for step, value in again.items() if step in seen and not _same(seen[step], value)]
+        self.exact = (self.exact is not False) and not differ
+        if differ:
+            self.notes.append(f"taken again, step {differ[0]} differs: the program is not reproducible")
 
     # Reporting --------------------------------------------------------------------------------------
 

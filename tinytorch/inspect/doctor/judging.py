@@ -115,10 +115,10 @@ def fits(control: Result, other: Result, says: str) -> str:
     n = min(len(a), len(b))
     if n < 10 or not all(math.isfinite(x) for x in b):
         return ""
-    first, x, y = float(np.mean(a[: max(n // 20, 1)])), tail(a[:n]), tail(b[:n])
+    first, x, y = min(a[0], float(np.mean(a[: max(n // 20, 1)]))), tail(a[:n]), tail(b[:n])
     if not math.isfinite(x):
         return f"{says} the loss stays finite and is {y:.4g} after {n} steps"
-    if first - y > 4 * max(first - x, 0) and y < 0.7 * x:
+    if (first - y > 4 * max(first - x, 0) and y < 0.7 * x) or (0 < y < 0.2 * x and y < 0.5 * first):
         return f"{says} the loss after the same {n} steps is {y:.4g} rather than {x:.4g}"
     better = scores_better(control, other, says)
     return better if first - y > 3 * max(first - x, 0) or not math.isfinite(first) else ""

@@ -9,7 +9,7 @@ import sysconfig
 from types import FrameType
 from typing import NamedTuple
 
-import tinytorch
+from tinytorch import core
 from tinytorch.core.warning import users_frame
 
 __all__ = ["Place", "here", "is_users"]
@@ -37,7 +37,7 @@ class Place(NamedTuple):
         return f"{os.path.relpath(self.file) if self.file.startswith(os.getcwd()) else self.file}:{self.line}"
 
 
-_PACKAGE = os.path.join(os.path.dirname(os.path.abspath(tinytorch.__file__)), "")
+_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(core.__file__))), "")
 #: Code that the user did not write: the package, Python's library, and what is installed.
 _OTHERS = tuple(
     {

@@ -29,6 +29,10 @@ from typing import Any, NoReturn
 __all__ = ["Copy", "Order", "Replay"]
 
 
+#: How many copies take steps at the same time.
+_AT_ONCE = 2 if (os.cpu_count() or 1) > 1 else 1
+
+
 class Order:
     """What a copy is to do: `steps` backward passes with a patch, and where to write what it saw."""
 
@@ -207,7 +211,10 @@ class Replay:
             message = _read(orders, struct.unpack("<Q", head)[0])
             if message is None:
                 os._exit(0)
+            running: list[tuple[int, float]] = []
             for order in pickle.loads(message):
+                if len(running) == _AT_ONCE:
+                    _wait(*running.pop(0))
                 numbers = random.getstate()
                 pid = os.fork()
                 if not pid:
@@ -216,7 +223,9 @@ class Replay:
                     os.close(answers)
                     self._take(order)
                     return
-                _wait(pid, order.seconds)
+                running.append((pid, order.seconds))
+            for each in running:
+                _wait(*each)
             os.write(answers, b"1")
 
     def _take(self, order: Order) -> None:

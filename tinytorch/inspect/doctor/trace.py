@@ -167,6 +167,11 @@ class Tracer(DispatchMode):
         else:
             self.__exit__()
 
+    def filled(self, x: Any, kernel: Any, args: tuple[Any, ...]) -> None:
+        """Notice that a tensor is filled with random numbers."""
+        if not self.watch.backwards:
+            self.watch.note_filled(x)
+
     def step(self, node: Any, run: Any) -> Any:
         """Run a node of a backward pass."""
         gradients = run()
@@ -187,8 +192,8 @@ class Tracer(DispatchMode):
             out = caller(*args, **kwargs)
         else:
             out = watch.patch.op(watch, op, caller, args, kwargs)
-        if name == "_fill" and not watch.backwards and isinstance(args[0], Tensor):
-            watch.note_filled(args[0])
+        if not watch.backwards and args and out is args[0] and not local.state.grad and isinstance(out, Tensor):
+            watch.note_filled(out)
         if name in ("sub", "add", "addcmul", "addcdiv") and watch.backwards and not local.state.grad and out is args[0]:
             watch.note_update(args[0])
         if not watch.backwards and name in _EARLY and isinstance(out, Tensor):

@@ -94,7 +94,7 @@ class Gradients(Check):
             "gradients-explode",
             f"The norm of the gradient was {early[0] if early else largest:.3g} in the first step and up to "
             f"{largest:.3g} later, most of it in {deep}.",
-            self.step_place,
+            self.doctor.initialized_at() or self.step_place,
             "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step()",
             trials=[Trial(Clip(1.0), "fits", says="with the gradient's norm clipped to 1"),
                     Trial(Clip(0.1), "fits", says="with the gradient's norm clipped to 0.1")],
@@ -114,7 +114,7 @@ class Gradients(Check):
             "gradients-vanish",
             f"The gradient of {first[0]} is {first[1][1]:.2g} and that of {last[0]} {last[1][1]:.2g}: relative to the "
             f"weights it shrinks by {ratios[-1] / ratios[0]:.2g} on its way back through {len(rows)} layers.",
-            self.doctor.made_of("Sigmoid Tanh Hardtanh Softsign"),
+            self.doctor.initialized_at() or self.doctor.made_of("Sigmoid Tanh Hardtanh Softsign"),
             "nn.ReLU() instead of nn.Sigmoid(), with nn.init.kaiming_normal_; or normalization, or x + block(x)",
             trials=[Trial(Rectify(), "fits", says="with ReLUs and weights of Kaiming's initialization")],
             rank=4,
@@ -172,10 +172,11 @@ class Activations(Check):
                 "relu-dead",
                 f"{share:.0%} of the units of the ReLU{' ' + module if module else ''} are zero for all inputs "
                 f"({since}): no gradient flows through them.",
-                place,
+                self.doctor.initialized_at() or place,
                 "nn.LeakyReLU(0.1)  # or a bias of zero, and a lower learning rate",
-                trials=[Trial(Leaky(), "learns_better", says="with leaky ReLUs"),
-                        Trial(Reset(), "learns_better", says="with the usual initial weights")],
+                trials=[Trial(Reset(), "learns_better", says="with the usual initial weights"),
+                        Trial(Leaky(), "learns_better", says="with leaky ReLUs")][:: 1 if begun > 0.7 else -1],
+                certain=share > 0.98 and course.stagnates,
                 rank=3 if begun > 0.7 else 5,
             )  # fmt: skip
         flat = {key: rows for key, rows in self.flat.items() if max(rows[0][1], rows[-1][1]) > 0.6}
@@ -187,10 +188,11 @@ class Activations(Check):
                 "saturation",
                 f"{share:.0%} of the outputs of {name}{' in ' + module if module else ''} are in its flat parts, where "
                 "its gradient is almost zero.",
-                place,
+                self.doctor.initialized_at() or place,
                 "nn.init.xavier_uniform_(layer.weight)  # smaller weights, or inputs of mean 0 and deviation 1",
                 trials=[Trial(Reset(), "learns_better", says="with the usual initial weights"),
                         Trial(Smaller(0.1), "learns_better", says="with weights a tenth as large")],
+                certain=share > 0.95 and course.stagnates,
                 rank=4,
             )  # fmt: skip
 
@@ -288,7 +290,9 @@ class Outcome(Check):
                         for factor in (0.1, 0.01, 0.001)],
                 rank=5,
             )  # fmt: skip
-        if info is not None and (course.diverges or course.stagnates or self._jumps(course)):
+        low, high = (min(usual), max(usual)) if usual else (0.0, math.inf)
+        unruly = course.diverges or course.stagnates or course.spikes or self._jumps(course)
+        if info is not None and (unruly or first_rate > 20 * high) and first_rate > 0.2 * low:
             grows = "is not finite" if course.broken else f"is {course.last:.4g}"
             yield Suspicion(
                 "learning-rate-too-high",
@@ -300,7 +304,8 @@ class Outcome(Check):
                         for factor in _factors([x / first_rate for x in usual if x < 0.5 * first_rate], (0.1, 0.01))],
                 rank=5,
             )  # fmt: skip
-        if info is not None and course.supervised and course.count >= 20 and not course.broken and course.fell < 0.3:
+        slow = course.supervised and course.count >= 20 and not course.broken and course.fell < 0.3
+        if info is not None and slow and first_rate < 3 * high:
             yield Suspicion(
                 "learning-rate-too-low",
                 f"The loss fell by {max(course.fell, 0):.1%} in {watch.backwards} steps with a rate of "

@@ -75,10 +75,18 @@ class EvaluationMode(Check):
         self.seen: dict[Any, list[Any]] = {}  # by line: calls, model, layers, what a probe showed
         self.last: Any = None
         self.repeated = 0
+        self.functional = False  # whether `F.dropout` acted in this call
         self.waiting: list[Any] = []  # results since the last backward pass
         self.used: set[Any] = set()  # lines whose results backward passes use
         self.unused: dict[Any, int] = {}
         self.unsure: list[Any] = []  # calls with a graph, in the running iteration over a loader
+
+    def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
+        self.functional = False
+
+    def dropped(self, function: Any, x: Any, p: float, training: bool) -> None:  # noqa: D102
+        stack = self.watch.stack
+        self.functional |= training and p > 0 and bool(stack) and not isinstance(stack[-1], _DropoutNd)
 
     def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
         module = info.module
@@ -115,6 +123,8 @@ class EvaluationMode(Check):
         entry = self.seen.get(place)
         if entry is None:
             drops, norms = _acting(info.module)
+            if self.functional:
+                drops.append("")
             entry = self.seen[place] = [0, info, drops, norms, None, self._tests()]
         entry[0] += 1
         if (entry[2] or entry[3]) and entry[4] is None and self._trained(info) and self.watch.backwards:
@@ -205,7 +215,7 @@ class TrainingMode(Check):
             return
         drops = [each for each in model.module.modules() if isinstance(each, _DropoutNd) and each.p > 0]
         norms = [each for each in model.module.modules() if isinstance(each, _BatchNorm) and each.track_running_stats]
-        if not (drops or norms) or not any(each in info.ids for each in map(id, model.parameters.values())):
+        if not any(each in info.ids for each in map(id, model.parameters.values())):
             return
         tested = model.calls.get((False, False), 0) or self.in_train
         shown = self.doctor.replay.probe(lambda: _modes_compared(self.watch, model.module, args, kwargs))
@@ -217,7 +227,9 @@ class TrainingMode(Check):
         place, model, drops, norms, tested, shown = self.wrong
         if not tested:
             return
-        kinds = " and ".join((["dropout"] if drops else []) + (["batch norm"] if norms else []))
+        kinds = " and ".join((["dropout"] if drops or not norms else []) + (["batch norm"] if norms else []))
+        if not (drops or norms) and not (shown and shown["between"] > 1e-6):
+            return  # the model does the same in both modes
         proof = ""
         if shown and shown["between"] > 1e-6:
             proof = (

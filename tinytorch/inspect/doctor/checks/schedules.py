@@ -22,6 +22,19 @@ class _Seen:
         self.rates: list[float] = []
 
 
+def _shifted(rates: list[float]) -> str:
+    """Say which rates were used too early."""
+    first = next((k for k in range(1, len(rates)) if rates[k] != rates[0]), None)
+    if first is None:
+        return ""
+    if first == 1:
+        return f"no step used the first rate, {rates[0]:.4g}: the first one used {rates[1]:.4g}"
+    return (
+        f"the rate {rates[0]:.4g} was used for {first - 1} periods and then {rates[first]:.4g}; in the other order it is "
+        f"used for {first}"
+    )
+
+
 class Schedules(Check):
     """The order and the number of the steps of schedulers and optimizers."""
 
@@ -48,7 +61,6 @@ class Schedules(Check):
             steps = known.optimizer_steps
             plateau = isinstance(known.scheduler, lr_scheduler.ReduceLROnPlateau)
             if info.steps >= 2 and len(steps) >= 2 and steps[0] == 0 and steps[1] > 0 and not plateau:
-                after = known.rates[1]
                 yield Suspicion(
                     "scheduler-before-optimizer",
                     f"{name}.step() was called before the first optimizer.step(): the first learning rate of the "
@@ -56,9 +68,7 @@ class Schedules(Check):
                     known.place,
                     "optimizer.step()\nscheduler.step()  # after the optimizer",
                     certain=True,
-                    proven=f"no step used the first rate, {known.rates[0]:.4g}: the first one used {after:.4g}"
-                    if known.rates[0] != after
-                    else "",
+                    proven=_shifted(known.rates),
                     rank=2,
                 )
             yield from self._too_often(known, info, name)
