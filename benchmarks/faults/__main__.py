@@ -76,7 +76,8 @@ def row(name: str, cause: str | None, line: int | None, report: dict[str, Any]) 
         "name": name, "cause": cause, "said": first.get("cause"), "right": first.get("cause") == cause,
         "line": line, "at": at, "near": at is not None and line is not None and abs(at - line) <= NEAR,
         "exact": at == line, "proven": bool(first.get("proven")), "seconds": report["took"],
-        "others": [each["cause"] for each in findings[1:]], "error": report.get("error"), "exactly": report.get("exact"),
+        "others": [each["cause"] for each in findings[1:]], "error": report.get("error"),
+        "repeated": report.get("exact"),
         "watched": report.get("seconds", 0.0), "notes": report.get("notes", []),
     }  # fmt: skip
 

@@ -74,6 +74,27 @@ def test_a_healthy_program_has_no_finding(tmp_path):
     assert set(report["layers"]) >= {"Sequential.0.weight", "relu Sequential.1"}
 
 
+def test_the_report_is_a_page(tmp_path):
+    diagnose(tmp_path, HEALTHY.replace("print(", "print('<b>' and "), "--report", "run.html")
+    text = (tmp_path / "run.html").read_text("utf-8")
+    assert text.startswith("<!doctype html>") and text.count("<polyline") >= 2
+    assert "No findings" in text.replace("finding in", "findings in") and "prefers-color-scheme: dark" in text
+    assert "http://" not in text and "https://" not in text and "<script" not in text  # self-contained
+
+
+def test_a_page_escapes_and_shows_findings():
+    finding = {"cause": "overflow", "proven": True, "text": "a < b", "proof": "with x", "remedy": "<i>", "file": "<p>",
+               "line": 3, "source": "x = '<script>'", "evidence": ["& so"]}  # fmt: skip
+    report = {"findings": [finding], "notes": ["<n>"], "exact": True, "backwards": 3, "seconds": 1.0,
+              "curves": [{"file": "a/b.py", "line": 3, "steps": [1, 2, 3], "losses": [1.0, None, 2.0], "seconds": []}],
+              "rates": [[1, 0.1], [2, 0.1]], "layers": {}, "error": "E: <e>"}  # fmt: skip
+    text = package.page.page(report, "<t>")
+    assert "<script>" not in text and "<p>:3" not in text and "&lt;script&gt;" in text and "1 not finite" in text
+    for escaped in ("a &lt; b", "&lt;i&gt;", "&amp; so", "&lt;n&gt;", "&lt;e&gt;", "&lt;t&gt;", "with x", "b.py:3"):
+        assert escaped in text
+    assert "proven" in text and "polyline" in text
+
+
 @needs_fork
 def test_steps_are_taken_again_bit_for_bit(tmp_path):
     """With random numbers of three generators, dropout and shuffled data; files and output are left alone."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import math
+import os
 import sys
 import time
 from typing import Any
@@ -15,6 +16,7 @@ from tinytorch.inspect.doctor.checks import Check, all_checks
 from tinytorch.inspect.doctor.course import Course
 from tinytorch.inspect.doctor.finding import Finding, Suspicion, Trial
 from tinytorch.inspect.doctor.judging import judged
+from tinytorch.inspect.doctor.page import page
 from tinytorch.inspect.doctor.patches import Patch
 from tinytorch.inspect.doctor.place import Place, is_users
 from tinytorch.inspect.doctor.replay import Order, Replay
@@ -35,7 +37,7 @@ class Doctor:
 
     Args:
         *objects: the model and the optimizer; they may be left out, since what the block calls is watched.
-        report: a file for the report as a page of HTML.
+        report: a file for the report: a page if its name ends with ".html", else JSON.
         show: print the report at the end of the block, on standard error.
         weak: also report suspicions that no counterfactual has confirmed and that may be meant.
         seconds: the most time that proofs may take; None for as long as the block took, at least 12 s and at most 60 s.
@@ -83,6 +85,7 @@ class Doctor:
         self.exact: bool | None = None
         self.not_finite: dict[str, Any] | None = None  # the first op whose result was not finite (`Watching`)
         self._broken_at = 0  # the backward pass at which a loss was not finite first
+        self._processed = 0.0  # seconds of processor time when the block began
         self._controls: dict[tuple[str, int], dict[str, Any]] = {}
         self._trials = 0  # those that are still to be made
         self._progress: Any = None
@@ -94,6 +97,7 @@ class Doctor:
         if Doctor._at_work is not None:
             raise RuntimeError("another doctor is at work: one program can be watched at a time")
         Doctor._at_work = self
+        self._processed = time.process_time()
         self.watch.install()
         if self.bar:
             self._progress = tqdm(desc="doctor: watching", unit=" steps", file=sys.stderr, leave=False, disable=None)
@@ -208,7 +212,9 @@ class Doctor:
 
     def _diagnose(self) -> None:
         elapsed = self.watch.seconds()
-        budget = self.seconds if self.seconds is not None else min(max(elapsed, 12.0), 60.0)
+        # A busy machine makes steps slow: they get as much longer.
+        slowness = min(max(elapsed / max(time.process_time() - self._processed, 0.1), 1.0), 4.0)
+        budget = self.seconds if self.seconds is not None else min(max(elapsed, 12.0 * slowness), 60.0 * slowness)
         self._until = time.monotonic() + budget
         hindrance = self.replay.hindrance()
         if hindrance:
@@ -236,7 +242,10 @@ class Doctor:
     def _drop_consequences(self) -> None:
         """Drop general findings where a more special one is proven."""
         best = min((each.rank for each in self.findings if each.proven), default=99)
-        self.findings = [each for each in self.findings if each.proven or each.rank <= best + 2 or best >= 5]
+        self.findings = [
+            each for each in self.findings
+            if best >= 5 or each.rank <= best + 2 or (each.proven and each.rank < 5)
+        ]  # fmt: skip
         special = [each for each in self.findings if each.rank < 7]
         if special:
             self.findings = special
@@ -258,6 +267,7 @@ class Doctor:
             proof = self._proof(trial)
             self._trials -= 1
             if proof:
+                suspicion.remedy = trial.remedy or suspicion.remedy
                 break
         if not proof and not suspicion.certain and not self.weak:
             return None
@@ -337,8 +347,10 @@ class Doctor:
 
     def _write(self) -> None:
         assert self.report is not None
+        name = os.path.basename(sys.argv[0])
+        text = page(self.as_dict(), name) if self.report.endswith((".html", ".htm")) else json.dumps(self.as_dict())
         with open(self.report, "w", encoding="utf-8") as file:
-            json.dump(self.as_dict(), file)
+            file.write(text)
 
 
 def _plain(x: float) -> float | None:

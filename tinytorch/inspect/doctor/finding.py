@@ -22,6 +22,7 @@ class Trial:
         step: the number of the backward pass at which the symptom was seen, for "before".
         steps: how many backward passes to run; None for as many as the time permits.
         says: what the change is, for the sentence "with ... the same steps ...".
+        remedy: what to write if it succeeds, unless it is the remedy of the suspicion.
     """
 
     patch: Any
@@ -30,6 +31,7 @@ class Trial:
     step: int = 0
     steps: int | None = None
     says: str = ""
+    remedy: str = ""
 
 
 @dataclass

@@ -141,7 +141,7 @@ def leaves(loss: Any) -> list[Tensor]:
     """Return the tensors into whose `grad` a backward pass from `loss` accumulates."""
     found: dict[int, Tensor] = {}
     seen: set[int] = set()
-    nodes = [loss.grad_fn] if isinstance(loss, Tensor) and loss.grad_fn is not None else []
+    nodes: list[Any] = [loss.grad_fn] if isinstance(loss, Tensor) and loss.grad_fn is not None else []
     while nodes:
         node = nodes.pop()
         if node is None or id(node) in seen:

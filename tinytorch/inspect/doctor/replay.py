@@ -72,7 +72,7 @@ class Replay:
 
     def hindrance(self) -> str:
         """Return why the process cannot be copied; "" if it can."""
-        if not hasattr(os, "fork"):
+        if sys.platform == "win32" or not hasattr(os, "fork"):
             return "this system cannot copy a process (no fork)"
         distributed = sys.modules.get("tinytorch.distributed")
         if distributed is not None and distributed.is_initialized():
@@ -91,6 +91,7 @@ class Replay:
         """
         if self.order is not None or os.getpid() != self._home or self.hindrance():
             return
+        assert sys.platform != "win32"
         begin = time.perf_counter()
         self.end(name)
         numbers = random.getstate()  # a fork seeds `random` anew
@@ -116,7 +117,7 @@ class Replay:
     def end(self, name: str) -> None:
         """End a copy."""
         copy = self.copies.pop(name, None)
-        if copy is None:
+        if copy is None or sys.platform == "win32":
             return
         os.close(copy.orders)
         os.close(copy.answers)
@@ -174,6 +175,7 @@ class Replay:
         """Return `function()`, called in a copy of this process as it is now; None if it fails or takes too long."""
         if self.order is not None or os.getpid() != self._home or self.hindrance():
             return None
+        assert sys.platform != "win32"
         self._folder = self._folder or tempfile.mkdtemp(prefix="tinytorch-doctor-")
         file = os.path.join(self._folder, f"probe-{time.monotonic_ns()}")
         numbers = random.getstate()
@@ -197,6 +199,7 @@ class Replay:
 
     def _sleep(self, orders: int, answers: int, others: tuple[int, ...]) -> None:
         """Wait for orders; return in a copy that takes steps."""
+        assert sys.platform != "win32"
         for each in (*others, *(fd for copy in self.copies.values() for fd in (copy.orders, copy.answers))):
             os.close(each)
         self.copies.clear()
@@ -224,8 +227,8 @@ class Replay:
                     self._take(order)
                     return
                 running.append((pid, order.seconds))
-            for each in running:
-                _wait(*each)
+            for pid, seconds in running:
+                _wait(pid, seconds)
             os.write(answers, b"1")
 
     def _take(self, order: Order) -> None:
@@ -290,6 +293,7 @@ def _read(fd: int, size: int) -> bytes | None:
 
 def _wait(pid: int, seconds: float) -> None:
     """Wait until a process has ended, which is killed after some seconds."""
+    assert sys.platform != "win32"
     limit, pause = time.monotonic() + seconds, 0.001
     while os.waitpid(pid, os.WNOHANG)[0] == 0:
         if time.monotonic() > limit:
@@ -339,6 +343,7 @@ def _apart() -> None:
 
 
 def _flags(fd: int) -> int:
-    import fcntl
+    assert sys.platform != "win32"
+    import fcntl  # (which Windows does not have)
 
     return fcntl.fcntl(fd, fcntl.F_GETFL)

@@ -97,8 +97,8 @@ def value_at(place: Place, name: str) -> Place | None:
                 if isinstance(key, ast.Constant) and key.value == name:
                     return place._replace(line=key.lineno)
         elif isinstance(node, ast.Call):
-            named = any(isinstance(each, ast.Constant) and str(each.value).lstrip("-") == name for each in node.args)
-            if named and any(each.arg == "default" for each in node.keywords):
+            listed = any(isinstance(each, ast.Constant) and str(each.value).lstrip("-") == name for each in node.args)
+            if listed and any(each.arg == "default" for each in node.keywords):
                 return place._replace(line=node.lineno)
             if isinstance(node.func, (ast.Name, ast.Attribute)):
                 for each in node.keywords:
@@ -132,6 +132,7 @@ def changed_at(name: str, file: str, function: str) -> Place | None:
         for target in targets:
             while isinstance(target, ast.Subscript):
                 target = target.value
-            if name_of(target) == name and (found is None or node.lineno < found.line):
-                found = Place(file, node.lineno, function)
+            line: int = getattr(node, "lineno", 0)
+            if name_of(target) == name and (found is None or line < found.line):
+                found = Place(file, line, function)
     return found

@@ -21,6 +21,7 @@ from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import in_vmap, local
 from tinytorch.core.tensor import Tensor
 from tinytorch.data import dataloader
+from tinytorch.data.dataset import IterableDataset
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.inspect.doctor.trace import Tracer, tensors_of
 from tinytorch.nn import functional as F
@@ -572,7 +573,7 @@ class Watch:
     @staticmethod
     def _inner(plain: Any, loader: Any) -> Any:
         """Return the iterator of a loader, which loads in this process: workers cannot be copied."""
-        if loader.num_workers and not isinstance(loader.dataset, dataloader.IterableDataset):
+        if loader.num_workers and not isinstance(loader.dataset, IterableDataset):
             fetch = object.__new__(type(loader))
             fetch.__dict__.update(loader.__dict__)
             fetch.__dict__.update(num_workers=0, timeout=0, persistent_workers=False)

@@ -182,11 +182,11 @@ class Orders(Check):
             return
         if any(info.backwards for info in watch.loaders.values()) or len(self.steps) < 4:
             return
-        same = [np.max(np.unique(y, return_counts=True)[1]) / len(y) for y, _, _ in self.steps if len(y) >= 4]
+        shares = [np.max(np.unique(y, return_counts=True)[1]) / len(y) for y, _, _ in self.steps if len(y) >= 4]
         classes = self.steps[0][1]
         labels = np.concatenate([y for y, _, _ in self.steps])
         changes = len(np.unique(labels)) > 1 or self.doctor.course.values[0] > 100 * self.doctor.course.last
-        if len(same) >= 4 and min(same) > 0.9 and classes > 1 and changes:
+        if len(shares) >= 4 and min(shares) > 0.9 and classes > 1 and changes:
             yield Suspicion(
                 "data-unshuffled",
                 "All labels of a batch are the same: the training data are sorted by their labels.",

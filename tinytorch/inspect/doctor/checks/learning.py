@@ -279,7 +279,7 @@ class Outcome(Check):
         place = (option_at(info.place, "lr", 1) if info is not None else self._manual_rate()) or course.place
         rate = info.rate if info is not None else math.nan
         first_rate = watch.rates[0][1] if watch.rates else rate
-        usual = _usual(info) if info is not None else ()
+        usual = _usual(info) if info is not None and first_rate > 0 else ()
         if info is None and watch.updated_at is not None and (course.diverges or course.stagnates):
             yield Suspicion(
                 "learning-rate-too-high",
@@ -300,20 +300,22 @@ class Outcome(Check):
                 f"{first_rate:.3g}.",
                 place,
                 f"lr={_rounded(first_rate / 10)}",
-                trials=[Trial(Rate(factor), "fits", says=f"with a learning rate of {_rounded(first_rate * factor)}")
+                trials=[Trial(Rate(factor), "fits", says=f"with a learning rate of {_rounded(first_rate * factor)}",
+                              remedy=f"lr={_rounded(first_rate * factor)}")
                         for factor in _factors([x / first_rate for x in usual if x < 0.5 * first_rate], (0.1, 0.01))],
                 rank=5,
             )  # fmt: skip
         slow = course.supervised and course.count >= 20 and not course.broken and course.fell < 0.3
-        if info is not None and slow and first_rate < 3 * high:
+        if info is not None and slow and first_rate < 0.2 * low and (course.count >= 50 or first_rate < 0.01 * low):
             yield Suspicion(
                 "learning-rate-too-low",
                 f"The loss fell by {max(course.fell, 0):.1%} in {watch.backwards} steps with a rate of "
                 f"{first_rate:.3g}.",
                 place,
                 f"lr={_rounded(first_rate * 100)}",
-                trials=[Trial(Rate(factor), "fits", says=f"with a learning rate of {_rounded(first_rate * factor)}")
-                        for factor in _factors([x / first_rate for x in usual if x > 2 * first_rate > 0], (10.0, 100.0))],
+                trials=[Trial(Rate(factor), "fits", says=f"with a learning rate of {_rounded(first_rate * factor)}",
+                              remedy=f"lr={_rounded(first_rate * factor)}")
+                        for factor in _factors([x / first_rate for x in usual if x > 2 * first_rate], (10.0, 100.0))],
                 rank=5,
             )  # fmt: skip
         chance = math.log(self.classes) if self.classes >= 2 else math.inf

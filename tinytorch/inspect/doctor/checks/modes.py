@@ -52,11 +52,12 @@ def _modes_compared(watch: Any, module: Module, args: Any, kwargs: Any) -> dict[
     """Return how passes over the same batch differ, in training mode and in evaluation mode."""
     for receivers in watch.events.values():
         receivers.clear()
+    means = [each.running_mean for each in module.modules() if isinstance(each, _BatchNorm)]
     with no_grad():
         module.train()
-        stats = [each.running_mean._array.copy() for each in module.modules() if isinstance(each, _BatchNorm)]
+        stats = [x._array.copy() for x in means if x is not None]
         a, b = (_first_array(module(*args, **kwargs)) for _ in range(2))
-        after = [each.running_mean._array for each in module.modules() if isinstance(each, _BatchNorm)]
+        after = [x._array for x in means if x is not None]
         moved = max([float(np.abs(x - y).max()) for x, y in zip(stats, after, strict=True)], default=0.0)
         module.eval()
         stats = [x.copy() for x in after]

@@ -30,8 +30,8 @@ def _shifted(rates: list[float]) -> str:
     if first == 1:
         return f"no step used the first rate, {rates[0]:.4g}: the first one used {rates[1]:.4g}"
     return (
-        f"the rate {rates[0]:.4g} was used for {first - 1} periods and then {rates[first]:.4g}; in the other order it is "
-        f"used for {first}"
+        f"the rate {rates[0]:.4g} was used for {first - 1} periods, then {rates[first]:.4g}; in the other order the "
+        f"first is used for {first}"
     )
 
 
