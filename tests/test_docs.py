@@ -27,7 +27,7 @@ OURS = {
     "A picture of the graph", "A sweep from code", "Seams", "Tensors of many sizes",
     "What is a loss made of?", "Why is a gradient None?", "Which parameters are trained?",
     "The first number that is not finite", "Is it reproducible?", "Where do two models part?",
-    "A drawing of a model", "Plots of a training", "Bars",
+    "A drawing of a model", "Plots of a training", "Bars", "In a block",
 }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ PACKAGE = Path(tinytorch.__file__).parent
 #: The folders, and modules beside them, in order: each imports only from itself and from those before it.
 ORDER = """
     _version _atomic kernels core ops linalg special fft random sparse quasirandom signal autograd amp nn masked func
-    inspect optim data serialization distributions testing overrides library multiprocessing distributed compiler utils
+    optim data serialization inspect distributions testing overrides library multiprocessing distributed compiler utils
     fx compat __main__
 """.split()
 

@@ -4,10 +4,12 @@ usage: python -m tinytorch SCRIPT [ARGS ...]
        python -m tinytorch -m MODULE [ARGS ...]
        python -m tinytorch -c CODE [ARGS ...]
        python -m tinytorch sweep [--seeds N] [--set NAME=VALUE,...] SCRIPT [ARGS ...]
+       python -m tinytorch doctor [--report FILE] SCRIPT [ARGS ...]
        python -m tinytorch as-torch [--undo]
 
 The first three forms are those of Python itself; in the program, and in all processes that it starts, `import torch`
 imports tinytorch. `sweep` runs a training script with several seeds and settings together (`sweep --help`).
+`doctor` runs a training script, watches it, and says what keeps the network from learning (`doctor --help`).
 `as-torch` installs the name in the environment: a distribution named torch, with the version of PyTorch that tinytorch
 follows, and a constraint for pip to keep it (`pip.conf`). `as-torch --undo` removes it.
 """
@@ -69,8 +71,9 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "as-torch"):
         print(__doc__)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
-    if arguments[0] == "sweep":
-        return run(["-m", "tinytorch.compiler.sweep", *arguments[1:]])
+    if arguments[0] in ("sweep", "doctor"):
+        module = {"sweep": "tinytorch.compiler.sweep", "doctor": "tinytorch.inspect.doctor"}[arguments[0]]
+        return run(["-m", module, *arguments[1:]])
     return run(arguments)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tinytorch.inspect.bars import progress as progress
     from tinytorch.inspect.comparison import compare as compare
+    from tinytorch.inspect.doctor import Doctor as Doctor
     from tinytorch.inspect.drawing import draw as draw
     from tinytorch.inspect.explanation import explain as explain
     from tinytorch.inspect.finite import NonFiniteError as NonFiniteError
@@ -24,9 +25,10 @@ if TYPE_CHECKING:
 
 #: The module of each name.
 _WHERE = {
-    "NonFiniteError": "finite", "check_plot": "plots", "compare": "comparison", "draw": "drawing", "explain":
-    "explanation", "nonfinite": "finite", "plot_classifier": "plots", "plot_confusion": "plots", "plot_curves":
-    "plots", "plot_mistakes": "plots", "progress": "bars", "reproducible": "reproduction", "watch": "watching",
+    "Doctor": "doctor", "NonFiniteError": "finite", "check_plot": "plots", "compare": "comparison",
+    "draw": "drawing", "explain": "explanation", "nonfinite": "finite", "plot_classifier": "plots",
+    "plot_confusion": "plots", "plot_curves": "plots", "plot_mistakes": "plots", "progress": "bars",
+    "reproducible": "reproduction", "watch": "watching",
 }  # fmt: skip
 
 

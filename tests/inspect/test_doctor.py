@@ -1,0 +1,260 @@
+"""The doctor: right causes at right lines, exact repetition, programs left undisturbed."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import tinytorch
+from benchmarks.faults import __main__ as corpus
+from tinytorch.inspect import doctor as package
+from tinytorch.inspect.doctor import Doctor, judging
+from tinytorch.inspect.doctor.checks import Check, all_checks
+from tinytorch.inspect.doctor.place import Place, here
+from tinytorch.nn.modules.module import Module
+from tinytorch.optim.optimizer import Optimizer
+
+ROOT = Path(tinytorch.__file__).parents[1]
+PATH = os.pathsep.join([str(ROOT / "tinytorch" / "compat" / "as_torch"), str(ROOT)])
+needs_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="copies of a process are made by fork")
+
+
+def diagnose(tmp_path: Path, text: str, *options: str) -> tuple[int, dict, str, str]:
+    """Return the exit code, the report, the program's output and the errors of the doctor on a program."""
+    program = tmp_path / "program.py"
+    program.write_text(text, "utf-8")
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": PATH}
+    command = [sys.executable, "-m", "tinytorch.inspect.doctor", "--json", "--quiet", *options, str(program)]
+    run = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300)
+    lines = run.stdout.splitlines()
+    return run.returncode, json.loads(lines[-1]), "\n".join(lines[:-1]), run.stderr
+
+
+HEALTHY = """
+import random
+import numpy as np
+import torch
+from torch import nn
+torch.manual_seed(0)
+random.seed(0)
+np.random.seed(0)
+x = torch.randn(400, 6)
+y = (x[:, :3].sum(1) > 0).long()
+model = nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 2))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=20, shuffle=True)
+for epoch in range(5):
+    model.train()
+    for a, b in loader:
+        scale = 1 + 0.1 * random.random() + 0.1 * float(np.random.rand())
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(model(a * scale), b)
+        loss.backward()
+        optimizer.step()
+    print(f"{loss.item():.6f}")
+"""
+
+
+def test_a_healthy_program_has_no_finding(tmp_path):
+    code, report, output, errors = diagnose(tmp_path, HEALTHY)
+    assert (code, report["findings"], report["error"], report["notes"]) == (0, [], None, []), errors
+    assert report["backwards"] == 100 and len(report["curves"][0]["losses"]) == 100
+    plain = subprocess.run(
+        [sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, check=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": PATH},
+    )  # fmt: skip
+    assert output == plain.stdout.rstrip("\n")  # the same losses: watching changes no number
+    assert set(report["layers"]) >= {"Sequential.0.weight", "relu Sequential.1"}
+
+
+def test_the_report_is_a_page(tmp_path):
+    diagnose(tmp_path, HEALTHY.replace("print(", "print('<b>' and "), "--report", "run.html")
+    text = (tmp_path / "run.html").read_text("utf-8")
+    assert text.startswith("<!doctype html>") and text.count("<polyline") >= 2
+    assert "No findings" in text.replace("finding in", "findings in") and "prefers-color-scheme: dark" in text
+    assert "http://" not in text and "https://" not in text and "<script" not in text  # self-contained
+
+
+def test_a_page_escapes_and_shows_findings():
+    finding = {"cause": "overflow", "proven": True, "text": "a < b", "proof": "with x", "remedy": "<i>", "file": "<p>",
+               "line": 3, "source": "x = '<script>'", "evidence": ["& so"]}  # fmt: skip
+    report = {"findings": [finding], "notes": ["<n>"], "exact": True, "backwards": 3, "seconds": 1.0,
+              "curves": [{"file": "a/b.py", "line": 3, "steps": [1, 2, 3], "losses": [1.0, None, 2.0], "seconds": []}],
+              "rates": [[1, 0.1], [2, 0.1]], "layers": {}, "error": "E: <e>"}  # fmt: skip
+    text = package.page.page(report, "<t>")
+    assert "<script>" not in text and "<p>:3" not in text and "&lt;script&gt;" in text and "1 not finite" in text
+    for escaped in ("a &lt; b", "&lt;i&gt;", "&amp; so", "&lt;n&gt;", "&lt;e&gt;", "&lt;t&gt;", "with x", "b.py:3"):
+        assert escaped in text
+    assert "proven" in text and "polyline" in text
+
+
+@needs_fork
+def test_steps_are_taken_again_bit_for_bit(tmp_path):
+    """With random numbers of three generators, dropout and shuffled data; files and output are left alone."""
+    text = HEALTHY.replace("loss = nn.functional.cross_entropy(model(a * scale), b)",
+                           "loss = nn.functional.cross_entropy(model(a * scale).softmax(1), b)")  # fmt: skip
+    text = text.replace(
+        "        optimizer.step()\n", "        optimizer.step()\n        log.write('x')\n        log.flush()\n"
+    )
+    text = text.replace("for epoch", "log = open('log.txt', 'a')\nfor epoch", 1)
+    code, report, output, _ = diagnose(tmp_path, text)
+    assert code == 1 and report["exact"] is True
+    assert report["findings"][0]["cause"] == "softmax-before-cross-entropy" and report["findings"][0]["proven"]
+    assert len(output.splitlines()) == 5
+    assert (tmp_path / "log.txt").read_text() == "x" * 100
+
+
+@needs_fork
+def test_a_copy_ends_before_it_writes_a_file(tmp_path):
+    text = HEALTHY.replace("model(a * scale)", "model(a * scale).softmax(1)").replace(
+        "        optimizer.step()\n",
+        "        optimizer.step()\n        with open('count.txt', 'a') as file:\n            file.write('x')\n",
+    )
+    _, report, _, _ = diagnose(tmp_path, text)
+    assert [each["cause"] for each in report["findings"]] == ["softmax-before-cross-entropy"]
+    assert (tmp_path / "count.txt").read_text() == "x" * 100
+
+
+#: Programs of the corpus that are run here: one of each kind of proof.
+SOME = """
+    zero_grad_missing_functions zero_grad_missing_scratch zero_grad_misplaced step_missing scheduler_before_optimizer
+    eval_missing_dropout dropout_always softmax_layer sigmoid_before_logits nll_of_softmax broadcast_mse
+    layers_in_list optimizer_of_other_model best_is_alias weights_zero exp_overflows detach_between labels_from_one
+    losses_keep_graph
+""".split()
+
+
+@needs_fork
+@pytest.mark.parametrize("name", SOME)
+def test_mistakes_are_found(name, tmp_path):
+    path = corpus.FOLDER / f"{name}.py"
+    cause, line = corpus.truth(path)
+    row = corpus.row(name, cause, line, corpus.diagnose(path, [], 280))
+    assert row["said"] == cause and row["near"], corpus.shown(row)
+
+
+def test_the_corpus_is_marked():
+    known = {cause for check in all_checks() for cause in check.causes}
+    programs = sorted(corpus.FOLDER.glob("*.py"))
+    assert len(programs) >= 60
+    for path in programs:
+        cause, line = corpus.truth(path)
+        assert cause in known and line is not None, path
+
+
+def test_exit_codes(tmp_path):
+    assert diagnose(tmp_path, "raise KeyError('nothing to do with training')")[0] == 2
+    assert diagnose(tmp_path, "raise SystemExit(3)")[0] == 2
+    assert diagnose(tmp_path, "raise SystemExit(0)")[0] == 0
+    code, report, _, errors = diagnose(tmp_path, "import torch\ntorch.nn.functional.cross_entropy(torch.zeros(2, 3), "
+                                       "torch.tensor([0, 3]))\n")  # fmt: skip
+    assert code == 1 and report["findings"][0]["cause"] == "labels-out-of-range"
+    assert report["findings"][0]["line"] == 2 and "IndexError" in errors
+
+
+def test_steps_end_the_program(tmp_path):
+    code, report, output, _ = diagnose(tmp_path, HEALTHY, "--steps", "30")
+    assert (code, report["backwards"], len(output.splitlines())) == (0, 30, 1)
+
+
+def test_a_block_leaves_the_library_as_it_was():
+    before = [Module.__call__, Module.train, Optimizer.zero_grad, tinytorch.Tensor.backward, tinytorch.Tensor.detach]
+    attributes = [dict(vars(each)) for each in (Module, Optimizer, tinytorch.Tensor)]
+    with Doctor(show=False) as doctor:
+        assert Module.__call__ is not before[0]
+        with pytest.raises(RuntimeError, match="another doctor"), Doctor(show=False):
+            pass
+        model = tinytorch.nn.Linear(2, 1)
+        optimizer = tinytorch.optim.SGD(model.parameters(), lr=0.1)
+        for _ in range(10):
+            loss = model(tinytorch.ones(4, 2)).square().mean()
+            loss.backward()
+            optimizer.step()
+    assert [
+        Module.__call__,
+        Module.train,
+        Optimizer.zero_grad,
+        tinytorch.Tensor.backward,
+        tinytorch.Tensor.detach,
+    ] == before
+    assert [dict(vars(each)) for each in (Module, Optimizer, tinytorch.Tensor)] == attributes
+    assert [each.cause for each in doctor.findings] == ["zero_grad-missing"]
+    assert "zero_grad" in str(doctor.findings[0]) and doctor.findings[0].place is not None
+    assert doctor.findings[0].place.text == "loss.backward()"
+
+
+def test_errors_of_the_block_pass():
+    with pytest.raises(ZeroDivisionError), Doctor(show=False) as doctor:
+        raise ZeroDivisionError
+    assert isinstance(doctor.error, ZeroDivisionError) and doctor.findings == []
+
+
+def test_a_check_that_fails_does_not_end_the_program(monkeypatch):
+    class Broken(Check):
+        def backward_begins(self, loss, place):
+            raise LookupError("here")
+
+    monkeypatch.setattr(package.doctor, "all_checks", lambda: [Broken])
+    with Doctor(show=False) as doctor:
+        x = tinytorch.ones(2, requires_grad=True)
+        x.sum().backward()
+        x.sum().backward()
+    assert len(doctor.notes) == 1 and "Broken.backward_begins failed: LookupError: here" in doctor.notes[0]
+    assert doctor.watch.backwards == 2
+
+
+def test_a_place_is_the_users_line():
+    place = here()
+    assert Path(place.file) == Path(__file__) and place.text == "place = here()"
+    assert place.function == "test_a_place_is_the_users_line"
+    assert str(Place("/none/x.py", 3, "f")) == "/none/x.py:3"
+
+
+def result(values, scores=None):
+    return {"values": values, "places": ["p"] * len(values), "scores": scores or [None] * len(values)}
+
+
+def test_judges():
+    falls, stays = [1 - 0.04 * k for k in range(20)], [1.0 + 0.01 * (k % 2) for k in range(20)]
+    assert "0.3" in judging.judged("learns_better", result(stays), result(falls), "with x")
+    assert not judging.judged("learns_better", result(falls), result(stays), "with x")
+    assert not judging.judged("learns_better", result(falls), result(falls), "with x")
+    assert not judging.judged("learns_better", result(falls), None, "with x")
+    assert judging.judged("fits", result(stays), result(falls), "with x")
+    broken = [1.0, math.nan]
+    assert "finite" in judging.judged("finite", result(broken), result([1.0, 2.0]), "with x")
+    assert not judging.judged("finite", result([1.0, 2.0]), result([1.0, 2.0]), "with x")
+    assert not judging.judged("finite", result(broken), result(broken), "with x")
+    good, poor = [("accuracy", 0.9)] * 20, [("accuracy", 0.5)] * 20
+    assert "90.0%" in judging.judged("scores_better", result(stays, poor), result(stays, good), "with x")
+    assert not judging.judged("scores_better", result(stays, good), result(stays, poor), "with x")
+    up = [1 + k for k in range(20)]
+    assert judging.judged("flips", result(up), result(falls), "with x")
+    assert not judging.judged("flips", result(falls), result(falls), "with x")
+
+
+@needs_fork
+def test_a_probe_changes_nothing_here():
+    from tinytorch.inspect.doctor.replay import Replay
+
+    replay = Replay(lambda order: None)
+    if replay.hindrance():
+        pytest.skip(replay.hindrance())
+    numbers: list[int] = []
+    state = random.getstate()
+    replay.probe(lambda: numbers.append(1))
+    state = random.getstate()
+    assert numbers == [] and random.getstate() == state
+    random.setstate(state)
+    expected = random.random()
+    random.setstate(state)
+    assert replay.probe(random.random) == expected
+    assert replay.probe(lambda: 1 / 0) is None
+    replay.close()

@@ -1,0 +1,548 @@
+"""Data: not scaled, not shuffled, always the same batch, labels out of range, time lost in loading."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.doctor.checks import Check
+from tinytorch.inspect.doctor.finding import Suspicion, Trial
+from tinytorch.inspect.doctor.patches import FirstOrder, Normalise, Restore, SameIndex, SameOrder, Shuffle
+from tinytorch.inspect.doctor.place import Place, here, is_users
+from tinytorch.inspect.doctor.source import option_at
+from tinytorch.inspect.doctor.trace import tensors_of
+from tinytorch.inspect.doctor.watch import array_of
+
+__all__ = ["Batches", "Errors", "Labels", "OneSample", "Orders", "Scale", "SlowLoader"]
+
+
+class Scale(Check):
+    """Inputs of a model whose numbers are large, or of very different sizes."""
+
+    causes = ("inputs-unscaled",)
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.seen: dict[int, tuple[Any, float, float, float, Any]] = {}
+
+    def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
+        if id(info) in self.seen or not args or not self.watch.tracer.on:
+            return
+        x = array_of(args[0])
+        if x is None or x.dtype.kind != "f" or not x.size or (isinstance(args[0], Tensor) and args[0].requires_grad):
+            return
+        columns = x.reshape(len(x), -1).astype(np.float64) if x.ndim > 1 else x.reshape(-1, 1).astype(np.float64)
+        if not np.isfinite(columns).all():
+            return
+        largest = float(np.abs(columns).max())
+        sizes = columns.std(0) if x.ndim == 2 else columns.std(keepdims=True)
+        self.seen[id(info)] = (info, largest, float(sizes.max()), float(columns.mean()), here())
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        course = self.doctor.course
+        if not course.supervised or course.adversarial:
+            return
+        for info, largest, deviation, mean, place in self.seen.values():
+            if largest <= 20 or (deviation < 8 and abs(mean) < 20):
+                continue
+            yield Suspicion(
+                "inputs-unscaled",
+                f"The inputs of {info.name} are as large as {largest:.4g} (standard deviation {deviation:.4g}, mean "
+                f"{mean:.4g}); layers are initialized for inputs of about 1.",
+                place,
+                "x = (x - mean) / std  # of the training data; x / 255 for images",
+                trials=[Trial(Normalise(), "learns_better", says="with inputs of mean 0 and standard deviation 1")],
+                rank=3,
+            )
+
+
+def _labels(batch: Any) -> Any:
+    """Return the array of the labels of a batch: its last tensor of one dimension."""
+    found = [array for x in tensors_of(batch) if (array := array_of(x)) is not None and array.ndim == 1]
+    return found[-1] if found and isinstance(batch, (list, tuple)) else None
+
+
+class Orders(Check):
+    """Labels that come sorted, and inputs and labels in different orders."""
+
+    causes = ("data-unshuffled", "labels-mismatched")
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.batches: dict[int, list[Any]] = {}
+        self.steps: list[Any] = []
+        self.place: Any = None
+        self.reordered: list[Any] = []
+        self.pairs: dict[Any, int] = {}
+        self.selections: dict[Any, tuple[int, bool]] = {}
+        self.last: Any = None
+
+    def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
+        loader = info.loader()
+        if self.last is not None and self.last is not info:
+            key = (id(self.last), id(info))
+            if self.watch.backwards == self.last_backwards:
+                self.pairs[key] = self.pairs.get(key, 0) + 1
+        self.last, self.last_backwards = info, self.watch.backwards
+        if loader is None or info.epochs > 1:
+            return
+        labels = _labels(batch)
+        if labels is not None:
+            self.batches.setdefault(id(info), []).append(labels)
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        self._look_at_selections(trace)
+        if len(self.steps) < 5:
+            for each in trace.losses[-1:]:
+                y = array_of(each.target)
+                if each.kind in ("class", "nll") and y is not None and y.ndim == 1:
+                    self.steps.append((y.copy(), each.input.shape[-1], each.call.place))
+
+    def _look_at_selections(self, trace: Any) -> None:
+        """Compare the random selections of inputs and of labels in one step."""
+        chosen = [(call, call.args[1][0]) for call in trace.calls if call.name == "_index" and not call.module
+                  and isinstance(call.args[1], tuple) and len(call.args[1]) == 1
+                  and isinstance(call.args[1][0], np.ndarray) and call.args[1][0].dtype.kind == "i"
+                  and call.args[1][0].ndim == 1 and len(call.args[1][0]) > 3]  # fmt: skip
+        for each in trace.losses:
+            made = trace.before(each.target)
+            mine = next((index for call, index in chosen if call is made), None)
+            if mine is None:
+                continue
+            others = [index for call, index in chosen if call is not made and len(index) == len(mine)]
+            source = made.inputs[0]
+            if any(np.array_equal(mine, other) for other in others) or (mine == np.arange(len(mine))).all():
+                continue
+            reorders = (
+                not others and len(mine) == len(source) and len(np.unique(mine)) == len(mine) and source.ndim == 1
+            )
+            if others or (reorders and not self._batch_is_reordered(trace, each, mine)):
+                count = self.selections.get(made.place, (0, False))[0]
+                self.selections[made.place] = (count + 1, bool(others))
+
+    @staticmethod
+    def _batch_is_reordered(trace: Any, each: Any, index: Any) -> bool:
+        return any(call.name in ("gather", "index_select", "embedding") for call in trace.calls if not call.module)
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        for place, (count, two) in self.selections.items():
+            if count >= 3 and self.doctor.course.supervised:
+                patch = SameIndex if two else FirstOrder
+                yield Suspicion(
+                    "labels-mismatched",
+                    "Labels are selected in an order of their own in each step, other than that of the inputs: they "
+                    "belong to other inputs.",
+                    place,
+                    "index = torch.randint(len(x), (32,))\nx_batch, y_batch = x[index], y[index]",
+                    trials=[Trial(patch(), "learns_better", says="with one order for both"),
+                            Trial(patch(), "scores_better", says="with one order for both")],
+                    certain=count >= 4 and two,
+                    rank=1,
+                )  # fmt: skip
+        yield from self._sorted()
+        yield from self._mismatched()
+
+    def _sorted(self) -> Iterator[Suspicion]:
+        watch = self.watch
+        for info in watch.loaders.values():
+            batches = self.batches.get(id(info))
+            loader = info.loader()
+            if not batches or len(batches) < 4 or not info.backwards or loader is None:
+                continue
+            every = np.concatenate(batches)
+            values = np.unique(every)
+            if every.dtype.kind == "f" and len(values) > 20:
+                if len(every) > 20 and abs(np.corrcoef(np.arange(len(every)), every)[0, 1]) > 0.9:
+                    few = f"they go from {every[0]:.4g} to {every[-1]:.4g} in order"
+                else:
+                    continue
+            else:
+                if not 2 <= len(values) <= max(len(every) // 8, 2):
+                    continue
+                same = float(np.mean([np.max(np.unique(b, return_counts=True)[1]) / len(b) for b in batches]))
+                frequent = max(np.unique(every, return_counts=True)[1]) / len(every)
+                if same < 0.75 or same < frequent + 0.2 or min(len(b) for b in batches[:-1]) < 4:
+                    continue
+                few = f"{same:.0%} of the labels of a batch are the same"
+            yield Suspicion(
+                "data-unshuffled",
+                f"The training data come sorted by their labels: {few}, so each step unlearns what the others taught.",
+                option_at(watch.loader_made.get(id(loader), info.place), "shuffle", 2),
+                "DataLoader(data, batch_size=..., shuffle=True)",
+                trials=[Trial(Shuffle(), "exam_better", "loader", says="with shuffle=True"),
+                        Trial(Shuffle(), "exam_better", "first", says="with shuffle=True")],
+                certain=True,
+                rank=2,
+            )  # fmt: skip
+            return
+        if any(info.backwards for info in watch.loaders.values()) or len(self.steps) < 4:
+            return
+        shares = [np.max(np.unique(y, return_counts=True)[1]) / len(y) for y, _, _ in self.steps if len(y) >= 4]
+        classes = self.steps[0][1]
+        labels = np.concatenate([y for y, _, _ in self.steps])
+        changes = len(np.unique(labels)) > 1 or self.doctor.course.values[0] > 100 * self.doctor.course.last
+        if len(shares) >= 4 and min(shares) > 0.9 and classes > 1 and changes:
+            yield Suspicion(
+                "data-unshuffled",
+                "All labels of a batch are the same: the training data are sorted by their labels.",
+                self.steps[0][2],
+                "order = torch.randperm(len(x))\nx, y = x[order], y[order]  # before each epoch",
+                certain=True,
+                rank=2,
+            )
+
+    def _mismatched(self) -> Iterator[Suspicion]:
+        watch, course = self.watch, self.doctor.course
+        for (first, second), count in self.pairs.items():
+            infos = {id(info): info for info in watch.loaders.values()}
+            a, b = infos.get(first), infos.get(second)
+            if a is None or b is None or count < 4 or count < 0.5 * max(a.batches, 1):
+                continue
+            one, two = a.loader(), b.loader()
+            if one is None or two is None or _length(one) != _length(two) or not (_shuffles(one) or _shuffles(two)):
+                continue
+            yield Suspicion(
+                "labels-mismatched",
+                "Inputs and labels come from two loaders that are read together, each in a random order of its own: "
+                "the labels belong to other inputs.",
+                a.place,
+                "DataLoader(TensorDataset(x, y), shuffle=True)  # one loader gives pairs",
+                trials=[Trial(SameOrder(), "learns_better", "loader", says="with the same order for both")],
+                certain=False,
+                rank=1,
+            )
+        if not course.supervised or course.adversarial:
+            return
+        for place, (out, source, index, what) in watch.reordered.items():
+            yield Suspicion(
+                "labels-mismatched",
+                f"{what} here, without the other half of the data: labels and inputs no longer belong together.",
+                place,
+                "order = torch.randperm(len(x))\nx, y = x[order], y[order]",
+                trials=[Trial(Restore(id(out), id(source), index), "scores_better", says="with the first order kept"),
+                        Trial(Restore(id(out), id(source), index), "learns_better", says="with the first order kept")],
+                rank=2,
+            )  # fmt: skip
+
+
+def _length(loader: Any) -> int:
+    try:
+        return len(loader.dataset)
+    except TypeError:
+        return -1
+
+
+def _shuffles(loader: Any) -> bool:
+    return "Random" in type(loader.sampler).__name__
+
+
+class Labels(Check):
+    """Labels that never occur, and losses that do not suit them."""
+
+    causes = ("class-missing", "wrong-loss")
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.counts: dict[Any, list[Any]] = {}
+        self.as_numbers: dict[Any, list[Any]] = {}
+        self.wrong: dict[Any, tuple[str, str]] = {}
+        self.loaded: dict[int, tuple[Any, set[int]]] = {}  # labels in the first iterations over loaders
+
+    def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
+        if info.epochs > 1:
+            return
+        labels = _labels(batch)
+        if labels is not None and labels.dtype.kind in "iu":
+            self.loaded.setdefault(id(info), (info, set()))[1].update(np.unique(labels).tolist())
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        for each in trace.losses:
+            y = array_of(each.target)
+            if y is None or not y.size:
+                continue
+            if each.kind in ("class", "nll") and y.ndim == 1 and y.dtype.kind in "iu" and each.input.ndim == 2:
+                entry = self.counts.setdefault(each.call.place, [each.input.shape[1], set(), 0])
+                entry[1].update(np.unique(y).tolist())
+                entry[2] += y.size
+            elif each.kind == "value":
+                self._number(trace, each, y)
+            if each.kind == "class" and each.input.ndim == 2 and each.input.shape[1] == 1:
+                self.wrong[each.call.place] = (
+                    "cross_entropy of one score for each sample is zero whatever the score is.",
+                    "F.binary_cross_entropy_with_logits(scores.squeeze(1), y.float())",
+                )
+            elif each.kind in ("logit", "prob") and (y.min() < -0.01 or y.max() > 1.01):
+                self.wrong[each.call.place] = (
+                    f"The targets of a binary cross entropy are between {y.min():.4g} and {y.max():.4g}: they must be "
+                    "probabilities, from 0 to 1.",
+                    "y = (y > 0).float()  # or F.cross_entropy, for several classes",
+                )
+
+    def _number(self, trace: Any, each: Any, y: Any) -> None:
+        source = trace.source(each.target)
+        for _ in range(8):
+            if source is None or not source.inputs or not source.inputs[0].dtype.is_floating_point:
+                break
+            source = trace.maker(source.inputs[0])
+        from_labels = self._is_labels(source.inputs[0]) if source is not None and source.inputs else False
+        if source is None or not from_labels:
+            return
+        values = np.unique(array_of(source.inputs[0]))
+        if each.target.numel() > 4 * source.inputs[0].numel():
+            return  # one-hot codes
+        self.as_numbers.setdefault(each.call.place, []).append(
+            (values, tuple(each.input.shape), tuple(each.target.shape))
+        )
+
+    @staticmethod
+    def _is_labels(x: Any) -> bool:
+        array = array_of(x)
+        return array is not None and array.dtype.kind in "iu" and array.ndim <= 2
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        for place, (text, remedy) in self.wrong.items():
+            yield Suspicion("wrong-loss", text, place, remedy, certain=True, rank=2)
+        for place, seen in self.as_numbers.items():
+            values = np.unique(np.concatenate([each[0] for each in seen]))
+            shape = seen[0][1]
+            if not 3 <= len(values) <= 100 or values[0] != 0 or values[-1] != len(values) - 1:
+                continue
+            evidence = [f"the predictions have the shape {shape}, the targets {seen[0][2]}"]
+            yield Suspicion(
+                "wrong-loss",
+                f"The targets of this loss are the numbers of {len(values)} classes (0 to {len(values) - 1}), compared "
+                "as if class 2 lay between 1 and 3; a classifier is trained by cross_entropy.",
+                place,
+                f"nn.Linear(..., {len(values)})  # a score for each class\nloss = F.cross_entropy(scores, y)",
+                evidence,
+                certain=True,
+                rank=3,
+            )
+        for place, (classes, seen_labels, count) in self.counts.items():
+            loaded = [labels for info, labels in self.loaded.values() if info.backwards and info.finished]
+            every = set().union(*loaded) if loaded else set()
+            if loaded and seen_labels <= every:
+                seen_labels, count = every, max(count, 40 * classes)
+            missing = sorted(set(range(classes)) - seen_labels)
+            if not missing or classes > 50 or len(missing) > classes // 2 or count < 40 * classes:
+                continue
+            yield Suspicion(
+                "class-missing",
+                f"Of {classes} classes, {', '.join(map(str, missing[:5]))} never occurred among the labels of "
+                "the training data.",
+                place,
+                f"nn.Linear(..., {classes - len(missing)})  # or data of all classes",
+                certain=True,
+                rank=5,
+            )
+
+
+class Batches(Check):
+    """The first batch of a loader, again and again."""
+
+    causes = ("same-batch-again",)
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.first: dict[int, list[Any]] = {}
+        self.slices: dict[Any, list[Any]] = {}
+        self.steps = 0
+
+    def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
+        entry = self.first.setdefault(id(info), [info, None, 0, 0, None])
+        x = next((array_of(each) for each in tensors_of(batch)), None)
+        if x is None:
+            return
+        part = x.reshape(-1)[:64].copy()
+        entry[3] += 1
+        if entry[1] is not None and part.shape == entry[1].shape and np.array_equal(part, entry[1]):
+            entry[2] += 1
+        entry[1] = entry[1] if entry[1] is not None else part
+        entry[4] = entry[4] or here()
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        self.steps += 1
+        for call in trace.calls:
+            if call.name == "_slice" and not call.module and not call.inputs[0].requires_grad and call.inputs[0].ndim:
+                rows = call.out.shape[0] if call.out.ndim else 0
+                if rows > 1 and 2 * rows <= call.inputs[0].shape[0] and call.out.ndim == call.inputs[0].ndim:
+                    self.slices.setdefault(call.place, []).append(
+                        (id(call.inputs[0]), str(call.args[1]), call.inputs[0])
+                    )
+
+    def _slices(self) -> Iterator[Suspicion]:
+        for place, seen in self.slices.items():
+            same = {each[:2] for each in seen}
+            if len({each[0] for each in seen}) < len(same) or len(seen) < 5 or len(seen) < self.steps:
+                continue
+            if len(same) > 2 or not self.doctor.course.supervised:
+                continue
+            yield Suspicion(
+                "same-batch-again",
+                f"Each step that was looked at used the same rows of the data, which have {seen[0][2].shape[0]}.",
+                place,
+                "for i in range(0, len(x), 32):\n    x_batch, y_batch = x[i : i + 32], y[i : i + 32]",
+                certain=True,
+                rank=3,
+            )
+            return
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        yield from self._slices()
+        for info, _, same, count, place in self.first.values():
+            loader = info.loader()
+            if loader is None or count < 5 or same < count - 1 or info.backwards < 4:
+                continue
+            try:
+                number = len(loader)
+            except TypeError:
+                continue
+            if number < 2 or info.epochs < 5:
+                continue
+            yield Suspicion(
+                "same-batch-again",
+                f"Each of {count} steps used the first batch of {number}: a new iterator was made each time.",
+                place,
+                "for x, y in loader:  # instead of next(iter(loader)) in a loop\n    ...",
+                certain=True,
+                proven=f"the {count} batches were equal, while the loader has {number}; an iterator made once gives "
+                "them all",
+                rank=2,
+            )
+
+
+class SlowLoader(Check):
+    """Time lost in loading."""
+
+    causes = ("loader-slow",)
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.slow: dict[int, Any] = {}
+
+    def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
+        if info.batches == 4 and info.waited > 4 * 0.004 and id(info) not in self.slow:
+            self.slow[id(info)] = self.doctor.replay.probe(lambda: _slowest_line(info.loader()), 5.0)
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        watch = self.watch
+        for info in watch.loaders.values():
+            loader = info.loader()
+            whole = watch.seconds()
+            if loader is None or info.backwards < 5 or info.waited < max(0.5, 0.4 * whole):
+                continue
+            per_batch = info.waited / max(info.batches, 1)
+            if per_batch < 0.004:
+                continue
+            yield Suspicion(
+                "loader-slow",
+                f"{info.waited:.1f} of {whole:.1f} seconds were spent waiting for batches, {1000 * per_batch:.0f} ms "
+                "for each.",
+                self.slow.get(id(info)) or info.place,
+                "DataLoader(data, num_workers=2, persistent_workers=True)  # or prepare the data once, in __init__",
+                certain=True,
+                proven=f"with batches in memory, the same steps would take {whole - info.waited:.1f} s",
+                rank=6,
+            )
+
+
+class OneSample(Check):
+    """Batch norm that is trained by batches of one sample."""
+
+    causes = ("batch-norm-batch-of-one",)
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.counts: dict[Any, list[int]] = {}
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        for call in trace.calls:
+            if call.name == "_by_batch" and call.inputs and "InstanceNorm" not in type(call.owner).__name__:
+                entry = self.counts.setdefault((call.place, call.module), [0, 0])
+                entry[0] += call.inputs[0].shape[0] == 1
+                entry[1] += 1
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        for (place, module), (ones, count) in self.counts.items():
+            if ones >= 5 and ones > 0.9 * count:
+                loaders = [each for each in self.watch.loaders.values() if each.backwards]
+                made = self.watch.loader_made.get(id(loaders[0].loader())) if loaders else None
+                yield Suspicion(
+                    "batch-norm-batch-of-one",
+                    f"{module} is trained by batches of one sample: the statistics of batch norm are those of this "
+                    "sample, and differ from the averages that evaluation uses.",
+                    option_at(made, "batch_size", 1) or place,
+                    "DataLoader(data, batch_size=32)  # or nn.GroupNorm, which does not depend on the batch",
+                    certain=True,
+                    rank=3,
+                )
+                return
+
+
+def _slowest_line(loader: Any) -> Any:
+    """Return the line of the program that takes most of the time in which a batch is loaded."""
+    times: dict[Any, float] = {}
+    last: list[Any] = [None, 0.0]
+
+    def trace(frame: Any, event: str, argument: Any) -> Any:
+        if not is_users(frame):
+            return None
+        now = time.perf_counter()
+        if last[0] is not None:
+            times[last[0]] = times.get(last[0], 0.0) + now - last[1]
+        code = frame.f_code
+        last[0] = None if event == "return" else Place(code.co_filename, frame.f_lineno, code.co_name)
+        last[1] = now
+        return trace
+
+    sys.settrace(trace)
+    try:
+        if loader.batch_size is None:
+            next(iter(loader))
+        else:
+            samples = [loader.dataset[k] for k in range(min(len(loader.dataset), loader.batch_size))]
+            loader.collate_fn(samples)
+    finally:
+        sys.settrace(None)
+    return max(times, key=lambda place: times[place]) if times else None
+
+
+class Errors(Check):
+    """What an error says of the data."""
+
+    causes = ("labels-out-of-range", "batch-norm-batch-of-one")
+
+    def _loader_place(self) -> Any:
+        loaders = self.watch.open_loaders
+        return self.watch.loader_made.get(id(loaders[-1].loader())) if loaders else None
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        error = self.doctor.error
+        text = str(error or "")
+        place = self.doctor.error_place()
+        if isinstance(error, IndexError) and "out of bounds" in text and "Target" in text:
+            yield Suspicion(
+                "labels-out-of-range",
+                f"The program failed: {text} Labels must be from 0 to the number of classes less 1.",
+                place,
+                "y = y - y.min()  # labels from 0\nnn.Linear(..., int(y.max()) + 1)  # or as many outputs as classes",
+                certain=True,
+                proven="the loss names the label for which there is no score",
+                rank=0,
+            )
+        elif isinstance(error, ValueError) and "more than 1 value per channel" in text:
+            yield Suspicion(
+                "batch-norm-batch-of-one",
+                f"The program failed: {text}. Batch norm needs more than one sample to compute a variance; the last "
+                "batch of an epoch may have one.",
+                self._loader_place() or place,
+                "DataLoader(data, batch_size=..., drop_last=True)",
+                certain=True,
+                proven="the batch that failed has one sample, and batches of more did not fail",
+                rank=0,
+            )

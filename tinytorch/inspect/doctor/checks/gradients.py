@@ -1,0 +1,259 @@
+"""Gradients between steps: not cleared, cleared at the wrong place, not computed, not used."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.mode import local
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.doctor.checks import Check
+from tinytorch.inspect.doctor.finding import Suspicion, Trial
+from tinytorch.inspect.doctor.patches import StepAfterBackward, ZeroAfterStep, ZeroGradients, leaves
+from tinytorch.inspect.doctor.place import here
+
+__all__ = ["GradientsOfOptimizers", "GradientsOfTensors"]
+
+
+def _first(p: Any) -> Any:
+    """Return a copy of the first elements of a tensor's gradient, None if it has none or it is zero."""
+    g = p._grad
+    array = getattr(g, "_array", None) if g is not None else None
+    if not isinstance(array, np.ndarray) or not array.size:
+        return None
+    part = array.reshape(-1)[:256].copy()
+    return part if part.any() else None
+
+
+class _State:
+    """What is known of the gradients of an optimizer, judged by a few of its parameters."""
+
+    def __init__(self, info: Any) -> None:
+        params = [p for p in info.params if p.requires_grad] or info.params
+        self.params = [params[k] for k in sorted({0, len(params) // 2, len(params) - 1})]
+        self.used: list[Any] = [None] * len(self.params)  # the gradients that the last step has used
+        self.stale = [False] * len(self.params)  # whether a backward pass has added to gradients used before
+        self.filled = False  # whether a backward pass since the last step gave gradients
+        self.cleared_at: Any = None  # the line that cleared them since
+        self.dropped_at: Any = None
+        self.steps = self.with_stale = self.without = self.cleared = self.never = 0
+        self.filled_times = self.dropped = 0
+        self.first_step: Any = None
+        self.backwards = 0  # those since the last step
+
+    def unchanged(self, k: int) -> bool:
+        """Return whether a gradient is still the one that the last step used."""
+        used = self.used[k]
+        if used is None:
+            return False
+        now = _first(self.params[k])
+        return now is not None and np.array_equal(now, used)
+
+
+class GradientsOfOptimizers(Check):
+    """`zero_grad` and `backward` before each step of an optimizer."""
+
+    causes = ("zero_grad-missing", "zero_grad-misplaced", "step-without-backward", "step-missing")
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.states: dict[int, _State] = {}
+        self.backward_place: Any = None
+        self.forwards = 0  # calls of models, for a graph, since the last step
+
+    def state(self, info: Any) -> _State:
+        """Return what is known of an optimizer's gradients."""
+        known = self.states.get(id(info))
+        if known is None:
+            known = self.states[id(info)] = _State(info)
+        return known
+
+    def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
+        self.forwards += local.state.grad
+
+    def backward_begins(self, loss: Any, place: Any) -> None:  # noqa: D102
+        self.backward_place = place
+        for info in self.watch.optimizers.values():
+            state = self.state(info)
+            for k, p in enumerate(state.params):
+                if state.stale[k] and _first(p) is None:
+                    state.stale[k] = False
+                if not state.unchanged(k):
+                    state.used[k] = None
+
+    def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
+        for info in self.watch.optimizers.values():
+            state = self.state(info)
+            state.backwards += 1
+            filled = False
+            for k, p in enumerate(state.params):
+                now = _first(p)
+                filled |= now is not None
+                used = state.used[k]
+                if used is not None and now is not None and not np.array_equal(used, now):
+                    state.stale[k] = True
+                    state.used[k] = None
+            if filled:
+                if not state.filled:
+                    state.filled_times += 1
+                state.filled, state.cleared_at = True, None
+
+    def zeroed(self, target: Any) -> None:  # noqa: D102
+        for info in self.watch.optimizers.values():
+            state = self.state(info)
+            owned = target is info.optimizer or (
+                hasattr(target, "parameters") and any(p is state.params[0] for p in target.parameters())
+            )
+            if owned:
+                state.stale = [False] * len(state.params)
+                if state.filled and state.backwards:
+                    state.cleared_at = here()
+                    if info.steps == 0 or info.last_backward < self.watch.backwards:
+                        state.dropped += 1
+                        state.dropped_at = state.cleared_at
+                state.filled = False
+
+    def step_begins(self, info: Any) -> None:  # noqa: D102
+        state = self.state(info)
+        state.first_step = state.first_step or here()
+        state.steps += 1
+        now = [_first(p) for p in state.params]
+        if all(g is None for g in now):
+            if info.closure:
+                pass
+            elif state.cleared_at is not None:
+                state.cleared += 1
+            elif not state.backwards and self.forwards:
+                state.without += 1
+        elif any(stale and g is not None for stale, g in zip(state.stale, now, strict=True)):
+            state.with_stale += 1
+        elif (
+            not state.backwards
+            and self.forwards
+            and not info.closure
+            and any(state.unchanged(k) for k in range(len(now)))
+        ):
+            state.without += 1
+
+    def step_ends(self, info: Any) -> None:  # noqa: D102
+        state = self.state(info)
+        self.forwards = 0
+        state.used = [_first(p) for p in state.params]
+        state.stale = [False] * len(state.params)
+        state.filled, state.cleared_at, state.backwards = False, None, 0
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        for number, info in enumerate(self.watch.optimizers.values()):
+            state = self.states.get(id(info))
+            if state is None:
+                continue
+            name = type(info.optimizer).__name__
+            if state.steps >= 3 and state.with_stale >= 0.85 * (state.steps - 1):
+                yield Suspicion(
+                    "zero_grad-missing",
+                    f"{state.with_stale} of {state.steps} steps of {name} used the gradients of earlier steps again: "
+                    "each backward pass added to them, since nothing cleared them.",
+                    self.backward_place,
+                    "optimizer.zero_grad()\nloss.backward()",
+                    trials=[Trial(ZeroGradients(), "learns_better", says="with zero_grad() before each backward pass")],
+                    certain=True,
+                    rank=1,
+                )
+            if state.steps >= 2 and state.cleared >= 0.85 * state.steps:
+                yield Suspicion(
+                    "zero_grad-misplaced",
+                    f"In {state.cleared} of {state.steps} steps, {name} found no gradients: they were cleared between "
+                    "backward() and step().",
+                    state.dropped_at,
+                    "optimizer.zero_grad()\nloss.backward()\noptimizer.step()",
+                    trials=[Trial(ZeroAfterStep(), "learns_better",
+                                  says="with the gradients cleared after step() instead")],
+                    certain=True,
+                    rank=1,
+                )  # fmt: skip
+            if state.steps >= 3 and state.without >= 0.85 * state.steps:
+                yield Suspicion(
+                    "step-without-backward",
+                    f"{name} took {state.without} steps without a backward pass since the step before: the parameters "
+                    "get no gradients of the loss.",
+                    state.first_step,
+                    "loss.backward()\noptimizer.step()",
+                    certain=True,
+                    rank=1,
+                )
+            elif info.steps <= 0.1 * state.filled_times and state.filled_times >= 5 and self._only(info):
+                often = f"{info.steps} steps" if info.steps else "no step"
+                yield Suspicion(
+                    "step-missing",
+                    f"{self.watch.backwards} backward passes gave gradients, but {name} took {often}: the parameters "
+                    "stay as they are.",
+                    info.step_place or self.backward_place,
+                    "loss.backward()\noptimizer.step()",
+                    trials=[Trial(StepAfterBackward(number), "fits", says="with a step after each backward pass")],
+                    certain=True,
+                    rank=1,
+                )
+
+    def _only(self, info: Any) -> bool:
+        """Return whether no other optimizer steps the same parameters."""
+        return not any(
+            each.steps and each.ids & info.ids for each in self.watch.optimizers.values() if each is not info
+        )
+
+
+class GradientsOfTensors(Check):
+    """The same for programs that change tensors themselves: `w -= lr * w.grad`."""
+
+    causes = ("zero_grad-missing", "step-missing")
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.seen: dict[int, list[Any]] = {}  # by id: the tensor, its value and gradient after the last backward pass
+        self.stale = self.fresh = self.still = 0
+        self.place: Any = None
+        self.before: dict[int, bool] = {}
+
+    def backward_begins(self, loss: Any, place: Any) -> None:  # noqa: D102
+        self.place = self.place or place
+        self.before.clear()
+        for key, (p, value, gradient) in self.seen.items():
+            changed = not np.array_equal(p._array.reshape(-1)[:64], value)
+            now = _first(p)
+            if now is None or gradient is None or not np.array_equal(now, gradient):
+                self.before[key] = False
+                self.fresh += 1
+            elif changed:
+                self.before[key] = True
+            else:
+                self.still += 1
+
+    def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
+        watch = self.watch
+        if watch.backwards <= 2 and isinstance(loss, Tensor):
+            owned = set().union(*[info.ids for info in watch.optimizers.values()]) if watch.optimizers else set()
+            for p in [] if watch.optimizers else leaves(loss)[:8]:
+                if id(p) not in owned and id(p) not in self.seen:
+                    self.seen[id(p)] = [p, None, None]
+        for key, entry in self.seen.items():
+            p, _, gradient = entry
+            now = _first(p)
+            if self.before.get(key):
+                self.stale += now is not None and gradient is not None and not np.array_equal(now, gradient)
+            entry[1], entry[2] = p._array.reshape(-1)[:64].copy(), now
+        if watch.optimizers:
+            self.seen.clear()
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        if self.stale >= 3 and self.stale > 5 * self.fresh:
+            yield Suspicion(
+                "zero_grad-missing",
+                f"The gradients of tensors that the program changes itself were not cleared: {self.stale} backward "
+                "passes added to gradients that had been used.",
+                self.place,
+                "w.grad.zero_()  # or w.grad = None, after the update",
+                trials=[Trial(ZeroGradients(manual=True), "learns_better", says="with cleared gradients")],
+                certain=True,
+                rank=1,
+            )

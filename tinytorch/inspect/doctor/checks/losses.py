@@ -1,0 +1,166 @@
+"""What goes into a loss: a softmax too many, a logarithm too few, shapes that broadcast, labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tinytorch.inspect.doctor.checks import Check
+from tinytorch.inspect.doctor.finding import Suspicion, Trial
+from tinytorch.inspect.doctor.patches import LogInput, MatchShapes, NoSoftmax
+
+__all__ = ["InputOfLoss", "ShapesOfLoss"]
+
+
+class _Seen(NamedTuple):
+    kind: str
+    made: str  # the op that made the input
+    place: Any
+    loss_place: Any
+    module: str
+
+
+class InputOfLoss(Check):
+    """The last op before a loss."""
+
+    causes = ("softmax-before-cross-entropy", "sigmoid-before-bce-with-logits", "nll-without-log-softmax",
+              "relu-on-logits")  # fmt: skip
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.seen: dict[_Seen, int] = {}
+        self.steps = 0
+        self.wrong_nll: dict[Any, tuple[str, int, Any]] = {}
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        self.steps += 1
+        for each in trace.losses:
+            made = trace.before(each.input)
+            if each.kind == "nll" and (made is None or "log_softmax" not in made.name):
+                x = each.input._array
+                total = np.exp(np.minimum(x.astype(np.float64), 50)).sum(1 if x.ndim > 1 else 0) if x.size else 1
+                if np.abs(total - 1).max() > 0.05:
+                    name = made.name if made is not None else ""
+                    count = self.wrong_nll.get(each.call.place, ("", 0, None))[1]
+                    where = made.place if made is not None and "softmax" in name else each.call.place
+                    self.wrong_nll[each.call.place] = (name, count + 1, where)
+            if made is None or each.kind not in ("class", "logit"):
+                continue
+            key = _Seen(each.kind, made.name, made.place, each.call.place, made.module)
+            self.seen[key] = self.seen.get(key, 0) + 1
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        for seen, count in self.seen.items():
+            if count < 2 and self.steps > 1:
+                continue
+            kind, made, place, loss_place, module = seen
+            if kind == "class" and made == "_softmax":
+                yield Suspicion(
+                    "softmax-before-cross-entropy",
+                    f"The predictions went through softmax{_of(module)} before cross_entropy, which applies "
+                    "log_softmax itself: the loss of ten classes cannot fall below 1.46, and the gradients are small.",
+                    place,
+                    "return self.fc(x)  # scores, without softmax\nloss = F.cross_entropy(scores, y)",
+                    [f"the loss is at {loss_place}"] if loss_place != place else [],
+                    [Trial(NoSoftmax(made), "scores_better", says="without this softmax")],
+                    certain=True,
+                    rank=1,
+                )
+            elif kind == "class" and made == "sigmoid":
+                yield Suspicion(
+                    "softmax-before-cross-entropy",
+                    f"The predictions went through sigmoid{_of(module)} before cross_entropy, which takes any numbers: "
+                    "scores between 0 and 1 cannot tell classes apart by more than a factor of e.",
+                    place,
+                    "return self.fc(x)  # scores, without sigmoid",
+                    [f"the loss is at {loss_place}"] if loss_place != place else [],
+                    [Trial(NoSoftmax(made), "scores_better", says="without this sigmoid")],
+                    certain=True,
+                    rank=2,
+                )
+            elif kind == "logit" and made in ("sigmoid", "_softmax"):
+                yield Suspicion(
+                    "sigmoid-before-bce-with-logits",
+                    f"The predictions went through {made.strip('_')}{_of(module)} before "
+                    "binary_cross_entropy_with_logits, which applies a sigmoid itself: no probability below 0.5 is "
+                    "possible.",
+                    place,
+                    "loss = F.binary_cross_entropy_with_logits(scores, y)  # scores without sigmoid",
+                    [f"the loss is at {loss_place}"] if loss_place != place else [],
+                    [Trial(NoSoftmax(made), "scores_better", says="without this sigmoid")],
+                    certain=True,
+                    rank=1,
+                )
+            elif made in ("relu", "relu6", "hardtanh") and kind in ("class", "logit"):
+                yield Suspicion(
+                    "relu-on-logits",
+                    f"The scores went through {made}{_of(module)} before the loss: scores below zero are lost, and "
+                    "an output that is zero for all samples gets no gradient.",
+                    place,
+                    "return self.fc(x)  # scores, without relu",
+                    [f"the loss is at {loss_place}"] if loss_place != place else [],
+                    [Trial(NoSoftmax(made), "scores_better", says="without this relu"),
+                     Trial(NoSoftmax(made), "learns_better", says="without this relu")],
+                    certain=True,
+                    rank=1,
+                )  # fmt: skip
+        for place, (name, count, where) in self.wrong_nll.items():
+            if count < 2 and self.steps > 1:
+                continue
+            got = f"the result of {name.strip('_')}" if name else "numbers"
+            yield Suspicion(
+                "nll-without-log-softmax",
+                f"nll_loss takes log-probabilities, but got {got}, whose exponentials do not sum to 1: the loss falls "
+                "without bound and is no likelihood.",
+                where if "softmax" in name else place,
+                "loss = F.nll_loss(F.log_softmax(scores, dim=1), y)  # or F.cross_entropy(scores, y)",
+                trials=[Trial(LogInput(), "scores_better", says="with log_softmax")],
+                certain=True,
+                rank=1,
+            )
+
+
+def _of(module: str) -> str:
+    return f" (in {module})" if module else ""
+
+
+class ShapesOfLoss(Check):
+    """Predictions and targets whose shapes differ, and broadcast."""
+
+    causes = ("broadcast-in-loss",)
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.seen: dict[Any, tuple[tuple[int, ...], tuple[int, ...], int]] = {}
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        for each in trace.losses:
+            if each.kind != "value":
+                continue
+            x, y = (self._whole(trace, t) for t in (each.input, each.target))
+            if x.shape != y.shape and x.numel() == y.numel() > 1 and {x.ndim, y.ndim} == {1, 2}:
+                count = self.seen.get(each.call.place, (0, 0, 0))[2]
+                self.seen[each.call.place] = (tuple(x.shape), tuple(y.shape), count + 1)
+
+    @staticmethod
+    def _whole(trace: Any, x: Any) -> Any:
+        made = trace.maker(x)
+        return made.inputs[0] if made is not None and made.name == "_expand" else x
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        for place, (x, y, _) in self.seen.items():
+            n = max(*x, *y)
+            remedy = "loss = F.mse_loss(pred.squeeze(1), y)" if len(x) == 2 else "loss = F.mse_loss(pred, y.squeeze(1))"
+            yield Suspicion(
+                "broadcast-in-loss",
+                f"Predictions of shape {x} and targets of shape {y} were broadcast to ({n}, {n}): every prediction is "
+                "compared with every target, and the best the model can do is the mean of all targets.",
+                place,
+                remedy,
+                trials=[Trial(MatchShapes(), "scores_better", says="with targets of the shape of the predictions"),
+                        Trial(MatchShapes(), "learns_better", says="with targets of the shape of the predictions")],
+                certain=True,
+                rank=1,
+            )  # fmt: skip

@@ -1,0 +1,363 @@
+"""Parameters that are not trained: hidden in lists, forgotten, frozen, cut off, or of another model."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.doctor.checks import Check
+from tinytorch.inspect.doctor.finding import Suspicion, Trial
+from tinytorch.inspect.doctor.patches import AddParameters, KeepGraph, Reset, Unfreeze
+from tinytorch.inspect.doctor.place import here
+from tinytorch.inspect.doctor.source import assigned_at
+from tinytorch.inspect.doctor.watch import address
+from tinytorch.nn.modules.module import Module
+from tinytorch.nn.parameter import Parameter
+
+__all__ = ["Symmetric", "Untrained"]
+
+
+def _hidden(module: Module) -> Iterator[tuple[str, Module | Tensor]]:
+    """Yield what a module uses and does not register: layers in lists, tuples and dicts, and plain tensors."""
+    registered = {id(each) for each in module.modules()} | {id(p) for p in module.parameters()}
+    for path, each in module.named_modules():
+        for name, value in vars(each).items():
+            if isinstance(value, Tensor) and value.requires_grad and value.is_leaf and id(value) not in registered:
+                yield f"{path + '.' if path else ''}{name}", value
+            if name.startswith("_") or not isinstance(value, (list, tuple, dict)):
+                continue
+            entries = value.items() if isinstance(value, dict) else enumerate(value)
+            for key, entry in entries:
+                parts = entry if isinstance(entry, (list, tuple)) else [entry]
+                for part in parts:
+                    if isinstance(part, (Module, Parameter)) and id(part) not in registered:
+                        yield f"{path + '.' if path else ''}{name}[{key!r}]", part
+
+
+class Untrained(Check):
+    """Which parameters get gradients, and which of them optimizers have."""
+
+    causes = ("layers-in-list", "parameters-forgotten", "optimizer-of-other-model", "graph-cut", "frozen-by-mistake")
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.got: dict[int, bool] = {}  # by the id of a parameter: whether a backward pass has given it a gradient
+        self.hidden: dict[int, list[tuple[str, Any]]] = {}
+        self.start: dict[int, Any] = {}
+        self.loaded: set[int] = set()
+        self.bare: dict[Any, int] = {}  # backward passes from tensors that nothing computed, by line
+        self.cuts: dict[tuple[Any, str], list[Any]] = {}
+
+    def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
+        if id(info) in self.hidden:
+            return
+        self.hidden[id(info)] = list(_hidden(info.module))
+        for p in self._parameters(info):
+            self.start[id(p)] = p._array.reshape(-1)[:32].copy()
+
+    def _parameters(self, info: Any) -> Iterator[Any]:
+        yield from info.parameters.values()
+        for _, part in self.hidden.get(id(info), ()):
+            yield from part.parameters() if isinstance(part, Module) else [part]
+
+    def backward_begins(self, loss: Any, place: Any) -> None:  # noqa: D102
+        if isinstance(loss, Tensor) and loss.grad_fn is None and loss.ndim == 0:
+            self.bare[place] = self.bare.get(place, 0) + 1
+
+    def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
+        if self.watch.backwards > 40 and not self.watch.tracer.on:
+            return
+        for info in self.watch.models.values():
+            for p in self._parameters(info):
+                if p._grad is not None:
+                    self.got[id(p)] = True
+
+    def state_loaded(self, module: Any, state: Any) -> None:  # noqa: D102
+        self.loaded.update(id(p) for p in module.parameters())
+
+    def cut(self, x: Any, out: Any, how: str) -> None:  # noqa: D102
+        stack = self.watch.stack
+        entry = self.cuts.setdefault((here(), how), [0, bool(stack), x.is_leaf])
+        entry[0] += 1
+
+    def _models(self) -> list[Any]:
+        """Return the models that are trained, without those that are parts of others."""
+        found = [info for info in self.watch.models.values() if info.parameters]
+        parts = {id(each) for info in found for each in info.module.modules() if each is not info.module}
+        return [info for info in found if id(info.module) not in parts]
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        watch = self.watch
+        optimizers = list(watch.optimizers.values())
+        owned = set(itertools.chain(*[info.ids for info in optimizers]))
+        stepped = [info for info in optimizers if info.steps >= 2]
+        models = self._models()
+        error = str(self.doctor.error or "")
+        cut_by_error = "does not require grad" in error
+        if cut_by_error:
+            yield from self._no_graph()
+            return
+        for place, count in self.bare.items():
+            if count >= 3 and count > 0.8 * watch.backwards:
+                cuts = [
+                    (key, entry) for key, entry in self.cuts.items() if key[1] in ("item()", "detach()", "tolist()")
+                ]
+                cuts = [(key, entry) for key, entry in cuts if entry[0] >= min(count, 4)]
+                yield Suspicion(
+                    "graph-cut",
+                    f"{count} backward passes began at a tensor that nothing computed: it was made of a number, and "
+                    "its graph ends there, so no parameter got a gradient.",
+                    cuts[0][0][0] if cuts else place,
+                    "loss = loss_fn(model(x), y)  # without item() and torch.tensor(...)\nloss.backward()",
+                    certain=True,
+                    proven="" if any(self.got.values()) else "after all these passes no parameter has a gradient",
+                    rank=1,
+                )
+                return
+        if watch.backwards < 3 or not optimizers:
+            return
+        hidden_ids: set[int] = set()
+        for info in models:
+            yield from self._in_lists(info, owned, hidden_ids)
+        if not stepped:
+            return
+        yield from self._other_model(stepped, models, owned)
+        for info in models:
+            yield from self._forgotten(info, owned, stepped, hidden_ids)
+            yield from self._cut_off(info, owned, stepped)
+            yield from self._frozen(info, owned, stepped)
+
+    def _in_lists(self, info: Any, owned: set[int], hidden_ids: set[int]) -> Iterator[Suspicion]:
+        parts = [(path, part) for path, part in self.hidden.get(id(info), ())]
+        lost = []
+        for path, part in parts:
+            params = list(part.parameters()) if isinstance(part, Module) else [part]
+            missing = [p for p in params if id(p) not in owned and self.got.get(id(p))]
+            if missing:
+                lost.append((path, part, missing))
+                hidden_ids.update(map(id, missing))
+        if not lost:
+            return
+        path = lost[0][0]
+        attribute = path.partition("[")[0]
+        owner = info.module.get_submodule(attribute.rpartition(".")[0])
+        name = attribute.rpartition(".")[2]
+        count = sum(p.numel() for *_, missing in lost for p in missing)
+        whole = sum(p.numel() for p in info.parameters.values()) + count
+        if not isinstance(lost[0][1], (Module, Parameter)):
+            yield Suspicion(
+                "parameters-forgotten",
+                f"{info.name}.{path} is a tensor that requires a gradient, but no nn.Parameter, so parameters() does "
+                "not contain it: it gets gradients and is never updated.",
+                assigned_at(owner, name) or info.place,
+                f"self.{name} = nn.Parameter(...)",
+                trials=[Trial(AddParameters(0), "learns_better", says="with it in the optimizer")],
+                certain=True,
+                rank=1,
+            )
+            return
+        kind = "ModuleDict" if isinstance(getattr(owner, name), dict) else "ModuleList"
+        if isinstance(lost[0][1], Parameter):
+            kind = kind.replace("Module", "Parameter")
+        yield Suspicion(
+            "layers-in-list",
+            f"{info.name}.{path} and {len(lost) - 1} more layers are in a plain {type(getattr(owner, name)).__name__}, "
+            f"so parameters() does not contain them: {count} of {whole} weights get gradients and are never updated.",
+            assigned_at(owner, name) or info.place,
+            f"self.{name} = nn.{kind}(...)",
+            trials=[Trial(AddParameters(0), "learns_better", says="with these parameters in the optimizer")],
+            certain=True,
+            rank=1,
+        )
+
+    def _other_model(self, stepped: list[Any], models: list[Any], owned: set[int]) -> Iterator[Suspicion]:
+        for number, optimizer in enumerate(self.watch.optimizers.values()):
+            if optimizer not in stepped or any(self.got.get(key) for key in optimizer.ids):
+                continue
+            if any(p._grad is not None for p in optimizer.params):
+                continue
+            others = [m for m in models if not {id(p) for p in m.parameters.values()} & owned
+                      and any(self.got.get(id(p)) for p in m.parameters.values())]  # fmt: skip
+            if not others:
+                continue
+            yield Suspicion(
+                "optimizer-of-other-model",
+                f"None of the {len(optimizer.params)} parameters of {type(optimizer.optimizer).__name__} ever got a "
+                f"gradient, while those of {others[0].name} did and belong to no optimizer: the optimizer was made for "
+                "another model, or before the model was replaced.",
+                optimizer.place,
+                "optimizer = torch.optim.SGD(model.parameters(), lr=...)  # of the model that is trained",
+                trials=[Trial(AddParameters(number), "learns_better", says="with the parameters of the trained model")],
+                certain=True,
+                rank=1,
+            )
+
+    def _forgotten(self, info: Any, owned: set[int], stepped: list[Any], hidden: set[int]) -> Iterator[Suspicion]:
+        params = info.parameters
+        mine = [p for p in params.values() if id(p) in owned]
+        if not mine or any(id(p) in self.loaded for p in params.values()):
+            return
+        lost = {name: p for name, p in params.items()
+                if p.requires_grad and id(p) not in owned and self.got.get(id(p)) and self._untouched(p)}  # fmt: skip
+        if not lost:
+            return
+        layers = list(dict.fromkeys(name.rpartition(".")[0] for name in lost))
+        number = list(self.watch.optimizers.values()).index(stepped[0])
+        share = sum(p.numel() for p in lost.values()) / sum(p.numel() for p in params.values())
+        yield Suspicion(
+            "parameters-forgotten",
+            f"{len(lost)} parameters of {info.name} ({', '.join(layers[:3])}{', ...' * (len(layers) > 3)}; {share:.0%} "
+            "of its weights) get gradients, but no optimizer has them: they keep their random initial values.",
+            stepped[0].place,
+            "optimizer = torch.optim.SGD(model.parameters(), lr=...)\n"
+            "# or, if they are not to be trained: layer.requires_grad_(False)",
+            trials=[Trial(AddParameters(number), "learns_better", says="with these parameters in the optimizer")],
+            certain=stepped[0].steps >= 30,
+            rank=2,
+        )
+
+    def _untouched(self, p: Any) -> bool:
+        before = self.start.get(id(p))
+        return before is not None and np.array_equal(before, p._array.reshape(-1)[:32])
+
+    def _no_graph(self) -> Iterator[Suspicion]:
+        """Explain the error that a loss does not require grad."""
+        place = self.doctor.error_place()
+        models = self._models()
+        frozen = [p for info in models for p in info.parameters.values() if not p.requires_grad]
+        total = [p for info in models for p in info.parameters.values()]
+        cuts = sorted(self.cuts.items(), key=lambda item: (-item[1][1], -item[1][0]))
+        cuts = [(key, entry) for key, entry in cuts if key[1] in ("detach()", ".data", "numpy()", "item()", "tolist()")]
+        if total and len(frozen) == len(total):
+            yield Suspicion(
+                "frozen-by-mistake",
+                f"backward() failed, since all {len(total)} parameters have requires_grad=False.",
+                self.watch.frozen_at.get(id(frozen[0])) or place,
+                "for p in model.fc.parameters():\n    p.requires_grad_(True)",
+                certain=True,
+                proven="no parameter of the models requires a gradient, so no loss can",
+                rank=1,
+            )
+            return
+        where, how = cuts[0][0] if cuts else (place, "")
+        yield Suspicion(
+            "graph-cut",
+            "backward() failed, since the loss does not depend on the parameters in a way that is recorded"
+            + (f": {how} cut the graph." if how else ": it was computed in no_grad, or from numbers."),
+            where,
+            "loss = loss_fn(model(x), y)  # without detach(), .data, item() or torch.tensor(...) in between",
+            certain=True,
+            rank=1,
+        )
+
+    def _cut_off(self, info: Any, owned: set[int], stepped: list[Any]) -> Iterator[Suspicion]:
+        params = {name: p for name, p in info.parameters.items() if p.requires_grad and id(p) in owned}
+        lost = {name: p for name, p in params.items() if not self.got.get(id(p)) and self._untouched(p)}
+        got = [p for p in params.values() if self.got.get(id(p))]
+        if not lost or not info.calls.get((True, True), 0) + info.calls.get((False, True), 0):
+            return
+        inside = [(key, entry) for key, entry in self.cuts.items()
+                  if entry[1] and key[1] in ("detach()", ".data", "numpy()", "tolist()") and not entry[2]]  # fmt: skip
+        no_grad = self.watch.unrecorded.get(id(info))
+        if not inside and not no_grad:
+            return
+        layers = list(dict.fromkeys(name.rpartition(".")[0] for name in lost))
+        if inside:
+            (place, how), _ = max(inside, key=lambda item: item[1][0])
+            text = f"{how} in the forward pass cuts the graph"
+        else:
+            assert no_grad is not None
+            place, text = no_grad, "a part of the forward pass runs in no_grad"
+        meant = bool(got) and all(id(p) in self.loaded for p in lost.values())
+        yield Suspicion(
+            "graph-cut",
+            f"{len(lost)} parameters of {info.name} ({', '.join(layers[:3])}) never got a gradient: {text}.",
+            place,
+            "x = self.layer(x)  # without detach(), .data, no_grad or numpy() before the loss",
+            trials=[Trial(KeepGraph(), "learns_better", says="with the graph kept")],
+            certain=not meant,
+            rank=1,
+        )
+
+    def _frozen(self, info: Any, owned: set[int], stepped: list[Any]) -> Iterator[Suspicion]:
+        if not self.doctor.course.supervised or self.doctor.course.adversarial:
+            return
+        mine = [p for p in info.parameters.values() if id(p) in owned and p.requires_grad]
+        fixed = {name: p for name, p in info.parameters.items() if not p.requires_grad and p.ndim > 1}
+        frozen = {name: p for name, p in fixed.items() if id(p) not in self.loaded and self._untouched(p)}
+        if not frozen or not mine:
+            return
+        layers = [name.rpartition(".")[0] for name in frozen]
+        modules = dict(info.module.named_modules())
+        kinds = [type(modules[each]).__name__ for each in layers if each in modules]
+        if any("Embedding" in kind for kind in kinds):
+            return
+        yield Suspicion(
+            "frozen-by-mistake",
+            f"{len(frozen)} weights of {info.name} ({', '.join(layers[:3])}) have requires_grad=False although they "
+            "were neither loaded nor trained: random values stay in them.",
+            self.watch.frozen_at.get(id(next(iter(frozen.values())))) or info.place,
+            "p.requires_grad_(True)",
+            trials=[Trial(Unfreeze(), "learns_better", says="with these weights trained, too,")],
+            rank=2,
+        )
+
+
+class Symmetric(Check):
+    """Layers whose units all begin with the same weights, and so stay the same."""
+
+    causes = ("weights-symmetric",)
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.seen: dict[int, list[tuple[str, Any, float]]] = {}
+
+    def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
+        if id(info) in self.seen:
+            return
+        found = self.seen[id(info)] = []
+        for name, p in info.parameters.items():
+            array = p._array
+            if p.ndim < 2 or p.shape[0] < 2 or not name.endswith("weight") or not p.requires_grad:
+                continue
+            rows = array.reshape(len(array), -1)
+            if rows.size > 4 and (rows == rows[:1]).all():
+                found.append((name.rpartition(".")[0], p, float(rows[0].std())))
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        watch = self.watch
+        owned = set(itertools.chain(*[info.ids for info in watch.optimizers.values()]))
+        for info in list(watch.models.values()):
+            found = self.seen.get(id(info), ())
+            still = []
+            for path, p, _ in found:
+                if id(p) not in owned:
+                    continue
+                rows = p._array.reshape(len(p._array), -1)
+                scale = max(float(np.abs(rows).max()), 1e-12)
+                if float(np.abs(rows - rows[:1]).max()) < 1e-3 * scale or not rows.any():
+                    still.append((path, p))
+            if not still or watch.backwards < 3:
+                continue
+            weights = [name for name, p in info.parameters.items() if p.ndim > 1]
+            if len(weights) < 2:
+                continue  # one layer alone may begin with zeros: its outputs have different targets
+            value = "zero" if not still[0][1]._array.any() else "the same"
+            layers = ", ".join(path for path, _ in still[:3])
+            yield Suspicion(
+                "weights-symmetric",
+                f"All units of {info.name}.{layers} began with the same weights and are the same after "
+                f"{watch.backwards} steps ({value}): the layer computes one feature, or none.",
+                watch.filled_at.get(address(still[0][1]))
+                or watch.made_at.get(id(info.module.get_submodule(still[0][0])), info.place),
+                "nn.init.kaiming_uniform_(layer.weight)  # random numbers, or leave the layer as it is made",
+                trials=[
+                    Trial(Reset([path for path, *_ in found]), "learns_better", says="with random initial weights")
+                ],
+                certain=True,
+                rank=1,
+            )

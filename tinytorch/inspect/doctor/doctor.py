@@ -1,0 +1,361 @@
+"""The doctor: it watches a program, suspects, proves by counterfactuals, and reports."""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import sys
+import time
+from typing import Any
+
+from tqdm import tqdm
+
+from tinytorch.inspect.doctor.checks import Check, all_checks
+from tinytorch.inspect.doctor.course import Course
+from tinytorch.inspect.doctor.finding import Finding, Suspicion, Trial
+from tinytorch.inspect.doctor.judging import judged
+from tinytorch.inspect.doctor.page import page
+from tinytorch.inspect.doctor.patches import Patch
+from tinytorch.inspect.doctor.place import Place, is_users
+from tinytorch.inspect.doctor.replay import Order, Replay
+from tinytorch.inspect.doctor.watch import Watch, address
+
+__all__ = ["Doctor", "Stopped"]
+
+
+class Stopped(BaseException):
+    """Ends a program after the number of steps that was asked for."""
+
+
+class Doctor:
+    """Watch the training in a `with` block and find out why a network does not learn as it should.
+
+    Of every mistake that it suspects it takes some of the steps again with the mistake undone, in a copy of the
+    process; what removed the symptom is proven, and is reported first.
+
+    Args:
+        *objects: the model and the optimizer; they may be left out, since what the block calls is watched.
+        report: a file for the report: a page if its name ends with ".html", else JSON.
+        show: print the report at the end of the block, on standard error.
+        weak: also report suspicions that no counterfactual has confirmed and that may be meant.
+        seconds: the most time that proofs may take; None for as long as the block took, at least 12 s and at most 60 s.
+        steps: end the program (with `Stopped`) after this many backward passes.
+        bar: show a bar while it works.
+
+    Attributes:
+        findings: what was found, the proven first; filled at the end of the block.
+
+    Raises:
+        RuntimeError: another doctor is at work.
+
+    Example:
+        >>> model = torch.nn.Linear(2, 1)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> x, y = torch.ones(4, 2), torch.ones(4, 1)
+        >>> with torch.inspect.Doctor(model, optimizer, show=False) as doctor:
+        ...     for _ in range(10):
+        ...         loss = torch.nn.functional.mse_loss(model(x), y)
+        ...         loss.backward()
+        ...         optimizer.step()
+        >>> [finding.cause for finding in doctor.findings]
+        ['zero_grad-missing']
+    """
+
+    _at_work: Doctor | None = None
+
+    def __init__(
+        self,
+        *objects: Any,
+        report: str | None = None,
+        show: bool = True,
+        weak: bool = False,
+        seconds: float | None = None,
+        steps: int | None = None,
+        bar: bool = False,
+    ) -> None:
+        self.report, self.show, self.weak, self.seconds, self.steps, self.bar = report, show, weak, seconds, steps, bar
+        self.findings: list[Finding] = []
+        self.notes: list[str] = []
+        self.error: BaseException | None = None
+        self.checks: list[Check] = [each(self) for each in all_checks()]
+        self.watch = Watch(self.checks, Check, self._start, self._after_backward)
+        self.replay = Replay(self._become)
+        self.exact: bool | None = None
+        self.not_finite: dict[str, Any] | None = None  # the first op whose result was not finite (`Watching`)
+        self._broken_at = 0  # the backward pass at which a loss was not finite first
+        self._processed = 0.0  # seconds of processor time when the block began
+        self._controls: dict[tuple[str, int], dict[str, Any]] = {}
+        self._trials = 0  # those that are still to be made
+        self._progress: Any = None
+        self._started: set[str] = set()
+
+    # Watching ---------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Doctor:
+        if Doctor._at_work is not None:
+            raise RuntimeError("another doctor is at work: one program can be watched at a time")
+        Doctor._at_work = self
+        self._processed = time.process_time()
+        self.watch.install()
+        if self.bar:
+            self._progress = tqdm(desc="doctor: watching", unit=" steps", file=sys.stderr, leave=False, disable=None)
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, where: Any) -> bool:
+        if self.replay.order is not None:  # a copy has come to the end of the program
+            self.replay.send("" if error is None else f"{type(error).__name__}: {error}")
+        self.error = error
+        self.watch.remove()
+        Doctor._at_work = None
+        try:
+            if error is None or isinstance(error, (Exception, Stopped, SystemExit, KeyboardInterrupt)):
+                self._diagnose()
+        finally:
+            self.replay.close()
+            if self._progress is not None:
+                self._progress.close()
+        if self.report:
+            self._write()
+        if self.show:
+            print(self.text(), file=sys.stderr)
+        return isinstance(error, Stopped)
+
+    def _start(self, name: str) -> None:
+        """Keep a copy of the process before training, or before the first iteration over data."""
+        if name not in self._started:
+            self._started.add(name)
+            self.replay.keep(name, self.watch.backwards)
+
+    def _after_backward(self) -> None:
+        order, watch = self.replay.order, self.watch
+        if order is not None:
+            if watch.backwards >= order.steps:
+                self.replay.send()
+            return
+        if self._progress is not None:
+            self._progress.update()
+        if not self._broken_at:
+            values = [curve.values[-1] for curve in watch.curves.values() if curve.steps[-1] == watch.backwards]
+            if values and not math.isfinite(values[0]):
+                self._broken_at = watch.backwards
+            elif self._due():
+                self.replay.rename("recent", "older")
+                self.replay.keep("recent", watch.backwards)
+        if self.steps is not None and watch.backwards >= self.steps:
+            raise Stopped
+
+    def _due(self) -> bool:
+        """Return whether it is time for a copy: they take at most one part in fifty of the time."""
+        now, replay = time.perf_counter(), self.replay
+        return now - replay.last > max(1.0, 50 * replay.spent / max(len(replay.copies), 1))
+
+    def _become(self, order: Order) -> None:
+        self._progress = None
+        self.watch.become(order.patch)
+
+    # Diagnosing -------------------------------------------------------------------------------------
+
+    @property
+    def broken_at(self) -> int:
+        """The number of the first backward pass from a loss that is not finite; 0 if there is none."""
+        return self._broken_at
+
+    @functools.cached_property
+    def course(self) -> Course:
+        """How training went; asked for at the end."""
+        return Course(self.watch, self.watch.kinds)
+
+    def made_of(self, names: str) -> Place | None:
+        """Return where a layer of one of some classes was made."""
+        for info in self.watch.models.values():
+            for each in info.module.modules():
+                if type(each).__name__ in names.split() and id(each) in self.watch.made_at:
+                    return self.watch.made_at[id(each)]
+        return None
+
+    def initialized_at(self) -> Place | None:
+        """Return where the program itself writes the initial values of a parameter."""
+        watch = self.watch
+        for info in watch.models.values():
+            for name, p in info.parameters.items():
+                place = watch.filled_at.get(address(p))
+                owner = info.module.get_submodule(name.rpartition(".")[0])
+                if place is not None and place != watch.made_at.get(id(owner)):
+                    return place
+        return None
+
+    def error_place(self) -> Place | None:
+        """Return the program's line at which it failed."""
+        trace = self.error.__traceback__ if self.error is not None else None
+        found = None
+        while trace is not None:
+            if is_users(trace.tb_frame):
+                found = Place(trace.tb_frame.f_code.co_filename, trace.tb_lineno, trace.tb_frame.f_code.co_name)
+            trace = trace.tb_next
+        return found
+
+    def before(self, step: int) -> str:
+        """Return the name of the last point of time kept before a backward pass."""
+        copies = [(copy.backwards, name) for name, copy in self.replay.copies.items() if copy.backwards < step]
+        return max(copies)[1] if copies else "first"
+
+    def run(self, name: str, patches: list[Patch], steps: int) -> list[dict[str, Any] | None]:
+        """Return what copies see that go on from a point of time, each with a patch."""
+        left = self._until - time.monotonic()
+        if left <= 0.2:
+            return [None for _ in patches]
+        if self._progress is not None:
+            self._progress.set_description(f"doctor: taking {steps} steps again, {len(patches)} times")
+        return self.replay.run(name, patches, steps, left)
+
+    def _diagnose(self) -> None:
+        elapsed = self.watch.seconds()
+        # A busy machine makes steps slow: they get as much longer.
+        slowness = min(max(elapsed / max(time.process_time() - self._processed, 0.1), 1.0), 4.0)
+        budget = self.seconds if self.seconds is not None else min(max(elapsed, 12.0 * slowness), 60.0 * slowness)
+        self._until = time.monotonic() + budget
+        hindrance = self.replay.hindrance()
+        if hindrance:
+            self.notes.append(f"nothing could be proven: {hindrance}")
+        suspicions: list[Suspicion] = []
+        for check in self.checks:
+            try:
+                suspicions += check.finish()
+            except Exception as error:
+                self.watch.failures.append(f"{type(check).__name__}.finish failed: {type(error).__name__}: {error}")
+        self.notes += self.watch.failures
+        suspicions.sort(key=lambda each: (not each.certain, each.rank))
+        self._trials = sum(len(each.trials) for each in suspicions if not each.proven)
+        findings = [self._tested(each) for each in suspicions]
+        found = [each for each in findings if each is not None]
+        found.sort(key=lambda each: (not each.proven, each.rank))
+        causes: set[tuple[str, Any]] = set()
+        for each in found:
+            key = (each.cause, each.place)
+            if key not in causes:
+                causes.add(key)
+                self.findings.append(each)
+        self._drop_consequences()
+
+    def _drop_consequences(self) -> None:
+        """Drop general findings where a more special one is proven."""
+        best = min((each.rank for each in self.findings if each.proven), default=99)
+        self.findings = [
+            each for each in self.findings
+            if best >= 5 or each.rank <= best + 2 or (each.proven and each.rank < 5)
+        ]  # fmt: skip
+        special = [each for each in self.findings if each.rank < 7]
+        if special:
+            self.findings = special
+
+    def steps_for(self, start: str) -> int:
+        """Return how many steps a counterfactual takes: at most those of the program, and as time permits."""
+        copy = self.replay.copies.get(start)
+        begun = copy.backwards if copy is not None else 0
+        total = self.watch.backwards - begun
+        per_step = self.watch.seconds() / max(self.watch.backwards, 1)
+        left = max(self._until - time.monotonic(), 0)
+        shares = min(self._trials, 5) + 1
+        return max(min(total, 400, int(left / shares / max(per_step * 1.5, 1e-5))), min(total, 8))
+
+    def _tested(self, suspicion: Suspicion) -> Finding | None:
+        """Return a finding if the suspicion is proven, certain, or asked for."""
+        proof = suspicion.proven
+        for trial in [] if proof else suspicion.trials:
+            proof = self._proof(trial)
+            self._trials -= 1
+            if proof:
+                suspicion.remedy = trial.remedy or suspicion.remedy
+                break
+        if not proof and not suspicion.certain and not self.weak:
+            return None
+        return Finding(
+            suspicion.cause, suspicion.text, suspicion.place, suspicion.remedy, suspicion.evidence, proof,
+            suspicion.rank,
+        )  # fmt: skip
+
+    def _proof(self, trial: Trial) -> str:
+        start = self.before(trial.step) if trial.start == "before" else trial.start
+        if start not in self.replay.copies:
+            start = "first"
+        if start not in self.replay.copies:
+            return ""
+        steps = trial.steps
+        if trial.start == "before":
+            steps = trial.step - self.replay.copies[start].backwards + 10
+        if steps is None:
+            steps = self.steps_for(start)
+        control = self._known(start, steps)
+        if control is not None:
+            other = self.run(start, [trial.patch], steps)[0]
+        else:
+            control, other = self.run(start, [Patch(), trial.patch], steps)
+            self._compare(start, steps, control)
+        if control is None:
+            return ""
+        return judged(trial.judge, control, other, trial.says)
+
+    def _known(self, start: str, steps: int) -> dict[str, Any] | None:
+        """Return what was seen when the steps were taken again unchanged, if they were."""
+        return next((x for (name, count), x in self._controls.items() if name == start and count >= steps), None)
+
+    def _compare(self, start: str, steps: int, result: dict[str, Any] | None) -> None:
+        """Compare the steps that were taken again unchanged with what was seen before: every bit must be the same."""
+        if result is None:
+            return
+        self._controls[start, steps] = result
+        begun = self.replay.copies[start].backwards
+        curves = self.watch.curves.values()
+        seen = {step: value for each in curves for step, value in zip(each.steps, each.values, strict=True)}
+        again = {begun + 1 + k: value for k, value in enumerate(result["values"])}
+        differ = [step for step, value in again.items() if step in seen and not _same(seen[step], value)]
+        self.exact = (self.exact is not False) and not differ
+        if differ:
+            self.notes.append(f"taken again, step {differ[0]} differs: the program is not reproducible")
+
+    # Reporting --------------------------------------------------------------------------------------
+
+    def text(self) -> str:
+        """Return the report as text."""
+        watch = self.watch
+        seen = f"{watch.backwards} backward passes in {watch.seconds():.1f} s"
+        parts = [f"doctor: {len(self.findings) or 'no'} finding{'s' * (len(self.findings) != 1)} ({seen})"]
+        parts += [str(each) for each in self.findings]
+        if self.notes:
+            parts.append("\n".join(f"note: {each}" for each in self.notes))
+        return "\n\n".join(parts)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the report, with all curves, as an object for JSON."""
+        watch = self.watch
+        curves = [
+            {"file": place.file, "line": place.line, "steps": curve.steps, "losses": [_plain(x) for x in curve.values],
+             "seconds": curve.times}
+            for place, curve in watch.curves.items()
+        ]  # fmt: skip
+        layers: dict[str, Any] = {}
+        for check in self.checks:
+            layers.update(check.series())
+        return {
+            "findings": [each.as_dict() for each in self.findings], "notes": self.notes, "exact": self.exact,
+            "backwards": watch.backwards, "seconds": watch.seconds(), "curves": curves,
+            "rates": [list(each) for each in watch.rates], "layers": layers,
+            "error": None if self.error is None else f"{type(self.error).__name__}: {self.error}",
+        }  # fmt: skip
+
+    def _write(self) -> None:
+        assert self.report is not None
+        name = os.path.basename(sys.argv[0])
+        text = page(self.as_dict(), name) if self.report.endswith((".html", ".htm")) else json.dumps(self.as_dict())
+        with open(self.report, "w", encoding="utf-8") as file:
+            file.write(text)
+
+
+def _plain(x: float) -> float | None:
+    return x if math.isfinite(x) else None
+
+
+def _same(a: float, b: float) -> bool:
+    return a == b or (math.isnan(a) and math.isnan(b))

@@ -1,0 +1,146 @@
+"""Comparing the steps of a counterfactual with the same steps unchanged."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+__all__ = ["judged"]
+
+Result = dict[str, Any]
+
+
+def series(result: Result, place: Any = None) -> tuple[list[float], list[Any]]:
+    """Return the losses and the scores of the line that calls `backward` most often, or of `place`."""
+    places = result["places"]
+    if not places:
+        return [], []
+    chosen = place if place in places else max(set(places), key=places.count)
+    keep = [k for k, each in enumerate(places) if each == chosen]
+    return [result["values"][k] for k in keep], [result["scores"][k] for k in keep]
+
+
+def tail(values: list[float]) -> float:
+    """Return the mean of the last quarter."""
+    part = values[-max(len(values) // 4, 1) :]
+    return float(np.mean(part)) if part else math.nan
+
+
+def accuracy(scores: list[Any]) -> float | None:
+    """Return the mean accuracy of the last quarter of the steps, None if that is not known."""
+    part = [each for each in scores[-max(len(scores) // 4, 1) :] if each is not None]
+    if not part or part[0][0] != "accuracy":
+        return None
+    return float(np.mean([each[1] for each in part]))
+
+
+def error(scores: list[Any]) -> float | None:
+    """Return the mean squared error in the last quarter of the steps, None if that is not known."""
+    part = [each for each in scores[-max(len(scores) // 4, 1) :] if each is not None]
+    if not part or part[0][0] != "error":
+        return None
+    return float(np.mean([each[1] for each in part]))
+
+
+def judged(judge: str, control: Result | None, other: Result | None, says: str) -> str:
+    """Return a sentence that says what was proven, or "".
+
+    Args:
+        judge: the name of a judge, one of the functions below.
+        control: what was seen of the steps unchanged.
+        other: what was seen of the steps with something changed.
+        says: what was changed.
+    """
+    if other is None or (control is None and judge != "alone"):
+        return ""
+    known = {"learns_better": learns_better, "scores_better": scores_better, "finite": finite, "fits": fits,
+             "exam_better": exam_better, "flips": flips}  # fmt: skip
+    return known[judge](control or {}, other, says)
+
+
+def finite(control: Result, other: Result, says: str) -> str:
+    """Prove that the losses are finite where they were not."""
+    a, b = control["values"], other["values"]
+    bad = next((k for k, x in enumerate(a) if not math.isfinite(x)), None)
+    broken = bad is not None or "op" in control or "step" in control
+    if not broken or len(b) < len(a) or not all(math.isfinite(x) for x in b):
+        return ""
+    return f"{says} the same {len(b)} steps are finite (loss {b[-1]:.4g})"
+
+
+def scores_better(control: Result, other: Result, says: str) -> str:
+    """Prove that predictions become better; the losses may be of different functions."""
+    _, a = series(control)
+    values, b = series(other)
+    n = min(len(a), len(b))
+    if n < 3 or not all(math.isfinite(x) for x in values):
+        return ""
+    x, y = accuracy(a[:n]), accuracy(b[:n])
+    if x is not None and y is not None and (y - x > 0.04 or (y > x + 0.01 and (1 - y) < 0.7 * (1 - x))):
+        return f"{says} the accuracy after the same {n} steps is {y:.1%} rather than {x:.1%}"
+    x, y = error(a[:n]), error(b[:n])
+    if x is not None and y is not None and y < 0.8 * x:
+        return f"{says} the mean squared error after the same {n} steps is {y:.4g} rather than {x:.4g}"
+    return ""
+
+
+def learns_better(control: Result, other: Result, says: str) -> str:
+    """Prove that the same loss falls clearly further."""
+    a, _ = series(control)
+    b, _ = series(other)
+    n = min(len(a), len(b))
+    if n < 3 or not all(math.isfinite(x) for x in b):
+        return ""
+    if not all(math.isfinite(x) for x in a):
+        return f"{says} the loss stays finite and is {b[-1]:.4g} after {n} steps"
+    a, b = a[:n], b[:n]
+    first, x, y = float(np.mean(a[: max(n // 20, 1)])), tail(a), tail(b)
+    start = max(first, float(np.mean(b[:1])))
+    noise = float(np.std(a[-max(n // 4, 2) :])) / math.sqrt(max(n // 4, 1))
+    if y >= x - 3 * noise:
+        return scores_better(control, other, says)
+    gained, would = start - x, start - y
+    further = y < 0.75 * x if x > 0 and y >= 0 else would > 1.5 * abs(gained)
+    if further and would > 0.05 * abs(start):
+        return f"{says} the loss after the same {n} steps is {y:.4g} rather than {x:.4g}"
+    return scores_better(control, other, says)
+
+
+def fits(control: Result, other: Result, says: str) -> str:
+    """Prove that a loss that does not fall does."""
+    a, _ = series(control)
+    b, _ = series(other)
+    n = min(len(a), len(b))
+    if n < 10 or not all(math.isfinite(x) for x in b):
+        return ""
+    first, x, y = min(a[0], float(np.mean(a[: max(n // 20, 1)]))), tail(a[:n]), tail(b[:n])
+    if not math.isfinite(x):
+        return f"{says} the loss stays finite and is {y:.4g} after {n} steps"
+    if (first - y > 4 * max(first - x, 0) and y < 0.7 * x) or (0 < y < 0.2 * x and y < 0.5 * first):
+        return f"{says} the loss after the same {n} steps is {y:.4g} rather than {x:.4g}"
+    better = scores_better(control, other, says)
+    return better if first - y > 3 * max(first - x, 0) or not math.isfinite(first) else ""
+
+
+def exam_better(control: Result, other: Result, says: str) -> str:
+    """Prove that the model at the end is better at all batches of the steps, not at the last ones alone."""
+    a, b = control.get("exam"), other.get("exam")
+    if a is None or b is None or b < a + 0.05:
+        return ""
+    n = min(len(control["values"]), len(other["values"]))
+    return f"{says} the model tells {b:.1%} of the samples of {n} steps right at their end rather than {a:.1%}"
+
+
+def flips(control: Result, other: Result, says: str) -> str:
+    """Prove that an error falls if the sign of the loss is changed, and grows if not."""
+    a, _ = series(control)
+    b, _ = series(other)
+    n = min(len(a), len(b))
+    if n < 3 or not all(math.isfinite(x) for x in b):
+        return ""
+    x, y, first = abs(tail(a[:n])) if all(map(math.isfinite, a[:n])) else math.inf, abs(tail(b[:n])), abs(b[0])
+    if y < 0.8 * first and x > 1.2 * abs(a[0]):
+        return f"{says} the error falls from {first:.4g} to {y:.4g} in {n} steps rather than growing to {x:.4g}"
+    return ""

@@ -1,0 +1,138 @@
+"""Looking into the text of a program: where a value comes from, where an attribute is assigned."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import linecache
+from typing import Any
+
+from tinytorch.inspect.doctor.place import Place
+
+__all__ = ["assigned_at", "changed_at", "option_at", "tree_of"]
+
+
+@functools.cache
+def tree_of(file: str) -> ast.Module:
+    """Return the syntax tree of a file; an empty one if it cannot be read."""
+    try:
+        return ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return ast.Module([], [])
+
+
+def name_of(node: Any) -> str:
+    """Return the name of a variable or attribute; "" for any other expression."""
+    return getattr(node, "id", "") or getattr(node, "attr", "")
+
+
+def targets_of(node: ast.AST) -> list[ast.AST]:
+    """Return what a statement assigns to, the elements of tuples one by one."""
+    targets = list(getattr(node, "targets", None) or [getattr(node, "target", None)])
+    found: list[ast.AST] = []
+    while targets:
+        each = targets.pop()
+        if isinstance(each, (ast.Tuple, ast.List)):
+            targets += each.elts
+        elif isinstance(each, ast.Starred):
+            targets.append(each.value)
+        elif each is not None:
+            found.append(each)
+    return found
+
+
+def assigned_at(owner: Any, name: str) -> Place | None:
+    """Return the line of an object's class that assigns an attribute."""
+    for cls in type(owner).__mro__:
+        if cls.__module__.startswith("tinytorch."):
+            break
+        method = next((each for each in vars(cls).values() if hasattr(each, "__code__")), None)
+        if method is None:
+            continue
+        file = method.__code__.co_filename
+        for node in ast.walk(tree_of(file)):
+            if not isinstance(node, ast.ClassDef) or node.name != cls.__name__:
+                continue
+            for each in ast.walk(node):
+                if isinstance(each, (ast.Assign, ast.AnnAssign)) and any(name_of(t) == name for t in targets_of(each)):
+                    return Place(file, each.lineno, cls.__name__)
+    return None
+
+
+def option_at(place: Place | None, keyword: str, position: int | None = None) -> Place | None:
+    """Return where the value of a call's argument is written: in the call, or where its variable is assigned.
+
+    Args:
+        place: the line of the call.
+        keyword: the name of the argument.
+        position: its position, if it may be given without its name.
+    """
+    if place is None:
+        return None
+    tree = tree_of(place.file)
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not node.lineno <= place.line <= (node.end_lineno or node.lineno):
+            continue
+        value: ast.expr | None = next((each.value for each in node.keywords if each.arg == keyword), None)
+        if value is None and position is not None and len(node.args) > position:
+            value = node.args[position]
+        if value is None:
+            continue
+        if isinstance(value, (ast.Name, ast.Attribute)):
+            return value_at(place, name_of(value)) or place
+        if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant):
+            return value_at(place, str(value.slice.value)) or place
+        return place._replace(line=value.lineno)
+    return place
+
+
+def value_at(place: Place, name: str) -> Place | None:
+    """Return the line of a file that gives a number to a variable, parameter, option or key of a name."""
+    for node in ast.walk(tree_of(place.file)):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and any(name_of(t) == name for t in targets_of(node)):
+            if node.value is not None and not isinstance(node.value, (ast.Name, ast.Attribute)):
+                return place._replace(line=node.lineno)
+        elif isinstance(node, ast.Dict):
+            for key in node.keys:
+                if isinstance(key, ast.Constant) and key.value == name:
+                    return place._replace(line=key.lineno)
+        elif isinstance(node, ast.Call):
+            listed = any(isinstance(each, ast.Constant) and str(each.value).lstrip("-") == name for each in node.args)
+            if listed and any(each.arg == "default" for each in node.keywords):
+                return place._replace(line=node.lineno)
+            if isinstance(node.func, (ast.Name, ast.Attribute)):
+                for each in node.keywords:
+                    if each.arg == name and isinstance(each.value, (ast.Constant, ast.UnaryOp)):
+                        return place._replace(line=each.value.lineno)
+        elif isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            arguments = node.args
+            named = [*arguments.posonlyargs, *arguments.args]
+            for each, default in [*zip(named[::-1], arguments.defaults[::-1], strict=False),
+                                  *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]:  # fmt: skip
+                if each.arg == name and isinstance(default, ast.Constant):
+                    return place._replace(line=each.lineno)
+    return None
+
+
+def changed_at(name: str, file: str, function: str) -> Place | None:
+    """Return the first line of a file that adds to a variable or an attribute of a name."""
+    found = None
+    for node in ast.walk(tree_of(file)):
+        targets: list[Any] = []
+        if isinstance(node, ast.AugAssign):
+            targets = [node.target]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            if node.func.attr in ("append", "extend", "add", "insert", "appendleft"):
+                targets = [node.func.value]
+        elif isinstance(node, ast.Assign):
+            used = {name_of(each) for each in ast.walk(node.value)}
+            targets = targets_of(node)
+            if name not in used and not all(isinstance(each, ast.Subscript) for each in targets):
+                continue
+        for target in targets:
+            while isinstance(target, ast.Subscript):
+                target = target.value
+            line: int = getattr(node, "lineno", 0)
+            if name_of(target) == name and (found is None or line < found.line):
+                found = Place(file, line, function)
+    return found

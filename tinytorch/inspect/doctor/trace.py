@@ -1,0 +1,207 @@
+"""The ops of one training step: which op made which tensor, at which line, in which module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+import numpy as np
+
+from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.doctor.place import Place, here
+
+__all__ = ["Call", "LossCall", "Trace", "Tracer", "tensors_of"]
+
+#: How many calls of one step are kept; a longer step is one of many time steps, which are alike.
+_MOST = 4000
+#: Elements of a tensor that is kept although no gradient flows through it.
+_LARGE = 100_000
+
+
+def tensors_of(values: Any) -> Iterator[Tensor]:
+    """Yield the tensors in nested lists, tuples and dicts."""
+    if isinstance(values, Tensor):
+        yield values
+    elif isinstance(values, (list, tuple)):
+        for each in values:
+            yield from tensors_of(each)
+    elif isinstance(values, dict):
+        yield from tensors_of(list(values.values()))
+
+
+class Call:
+    """A call of an op: its name, arguments, result, the user's line, and the module whose forward ran."""
+
+    __slots__ = ("args", "kwargs", "module", "name", "out", "owner", "place")
+
+    def __init__(self, name: str, args: Any, kwargs: Any, out: Any, place: Place, module: str, owner: Any) -> None:
+        self.name, self.args, self.kwargs, self.out = name, args, kwargs, out
+        self.place, self.module, self.owner = place, module, owner
+
+    @property
+    def inputs(self) -> list[Tensor]:
+        """The tensors among the arguments."""
+        return list(tensors_of(self.args))
+
+
+class LossCall:
+    """A call of a loss function.
+
+    Attributes:
+        kind: "class" for scores of classes, "nll" for log-probabilities, "logit" and "prob" for those of two classes,
+            "value" for numbers.
+        input, target: its arguments.
+        call: the call of the op.
+    """
+
+    #: The kind of each op that is a loss.
+    KINDS: ClassVar[dict[str, str]] = {
+        "_cross_entropy": "class", "cross_entropy": "class", "smoothed_cross_entropy": "class",
+        "cross_entropy_of_places": "class", "_nll": "nll", "nll_loss": "nll", "binary_cross_entropy": "prob",
+        "binary_cross_entropy_with_logits": "logit", "mse_loss": "value", "smooth_l1_loss": "value",
+        "huber_loss": "value", "sub": "value", "multi_margin_loss": "class",
+    }  # fmt: skip
+
+    def __init__(self, kind: str, input: Tensor, target: Tensor, call: Call) -> None:
+        self.kind, self.input, self.target, self.call = kind, input, target, call
+
+    def score(self) -> tuple[str, float] | None:
+        """Return how good the predictions are: ("accuracy", share) or ("error", mean squared error), or None."""
+        x, y = self.input._array, self.target._array
+        if not x.size or not np.isfinite(x).all():
+            return None
+        if self.kind in ("class", "nll"):
+            if x.ndim != y.ndim + 1 or x.shape[1 if x.ndim > 1 else 0] < 2:
+                return None
+            return "accuracy", float((x.argmax(1 if x.ndim > 1 else 0) == y).mean())
+        if x.size != y.size:
+            return None
+        y = y.reshape(x.shape)
+        if self.kind in ("logit", "prob"):
+            return "accuracy", float(((x > (0 if self.kind == "logit" else 0.5)) == (y > 0.5)).mean())
+        return "error", float(np.square(x.astype(np.float64) - y).mean())
+
+
+class Trace:
+    """The calls since the last backward pass."""
+
+    def __init__(self) -> None:
+        self.calls: list[Call] = []
+        self.made: dict[int, Call] = {}  # by the id of the result
+        self.losses: list[LossCall] = []
+
+    def add(self, call: Call) -> None:
+        """Keep a call."""
+        if len(self.calls) >= _MOST:
+            return
+        self.calls.append(call)
+        for each in tensors_of(call.out):
+            self.made[id(each)] = call
+        kind = LossCall.KINDS.get(call.name)
+        if kind is not None:
+            args = call.args
+            if len(args) < 2 or not isinstance(args[0], Tensor) or not isinstance(args[1], Tensor):
+                return
+            x, y = args[:2]
+            if call.name == "sub" and y.requires_grad and not x.requires_grad:
+                x, y = y, x
+            if x.requires_grad and not y.requires_grad and (call.name != "sub" or self._is_output(x)):
+                self.losses.append(LossCall(kind, x, y, call))
+
+    def _is_output(self, x: Tensor) -> bool:
+        """Return whether a tensor was computed by a model, and is not a parameter."""
+        return not x.is_leaf
+
+    def maker(self, x: Any, through: tuple[str, ...] = ()) -> Call | None:
+        """Return the call that made a tensor, before any ops named in `through`."""
+        call = self.made.get(id(x))
+        while call is not None and call.name in through and call.inputs:
+            before = self.made.get(id(call.inputs[0]))
+            if before is call:  # an op that writes into its argument
+                break
+            call = before
+        return call
+
+    def before(self, x: Any) -> Call | None:
+        """Return the call that computed a tensor's values, before views and changes of shape."""
+        return self.maker(x, (*_SHAPES, "to"))
+
+    def source(self, x: Any) -> Call | None:
+        """Return the call that made a tensor, before views and changes of shape, but not of dtype."""
+        return self.maker(x, _SHAPES)
+
+
+#: Ops that change the shape of a tensor, or select of it, and not the values.
+_SHAPES = ("view", "reshape", "_squeeze_dim", "_unsqueeze", "_squeeze", "flatten", "_expand", "_slice", "clone")
+
+
+#: Ops whose results are looked at before training, while the data are prepared.
+_EARLY = ("div", "log")
+
+
+class Tracer(DispatchMode):
+    """Keeps the calls of ops in the steps that are traced, and hands those of a counterfactual to its patch."""
+
+    def __init__(self, watch: Any) -> None:
+        self.watch = watch
+        self.on = False
+        self.trace = Trace()
+
+    def __enter__(self) -> Any:
+        if not self.on:
+            self.on = True
+            super().__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        if self.on:
+            self.on = False
+            super().__exit__(*exc)
+
+    def next_step(self, traced: bool) -> None:
+        """Begin a new step."""
+        self.trace = Trace()
+        if traced:
+            self.__enter__()
+        else:
+            self.__exit__()
+
+    def filled(self, x: Any, kernel: Any, args: tuple[Any, ...]) -> None:
+        """Notice that a tensor is filled with random numbers."""
+        if not self.watch.backwards:
+            self.watch.note_filled(x)
+
+    def step(self, node: Any, run: Any) -> Any:
+        """Run a node of a backward pass."""
+        gradients = run()
+        patch = self.watch.patch
+        if patch is not None and patch.in_backward:
+            patch.node(self.watch, node, gradients)
+        return gradients
+
+    def call(self, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run an op and keep the call, if a graph is recorded."""
+        watch = self.watch
+        if watch._in_backward:
+            return caller(*args, **kwargs)
+        name: str = getattr(op, "name", None) or getattr(op, "__name__", "")
+        if local.state.grad and any([each.requires_grad for each in tensors_of(args)]):
+            watch.on_start("first")
+        if watch.patch is None:
+            out = caller(*args, **kwargs)
+        else:
+            out = watch.patch.op(watch, op, caller, args, kwargs)
+        if not watch.backwards and args and out is args[0] and not local.state.grad and isinstance(out, Tensor):
+            watch.note_filled(out)
+        if name in ("sub", "add", "addcmul", "addcdiv") and watch.backwards and not local.state.grad and out is args[0]:
+            watch.note_update(args[0])
+        if not watch.backwards and name in _EARLY and isinstance(out, Tensor):
+            watch.note_early(name, args, out)
+        if not watch.backwards and not watch.stack and name in ("_index", "sort", "flip", "roll"):
+            watch.note_order(name, args, out)
+        if isinstance(out, Tensor) and not out.requires_grad and not watch.stack and out.numel() > _LARGE:
+            return out  # (a part of the data set, say, which would be kept until the first backward pass)
+        owner = watch.stack[-1] if watch.stack else None
+        self.trace.add(Call(name, args, kwargs, out, watch.line_of(here(), owner), watch.path(), owner))
+        return out

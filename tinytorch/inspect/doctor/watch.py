@@ -1,0 +1,643 @@
+"""Observing a program at the seams that every training loop has: modules, losses, backward, optimizers, data.
+
+While a `Watch` is installed, some attributes of the library's classes are replaced by functions that tell it of each
+call; `remove` puts them back, and nothing else of the library knows of it. Ops are observed in some steps alone (see
+`trace`).
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import time
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tinytorch.core.layout import NoArray
+from tinytorch.core.mode import in_vmap, local
+from tinytorch.core.tensor import Tensor
+from tinytorch.data import dataloader
+from tinytorch.data.dataset import IterableDataset
+from tinytorch.inspect.doctor.place import Place, here
+from tinytorch.inspect.doctor.trace import Tracer, tensors_of
+from tinytorch.nn import functional as F
+from tinytorch.nn.modules import loss as losses
+from tinytorch.nn.modules.module import Module
+from tinytorch.nn.parameter import is_lazy
+from tinytorch.optim import lr_scheduler
+from tinytorch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+__all__ = ["LoaderInfo", "ModelInfo", "OptimizerInfo", "Watch", "address", "array_of", "value_of"]
+
+
+def array_of(x: Any) -> Any:
+    """Return the array of a dense tensor; None for any other object."""
+    if not isinstance(x, Tensor):
+        return None
+    try:
+        array = x._array
+    except (NoArray, RuntimeError, NotImplementedError):
+        return None
+    return array if isinstance(array, np.ndarray) else None
+
+
+def address(x: Any) -> int:
+    """Return where the elements of a dense tensor begin in memory."""
+    array = array_of(x)
+    return 0 if array is None else int(array.__array_interface__["data"][0])
+
+
+def value_of(x: Any) -> float | None:
+    """Return the number in a tensor of one real element, else None."""
+    array = array_of(x)
+    if array is None or array.size != 1 or array.dtype.kind not in "fiu":
+        return None
+    return float(array.reshape(-1)[0])
+
+
+class ModelInfo:
+    """A module that the program calls itself.
+
+    Attributes:
+        module: the module.
+        name: the name of its class.
+        place: where it was first called.
+        paths: the dotted path of each module in it, by id.
+        parameters: its parameters, by name.
+        calls: how often it was called, by (training, whether a graph was recorded).
+    """
+
+    def __init__(self, module: Module, place: Place) -> None:
+        self.module, self.place = module, place
+        self.name = type(module).__name__
+        self.paths = {id(each): path for path, each in module.named_modules()}
+        self.parameters = {name: p for name, p in module.named_parameters() if not is_lazy(p)}
+        self.calls: dict[tuple[bool, bool], int] = {}
+
+
+class OptimizerInfo:
+    """An optimizer: where it was made, its steps, and the backward pass after which it last stepped."""
+
+    def __init__(self, optimizer: Optimizer, place: Place | None) -> None:
+        self.optimizer, self.place = optimizer, place
+        self.steps = 0
+        self.step_place: Place | None = None
+        self.closure = False  # whether its last step got a closure, which calls `backward`
+        self.last_backward = 0
+
+    @property
+    def params(self) -> list[Tensor]:
+        """Its parameters."""
+        return [p for group in self.optimizer.param_groups for p in group["params"]]
+
+    @property
+    def ids(self) -> set[int]:
+        """The ids of its parameters."""
+        return {id(p) for p in self.params}
+
+    @property
+    def rate(self) -> float:
+        """The learning rate of its first group."""
+        return float(self.optimizer.param_groups[0].get("lr", math.nan))
+
+
+class LoaderInfo:
+    """A `DataLoader`, and how the program iterates over it."""
+
+    def __init__(self, loader: Any, place: Place) -> None:
+        self.loader, self.place = weakref.ref(loader), place
+        self.epochs = 0  # iterations begun
+        self.finished = 0
+        self.batches = 0
+        self.waited = 0.0  # seconds in which a batch was loaded
+        self.backwards = 0  # backward passes while it was the innermost loader
+
+
+class Curve:
+    """The losses of one line that calls `backward`."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+        self.values: list[float] = []
+        self.times: list[float] = []
+
+
+class Watch:
+    """What was seen of a program so far, and the events that the checks receive.
+
+    Args:
+        checks: the checks; each receives the events whose methods it overrides.
+        base: the class of checks.
+        on_start: called before the first forward pass of a model ("first") and before the first iteration over data
+            ("loader").
+        on_backward: called after each backward pass.
+    """
+
+    EVENTS = (
+        "forward_begins", "forward_ends", "backward_begins", "backward_ends", "step_begins", "step_ends", "zeroed",
+        "scheduled", "loader_begins", "batch", "loader_ends", "traced", "dropped", "cut", "mode_set", "state_taken",
+        "state_loaded", "made_optimizer",
+    )  # fmt: skip
+
+    def __init__(
+        self, checks: list[Any], base: type, on_start: Callable[[str], None], on_backward: Callable[[], None]
+    ) -> None:
+        self.on_start, self.on_backward = on_start, on_backward
+        self.events: dict[str, list[Callable[..., None]]] = {}
+        for event in self.EVENTS:
+            plain = getattr(base, event)
+            self.events[event] = [getattr(each, event) for each in checks if getattr(type(each), event) is not plain]
+        self.failures: list[str] = []  # of checks
+        self.stack: list[Module] = []
+        self.backwards = 0
+        self.curves: dict[Place, Curve] = {}
+        self.models: dict[int, ModelInfo] = {}
+        self.optimizers: dict[int, OptimizerInfo] = {}
+        self.loaders: dict[int, LoaderInfo] = {}
+        self.open_loaders: list[LoaderInfo] = []
+        self.owners: dict[int, tuple[ModelInfo, str]] = {}  # of parameters, by id
+        self.updated_at: Place | None = None  # where the program itself updates a parameter
+        self.early: tuple[str, Place, list[float]] | None = None  # the first op that was not finite before training
+        self.last_root: Any = None  # in a counterfactual: the last call of a model
+        self.loader_made: dict[int, Place] = {}  # loaders, by id
+        self.kept_orders: list[tuple[Tensor, Tensor]] = []  # tensors made by changing an order, and of what
+        self._orders: list[tuple[str, Place, Tensor, Tensor, Any]] = []
+        self.unrecorded: dict[int, Place] = {}  # where a layer ran in `no_grad` inside of a model, by id of its info
+        self.frozen_at: dict[int, Place] = {}  # where `requires_grad` of a tensor was set to False
+        self.filled_at: dict[int, Place] = {}  # where a tensor was filled with one number, by address
+        self.kinds: dict[str, int] = {}  # of loss functions
+        self.made_at: dict[int, Place] = {}  # layers of the library, by id
+        self.rates: list[tuple[int, float]] = []
+        self.patch: Any = None  # in a counterfactual: what is changed
+        self.always = False  # whether every step is traced
+        self.started = self.began = time.perf_counter()
+        self.tracer = Tracer(self)
+        self._undo: list[Callable[[], None]] = []
+        self._scheduling = 0
+        self._in_backward = False
+        self.root_recorded = False  # whether the running model was called with a graph being recorded
+        self.patch_leaves: list[Tensor] = []
+
+    # Installing ---------------------------------------------------------------------------------------
+
+    def install(self) -> None:
+        """Begin to observe."""
+        replace = self._replace
+        replace(Module, "__init__", self._new_module(Module.__init__))
+        replace(Module, "__call__", self._call(Module.__call__))
+        replace(Module, "train", self._train(Module.train))
+        replace(Module, "state_dict", self._state_dict(Module.state_dict))
+        replace(Module, "load_state_dict", self._load_state_dict(Module.load_state_dict))
+        replace(Module, "zero_grad", self._zero_grad(Module.zero_grad))
+        replace(Tensor, "backward", self._backward(Tensor.backward))
+        autograd: Any = importlib.import_module("tinytorch.autograd")
+        replace(autograd, "backward", self._backward(autograd.backward))
+        replace(Tensor, "detach", self._cutting(Tensor.detach, "detach()"))
+        replace(Tensor, "numpy", self._cutting(Tensor.numpy, "numpy()"))
+        replace(Tensor, "item", self._cutting(Tensor.item, "item()"))
+        replace(Tensor, "tolist", self._cutting(Tensor.tolist, "tolist()"))
+        replace(Tensor, "requires_grad_", self._freezing(Tensor.requires_grad_))
+        flag = Tensor.__dict__["requires_grad"]
+        replace(Tensor, "requires_grad", property(flag.__get__, self._freezing(flag.__set__), doc=flag.__doc__))
+        data = Tensor.__dict__["data"]
+        replace(Tensor, "data", property(self._cutting(data.__get__, ".data"), data.__set__, doc=data.__doc__))
+        for optimizer in _with(Optimizer, "zero_grad"):
+            replace(optimizer, "zero_grad", self._zero_grad(optimizer.__dict__["zero_grad"]))
+        replace(Optimizer, "__init__", self._new_optimizer(Optimizer.__init__))
+        for scheduler in _with(lr_scheduler.LRScheduler, "step"):
+            replace(scheduler, "step", self._schedule(scheduler.__dict__["step"]))
+        replace(dataloader.DataLoader, "__init__", self._new_loader(dataloader.DataLoader.__init__))
+        replace(dataloader.DataLoader, "__iter__", self._iterate(dataloader.DataLoader.__iter__))
+        for name in ("dropout", "dropout1d", "dropout2d", "dropout3d"):
+            replace(F, name, self._dropout(getattr(F, name)))
+        handles = [
+            register_optimizer_step_pre_hook(
+                lambda optimizer, args, kwargs: self._step_begins(optimizer, args, kwargs)
+            ),
+            register_optimizer_step_post_hook(lambda optimizer, args, kwargs: self._step_ends(optimizer)),
+        ]
+        self._undo += [handle.remove for handle in handles]
+        self.tracer.__enter__()
+
+    def become(self, patch: Any) -> None:
+        """Go on as a counterfactual: no check is told of anything, and every step is traced."""
+        self.patch, self.always = patch, patch.traces
+        for receivers in self.events.values():
+            receivers.clear()
+        self.curves.clear()
+        self.backwards = 0
+        self.tracer.next_step(True)
+        patch.start(self)
+
+    def remove(self) -> None:
+        """Put back everything that was replaced."""
+        self.tracer.__exit__()
+        while self._undo:
+            self._undo.pop()()
+
+    def _replace(self, owner: Any, name: str, value: Any) -> None:
+        own = vars(owner)
+        before, had = own.get(name), name in own
+        setattr(owner, name, value)
+        self._undo.append(lambda: setattr(owner, name, before) if had else delattr(owner, name))
+
+    def tell(self, event: str, *args: Any) -> None:
+        """Hand an event to the checks."""
+        for receive in self.events[event]:
+            try:
+                receive(*args)
+            except Exception as error:  # a check that fails must not end the program
+                self.events[event] = [each for each in self.events[event] if each is not receive]
+                self.failures.append(f"{receive.__qualname__} failed: {type(error).__name__}: {error}")
+
+    # Modules ------------------------------------------------------------------------------------------
+
+    def _new_module(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def init(module: Module, *args: Any, **kwargs: Any) -> None:
+            if type(module).__module__.startswith("tinytorch."):
+                self.made_at[id(module)] = here()
+            plain(module, *args, **kwargs)
+
+        return init
+
+    def line_of(self, place: Place, owner: Any) -> Place:
+        """Return where a layer of the library was made, if its forward runs; else the line that is being executed."""
+        if owner is not None and type(owner).__module__.startswith("tinytorch."):
+            return self.made_at.get(id(owner), place)
+        return place
+
+    def _call(self, plain: Any) -> Any:
+        stack = self.stack
+
+        @functools.wraps(plain)
+        def call(module: Module, *args: Any, **kwargs: Any) -> Any:
+            if not stack:
+                return self._root_call(plain, module, args, kwargs)
+            if self.root_recorded and not local.state.grad and self.tracer.on and module._parameters:
+                self.unrecorded.setdefault(id(self.models.get(id(stack[0]))), here())
+            stack.append(module)
+            try:
+                return plain(module, *args, **kwargs)
+            finally:
+                stack.pop()
+
+        return call
+
+    def _root_call(self, plain: Any, module: Module, args: Any, kwargs: Any) -> Any:
+        if isinstance(module, losses._Loss):
+            return plain(module, *args, **kwargs)
+        if in_vmap():
+            return plain(module, *args, **kwargs)
+        info = self.models.get(id(module))
+        if info is None or info.module is not module:
+            info = self.models[id(module)] = ModelInfo(module, here())
+            for name, p in info.parameters.items():
+                known = self.owners.get(id(p))
+                if known is None or len(known[0].parameters) < len(info.parameters):
+                    self.owners[id(p)] = (info, name)
+        recording = local.state.grad
+        if recording and info.parameters:
+            self.on_start("first")
+        key = (module.training, recording)
+        info.calls[key] = info.calls.get(key, 0) + 1
+        if self.patch is not None:
+            args, kwargs = self.patch.forward(self, module, args, kwargs)
+        self.tell("forward_begins", info, args)
+        self.stack.append(module)
+        self.root_recorded = recording
+        try:
+            out = plain(module, *args, **kwargs)
+        finally:
+            self.stack.pop()
+        if self.patch is not None and recording:
+            self.last_root = (module, args, kwargs, out)
+        self.tell("forward_ends", info, args, kwargs, out)
+        return out
+
+    def note_filled(self, x: Tensor) -> None:
+        """Note the line that fills a tensor with one number."""
+        self.filled_at[address(x)] = here()
+
+    def note_update(self, x: Any) -> None:
+        """Note the line at which the program itself updates a parameter."""
+        if self.updated_at is None and isinstance(x, Tensor) and x.is_leaf and x.requires_grad:
+            self.updated_at = here()
+
+    def note_early(self, name: str, args: Any, out: Tensor) -> None:
+        """Note the first op, before training, whose result is not finite although its arguments are."""
+        if self.early is None and not _is_finite(out) and all(map(_is_finite, tensors_of(args))):
+            self.early = (name, here(), [float(np.abs(each._array).min()) for each in tensors_of(args)])
+
+    def path(self) -> str:
+        """Return the path of the module whose forward runs, such as `Net.layers.0`; "" outside of all modules."""
+        if not self.stack:
+            return ""
+        info = self.models.get(id(self.stack[0]))
+        path = info.paths.get(id(self.stack[-1]), type(self.stack[-1]).__name__) if info else ""
+        return ".".join([each for each in (type(self.stack[0]).__name__, path) if each])
+
+    def _train(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def train(module: Module, mode: bool = True) -> Any:
+            before = module.training
+            out = plain(module, mode)
+            self.tell("mode_set", module, mode, before)
+            return out
+
+        return train
+
+    def _state_dict(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def state_dict(module: Module, *args: Any, **kwargs: Any) -> Any:
+            out = plain(module, *args, **kwargs)
+            if not args and not kwargs.get("prefix"):
+                self.tell("state_taken", module, out)
+            return out
+
+        return state_dict
+
+    def _load_state_dict(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def load_state_dict(module: Module, state: Any, *args: Any, **kwargs: Any) -> Any:
+            self.tell("state_loaded", module, state)
+            return plain(module, state, *args, **kwargs)
+
+        return load_state_dict
+
+    def _dropout(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def dropout(input: Any, *args: Any, **kwargs: Any) -> Any:
+            training = kwargs.get("training", args[1] if len(args) > 1 else True)
+            if self.patch is not None and self.patch.skips_dropout(self, training):
+                return input
+            if self.events["dropped"]:
+                p = kwargs.get("p", args[0] if args else 0.5)
+                self.tell("dropped", plain, input, p, training)
+            return plain(input, *args, **kwargs)
+
+        return dropout
+
+    def _cutting(self, plain: Any, how: str) -> Any:
+        @functools.wraps(plain)
+        def cut(x: Any, *args: Any, **kwargs: Any) -> Any:
+            if not self.tracer.on or self._in_backward or not x.requires_grad:
+                return plain(x, *args, **kwargs)
+            if self.patch is not None and self.patch.cut(self, x, how):
+                return x
+            out = plain(x, *args, **kwargs)
+            self.tell("cut", x, out, how)
+            return out
+
+        return cut
+
+    def _freezing(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def freeze(x: Any, requires_grad: bool = True) -> Any:
+            if not requires_grad and x.is_leaf:
+                self.frozen_at[id(x)] = here()
+            return plain(x, requires_grad)
+
+        return freeze
+
+    # Steps --------------------------------------------------------------------------------------------
+
+    def _backward(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def backward(loss: Any, *args: Any, **kwargs: Any) -> Any:
+            if self._in_backward:  # one calls the other
+                return plain(loss, *args, **kwargs)
+            return self._run_backward(plain, loss, args, kwargs)
+
+        return backward
+
+    def _run_backward(self, plain: Any, loss: Any, args: Any, kwargs: Any) -> Any:
+        self.on_start("first")
+        place = here()
+        value = value_of(loss)
+        curve = self.curves.get(place)
+        if curve is None:
+            curve = self.curves[place] = Curve()
+        self.backwards += 1
+        curve.steps.append(self.backwards)
+        curve.values.append(math.nan if value is None else value)
+        curve.times.append(time.perf_counter() - self.began)
+        if self.patch is not None:
+            self.patch.note(self, curve.values[-1], place)
+            loss = self.patch.backward_begins(self, loss)
+        if self.open_loaders:
+            self.open_loaders[-1].backwards += 1
+        self.tell("backward_begins", loss, place)
+        if self.tracer.on:
+            for each in self.tracer.trace.losses:
+                self.kinds[each.kind] = self.kinds.get(each.kind, 0) + 1
+            self.tell("traced", self.tracer.trace, loss, place)
+        self._in_backward = True
+        try:
+            out = plain(loss, *args, **kwargs)
+        finally:
+            self._in_backward = False
+        self.tell("backward_ends", loss, place)
+        if self.patch is not None:
+            self.patch.backward_ends(self, loss)
+        often = self.backwards % 4 == 0 if self.patch is not None else _sampled(self.backwards)
+        self.tracer.next_step(self.always or often or self.backwards < 6)
+        self.on_backward()
+        return out
+
+    def info_of(self, optimizer: Optimizer) -> OptimizerInfo:
+        """Return what is known of an optimizer."""
+        info = self.optimizers.get(id(optimizer))
+        if info is None or info.optimizer is not optimizer:
+            info = self.optimizers[id(optimizer)] = OptimizerInfo(optimizer, None)
+        return info
+
+    def _new_optimizer(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def init(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
+            plain(optimizer, *args, **kwargs)
+            info = self.optimizers[id(optimizer)] = OptimizerInfo(optimizer, here())
+            self.tell("made_optimizer", info)
+
+        return init
+
+    def _step_begins(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        info = self.info_of(optimizer)
+        info.closure = len(args) > 1 or bool(kwargs)
+        if info.step_place is None:
+            info.step_place = here()
+        if self.patch is not None:
+            self.patch.step_begins(self, optimizer)
+        self.tell("step_begins", info)
+
+    def _step_ends(self, optimizer: Optimizer) -> None:
+        info = self.info_of(optimizer)
+        info.steps += 1
+        info.last_backward = self.backwards
+        if len(self.rates) < 100_000:
+            self.rates.append((self.backwards, info.rate))
+        if self.patch is not None:
+            self.patch.step_ends(self, optimizer)
+        self.tell("step_ends", info)
+
+    def _zero_grad(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def zero_grad(target: Any, *args: Any, **kwargs: Any) -> None:
+            if self.patch is not None and self.patch.skips_zeroing(self, target):
+                return
+            self.tell("zeroed", target)
+            plain(target, *args, **kwargs)
+
+        return zero_grad
+
+    def _schedule(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+            inner = self._scheduling or getattr(scheduler, "_is_initial", False)
+            if not inner and not hasattr(scheduler, "optimizer"):
+                inner = 1
+            if not inner:
+                if self.patch is not None and self.patch.skips_schedule(self, scheduler):
+                    return None
+                self.tell("scheduled", scheduler)
+            self._scheduling += 1
+            try:
+                return plain(scheduler, *args, **kwargs)
+            finally:
+                self._scheduling -= 1
+
+        return step
+
+    # Data ---------------------------------------------------------------------------------------------
+
+    def _new_loader(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def init(loader: Any, *args: Any, **kwargs: Any) -> None:
+            plain(loader, *args, **kwargs)
+            self.loader_made[id(loader)] = here()
+
+        return init
+
+    def note_order(self, name: str, args: tuple[Any, ...], out: Any) -> None:
+        """Note a call, before training, that may have changed the order of data."""
+        source, index = args[0], None
+        if name == "_index":
+            index = args[1][0] if isinstance(args[1], tuple) and len(args[1]) == 1 else None
+            if not (isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind == "i" and len(index) > 15):
+                return
+            if len(np.unique(index)) < len(index) or (np.diff(index) > 0).all():
+                return
+        out = out[0] if isinstance(out, tuple) else out
+        if isinstance(source, Tensor) and source.ndim and source.shape[0] > 15 and source.numel() < 10_000_000:
+            self._orders.append((name, here(), out, source, index))
+            self.kept_orders.append((out, source))
+
+    @property
+    def reordered(self) -> dict[Place, tuple[Tensor, Tensor, Any, str]]:
+        """What was reordered apart from what belongs to it: the result, its source, the right index, in words."""
+        found: dict[Place, tuple[Tensor, Tensor, Any, str]] = {}
+        for name, place, out, source, index in self._orders:
+            if name != "_index":
+                if source.ndim == 1:
+                    found[place] = (out, source, None, f"Labels are reordered ({name})")
+                continue
+            others = [each for each in self._orders if each[0] == "_index" and each[3] is not source
+                      and len(each[3]) == len(source) and len(each[4]) == len(index)]  # fmt: skip
+            if any(np.array_equal(each[4], index) for each in others):
+                continue
+            if others and source.ndim <= 1:
+                found[place] = (out, source, others[0][4], "Labels are put into an order of their own")
+            elif not others and len(index) == len(source):
+                found[place] = (out, source, None, "Data are put into a random order")
+        return found
+
+    def _iterate(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def iterate(loader: Any) -> Any:
+            self.on_start("loader")
+            info = self.loaders.get(id(loader))
+            if info is None or info.loader() is not loader:
+                info = self.loaders[id(loader)] = LoaderInfo(loader, here())
+            info.epochs += 1
+            self.tell("loader_begins", info)
+            if self.patch is not None:
+                loader = self.patch.loader(self, loader)
+            return _Batches(self, info, self._inner(plain, loader))
+
+        return iterate
+
+    @staticmethod
+    def _inner(plain: Any, loader: Any) -> Any:
+        """Return the iterator of a loader, which loads in this process: workers cannot be copied."""
+        if loader.num_workers and not isinstance(loader.dataset, IterableDataset):
+            fetch = object.__new__(type(loader))
+            fetch.__dict__.update(loader.__dict__)
+            fetch.__dict__.update(num_workers=0, timeout=0, persistent_workers=False)
+            loader = fetch
+        return plain(loader)
+
+    def seconds(self) -> float:
+        """Return the time since the watch was made."""
+        return time.perf_counter() - self.started
+
+
+class _Batches:
+    """The iterator of a loader, which notes how long each batch takes."""
+
+    def __init__(self, watch: Watch, info: LoaderInfo, batches: Any) -> None:
+        self._watch, self._info, self._batches = watch, info, batches
+        self._open = False
+
+    def __iter__(self) -> Iterator[Any]:
+        return self
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batches, name)
+
+    def __next__(self) -> Any:
+        watch, info = self._watch, self._info
+        begin = time.perf_counter()
+        try:
+            batch = next(self._batches)
+        except StopIteration:
+            info.finished += 1
+            if info in watch.open_loaders:
+                watch.open_loaders.remove(info)
+            watch.tell("loader_ends", info)
+            raise
+        info.waited += time.perf_counter() - begin
+        info.batches += 1
+        if not watch.open_loaders or watch.open_loaders[-1] is not info:
+            if info in watch.open_loaders:
+                watch.open_loaders.remove(info)
+            watch.open_loaders.append(info)
+        watch.tell("batch", info, batch)
+        return batch
+
+
+def _is_finite(x: Tensor) -> bool:
+    array = array_of(x)
+    return array is None or array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
+
+
+def _sampled(step: int) -> bool:
+    """Return whether the step after the given number of backward passes is traced: seldom, but all along the way."""
+    return step % 100 == 99 or step & (step - 1) == 0
+
+
+def _with(cls: type, name: str) -> list[Any]:
+    """Return a class and its subclasses that define a method themselves."""
+    found, classes = [], [cls]
+    while classes:
+        each = classes.pop()
+        if name in each.__dict__ and each not in found:
+            found.append(each)
+        classes += each.__subclasses__()
+    return found
