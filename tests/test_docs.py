@@ -1,4 +1,4 @@
-"""The examples in docs/*.md run, section by section, and print the documented output, with tinytorch and PyTorch."""
+"""The code in the documents runs and prints what they show; the interactive examples also with PyTorch."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import importlib
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
@@ -15,33 +14,17 @@ import pytest
 import tinytorch
 import tinytorch.core.tensor
 import tinytorch.nn
+from scripts.website.executed import executed, not_run, run_session, sections
 from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted((ROOT / "docs").glob("*.md"))
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+#: Documents whose blocks in the language `python` run; `test_readme.py` runs those of README.md.
+DOCUMENTS = [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
 
 #: Sections about features that PyTorch does not have.
 OURS = {"A picture of the graph", "A sweep from code", "Seams", "Tensors of many sizes"}
-
-
-def sections(page):
-    """Return the examples before the first section, and (heading, examples) for each section that has examples."""
-    parser = doctest.DocTestParser()
-    result, line = [], 0
-    text = page.read_text("utf-8")
-    for part in re.split(r"^(?=## )", text, flags=re.MULTILINE):
-        examples = []
-        for block in re.finditer(r"^```pycon\n(.*?)^```$", part, re.MULTILINE | re.DOTALL):
-            before = line + part.count("\n", 0, block.start(1))
-            for example in parser.get_examples(block[1]):
-                example.lineno += before
-                examples.append(example)
-        result.append((part.partition("\n")[0].removeprefix("## "), examples))
-        line += part.count("\n")
-    (_, start), *rest = result
-    return start, [section for section in rest if section[1]]
 
 
 CASES = [
@@ -52,30 +35,10 @@ CASES = [
 ]
 
 
-def run(page, heading, examples, library, names=None):
-    """Run examples as one session with a library; warnings are printed, as in an interpreter."""
-    session = [
-        doctest.Example(
-            re.sub(r"\btinytorch\b", library, example.source), example.want, example.exc_msg,
-            example.lineno, example.indent, example.options,
-        )
-        for example in examples
-    ]  # fmt: skip
-    report: list[str] = []
-    runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
-    test = doctest.DocTest(session, names or {}, heading, str(page), 0, None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, kind, *rest: print(f"{kind.__name__}: {message}")
-        failed, _ = runner.run(test, out=report.append)
-    assert not failed, "".join(report)
-
-
 @pytest.mark.parametrize(("page", "start", "heading", "examples"), CASES)
 def test_examples(page, start, heading, examples, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run(page, heading, start + examples, "tinytorch")
+    run_session(str(page), heading, start + examples, "tinytorch")
 
 
 @needs_oracle
@@ -84,7 +47,18 @@ def test_examples(page, start, heading, examples, tmp_path, monkeypatch):
 )
 def test_examples_print_the_same_with_pytorch(page, start, heading, examples, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run(page, heading, start + examples, "torch")
+    run_session(str(page), heading, start + examples, "torch")
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.stem)
+def test_blocks_run_and_print_what_is_shown(page):
+    executed(page)
+
+
+def test_few_blocks_do_not_run():
+    reasons = [reason for page in DOCUMENTS for reason in not_run(page.read_text("utf-8"))]
+    assert all(reasons)
+    assert len(reasons) <= 10
 
 
 def overlooked():
@@ -110,7 +84,7 @@ def test_the_examples_of_generated_functions_are_found() -> None:
 @pytest.mark.parametrize(("name", "text"), overlooked())
 def test_examples_of_what_is_made(name, text, library):
     examples = doctest.DocTestParser().get_examples(text)
-    run(name, name, examples, library, {"torch": importlib.import_module(library)})
+    run_session(name, name, examples, library, {"torch": importlib.import_module(library)})
 
 
 def of_compat():
@@ -128,7 +102,7 @@ def of_compat():
 
 @pytest.mark.parametrize("test", of_compat())
 def test_examples_of_compat(test):
-    run(test.name, test.name, test.examples, "tinytorch", {**test.globs, "torch": tinytorch})
+    run_session(test.name, test.name, test.examples, "tinytorch", {**test.globs, "torch": tinytorch})
 
 
 def test_every_message_of_the_table_is_met():
@@ -153,7 +127,6 @@ def test_links_lead_somewhere(page):
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     anchors = {slug(heading) for heading in re.findall(r"^#+ (.*)$", prose, re.MULTILINE)}
     targets = re.findall(r"\]\((?!http)([^)]+)\)", prose)
-    assert targets
     for target in targets:
         file, _, anchor = target.partition("#")
         if file:
