@@ -69,7 +69,7 @@ def outputs(path: Path, solved: bool = True) -> list[tuple[Cell, str, str]]:
         Stale: a cell raises an exception, or a test passes without a solution.
     """
     names: dict[str, Any] = {"__name__": "__main__"}
-    found = []
+    found, exercise = [], Cell("", True)
     os.environ.setdefault("MPLBACKEND", "agg")
     with workplace():
         for number, cell in enumerate(cells(path)):
