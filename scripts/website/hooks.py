@@ -157,13 +157,14 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     origins = {made: name for name, made in FROM_ROOT.items()}
     path = ROOT / origins.get(uri, f"docs/{uri}")
     if not path.is_file():
-        return markdown
+        return shown(markdown)
     try:
         markdown = executed.executed(path)
         executed.check_sessions(path)
     except executed.Stale as error:
         raise PluginError(str(error)) from error
     markdown = re.sub(executed.COMMENT, "", markdown, flags=re.DOTALL)
+    markdown = re.sub(r"\A---\n.*?\n---\n", "", markdown, flags=re.DOTALL)
     if uri == "architecture.md":
         markdown = with_lines(markdown)
     origin = path.relative_to(ROOT).as_posix()
@@ -182,7 +183,12 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         return f"{match[1]}({relative}{'#' + anchor if anchor else ''})"
 
     parts = re.split(r"(^ *```.*?^ *```$)", markdown, flags=re.MULTILINE | re.DOTALL)
-    return "".join(part if i % 2 else PICTURE.sub(led, LINK.sub(led, part)) for i, part in enumerate(parts))
+    return shown("".join(part if i % 2 else PICTURE.sub(led, LINK.sub(led, part)) for i, part in enumerate(parts)))
+
+
+def shown(markdown: str) -> str:
+    """Give outputs their style."""
+    return re.sub(r"^( *)```output$", r"\1``` { .text .output .no-copy }", markdown, flags=re.MULTILINE)
 
 
 def on_env(env: Any, config: Any, files: Any) -> Any:

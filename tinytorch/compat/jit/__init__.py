@@ -140,13 +140,14 @@ def trace(
     """
     if not callable(func):
         raise TypeError(f"torch.jit.trace: expected a function or module, but got {type(func)}")
+    kwargs: dict[str, Any] = {}
     if example_inputs is None:
         if example_kwarg_inputs is None:
             raise RuntimeError("example_kwarg_inputs should be a dict")
-        example_inputs = ()
+        example_inputs, kwargs = (), example_kwarg_inputs
     args = example_inputs if _is_a(example_inputs, (tuple, list)) else (example_inputs,)
     with _Traced():
-        func(*args, **(example_kwarg_inputs or {}))
+        func(*args, **kwargs)
     return func
 
 
