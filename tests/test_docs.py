@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -14,7 +15,8 @@ import pytest
 import tinytorch
 import tinytorch.core.tensor
 import tinytorch.nn
-from scripts.website.executed import executed, not_run, run_session, sections
+from scripts.website import lessons
+from scripts.website.executed import Stale, executed, not_run, run_session, sections
 from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle
 
@@ -53,6 +55,40 @@ def test_examples_print_the_same_with_pytorch(page, start, heading, examples, tm
 @pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.stem)
 def test_blocks_run_and_print_what_is_shown(page):
     executed(page)
+
+
+@pytest.mark.parametrize("path", lessons.notebooks(), ids=lambda path: path.stem)
+def test_lessons_run_and_their_tests_test(path):
+    found = lessons.outputs(path)
+    assert sum(bool(cell.solution) for cell, _, _ in found) >= 3
+    assert any(drawing for _, _, drawing in found)
+
+
+def test_an_exercise_is_not_solved_before_it_is_done(tmp_path):
+    """Run a lesson whose test tests nothing."""
+    test = {"cell_type": "code", "metadata": {"tags": ["test"]}, "source": ["assert True"]}
+    exercise = {"cell_type": "code", "metadata": {"tags": ["exercise"], "solution": ["x = 1"]}, "source": ["x = 0"]}
+    path = tmp_path / "lesson.ipynb"
+    path.write_text(json.dumps({"cells": [exercise, test]}))
+    with pytest.raises(Stale, match="passes without a solution"):
+        lessons.outputs(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("```python\nprint(1)\n```\n", "does not show"),
+        ("```python\nprint(1)\n```\n\n```output\n2\n```\n", "the code prints\n1"),
+        ("```python\n1 / 0\n```\n", "ZeroDivisionError"),
+        ("<!-- from README.md -->\n\n```python\nnowhere\n```\n", "is not in README.md"),
+        ("<!-- figure: nothing -->\n", "no open figure"),
+    ],
+)
+def test_a_stale_page_fails(text, words, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    with pytest.raises(Stale, match=words):
+        executed(page)
 
 
 def test_few_blocks_do_not_run():

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import tinytorch
 from scripts.website.executed import ROOT, Stale, figure, workplace
 
 FOLDER = ROOT / "docs" / "course"
@@ -58,35 +59,29 @@ def run(code: str, names: dict[str, Any], file: str) -> str:
     return printed.getvalue()
 
 
-def outputs(path: Path, solved: bool = True) -> list[tuple[Cell, str, str]]:
+def outputs(path: Path) -> list[tuple[Cell, str, str]]:
     """Run a notebook, and return (cell, text printed, figure) for each of its cells.
-
-    Args:
-        path: the notebook.
-        solved: run the solutions of exercises in their places; otherwise the tests have to fail.
 
     Raises:
         Stale: a cell raises an exception, or a test passes without a solution.
     """
     names: dict[str, Any] = {"__name__": "__main__"}
-    found, exercise = [], Cell("", True)
+    unsolved: dict[str, Any] = {}
+    found = []
     os.environ.setdefault("MPLBACKEND", "agg")
+    every = cells(path)
     with workplace():
-        for number, cell in enumerate(cells(path)):
+        for number, cell in enumerate(every):
             text = drawing = ""
             where, file = f"{path}, cell {number}", f"cell_{number}.py"
-            if cell.is_code and "test" in cell.tags and not solved:
+            if "exercise" in cell.tags:
+                unsolved = dict(names)
+                run(cell.text, unsolved, file)
+            if "test" in cell.tags and passes(cell.text, unsolved, file):
+                raise Stale(f"{where}: the test passes without a solution")
+            if cell.is_code:
                 try:
-                    run(cell.text, names, file)
-                except Exception:
-                    run(exercise.solution, names, file)  # later cells may use it
-                else:
-                    raise Stale(f"{where}: the test passes without a solution")
-            elif cell.is_code:
-                if "exercise" in cell.tags:
-                    exercise = cell
-                try:
-                    text = run(cell.solution if cell.solution and solved else cell.text, names, file)
+                    text = run(cell.solution or cell.text, names, file)
                 except Exception as error:
                     raise Stale(f"{where} raises {type(error).__name__}: {error}") from error
                 plots = sys.modules.get("matplotlib.pyplot")
@@ -94,6 +89,18 @@ def outputs(path: Path, solved: bool = True) -> list[tuple[Cell, str, str]]:
                     drawing = figure("The figure of the lines above")
             found.append((cell, text, drawing))
     return found
+
+
+def passes(test: str, names: dict[str, Any], file: str) -> bool:
+    """Return whether a test passes, and leave the random numbers as they were."""
+    state = tinytorch.get_rng_state()
+    try:
+        run(test, names, file)
+    except Exception:
+        return False
+    finally:
+        tinytorch.set_rng_state(state)
+    return True
 
 
 def notebooks() -> list[Path]:
