@@ -15,7 +15,7 @@ import pytest
 import tinytorch
 import tinytorch.core.tensor
 import tinytorch.nn
-from scripts.website import lessons
+from scripts.website import lessons, reference
 from scripts.website.executed import Stale, executed, not_run, run_session, sections
 from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle
@@ -95,6 +95,25 @@ def test_few_blocks_do_not_run():
     reasons = [reason for page in DOCUMENTS for reason in not_run(page.read_text("utf-8"))]
     assert all(reasons)
     assert len(reasons) <= 10
+
+
+EXAMPLES = ROOT / "scripts" / "website" / "examples.md"
+
+
+@pytest.mark.parametrize(
+    ("names", "examples"), [pytest.param(*case, id=case[0].split()[0]) for case in sections(EXAMPLES)[1]]
+)
+def test_examples_of_the_reference(names, examples, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert set(names.split()) <= set(reference.entries())
+    run_session(str(EXAMPLES), names, examples, "tinytorch", {"torch": tinytorch})
+
+
+def test_every_public_name_has_an_example():
+    assert reference.without_example() == []
+    layers = {f"nn.{name}" for name in tinytorch.nn.__all__ if isinstance(getattr(tinytorch.nn, name), type)}
+    assert len(layers) > 150 and layers <= set(reference.entries())
+    assert {f"Tensor.{name}" for name in dir(tinytorch.Tensor) if name[0] != "_"} <= set(reference.entries())
 
 
 def overlooked():

@@ -126,8 +126,8 @@ class Entry:
 
     @property
     def has_example(self) -> bool:
-        """Whether the docstring has an example."""
-        return ">>>" in self.docstring
+        """Whether the docstring has an example, or examples.md."""
+        return ">>>" in self.docstring or self.name in examples()
 
     @property
     def is_class(self) -> bool:
@@ -141,6 +141,17 @@ def docstring_of(value: Any) -> str:
     if isinstance(value, (int, float, str, bool, tuple, list, dict, type(None))):
         return ""
     return inspect.cleandoc(text) if isinstance(text, str) else ""
+
+
+@functools.cache
+def examples() -> dict[str, str]:
+    """Return the examples of examples.md, by name."""
+    text = (Path(__file__).parent / "examples.md").read_text("utf-8")
+    found = {}
+    for part in text.split("\n## ")[1:]:
+        names, _, example = part.partition("\n")
+        found |= dict.fromkeys(names.split(), example.strip())
+    return found
 
 
 def module(name: str) -> Any:
@@ -206,6 +217,8 @@ def entries() -> dict[str, Entry]:
     for name, entry in found.items():
         plain = name.removesuffix("_")
         other = entry.docstring.split("`")[1] if entry.docstring.startswith("In-place version of `") else ""
+        if entry.docstring.startswith("Deprecated name of `"):
+            entry.alias_of = f"{name.rpartition('.')[0]}.{entry.docstring.split('`')[1]}"
         candidates = [plain] if plain != name else []
         candidates += [f"Tensor.{other}", other, plain.removeprefix("Tensor.")] if other else []
         if not entry.has_example and (candidates := [each for each in candidates if each in found]):
@@ -445,6 +458,8 @@ def described(entry: Entry, page: str, level: int = 2) -> str:
         out.append(f"```python\n{called(entry.full, value, method)}\n```")
     text = entry.docstring
     out.append(markdown(text, context, page, own) if text else escaped(f"A constant: `{value!r}`."))
+    if entry.name in examples() and ">>>" not in text:
+        out.append(examples()[entry.name])
     said = differing(entry.name)
     if said:
         notes = "\n\n".join(f"    {linked(each, context, page, own)}" for each in said)
