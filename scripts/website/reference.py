@@ -462,6 +462,8 @@ def described(entry: Entry, page: str, level: int = 2) -> str:
         out.append(examples()[entry.name])
     said = differing(entry.name)
     if said:
+        up = "../" * page.count("/")
+        said = [re.sub(r"\]\((?=[\w-]+\.md)", f"]({up}", each) for each in said]
         notes = "\n\n".join(f"    {linked(each, context, page, own)}" for each in said)
         out.append(f'!!! note "Differs from PyTorch"\n\n{notes}')
     return "\n\n".join(out)
@@ -474,7 +476,7 @@ def class_page(entry: Entry) -> str:
     home = f"reference/{namespace}.md" if namespace else f"reference/torch/{_family_of(entry)}.md"
     up = "../" * page.count("/")
     out = [
-        "---\nhide: [navigation]\n---\n",
+        f"---\ntitle: {entry.full}\nhide: [navigation]\n---\n",
         f"[Reference]({up}reference/index.md) › [`torch{'.' * bool(namespace)}{namespace}`]({up}{home})",
         described(entry, page, 1),
     ]
@@ -519,7 +521,8 @@ def first_sentence(entry: Entry, page: str) -> str:
 
 def page_of(title: str, page: str, about: str, mine: list[Entry]) -> str:
     """Return a page with the functions of a namespace, and a table of its classes."""
-    out = [f"# {title}", about] if about else [f"# {title}"]
+    boost = 3 if page.startswith("reference/torch/") else 2  # functions come before classes in whose names theirs is
+    out = [f"---\nsearch:\n  boost: {boost}\n---\n", f"# {title}", *([about] if about else [])]
     classes = [entry for entry in mine if entry.is_class]
     aliases = [entry for entry in mine if entry.alias_of]
     constants = [entry for entry in mine if not callable(entry.value) and not isinstance(entry.value, property)]
@@ -542,19 +545,28 @@ def page_of(title: str, page: str, about: str, mine: list[Entry]) -> str:
     return "\n\n".join(out) + "\n"
 
 
+def listed(family: str) -> str:
+    """Return links to the names of a page of `torch`, without names of the same thing and those in place."""
+    page = f"reference/torch/{family}.md"
+    mine = [each for each in entries().values() if "." not in each.name and not each.alias_of]
+    mine = [each for each in mine if callable(each.value) and each.name != "Tensor"]
+    mine = [each for each in mine if (f"reference/torch/{_family_of(each)}.md" if each.is_class else each.page) == page]
+    return ", ".join(f"[{escaped(each.name)}]({address(each.name, 'reference/index.md')})" for each in mine)
+
+
 def index_page() -> str:
     """Return the page that lists the parts of the reference."""
     number = sum(not entry.alias_of for entry in entries().values())
     out = [
         "# Reference",
-        f"Every public name, {len(entries()):,} with {len(entries()) - number:,} further names of the same thing: how "
-        "it is called, what it returns, its errors, and an example. Names, arguments and results are PyTorch's; where "
-        "one differs, its entry says how. Press <kbd>/</kbd> to search.",
+        f"Every public name: {len(entries()):,}, of which {len(entries()) - number:,} are other names of the same thing. "
+        "An entry has the arguments, what is returned, the errors, and an example. They are PyTorch's; where something "
+        "differs, the entry says how. Press <kbd>/</kbd> to search.",
         "## torch",
         "\n".join(
             [
                 "- [`torch.Tensor`](Tensor.md): methods and attributes of tensors",
-                *(f"- [{title}](torch/{page}.md)" for page, (title, _) in TORCH.items()),
+                *(f"- [{title}](torch/{page}.md): {listed(page)}" for page, (title, _) in TORCH.items()),
             ]
         ),
         "## Other namespaces",
