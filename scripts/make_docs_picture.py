@@ -1,4 +1,4 @@
-"""Write the pictures in docs/, by running the examples of their sections: of autograd.md also as Mermaid text.
+"""Write the pictures in docs/, by running the examples of pages and of README.md; of autograd.md also as text.
 
 python scripts/make_docs_picture.py            # write it
 python scripts/make_docs_picture.py --check    # fail if it is not up to date
@@ -16,20 +16,27 @@ from typing import Any
 
 import tinytorch
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
 PAGE, DRAWING = DOCS / "autograd.md", DOCS / "autograd.svg"
 MODELS, MODEL = DOCS / "pictures.md", DOCS / "model.svg"
+README, FIRST = ROOT / "README.md", DOCS / "readme.svg"
 
 
 def drawn(page: str, heading: str) -> Any:
     """Return the picture that the examples of a section draw."""
     section = page.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = [line[4:] for line in section.splitlines() if line.startswith((">>> ", "..."))]
+    return ran("\n".join(lines))["drawn"]
+
+
+def ran(code: str) -> dict[str, Any]:
+    """Run code in an empty folder, and return its names."""
     names: dict[str, Any] = {"torch": tinytorch, "nn": tinytorch.nn, "inspect": tinytorch.inspect}
     printed = contextlib.redirect_stdout(io.StringIO())
     with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder), printed:
-        exec("\n".join(lines), names)
-    return names["drawn"]
+        exec(code, names)
+    return names
 
 
 def written() -> dict[Path, str]:
@@ -39,7 +46,9 @@ def written() -> dict[Path, str]:
     model = drawn(MODELS.read_text("utf-8"), "A drawing of a model")
     block = f"```mermaid\n{picture.mermaid}\n```"
     page = re.sub(r"^```mermaid\n.*?^```$", lambda _: block, page, flags=re.M | re.S)
-    return {PAGE: page, DRAWING: picture.svg + "\n", MODEL: model.svg + "\n"}
+    first = README.read_text("utf-8").split("```python\n")[1].split("```")[0]
+    svg = {DRAWING: picture.svg, MODEL: model.svg, FIRST: ran(first)["drawing"].svg}
+    return {PAGE: page, **{path: text + "\n" for path, text in svg.items()}}
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""The examples in docs/*.md run, section by section, and print the documented output, with tinytorch and PyTorch."""
+"""The code in the documents runs and prints what they show; the interactive examples also with PyTorch."""
 
 from __future__ import annotations
 
 import doctest
 import importlib
+import json
 import re
 import subprocess
 import sys
-import warnings
 from pathlib import Path
 
 import pytest
@@ -15,12 +15,15 @@ import pytest
 import tinytorch
 import tinytorch.core.tensor
 import tinytorch.nn
+from scripts.website import lessons, reference
+from scripts.website.executed import Stale, executed, not_run, run_session, sections
 from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = sorted((ROOT / "docs").glob("*.md"))
-FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+#: Documents whose blocks in the language `python` run; `test_readme.py` runs those of README.md.
+DOCUMENTS = [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md"]
 
 #: Sections about features that PyTorch does not have.
 OURS = {
@@ -31,24 +34,6 @@ OURS = {
 }  # fmt: skip
 
 
-def sections(page):
-    """Return the examples before the first section, and (heading, examples) for each section that has examples."""
-    parser = doctest.DocTestParser()
-    result, line = [], 0
-    text = page.read_text("utf-8")
-    for part in re.split(r"^(?=## )", text, flags=re.MULTILINE):
-        examples = []
-        for block in re.finditer(r"^```pycon\n(.*?)^```$", part, re.MULTILINE | re.DOTALL):
-            before = line + part.count("\n", 0, block.start(1))
-            for example in parser.get_examples(block[1]):
-                example.lineno += before
-                examples.append(example)
-        result.append((part.partition("\n")[0].removeprefix("## "), examples))
-        line += part.count("\n")
-    (_, start), *rest = result
-    return start, [section for section in rest if section[1]]
-
-
 CASES = [
     pytest.param(page, start, heading, examples, id=f"{page.stem}-{heading}")
     for page in PAGES
@@ -57,30 +42,10 @@ CASES = [
 ]
 
 
-def run(page, heading, examples, library, names=None):
-    """Run examples as one session with a library; warnings are printed, as in an interpreter."""
-    session = [
-        doctest.Example(
-            re.sub(r"\btinytorch\b", library, example.source), example.want, example.exc_msg,
-            example.lineno, example.indent, example.options,
-        )
-        for example in examples
-    ]  # fmt: skip
-    report: list[str] = []
-    runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
-    test = doctest.DocTest(session, names or {}, heading, str(page), 0, None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        warnings.simplefilter("always", UserWarning)
-        warnings.showwarning = lambda message, kind, *rest: print(f"{kind.__name__}: {message}")
-        failed, _ = runner.run(test, out=report.append)
-    assert not failed, "".join(report)
-
-
 @pytest.mark.parametrize(("page", "start", "heading", "examples"), CASES)
 def test_examples(page, start, heading, examples, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run(page, heading, start + examples, "tinytorch")
+    run_session(str(page), heading, start + examples, "tinytorch")
 
 
 @needs_oracle
@@ -89,7 +54,71 @@ def test_examples(page, start, heading, examples, tmp_path, monkeypatch):
 )
 def test_examples_print_the_same_with_pytorch(page, start, heading, examples, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    run(page, heading, start + examples, "torch")
+    run_session(str(page), heading, start + examples, "torch")
+
+
+@pytest.mark.parametrize("page", DOCUMENTS, ids=lambda page: page.stem)
+def test_blocks_run_and_print_what_is_shown(page):
+    executed(page)
+
+
+@pytest.mark.parametrize("path", lessons.notebooks(), ids=lambda path: path.stem)
+def test_lessons_run_and_their_tests_test(path):
+    found = lessons.outputs(path)
+    assert sum(bool(cell.solution) for cell, _, _ in found) >= 3
+    assert any(drawing for _, _, drawing in found)
+
+
+def test_an_exercise_is_not_solved_before_it_is_done(tmp_path):
+    """Run a lesson whose test tests nothing."""
+    test = {"cell_type": "code", "metadata": {"tags": ["test"]}, "source": ["assert True"]}
+    exercise = {"cell_type": "code", "metadata": {"tags": ["exercise"], "solution": ["x = 1"]}, "source": ["x = 0"]}
+    path = tmp_path / "lesson.ipynb"
+    path.write_text(json.dumps({"cells": [exercise, test]}))
+    with pytest.raises(Stale, match="passes without a solution"):
+        lessons.outputs(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("```python\nprint(1)\n```\n", "does not show"),
+        ("```python\nprint(1)\n```\n\n```output\n2\n```\n", "the code prints\n1"),
+        ("```python\n1 / 0\n```\n", "ZeroDivisionError"),
+        ("<!-- from README.md -->\n\n```python\nnowhere\n```\n", "is not in README.md"),
+        ("<!-- figure: nothing -->\n", "no open figure"),
+    ],
+)
+def test_a_stale_page_fails(text, words, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(text)
+    with pytest.raises(Stale, match=words):
+        executed(page)
+
+
+def test_few_blocks_do_not_run():
+    reasons = [reason for page in DOCUMENTS for reason in not_run(page.read_text("utf-8"))]
+    assert all(reasons)
+    assert len(reasons) <= 10
+
+
+EXAMPLES = ROOT / "scripts" / "website" / "examples.md"
+
+
+@pytest.mark.parametrize(
+    ("names", "examples"), [pytest.param(*case, id=case[0].split()[0]) for case in sections(EXAMPLES)[1]]
+)
+def test_examples_of_the_reference(names, examples, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert set(names.split()) <= set(reference.entries())
+    run_session(str(EXAMPLES), names, examples, "tinytorch", {"torch": tinytorch})
+
+
+def test_every_public_name_has_an_example():
+    assert reference.without_example() == []
+    layers = {f"nn.{name}" for name in tinytorch.nn.__all__ if isinstance(getattr(tinytorch.nn, name), type)}
+    assert len(layers) > 150 and layers <= set(reference.entries())
+    assert {f"Tensor.{name}" for name in dir(tinytorch.Tensor) if name[0] != "_"} <= set(reference.entries())
 
 
 def overlooked():
@@ -115,7 +144,7 @@ def test_the_examples_of_generated_functions_are_found() -> None:
 @pytest.mark.parametrize(("name", "text"), overlooked())
 def test_examples_of_what_is_made(name, text, library):
     examples = doctest.DocTestParser().get_examples(text)
-    run(name, name, examples, library, {"torch": importlib.import_module(library)})
+    run_session(name, name, examples, library, {"torch": importlib.import_module(library)})
 
 
 def of_compat():
@@ -133,7 +162,7 @@ def of_compat():
 
 @pytest.mark.parametrize("test", of_compat())
 def test_examples_of_compat(test):
-    run(test.name, test.name, test.examples, "tinytorch", {**test.globs, "torch": tinytorch})
+    run_session(test.name, test.name, test.examples, "tinytorch", {**test.globs, "torch": tinytorch})
 
 
 def test_every_message_of_the_table_is_met():
@@ -158,7 +187,6 @@ def test_links_lead_somewhere(page):
     prose = re.sub(r"^```.*?^```$", "", text, flags=re.MULTILINE | re.DOTALL)
     anchors = {slug(heading) for heading in re.findall(r"^#+ (.*)$", prose, re.MULTILINE)}
     targets = re.findall(r"\]\((?!http)([^)]+)\)", prose)
-    assert targets
     for target in targets:
         file, _, anchor = target.partition("#")
         if file:

@@ -350,6 +350,26 @@ def test_jit(line: str) -> None:
     same_as_pytorch(program)
 
 
+@needs_oracle
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x * 2 if x.sum() > 0 else x", "x * int(x[0])", "x * float(x[0])", "x * x[0].item()", "x * x.tolist()[0]",
+        "x + x.numpy()[0].item()", "x * 2", "x * x.shape[0]", "torch.dropout(x, 0.5, True)",
+    ],
+)  # fmt: skip
+def test_a_trace_warns_where_values_are_read(line: str) -> None:
+    def program(torch: Any) -> list[str]:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            torch.jit.trace(lambda x: eval(line, {"torch": torch, "x": x}), torch.ones(3), check_trace=False)
+        found = [each for each in caught if issubclass(each.category, torch.jit.TracerWarning)]
+        assert all(each.filename in (__file__, "<string>") for each in found)
+        return [str(each.message).partition(" (So")[0] for each in found]
+
+    same_as_pytorch(program)
+
+
 def test_scripted_code_is_the_code(tmp_path: Path) -> None:
     def f(x: tinytorch.Tensor) -> tinytorch.Tensor:
         return x * 2 if x.sum() > 0 else x
@@ -357,7 +377,8 @@ def test_scripted_code_is_the_code(tmp_path: Path) -> None:
     module = tinytorch.nn.Linear(2, 2)
     jit = tinytorch.jit
     assert jit.script(f) is f and jit.script(module) is module
-    assert jit.trace(f, tinytorch.ones(2)) is f
+    with pytest.warns(jit.TracerWarning, match="Converting a tensor to a Python boolean might cause the trace"):
+        assert jit.trace(f, tinytorch.ones(2)) is f
     assert jit.unused(f) is f and jit.export(f) is f and jit.ignore(f) is f and jit.ignore(drop=True)(f) is f
     assert jit.trace_module(module, {"forward": tinytorch.ones(2)}) is module
     with pytest.raises(NotImplementedError, match=r"torch\.save"):

@@ -20,7 +20,12 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 EXTRAS = PROJECT["optional-dependencies"]
 
 #: The name by which the code uses a package, if it differs from the distribution's.
-CALLED = {"pillow": "PIL", "pytest-xdist": "pytest -n", "mpich": "mpi4py"}  # (mpi4py loads it)
+CALLED = {
+    "pillow": "PIL",
+    "mkdocs-material": "mkdocs",  # (its theme)
+    "pytest-xdist": "pytest -n",
+    "mpich": "mpi4py",  # (mpi4py loads it)
+}
 
 
 @functools.cache

@@ -199,7 +199,7 @@ TABLE: dict[str, dict[str, Offer]] = {
         "_subclasses.functional_tensor": Offer("FunctionalTensor mb_unwrap_functional_tensor"),
         "_subclasses.meta_utils": Offer("MetaConverter"),
         "export.decomp_utils": Offer("CustomDecompTable"),
-        "jit": Offer("ScriptFunction TopLevelTracedModule", TracerWarning=subclass_of(Warning)),
+        "jit": Offer("ScriptFunction TopLevelTracedModule"),
         "onnx.symbolic_helper": Offer(parse_args=marking),
         "onnx.operators": Offer("reshape_from_tensor_shape shape_as_tensor"),
         "onnx.symbolic_opset11": Offer("select squeeze unsqueeze"),

@@ -2,18 +2,21 @@
 
 TorchScript is a subset of Python with Python's semantics, so `script` returns its argument. So does `trace`, with one
 difference: PyTorch's trace always takes the branches that the example took, the function itself those that its
-arguments select. Files of TorchScript are not supported: `save` and `load` raise NotImplementedError.
+arguments select. As in PyTorch, a `TracerWarning` says where the function reads values, on which branches can depend.
+Files of TorchScript are not supported: `save` and `load` raise NotImplementedError.
 """
 
 import copy
 import os
+import sys
 import types
 import typing
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, NoReturn
 
-from tinytorch.core.mode import traced_as
+from tinytorch.core.mode import DispatchMode, traced_as
+from tinytorch.core.warning import warn
 from tinytorch.nn.modules.module import Module
 
 from ..absent import Idle, answering
@@ -32,6 +35,10 @@ _is_a = isinstance
 
 class Error(RuntimeError):
     """The error of compiled code in PyTorch. tinytorch never raises it; programs catch it."""
+
+
+class TracerWarning(Warning):
+    """The traced function reads values of a tensor: a trace of PyTorch would be for these values alone."""
 
 
 class ScriptModule(Module):
@@ -72,6 +79,32 @@ def script(
     return obj
 
 
+class _Traced(DispatchMode):
+    """Warns where values of tensors become Python's: what depends on them is constant in a trace of PyTorch."""
+
+    #: By the names of the functions that read values, what these become.
+    KINDS: typing.ClassVar = {
+        "_bool": "Python boolean", "_int": "Python integer", "_index": "Python index", "_float": "Python float",
+        "item": "Python number", "tolist": "Python list", "numpy": "NumPy array",
+    }  # fmt: skip
+
+    def read(self, x: Any, truth: bool = False) -> None:
+        """Warn of the kind of value that the outermost of these functions returns, of those in one module."""
+        frame: types.FrameType | None = sys._getframe(2)
+        names, kind = sys._getframe(2).f_globals, None
+        while frame is not None and frame.f_globals is names:
+            kind = self.KINDS.get(frame.f_code.co_name, kind)
+            frame = frame.f_back
+        if kind is not None:
+            warn(
+                f"Converting a tensor to a {kind} might cause the trace to be incorrect. We can't record the data flow "
+                "of Python values, so this value will be treated as a constant in the future. This means that the "
+                "trace might not generalize to other inputs! (So it is in PyTorch; in tinytorch, `trace` returns the "
+                "function itself, which reads the value in each call: the results can differ.)",
+                TracerWarning,
+            )
+
+
 def trace(
     func: Any,
     example_inputs: Any = None,
@@ -89,7 +122,7 @@ def trace(
     """Return a function or module unchanged, after calling it once with the example.
 
     PyTorch's trace takes the branches that the example took, for all later arguments; here a call takes the branches
-    that its own arguments select.
+    that its own arguments select. Where the call reads values of tensors, a `TracerWarning` says so.
 
     Args:
         example_inputs: the arguments of the call, a tuple, or a single tensor.
@@ -107,12 +140,14 @@ def trace(
     """
     if not callable(func):
         raise TypeError(f"torch.jit.trace: expected a function or module, but got {type(func)}")
+    kwargs: dict[str, Any] = {}
     if example_inputs is None:
         if example_kwarg_inputs is None:
             raise RuntimeError("example_kwarg_inputs should be a dict")
-        func(**example_kwarg_inputs)
-    else:
-        func(*(example_inputs if _is_a(example_inputs, (tuple, list)) else (example_inputs,)))
+        example_inputs, kwargs = (), example_kwarg_inputs
+    args = example_inputs if _is_a(example_inputs, (tuple, list)) else (example_inputs,)
+    with _Traced():
+        func(*args, **kwargs)
     return func
 
 

@@ -1,0 +1,143 @@
+"""Run the notebooks of the course in docs/course, and write them as pages with their outputs.
+
+Notebooks are stored without outputs. A cell with the tag `exercise` has the text of a solution in its metadata, which
+runs in place of the cell; the cell after it, with the tag `test`, tests it, and fails for the cell as it is.
+
+    python -m scripts.website.lessons docs/course/*.ipynb      # run them
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import io
+import json
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import tinytorch
+from scripts.website.executed import ROOT, Stale, figure, workplace
+
+FOLDER = ROOT / "docs" / "course"
+
+
+@dataclass
+class Cell:
+    """A cell of a notebook: its text, whether it is code, its tags, and the solution of an exercise."""
+
+    text: str
+    is_code: bool
+    tags: tuple[str, ...] = ()
+    solution: str = ""
+
+
+def cells(path: Path) -> list[Cell]:
+    """Return the cells of a notebook."""
+    found = []
+    for cell in json.loads(path.read_text("utf-8"))["cells"]:
+        said = cell["metadata"]
+        tags, solution = tuple(said.get("tags", ())), "".join(said.get("solution", ()))
+        found.append(Cell("".join(cell["source"]), cell["cell_type"] == "code", tags, solution))
+    return found
+
+
+def run(code: str, names: dict[str, Any], file: str) -> str:
+    """Run a cell, and return what it prints and, as a notebook does, the value of an expression at its end."""
+    printed = io.StringIO()
+    body = ast.parse(code).body
+    Path(file).write_text(code, "utf-8")
+    with contextlib.redirect_stdout(printed):
+        last = body.pop() if body and isinstance(body[-1], ast.Expr) and not code.rstrip().endswith(";") else None
+        exec(compile(ast.Module(body, []), str(Path(file).resolve()), "exec"), names)
+        if isinstance(last, ast.Expr):
+            value = eval(compile(ast.Expression(last.value), str(Path(file).resolve()), "eval"), names)
+            if value is not None:
+                print(repr(value))
+    return printed.getvalue()
+
+
+def outputs(path: Path) -> list[tuple[Cell, str, str]]:
+    """Run a notebook, and return (cell, text printed, figure) for each of its cells.
+
+    Raises:
+        Stale: a cell raises an exception, or a test passes without a solution.
+    """
+    names: dict[str, Any] = {"__name__": "__main__"}
+    unsolved: dict[str, Any] = {}
+    found = []
+    os.environ.setdefault("MPLBACKEND", "agg")
+    every = cells(path)
+    with workplace():
+        for number, cell in enumerate(every):
+            text = drawing = ""
+            where, file = f"{path}, cell {number}", f"cell_{number}.py"
+            if "exercise" in cell.tags:
+                unsolved = dict(names)
+                run(cell.text, unsolved, file)
+            if "test" in cell.tags and passes(cell.text, unsolved, file):
+                raise Stale(f"{where}: the test passes without a solution")
+            if cell.is_code:
+                try:
+                    text = run(cell.solution or cell.text, names, file)
+                except Exception as error:
+                    raise Stale(f"{where} raises {type(error).__name__}: {error}") from error
+                plots = sys.modules.get("matplotlib.pyplot")
+                if plots is not None and plots.get_fignums():
+                    drawing = figure("The figure of the lines above")
+            found.append((cell, text, drawing))
+    return found
+
+
+def passes(test: str, names: dict[str, Any], file: str) -> bool:
+    """Return whether a test passes, and leave the random numbers as they were."""
+    state = tinytorch.get_rng_state()
+    try:
+        run(test, names, file)
+    except Exception:
+        return False
+    finally:
+        tinytorch.set_rng_state(state)
+    return True
+
+
+def notebooks() -> list[Path]:
+    """Return the notebooks of the course."""
+    return sorted(FOLDER.glob("*.ipynb"))
+
+
+def pages() -> list[str]:
+    """Return the pages of the course."""
+    return [f"course/{path.stem}.md" for path in notebooks()]
+
+
+def page(path: Path) -> str:
+    """Return a notebook with its outputs as a page."""
+    out = []
+    for number, (cell, text, drawing) in enumerate(outputs(path)):
+        if not cell.is_code:
+            out.append(cell.text)
+            if number == 0:
+                out.append(f"[Download this lesson as a notebook]({path.name}){{ .md-button download }}")
+            continue
+        out.append(f"```python\n{cell.text.rstrip()}\n```")
+        if cell.solution:
+            solution = cell.solution.rstrip().replace("\n", "\n    ")
+            out.append(f'??? tip "Solution"\n\n    ```python\n    {solution}\n    ```')
+        if text.strip():
+            out.append(f"```output\n{text.rstrip()}\n```")
+        if drawing:
+            out.append(drawing)
+    return "\n\n".join(out) + "\n"
+
+
+def written() -> dict[str, str]:
+    """Return the pages of the course with their texts."""
+    return {f"course/{path.stem}.md": page(path) for path in notebooks()}
+
+
+if __name__ == "__main__":
+    for each in sys.argv[1:]:
+        outputs(Path(each))
