@@ -864,7 +864,8 @@ def test_keywords_are_bound_before_the_kernel_is_called() -> None:
                     np.testing.assert_equal(kernel(*args[:positional], **named), expected)
             if taken == 5:
                 break
-        assert taken, name
+        # (Products are left to BLAS where vectors are short.)
+        assert taken or (name in ("product", "linear") and library.SETS[-1] == "baseline"), name
 
 
 def test_keywords_need_not_be_interned() -> None:

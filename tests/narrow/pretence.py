@@ -1,6 +1,6 @@
 """Makes NumPy answer as where `numpy.intp` has 32 bits; for the process, before tinytorch is imported.
 
-NumPy's own integers are int32 there: those of its indices (`argmax`, `nonzero` ...), of sums of smaller integers, and of
+NumPy's own integers are int32 there: of its indices (`argmax`, `nonzero` ...), of sums of smaller integers, and of
 arrays made of Python's integers. An array of int64 is refused where NumPy needs indices (`take`, `repeat`, `bincount`
 ...); as an index in brackets it is not. What is pretended was seen in Pyodide 0.27.7 with NumPy 2.0.2.
 

@@ -43,6 +43,16 @@ FREED = (
 )
 
 
+#: Whether Python frees a chain of objects by a recursion that may exceed the stack: 3.13 does on small stacks (threads
+#: under musl have 128 kB), and in WebAssembly, where Python cannot measure the stack, every version since.
+FREES_BY_RECURSION = sys.version_info[:2] == (3, 13) or (
+    sys.platform in ("emscripten", "wasi") and sys.version_info >= (3, 13)
+)
+#: Nodes with numbers that are multiples of this have a `Tail`. (It is a prime: a loop that makes the same number of
+#: nodes in each turn does not miss them. In a browser a stack of 1 MB holds about 300 nodes.)
+STRIDE = 31 if sys.platform in ("emscripten", "wasi") else 61
+
+
 # Hooks ----------------------------------------------------------------------------------------------
 
 
@@ -139,7 +149,10 @@ class Node(metaclass=_NodeMeta):
         (True, 'ExpBackward0')
     """
 
-    __slots__ = ("__dict__", "__weakref__", "dtype", "edges", "hooks", "number", "plan", "saved", "shape", "tail")
+    __slots__ = (
+        "__dict__", "__weakref__", "dtype", "edges", "hooks", "number", "plan", "saved", "shape",
+        *(("tail",) if FREES_BY_RECURSION else ()),
+    )  # fmt: skip
 
     op: Op
     outputs = 1  # their number; the gradients of several outputs are a tuple
@@ -309,15 +322,6 @@ class Node(metaclass=_NodeMeta):
 
 
 # How long graphs are freed --------------------------------------------------------------------------
-
-#: Whether Python frees a chain of objects by a recursion that may exceed the stack: 3.13 does on small stacks (threads
-#: under musl have 128 kB), and in WebAssembly, where Python cannot measure the stack, every version since.
-FREES_BY_RECURSION = sys.version_info[:2] == (3, 13) or (
-    sys.platform in ("emscripten", "wasi") and sys.version_info >= (3, 13)
-)
-#: Nodes with numbers that are multiples of this have a `Tail`. (It is a prime: a loop that makes the same number of
-#: nodes in each turn does not miss them. In a browser a stack of 1 MB holds about 300 nodes.)
-STRIDE = 31 if sys.platform in ("emscripten", "wasi") else 61
 
 
 class Tail:

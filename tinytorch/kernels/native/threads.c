@@ -3,6 +3,23 @@
 // process.
 #include "native.h"
 
+#ifdef __wasm__  // a browser's Python has no threads
+
+int tt_threads(void) { return 1; }
+void tt_set_threads(int count) { (void)count; }
+void tt_install_fork_handler(void) {}
+
+void tt_parallel_for(Work work, void *context, Py_ssize_t parts, int64_t elements, int threads) {
+    tt_parallel_for_unlocked(work, context, parts, elements, threads);
+}
+
+void tt_parallel_for_unlocked(Work work, void *context, Py_ssize_t parts, int64_t elements, int threads) {
+    (void)elements, (void)threads;
+    for (Py_ssize_t part = 0; part < parts; part++) work(context, part, 0);
+}
+
+#else
+
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -151,3 +168,4 @@ static void reset_in_child(void) {
 }
 
 void tt_install_fork_handler(void) { pthread_atfork(NULL, NULL, reset_in_child); }
+#endif

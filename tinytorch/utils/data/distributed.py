@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from collections.abc import Iterator, Sized
 
@@ -43,8 +44,8 @@ class DistributedSampler(Sampler[int]):
         seed: int = 0,
         drop_last: bool = False,
     ) -> None:
-        from tinytorch import distributed  # on use: it needs processes and sockets, which some Pythons lack
-
+        # On use: it needs processes and sockets, which some Pythons lack.
+        distributed = importlib.import_module("tinytorch.distributed")
         num_replicas = distributed.get_world_size() if num_replicas is None else num_replicas
         rank = distributed.get_rank() if rank is None else rank
         if not 0 <= rank < num_replicas:
