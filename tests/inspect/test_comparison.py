@@ -126,6 +126,8 @@ def test_other_structures() -> None:
     report = inspect.compare(a, b, X)
     assert (report.first.path, report.first.other) == ("2", "last")
     assert "2 (Linear), last in the second model" in str(report)
+    longer = nn.Sequential(*copy.deepcopy(a), nn.ReLU())
+    assert inspect.compare(a, longer, X).first.reason == "its inputs are equal, but only one of the models has 3"
     wide = nn.Sequential(nn.Linear(3, 5), nn.Tanh(), nn.Linear(5, 2))
     report = inspect.compare(a, wide, X)
     assert (report.first.path, report.first.state) == ("0", "another shape")

@@ -169,6 +169,18 @@ def test_a_loss_without_a_graph() -> None:
     assert explained.picture is None
 
 
+def test_a_tensor_that_is_no_loss() -> None:
+    leaf = torch.ones(3, requires_grad=True)
+    assert "`explain(loss, tensor)`" in inspect.explain(leaf).notes[0]
+    h = leaf * 2
+    assert "only leaves keep it" in inspect.explain(h).notes[0]
+    h.retain_grad()
+    assert "not called since `retain_grad()`" in inspect.explain(h).notes[0]
+    h.sum().backward()
+    assert not inspect.explain(h).notes
+    assert "no graph" in inspect.explain(torch.ones(3)).notes[0]
+
+
 def test_leaves_that_the_model_does_not_have() -> None:
     class Hidden(nn.Module):
         def __init__(self) -> None:

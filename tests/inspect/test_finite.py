@@ -291,6 +291,26 @@ def test_masks_of_infinity_and_of_nan_on_purpose() -> None:
     assert not findings(program)
 
 
+@pytest.mark.filterwarnings("ignore:std")
+def test_remedies() -> None:
+    x = torch.tensor([[1.0, 0.0]])
+    for program, words in (
+        (lambda: (x * 1000).exp(), "log_softmax"),
+        (lambda: x.log(), "clamp_min"),
+        (lambda: (x - 1).sqrt(), "sqrt needs numbers from 0"),
+        (lambda: x.std(0), "correction=0"),
+        (lambda: 1 / x, "a division by 0"),
+        (lambda: x * torch.inf, "an argument is infinite"),
+    ):
+        found = origin_of(program)
+        assert words in found.remedy, found
+    with pytest.raises(inspect.NonFiniteError) as caught, inspect.nonfinite():
+        layer = nn.LSTM(2, 2)
+        torch.nn.init.constant_(layer.weight_ih_l0, torch.nan)
+        layer(x)[0].sum().backward()
+    assert str(caught.value).startswith("argument w_ih (weight_ih_l0) of lstm_layer has nan")
+
+
 def test_a_mask_that_leaves_nothing_is_a_finding() -> None:
     scores = torch.zeros(2, 2)
     found = origin_of(lambda: scores.masked_fill(torch.ones(2, 2).bool(), -torch.inf).softmax(-1))

@@ -70,6 +70,13 @@ def test_an_argument_that_no_op_has_made() -> None:
     assert "run 1 parts from the first one: argument input" in str(report)
 
 
+def test_random_numbers_of_another_generator() -> None:
+    generator = torch.Generator()
+    report = inspect.reproducible(lambda: torch.randn(3, generator=generator).sum())
+    assert report.first is not None and report.first.op == "sum"
+    assert report.first.detail.startswith("random numbers, whose generator was in another state")
+
+
 def test_a_model_that_the_first_run_trains() -> None:
     model = nn.Sequential(nn.Linear(3, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

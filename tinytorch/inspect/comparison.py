@@ -75,7 +75,7 @@ class Comparison:
     def __str__(self) -> str:
         compared = sum(layer.state == "equal" for layer in self.layers)
         if self.first is None:
-            lines = [f"the models agree: {compared} layers are equal"]
+            lines = [f"the models agree: {compared} {'layer is' if compared == 1 else 'layers are'} equal"]
         else:
             lines = [f"the models part at {self.first}"]
             before = [layer.path for layer in self.layers[: self.layers.index(self.first)] if layer.state == "equal"]
@@ -315,7 +315,9 @@ def compare(
         layer = _compared(a, b, rtol, atol)
         if parting is None and layer.state in ("different", "another shape"):
             assert a is not None and b is not None
-            layer = layer._replace(reason=_reason(a, b, rtol, atol, equal_before))
+            lonely = [x or y for x, y in pairs if x is None or y is None]
+            inside = [c.path for c in lonely if c is not None and (not a.path or c.path.startswith(f"{a.path}."))]
+            layer = layer._replace(reason=_reason(a, b, rtol, atol, equal_before, inside))
             parting = layer
         if layer.state == "equal":
             equal_before.append(layer.path)
@@ -347,8 +349,15 @@ def _compared(a: _Call | None, b: _Call | None, rtol: float | None, atol: float)
     return Layer(a.path, b.path, kind, state, worst.difference, worst.scale, worst.position, worst.values, "")
 
 
-def _reason(a: _Call, b: _Call, rtol: float | None, atol: float, before: Sequence[str]) -> str:
-    """Return what is known of the cause that two calls are the first whose outputs differ."""
+def _reason(a: _Call, b: _Call, rtol: float | None, atol: float, before: Sequence[str], alone: Sequence[str]) -> str:
+    """Return what is known of the cause that two calls are the first whose outputs differ.
+
+    Args:
+        a, b: the calls.
+        rtol, atol: the tolerances.
+        before: the paths of the calls before whose outputs are equal.
+        alone: the paths of the modules in them that only one model has.
+    """
     after = f", after {before[-1] or 'the model'}" if before else ""
     inner = [path for path in before if a.path and path.startswith(f"{a.path.partition('#')[0]}.")]
     if not a.path:
@@ -366,6 +375,8 @@ def _reason(a: _Call, b: _Call, rtol: float | None, atol: float, before: Sequenc
         how = f" ({shapes[0]} and {shapes[1]})" if shapes[0] != shapes[1] else ""
         return f"its inputs differ already{how}, and all layers before are equal: look at the code{after}"
     found = _different_members(a.module, b.module)
+    if alone:
+        return f"its inputs are equal, but only one of the models has {', '.join(alone)}"
     if inner and not found:
         return f"its inputs and its layers are equal: the code of its `forward`{after} differs"
     return "its inputs are equal" + (f"; {', '.join(found)}" if found else ", and so are its parameters")

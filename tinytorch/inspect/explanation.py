@@ -428,6 +428,8 @@ def _of_loss(loss: Tensor | None, model: Any, seen: watch | None, frame: FrameTy
         if modules and id(x) not in registered and id(x) in graph.leaves:
             _note_unregistered(made, name, x, modules)
         made.parameters.append(story)
+    if loss is not None and roots and loss._grad is None and (loss._edge is None or loss.numel() != 1):
+        made.notes.append(_own_gradient(loss))
     if loss is not None and not roots:
         made.notes.append(_without_graph(loss, seen, found))
     made.modules = _modules_of(graph, modules)
@@ -461,6 +463,15 @@ def _note_unregistered(made: Explanation, name: str, x: Tensor, modules: list[Mo
             f"the loss depends on {name}, which is no parameter of this model, though of the shape of {alike[0]}: was "
             "it computed by another model, or by a parameter that has been replaced since?"
         )
+
+
+def _own_gradient(x: Tensor) -> str:
+    """Return the note on a tensor, itself no loss, that has no gradient."""
+    if x._edge is None:
+        return "a leaf without a gradient: `explain(loss, tensor)`, or a step as a function, tells why"
+    if x.retains_grad:
+        return "its own `.grad` is None: backward was not called since `retain_grad()`"
+    return "its own `.grad` is None: only leaves keep it, unless `retain_grad()` is called before backward"
 
 
 def _without_graph(loss: Tensor, seen: watch | None, found: list[Suspect]) -> str:

@@ -185,7 +185,8 @@ class nonfinite(DispatchMode):
     An op is named if its result has NaN and none of its arguments has; or if its result has an infinity, and none of
     its arguments is infinite or NaN. So a mask of `-inf` is no finding, nor NaN in the data that is selected away. If
     the loss itself is not finite and no op made it so, its backward names the argument by which the number came in.
-    A loss that a `GradScaler` scales may overflow: the scaler skips that step, and it is no finding.
+    A loss that a `GradScaler` scales may overflow: the scaler skips that step, and it is no finding. What several
+    backward passes add up in `.grad`, and what an optimizer computes, is seen when the next op takes the parameter.
 
     A step takes about 1.1 to 1.25 times as long. Only the thread that enters the context is watched.
 
@@ -704,7 +705,10 @@ def _saved(node: Any) -> Iterator[tuple[str, Any]]:
 
 def name_of_op(op: Any) -> str:
     """Return PyTorch's name of an op, or that of the `forward` of a `Function`."""
-    return _profiled_name(op, op.caller).removeprefix("aten::") if isinstance(op, Op) else f"{op.__name__}.forward"
+    if not isinstance(op, Op):
+        return f"{op.__name__}.forward"
+    name = _profiled_name(op, op.caller).removeprefix("aten::")
+    return op.name.strip("_") if name.startswith("mkldnn") else name
 
 
 def _remedy(found: NonFinite, array: Any) -> str:
@@ -722,6 +726,8 @@ def _remedy(found: NonFinite, array: Any) -> str:
         return "the derivative at 0 is infinite: add a small number first, as in `(x + 1e-12).sqrt()`"
     if name == "sqrt" and any(value < 0 for value in values):
         return "sqrt needs numbers from 0: `x.clamp_min(0).sqrt()`"
+    if name.startswith(("std", "var")) and found.phase == "forward":
+        return "the deviation of a single number is not defined: use `correction=0`, or more numbers"
     if name in ("div", "true_divide", "reciprocal") and 0 in values:
         return "a division by 0: add a small number to the divisor, or replace its zeros first"
     if "inf" in str(values) or any(math.isinf(value) for value in values):

@@ -117,6 +117,7 @@ class _Log(DispatchMode):
         self.parting: Parting | None = None
         self.count = 0
         self._node = ""
+        self._drawn: list[Any] = []  # references to arrays of random numbers
         self._walked = False  # whether a backward pass has run
         self._versions: dict[int, tuple[Any, int]] = {}  # by id of an array that an op has made: its version
 
@@ -160,7 +161,11 @@ class _Log(DispatchMode):
 
     def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
         """Forget a tensor that will be filled with random numbers: they are compared where an op takes them."""
-        self._versions.pop(id(_array_of(x)), None)
+        array = _array_of(x)
+        if array is not None:
+            self._versions.pop(id(array), None)
+            self._drawn = [each for each in self._drawn if each() is not None]
+            self._drawn.append(weakref.ref(array))
 
     def _is_known(self, array: Any, version: int) -> bool:
         known = self._versions.get(id(array))
@@ -187,8 +192,14 @@ class _Log(DispatchMode):
             if sums.get(name, digest) != digest:
                 of = name_of(x, frame)
                 what = f"argument {name} ({of})" if of else f"argument {name}"
-                early = x._requires_grad and x._edge is None and not self._walked
-                detail = "was it trained by the first run, and not made anew?" if early else ""
+                detail = ""
+                if any(each() is x._array for each in self._drawn):
+                    detail = (
+                        "random numbers, whose generator was in another state: was it seeded by the time, or is it "
+                    )
+                    detail += "a `Generator` of its own?"
+                elif x._requires_grad and x._edge is None and not self._walked:
+                    detail = "was it trained by the first run, and not made anew?"
                 self._part("argument", now, what, detail, frame)
                 return
         for k, (a, b) in enumerate(zip(then.results, now.results, strict=False)):
