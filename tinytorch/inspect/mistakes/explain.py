@@ -93,14 +93,12 @@ def notes_of(failure: Failure) -> list[str]:
     if failure.module is not None:
         text = module_text(failure.module)
         place = made_at(failure)
-        notes.append(
-            (f"in {failure.path}: {text}" if failure.path else f"in {text}") + (place and f", made at {place}")
-        )
+        named = f"in {failure.path}: {text}" if failure.path else f"in {text}"
+        notes.append(named + (place and f", made at {place}"))
         given = _changed(failure.module.forward, failure.given)
         if given:
             notes.append("given " + ", ".join([f"{name}: {described(value)}" for name, value in given.items()]))
-    facts = list(facts_of(failure))
-    remedies = list(remedies_of(failure))
+    facts, remedies = facts_of(failure), remedies_of(failure)
     if failure.inside or failure.function is not None or facts or remedies:
         if not failure.calls_module and failure.name and not failure.name.rpartition(".")[2].startswith("_"):
             given = _changed(failure.function, failure.arguments)
@@ -155,9 +153,12 @@ def signature_of(failure: Failure) -> str:
 
 def _plain(signature: inspect.Signature) -> str:
     """Return a signature without annotations and `self`."""
-    parameters = [
-        each.replace(annotation=inspect.Parameter.empty, name="input" if each.name == "x" else each.name)
-        for each in signature.parameters.values()
-        if each.name != "self"
-    ]
-    return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+    parameters = []
+    for each in signature.parameters.values():
+        if each.name != "self":
+            shown = each.replace(annotation=inspect.Parameter.empty, name="input" if each.name == "x" else each.name)
+            if "<" in repr(each.default) and each.default is not inspect.Parameter.empty:
+                shown = shown.replace(default=...)
+            parameters.append(shown)
+    text = str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+    return text.replace("=Ellipsis", "=...")
