@@ -22,6 +22,9 @@ def explain(error: BaseException, frame: Any = None) -> None:
         error: the error.
         frame: the frame of the package that the error leaves, whose callers still run; None for an uncaught error.
     """
+    known = any(isinstance(note, Note) for note in getattr(error, "__notes__", ()))
+    if not known and frame is not None and _is_usual(frame.f_back):
+        return
     steps = steps_of(entries_of(error), None if frame is None else frame.f_back)
     users = [k for k, step in enumerate(steps) if step.users]
     if not users:
@@ -29,9 +32,7 @@ def explain(error: BaseException, frame: Any = None) -> None:
     user = users[-1]
     if any(step.file.startswith("<doctest ") for step in steps):
         return  # doctest takes the last line of what is printed for the message
-    if not any(isinstance(note, Note) for note in getattr(error, "__notes__", ())):
-        if frame is not None and _is_usual(frame.f_back):
-            return
+    if not known:
         for note in notes_of(Failure(error, steps, user)):
             error.add_note(Note(f"  {note}"))
     if not shows_all():
