@@ -116,6 +116,9 @@ def run(program: Program, library: str, corrected: bool = False) -> BaseExceptio
 def outcome(program: Program, error: BaseException) -> Outcome:
     """Return what an error says: with tinytorch's notes, if they have been added."""
     text = "".join(traceback.format_exception(error)).rstrip()
+    # What depends on the version of Python: marks below a line, and its own suggestions.
+    text = re.sub(r"^ *[~^][~^ ]*\n", "", text, flags=re.MULTILINE)
+    text = re.sub(r"\.? Did you mean:? '\w+'\?$", "", text, flags=re.MULTILINE)
     text = re.sub(r'File "[^"]*?/((?:site-packages/)?(?:tinytorch|torch|numpy)/[^"]*)"', r'File ".../\1"', text)
     text = text.replace(".../site-packages/", ".../")
     notes = [str(note) for note in getattr(error, "__notes__", ())]

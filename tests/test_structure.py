@@ -229,7 +229,6 @@ MAY_LIST_OPS = {
     "inspect.mistakes.arguments._ELSEWHERE": "names of arguments",
     "inspect.mistakes.failure._NAMES": "operators of Python",
     "inspect.mistakes.layers._DTYPES": "names of dtypes",
-    "inspect.mistakes.layers._OPTIONS": "names of arguments",
     "nn.init._LINEAR": "values of an argument",
     "nn.init._GAINS": "values of an argument",
     "nn.parameter._ALLOWED": "appearance: the members that PyTorch lets an uninitialized parameter have",

@@ -16,7 +16,7 @@ import tinytorch as torch
 import tinytorch.nn.functional as F
 from tinytorch import nn
 from tinytorch.core.notes import Note, annotate
-from tinytorch.inspect.mistakes import explain as explaining
+from tinytorch.inspect.mistakes import explaining
 from tinytorch.utils.checkpoint import checkpoint
 
 
@@ -210,7 +210,7 @@ def test_many_errors_at_a_place_are_how_the_program_works():
         except RuntimeError as error:
             return error
 
-    errors = [try_it() for _ in range(explaining.__globals__["USUAL"] + 1)]
+    errors = [try_it() for _ in range(explaining.USUAL + 1)]
     assert errors[0].__notes__ and not hasattr(errors[-1], "__notes__")
     annotate(errors[-1])  # nobody has caught it
     assert errors[-1].__notes__

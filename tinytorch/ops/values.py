@@ -106,13 +106,9 @@ def tolist(self: Tensor) -> Any:
 
 
 def _len(self: Tensor) -> int:
-    try:
-        if self._array.ndim == 0:
-            raise TypeError("len() of a 0-d tensor")
-        return self._array.shape[0]
-    except Exception:
-        leave()
-        raise
+    if self._array.ndim == 0:
+        raise TypeError("len() of a 0-d tensor")  # (without `leave`: NumPy asks each tensor of a list)
+    return self._array.shape[0]
 
 
 def _bool(self: Tensor) -> bool:

@@ -6,6 +6,6 @@ remedy. Each other module has the remedies of one kind of mistake. They are impo
 """
 
 from tinytorch.inspect.mistakes import arguments, data, graph, layers, losses, members, shapes
-from tinytorch.inspect.mistakes.explain import explain
+from tinytorch.inspect.mistakes.explaining import explain
 
 __all__ = ["arguments", "data", "explain", "graph", "layers", "losses", "members", "shapes"]

@@ -25,7 +25,8 @@ _ELSEWHERE = {
 @remedy("unexpected keyword argument")
 def named_otherwise(failure: Failure) -> str | None:
     """Name the argument that was meant."""
-    wrong, call = re.findall(r"'(\w+)'", failure.text)[-1], failure.call
+    wrong = re.findall(r"unexpected keyword argument '(\w+)'", failure.text)[0]  # (Python may add a suggestion)
+    call = failure.call
     function = failure.function.forward if failure.calls_module else failure.function
     names = [name for name in inspect.signature(function).parameters if name != "self"]
     meant = _ELSEWHERE.get(wrong)

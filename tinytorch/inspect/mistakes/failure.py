@@ -14,7 +14,11 @@ from tinytorch.inspect.mistakes.stack import Step, locals_of
 
 __all__ = ["Failure", "described", "module_text", "named_arguments"]
 
-_MISSING: Any = object()
+
+class Text(str):
+    """The text of an argument whose value is not known."""
+
+    __slots__ = ()
 
 
 class Failure:
@@ -60,9 +64,7 @@ class Failure:
         code, found = step.code, locals_of(step.frame)
         names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
         called: Any = found.get("self") if code.co_name == "_call_impl" else found.get("function")
-        if (
-            hasattr(called, "_modules") and "args" in found and "kwargs" in found
-        ):  # (the compiler's tracer calls modules, too)
+        if hasattr(called, "_modules") and "args" in found and "kwargs" in found:  # (also the compiler's tracer)
             self.calls_module = True
             self.name, self.function = type(called).__name__, called
             self.arguments = named_arguments(called.forward, found["args"], found["kwargs"])
@@ -129,9 +131,14 @@ class Failure:
             self.name = getattr(function, "__name__", type(function).__name__)
             call = self.call
             if isinstance(call, ast.Call):
-                values = [self.value(each) for each in call.args]
-                named = {each.arg: self.value(each.value) for each in call.keywords if each.arg}
+                values = [self._value_or_text(each) for each in call.args]
+                named = {each.arg: self._value_or_text(each.value) for each in call.keywords if each.arg}
                 self.arguments = named_arguments(function, values, named)
+
+    def _value_or_text(self, node: ast.expr) -> Any:
+        """Return the value of an expression, or its text where it would have to be computed."""
+        simple = isinstance(node, (ast.Name, ast.Attribute, ast.Constant, ast.Subscript))
+        return self.value(node) if simple else Text(ast.unparse(node))
 
     # What the user wrote ----------------------------------------------------------------------------
 
@@ -152,7 +159,13 @@ class Failure:
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Attribute):
-            return getattr(self.value(node.value), node.attr, None)
+            owner = self.value(node.value)
+            if isinstance(owner, Tensor) and node.attr == "grad":
+                return owner._grad  # (`grad` may warn)
+            try:
+                return getattr(owner, node.attr, None)
+            except Exception:  # of a property of the user's
+                return None
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             owner = self.value(node.value)
             key: Any = node.slice.value
@@ -295,8 +308,9 @@ class Failure:
 
     @staticmethod
     def unparsed(node: ast.AST) -> str:
-        """Return an expression as text."""
-        return ast.unparse(ast.fix_missing_locations(node)).replace("'", '"')
+        """Return an expression as text, with double quotes."""
+        text = ast.unparse(ast.fix_missing_locations(node))
+        return text if '"' in text else text.replace("'", '"')
 
     # What it was about ------------------------------------------------------------------------------
 
@@ -443,6 +457,8 @@ def described(value: Any, depth: int = 0) -> str:
             return "dict"
         found = [f"{key!r}: {described(each, depth + 1)}" for key, each in list(value.items())[:4]]
         return "{" + _cut(", ".join(found), 120) + "}"
+    if isinstance(value, Text):
+        return _cut(str(value), 60)
     if value is None or isinstance(value, (bool, int, float, complex, str)):
         return _cut(repr(value), 40)
     if type(value).__module__ == "numpy" and hasattr(value, "shape"):

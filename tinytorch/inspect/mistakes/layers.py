@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import math
 import re
 from typing import Any
@@ -18,37 +19,28 @@ def constructor(module: Any, *first: Any, **changes: Any) -> str:
     """Return the call that makes a layer like `module`.
 
     Args:
-        module: the layer.
-        *first: the first arguments, without names; the layer has an attribute for each of the others.
+        module: the layer; it has attributes with the names of its other arguments.
+        *first: the first arguments.
         **changes: arguments with other values.
     """
-    shown = {}
-    for part in re.split(r", (?=\w+=)", module.extra_repr()):
-        name, equals, value = part.partition("=")
-        if equals and name.isidentifier():
-            shown[name] = value
-    texts = [str(each) for each in first]
-    for name in _OPTIONS:
-        if name in changes:
-            texts.append(f"{name}={changes[name]}")
-        elif name in shown and shown[name] != _OPTIONS[name] and getattr(module, name, None) is not None:
-            texts.append(f"{name}={_plain(getattr(module, name), shown[name])}")
-    return f"nn.{_class_of(module)}({', '.join(texts)})"
+    name = _class_of(module)
+    texts = [repr(_number(each)) for each in first]
+    for argument, default in _options(type(module), len(first)):
+        value = changes.get(argument, getattr(module, argument, default))
+        if argument == "bias":
+            value = value is not None and value is not False
+        if _number(value) != _number(default) and isinstance(value, (bool, int, float, str, tuple)):
+            texts.append(f"{argument}={_number(value)!r}")
+    return f"nn.{name}({', '.join(texts)})".replace("'", '"')
 
 
-#: The options that a constructor in a remedy keeps, and their defaults.
-_OPTIONS = {
-    "num_layers": "1", "stride": "", "padding": "0", "dilation": "1", "groups": "1", "bias": "True", "eps": "1e-05",
-    "momentum": "0.1", "affine": "True", "track_running_stats": "True", "padding_mode": "zeros", "batch_first": "False",
-    "dropout": "0.0", "bidirectional": "False", "padding_idx": "None",
-}  # fmt: skip
-
-
-def _plain(value: Any, text: str) -> str:
-    """Return a value as one would write it: a tuple of equal numbers as the number."""
-    if isinstance(value, tuple) and len(set(value)) == 1:
-        return repr(value[0])
-    return repr(value) if isinstance(value, (str, bool, int, float, tuple)) else text
+def _options(kind: type, count: int) -> list[tuple[str, Any]]:
+    """Return the arguments after the first ones that the constructor of a layer has, and their default values."""
+    if any(each.__name__ == "RNNBase" for each in kind.__mro__):
+        kind = next(each for each in kind.__mro__ if each.__name__ == "RNNBase")
+        count += 1  # (`mode` comes first)
+    parameters = list(inspect.signature(kind).parameters.values())[count:]
+    return [(each.name, each.default) for each in parameters if each.name not in ("device", "dtype")]
 
 
 def _class_of(module: Any) -> str:
@@ -57,18 +49,13 @@ def _class_of(module: Any) -> str:
 
 
 def _number(value: Any) -> Any:
+    """Return a tuple of equal numbers as the number, and other values as they are."""
     return value[0] if isinstance(value, tuple) and len(set(value)) == 1 else value
 
 
 def _conv(module: Any, inputs: int, **changes: Any) -> str:
     """Return the constructor of a convolution with another number of input channels."""
-    given = {name: _number(getattr(module, name)) for name in ("stride", "padding", "dilation", "groups")} | changes
-    defaults = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}
-    texts = [str(inputs), str(module.out_channels), repr(_number(module.kernel_size))]
-    texts += [f"{name}={value!r}" for name, value in given.items() if value != defaults[name]]
-    texts += ["bias=False"] * (module.bias is None)
-    texts += [f"padding_mode={module.padding_mode!r}"] * (module.padding_mode != "zeros")
-    return f"nn.{_class_of(module)}({', '.join(texts)})".replace("'", '"')
+    return constructor(module, inputs, module.out_channels, module.kernel_size, **changes)
 
 
 _DTYPES = {"float32": "float", "float64": "double", "float16": "half", "bfloat16": "bfloat16", "int64": "long"}
@@ -237,7 +224,7 @@ def fitting_norm_groups(failure: Failure) -> str | None:
     return failure.rewritten(num_groups=str(groups))
 
 
-@remedy("running_mean should contain", "weight should contain")
+@remedy("running_mean should contain", "weight should contain", "to match num_features")
 def norm_features(failure: Failure) -> str | None:
     """Derive the number of channels of a batch norm."""
     x = failure.tensor_given()

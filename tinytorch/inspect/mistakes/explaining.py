@@ -22,6 +22,9 @@ def explain(error: BaseException, frame: Any = None) -> None:
         error: the error.
         frame: the frame of the package that the error leaves, whose callers still run; None for an uncaught error.
     """
+    known = any(isinstance(note, Note) for note in getattr(error, "__notes__", ()))
+    if not known and frame is not None and _is_usual(frame.f_back):
+        return
     steps = steps_of(entries_of(error), None if frame is None else frame.f_back)
     users = [k for k, step in enumerate(steps) if step.users]
     if not users:
@@ -29,9 +32,7 @@ def explain(error: BaseException, frame: Any = None) -> None:
     user = users[-1]
     if any(step.file.startswith("<doctest ") for step in steps):
         return  # doctest takes the last line of what is printed for the message
-    if not any(isinstance(note, Note) for note in getattr(error, "__notes__", ())):
-        if frame is not None and _is_usual(frame.f_back):
-            return
+    if not known:
         for note in notes_of(Failure(error, steps, user)):
             error.add_note(Note(f"  {note}"))
     if not shows_all():
@@ -93,14 +94,12 @@ def notes_of(failure: Failure) -> list[str]:
     if failure.module is not None:
         text = module_text(failure.module)
         place = made_at(failure)
-        notes.append(
-            (f"in {failure.path}: {text}" if failure.path else f"in {text}") + (place and f", made at {place}")
-        )
+        named = f"in {failure.path}: {text}" if failure.path else f"in {text}"
+        notes.append(named + (place and f", made at {place}"))
         given = _changed(failure.module.forward, failure.given)
         if given:
             notes.append("given " + ", ".join([f"{name}: {described(value)}" for name, value in given.items()]))
-    facts = list(facts_of(failure))
-    remedies = list(remedies_of(failure))
+    facts, remedies = facts_of(failure), remedies_of(failure)
     if failure.inside or failure.function is not None or facts or remedies:
         if not failure.calls_module and failure.name and not failure.name.rpartition(".")[2].startswith("_"):
             given = _changed(failure.function, failure.arguments)
@@ -155,9 +154,12 @@ def signature_of(failure: Failure) -> str:
 
 def _plain(signature: inspect.Signature) -> str:
     """Return a signature without annotations and `self`."""
-    parameters = [
-        each.replace(annotation=inspect.Parameter.empty, name="input" if each.name == "x" else each.name)
-        for each in signature.parameters.values()
-        if each.name != "self"
-    ]
-    return str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+    parameters = []
+    for each in signature.parameters.values():
+        if each.name != "self":
+            shown = each.replace(annotation=inspect.Parameter.empty, name="input" if each.name == "x" else each.name)
+            if "<" in repr(each.default) and each.default is not inspect.Parameter.empty:
+                shown = shown.replace(default=...)
+            parameters.append(shown)
+    text = str(signature.replace(parameters=parameters, return_annotation=inspect.Signature.empty))
+    return text.replace("=Ellipsis", "=...")
