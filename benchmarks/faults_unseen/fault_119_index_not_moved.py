@@ -50,7 +50,7 @@ flow = Flow()
 opt = optim.Adam(flow.parameters(), lr=4e-3)
 sched = optim.lr_scheduler.MultiStepLR(opt, milestones=[200, 300], gamma=0.3)
 points = moons(2000)
-idx = torch.randint(0, len(points), (32,))
+idx = torch.randint(0, len(points), (32,))  # <- fault
 for i in range(350):
     loss = -flow.log_prob(points[idx]).mean()  # <- fault
     opt.zero_grad()
