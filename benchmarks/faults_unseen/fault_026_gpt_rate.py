@@ -1,5 +1,5 @@
 # cause: learning-rate-too-high
-# symptom: the loss rises and stays near that of guessing (share of sequences sorted 0.005; without the fault: share of sequences sorted 0.995)
+# symptom: the loss stays high and swings (share of sequences sorted 0.005; without the fault: share of sequences sorted 0.995)
 import torch
 import math
 import torch.nn as nn

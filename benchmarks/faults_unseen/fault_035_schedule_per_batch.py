@@ -1,5 +1,5 @@
 # cause: scheduler-too-often
-# symptom: the rate is zero after two epochs (R2 0.922; without the fault: R2 0.978)
+# symptom: the rate is below 1e-6 after five epochs (R2 0.922; without the fault: R2 0.978)
 import torch
 from torch import nn, optim
 from torch.utils.data import DataLoader, TensorDataset, random_split

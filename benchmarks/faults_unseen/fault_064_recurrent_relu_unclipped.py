@@ -1,5 +1,5 @@
 # cause: gradients-explode
-# symptom: the loss jumps to 1e3 and to NaN (accuracy 0.202; without the fault: accuracy 1.000)
+# symptom: the first loss is 2e4, and training does not recover (accuracy 0.202; without the fault: accuracy 1.000)
 import torch
 from torch import nn
 

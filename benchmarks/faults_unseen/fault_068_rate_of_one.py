@@ -1,5 +1,5 @@
 # cause: learning-rate-too-high
-# symptom: the loss jumps to hundreds in the first steps (test accuracy 0.424; without the fault: test accuracy 1.000)
+# symptom: the loss jumps up in the first steps and stays near ln 3 (test accuracy 0.424; without the fault: test accuracy 1.000)
 import torch
 import torch.nn as nn
 

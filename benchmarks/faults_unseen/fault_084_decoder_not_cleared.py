@@ -1,5 +1,5 @@
 # cause: zero_grad-missing
-# symptom: one of two optimizers never clears its gradients (share of right tokens 0.265; without the fault: share of right tokens 0.888)
+# symptom: the loss rises to thousands: one of two optimizers never clears its gradients (share of right tokens 0.265; without the fault: share of right tokens 0.888)
 import torch
 import torch.nn as nn
 import torch.optim as optim

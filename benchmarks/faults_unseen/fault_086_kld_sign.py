@@ -1,5 +1,5 @@
 # cause: loss-sign
-# symptom: the loss falls to minus infinity (test loss per image -480020183165764480.00; without the fault: test loss per image 18.80)
+# symptom: the loss falls to minus infinity (test loss per image -12846479468827523072.00; without the fault: test loss per image 18.80)
 import torch
 from torch import nn
 from torch.nn import functional as F

@@ -1,6 +1,6 @@
+import torch
 import copy
 
-import torch
 import torch.nn as nn
 import torch.nn.functional as F
 

@@ -1,5 +1,5 @@
-import math
 import torch
+import math
 import torch.nn as nn
 
 torch.manual_seed(88)
