@@ -19,7 +19,7 @@ PACKAGE = Path(tinytorch.__file__).parent
 #: `tests/test_docs.py` runs the examples.
 NOT_LOOKED_AT = ("__init__.py", "linalg.py", "special.py", "fft.py", "nn/functional/__init__.py", "compat")
 #: The optional package that the examples of a module need.
-NEEDED = {"fx/onnx/exporting.py": "onnx"}
+NEEDED = {"fx/onnx/exporting.py": "onnx", "inspect/plots.py": "matplotlib"}
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:

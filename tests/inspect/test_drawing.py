@@ -260,6 +260,32 @@ def test_a_layer_that_returns_its_input_is_on_the_way() -> None:
     assert ("x", "[5, 3]", "drop") in found and ("drop", "[5, 3]", "a") in found and ("x", "[5, 3]", "add") in found
 
 
+def test_a_call_that_raises_is_not_drawn_and_a_tensor_may_leave_by_an_attribute() -> None:
+    class Model(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.wrong, self.right, self.last = (
+                nn.Linear(4, 3),
+                nn.Sequential(nn.Linear(3, 3), nn.ReLU()),
+                nn.Linear(3, 1),
+            )
+
+        def forward(self, x: Any) -> Any:
+            kept = []
+            handle = self.right[0].register_forward_hook(lambda module, args, output: kept.append(output))
+            try:
+                y = self.wrong(x)
+            except RuntimeError:
+                y = self.right(x)
+            handle.remove()
+            return self.last(y + kept[0])
+
+    found = connections(recorded(Model(), (2, 3)))
+    assert not any("wrong" in line for line in found)
+    assert {("right.0", "[2, 3]", "add"), ("right.1", "[2, 3]", "add"), ("add", "[2, 3]", "last")} <= found
+    assert "wrong" not in inspect.draw(Model(), (2, 3)).svg
+
+
 def test_depth() -> None:
     names = [box.name for box in recorded(*MODELS["gpt"](), depth=1).page.boxes()]
     assert names == ["idx", "wte", "wpe", "add", *[f"h.{k}" for k in range(12)], "ln_f", "lm_head", "output"]
@@ -327,6 +353,8 @@ def test_what_differs_is_not_drawn_as_a_repetition() -> None:
     assert folded(Chain("wider"), (2, 5)) == [("blocks.0, 1", 2)]
     # The second block's output is used at the end, too: only the two after it are alike.
     assert ("blocks.0 … 3", 4) not in folded(Chain("taps"), (2, 5))
+    loop = folded(Loop(), (torch.rand(1, 200, 4), torch.rand(1, 8), torch.rand(1, 8)))
+    assert loop == [("", 200)]
     assert folded(Chain("side by side"), (2, 5)) == []
 
 

@@ -176,6 +176,13 @@ def test_repr_is_shown_inside_modes_and_for_classes_that_have_their_own() -> Non
     class Plain(torch.Tensor):
         pass
 
+    class Asks(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            raise AssertionError(function)
+
+    asks = torch.ones(2).as_subclass(Asks)
+    assert asks._repr_html_() is None
     assert torch.ones(2).as_subclass(Own)._repr_html_() is None
     assert shown(torch.ones(2).as_subclass(Plain))[0] == "Plain"
 

@@ -144,6 +144,8 @@ class _CallTracer(DispatchMode):
     def _end(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
         node = self.open.pop()
         if output is None:  # the call raised, or returned nothing
+            if not node.children and len(self.open) > 1:
+                self.open[-1].children.remove(node)
             return None
         calls_others = any(child.module is not None for child in node.children)
         outermost = len(self.open) == 1
@@ -360,10 +362,17 @@ class _Folding:
             while labels[start + length * times : start + length * (times + 1)] == first:
                 times += 1
             frames = length == 1 and items[start].kind in ("frame", "group")
-            while times >= (2 if frames else 3):
-                if self._is_chain([items[start + length * k : start + length * (k + 1)] for k in range(times)]):
-                    return length, times
-                times -= 1
+            groups = [items[start + length * k : start + length * (k + 1)] for k in range(times)]
+            least = 2 if frames else 3
+            if times < least or not self._is_chain(groups[:least]):
+                continue
+            while least < times:  # (the beginning of a chain is a chain)
+                middle = (least + times + 1) // 2
+                if self._is_chain(groups[:middle]):
+                    least = middle
+                else:
+                    times = middle - 1
+            return length, times
         return 1, 1
 
     def _is_chain(self, groups: list[list[_Node]]) -> bool:

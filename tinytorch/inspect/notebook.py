@@ -81,8 +81,8 @@ def escaped(value: Any) -> str:
 
 def _repr_html_(self: Tensor) -> str | None:
     """Return how notebooks show the tensor; None, for its `repr`, inside of modes and if a subclass has its own."""
-    own = next(cls for cls in type(self).__mro__ if "__repr__" in vars(cls))
-    if local.state.modes or own.__module__.partition(".")[0] != _LIBRARY:
+    theirs = [cls for cls in type(self).__mro__ if cls.__module__.partition(".")[0] not in (_LIBRARY, "builtins")]
+    if local.state.modes or any(name in vars(cls) for cls in theirs for name in ("__repr__", "__torch_function__")):
         return None
     array = _array_of(self)
     chips = [f'<span class="tt-main">{escaped(text)}</span>' for text in (type(self).__name__, list(self.shape))]
@@ -110,7 +110,7 @@ def _array_of(x: Tensor) -> Any:
     if x.layout is not layout.strided:
         x = x._values() if x.layout is layout.sparse_coo else x.values()
     array = x._array
-    return None if is_meta(array) else array
+    return array if isinstance(array, np.ndarray) and not is_meta(array) else None
 
 
 def _facts(x: Tensor, array: Any) -> list[str]:

@@ -139,7 +139,7 @@ def plot_confusion(predictions: Any, targets: Any, classes: Sequence[str] | None
     axes.spines[:].set_visible(False)
     if n <= _MOST_CELLS:
         for row, column in np.argwhere(counts):
-            colour = "white" if share[row, column] > 0.6 else "black"
+            colour = "white" if share[row, column] > 0.5 else "black"
             size = 8 if n <= 12 else 6
             axes.text(column, row, counts[row, column], ha="center", va="center", color=colour, fontsize=size)
     return figure
