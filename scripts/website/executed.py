@@ -32,6 +32,8 @@ import re
 import sys
 import tempfile
 import textwrap
+import traceback
+import types
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -234,6 +236,23 @@ def sections(path: Path) -> tuple[list[doctest.Example], list[tuple[str, list[do
     return start, [section for section in rest if section[1]]
 
 
+@contextlib.contextmanager
+def without_notes() -> Iterator[None]:
+    """Let `doctest` compare the message of an error; it would take the last line, that of a note, for it."""
+
+    def lines(kind: Any, value: Any) -> list[str]:
+        found = traceback.TracebackException(kind, value, None)
+        found.__notes__ = None  # type: ignore[attr-defined]
+        return list(found.format_exception_only())
+
+    before = doctest.traceback  # type: ignore[attr-defined]
+    doctest.traceback = types.SimpleNamespace(**{**vars(traceback), "format_exception_only": lines})
+    try:
+        yield
+    finally:
+        doctest.traceback = before
+
+
 def run_session(
     path: str, heading: str, examples: list[doctest.Example], library: str, names: dict[str, Any] | None = None
 ) -> None:
@@ -252,7 +271,7 @@ def run_session(
     report: list[str] = []
     runner = doctest.DocTestRunner(verbose=False, optionflags=FLAGS)
     test = doctest.DocTest(session, names or {}, heading, path, 0, None)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), without_notes():
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = lambda message, kind, *rest: print(f"{kind.__name__}: {message}")
