@@ -35,7 +35,7 @@ NAVIGATION: dict[str, str | list[str]] = {
         "pictures.md", "compile.md", "learn/deploying.md", "distributed.md",
     ],
     "Course": [f"course/{path.stem}.md" for path in sorted((ROOT / "docs" / "course").glob("*.ipynb"))],
-    "Mistakes": "mistakes.md",
+    "Mistakes": ["mistakes.md", "errors.md"],
     "How it works": ["how-it-works.md", "architecture.md", "engine.md", "contributing.md"],
     "Reference": ["reference/index.md", *reference.NAVIGATION],
     "Package authors": ["authors.md", "packages.md"],
@@ -172,13 +172,15 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
     def led(match: re.Match[str]) -> str:
         target, _, anchor = match[2].strip("<>").partition("#")
         where = resolved(origin, target)
+        if (ROOT / where).is_dir():
+            return match[1][1:-1]
         if where.startswith("docs/"):
             place = where.removeprefix("docs/")
             place = place.removesuffix(".ipynb") + ".md" if place.endswith(".ipynb") else place
         else:
             place = ELSEWHERE.get(where) or _made.get(where, "")
         if not place:
-            return match[1][1:-1]  # a folder, say: the text alone
+            return match[1][1:-1]
         relative = os.path.relpath(place, PurePosixPath(uri).parent).replace(os.sep, "/")
         return f"{match[1]}({relative}{'#' + anchor if anchor else ''})"
 

@@ -472,11 +472,12 @@ def described(entry: Entry, page: str, level: int = 2) -> str:
 def class_page(entry: Entry) -> str:
     """Return the page of a class."""
     page = entry.page
-    namespace = entry.name.rpartition(".")[0]
+    namespace, _, short = entry.name.rpartition(".")
     home = f"reference/{namespace}.md" if namespace else f"reference/torch/{_family_of(entry)}.md"
     up = "../" * page.count("/")
     out = [
-        f"---\ntitle: {entry.full}\nhide: [navigation]\n---\n",
+        # A search for a word also finds the longer names that begin with it: the shortest comes first.
+        f"---\ntitle: {entry.full}\nhide: [navigation]\nsearch:\n  boost: {1 + 16 / len(short):.2f}\n---\n",
         f"[Reference]({up}reference/index.md) › [`torch{'.' * bool(namespace)}{namespace}`]({up}{home})",
         described(entry, page, 1),
     ]
@@ -521,8 +522,7 @@ def first_sentence(entry: Entry, page: str) -> str:
 
 def page_of(title: str, page: str, about: str, mine: list[Entry]) -> str:
     """Return a page with the functions of a namespace, and a table of its classes."""
-    boost = 3 if page.startswith("reference/torch/") else 2  # functions come before classes in whose names theirs is
-    out = [f"---\nsearch:\n  boost: {boost}\n---\n", f"# {title}", *([about] if about else [])]
+    out = ["---\nsearch:\n  boost: 2\n---\n", f"# {title}", *([about] if about else [])]
     classes = [entry for entry in mine if entry.is_class]
     aliases = [entry for entry in mine if entry.alias_of]
     constants = [entry for entry in mine if not callable(entry.value) and not isinstance(entry.value, property)]
@@ -559,9 +559,9 @@ def index_page() -> str:
     number = sum(not entry.alias_of for entry in entries().values())
     out = [
         "# Reference",
-        f"Every public name: {len(entries()):,}, of which {len(entries()) - number:,} are other names of the same thing. "
-        "An entry has the arguments, what is returned, the errors, and an example. They are PyTorch's; where something "
-        "differs, the entry says how. Press <kbd>/</kbd> to search.",
+        f"Every public name: {len(entries()):,}, of which {len(entries()) - number:,} are other names of the same "
+        "thing. An entry has the arguments, what is returned, the errors, and an example. They are PyTorch's; where "
+        "something differs, the entry says how. Press <kbd>/</kbd> to search.",
         "## torch",
         "\n".join(
             [
