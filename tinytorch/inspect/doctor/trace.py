@@ -185,7 +185,7 @@ class Tracer(DispatchMode):
         watch = self.watch
         if watch._in_backward:
             return caller(*args, **kwargs)
-        name: str = getattr(op, "name", None) or getattr(op, "__name__", "")
+        name = str(getattr(op, "name", None) or getattr(op, "__name__", ""))
         if local.state.grad and any([each.requires_grad for each in tensors_of(args)]):
             watch.on_start("first")
         if watch.patch is None:
