@@ -332,7 +332,7 @@ def _apart() -> None:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 continue
             at = os.lseek(fd, 0, os.SEEK_CUR)
-            if _flags(fd) & os.O_ACCMODE == os.O_RDONLY:
+            if _only_read(fd):
                 own = os.open(f"{folder}/{fd}", os.O_RDONLY)
                 os.lseek(own, at, os.SEEK_SET)
             else:
@@ -346,9 +346,10 @@ def _apart() -> None:
     os.close(nowhere)
 
 
-def _flags(fd: int) -> int:
+def _only_read(fd: int) -> bool:
+    """Return whether a file was opened to be read alone."""
     if sys.platform == "win32":
-        raise NotImplementedError("this system cannot copy a process")
+        return False
     import fcntl  # (which Windows does not have)
 
-    return fcntl.fcntl(fd, fcntl.F_GETFL)
+    return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY

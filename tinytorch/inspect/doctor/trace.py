@@ -192,7 +192,7 @@ class Tracer(DispatchMode):
             out = caller(*args, **kwargs)
         else:
             out = watch.patch.op(watch, op, caller, args, kwargs)
-        if not watch.backwards and args and out is args[0] and not local.state.grad and isinstance(out, Tensor):
+        if not watch.backwards and args and out is args[0] and isinstance(out, Tensor):
             watch.note_filled(out)
         if name in ("sub", "add", "addcmul", "addcdiv") and watch.backwards and not local.state.grad and out is args[0]:
             watch.note_update(args[0])

@@ -210,7 +210,7 @@ class Orders(Check):
                 "labels-mismatched",
                 "Inputs and labels come from two loaders that are read together, each in a random order of its own: "
                 "the labels belong to other inputs.",
-                a.place,
+                watch.loader_made.get(id(one if _shuffles(one) else two), a.place),
                 "DataLoader(TensorDataset(x, y), shuffle=True)  # one loader gives pairs",
                 trials=[Trial(SameOrder(), "learns_better", "loader", says="with the same order for both")],
                 certain=False,
