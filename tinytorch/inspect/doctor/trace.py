@@ -123,6 +123,13 @@ class Trace:
             call = before
         return call
 
+    def leads(self, x: Any, y: Any, depth: int = 4) -> bool:
+        """Return whether `y` was computed from `x` by a few ops."""
+        if x is y:
+            return True
+        call = self.made.get(id(y))
+        return call is not None and depth > 0 and any(self.leads(x, each, depth - 1) for each in call.inputs)
+
     def before(self, x: Any) -> Call | None:
         """Return the call that computed a tensor's values, before views and changes of shape."""
         return self.maker(x, (*_SHAPES, "to"))

@@ -216,7 +216,7 @@ class Sign(Check):
                 continue
             made = trace.made.get(id(loss))
             out = array_of(each.call.out)
-            if made is None or out is None or out.size != 1:
+            if made is None or out is None or out.size != 1 or not trace.leads(each.call.out, loss):
                 continue
             value = array_of(loss)
             if value is not None and value.size == 1 and float(out) > 0 > float(value):
