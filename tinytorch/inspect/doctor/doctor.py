@@ -241,7 +241,7 @@ class Doctor:
 
     def _drop_consequences(self) -> None:
         """Drop general findings where a more special one is proven."""
-        best = min((each.rank for each in self.findings if each.proven), default=99)
+        best = min((each.rank for each in self.findings if each.proven or each.certain), default=99)
         self.findings = [
             each for each in self.findings
             if best >= 5 or each.rank <= best + 2 or (each.proven and each.rank < 5)
@@ -273,7 +273,7 @@ class Doctor:
             return None
         return Finding(
             suspicion.cause, suspicion.text, suspicion.place, suspicion.remedy, suspicion.evidence, proof,
-            suspicion.rank,
+            suspicion.rank, suspicion.certain,
         )  # fmt: skip
 
     def _proof(self, trial: Trial) -> str:

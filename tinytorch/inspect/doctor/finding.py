@@ -73,6 +73,7 @@ class Finding:
         evidence: further observations.
         proof: what the counterfactual showed; "" if nothing has proven it, and it is a suspicion.
         rank: the lower, the more specific.
+        certain: whether it is a mistake in any case, proven or not.
     """
 
     cause: str
@@ -82,6 +83,7 @@ class Finding:
     evidence: list[str]
     proof: str
     rank: int
+    certain: bool = False
 
     @property
     def proven(self) -> bool:

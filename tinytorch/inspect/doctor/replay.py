@@ -91,7 +91,8 @@ class Replay:
         """
         if self.order is not None or os.getpid() != self._home or self.hindrance():
             return
-        assert sys.platform != "win32"
+        if sys.platform == "win32":
+            raise NotImplementedError("this system cannot copy a process")
         begin = time.perf_counter()
         self.end(name)
         numbers = random.getstate()  # a fork seeds `random` anew
@@ -175,7 +176,8 @@ class Replay:
         """Return `function()`, called in a copy of this process as it is now; None if it fails or takes too long."""
         if self.order is not None or os.getpid() != self._home or self.hindrance():
             return None
-        assert sys.platform != "win32"
+        if sys.platform == "win32":
+            raise NotImplementedError("this system cannot copy a process")
         self._folder = self._folder or tempfile.mkdtemp(prefix="tinytorch-doctor-")
         file = os.path.join(self._folder, f"probe-{time.monotonic_ns()}")
         numbers = random.getstate()
@@ -199,7 +201,8 @@ class Replay:
 
     def _sleep(self, orders: int, answers: int, others: tuple[int, ...]) -> None:
         """Wait for orders; return in a copy that takes steps."""
-        assert sys.platform != "win32"
+        if sys.platform == "win32":
+            raise NotImplementedError("this system cannot copy a process")
         for each in (*others, *(fd for copy in self.copies.values() for fd in (copy.orders, copy.answers))):
             os.close(each)
         self.copies.clear()
@@ -293,7 +296,8 @@ def _read(fd: int, size: int) -> bytes | None:
 
 def _wait(pid: int, seconds: float) -> None:
     """Wait until a process has ended, which is killed after some seconds."""
-    assert sys.platform != "win32"
+    if sys.platform == "win32":
+        raise NotImplementedError("this system cannot copy a process")
     limit, pause = time.monotonic() + seconds, 0.001
     while os.waitpid(pid, os.WNOHANG)[0] == 0:
         if time.monotonic() > limit:
@@ -328,7 +332,7 @@ def _apart() -> None:
             if not stat.S_ISREG(os.fstat(fd).st_mode):
                 continue
             at = os.lseek(fd, 0, os.SEEK_CUR)
-            if _flags(fd) & os.O_ACCMODE == os.O_RDONLY:
+            if _only_read(fd):
                 own = os.open(f"{folder}/{fd}", os.O_RDONLY)
                 os.lseek(own, at, os.SEEK_SET)
             else:
@@ -342,8 +346,10 @@ def _apart() -> None:
     os.close(nowhere)
 
 
-def _flags(fd: int) -> int:
-    assert sys.platform != "win32"
+def _only_read(fd: int) -> bool:
+    """Return whether a file was opened to be read alone."""
+    if sys.platform == "win32":
+        return False
     import fcntl  # (which Windows does not have)
 
-    return fcntl.fcntl(fd, fcntl.F_GETFL)
+    return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY

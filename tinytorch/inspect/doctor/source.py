@@ -107,10 +107,10 @@ def value_at(place: Place, name: str) -> Place | None:
         elif isinstance(node, (ast.FunctionDef, ast.Lambda)):
             arguments = node.args
             named = [*arguments.posonlyargs, *arguments.args]
-            for each, default in [*zip(named[::-1], arguments.defaults[::-1], strict=False),
+            for argument, default in [*zip(named[::-1], arguments.defaults[::-1], strict=False),
                                   *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]:  # fmt: skip
-                if each.arg == name and isinstance(default, ast.Constant):
-                    return place._replace(line=each.lineno)
+                if argument.arg == name and isinstance(default, ast.Constant):
+                    return place._replace(line=argument.lineno)
     return None
 
 

@@ -123,6 +123,13 @@ class Trace:
             call = before
         return call
 
+    def leads(self, x: Any, y: Any, depth: int = 4) -> bool:
+        """Return whether `y` was computed from `x` by a few ops."""
+        if x is y:
+            return True
+        call = self.made.get(id(y))
+        return call is not None and depth > 0 and any(self.leads(x, each, depth - 1) for each in call.inputs)
+
     def before(self, x: Any) -> Call | None:
         """Return the call that computed a tensor's values, before views and changes of shape."""
         return self.maker(x, (*_SHAPES, "to"))
@@ -185,14 +192,14 @@ class Tracer(DispatchMode):
         watch = self.watch
         if watch._in_backward:
             return caller(*args, **kwargs)
-        name: str = getattr(op, "name", None) or getattr(op, "__name__", "")
+        name = str(getattr(op, "name", None) or getattr(op, "__name__", ""))
         if local.state.grad and any([each.requires_grad for each in tensors_of(args)]):
             watch.on_start("first")
         if watch.patch is None:
             out = caller(*args, **kwargs)
         else:
             out = watch.patch.op(watch, op, caller, args, kwargs)
-        if not watch.backwards and args and out is args[0] and not local.state.grad and isinstance(out, Tensor):
+        if not watch.backwards and args and out is args[0] and isinstance(out, Tensor):
             watch.note_filled(out)
         if name in ("sub", "add", "addcmul", "addcdiv") and watch.backwards and not local.state.grad and out is args[0]:
             watch.note_update(args[0])

@@ -210,7 +210,7 @@ class Orders(Check):
                 "labels-mismatched",
                 "Inputs and labels come from two loaders that are read together, each in a random order of its own: "
                 "the labels belong to other inputs.",
-                a.place,
+                watch.loader_made.get(id(one if _shuffles(one) else two), a.place),
                 "DataLoader(TensorDataset(x, y), shuffle=True)  # one loader gives pairs",
                 trials=[Trial(SameOrder(), "learns_better", "loader", says="with the same order for both")],
                 certain=False,
@@ -367,13 +367,16 @@ class Batches(Check):
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self.steps += 1
-        for call in trace.calls:
-            if call.name == "_slice" and not call.module and not call.inputs[0].requires_grad and call.inputs[0].ndim:
+        for each in trace.losses[-1:]:
+            x = each.target
+            for _ in range(4):  # the rows that the targets are
+                call = trace.made.get(id(x))
+                if call is None or not call.inputs:
+                    break
+                x = call.inputs[0]
                 rows = call.out.shape[0] if call.out.ndim else 0
-                if rows > 1 and 2 * rows <= call.inputs[0].shape[0] and call.out.ndim == call.inputs[0].ndim:
-                    self.slices.setdefault(call.place, []).append(
-                        (id(call.inputs[0]), str(call.args[1]), call.inputs[0])
-                    )
+                if call.name == "_slice" and 1 < rows and 2 * rows <= x.shape[0] and call.out.ndim == x.ndim:
+                    self.slices.setdefault(call.place, []).append((id(x), str(call.args[1]), x))
 
     def _slices(self) -> Iterator[Suspicion]:
         for place, seen in self.slices.items():

@@ -183,7 +183,12 @@ class GradientsOfOptimizers(Check):
                     certain=True,
                     rank=1,
                 )
-            elif info.steps <= 0.1 * state.filled_times and state.filled_times >= 5 and self._only(info):
+            elif (
+                info.steps <= 0.1 * state.filled_times
+                and state.filled_times >= 5
+                and self._only(info)
+                and not info.closure
+            ):
                 often = f"{info.steps} steps" if info.steps else "no step"
                 yield Suspicion(
                     "step-missing",

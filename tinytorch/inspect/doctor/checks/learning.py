@@ -216,7 +216,7 @@ class Sign(Check):
                 continue
             made = trace.made.get(id(loss))
             out = array_of(each.call.out)
-            if made is None or out is None or out.size != 1:
+            if made is None or out is None or out.size != 1 or not trace.leads(each.call.out, loss):
                 continue
             value = array_of(loss)
             if value is not None and value.size == 1 and float(out) > 0 > float(value):
@@ -245,7 +245,8 @@ class Sign(Check):
             )  # fmt: skip
         elif course.diverges or (course.last > 1.5 * course.first > 0):
             yield Suspicion(
-                "loss-sign", f"The loss grows from {course.first:.4g} to {course.last:.4g}.", course.place,
+                "loss-sign", f"The loss grows from {course.first:.4g} to {course.last:.4g}.",
+                watch.updated_at or course.place,
                 "w -= lr * w.grad  # the step goes against the gradient", trials=trials[:1], rank=3,
             )  # fmt: skip
 

@@ -14,6 +14,9 @@ from tinytorch.inspect.doctor.patches import LogInput, MatchShapes, NoSoftmax
 __all__ = ["InputOfLoss", "ShapesOfLoss"]
 
 
+_JUDGES = ("scores_better", "learns_better")
+
+
 class _Seen(NamedTuple):
     kind: str
     made: str  # the op that made the input
@@ -64,7 +67,7 @@ class InputOfLoss(Check):
                     place,
                     "return self.fc(x)  # scores, without softmax\nloss = F.cross_entropy(scores, y)",
                     [f"the loss is at {loss_place}"] if loss_place != place else [],
-                    [Trial(NoSoftmax(made), "scores_better", says="without this softmax")],
+                    [Trial(NoSoftmax(made), judge, says="without this softmax") for judge in _JUDGES],
                     certain=True,
                     rank=1,
                 )
@@ -76,7 +79,7 @@ class InputOfLoss(Check):
                     place,
                     "return self.fc(x)  # scores, without sigmoid",
                     [f"the loss is at {loss_place}"] if loss_place != place else [],
-                    [Trial(NoSoftmax(made), "scores_better", says="without this sigmoid")],
+                    [Trial(NoSoftmax(made), judge, says="without this sigmoid") for judge in _JUDGES],
                     certain=True,
                     rank=2,
                 )
@@ -89,7 +92,7 @@ class InputOfLoss(Check):
                     place,
                     "loss = F.binary_cross_entropy_with_logits(scores, y)  # scores without sigmoid",
                     [f"the loss is at {loss_place}"] if loss_place != place else [],
-                    [Trial(NoSoftmax(made), "scores_better", says="without this sigmoid")],
+                    [Trial(NoSoftmax(made), judge, says="without this sigmoid") for judge in _JUDGES],
                     certain=True,
                     rank=1,
                 )

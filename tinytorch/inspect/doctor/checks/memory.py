@@ -30,6 +30,8 @@ class StateAliases(Check):
         super().__init__(doctor)
         self.taken: list[list[Any]] = []  # reference, place, backwards, copies of some elements, model's class
         self.found: dict[Any, tuple[str, float, int]] = {}  # by line: those that were loaded
+        self.places: list[Any] = []  # where states were taken
+        self.loads: dict[Any, int] = {}  # how often one of them was loaded, by the line that took it
         self.kept: dict[Any, tuple[str, float, int]] = {}
 
     def state_taken(self, module: Any, state: Any) -> None:  # noqa: D102
@@ -45,13 +47,13 @@ class StateAliases(Check):
                 self._compare(kept, place, at, before, owner, self.kept)
         self.taken = [each for each in self.taken if each[0]() is not None][-20:]
         self.taken.append([reference, here(), self.watch.backwards, some, module])
+        self.places.append(here())
 
     def state_loaded(self, module: Any, state: Any) -> None:  # noqa: D102
         for reference, place, at, some, owner in self.taken:
             if reference() is state and owner is module:
                 self._compare(state, place, at, some, owner, self.found)
-                if place in self.kept:
-                    self.found.setdefault(place, self.kept[place])
+                self.loads[place] = self.loads.get(place, 0) + 1
 
     def _compare(self, state: Any, place: Any, at: int, some: Any, owner: Any, found: dict[Any, Any]) -> None:
         """Note by how much a kept state has changed with the model."""
@@ -67,6 +69,10 @@ class StateAliases(Check):
             found[place] = (type(owner).__name__, change, since)
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        for place, times in self.loads.items():
+            # (A state that is loaded each time that it was taken is a way of changing parameters.)
+            if place in self.kept and times == 1 and self.places.count(place) > 1:
+                self.found.setdefault(place, self.kept[place])
         for place, (name, change, since) in self.found.items():
             yield Suspicion(
                 "state-dict-alias",
