@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tinytorch as torch
+import tinytorch.nn.quantization
 from tests.test_ops import registered
 from tinytorch import nn
 from tinytorch.inspect.summary import _MULTIPLY_ADDS

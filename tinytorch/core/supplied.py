@@ -1,4 +1,4 @@
-"""Functions that `core` and `ops` use but later modules define, since they are composed of ops or of later classes.
+"""Functions that `core`, `ops` and `data` use but later modules define, since they are composed of ops or of later classes.
 
 This registry is the only place where a module refers to a later module.
 """
@@ -51,6 +51,7 @@ _MODULES = {
     "of_batched": "ops.batching",  # calls a function that reads elements of batched tensors once per example
     "resolved": "ops.bits",  # a tensor without bits
     "sweep": "compiler.sweep",  # `torch.func.sweep`
+    "progress": "inspect.bars",  # a bar, or a line where no bar can be drawn
     "pad": "nn.functional.padding",  # a tensor with a border
     "nonfinite": "inspect.finite",  # names the op that made a number which is not finite
     "explain": "inspect.mistakes",  # adds notes to an error, and shortens its traceback

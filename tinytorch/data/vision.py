@@ -17,12 +17,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from tinytorch._atomic import replacing
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.data.collate import default_collate
 from tinytorch.data.dataset import Dataset, positions, rows
 from tinytorch.data.images import pillow
 from tinytorch.data.transforms import Compose, split
-from tinytorch.inspect import bars
 
 __all__ = ["KMNIST", "MNIST", "FashionMNIST", "VisionDataset"]
 
@@ -439,7 +439,7 @@ def _download(url: str, path: str, md5: str, seconds: float) -> None:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with (
                 replacing(path) as file,
-                bars.progress(
+                supplied("progress")(
                     total=getattr(response, "length", None),
                     unit="B",
                     unit_scale=True,
