@@ -1,4 +1,4 @@
-"""Functions that `core`, `ops` and `data` use but later modules define, since they are composed of ops or of later classes.
+"""Functions that `core`, `ops` and `data` use but later modules define: they are composed of ops or of later classes.
 
 This registry is the only place where a module refers to a later module.
 """
