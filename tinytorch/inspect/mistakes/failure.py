@@ -370,13 +370,14 @@ class _Replacing(ast.NodeTransformer):
 
 def _copy(node: ast.AST, marked: Mapping[int, Any]) -> Any:
     """Return a copy of a tree in which the nodes with these identities have an attribute `mark`."""
-    again = type(node)()
+    fields = {}
     for name, value in ast.iter_fields(node):
         if isinstance(value, ast.AST):
             value = _copy(value, marked)
         elif isinstance(value, list):
             value = [_copy(each, marked) if isinstance(each, ast.AST) else each for each in value]
-        setattr(again, name, value)
+        fields[name] = value
+    again = type(node)(**fields)
     if id(node) in marked:
         again.mark = id(node)  # type: ignore[attr-defined]
     return again
