@@ -1,7 +1,7 @@
 // Products of matrices, which are read as they lie in memory.
 //
-// The result is computed in register tiles: TILE_ROWS rows of one factor, x, whose numbers are broadcast, times a panel
-// of the other factor, y, which is a few columns wide and is read as vectors. A panel is read in place where few rows
+// The result is computed in register tiles: a few rows of one factor, x, whose numbers are broadcast, times a panel of
+// the other factor, y, which is a few columns wide and is read as vectors. A panel is read in place where few rows
 // meet it; otherwise it is packed, i.e. copied or transposed into contiguous memory. Where transposing the other factor
 // costs less, the transposed product is computed, and its tiles are transposed into the result.
 //
@@ -31,6 +31,9 @@ enum {
     MAX_LEADING = 4,           // leading dimensions of a stack of matrices
 };
 
+// The rows of a tile of a product: at most WIDTH, since tiles are transposed WIDTH rows at a time.
+#define PRODUCT_ROWS (TILE_ROWS < WIDTH ? TILE_ROWS : WIDTH)
+
 // A stack of matrices, with its strides in elements.
 typedef struct {
     float *data;
@@ -53,7 +56,7 @@ typedef struct {
     bool in_place;     // panels of y are not packed
     int64_t matrices, panels, vectors;   // per matrix, per panel: the last panel may have fewer vectors
     int64_t bands, bands_per_part;       // a band is WIDTH rows of one panel of the result
-    float *packed_panels, *packed_rows;  // all panels of y, and x by groups of TILE_ROWS rows, if they are packed first
+    float *packed_panels, *packed_rows;  // all panels of y, and x by groups of rows, if they are packed first
     float *scratch;
     int64_t scratch_size;  // per worker
 } Product;
@@ -142,7 +145,7 @@ static float *packed_panel(const Product *p, int64_t index, int64_t first) {
 
 // The packed rows of matrix `index` from `row` on.
 static float *packed_rows(const Product *p, int64_t index, int64_t row) {
-    return p->packed_rows + p->x.columns * (index * ceil_div(p->x.rows, TILE_ROWS) * TILE_ROWS + row);
+    return p->packed_rows + p->x.columns * (index * ceil_div(p->x.rows, PRODUCT_ROWS) * PRODUCT_ROWS + row);
 }
 
 static void pack_panel_part(void *context, Py_ssize_t part, int worker) {
@@ -160,28 +163,28 @@ static void pack_rows_part(void *context, Py_ssize_t part, int worker) {
     int64_t end = imin(begin + WIDTH, p->x.columns);
     const float *from = matrix_data(&p->x, index);
     (void)worker;
-    for (int64_t row = 0; row < p->x.rows; row += TILE_ROWS) {
-        int64_t left = imin(TILE_ROWS, p->x.rows - row);
-        float *to = packed_rows(p, index, row) + begin * TILE_ROWS;
-        for (int64_t k = begin; k < end; k++, to += TILE_ROWS) {
+    for (int64_t row = 0; row < p->x.rows; row += PRODUCT_ROWS) {
+        int64_t left = imin(PRODUCT_ROWS, p->x.rows - row);
+        float *to = packed_rows(p, index, row) + begin * PRODUCT_ROWS;
+        for (int64_t k = begin; k < end; k++, to += PRODUCT_ROWS) {
             const float *column = from + row + k * p->x.column_stride;
-            if (left == TILE_ROWS) memcpy(to, column, sizeof(float) * TILE_ROWS);
+            if (left == PRODUCT_ROWS) memcpy(to, column, sizeof(float) * PRODUCT_ROWS);
             else
-                for (int i = 0; i < TILE_ROWS; i++) to[i] = i < left ? column[i] : 0;
+                for (int i = 0; i < PRODUCT_ROWS; i++) to[i] = i < left ? column[i] : 0;
         }
     }
 }
 
 // Tiles -----------------------------------------------------------------------------------------
 
-// Compute a tile: TILE_ROWS rows x, whose numbers are `x_step` apart, times `vectors` vectors of y, whose rows are
+// Compute a tile: PRODUCT_ROWS rows x, whose numbers are `x_step` apart, times `vectors` vectors of y, whose rows are
 // `y_step` apart; plus a bias per row and one per column.
 INLINE void multiply_tile(int vectors, const float *const *x, int64_t x_step, const float *y, int64_t y_step,
                           int64_t depth, const float *row_bias, const float *column_bias, float *to,
                           int64_t to_stride) {
-    vec sums[TILE_ROWS][TILE_VECTORS];
-    const float *row[TILE_ROWS];
-    for (int i = 0; i < TILE_ROWS; i++) {
+    vec sums[PRODUCT_ROWS][TILE_VECTORS];
+    const float *row[PRODUCT_ROWS];
+    for (int i = 0; i < PRODUCT_ROWS; i++) {
         row[i] = x[i];
         for (int j = 0; j < vectors; j++) sums[i][j] = (vec){0};
     }
@@ -193,10 +196,10 @@ INLINE void multiply_tile(int vectors, const float *const *x, int64_t x_step, co
             b[j] = load(y + j * WIDTH);
             __builtin_prefetch(y + PREFETCH_DISTANCE * y_step + j * WIDTH);
         }
-        for (int i = 0; i < TILE_ROWS; i++)
+        for (int i = 0; i < PRODUCT_ROWS; i++)
             for (int j = 0; j < vectors; j++) sums[i][j] += row[i][at] * b[j];
     }
-    for (int i = 0; i < TILE_ROWS; i++)
+    for (int i = 0; i < PRODUCT_ROWS; i++)
         for (int j = 0; j < vectors; j++)
             store(to + i * to_stride + j * WIDTH, sums[i][j] + (row_bias[i] + load(column_bias + j * WIDTH)));
 }
@@ -230,7 +233,7 @@ static void multiply_rows(const Product *p, int64_t index, int64_t first, int64_
     float *result = matrix_data(&p->result, index), *tiles = scratch;
     int64_t rows = p->x.rows, columns = imin(p->vectors * WIDTH, p->y.columns - first);
     int64_t vectors = ceil_div(columns, WIDTH), width = vectors * WIDTH, y_step = width;
-    if (p->triangle == LOWER_RESULT) begin += imax(first - p->diagonal - begin, 0) / TILE_ROWS * TILE_ROWS;
+    if (p->triangle == LOWER_RESULT) begin += imax(first - p->diagonal - begin, 0) / PRODUCT_ROWS * PRODUCT_ROWS;
     if (begin >= end) return;
     y += first * p->y.column_stride;
     if (p->packed_panels) y = packed_panel(p, index, first);
@@ -240,20 +243,20 @@ static void multiply_rows(const Product *p, int64_t index, int64_t first, int64_
         y = scratch + WIDTH * TILE_COLUMNS;
     }
 
-    int64_t x_step = p->packed_rows ? TILE_ROWS : p->x.column_stride;
-    float row_bias[TILE_ROWS] = {0}, column_bias[TILE_COLUMNS] = {0};
+    int64_t x_step = p->packed_rows ? PRODUCT_ROWS : p->x.column_stride;
+    float row_bias[PRODUCT_ROWS] = {0}, column_bias[TILE_COLUMNS] = {0};
     if (p->bias && !p->transposed) memcpy(column_bias, p->bias + first, sizeof(float) * (size_t)columns);
-    for (int64_t r = begin; r < end; r += TILE_ROWS) {
+    for (int64_t r = begin; r < end; r += PRODUCT_ROWS) {
         int64_t from = p->triangle == UPPER_FACTOR ? imin(r + p->diagonal, p->y.rows) : 0, depth = p->y.rows - from;
-        if (p->triangle == LOWER_FACTOR) depth = imin(r + TILE_ROWS + p->diagonal, depth);
-        const float *row_data[TILE_ROWS], *y_from = y + from * y_step;
-        for (int i = 0; i < TILE_ROWS; i++) {
+        if (p->triangle == LOWER_FACTOR) depth = imin(r + PRODUCT_ROWS + p->diagonal, depth);
+        const float *row_data[PRODUCT_ROWS], *y_from = y + from * y_step;
+        for (int i = 0; i < PRODUCT_ROWS; i++) {
             int64_t row = imin(r + i, rows - 1);  // rows of the tile beyond the last row repeat it
             row_data[i] =
                 p->packed_rows ? packed_rows(p, index, r) + i : x + row * p->x.row_stride + from * p->x.column_stride;
             if (p->bias && p->transposed) row_bias[i] = p->bias[row];
         }
-        bool direct = !p->transposed && columns == width && r + TILE_ROWS <= rows;
+        bool direct = !p->transposed && columns == width && r + PRODUCT_ROWS <= rows;
         int64_t done = p->transposed ? (r - begin) % WIDTH : 0,
                 to_stride = direct ? p->result.row_stride : TILE_COLUMNS;
         float *to = direct ? result + r * p->result.row_stride + first : tiles + done * TILE_COLUMNS;
@@ -263,14 +266,14 @@ static void multiply_rows(const Product *p, int64_t index, int64_t first, int64_
             multiply_tile(2, row_data, x_step, y_from, y_step, depth, row_bias, column_bias, to, to_stride);
         else multiply_tile(1, row_data, x_step, y_from, y_step, depth, row_bias, column_bias, to, to_stride);
         if (direct) {
-            if (p->epilogue) finish_rows(p, result, r, r + TILE_ROWS, first, columns);
+            if (p->epilogue) finish_rows(p, result, r, r + PRODUCT_ROWS, first, columns);
             continue;
         }
         if (!p->transposed) {
-            for (int64_t i = 0; i < imin(TILE_ROWS, rows - r); i++)
+            for (int64_t i = 0; i < imin(PRODUCT_ROWS, rows - r); i++)
                 copy_floats(result + (r + i) * p->result.row_stride + first, tiles + i * TILE_COLUMNS, columns);
-            if (p->epilogue) finish_rows(p, result, r, imin(r + TILE_ROWS, rows), first, columns);
-        } else if (done + TILE_ROWS == WIDTH || r + TILE_ROWS >= end) {
+            if (p->epilogue) finish_rows(p, result, r, imin(r + PRODUCT_ROWS, rows), first, columns);
+        } else if (done + PRODUCT_ROWS == WIDTH || r + PRODUCT_ROWS >= end) {
             int64_t row = r - done;
             store_transposed(tiles, imin(WIDTH, end - row), columns, result + row + first * p->result.row_stride,
                              p->result.row_stride);

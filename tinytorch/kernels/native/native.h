@@ -35,6 +35,13 @@ enum { MAX_PARAMETERS = 16 };
 // the compiler calls BLAS directly for such products (kernels/products.py).
 enum { MIN_PRODUCT = 1 << 15 };
 
+// Whether BLAS computes NumPy's products of matrices: it is faster than short vectors. In a browser NumPy has none.
+#ifdef __wasm__
+enum { HAS_BLAS = 0 };
+#else
+enum { HAS_BLAS = 1 };
+#endif
+
 // Threads (threads.c) ------------------------------------------------------------------------------
 
 // Run part `part` of a parallel loop. `worker` is below the number of threads; no two parts that run at the same time

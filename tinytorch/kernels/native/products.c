@@ -11,7 +11,7 @@ static PyObject *multiply(PyObject *like, Matrices a, Matrices b, const float *b
         count *= a.leading[d];
     }
     double multiplications = (double)m * (double)n * (double)k;
-    if (WIDTH < 8 || k != b.rows || m < 4 || n < 4 || k > MAX_DEPTH) return FALLBACK;
+    if ((HAS_BLAS && WIDTH < 8) || k != b.rows || m < 4 || n < 4 || k > MAX_DEPTH) return FALLBACK;
     if (multiplications < MIN_MATRIX || multiplications * (double)count < MIN_PRODUCT) return FALLBACK;
     int64_t shape[MAX_LEADING + 2] = {0};
     for (int d = 0; d < dims - 2; d++) shape[d] = a.leading[MAX_LEADING - dims + 2 + d];
@@ -28,7 +28,7 @@ static PyObject *multiply(PyObject *like, Matrices a, Matrices b, const float *b
     multiplications *= (double)count;
     threads = imax(imin(threads, (int64_t)multiplications / THREAD_WORK), 1);
     int64_t panel_size = count * k * ceil_div(p.y.columns, WIDTH) * WIDTH;
-    int64_t row_size = count * k * ceil_div(p.x.rows, TILE_ROWS) * TILE_ROWS;
+    int64_t row_size = count * k * ceil_div(p.x.rows, PRODUCT_ROWS) * PRODUCT_ROWS;
     bool pack_panels = multiplications >= PACK_FIRST && threads > 1 && count < MANY_MATRICES * threads && !p.in_place &&
                        panel_size <= MAX_PACKED;
     bool far = p.x.rows * k >= CACHED_COLUMNS || (p.x.column_stride % CONFLICTS == 0 && p.y.columns >= CONFLICTS);

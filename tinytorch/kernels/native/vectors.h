@@ -354,7 +354,7 @@ INLINE void store_columns(float *x, vec value, const Columns *columns, int k) {
 
 // A tile of a matrix product or a convolution fills the registers: TILE_ROWS rows of one factor times TILE_VECTORS
 // vectors of the other.
-#if WIDTH == 4 && defined(__x86_64__) || WIDTH == 8
+#if WIDTH == 4 && (defined(__x86_64__) || defined(__wasm__)) || WIDTH == 8
 #define TILE_ROWS 4  // there are 16 registers
 #else
 #define TILE_ROWS 8  // there are 32
