@@ -251,14 +251,16 @@ class Labels(Check):
         self.counts: dict[Any, list[Any]] = {}
         self.as_numbers: dict[Any, list[Any]] = {}
         self.wrong: dict[Any, tuple[str, str]] = {}
-        self.loaded: dict[int, tuple[Any, set[int]]] = {}  # labels in the first iterations over loaders
+        self.loaded: dict[int, list[Any]] = {}  # labels, and their number, in the first iterations over loaders
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
         if info.epochs > 1:
             return
         labels = _labels(batch)
         if labels is not None and labels.dtype.kind in "iu":
-            self.loaded.setdefault(id(info), (info, set()))[1].update(np.unique(labels).tolist())
+            entry = self.loaded.setdefault(id(info), [info, set(), 0])
+            entry[1].update(np.unique(labels).tolist())
+            entry[2] += labels.size
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         for each in trace.losses:
@@ -268,7 +270,7 @@ class Labels(Check):
             if each.kind in ("class", "nll") and y.ndim == 1 and y.dtype.kind in "iu" and each.input.ndim == 2:
                 entry = self.counts.setdefault(each.call.place, [each.input.shape[1], set(), 0])
                 entry[1].update(np.unique(y).tolist())
-                entry[2] += y.size
+                entry[2] = max(entry[2], y.size)
             elif each.kind == "value":
                 self._number(trace, each, y)
             if each.kind == "class" and each.input.ndim == 2 and each.input.shape[1] == 1:
@@ -324,12 +326,13 @@ class Labels(Check):
                 rank=3,
             )
         for place, (classes, seen_labels, count) in self.counts.items():
-            loaded = [labels for info, labels in self.loaded.values() if info.backwards and info.finished]
+            loaded = [labels for info, labels, _ in self.loaded.values() if info.backwards and info.finished]
             every = set().union(*loaded) if loaded else set()
             if loaded and seen_labels <= every:
-                seen_labels, count = every, max(count, 40 * classes)
+                seen_labels = every
+                count = max(count, *[number for info, _, number in self.loaded.values() if info.backwards])
             missing = sorted(set(range(classes)) - seen_labels)
-            if not missing or classes > 50 or len(missing) > classes // 2 or count < 40 * classes:
+            if not missing or classes > 50 or len(missing) > classes // 2 or count < 20 * classes:
                 continue
             yield Suspicion(
                 "class-missing",
@@ -371,11 +374,11 @@ class Batches(Check):
             x = each.target
             for _ in range(4):  # the rows that the targets are
                 call = trace.made.get(id(x))
-                if call is None or not call.inputs:
+                if call is None or not call.inputs or not isinstance(call.out, Tensor):
                     break
                 x = call.inputs[0]
                 rows = call.out.shape[0] if call.out.ndim else 0
-                if call.name == "_slice" and 1 < rows and 2 * rows <= x.shape[0] and call.out.ndim == x.ndim:
+                if call.name == "_slice" and 2 <= rows <= x.shape[0] // 2 and call.out.ndim == x.ndim:
                     self.slices.setdefault(call.place, []).append((id(x), str(call.args[1]), x))
 
     def _slices(self) -> Iterator[Suspicion]:

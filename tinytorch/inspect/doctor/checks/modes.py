@@ -107,7 +107,11 @@ class EvaluationMode(Check):
     def _await(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:
         """Remember a result that the next backward pass may use, or not: then it was not for training."""
         node = next((each.grad_fn for each in tensors_of(out) if each.grad_fn is not None), None)
-        if node is not None and hasattr(node, "saved") and len(self.waiting) < 20 and self.watch.backwards:
+        for _ in range(5):  # to a node that a backward pass leaves without its saved tensors
+            if node is None or (getattr(node, "saved", None) and node.plan.holds_tensors):
+                break
+            node = next((edge[0] for edge in node.next_functions if edge[0] is not None), None)
+        if getattr(node, "saved", None) and node.plan.holds_tensors and len(self.waiting) < 20 and self.watch.backwards:
             self.waiting.append((node, info, args, kwargs, here()))
 
     def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
