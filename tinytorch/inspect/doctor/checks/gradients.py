@@ -27,6 +27,10 @@ def _first(p: Any) -> Any:
     return part if part.any() else None
 
 
+def _same(a: Any, b: Any) -> bool:
+    return bool(np.array_equal(a, b, equal_nan=True))
+
+
 class _State:
     """What is known of the gradients of an optimizer, judged by a few of its parameters."""
 
@@ -49,7 +53,7 @@ class _State:
         if used is None:
             return False
         now = _first(self.params[k])
-        return now is not None and np.array_equal(now, used)
+        return now is not None and _same(now, used)
 
 
 class GradientsOfOptimizers(Check):
@@ -92,7 +96,7 @@ class GradientsOfOptimizers(Check):
                 now = _first(p)
                 filled |= now is not None
                 used = state.used[k]
-                if used is not None and now is not None and not np.array_equal(used, now):
+                if used is not None and now is not None and not _same(used, now):
                     state.stale[k] = True
                     state.used[k] = None
             if filled:
@@ -120,6 +124,9 @@ class GradientsOfOptimizers(Check):
         state.first_step = state.first_step or here()
         state.steps += 1
         now = [_first(p) for p in state.params]
+        if any(g is not None and not np.isfinite(g).all() for g in now):
+            state.steps -= 1  # (gradients that are not finite cannot be compared)
+            return
         if all(g is None for g in now):
             if info.closure:
                 pass
@@ -226,7 +233,7 @@ class GradientsOfTensors(Check):
         for key, (p, value, gradient) in self.seen.items():
             changed = not np.array_equal(p._array.reshape(-1)[:64], value)
             now = _first(p)
-            if now is None or gradient is None or not np.array_equal(now, gradient):
+            if now is None or gradient is None or not _same(now, gradient):
                 self.before[key] = False
                 self.fresh += 1
             elif changed:
@@ -245,7 +252,7 @@ class GradientsOfTensors(Check):
             p, _, gradient = entry
             now = _first(p)
             if self.before.get(key):
-                self.stale += now is not None and gradient is not None and not np.array_equal(now, gradient)
+                self.stale += now is not None and gradient is not None and not _same(now, gradient)
             entry[1], entry[2] = p._array.reshape(-1)[:64].copy(), now
         if watch.optimizers:
             self.seen.clear()
