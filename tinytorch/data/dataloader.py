@@ -416,8 +416,9 @@ class _WithoutWorkers(_SingleProcessDataLoaderIter):
         return super()._draw_seed(loader) if self._drawn is None else self._drawn
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
-        """Start another epoch, of a loader with persistent workers."""
+        """Start another epoch, of a loader with persistent workers: as a new iterator would, which draws a seed."""
         super()._reset(loader, first_iter)
+        self._base_seed = draw_seed(loader.generator)
         self._create_fetcher()
 
 

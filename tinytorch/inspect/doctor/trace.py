@@ -30,13 +30,23 @@ def tensors_of(values: Any) -> Iterator[Tensor]:
         yield from tensors_of(list(values.values()))
 
 
+def name_of(op: Any) -> str:
+    """Return the name of an op, or of what records like one."""
+    return str(getattr(op, "name", None) or getattr(op, "__name__", ""))
+
+
 class Call:
-    """A call of an op: its name, arguments, result, the user's line, and the module whose forward ran."""
+    """A call of an op: its name, arguments, result, the user's line, and the module whose forward ran.
 
-    __slots__ = ("args", "kwargs", "module", "name", "out", "owner", "place")
+    Attributes:
+        is_view: whether the result has values of the first argument, in another shape.
+    """
 
-    def __init__(self, name: str, args: Any, kwargs: Any, out: Any, place: Place, module: str, owner: Any) -> None:
-        self.name, self.args, self.kwargs, self.out = name, args, kwargs, out
+    __slots__ = ("args", "is_view", "kwargs", "module", "name", "out", "owner", "place")
+
+    def __init__(self, op: Any, args: Any, kwargs: Any, out: Any, place: Place, module: str, owner: Any) -> None:
+        self.name, self.args, self.kwargs, self.out = name_of(op), args, kwargs, out
+        self.is_view = bool(getattr(op, "view", False)) or self.name == "clone"
         self.place, self.module, self.owner = place, module, owner
 
     @property
@@ -113,10 +123,10 @@ class Trace:
         """Return whether a tensor was computed by a model, and is not a parameter."""
         return not x.is_leaf
 
-    def maker(self, x: Any, through: tuple[str, ...] = ()) -> Call | None:
-        """Return the call that made a tensor, before any ops named in `through`."""
+    def maker(self, x: Any, views: bool = False, casts: bool = False) -> Call | None:
+        """Return the call that made a tensor, or the last one before views and changes of dtype."""
         call = self.made.get(id(x))
-        while call is not None and call.name in through and call.inputs:
+        while call is not None and ((views and call.is_view) or (casts and call.name == "to")) and call.inputs:
             before = self.made.get(id(call.inputs[0]))
             if before is call:  # an op that writes into its argument
                 break
@@ -132,15 +142,11 @@ class Trace:
 
     def before(self, x: Any) -> Call | None:
         """Return the call that computed a tensor's values, before views and changes of shape."""
-        return self.maker(x, (*_SHAPES, "to"))
+        return self.maker(x, views=True, casts=True)
 
     def source(self, x: Any) -> Call | None:
         """Return the call that made a tensor, before views and changes of shape, but not of dtype."""
-        return self.maker(x, _SHAPES)
-
-
-#: Ops that change the shape of a tensor, or select of it, and not the values.
-_SHAPES = ("view", "reshape", "_squeeze_dim", "_unsqueeze", "_squeeze", "flatten", "_expand", "_slice", "clone")
+        return self.maker(x, views=True)
 
 
 #: Ops whose results are looked at before training, while the data are prepared.
@@ -192,7 +198,7 @@ class Tracer(DispatchMode):
         watch = self.watch
         if watch._in_backward:
             return caller(*args, **kwargs)
-        name = str(getattr(op, "name", None) or getattr(op, "__name__", ""))
+        name = name_of(op)
         if local.state.grad and any([each.requires_grad for each in tensors_of(args)]):
             watch.on_start("first")
         if watch.patch is None:
@@ -210,5 +216,5 @@ class Tracer(DispatchMode):
         if isinstance(out, Tensor) and not out.requires_grad and not watch.stack and out.numel() > _LARGE:
             return out  # (a part of the data set, say, which would be kept until the first backward pass)
         owner = watch.stack[-1] if watch.stack else None
-        self.trace.add(Call(name, args, kwargs, out, watch.line_of(here(), owner), watch.path(), owner))
+        self.trace.add(Call(op, args, kwargs, out, watch.line_of(here(), owner), watch.path(), owner))
         return out

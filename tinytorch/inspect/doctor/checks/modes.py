@@ -106,7 +106,7 @@ class EvaluationMode(Check):
 
     def _await(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:
         """Remember a result that the next backward pass may use, or not: then it was not for training."""
-        node = next((each.grad_fn for each in tensors_of(out) if each.grad_fn is not None), None)
+        node: Any = next((each.grad_fn for each in tensors_of(out) if each.grad_fn is not None), None)
         for _ in range(5):  # to a node that a backward pass leaves without its saved tensors
             if node is None or (getattr(node, "saved", None) and node.plan.holds_tensors):
                 break
