@@ -162,8 +162,13 @@ def tensor_of_list(failure: Failure) -> str | None:
 
 
 @remedy("before Module.__init__() call")
-def initialized(failure: Failure) -> str:
+def initialized(failure: Failure) -> str | tuple[str, int]:
     """Call the constructor of the base class first."""
+    for step in reversed([each for each in failure.steps if each.users]):
+        tree: Any = step.tree()
+        if isinstance(tree, ast.FunctionDef) and tree.name == "__init__" and step.file == failure.user.file:
+            body = tree.body[1:] if ast.get_docstring(tree) is not None and len(tree.body) > 1 else tree.body
+            return f"super().__init__(); {ast.unparse(body[0])}".replace("'", '"'), body[0].lineno
     return "super().__init__()"
 
 
