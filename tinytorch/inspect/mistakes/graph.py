@@ -42,7 +42,7 @@ def ones(failure: Failure) -> str | None:
 
 
 @remedy("Trying to backward through the graph a second time")
-def once_more(failure: Failure) -> str | tuple[str, int] | None:
+def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Detach what is passed on from one step of a loop to the next, or keep the graph of the first backward."""
     tree, call = failure.user.tree(), failure.call
     loops = [
@@ -51,10 +51,10 @@ def once_more(failure: Failure) -> str | tuple[str, int] | None:
         if isinstance(node, (ast.For, ast.While)) and node.lineno <= failure.user.line <= (node.end_lineno or 0)
     ]
     for node in ast.walk(loops[-1]) if loops else ():
-        if not isinstance(node, ast.Assign):
-            continue
-        targets = {each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
-        for each in ast.walk(node.value):
+        targets: set[str] = set()
+        if isinstance(node, ast.Assign):
+            targets = {each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
+        for each in ast.walk(node.value) if isinstance(node, ast.Assign) else ():
             if isinstance(each, ast.Name) and each.id in targets and _has_graph(failure.value(each)):
                 if isinstance(failure.value(each), tuple):
                     text = f"tuple([each.detach() for each in {each.id}])"
@@ -62,6 +62,14 @@ def once_more(failure: Failure) -> str | tuple[str, int] | None:
                     text = f"{each.id}.detach()"
                 changed = failure.in_text(node.value, each, text)
                 return f"{ast.unparse(node.targets[0]).strip('()')} = {changed}", node.lineno
+        if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
+            continue
+        if (
+            isinstance(node.value, ast.Name)
+            and isinstance(call, ast.Call)
+            and ast.unparse(call.func) == f"{ast.unparse(node.target)}.backward"
+        ):
+            return f"{node.value.id}.backward()"  # (the sum of the losses of all steps has the graphs of all)
     first = _earlier_backward(failure, tree)
     if loops and (first is None or first.lineno < loops[-1].lineno):
         found = _made_once(failure, loops[-1])
@@ -71,7 +79,7 @@ def once_more(failure: Failure) -> str | tuple[str, int] | None:
     return failure.with_keywords(retain_graph="True") if isinstance(call, ast.Call) else None
 
 
-def _made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[str, int] | None] | None:
+def _made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[str, str] | None] | None:
     """Return which tensor with a graph was computed once, before a loop whose steps use it, and the remedy."""
     used = {node.id for node in ast.walk(loop) if isinstance(node, ast.Name)}
     tree = failure.user.tree()
@@ -84,7 +92,8 @@ def _made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[
                 again = _assigned(loop, target.id, failure.user.line)
                 if again is None:
                     text = f"{target.id} was computed once, at {failure.user.file}:{node.lineno}"
-                    return text, (f"{ast.unparse(node)}; {ast.unparse(first)}".replace("'", '"'), first.lineno)
+                    change = f"{ast.unparse(node)}; {ast.unparse(first)}".replace("'", '"')
+                    return text, (change, f"{failure.user.file}:{first.lineno}")
     roots = [value for name, value in failure.variables.items() if name in used and hasattr(value, "_modules")]
     for root in roots:
         for module in root.modules() if not isinstance(root, type) else ():
@@ -100,10 +109,10 @@ def _made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[
                 lines, start = inspect.getsourcelines(function)
                 first = ast.parse(textwrap.dedent("".join(lines))).body[0].body[0]  # type: ignore[attr-defined]
                 own = {each.id for each in ast.walk(statement.value) if isinstance(each, ast.Name)}
-                if not own <= {"self", *function.__globals__} or file != failure.user.file:
+                if not own <= {"self", *function.__globals__}:
                     return text, None
                 change = f"{ast.unparse(statement)}; {ast.unparse(first)}".replace("'", '"')
-                return text, (change, start - 1 + first.lineno)
+                return text, (change, f"{file}:{start - 1 + first.lineno}")
     return None
 
 
@@ -112,9 +121,14 @@ def assigned_attribute(module: Any, name: str, *methods: str) -> tuple[ast.Assig
 
     Args:
         module: an object of the class.
-        name: the attribute.
+        name: the attribute; with "[" behind it, an assignment to one of its elements is looked for.
         *methods: the methods that are looked at; by default all.
     """
+
+    def matches(target: ast.AST) -> bool:
+        text = ast.unparse(target)
+        return text.startswith(f"self.{name}") if name.endswith("[") else text == f"self.{name}"
+
     for kind in type(module).__mro__:
         if kind.__module__.startswith("tinytorch."):
             break
@@ -123,7 +137,7 @@ def assigned_attribute(module: Any, name: str, *methods: str) -> tuple[ast.Assig
                 continue
             lines, first = inspect.getsourcelines(function)
             for node in ast.walk(ast.parse(textwrap.dedent("".join(lines)))):
-                if isinstance(node, ast.Assign) and any(ast.unparse(each) == f"self.{name}" for each in node.targets):
+                if isinstance(node, ast.Assign) and any(matches(each) for each in node.targets):
                     return node, first - 1 + node.lineno, function.__code__.co_filename
     return None
 
@@ -289,9 +303,10 @@ class _Uncutting(ast.NodeTransformer):
                 value = [self.failure.value(each) for each in data.elts]
             if isinstance(value, Tensor):
                 return data
-            if isinstance(value, (list, tuple)) and value and all(isinstance(each, Tensor) for each in value):
-                if len({tuple(each.shape) for each in value}) == 1 and any(each.requires_grad for each in value):
-                    return ast.Call(ast.parse("torch.stack", mode="eval").body, [data], [])
+            if not isinstance(value, (list, tuple)) or not all(isinstance(each, Tensor) for each in value):
+                return node
+            if len({tuple(each.shape) for each in value}) == 1 and any(each.requires_grad for each in value):
+                return ast.Call(ast.parse("torch.stack", mode="eval").body, [data], [])
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
@@ -553,6 +568,9 @@ def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         value = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
         return f"{name} = {failure.unparsed(value)}", node.lineno
+    if isinstance(node, ast.Assign) and any(isinstance(x, ast.Name) and x.id == name for x in ast.walk(node.value)):
+        target, value = (ast.unparse(each) for each in (node.targets[0], node.value))
+        return f"new = {value}; {name} = {name}.clone(); {target} = new", node.lineno
     if isinstance(node, ast.Assign | ast.AugAssign):
         return f"{name} = {name}.clone(); {failure.unparsed(node)}", node.lineno
     call = node.value if isinstance(node, ast.Expr) else None
@@ -601,7 +619,7 @@ def computed_again(failure: Failure) -> tuple[str, int] | None:
 
 
 @remedy("returned an incorrect number of gradients")
-def whole_backward(failure: Failure) -> str | tuple[str, int] | None:
+def whole_backward(failure: Failure) -> tuple[str, str] | None:
     """Return a gradient, or None, for each argument of a function's `forward`."""
     found = re.search(r"expected (\d+), got (\d+)", failure.text)
     for step in reversed(failure.steps):
@@ -619,9 +637,8 @@ def whole_backward(failure: Failure) -> str | tuple[str, int] | None:
         text = ast.unparse(returns[0].value)
         if isinstance(returns[0].value, ast.Tuple):
             text = text.removeprefix("(").removesuffix(")").rstrip(",")
-        file = function.__code__.co_filename
-        line = first - 1 + returns[0].lineno if file == failure.user.file else 0
-        return f"return {', '.join([text, *['None'] * (want - have)])}", line
+        place = f"{function.__code__.co_filename}:{first - 1 + returns[0].lineno}"
+        return f"return {', '.join([text, *['None'] * (want - have)])}", place
     return None
 
 
@@ -681,7 +698,7 @@ def detached_array(failure: Failure) -> str | None:
 
 
 @remedy("support the deepcopy protocol")
-def detached_copy(failure: Failure) -> str | tuple[str, int] | None:
+def detached_copy(failure: Failure) -> str | tuple[str, str] | None:
     """Copy the elements, without the graph; keep no graph in an attribute of a module."""
     call = failure.call
     if not isinstance(call, ast.Call) or not call.args:
@@ -691,12 +708,12 @@ def detached_copy(failure: Failure) -> str | tuple[str, int] | None:
         return failure.replaced(call.args[0], f"{ast.unparse(call.args[0])}.detach()")
     for _, owner, name in _kept_graphs(value):
         found = assigned_attribute(owner, name)
-        if found is not None and found[2] == failure.user.file:
-            statement, line, _ = found
+        if found is not None:
+            statement, line, file = found
             simple = isinstance(statement.value, (ast.Call, ast.Name, ast.Attribute, ast.Subscript))
             text = ast.unparse(statement.value) if simple else f"({ast.unparse(statement.value)})"
             targets = " = ".join([ast.unparse(each) for each in statement.targets])
-            return f"{targets} = {text}.detach()".replace("'", '"'), line
+            return f"{targets} = {text}.detach()".replace("'", '"'), f"{file}:{line}"
     return None
 
 
@@ -706,6 +723,10 @@ def _kept_graphs(value: Any) -> Iterator[tuple[str, Any, str]]:
         for name, each in [*vars(module).items(), *module._buffers.items()]:
             if isinstance(each, Tensor) and each.grad_fn is not None:
                 yield f"{path}.{name}".lstrip("."), module, name
+            elif isinstance(each, (list, dict)) and not name.startswith("_"):
+                values = each.values() if isinstance(each, dict) else each
+                if any(isinstance(value, Tensor) and value.grad_fn is not None for value in values):
+                    yield f"{path}.{name}".lstrip("."), module, f"{name}["
 
 
 @fact("support the deepcopy protocol")

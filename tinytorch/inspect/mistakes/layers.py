@@ -12,7 +12,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import remedy
-from tinytorch.inspect.mistakes.stack import locals_of
+from tinytorch.inspect.mistakes.stack import Step, locals_of
 
 # Constructors -------------------------------------------------------------------------------------
 
@@ -210,7 +210,7 @@ def smaller_pooling(failure: Failure) -> str | None:
 
 
 @remedy("pixel_shuffle expects")
-def shuffled_channels(failure: Failure) -> tuple[str, int] | str | None:
+def shuffled_channels(failure: Failure) -> tuple[str, str] | str | None:
     """Derive the output channels of the convolution before a pixel shuffle."""
     module, x = failure.module, failure.tensor_given()
     before = producer(failure)
@@ -220,8 +220,8 @@ def shuffled_channels(failure: Failure) -> tuple[str, int] | str | None:
     if count % factor:
         return None
     text = constructor(before, before.in_channels, count * factor, before.kernel_size)
-    file, _, line = made_at(failure, before).rpartition(":")
-    return text, int(line) if file == failure.user.file else 0
+    place = made_at(failure, before)
+    return (text, place) if place else text
 
 
 def producer(failure: Failure) -> Any:
@@ -291,42 +291,37 @@ def norm_dimensions(failure: Failure) -> str | None:
 
 
 @remedy("Expected more than 1 value per channel when training")
-def one_value(failure: Failure) -> str | None:
+def one_value(failure: Failure) -> tuple[str, str] | None:
     """Leave out the last batch of a loader, if that is the small one; else switch the whole model to evaluation."""
     for step in [each for each in failure.steps if each.users]:
-        tree = step.tree()
-        loops = [
-            node
-            for node in (ast.walk(tree) if tree is not None else ())
-            if isinstance(node, (ast.For, ast.While)) and node.lineno <= step.line <= (node.end_lineno or 0)
-        ]
-        if loops:
-            return _without_last_batch(failure, tree)
-        call = step.expression()
+        call, tree = step.expression(), step.tree()
         if not isinstance(call, ast.Call):
             continue
         model = failure.value(call.func, {**step.frame.f_globals, **locals_of(step.frame)})
-        if not hasattr(model, "_modules"):
+        if not hasattr(model, "_modules") or not call.args:
             continue
-        x = next((each for each in call.args), None)
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, (ast.For, ast.While)) and node.lineno <= step.line <= (node.end_lineno or 0):
+                return _without_last_batch(failure, step)
         again = ast.Call(ast.parse(f"{ast.unparse(call.func)}.eval()", mode="eval").body, call.args, call.keywords)
-        return (failure.unparsed(again), step.line) if x is not None and step.file == failure.steps[0].file else None
+        return failure.unparsed(again), f"{step.file}:{step.line}"
     return None
 
 
-def _without_last_batch(failure: Failure, tree: ast.AST | None) -> tuple[str, int] | None:
+def _without_last_batch(failure: Failure, step: Step) -> tuple[str, str] | None:
     """Return the constructor of the only loader that a function makes, without a smaller last batch."""
+    tree, variables = step.tree(), {**step.frame.f_globals, **locals_of(step.frame)}
     calls = [
         node
         for node in (ast.walk(tree) if tree is not None else ())
         if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "DataLoader"
     ]
     sizes = [each.value for node in calls for each in node.keywords if each.arg == "batch_size"]
-    if len(calls) != 1 or len(sizes) != 1 or failure.value(sizes[0]) == 1:
+    if len(calls) != 1 or len(sizes) != 1 or failure.value(sizes[0], variables) == 1:
         return None
     keywords = [each for each in calls[0].keywords if each.arg != "drop_last"]
     again = ast.Call(calls[0].func, calls[0].args, [*keywords, ast.keyword("drop_last", ast.Constant(True))])
-    return failure.unparsed(again), calls[0].lineno
+    return failure.unparsed(again), f"{step.file}:{calls[0].lineno}"
 
 
 @remedy("Given normalized_shape=")
@@ -400,6 +395,9 @@ def hidden_state(failure: Failure) -> str | None:
             return constructor(module, module.input_size, module.hidden_size, num_layers=layers)
         if have[:2] == want[:2]:
             return constructor(failure.module, failure.module.input_size, have[2])
+        if failure.is_users_call and [have[0], have[2]] == [want[0], want[2]] and failure.tensor_given().ndim == 3:
+            count = f"{failure.said(next(iter(failure.given)))}.shape[{0 if failure.module.batch_first else 1}]"
+            return f"torch.zeros({want[0]}, {count}, {want[2]})"
     return f"torch.zeros({found[1]})"
 
 

@@ -70,7 +70,8 @@ def _shortcut(failure: Failure) -> tuple[str, str]:
     else:
         steps = {-(-m // n) for m, n in zip(given.shape[2:], other.shape[2:], strict=True)}
         step = steps.pop()
-        if x.ndim < 3 or steps or any(-(-m // step) != n for m, n in zip(given.shape[2:], other.shape[2:], strict=True)):
+        sizes = [-(-size // step) for size in given.shape[2:]]
+        if x.ndim < 3 or steps or sizes != list(other.shape[2:]):
             raise LookupError("no number of steps")
         stride = f", stride={step}" * (step != 1)
         layer = f"nn.Conv{x.ndim - 2}d({given.shape[1]}, {other.shape[1]}, 1{stride})"
@@ -78,12 +79,11 @@ def _shortcut(failure: Failure) -> tuple[str, str]:
 
 
 @remedy("must match the size of tensor b")
-def shortcut(failure: Failure) -> tuple[str, int]:
+def shortcut(failure: Failure) -> tuple[str, str]:
     """Derive a layer for the shortcut of a residual block."""
     text, _ = _shortcut(failure)
     function: Any = inspect.unwrap(type(failure.module).__init__)
-    first = function.__code__.co_firstlineno if function.__code__.co_filename == failure.user.file else 0
-    return text, first + 1 if first else 0
+    return text, f"{function.__code__.co_filename}:{function.__code__.co_firstlineno + 1}"
 
 
 @remedy("must match the size of tensor b")
@@ -378,7 +378,7 @@ def boolean_mask(failure: Failure) -> str | None:
     return failure.rewritten(**{name: "{}.bool()"})
 
 
-@remedy("Expected dtype int64 for index")
+@remedy("Expected dtype int")
 def integer_places(failure: Failure) -> str | None:
     """Convert an index to integers."""
     return failure.rewritten(index="{}.long()")
