@@ -51,11 +51,11 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
         if isinstance(node, (ast.For, ast.While)) and node.lineno <= failure.user.line <= (node.end_lineno or 0)
     ]
     for node in ast.walk(loops[-1]) if loops else ():
-        targets: set[str] = set()
-        if isinstance(node, ast.Assign):
-            targets = {each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
         for each in ast.walk(node.value) if isinstance(node, ast.Assign) else ():
-            if isinstance(each, ast.Name) and each.id in targets and _has_graph(failure.value(each)):
+            if not isinstance(node, ast.Assign) or not isinstance(each, ast.Name):
+                continue
+            targets = {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+            if each.id in targets and _has_graph(failure.value(each)):
                 if isinstance(failure.value(each), tuple):
                     text = f"tuple([each.detach() for each in {each.id}])"
                 else:
@@ -569,8 +569,8 @@ def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
         value = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
         return f"{name} = {failure.unparsed(value)}", node.lineno
     if isinstance(node, ast.Assign) and any(isinstance(x, ast.Name) and x.id == name for x in ast.walk(node.value)):
-        target, value = (ast.unparse(each) for each in (node.targets[0], node.value))
-        return f"new = {value}; {name} = {name}.clone(); {target} = new", node.lineno
+        target, text = ast.unparse(node.targets[0]), ast.unparse(node.value)
+        return f"new = {text}; {name} = {name}.clone(); {target} = new", node.lineno
     if isinstance(node, ast.Assign | ast.AugAssign):
         return f"{name} = {name}.clone(); {failure.unparsed(node)}", node.lineno
     call = node.value if isinstance(node, ast.Expr) else None

@@ -396,8 +396,10 @@ def hidden_state(failure: Failure) -> str | None:
         if have[:2] == want[:2]:
             return constructor(failure.module, failure.module.input_size, have[2])
         if failure.is_users_call and [have[0], have[2]] == [want[0], want[2]] and failure.tensor_given().ndim == 3:
-            count = f"{failure.said(next(iter(failure.given)))}.shape[{0 if failure.module.batch_first else 1}]"
-            return f"torch.zeros({want[0]}, {count}, {want[2]})"
+            node = failure.node(next(iter(failure.given)))
+            if not isinstance(node, ast.Call) or hasattr(failure.value(node.func), "_modules"):
+                count = f"{failure.said(next(iter(failure.given)))}.shape[{0 if failure.module.batch_first else 1}]"
+                return f"torch.zeros({want[0]}, {count}, {want[2]})"
     return f"torch.zeros({found[1]})"
 
 
@@ -507,7 +509,9 @@ def key_width(failure: Failure) -> str | None:
     """Tell attention the width of keys and values, where it is not that of the queries."""
     module = failure.module
     query, key, value = (failure.given.get(name) for name in ("query", "key", "value"))
-    if not failure.is_module("MultiheadAttention") or not all(isinstance(x, Tensor) for x in (query, key, value)):
+    if not failure.is_module("MultiheadAttention"):
+        return None
+    if not isinstance(query, Tensor) or not isinstance(key, Tensor) or not isinstance(value, Tensor):
         return None
     if query.shape[-1] != module.embed_dim or (key.shape[-1] == module.kdim and value.shape[-1] == module.vdim):
         return None
