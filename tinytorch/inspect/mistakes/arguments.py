@@ -152,6 +152,12 @@ def percentage(failure: Failure) -> str | None:
     return failure.rewritten(p=repr(p / 100)) if isinstance(p, (int, float)) and 2 <= p <= 100 else None
 
 
+@remedy("clip_grad_norm_() missing 1 required positional argument: 'max_norm'")
+def largest_norm(failure: Failure) -> str | None:
+    """Name the largest norm."""
+    return failure.with_keywords(max_norm="1.0")
+
+
 # Optimizers and schedulers ------------------------------------------------------------------------
 
 

@@ -157,7 +157,8 @@ def channels(failure: Failure) -> str | None:
     if not failure.is_module("_ConvNd") or x is None:
         return None
     want, have, dims = module.in_channels, list(x.shape), _dimensions(module)
-    if x.ndim == dims + 2 and have[-1] == want and have[1] != want:
+    square = dims == 2 and have[-1] == have[-2] != have[-3]  # (maps of channels, rather than channels last)
+    if x.ndim == dims + 2 and have[-1] == want and have[1] != want and not square:
         order = (0, dims + 1, *range(1, dims + 1))
         return failure.with_input("{}.transpose(1, 2)" if dims == 1 else f"{{}}.permute{order}")
     if x.ndim == dims + 1 and have[-1] == want and have[0] != want:
@@ -487,11 +488,16 @@ def mask_of_attention(failure: Failure) -> str | None:
 def transposed_mask(failure: Failure) -> str | None:
     """Transpose a padding mask."""
     mask, key = failure.given.get("key_padding_mask"), failure.given.get("key")
-    if not isinstance(mask, Tensor) or not isinstance(key, Tensor) or not failure.is_users_call:
+    if not isinstance(mask, Tensor) or not isinstance(key, Tensor):
         return None
     want = key.shape[:2] if failure.module.batch_first else key.shape[1::-1]
-    fits = tuple(mask.shape[::-1]) == tuple(want)
-    return failure.rewritten(key_padding_mask="{}.transpose(0, 1)") if fits else None
+    names = [
+        name
+        for name, value in failure.arguments.items()
+        if name.endswith("key_padding_mask") and isinstance(value, Tensor) and value.shape == mask.shape
+    ]
+    fits = tuple(mask.shape[::-1]) == tuple(want) and len(names) == 1
+    return failure.rewritten(**{names[0]: "{}.transpose(0, 1)"}) if fits else None
 
 
 @remedy("missing 2 required positional arguments: 'key' and 'value'")

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.layers import constructor, first_of_pair
 from tinytorch.inspect.mistakes.remedies import remedy
 
@@ -56,6 +56,21 @@ def of_pair(failure: Failure) -> str | tuple[str, int] | None:
     if isinstance(value, tuple) and value and isinstance(value[0], Tensor):
         return first_of_pair(failure, node.value)
     return None
+
+
+@remedy("values to unpack")
+def one_state(failure: Failure) -> str | None:
+    """Take the one state that a GRU returns."""
+    statement = failure.statement()
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+        return None
+    target, module = statement.targets[0], failure.value(statement.value.func)
+    pair = isinstance(target, ast.Tuple) and len(target.elts) == 2 and isinstance(target.elts[1], ast.Tuple)
+    if not pair or not is_layer(module, "GRU", "RNN") or not isinstance(target, ast.Tuple):
+        return None
+    state = target.elts[1]
+    first = state.elts[0] if isinstance(state, ast.Tuple) else state
+    return f"{ast.unparse(target.elts[0])}, {ast.unparse(first)} = {ast.unparse(statement.value)}"
 
 
 @remedy("'NoneType' object has no attribute", "'NoneType' object is not", "unsupported operand type(s)")
@@ -265,6 +280,8 @@ def matching_state(failure: Failure) -> str | None:
         if child is not None and set(child.state_dict()) == set(state) and isinstance(call, ast.Call):
             owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else "model"
             return failure.called_as(f"{owner}.{name}.load_state_dict")
+    if "size mismatch" not in failure.text and 2 * len(own & set(state)) >= len(own | set(state)):
+        return failure.with_keywords(strict="False")
     return None
 
 
@@ -279,4 +296,6 @@ def matching_sizes(failure: Failure) -> str | None:
     sizes = [int(size) for size in found[2].split(",")]
     if type(layer).__name__ == "Linear":
         return constructor(layer, sizes[1], sizes[0])
+    if is_layer(layer, "Conv1d", "Conv2d", "Conv3d"):
+        return constructor(layer, sizes[1] * layer.groups, sizes[0], tuple(sizes[2:]))
     return constructor(layer, *sizes) if type(layer).__name__ == "Embedding" else None

@@ -243,7 +243,11 @@ def inferred_size(failure: Failure) -> str | None:
     """Let one size be inferred."""
     call, x = failure.call, failure.arguments.get("input")
     shape = failure.arguments.get("shape") or failure.arguments.get("size")
-    if not isinstance(call, ast.Call) or not isinstance(x, Tensor) or shape is None or -1 in shape:
+    if not isinstance(call, ast.Call) or not isinstance(x, Tensor) or shape is None:
+        return None
+    if len(shape) == 2 and shape[0] == -1 and x.ndim > 2 and failure.of_method:
+        return f"{failure.said('input')}.flatten(1)"
+    if -1 in shape:
         return None
     shape, count = list(shape), x.numel()
     written: list[ast.expr] = call.args[-1].elts if isinstance(call.args[-1], (ast.Tuple, ast.List)) else call.args
@@ -301,6 +305,36 @@ def last_index(failure: Failure) -> str | None:
         return None
     owner = failure.arguments.get("input", failure.self)
     return failure.replaced(call.slice, str(len(owner) - 1)) if call.slice.value == len(owner) > 0 else None
+
+
+@remedy("is out of bounds for dimension", "is out of range")
+def whole_range(failure: Failure) -> tuple[str, int] | None:
+    """End a loop at the last index."""
+    call, tree = failure.call, failure.user.tree()
+    if not isinstance(call, ast.Subscript) or not isinstance(call.slice, ast.Name) or tree is None:
+        return None
+    owner, index = failure.arguments.get("input", failure.self), call.slice.id
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.For) or not node.lineno <= failure.user.line <= (node.end_lineno or 0):
+            continue
+        counted = (
+            isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "range" and len(node.iter.args) == 1
+        )
+        if counted and ast.unparse(node.target) == index and failure.value(call.slice) == len(owner):
+            return f"range(len({ast.unparse(call.value)}))", node.lineno
+    return None
+
+
+@remedy("only integer tensors of a single element can be converted to an index")
+def elements_of_list(failure: Failure) -> str | None:
+    """Take several elements of a list."""
+    call = failure.call
+    if not isinstance(call, ast.Subscript) or not isinstance(failure.value(call.value), (list, tuple)):
+        return None
+    index = failure.value(call.slice)
+    if not isinstance(index, Tensor) or index.ndim != 1 or index.dtype.is_floating_point:
+        return None
+    return f"[{ast.unparse(call.value)}[k] for k in {ast.unparse(call.slice)}.tolist()]"
 
 
 @remedy("tensors used as indices must be long")
