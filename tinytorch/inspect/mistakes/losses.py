@@ -142,9 +142,10 @@ def same_shape(failure: Failure) -> str | None:
         if have[k] == 1 and have[:k] + have[k + 1 :] == want:
             return failure.rewritten(target=f"{{}}.squeeze({k}){kind}")
     if len(want) == 2 and have == want[:1] and failure.is_module("BCEWithLogitsLoss") and failure.is_users_call:
-        if bool(((target >= 0) & (target < want[1]) & (target == target.round())).all()):  # labels of classes
-            kind = "" if str(target.dtype) == "torch.int64" else ".long()"
-            return f"nn.CrossEntropyLoss()({failure.said('input')}, {failure.said('target')}{kind})"
+        classes = (target >= 0) & (target < want[1]) & (target == target.round())
+        kind = "" if str(target.dtype) == "torch.int64" else ".long()"
+        text = f"nn.CrossEntropyLoss()({failure.said('input')}, {failure.said('target')}{kind})"
+        return text if bool(classes.all()) else None
     return None
 
 

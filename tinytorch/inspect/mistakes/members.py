@@ -271,7 +271,7 @@ def matching_state(failure: Failure) -> str | None:
     for key, value in state.items():
         if isinstance(value, dict) and own & set(value):
             return failure.rewritten(state_dict=f"{{}}[{key!r}]").replace("'", '"')
-    for prefix in {key.partition(".")[0] + "." for key in state}:
+    for prefix in {key.partition(".")[0] + "." for key in state} if own != set(state) else ():
         if {key.removeprefix(prefix) for key in state} == own:
             text = f'{{key.removeprefix("{prefix}"): value for key, value in {failure.said("state_dict")}.items()}}'
             return failure.rewritten(state_dict=text)
@@ -288,11 +288,11 @@ def matching_state(failure: Failure) -> str | None:
 @remedy("size mismatch for")
 def matching_sizes(failure: Failure) -> str | None:
     """Derive the layer for which the weights were saved."""
-    pattern = r"size mismatch for (\S+)\.weight: copying a param with shape torch.Size\(\[([\d, ]*)\]"
+    pattern = r"size mismatch for (?:(\S+)\.)?weight: copying a param with shape torch.Size\(\[([\d, ]*)\]"
     found = re.search(pattern, failure.text)
     if found is None:
         return None
-    layer = failure.self.get_submodule(found[1])
+    layer = failure.self.get_submodule(found[1] or "")
     sizes = [int(size) for size in found[2].split(",")]
     if type(layer).__name__ == "Linear":
         return constructor(layer, sizes[1], sizes[0])
