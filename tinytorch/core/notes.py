@@ -51,7 +51,7 @@ def leave() -> None:
 
 
 #: The modules that define the classes of errors that get notes: others belong to the user, or control the package.
-_CLASSES = ("builtins", "tinytorch.kernels.decompose")
+_CLASSES = ("builtins", "tinytorch.kernels.decompose", "_pickle")
 
 
 def annotate(error: BaseException, frame: Any = None) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
-from tinytorch.inspect.mistakes.remedies import remedy
+from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.kernels import dtypes
 
 #: The names that arguments have in NumPy and in Keras.
@@ -152,6 +152,12 @@ def percentage(failure: Failure) -> str | None:
     return failure.rewritten(p=repr(p / 100)) if isinstance(p, (int, float)) and 2 <= p <= 100 else None
 
 
+@remedy("clip_grad_norm_() missing 1 required positional argument: 'max_norm'")
+def largest_norm(failure: Failure) -> str | None:
+    """Name the largest norm."""
+    return failure.with_keywords(max_norm="1.0")
+
+
 # Optimizers and schedulers ------------------------------------------------------------------------
 
 
@@ -214,3 +220,118 @@ def leaf(failure: Failure) -> str | tuple[str, int] | None:
         if isinstance(value, Tensor) and not value.is_leaf and assigned is not None:
             return f"{ast.unparse(each)} = ({ast.unparse(assigned.value)}).detach().requires_grad_()", assigned.lineno
     return None
+
+
+@remedy("Tried to step")
+def counted_steps(failure: Failure) -> tuple[str, int] | None:
+    """Count the steps of a scheduler by batches, where it is given the number of epochs."""
+    tree, call = failure.user.tree(), failure.call
+    if tree is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    made = failure.assignment(call.func.value)
+    loops = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.For) and node.lineno <= failure.user.line <= (node.end_lineno or 0)
+    ]
+    if made is None or not isinstance(made.value, ast.Call) or len(loops) != 2:
+        return None
+    batches = loops[-1].iter
+    if isinstance(batches, ast.Call) and ast.unparse(batches.func) in ("enumerate", "tqdm") and batches.args:
+        batches = batches.args[0]
+    for each in made.value.keywords:
+        if each.arg == "total_steps" and isinstance(batches, ast.Name):
+            epochs = loops[0].iter.args[0] if isinstance(loops[0].iter, ast.Call) else None
+            if epochs is None or ast.unparse(epochs) != ast.unparse(each.value):
+                return None
+            text = failure.in_text(made.value, each.value, f"{ast.unparse(each.value)} * len({batches.id})")
+            return text, made.lineno
+    return None
+
+
+@remedy("that doesn't match the size of optimizer's group")
+def same_parameters(failure: Failure) -> tuple[str, int] | None:
+    """Make the optimizer of the parameters whose state is loaded."""
+    groups, call = failure.arguments["state_dict"]["param_groups"], failure.call
+    if len(groups) != 1 or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    names = []
+    for name, value in failure.variables.items():
+        own = hasattr(value, "_modules") and hasattr(value, "parameters") and not isinstance(value, type)
+        parameters = list(value.parameters()) if own else []
+        kept = {id(each) for group in failure.self.param_groups for each in group["params"]}
+        if len(parameters) == len(groups[0]["params"]) and kept <= {id(each) for each in parameters}:
+            names.append(name)
+    made = failure.assignment(call.func.value)
+    if len(names) != 1 or made is None or not isinstance(made.value, ast.Call) or not made.value.args:
+        return None
+    return failure.in_text(made.value, made.value.args[0], f"{names[0]}.parameters()"), made.lineno
+
+
+@remedy("optimizer got an empty parameter list")
+def list_of_iterator(failure: Failure) -> tuple[str, int] | None:
+    """Make a list of an iterator of parameters, which can be used once."""
+    value, node = failure.arguments.get("params"), failure.node("params")
+    made = failure.assignment(node)
+    if not hasattr(value, "__next__") or made is None or not isinstance(node, ast.Name):
+        return None
+    return f"{node.id} = list({ast.unparse(made.value)})".replace("'", '"'), made.lineno
+
+
+# Arrays, files ------------------------------------------------------------------------------------
+
+
+@remedy("stride in the given numpy array is negative", "strides of a given numpy array are negative")
+def copied_array(failure: Failure) -> str | None:
+    """Copy an array that is read backwards."""
+    return failure.rewritten(**{next(iter(failure.arguments)): "{}.copy()"})
+
+
+@remedy("Cannot copy out of meta tensor")
+def memory_first(failure: Failure) -> str | None:
+    """Give a module on the meta device memory, whose contents are loaded afterwards."""
+    call = failure.call
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "to":
+        return None
+    owner = failure.value(call.func.value)
+    if not hasattr(owner, "to_empty"):
+        return None
+    return f"{ast.unparse(call.func.value)}.to_empty(device={ast.unparse(call.args[0])})".replace("'", '"')
+
+
+@remedy("Weights only load failed")
+def trusted_file(failure: Failure) -> str | None:
+    """Load objects of other classes from a file that the user trusts."""
+    return failure.with_keywords(weights_only="False")
+
+
+@fact("Weights only load failed")
+def saved_states(failure: Failure) -> str:
+    """Say what is better saved."""
+    return (
+        "the file holds objects of other classes, whose code loading runs: trust it, or save "
+        "model.state_dict() and load that with model.load_state_dict(torch.load(...))"
+    )
+
+
+@remedy("Attempting to deserialize object on")
+def mapped_location(failure: Failure) -> str | None:
+    """Load what was saved on another device."""
+    return failure.with_keywords(map_location='"cpu"')
+
+
+@remedy("enforce_sorted")
+def any_order(failure: Failure) -> str | None:
+    """Accept sequences in any order of lengths."""
+    return failure.with_keywords(enforce_sorted="False")
+
+
+@remedy("tensor(")
+def number_as_key(failure: Failure) -> str | None:
+    """Look up a number, rather than a tensor, whose hash is that of the object."""
+    call, error = failure.call, failure.error
+    if not isinstance(error, KeyError) or not isinstance(call, ast.Subscript) or not isinstance(error.args[0], Tensor):
+        return None
+    if error.args[0].numel() != 1 or not isinstance(failure.value(call.value), dict):
+        return None
+    return failure.replaced(call.slice, f"{ast.unparse(call.slice)}.item()")

@@ -51,6 +51,16 @@ def padded_batch(failure: Failure) -> str | tuple[str, int] | None:
         return None
     if all(isinstance(each, Tensor) for each in batch) and len({tuple(each.shape[1:]) for each in batch}) == 1:
         return _collated_by(failure, "lambda batch: nn.utils.rnn.pad_sequence(batch, batch_first=True)")
+    pairs = all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], Tensor) for each in batch)
+    if pairs and len({tuple(x.shape[1:]) for x, _ in batch}) == 1 and all(x.ndim for x, _ in batch):
+        pad, second = "nn.utils.rnn.pad_sequence([{} for {} in batch], batch_first=True)", ""
+        if all(isinstance(y, (int, float)) for _, y in batch):
+            second = "torch.tensor([y for _, y in batch])"
+        elif all(isinstance(y, Tensor) for _, y in batch):
+            alike = len({tuple(y.shape) for _, y in batch}) == 1
+            second = "torch.stack([y for _, y in batch])" if alike else pad.format("y", "_, y")
+        if second:
+            return _collated_by(failure, f"lambda batch: ({pad.format('x', 'x, _')}, {second})")
     return _collated_by(failure, "list")
 
 

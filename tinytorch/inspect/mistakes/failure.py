@@ -152,14 +152,19 @@ class Failure:
         """The variables of the user's frame, local ones first."""
         return {**self.user.frame.f_globals, **locals_of(self.user.frame)}
 
-    def value(self, node: ast.AST | None) -> Any:
-        """Return the value of a name or a chain of attributes in the user's frame; None for anything else."""
+    def value(self, node: ast.AST | None, variables: Mapping[str, Any] | None = None) -> Any:
+        """Return the value of a name or a chain of attributes; None for anything else.
+
+        Args:
+            node: the expression.
+            variables: the variables by their names; by default those of the user's frame.
+        """
         if isinstance(node, ast.Name):
-            return self.variables.get(node.id)
+            return (self.variables if variables is None else variables).get(node.id)
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Attribute):
-            owner = self.value(node.value)
+            owner = self.value(node.value, variables)
             if isinstance(owner, Tensor) and node.attr == "grad":
                 return owner._grad  # (`grad` may warn)
             try:
@@ -167,7 +172,7 @@ class Failure:
             except Exception:  # of a property of the user's
                 return None
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
-            owner = self.value(node.value)
+            owner = self.value(node.value, variables)
             key: Any = node.slice.value
             return owner[key] if isinstance(owner, (list, tuple, dict)) else None
         return None

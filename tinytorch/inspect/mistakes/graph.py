@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import linecache
+import re
 import textwrap
 from collections.abc import Iterator
 from typing import Any
@@ -40,7 +42,7 @@ def ones(failure: Failure) -> str | None:
 
 
 @remedy("Trying to backward through the graph a second time")
-def once_more(failure: Failure) -> str | tuple[str, int] | None:
+def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Detach what is passed on from one step of a loop to the next, or keep the graph of the first backward."""
     tree, call = failure.user.tree(), failure.call
     loops = [
@@ -49,21 +51,107 @@ def once_more(failure: Failure) -> str | tuple[str, int] | None:
         if isinstance(node, (ast.For, ast.While)) and node.lineno <= failure.user.line <= (node.end_lineno or 0)
     ]
     for node in ast.walk(loops[-1]) if loops else ():
-        if not isinstance(node, ast.Assign):
-            continue
-        targets = {each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
-        for each in ast.walk(node.value):
-            if isinstance(each, ast.Name) and each.id in targets and _has_graph(failure.value(each)):
+        for each in ast.walk(node.value) if isinstance(node, ast.Assign) else ():
+            if not isinstance(node, ast.Assign) or not isinstance(each, ast.Name):
+                continue
+            targets = {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+            if each.id in targets and _has_graph(failure.value(each)):
                 if isinstance(failure.value(each), tuple):
                     text = f"tuple([each.detach() for each in {each.id}])"
                 else:
                     text = f"{each.id}.detach()"
                 changed = failure.in_text(node.value, each, text)
                 return f"{ast.unparse(node.targets[0]).strip('()')} = {changed}", node.lineno
+        if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
+            continue
+        if (
+            isinstance(node.value, ast.Name)
+            and isinstance(call, ast.Call)
+            and ast.unparse(call.func) == f"{ast.unparse(node.target)}.backward"
+        ):
+            return f"{node.value.id}.backward()"  # (the sum of the losses of all steps has the graphs of all)
     first = _earlier_backward(failure, tree)
+    if loops and (first is None or first.lineno < loops[-1].lineno):
+        found = _made_once(failure, loops[-1])
+        return found[1] if found is not None else None
     if first is not None:
         return f"{ast.unparse(first.func)}(retain_graph=True)", first.lineno
     return failure.with_keywords(retain_graph="True") if isinstance(call, ast.Call) else None
+
+
+def _made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[str, str] | None] | None:
+    """Return which tensor with a graph was computed once, before a loop whose steps use it, and the remedy."""
+    used = {node.id for node in ast.walk(loop) if isinstance(node, ast.Name)}
+    tree = failure.user.tree()
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, ast.Assign) or node.lineno >= loop.lineno:
+            continue
+        for target in node.targets:
+            if isinstance(target, ast.Name) and target.id in used and _has_graph(failure.value(target)):
+                first = loop.body[0]
+                again = _assigned(loop, target.id, failure.user.line)
+                if again is None:
+                    text = f"{target.id} was computed once, at {failure.user.file}:{node.lineno}"
+                    change = f"{ast.unparse(node)}; {ast.unparse(first)}".replace("'", '"')
+                    return text, (change, f"{failure.user.file}:{first.lineno}")
+    roots = [value for name, value in failure.variables.items() if name in used and hasattr(value, "_modules")]
+    for root in roots:
+        for module in root.modules() if not isinstance(root, type) else ():
+            for name, value in vars(module).items():
+                if not isinstance(value, Tensor) or not _has_graph(value):
+                    continue
+                assigned = assigned_attribute(module, name, "__init__")
+                if assigned is None:
+                    continue
+                statement, line, file = assigned
+                text = f"{type(module).__name__}.{name} was computed once, in __init__ at {file}:{line}"
+                function: Any = inspect.unwrap(type(module).forward)
+                lines, start = inspect.getsourcelines(function)
+                first = ast.parse(textwrap.dedent("".join(lines))).body[0].body[0]  # type: ignore[attr-defined]
+                own = {each.id for each in ast.walk(statement.value) if isinstance(each, ast.Name)}
+                if not own <= {"self", *function.__globals__}:
+                    return text, None
+                change = f"{ast.unparse(statement)}; {ast.unparse(first)}".replace("'", '"')
+                return text, (change, f"{file}:{start - 1 + first.lineno}")
+    return None
+
+
+def assigned_attribute(module: Any, name: str, *methods: str) -> tuple[ast.Assign, int, str] | None:
+    """Return the statement of a class of the user's that assigns an attribute, its line, and its file.
+
+    Args:
+        module: an object of the class.
+        name: the attribute; with "[" behind it, an assignment to one of its elements is looked for.
+        *methods: the methods that are looked at; by default all.
+    """
+
+    def matches(target: ast.AST) -> bool:
+        text = ast.unparse(target)
+        return text.startswith(f"self.{name}") if name.endswith("[") else text == f"self.{name}"
+
+    for kind in type(module).__mro__:
+        if kind.__module__.startswith("tinytorch."):
+            break
+        for key, function in vars(kind).items():
+            if not inspect.isfunction(function) or (methods and key not in methods):
+                continue
+            lines, first = inspect.getsourcelines(function)
+            for node in ast.walk(ast.parse(textwrap.dedent("".join(lines)))):
+                if isinstance(node, ast.Assign) and any(matches(each) for each in node.targets):
+                    return node, first - 1 + node.lineno, function.__code__.co_filename
+    return None
+
+
+@fact("Trying to backward through the graph a second time")
+def part_made_once(failure: Failure) -> str | None:
+    """Say which part of the graph was made once, and freed by the first backward."""
+    tree = failure.user.tree()
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, (ast.For, ast.While)) and node.lineno <= failure.user.line <= (node.end_lineno or 0):
+            found = _made_once(failure, node)
+            if found is not None:
+                return f"{found[0]}, and the first backward freed its graph: compute it anew in each step"
+    return None
 
 
 def _has_graph(value: Any) -> bool:
@@ -118,7 +206,8 @@ class _Cut:
                     self.follow(assigned.value, tree, file, assigned.lineno, first, depth + 1)
                     for k, (line, name, reason, text) in enumerate(self.found[before:], before):
                         if not text and line == first + assigned.lineno:
-                            self.found[k] = (line, name, reason, _uncut(assigned))
+                            own = self.failure if tree is self.failure.user.tree() else None
+                            self.found[k] = (line, name, reason, _uncut(assigned, own))
             if isinstance(each, ast.Call):
                 self._into(self.failure.value(each.func), depth)
 
@@ -192,7 +281,14 @@ def _without_recording(tree: ast.AST, statement: ast.stmt) -> bool:
 
 
 class _Uncutting(ast.NodeTransformer):
-    """Removes what cuts the graph and can be left out."""
+    """Removes what cuts the graph and can be left out.
+
+    Attributes:
+        failure: the failed call, for the values of variables; None where these are not at hand.
+    """
+
+    def __init__(self, failure: Failure | None) -> None:
+        self.failure = failure
 
     def visit_Call(self, node: ast.Call) -> Any:
         """Return what was detached, or made a number."""
@@ -200,8 +296,17 @@ class _Uncutting(ast.NodeTransformer):
         name = ast.unparse(node.func)
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("detach", "item") and not node.args:
             return node.func.value
-        if name in ("torch.tensor", "torch.as_tensor") and len(node.args) == 1 and isinstance(node.args[0], ast.Name):
-            return node.args[0]
+        if name in ("torch.tensor", "torch.as_tensor") and len(node.args) == 1 and self.failure is not None:
+            data = node.args[0]
+            value = self.failure.value(data)
+            if isinstance(data, (ast.List, ast.Tuple)):
+                value = [self.failure.value(each) for each in data.elts]
+            if isinstance(value, Tensor):
+                return data
+            if not isinstance(value, (list, tuple)) or not all(isinstance(each, Tensor) for each in value):
+                return node
+            if len({tuple(each.shape) for each in value}) == 1 and any(each.requires_grad for each in value):
+                return ast.Call(ast.parse("torch.stack", mode="eval").body, [data], [])
         return node
 
     def visit_Attribute(self, node: ast.Attribute) -> Any:
@@ -210,11 +315,11 @@ class _Uncutting(ast.NodeTransformer):
         return node.value if node.attr == "data" else node
 
 
-def _uncut(statement: ast.Assign) -> str:
+def _uncut(statement: ast.Assign, failure: Failure | None) -> str:
     """Return an assignment without what cuts the graph; "" if that cannot be left out."""
     before = ast.unparse(statement)
     again = ast.parse(before)
-    text = ast.unparse(_Uncutting().visit(again)).replace("'", '"')
+    text = ast.unparse(ast.fix_missing_locations(_Uncutting(failure).visit(again))).replace("'", '"')
     return text if text != before.replace("'", '"') else ""
 
 
@@ -251,6 +356,28 @@ def uncut(failure: Failure) -> str | tuple[str, int] | None:
     frozen = [reason for _, _, reason, _ in found if reason.startswith("all parameters of")]
     if len(found) == len(frozen) == 1:
         return f"{frozen[0].split()[3]}.requires_grad_(True)"
+    return None
+
+
+@remedy("One of the differentiated Tensors does not require grad")
+def points_require_grad(failure: Failure) -> tuple[str, int] | None:
+    """Let the points by which is differentiated require a gradient, before they are used."""
+    node, tree = failure.node("inputs"), failure.user.tree()
+    if isinstance(node, (ast.List, ast.Tuple)):
+        node = next((each for each in node.elts if not getattr(failure.value(each), "requires_grad", True)), None)
+    value = failure.value(node)
+    if not isinstance(node, ast.Name) or not isinstance(value, Tensor) or not value.dtype.is_floating_point:
+        return None
+    made = failure.assignment(node)
+    if made is not None and len(made.targets) == 1 and isinstance(made.targets[0], ast.Name):
+        call = isinstance(made.value, (ast.Call, ast.Name, ast.Subscript, ast.Attribute))
+        text = ast.unparse(made.value) if call else f"({ast.unparse(made.value)})"
+        return f"{node.id} = {text}.requires_grad_()".replace("'", '"'), made.lineno
+    for each in getattr(tree, "body", ()):
+        if any(isinstance(part, ast.Name) and part.id == node.id for part in ast.walk(each)):
+            if isinstance(each, (ast.Assign, ast.Expr)) and each.lineno < failure.user.line:
+                return f"{node.id}.requires_grad_(); {ast.unparse(each)}".replace("'", '"'), each.lineno
+            return None
     return None
 
 
@@ -354,9 +481,57 @@ def who_wrote(failure: Failure) -> str | None:
     place = _forward_line(node)
     if place:
         texts.append(f"{node.name()} was recorded at {place}")
+    elif mode is None and not texts and len(later := _later_writes(failure)) in (1, 2, 3):
+        sure = "is" if len(later) == 1 else "may be what"
+        for name, each in later:
+            texts.append(f"{name} {sure} written in place at {failure.user.file}:{each.lineno}: {ast.unparse(each)}")
+        if len(later) == 1 and isinstance(later[0][1], ast.Assign):
+            texts.append(f"or collect what {later[0][0]} gets in a list, and torch.stack it")
     elif mode is None and not texts:
         texts.append("torch.autograd.set_detect_anomaly(True) before the forward pass tells the lines")
     return "; ".join(texts)
+
+
+def _later_writes(failure: Failure) -> list[tuple[str, ast.stmt]]:
+    """Return the writes in place in those functions of the user's file that have returned: the name, the statement.
+
+    They may be those that changed the value: which one did is certain only if there is one.
+    """
+    node, cell, _ = _saved(failure)
+    lines = linecache.getlines(failure.user.file, failure.user.frame.f_globals)
+    if node is None or not lines or any(each._cell is cell for _, each in _parameters(failure)):
+        return []
+    running = {step.code.co_firstlineno for step in failure.steps if step.file == failure.user.file}
+    found = []
+    for function in ast.walk(ast.parse("".join(lines))):
+        if not isinstance(function, ast.FunctionDef) or function.lineno in running or function.name == "__init__":
+            continue
+        numbers = {
+            target.id
+            for each in ast.walk(function)
+            if isinstance(each, ast.Assign) and isinstance(each.value, ast.Constant)
+            for target in each.targets
+            if isinstance(target, ast.Name)
+        }
+        arguments = {each.arg for each in [*function.args.args, *function.args.kwonlyargs]}
+        made = {name.id for each in ast.walk(function) if isinstance(each, (ast.Assign, ast.For))
+                for target in (each.targets if isinstance(each, ast.Assign) else [each.target])
+                for name in ast.walk(target) if isinstance(name, ast.Name)}  # fmt: skip
+        for each in ast.walk(function):
+            target: Any = None
+            if isinstance(each, ast.AugAssign):
+                target = each.target
+            elif isinstance(each, ast.Assign) and isinstance(each.targets[0], ast.Subscript):
+                target = each.targets[0]
+            elif isinstance(each, ast.Expr) and isinstance(each.value, ast.Call):
+                function_ = each.value.func
+                if isinstance(function_, ast.Attribute) and function_.attr.endswith("_"):
+                    target = function_.value if not function_.attr.endswith("__") else None
+            while isinstance(target, ast.Subscript):
+                target = target.value
+            if isinstance(target, ast.Name) and target.id not in numbers and target.id in made | arguments:
+                found.append((target.id, each))
+    return found  # type: ignore[return-value]
 
 
 def _parameters(failure: Failure) -> Iterator[tuple[str, Any]]:
@@ -385,12 +560,17 @@ def _forward_line(node: Any) -> str:
 def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
     """Make the write out of place."""
     found = [(name, node) for name, node, step in _writes(failure) if step.file == failure.user.file]
+    if not found:
+        found = _later_writes(failure)
     if len(found) != 1:
         return None
     name, node = found[0]
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         value = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
         return f"{name} = {failure.unparsed(value)}", node.lineno
+    if isinstance(node, ast.Assign) and any(isinstance(x, ast.Name) and x.id == name for x in ast.walk(node.value)):
+        target, text = ast.unparse(node.targets[0]), ast.unparse(node.value)
+        return f"new = {text}; {name} = {name}.clone(); {target} = new", node.lineno
     if isinstance(node, ast.Assign | ast.AugAssign):
         return f"{name} = {name}.clone(); {failure.unparsed(node)}", node.lineno
     call = node.value if isinstance(node, ast.Expr) else None
@@ -399,6 +579,78 @@ def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
         if call.func.attr[:-1] in methods:
             return f"{name} = {failure.unparsed(again)}", node.lineno
     return None
+
+
+@remedy("has been modified by an inplace operation")
+def computed_again(failure: Failure) -> tuple[str, int] | None:
+    """Compute a loss again after a step of an optimizer that changed parameters that it uses, as for two networks."""
+    _, cell, _ = _saved(failure)
+    tree, call = failure.user.tree(), failure.call
+    name = next((path for path, each in _parameters(failure) if each._cell is cell), "").partition(".")[0]
+    if not name or tree is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    steps = []
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+            continue
+        function = node.value.func
+        if isinstance(function, ast.Attribute) and function.attr == "step" and node.lineno < failure.user.line:
+            groups = getattr(failure.value(function.value), "param_groups", ())
+            if any(each._cell is cell for group in groups for each in group["params"]):
+                steps.append(node)
+    if len(steps) != 1 or not isinstance(call.func.value, ast.Name):
+        return None
+    step, wanted, again = steps[0], [call.func.value.id], []
+    while wanted:
+        made = _assigned(tree, wanted.pop(), failure.user.line)
+        if made is None or made in again:
+            continue
+        if made.lineno > step.lineno:
+            return None
+        names = [each.id for each in ast.walk(made.value) if isinstance(each, ast.Name)]
+        inner = [each for each in names if _has_graph(failure.value(ast.Name(each)))]
+        again.append(made)
+        if name not in names:
+            wanted += inner
+    if not any(name in ast.unparse(each.value) for each in again):
+        return None
+    again.sort(key=lambda each: each.lineno)
+    return "; ".join([ast.unparse(each) for each in [step, *again]]).replace("'", '"'), step.lineno
+
+
+@remedy("returned an incorrect number of gradients")
+def whole_backward(failure: Failure) -> tuple[str, str] | None:
+    """Return a gradient, or None, for each argument of a function's `forward`."""
+    found = re.search(r"expected (\d+), got (\d+)", failure.text)
+    for step in reversed(failure.steps):
+        node = locals_of(step.frame).get("node") if step.ours else None
+        owner: Any = getattr(type(node), "_forward_cls", None) or getattr(type(node), "function", None)
+        if owner is None or found is None:
+            continue
+        want, have = int(found[1]), int(found[2])
+        function = inspect.unwrap(owner.backward)
+        lines, first = inspect.getsourcelines(function)
+        returns = [each for each in ast.walk(ast.parse(textwrap.dedent("".join(lines))))
+                   if isinstance(each, ast.Return) and each.value is not None]  # fmt: skip
+        if len(returns) != 1 or have > want or returns[0].value is None:
+            return None
+        text = ast.unparse(returns[0].value)
+        if isinstance(returns[0].value, ast.Tuple):
+            text = text.removeprefix("(").removesuffix(")").rstrip(",")
+        place = f"{function.__code__.co_filename}:{first - 1 + returns[0].lineno}"
+        return f"return {', '.join([text, *['None'] * (want - have)])}", place
+    return None
+
+
+@remedy("Inference tensors cannot be saved for backward")
+def copied_inference(failure: Failure) -> str | None:
+    """Copy a tensor of inference mode, which backward can then save."""
+    changes = {
+        name: "{}.clone()"
+        for name, value in failure.arguments.items()
+        if isinstance(value, Tensor) and value.is_inference() and failure.node(name) is not None
+    }
+    return failure.rewritten(**changes) if changes else None
 
 
 @fact("returned an invalid gradient", "returned nan values", "returned an incorrect number of gradients")
@@ -446,12 +698,45 @@ def detached_array(failure: Failure) -> str | None:
 
 
 @remedy("support the deepcopy protocol")
-def detached_copy(failure: Failure) -> str | None:
-    """Copy the elements, without the graph."""
+def detached_copy(failure: Failure) -> str | tuple[str, str] | None:
+    """Copy the elements, without the graph; keep no graph in an attribute of a module."""
     call = failure.call
-    if not isinstance(call, ast.Call) or not call.args or not isinstance(failure.value(call.args[0]), Tensor):
+    if not isinstance(call, ast.Call) or not call.args:
         return None
-    return failure.replaced(call.args[0], f"{ast.unparse(call.args[0])}.detach()")
+    value = failure.value(call.args[0])
+    if isinstance(value, Tensor):
+        return failure.replaced(call.args[0], f"{ast.unparse(call.args[0])}.detach()")
+    for _, owner, name in _kept_graphs(value):
+        found = assigned_attribute(owner, name)
+        if found is not None:
+            statement, line, file = found
+            simple = isinstance(statement.value, (ast.Call, ast.Name, ast.Attribute, ast.Subscript))
+            text = ast.unparse(statement.value) if simple else f"({ast.unparse(statement.value)})"
+            targets = " = ".join([ast.unparse(each) for each in statement.targets])
+            return f"{targets} = {text}.detach()".replace("'", '"'), f"{file}:{line}"
+    return None
+
+
+def _kept_graphs(value: Any) -> Iterator[tuple[str, Any, str]]:
+    """Yield the attributes of a module that are tensors with a graph: path, the module that has it, name."""
+    for path, module in value.named_modules() if hasattr(value, "_modules") else ():
+        for name, each in [*vars(module).items(), *module._buffers.items()]:
+            if isinstance(each, Tensor) and each.grad_fn is not None:
+                yield f"{path}.{name}".lstrip("."), module, name
+            elif isinstance(each, (list, dict)) and not name.startswith("_"):
+                values = each.values() if isinstance(each, dict) else each
+                if any(isinstance(value, Tensor) and value.grad_fn is not None for value in values):
+                    yield f"{path}.{name}".lstrip("."), module, f"{name}["
+
+
+@fact("support the deepcopy protocol")
+def who_keeps_a_graph(failure: Failure) -> str | None:
+    """Name the attributes of a module that have a graph."""
+    call = failure.call
+    if not isinstance(call, ast.Call) or not call.args:
+        return None
+    names = [path for path, _, _ in _kept_graphs(failure.value(call.args[0]))]
+    return f"{', '.join(names[:4])}: a result with its graph, which is kept in the module" if names else None
 
 
 @remedy(

@@ -10,7 +10,9 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer
+from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import remedy
+from tinytorch.inspect.mistakes.stack import Step, locals_of
 
 # Constructors -------------------------------------------------------------------------------------
 
@@ -155,7 +157,8 @@ def channels(failure: Failure) -> str | None:
     if not failure.is_module("_ConvNd") or x is None:
         return None
     want, have, dims = module.in_channels, list(x.shape), _dimensions(module)
-    if x.ndim == dims + 2 and have[-1] == want and have[1] != want:
+    square = dims == 2 and have[-1] == have[-2] != have[-3]  # (maps of channels, rather than channels last)
+    if x.ndim == dims + 2 and have[-1] == want and have[1] != want and not square:
         order = (0, dims + 1, *range(1, dims + 1))
         return failure.with_input("{}.transpose(1, 2)" if dims == 1 else f"{{}}.permute{order}")
     if x.ndim == dims + 1 and have[-1] == want and have[0] != want:
@@ -202,7 +205,49 @@ def smaller_pooling(failure: Failure) -> str | None:
     if not failure.is_module("_MaxPoolNd", "_AvgPoolNd") or x is None:
         return None
     dims = int(_class_of(failure.module)[-2])
-    return f"nn.{_class_of(failure.module)}({min(x.shape[-dims:])})"
+    if max(x.shape[-dims:]) == 1:
+        return "nn.Identity()"  # (nothing is left to be pooled)
+    return f"nn.{_class_of(failure.module)}({min(x.shape[-dims:])})" if min(x.shape[-dims:]) > 1 else None
+
+
+@remedy("pixel_shuffle expects")
+def shuffled_channels(failure: Failure) -> tuple[str, str] | str | None:
+    """Derive the output channels of the convolution before a pixel shuffle."""
+    module, x = failure.module, failure.tensor_given()
+    before = producer(failure)
+    if not failure.is_module("PixelShuffle") or x is None or not is_layer(before, "_ConvNd"):
+        return None
+    count, factor = before.out_channels, module.upscale_factor
+    if count % factor:
+        return None
+    text = constructor(before, before.in_channels, count * factor, before.kernel_size)
+    place = made_at(failure, before)
+    return (text, place) if place else text
+
+
+def producer(failure: Failure) -> Any:
+    """Return the layer that computed what the innermost module was given, as far as the source shows it; or None."""
+    if len(failure.modules) > 1 and is_layer(failure.modules[-2], "Sequential"):
+        before = None
+        for each in failure.modules[-2]._modules.values():
+            if each is failure.module:
+                return before
+            before = each if list(each.parameters(recurse=True)) else before
+    call = failure.call
+    node: ast.AST | None = call.args[0] if isinstance(call, ast.Call) and call.args else None
+    for _ in range(4):
+        if isinstance(node, ast.Name):
+            assigned = failure.assignment(node)
+            node = None if assigned is None else assigned.value
+        if not isinstance(node, ast.Call):
+            return None
+        module = failure.value(node.func)
+        while is_layer(module, "Sequential"):
+            module = list(module._modules.values())[-1]
+        if hasattr(module, "_modules") and list(module.parameters()):
+            return module
+        node = node.args[0] if node.args else None
+    return None
 
 
 @remedy("must be divisible by groups")
@@ -247,17 +292,54 @@ def norm_dimensions(failure: Failure) -> str | None:
 
 
 @remedy("Expected more than 1 value per channel when training")
-def one_value(failure: Failure) -> str | None:
-    """Switch to evaluation."""
-    return failure.called_as("{}.eval()") if failure.calls_module else None
+def one_value(failure: Failure) -> tuple[str, str] | None:
+    """Leave out the last batch of a loader, if that is the small one; else switch the whole model to evaluation."""
+    for step in [each for each in failure.steps if each.users]:
+        call, tree = step.expression(), step.tree()
+        if not isinstance(call, ast.Call):
+            continue
+        model = failure.value(call.func, {**step.frame.f_globals, **locals_of(step.frame)})
+        if not hasattr(model, "_modules") or not call.args:
+            continue
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, (ast.For, ast.While)) and node.lineno <= step.line <= (node.end_lineno or 0):
+                return _without_last_batch(failure, step)
+        again = ast.Call(ast.parse(f"{ast.unparse(call.func)}.eval()", mode="eval").body, call.args, call.keywords)
+        return failure.unparsed(again), f"{step.file}:{step.line}"
+    return None
+
+
+def _without_last_batch(failure: Failure, step: Step) -> tuple[str, str] | None:
+    """Return the constructor of the only loader that a function makes, without a smaller last batch."""
+    tree, variables = step.tree(), {**step.frame.f_globals, **locals_of(step.frame)}
+    calls = [
+        node
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "DataLoader"
+    ]
+    sizes = [each.value for node in calls for each in node.keywords if each.arg == "batch_size"]
+    if len(calls) != 1 or len(sizes) != 1 or failure.value(sizes[0], variables) == 1:
+        return None
+    keywords = [each for each in calls[0].keywords if each.arg != "drop_last"]
+    again = ast.Call(calls[0].func, calls[0].args, [*keywords, ast.keyword("drop_last", ast.Constant(True))])
+    return failure.unparsed(again), f"{step.file}:{calls[0].lineno}"
 
 
 @remedy("Given normalized_shape=")
 def normalized_shape(failure: Failure) -> str | None:
-    """Derive the shape of a layer norm."""
+    """Move the features to the end, where another dimension has their number; else derive the layer's shape."""
     x, count = failure.tensor_given(), len(failure.module.normalized_shape)
     if x is None or x.ndim < count:
         return None
+    places = [k for k in range(x.ndim - 1) if x.shape[k] == failure.module.normalized_shape[0]] if count == 1 else []
+    if places:
+        order = [0, *range(2, x.ndim), 1]
+        back = [0, x.ndim - 1, *range(1, x.ndim - 1)]
+        there = "transpose(-2, -1)" if places[-1] == x.ndim - 2 else f"permute({', '.join(map(str, order))})"
+        again = there if places[-1] == x.ndim - 2 else f"permute({', '.join(map(str, back))})"
+        if places[-1] not in (1, x.ndim - 2):
+            return None
+        return failure.with_input(f"{{}}.{there}") + (f".{again}" if failure.is_users_call else "")
     return f"nn.{_class_of(failure.module)}({_number(tuple(x.shape[-count:]))})"
 
 
@@ -294,9 +376,52 @@ def input_size(failure: Failure) -> str | None:
 
 @remedy("Expected hidden", "Expected cell")
 def hidden_state(failure: Failure) -> str | None:
-    """Derive the initial state of a recurrent layer."""
-    found = re.search(r"size \((.*?)\)", failure.text)
-    return f"torch.zeros({found[1]})" if found else None
+    """Give each layer a state, exchange its dimensions, or derive the shape of the initial state."""
+    found = re.search(r"size \((.*?)\), got [\[(](.*?)[\])]", failure.text)
+    if found is None:
+        return None
+    want, have = ([int(each) for each in text.split(",") if each.strip()] for text in found.groups())
+    pair = isinstance(failure.given.get("hx"), tuple)
+    change = "tuple([each{} for each in {{}}])" if pair else "{{}}{}"
+    if len(want) == len(have) == 3 and want != have:
+        if [have[1], have[0], have[2]] == want and have[0] != have[1]:
+            return failure.with_input(change.format(".transpose(0, 1)"), "hx")
+        if have[1:] == want[1:]:
+            if have[0] == 1:
+                return failure.with_input(change.format(f".repeat({want[0]}, 1, 1)"), "hx")
+            module = failure.module
+            if have[0] % (2 if module.bidirectional else 1):
+                return None
+            layers = have[0] // (2 if module.bidirectional else 1)
+            return constructor(module, module.input_size, module.hidden_size, num_layers=layers)
+        if have[:2] == want[:2]:
+            return constructor(failure.module, failure.module.input_size, have[2])
+        if failure.is_users_call and [have[0], have[2]] == [want[0], want[2]] and failure.tensor_given().ndim == 3:
+            node = failure.node(next(iter(failure.given)))
+            if not isinstance(node, ast.Call) or hasattr(failure.value(node.func), "_modules"):
+                count = f"{failure.said(next(iter(failure.given)))}.shape[{0 if failure.module.batch_first else 1}]"
+                return f"torch.zeros({want[0]}, {count}, {want[2]})"
+    return f"torch.zeros({found[1]})"
+
+
+@remedy("'tuple' object has no attribute", "must be Tensor, not tuple", "hx should be")
+def state_of_lstm(failure: Failure) -> str | None:
+    """Give a GRU the first of the two states of an LSTM."""
+    state = failure.given.get("hx")
+    if not failure.is_module("GRU", "RNN", "GRUCell", "RNNCell") or not isinstance(state, tuple):
+        return None
+    return failure.with_input("{}[0]", "hx") if failure.is_users_call else None
+
+
+@remedy("hx should also be 3-D but got 2-D", "hx and cx should also be 3-D")
+def state_of_layers(failure: Failure) -> str | None:
+    """Add the dimension of layers to a state."""
+    state, module = failure.given.get("hx"), failure.module
+    if not failure.is_users_call or module.num_layers != 1 or module.bidirectional:
+        return None
+    if isinstance(state, tuple):
+        return failure.with_input("tuple([each.unsqueeze(0) for each in {}])", "hx")
+    return failure.with_input("{}.unsqueeze(0)", "hx")
 
 
 @remedy("index 1 is out of bounds for dimension 0", "not enough values to unpack", "too many values to unpack")
@@ -363,11 +488,16 @@ def mask_of_attention(failure: Failure) -> str | None:
 def transposed_mask(failure: Failure) -> str | None:
     """Transpose a padding mask."""
     mask, key = failure.given.get("key_padding_mask"), failure.given.get("key")
-    if not isinstance(mask, Tensor) or not isinstance(key, Tensor) or not failure.is_users_call:
+    if not isinstance(mask, Tensor) or not isinstance(key, Tensor):
         return None
     want = key.shape[:2] if failure.module.batch_first else key.shape[1::-1]
-    fits = tuple(mask.shape[::-1]) == tuple(want)
-    return failure.rewritten(key_padding_mask="{}.transpose(0, 1)") if fits else None
+    names = [
+        name
+        for name, value in failure.arguments.items()
+        if name.endswith("key_padding_mask") and isinstance(value, Tensor) and value.shape == mask.shape
+    ]
+    fits = tuple(mask.shape[::-1]) == tuple(want) and len(names) == 1
+    return failure.rewritten(**{names[0]: "{}.transpose(0, 1)"}) if fits else None
 
 
 @remedy("missing 2 required positional arguments: 'key' and 'value'")
@@ -378,3 +508,27 @@ def self_attention(failure: Failure) -> str | None:
         return None
     text = ast.unparse(call.args[0])
     return f"{ast.unparse(call.func)}({', '.join([text] * 3)})"
+
+
+@remedy("mat1 and mat2 shapes cannot be multiplied")
+def key_width(failure: Failure) -> str | None:
+    """Tell attention the width of keys and values, where it is not that of the queries."""
+    module = failure.module
+    query, key, value = (failure.given.get(name) for name in ("query", "key", "value"))
+    if not failure.is_module("MultiheadAttention"):
+        return None
+    if not isinstance(query, Tensor) or not isinstance(key, Tensor) or not isinstance(value, Tensor):
+        return None
+    if query.shape[-1] != module.embed_dim or (key.shape[-1] == module.kdim and value.shape[-1] == module.vdim):
+        return None
+    changes = {"kdim": key.shape[-1], "vdim": value.shape[-1]}
+    return constructor(module, module.embed_dim, module.num_heads, **changes)
+
+
+@remedy("the batch number of src and tgt must be equal")
+def batch_first(failure: Failure) -> str | None:
+    """Put the batch first, where both sequences have it there."""
+    source, target = failure.given.get("src"), failure.given.get("tgt")
+    if not isinstance(source, Tensor) or not isinstance(target, Tensor) or failure.module.batch_first:
+        return None
+    return "batch_first=True" if source.shape[0] == target.shape[0] else None

@@ -46,7 +46,39 @@ def labels_without_column(failure: Failure) -> str | None:
 @remedy("Expected floating point type for target with class probabilities")
 def probabilities(failure: Failure) -> str | None:
     """Convert one-hot labels to floats."""
-    return failure.rewritten(target="{}" + converted(pair(failure)[0].dtype))
+    x, target = pair(failure)
+    if target.shape == x.shape:
+        return failure.rewritten(target="{}" + converted(x.dtype))
+    if x.ndim == 2 and target.numel() == x.shape[0]:
+        return failure.rewritten(target="{}.squeeze(1)" if target.shape[1:] == (1,) else "{}.flatten()")
+    return None
+
+
+@remedy("batches of spatial targets supported", "1D target tensor expected", "0D or 1D target tensor expected")
+def labels_without_channel(failure: Failure) -> str | None:
+    """Remove the dimension of channels of a map of labels, or take the classes of one-hot labels."""
+    x, target = pair(failure)
+    kind = "" if str(target.dtype) == "torch.int64" else ".long()"
+    if target.ndim == x.ndim and target.shape[1] == 1 and without_second(target) == without_second(x):
+        return failure.rewritten(target=f"{{}}.squeeze(1){kind}")
+    if target.ndim == x.ndim and target.shape == x.shape:
+        return failure.rewritten(target="{}.argmax(1)")
+    if target.ndim == x.ndim and target.shape[-1] == x.shape[1] and target.shape[1:-1] == x.shape[2:]:
+        return failure.rewritten(target="{}.argmax(-1)")
+    return None
+
+
+def without_second(x: Tensor) -> list[int]:
+    """Return a shape without the dimension of classes."""
+    return [*x.shape[:1], *x.shape[2:]]
+
+
+@remedy("to match target batch_size")
+def labels_in_one_row(failure: Failure) -> str | None:
+    """Flatten the labels where the predictions are flat."""
+    x, target = pair(failure)
+    fits = target.ndim > 1 and x.ndim == 2 and target.numel() == x.shape[0]
+    return failure.rewritten(target="{}.flatten()") if fits else None
 
 
 @remedy("is out of bounds.")
@@ -109,6 +141,11 @@ def same_shape(failure: Failure) -> str | None:
     for k in range(len(have)):
         if have[k] == 1 and have[:k] + have[k + 1 :] == want:
             return failure.rewritten(target=f"{{}}.squeeze({k}){kind}")
+    if len(want) == 2 and have == want[:1] and failure.is_module("BCEWithLogitsLoss") and failure.is_users_call:
+        classes = (target >= 0) & (target < want[1]) & (target == target.round())
+        kind = "" if str(target.dtype) == "torch.int64" else ".long()"
+        text = f"nn.CrossEntropyLoss()({failure.said('input')}, {failure.said('target')}{kind})"
+        return text if bool(classes.all()) else None
     return None
 
 

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.layers import constructor, first_of_pair
 from tinytorch.inspect.mistakes.remedies import remedy
 
@@ -56,6 +56,21 @@ def of_pair(failure: Failure) -> str | tuple[str, int] | None:
     if isinstance(value, tuple) and value and isinstance(value[0], Tensor):
         return first_of_pair(failure, node.value)
     return None
+
+
+@remedy("values to unpack")
+def one_state(failure: Failure) -> str | None:
+    """Take the one state that a GRU returns."""
+    statement = failure.statement()
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+        return None
+    target, module = statement.targets[0], failure.value(statement.value.func)
+    pair = isinstance(target, ast.Tuple) and len(target.elts) == 2 and isinstance(target.elts[1], ast.Tuple)
+    if not pair or not is_layer(module, "GRU", "RNN") or not isinstance(target, ast.Tuple):
+        return None
+    state = target.elts[1]
+    first = state.elts[0] if isinstance(state, ast.Tuple) else state
+    return f"{ast.unparse(target.elts[0])}, {ast.unparse(first)} = {ast.unparse(statement.value)}"
 
 
 @remedy("'NoneType' object has no attribute", "'NoneType' object is not", "unsupported operand type(s)")
@@ -162,8 +177,13 @@ def tensor_of_list(failure: Failure) -> str | None:
 
 
 @remedy("before Module.__init__() call")
-def initialized(failure: Failure) -> str:
+def initialized(failure: Failure) -> str | tuple[str, int]:
     """Call the constructor of the base class first."""
+    for step in reversed([each for each in failure.steps if each.users]):
+        tree: Any = step.tree()
+        if isinstance(tree, ast.FunctionDef) and tree.name == "__init__" and step.file == failure.user.file:
+            body = tree.body[1:] if ast.get_docstring(tree) is not None and len(tree.body) > 1 else tree.body
+            return f"super().__init__(); {ast.unparse(body[0])}".replace("'", '"'), body[0].lineno
     return "super().__init__()"
 
 
@@ -251,7 +271,7 @@ def matching_state(failure: Failure) -> str | None:
     for key, value in state.items():
         if isinstance(value, dict) and own & set(value):
             return failure.rewritten(state_dict=f"{{}}[{key!r}]").replace("'", '"')
-    for prefix in {key.partition(".")[0] + "." for key in state}:
+    for prefix in {key.partition(".")[0] + "." for key in state} if own != set(state) else ():
         if {key.removeprefix(prefix) for key in state} == own:
             text = f'{{key.removeprefix("{prefix}"): value for key, value in {failure.said("state_dict")}.items()}}'
             return failure.rewritten(state_dict=text)
@@ -260,18 +280,22 @@ def matching_state(failure: Failure) -> str | None:
         if child is not None and set(child.state_dict()) == set(state) and isinstance(call, ast.Call):
             owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else "model"
             return failure.called_as(f"{owner}.{name}.load_state_dict")
+    if "size mismatch" not in failure.text and 2 * len(own & set(state)) >= len(own | set(state)):
+        return failure.with_keywords(strict="False")
     return None
 
 
 @remedy("size mismatch for")
 def matching_sizes(failure: Failure) -> str | None:
     """Derive the layer for which the weights were saved."""
-    pattern = r"size mismatch for (\S+)\.weight: copying a param with shape torch.Size\(\[([\d, ]*)\]"
+    pattern = r"size mismatch for (?:(\S+)\.)?weight: copying a param with shape torch.Size\(\[([\d, ]*)\]"
     found = re.search(pattern, failure.text)
     if found is None:
         return None
-    layer = failure.self.get_submodule(found[1])
+    layer = failure.self.get_submodule(found[1] or "")
     sizes = [int(size) for size in found[2].split(",")]
     if type(layer).__name__ == "Linear":
         return constructor(layer, sizes[1], sizes[0])
+    if is_layer(layer, "Conv1d", "Conv2d", "Conv3d"):
+        return constructor(layer, sizes[1] * layer.groups, sizes[0], tuple(sizes[2:]))
     return constructor(layer, *sizes) if type(layer).__name__ == "Embedding" else None

@@ -14,16 +14,23 @@ from tinytorch.inspect.mistakes.stack import locals_of
 __all__ = ["made_at"]
 
 
-def made_at(failure: Failure) -> str:
-    """Return "file:line" of the expression that makes the innermost module; "" if that cannot be told.
+def made_at(failure: Failure, module: Any = None) -> str:
+    """Return "file:line" of the expression that makes a module, by default the innermost; "" if it cannot be told.
 
     Looked at are assignments: to an attribute in `__init__` of the module that contains it, or else to a variable in
     the functions that have not returned.
     """
     try:
-        root = next(each for each in failure.modules if _has(each, failure))
+        module = failure.module if module is None else module
+        root, path = next(
+            (each, path)
+            for each in failure.modules
+            for path, found in each.named_modules(remove_duplicate=False)
+            if found is module
+        )
         root = root._modules.get("_orig_mod", root)
-        chain, names = [root], failure.path.split(".") if failure.path else []
+        path = path.replace("_orig_mod.", "").replace("_orig_mod", "")
+        chain, names = [root], path.split(".") if path else []
         for name in names:
             chain.append(chain[-1]._modules[name])
         for k in range(len(names) - 1, -1, -1):
@@ -33,10 +40,6 @@ def made_at(failure: Failure) -> str:
         return _in_functions(failure, root, names)
     except Exception:
         return ""
-
-
-def _has(root: Any, failure: Failure) -> bool:
-    return any(each is failure.module for each in root.modules())
 
 
 def _in_class(owner: type, name: str, rest: list[str]) -> str:

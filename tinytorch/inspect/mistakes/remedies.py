@@ -5,8 +5,8 @@
         ...
         return "nn.Linear(392, 16)"
 
-A remedy is code that replaces what the user wrote, with the number of its line if that is not the line that failed; a
-function that cannot derive it with certainty returns None.
+A remedy is code that replaces what the user wrote, with the number of its line if that is not the line that failed, or
+"file:line" for another file; a function that cannot derive it with certainty returns None.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tinytorch.inspect.mistakes.failure import Failure
 
 __all__ = ["fact", "facts_of", "remedies_of", "remedy"]
 
-Derive = Callable[[Failure], "str | tuple[str, int] | None"]
+Derive = Callable[[Failure], "str | tuple[str, int] | tuple[str, str] | None"]
 F = TypeVar("F", bound=Derive)
 _remedies: list[tuple[tuple[str, ...], Derive]] = []
 _patterns: dict[int, re.Pattern[str]] = {}
@@ -49,6 +49,7 @@ def remedies_of(failure: Failure) -> list[str]:
     found = []
     for text, line in _derived(_remedies, failure):
         place = "" if line in (0, failure.user.line) else f" at {failure.user.file}:{line}"
+        place = f" at {line}" if isinstance(line, str) else place
         found.append(f"remedy{place}: {text}")
     return found
 
@@ -58,9 +59,9 @@ def facts_of(failure: Failure) -> list[str]:
     return [text for text, _ in _derived(_facts, failure)]
 
 
-def _derived(registry: list[tuple[tuple[str, ...], Derive]], failure: Failure) -> list[tuple[str, int]]:
+def _derived(registry: list[tuple[tuple[str, ...], Derive]], failure: Failure) -> list[tuple[str, int | str]]:
     """Return what the functions of a registry derive from a failed call; one that fails itself derives nothing."""
-    found: dict[tuple[str, int], None] = {}
+    found: dict[tuple[str, int | str], None] = {}
     pattern = _patterns.get(id(registry))
     if pattern is None:  # (all declarations have been made by now)
         texts = sorted({word for words, _ in registry for word in words}, key=len)

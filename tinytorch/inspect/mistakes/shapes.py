@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import inspect
+import itertools
 import math
 from typing import Any
 
@@ -38,7 +40,56 @@ def broadcast(failure: Failure) -> str | None:
         for k in range(1, large.ndim) if small.ndim == large.ndim - 1 else ():
             if without(large.shape, k) == list(small.shape):
                 return failure.rewritten(**{name: f"{{}}.unsqueeze({-1 if k == large.ndim - 1 else k})"})
+        places = [each for each in itertools.combinations(range(large.ndim), small.ndim)
+                  if [large.shape[k] for k in each] == list(small.shape)]  # fmt: skip
+        if 0 < small.ndim < large.ndim and len(places) == 1:
+            index = [":" if k in places[0] else "None" for k in range(places[0][0], large.ndim)]
+            return failure.rewritten(**{name: f"{{}}[{', '.join(index)}]"})
+    if x.ndim == y.ndim == 2 and x.shape[0] == y.shape[1] and x.shape[1] == y.shape[0]:
+        return failure.rewritten(**{b: "{}.T"})
+    if x.ndim == y.ndim == 4 and list(y.shape) == [x.shape[0], *x.shape[2:], x.shape[1]]:
+        return failure.rewritten(**{b: "{}.permute(0, 3, 1, 2)"})
     return None
+
+
+def _shortcut(failure: Failure) -> tuple[str, str]:
+    """Return the layer that makes the input of a residual block fit its result, and the sum with it."""
+    call = failure.call
+    if not isinstance(call, ast.BinOp) or not isinstance(call.op, ast.Add) or failure.modules[-1:] == []:
+        raise LookupError("no sum in a module")
+    own = failure.variables.get("self")
+    if own is not failure.module or type(own).__module__.startswith("tinytorch."):
+        raise LookupError("not in a user's module")
+    (a, x), (b, y) = operands(failure)
+    names = [name for name in (a, b) if any(failure.arguments[name] is each for each in failure.given.values())]
+    if len(names) != 1 or x.ndim != y.ndim or x.shape[0] != y.shape[0]:
+        raise LookupError("no shortcut")
+    given, other = (x, y) if names[0] == a else (y, x)
+    if x.ndim == 2:
+        layer = f"nn.Linear({given.shape[1]}, {other.shape[1]})"
+    else:
+        steps = {-(-m // n) for m, n in zip(given.shape[2:], other.shape[2:], strict=True)}
+        step = steps.pop()
+        sizes = [-(-size // step) for size in given.shape[2:]]
+        if x.ndim < 3 or steps or sizes != list(other.shape[2:]):
+            raise LookupError("no number of steps")
+        stride = f", stride={step}" * (step != 1)
+        layer = f"nn.Conv{x.ndim - 2}d({given.shape[1]}, {other.shape[1]}, 1{stride})"
+    return f"self.shortcut = {layer}", failure.rewritten(**{names[0]: "self.shortcut({})"})
+
+
+@remedy("must match the size of tensor b")
+def shortcut(failure: Failure) -> tuple[str, str]:
+    """Derive a layer for the shortcut of a residual block."""
+    text, _ = _shortcut(failure)
+    function: Any = inspect.unwrap(type(failure.module).__init__)
+    return text, f"{function.__code__.co_filename}:{function.__code__.co_firstlineno + 1}"
+
+
+@remedy("must match the size of tensor b")
+def with_shortcut(failure: Failure) -> str:
+    """Use the layer for the shortcut."""
+    return _shortcut(failure)[1]
 
 
 @remedy(
@@ -192,7 +243,11 @@ def inferred_size(failure: Failure) -> str | None:
     """Let one size be inferred."""
     call, x = failure.call, failure.arguments.get("input")
     shape = failure.arguments.get("shape") or failure.arguments.get("size")
-    if not isinstance(call, ast.Call) or not isinstance(x, Tensor) or shape is None or -1 in shape:
+    if not isinstance(call, ast.Call) or not isinstance(x, Tensor) or shape is None:
+        return None
+    if len(shape) == 2 and shape[0] == -1 and x.ndim > 2 and failure.of_method:
+        return f"{failure.said('input')}.flatten(1)"
+    if -1 in shape:
         return None
     shape, count = list(shape), x.numel()
     written: list[ast.expr] = call.args[-1].elts if isinstance(call.args[-1], (ast.Tuple, ast.List)) else call.args
@@ -252,6 +307,36 @@ def last_index(failure: Failure) -> str | None:
     return failure.replaced(call.slice, str(len(owner) - 1)) if call.slice.value == len(owner) > 0 else None
 
 
+@remedy("is out of bounds for dimension", "is out of range")
+def whole_range(failure: Failure) -> tuple[str, int] | None:
+    """End a loop at the last index."""
+    call, tree = failure.call, failure.user.tree()
+    if not isinstance(call, ast.Subscript) or not isinstance(call.slice, ast.Name) or tree is None:
+        return None
+    owner, index = failure.arguments.get("input", failure.self), call.slice.id
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.For) or not node.lineno <= failure.user.line <= (node.end_lineno or 0):
+            continue
+        counted = (
+            isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func) == "range" and len(node.iter.args) == 1
+        )
+        if counted and ast.unparse(node.target) == index and failure.value(call.slice) == len(owner):
+            return f"range(len({ast.unparse(call.value)}))", node.lineno
+    return None
+
+
+@remedy("only integer tensors of a single element can be converted to an index")
+def elements_of_list(failure: Failure) -> str | None:
+    """Take several elements of a list."""
+    call = failure.call
+    if not isinstance(call, ast.Subscript) or not isinstance(failure.value(call.value), (list, tuple)):
+        return None
+    index = failure.value(call.slice)
+    if not isinstance(index, Tensor) or index.ndim != 1 or index.dtype.is_floating_point:
+        return None
+    return f"[{ast.unparse(call.value)}[k] for k in {ast.unparse(call.slice)}.tolist()]"
+
+
 @remedy("tensors used as indices must be long")
 def integer_index(failure: Failure) -> str | None:
     """Convert an index to integers."""
@@ -303,3 +388,55 @@ def batch_dimension(failure: Failure) -> str | None:
     if failure.calls_module:
         return failure.with_input("{}.unsqueeze(0)")
     return failure.rewritten(input="{}.unsqueeze(0)")
+
+
+@remedy("only one of size or scale_factor should be defined")
+def one_size(failure: Failure) -> str | None:
+    """Keep the size."""
+    return failure.with_keywords(scale_factor=None)
+
+
+@remedy("align_corners option can only be set with the interpolating modes")
+def without_corners(failure: Failure) -> str | None:
+    """Leave out what the mode does not have."""
+    return failure.with_keywords(align_corners=None)
+
+
+# Masks, numbers -------------------------------------------------------------------------------------
+
+
+@remedy("only supports boolean masks", "expected condition to be a boolean tensor")
+def boolean_mask(failure: Failure) -> str | None:
+    """Convert a mask to booleans."""
+    name = next(each for each in ("mask", "condition") if each in failure.arguments)
+    return failure.rewritten(**{name: "{}.bool()"})
+
+
+@remedy("Expected dtype int")
+def integer_places(failure: Failure) -> str | None:
+    """Convert an index to integers."""
+    return failure.rewritten(index="{}.long()")
+
+
+@remedy("zero-dimensional tensor (at position")
+def stacked_numbers(failure: Failure) -> str | None:
+    """Stack tensors that have no dimension along which they can be joined."""
+    tensors, _ = joined(failure)
+    return failure.renamed("stack") if tensors and all(each.ndim == 0 for each in tensors) else None
+
+
+@remedy("invalid index of a 0-dim tensor")
+def number_of_tensor(failure: Failure) -> str | None:
+    """Take the number out of a tensor without dimensions."""
+    call = failure.call
+    return f"{ast.unparse(call.value)}.item()" if isinstance(call, ast.Subscript) else None
+
+
+@remedy("doesn't match the broadcast shape")
+def sum_out_of_place(failure: Failure) -> str | None:
+    """Compute a larger result out of place."""
+    statement = failure.statement()
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        value = ast.BinOp(ast.Name(statement.target.id, ast.Load()), statement.op, statement.value)
+        return f"{statement.target.id} = {failure.unparsed(value)}"
+    return None
