@@ -158,6 +158,12 @@ def largest_norm(failure: Failure) -> str | None:
     return failure.with_keywords(max_norm="1.0")
 
 
+@remedy("Nesterov momentum requires a momentum and zero dampening")
+def momentum(failure: Failure) -> str | None:
+    """Give the optimizer a momentum."""
+    return failure.with_keywords(momentum="0.9") if not failure.arguments.get("dampening") else None
+
+
 # Optimizers and schedulers ------------------------------------------------------------------------
 
 

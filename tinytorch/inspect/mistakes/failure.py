@@ -107,6 +107,8 @@ class Failure:
         first = next(iter(self.arguments), "")
         if first in ("x", "self") and isinstance(self.arguments[first], Tensor) and "input" not in self.arguments:
             self.arguments = {"input" if name == first else name: value for name, value in self.arguments.items()}
+        if "deepcopy" in code.co_name:
+            self.arguments.pop("memo", None)  # (of objects that have been copied, by their identities)
         self._name_as_called(code.co_name)
         if self.function is None and isinstance(next(iter(self.arguments.values()), None), Tensor):
             self.function = getattr(Tensor, self.name, None)

@@ -87,6 +87,12 @@ def features(failure: Failure) -> str | None:
     if x.ndim > 2 and math.prod(have[1:]) == want:
         linear = f"nn.Linear({want}, {module.out_features}{bias})"
         return f"nn.Flatten(), {linear}" if _in_sequence(failure) else failure.with_input("{}.flatten(1)")
+    node = failure.node("input") if failure.is_users_call else None
+    state = failure.value(node.value) if isinstance(node, ast.Subscript) else None
+    both = isinstance(state, Tensor) and state.ndim == 3 and state.shape[0] % 2 == 0  # of both directions
+    if both and isinstance(node, ast.Subscript) and ast.unparse(node.slice) == "-1" and 2 * have[-1] == want:
+        states = ast.unparse(node.value)
+        return failure.with_input(f"torch.cat([{states}[-2], {states}[-1]], dim=1)")
     if x.ndim >= 2 and have[-2] == want and have[-1] != want:
         return failure.with_input("{}.transpose(-2, -1)")
     if x.ndim == 4 and min(have[2:]) > 0 and have[1] > 1:  # feature maps

@@ -141,6 +141,8 @@ def same_shape(failure: Failure) -> str | None:
     for k in range(len(have)):
         if have[k] == 1 and have[:k] + have[k + 1 :] == want:
             return failure.rewritten(target=f"{{}}.squeeze({k}){kind}")
+    if len(want) == 2 < len(have) and target.flatten(1).shape == x.shape:
+        return failure.rewritten(target=f"{{}}.flatten(1){kind}")
     if len(want) == 2 and have == want[:1] and failure.is_module("BCEWithLogitsLoss") and failure.is_users_call:
         classes = (target >= 0) & (target < want[1]) & (target == target.round())
         kind = "" if str(target.dtype) == "torch.int64" else ".long()"
