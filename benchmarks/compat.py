@@ -54,7 +54,7 @@ class Suite(NamedTuple):
     version: str
     sha256: str
     arguments: list[str]  # of pytest, in the folder of the source
-    part: str = ""  # which of the package's tests these are; all of them if empty
+    part: str = ""  # which of the package's tests these are (some packages have an hour of tests); all if empty
 
 
 def _paths(folder: str, names: str) -> list[str]:
@@ -63,30 +63,39 @@ def _paths(folder: str, names: str) -> list[str]:
 
 SUITES = [
     Suite("e3nn", "0.6.0", "5c2b414e9527aad27d755ae9546596e3f7706f45a21dae71c7deedb6c048e4de",
-          ["tests", "-o", "python_files=*_test.py test_*.py"]),
+          [*_paths("tests", "math o3/irreps_test.py o3/rotation_test.py o3/wigner_test.py o3/linear_test.py"),
+           "-o", "python_files=*_test.py"], "`math`, and irreps, rotations, Wigner matrices and linear layers of `o3`"),
     Suite("einops", "0.8.2", "609da665570e5e265e27283aab09e7f279ade90c4f01bcfca111f3d3e13f2827",
           ["einops/tests", "-k", "not compile"], "without those of `torch.compile`"),
     Suite("gpytorch", "1.15.2", "380625e93f851b85f772b25c5fb0a6c6d2e3eb2ef667f1e566ab4f95b8775361",
-          ["test", "--ignore=test/examples"], "without `test/examples`"),
-    Suite("linear_operator", "0.6.1", "3fba49a8080d16f822a5d870f462279cd6afbcf4ed670f4511b38fad96f61831", ["test"]),
+          _paths("test", "constraints distributions likelihoods means priors mlls"),
+          "`constraints`, `distributions`, `likelihoods`, `means`, `mlls`, `priors`"),
+    Suite("linear_operator", "0.6.1", "3fba49a8080d16f822a5d870f462279cd6afbcf4ed670f4511b38fad96f61831",
+          _paths("test", "functions utils"), "`functions`, `utils`"),
     Suite("normflows", "1.7.3", "0cc539869c9970d28041edb4d7a28006c1cec6241d9d0d553975b5b1155c2071",
           ["normflows", "-o", "python_files=*_test.py"]),
     Suite("opt_einsum", "3.4.0", "96ca72f1b886d148241348783498194c577fa30a8faac108586b14f1ba4473ac",
           ["opt_einsum/tests/test_backends.py", "-k", "torch"], "those of PyTorch in `test_backends.py`"),
     Suite("pytorch-ignite", "0.5.5", "2c14de75c939a3cc06d2e7de00b1e0a261917ef9bd874dac2e69d789dfa9cc64",
-          [*_paths("tests/ignite", "engine handlers"),
-           *_paths("tests/ignite/metrics", "test_accuracy.py test_loss.py test_metric.py test_precision.py "
-                   "test_recall.py")],
-          "`engine`, `handlers` and five files of `metrics`"),
-    Suite("pytorch-warmup", "0.2.0", "da01fef6a75a0db3502f5566957ec3d28fc6d754bf5cceba3165815411a7278f", ["test"]),
+          _paths("tests/ignite/engine", "test_create_supervised.py test_custom_events.py test_engine.py "
+                 "test_engine_state_dict.py test_event_handlers.py"), "`engine`, without `test_deterministic.py`"),
+    Suite("pytorch-warmup", "0.2.0", "da01fef6a75a0db3502f5566957ec3d28fc6d754bf5cceba3165815411a7278f",
+          ["test"]),
     Suite("schedulefree", "1.4.1", "69ef25601d1fc0d8dd00cb36f9af78833f88b7846f1bb6ddecc9f144f3e9f7cb",
           ["schedulefree/test_schedulefree.py"]),
-    Suite("skorch", "1.4.0", "f7a5d3c13a3aecf0a0fe689ff25188be1145a95268f8fe81f01aaa9fbd7cead1", ["skorch/tests"]),
-    Suite("tensorly", "0.10.0", "56a2c55062b285f4c39c6dc603e4883e02d9d5d2c318fd36f5610967a4425e9c", ["tensorly"],
-          "with `TENSORLY_BACKEND=pytorch`"),
-    Suite("torch-optimizer", "0.3.0", "b2180629df9d6cd7a2aeabe71fa4a872bba938e8e275965092568cd9931b924c", ["tests"]),
-    Suite("torchsde", "0.2.6", "81d074d3504f9d190f1694fb526395afbe4608ee43a88adb1262a639e5b4778b", ["tests"]),
-    Suite("zuko", "1.6.0", "edc516e51bbbf9d64e7663b617cf9293c6e1e6bbfcb39559bc383383e6663b04", ["tests"]),
+    Suite("skorch", "1.4.0", "f7a5d3c13a3aecf0a0fe689ff25188be1145a95268f8fe81f01aaa9fbd7cead1",
+          _paths("skorch/tests", "test_dataset.py test_helper.py test_history.py test_regressor.py test_scoring.py "
+                 "test_setter.py test_toy.py test_utils.py"),
+          "data sets, helpers, history, regressors, scoring, utilities"),
+    Suite("tensorly", "0.10.0", "56a2c55062b285f4c39c6dc603e4883e02d9d5d2c318fd36f5610967a4425e9c",
+          _paths("tensorly", "tests tenalg"), "`tests`, `tenalg`, with `TENSORLY_BACKEND=pytorch`"),
+    Suite("torch-optimizer", "0.3.0", "b2180629df9d6cd7a2aeabe71fa4a872bba938e8e275965092568cd9931b924c",
+          ["tests"]),
+    Suite("torchsde", "0.2.6", "81d074d3504f9d190f1694fb526395afbe4608ee43a88adb1262a639e5b4778b",
+          _paths("tests", "test_adjoint.py test_brownian_path.py test_brownian_tree.py test_sdeint.py"),
+          "without `test_brownian_interval.py`"),
+    Suite("zuko", "1.6.0", "edc516e51bbbf9d64e7663b617cf9293c6e1e6bbfcb39559bc383383e6663b04",
+          ["tests"]),
 ]  # fmt: skip
 #: Variables by which packages select PyTorch, and what keeps runs alike.
 VARIABLES = {
@@ -103,7 +112,18 @@ class Cause(NamedTuple):
 
 
 #: In the order in which they are tried.
-CAUSES: list[Cause] = []
+CAUSES = [
+    Cause(
+        r"^gpytorch::.*test_multitask_gaussian.*test_setters: .*0\.5 != 0\.50000005",
+        "rounding: where the test compares to 7 places, `softplus` is one unit in the last place above the exact "
+        "value, and PyTorch's one below",
+    ),
+    Cause(
+        r"^zuko::.*test_univariate_transforms.*Gaussianization",
+        "chance: the test draws without a seed a function that it inverts to 1e-4; of 60 seeds PyTorch fails with 43, "
+        "tinytorch with 39",
+    ),
+]
 
 
 def run(command: Iterable[Any], **options: Any) -> None:
@@ -213,7 +233,8 @@ def failures(package: str, sides: dict[str, dict[str, Any]]) -> Iterator[tuple[s
 
 def page(kept: dict[str, Any]) -> str:
     """Return the text of docs/score.md from the results that were kept."""
-    rows, causes, examples = [], Counter[tuple[str, str]](), {}
+    rows = []
+    causes, examples = Counter[tuple[str, str]](), dict[tuple[str, str], tuple[str, str]]()
     passed = total = 0
     for suite in SUITES:
         if suite.package not in kept:
@@ -249,7 +270,7 @@ def page(kept: dict[str, Any]) -> str:
         f"{places}. `python -m benchmarks compat` fetches the packages, runs their tests and writes this page; the "
         "versions and the hashes stand in `benchmarks/compat.py`."
     )
-    parts = ["# The score", textwrap.fill(intro, 120), textwrap.fill(source, 120)]
+    parts = ["# The score", *(textwrap.fill(text, 120, break_on_hyphens=False) for text in (intro, source))]
     head = ["| package | tests | PyTorch passes | of these tinytorch | |", "|---|---|---|---|---|"]
     parts.append("\n".join([*head, *rows, f"| {len(rows)} packages | | {total:,} | {passed:,} | {share} |"]))
     parts.append("## Why the others fail")
