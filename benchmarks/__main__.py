@@ -6,6 +6,7 @@ python -m benchmarks vmap                 the rows of torch.vmap and torch.func
 python -m benchmarks process --epochs 1   the whole training program, with fewer epochs
 python -m benchmarks inference --turns 5  public models, next to PyTorch and ONNX Runtime
 python -m benchmarks chain --compile      torch.compile and eager mode of both libraries, and JAX
+python -m benchmarks compat               the tests of packages that require torch, with PyTorch and without
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 
 import tinytorch  # noqa: E402
-from benchmarks import compiled, ddp_step, inference, overhead  # noqa: E402
+from benchmarks import compat, compiled, ddp_step, inference, overhead  # noqa: E402
 from benchmarks.measure import ROOT, Row, ratio_of, run  # noqa: E402
 from benchmarks.side import Side  # noqa: E402
 from benchmarks.work import WORK  # noqa: E402
@@ -193,6 +194,8 @@ def line(row: Row) -> str:
 
 
 def main() -> int:
+    if sys.argv[1:2] == ["compat"]:
+        return compat.main(sys.argv[2:])
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

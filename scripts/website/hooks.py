@@ -38,7 +38,7 @@ NAVIGATION: dict[str, str | list[str]] = {
     "Mistakes": ["mistakes.md", "errors.md"],
     "How it works": ["how-it-works.md", "architecture.md", "engine.md", "contributing.md"],
     "Reference": ["reference/index.md", *reference.NAVIGATION],
-    "Package authors": ["authors.md", "packages.md"],
+    "Package authors": ["authors.md", "score.md", "packages.md"],
     "More": ["differences.md", "coverage.md", "performance.md", "changelog.md"],
 }  # fmt: skip
 
