@@ -377,34 +377,3 @@ def test_as_torch_refuses(environment: Path) -> None:
 def test_its_version_is_the_packages() -> None:
     metadata = (alias.FOLDER / "torch.dist-info" / "METADATA").read_text("utf-8")
     assert f"\nVersion: {tinytorch.__version__}\n" in metadata
-
-
-def test_classes_of_tensors_are_those_of_torch(tmp_path: Path) -> None:
-    """opt_einsum and others select the library by the module of an array's class."""
-    program = written(
-        tmp_path,
-        """\
-        import importlib, pickle
-        import torch
-        from torch import nn
-
-        class Own(torch.Tensor):
-            @classmethod
-            def __torch_function__(cls, func, types, args=(), kwargs=None):
-                print(func.__name__)
-                return super().__torch_function__(func, types, args, kwargs or {})
-
-        print(torch.Tensor, nn.Parameter.__module__)
-        for x in (torch.ones(2), nn.Parameter(torch.ones(2))):
-            library = importlib.import_module(type(x).__module__.partition(".")[0])
-            print(library is torch, torch.equal(pickle.loads(pickle.dumps(x)), x))
-        print(pickle.loads(pickle.dumps([torch.Tensor, nn.Parameter])) == [torch.Tensor, nn.Parameter])
-        print(type(torch.add(torch.ones(2).as_subclass(Own), 1)).__name__)
-        compiled = torch.compile(lambda x: x * 2 + x.sum())
-        print([compiled(torch.ones(2)).tolist() for _ in range(3)], compiled.plain)
-        """,
-    )
-    code, out, errors = ran(*DOOR, program, cwd=tmp_path)
-    assert (code, errors) == (0, "")
-    lines = ["<class 'torch.Tensor'> torch.nn.parameter", "True True", "True True", "True", "add", "Own"]
-    assert out.splitlines() == [*lines, "[[4.0, 4.0], [4.0, 4.0], [4.0, 4.0]] 0"]

@@ -68,8 +68,7 @@ def install() -> None:
     """Make `torch`, and each `torch.x`, names of tinytorch and its modules in this process and those that it spawns.
 
     The names hold for all modules imported afterwards. `torchvision` is the installed package, or the part of it that
-    tinytorch implements. `torch.__name__` is then "torch", and so is the module of `Tensor`; modules keep their files.
-    A second call has no effect.
+    tinytorch implements. `torch.__name__` is then "torch"; modules keep their files. A second call has no effect.
 
     Raises:
         RuntimeError: PyTorch has been imported already.
@@ -90,8 +89,6 @@ def install() -> None:
     if spec is None or not spec.has_location or Path(str(spec.origin)).read_bytes() != ours:
         sys.path.insert(1, str(FOLDER))  # for spawned processes, and for packaging's search of metadata
     tinytorch.__name__ = "torch"
-    # Packages for several libraries select the one whose functions they call by the module of an array's class.
-    tinytorch.Tensor.__module__, tinytorch.nn.Parameter.__module__ = "torch", "torch.nn.parameter"
     sys.modules["torch"] = tinytorch
     sys.meta_path[:] = [*_BEFORE, *sys.meta_path, *_AFTER]
     importlib.import_module("multiprocessing.connection")  # programs use it without importing it: PyTorch imports it

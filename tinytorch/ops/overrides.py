@@ -70,10 +70,7 @@ def _has_say(kind: type) -> bool:
             and getattr(kind, "__torch_function__", disabled) is not disabled
             and not issubclass(kind, type)
             # (PyTorch's tensors count as plain Tensors: their `__torch_function__` would call PyTorch.)
-            and (
-                Tensor in kind.__mro__
-                or not any((e.__module__, e.__name__) == ("torch", "Tensor") for e in kind.__mro__)
-            )
+            and not any(each.__module__ == "torch" and each.__name__ == "Tensor" for each in kind.__mro__)
         )
     return known
 
