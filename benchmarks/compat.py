@@ -113,6 +113,11 @@ class Cause(NamedTuple):
 #: In the order in which they are tried.
 CAUSES = [
     Cause(
+        r"^opt_einsum::.*tensordot\(\) got an unexpected keyword argument 'axes'",
+        "opt_einsum selects the functions to call by the name of the module that defines the tensor's class, which is "
+        "`tinytorch`, also under the name `torch`",
+    ),
+    Cause(
         r"^gpytorch::.*test_multitask_gaussian.*test_setters: .*0\.5 != 0\.50000005",
         "rounding: where the test compares to 7 places, `softplus` is one unit in the last place above the exact "
         "value, and PyTorch's one below",
