@@ -237,7 +237,8 @@ def imported(module: str) -> str:
         return "no end within two minutes"
     if process.returncode == 0:
         return "yes"
-    error = (process.stderr.strip().splitlines() or ["?"])[-1]
+    # (Notes follow the error, indented.)
+    error = ([line for line in process.stderr.strip().splitlines() if line[:1].strip()] or ["?"])[-1]
     other = re.fullmatch(r"ModuleNotFoundError: No module named '(?!torch\b|tinytorch|functorch)([\w.]+)'.*", error)
     return f"not tried: {other[1]} is not installed" if other else f"no: {error[:140]}"
 

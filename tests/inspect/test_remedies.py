@@ -46,7 +46,7 @@ def recurrent(rng, sizes):
     return nn.Sequential(kind(sizes[0] + rng.choice([0, 1, 2]), 5, batch_first=True, num_layers=rng.choice([1, 2])))
 
 
-INPUTS = {dense: lambda n: torch.ones(11, n), convolutions: lambda n: torch.ones(2, n, 12, 12),
+INPUTS = {dense: lambda n: torch.ones(23, n), convolutions: lambda n: torch.ones(2, n, 12, 12),
           recurrent: lambda n: torch.ones(2, 13, n)}  # fmt: skip
 
 

@@ -252,7 +252,10 @@ class watch(DispatchMode):
         """Note a tensor on the memory of another one that is no part of the graph."""
         frame = sys._getframe(2)
         sources, carries = self._sources(x, frame), bool(x._requires_grad)
-        kind = "detach" if frame.f_code.co_name.startswith("detach") else "data"
+        within: Any = frame  # (between `detach` and its `.data` there is a wrapper if members are overridden)
+        while is_ours(within.f_code) and not within.f_code.co_name.startswith("detach"):
+            within = within.f_back
+        kind = "detach" if is_ours(within.f_code) else "data"
         event = self._new(kind, f"{kind}()" if kind == "detach" else ".data", frame)
         event.take(sources, carries)
         self._fills(event, alias, view=True)
