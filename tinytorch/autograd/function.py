@@ -21,7 +21,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.node import SavedTensor
-from tinytorch.core.graph import FREED, FREES_BY_RECURSION, STRIDE, Hook, Node, Tail, leaf_edge, numbers
+from tinytorch.core.graph import FREED, FREES_BY_RECURSION, Hook, Node, add_tail, leaf_edge, numbers
 from tinytorch.core.inplace import written
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.node import INFERENCE_NOT_SAVED, attached, modified, packed, unpacked
@@ -553,8 +553,8 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
         if recorded:
             tensors = [args[k] for k in node.places]
             node.edges = tuple([(arg._edge or leaf_edge(arg)) if arg._requires_grad else None for arg in tensors])
-            if FREES_BY_RECURSION and not node.number % STRIDE:
-                node.tail = Tail(node.edges)
+            if FREES_BY_RECURSION:
+                add_tail(node)
         ctx = node.shown()
         separate = cls.setup_context is not Function.setup_context
         state.grad = False

@@ -41,7 +41,7 @@ import numpy as np
 from tinytorch.core import inplace, narrow
 from tinytorch.core.complex import HOLOMORPHIC, conjugate_plan, guard_kernels
 from tinytorch.core.declaration import MISSING, NUMBERS, Op
-from tinytorch.core.graph import FREES_BY_RECURSION, STRIDE, Tail, leaf_edge, numbers
+from tinytorch.core.graph import FREES_BY_RECURSION, add_tail, leaf_edge, numbers
 from tinytorch.core.layout import HasBits, NoArray
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.node import INFERENCE_NOT_SAVED, INPUT, Plan
@@ -606,7 +606,7 @@ class _Text:
         self.put(3, f"node = {node}", f"node.edges = {self.edges()}", "node.hooks = None")
         self.put(3, "node.number = next(numbers)", "node.shape = array.shape", "node.dtype = dtype")
         if FREES_BY_RECURSION:
-            self.put(3, f"if not node.number % {STRIDE}:\n    node.tail = Tail(node.edges)")
+            self.put(3, "add_tail(node)")
         self.put(3, "try:")
         indent = 4
         if self.one:
@@ -884,7 +884,7 @@ _SCOPE = {
     "get_default_dtype": get_default_dtype, "leaf_edge": leaf_edge, "local": local, "make_view": make_view,
     "ndarray": np.ndarray, "new": object.__new__, "np": np, "number": number, "numbers": numbers,
     "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write, "refresh": refresh,
-    "record_several": record_several, "Tail": Tail, "shared_places": shared_places, "SEVERAL": SEVERAL, "USUAL": USUAL,
-    "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave, "supplied": supplied,
+    "add_tail": add_tail, "record_several": record_several, "shared_places": shared_places, "SEVERAL": SEVERAL,
+    "USUAL": USUAL, "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave, "supplied": supplied,
     "translated": translated, "unusual": unusual, "without_data": without_data,
 }  # fmt: skip

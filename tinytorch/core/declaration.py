@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, check, conjugate_plan, is_active
-from tinytorch.core.graph import FREES_BY_RECURSION, STRIDE, Edge, Tail, leaf_edge, numbers
+from tinytorch.core.graph import FREES_BY_RECURSION, Edge, add_tail, leaf_edge, numbers
 from tinytorch.core.node import (
     INFERENCE_NOT_SAVED,
     INPUT,
@@ -312,8 +312,8 @@ class Op:
         node.plan = plan
         node.hooks = None
         node.number = next(numbers)
-        if FREES_BY_RECURSION and not node.number % STRIDE:
-            node.tail = Tail(node.edges)
+        if FREES_BY_RECURSION:
+            add_tail(node)
         if not self.outputs:
             node.outputs = len(outs)
         if node.outputs == 1:

@@ -349,6 +349,12 @@ class Tail:
                 state.busy = False
 
 
+def add_tail(node: Node) -> None:
+    """Give some nodes a `Tail`; called for each new node with edges where `FREES_BY_RECURSION`."""
+    if not node.number % STRIDE:
+        node.tail = Tail(node.edges)
+
+
 class _Freeing(threading.local):
     def __init__(self) -> None:
         self.waiting: list[Any] = []

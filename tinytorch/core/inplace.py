@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.declaration import NUMBERS, Op
-from tinytorch.core.graph import FREED, FREES_BY_RECURSION, STRIDE, Edge, Node, Tail, numbers
+from tinytorch.core.graph import FREED, FREES_BY_RECURSION, Edge, Node, add_tail, numbers
 from tinytorch.core.mode import local
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
@@ -204,8 +204,8 @@ class CopySlices(Node):
         self._shown = inner._inputs()
         self.saved = places
         self.number = next(numbers)
-        if FREES_BY_RECURSION and not self.number % STRIDE:
-            self.tail = Tail(self.edges)
+        if FREES_BY_RECURSION:
+            add_tail(self)
         self.shape, self.dtype = base._array.shape, base._array.dtype
 
     def name(self) -> str:
