@@ -39,12 +39,12 @@ class Anomaly(DispatchMode):
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, having stored the caller's stack on the new nodes."""
-        finite = self._finite
-        before = finite.overwritten(args[0]) if finite is not None and getattr(caller, "writes", False) else None
+        finite, writes = self._finite, getattr(caller, "writes", False)
+        before = finite.overwritten(args[0]) if finite is not None and writes else None
         result = caller(*args, **kwargs)
         if finite is not None:
             finite.look(op, args, kwargs, result, before)
-        if getattr(caller, "writes", False) and args:
+        if writes and args:
             self.before_write(args[0])
         for node in nodes_of(result):
             if "traceback_" not in node.metadata:

@@ -62,7 +62,7 @@ def annotate(error: BaseException, frame: Any = None) -> None:
         frame: the frame of the package that the error leaves, whose callers still run; None for an uncaught error.
     """
     try:
-        supplied("explain")(error, frame)
+        supplied("add_notes")(error, frame)
     except Exception:  # whatever a strange module or file does, the user gets the error itself
         if "TINYTORCH_TRACEBACK" in os.environ:
             raise

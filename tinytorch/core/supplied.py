@@ -54,7 +54,7 @@ _MODULES = {
     "progress": "inspect.bars",  # a bar, or a line where no bar can be drawn
     "pad": "nn.functional.padding",  # a tensor with a border
     "nonfinite": "inspect.finite",  # names the op that made a number which is not finite
-    "explain": "inspect.mistakes",  # adds notes to an error, and shortens its traceback
+    "add_notes": "inspect.mistakes",  # adds notes to an error, and shortens its traceback
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far
 }
 _functions: dict[str, Callable[..., Any]] = {}

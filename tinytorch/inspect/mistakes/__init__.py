@@ -6,6 +6,6 @@ remedy. Each other module has the remedies of one kind of mistake. They are impo
 """
 
 from tinytorch.inspect.mistakes import arguments, data, graph, layers, losses, members, shapes
-from tinytorch.inspect.mistakes.explaining import explain
+from tinytorch.inspect.mistakes.explaining import add_notes
 
-__all__ = ["arguments", "data", "explain", "graph", "layers", "losses", "members", "shapes"]
+__all__ = ["add_notes", "arguments", "data", "graph", "layers", "losses", "members", "shapes"]

@@ -1,4 +1,4 @@
-"""`explain`: adds notes to an error, and removes the package's frames from its traceback."""
+"""`add_notes`: adds notes to an error, and removes the package's frames from its traceback."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import facts_of, remedies_of
 from tinytorch.inspect.mistakes.stack import Step, entries_of, is_raised, joined, steps_of
 
-__all__ = ["explain"]
+__all__ = ["add_notes"]
 
 
-def explain(error: BaseException, frame: Any = None) -> None:
+def add_notes(error: BaseException, frame: Any = None) -> None:
     """Add notes to an error, unless it has some, and end its traceback at the user's line.
 
     Args:
