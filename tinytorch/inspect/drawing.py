@@ -16,11 +16,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.picture import XML, Arrow, Layout, lines, ports, printable, separated, text_width
-from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.summary import call_once, inputs_of, is_size
+from tinytorch.inspect.summary import ModuleTracer, call_once, inputs_of, is_size
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops.random import fork_rng
 
@@ -95,31 +94,18 @@ class _Recorded:
 # The call -----------------------------------------------------------------------------------------
 
 
-class _CallTracer(DispatchMode):
+class _CallTracer(ModuleTracer):
     """Records the calls of modules and ops, and which tensors they exchange."""
 
     def __init__(self, model: Module, depth: int | None) -> None:
+        super().__init__(model)
         self.model, self.depth = model, depth
-        self.paths = {module: path for path, module in model.named_modules()}
         self.recorded = _Recorded()
         self.values: dict[int, int] = {}  # by the id of a tensor
         self.names = {id(p): path.rpartition(".")[2] for path, p in [*model.named_parameters(), *model.named_buffers()]}
         self.kept: list[Any] = []  # so that no id is used twice
         self.open = [self.recorded.page]
         self.counted: set[int] = set()  # ids of the parameters of the layers so far
-        self.handles: list[RemovableHandle] = []
-
-    def __enter__(self) -> _CallTracer:
-        for module in self.paths:
-            self.handles.append(module.register_forward_pre_hook(self._begin, prepend=True, with_kwargs=True))
-            self.handles.append(module.register_forward_hook(self._end, always_call=True, with_kwargs=True))
-        super().__enter__()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        super().__exit__(*exc)
-        for handle in self.handles:
-            handle.remove()
 
     def _begin(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         path = self.paths[module]

@@ -231,32 +231,49 @@ _MULTIPLY_ADDS: dict[str, Callable[..., int]] = {
 }
 
 
-class _LayerTracer(DispatchMode):
-    """Records the calls of a model's layers, and the multiply-adds of their ops."""
+class ModuleTracer(DispatchMode):
+    """A mode that also calls `_begin` and `_end` around each call of a module of a model.
+
+    Attributes:
+        paths: the paths of the modules.
+    """
 
     def __init__(self, model: Module) -> None:
-        self.names = {module: path for path, module in model.named_modules()}
-        self.root: LayerSummary | None = None
-        self.open: list[LayerSummary] = []
-        self.raised: list[LayerSummary] = []
-        self.called: dict[int, Module] = {}
-        self.first: list[tuple[LayerSummary, Module]] = []
-        self.handles: list[RemovableHandle] = []
+        self.paths = {module: path for path, module in model.named_modules()}
+        self._handles: list[RemovableHandle] = []
 
-    def __enter__(self) -> _LayerTracer:
-        for module in self.names:
-            self.handles.append(module.register_forward_pre_hook(self._begin, prepend=True))
-            self.handles.append(module.register_forward_hook(self._end, always_call=True))
+    def __enter__(self) -> Any:
+        for module in self.paths:
+            self._handles.append(module.register_forward_pre_hook(self._begin, prepend=True, with_kwargs=True))
+            self._handles.append(module.register_forward_hook(self._end, always_call=True, with_kwargs=True))
         super().__enter__()
         return self
 
     def __exit__(self, *exc: object) -> None:
         super().__exit__(*exc)
-        for handle in self.handles:
+        for handle in self._handles:
             handle.remove()
 
-    def _begin(self, module: Module, args: Any) -> None:
-        path = self.names[module]
+    def _begin(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        raise NotImplementedError
+
+    def _end(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
+        raise NotImplementedError
+
+
+class _LayerTracer(ModuleTracer):
+    """Records the calls of a model's layers, and the multiply-adds of their ops."""
+
+    def __init__(self, model: Module) -> None:
+        super().__init__(model)
+        self.root: LayerSummary | None = None
+        self.open: list[LayerSummary] = []
+        self.raised: list[LayerSummary] = []
+        self.called: dict[int, Module] = {}
+        self.first: list[tuple[LayerSummary, Module]] = []
+
+    def _begin(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        path = self.paths[module]
         name = path.rpartition(".")[2] or type(module).__name__
         row = LayerSummary(name, path, type(module).__name__, len(self.open))
         row.recursive = id(module) in self.called
@@ -269,7 +286,7 @@ class _LayerTracer(DispatchMode):
             self.root = row
         self.open.append(row)
 
-    def _end(self, module: Module, args: Any, output: Any) -> None:
+    def _end(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> None:
         row = self.open.pop()
         if output is None:  # the call raised
             self.raised.append(row)
