@@ -15,7 +15,7 @@ from types import FrameType
 
 import numpy as np
 
-__all__ = ["always", "is_ours", "issued", "users_frame", "warn"]
+__all__ = ["OURS", "always", "is_ours", "issued", "users_frame", "warn"]
 
 
 def _folder(path: str) -> str:
@@ -23,7 +23,7 @@ def _folder(path: str) -> str:
 
 
 #: Where code is that users did not write: this package, NumPy, and what wraps functions.
-_OURS = (_folder(os.path.dirname(__file__)), _folder(np.__file__), functools.__file__, contextlib.__file__)
+OURS = (_folder(os.path.dirname(__file__)), _folder(np.__file__), functools.__file__, contextlib.__file__)
 _PACKAGE = f"{__name__.partition('.')[0]}."  # of the modules for which code is generated
 
 
@@ -37,7 +37,7 @@ def users_frame() -> FrameType:
 
 def is_ours(frame: FrameType) -> bool:
     """Return whether a frame runs code of this package or of NumPy, or a wrapper of functions."""
-    return frame.f_code.co_filename.startswith(_OURS) or str(frame.f_globals.get("__name__")).startswith(_PACKAGE)
+    return frame.f_code.co_filename.startswith(OURS) or str(frame.f_globals.get("__name__")).startswith(_PACKAGE)
 
 
 #: The messages that are not issued again, in this process.

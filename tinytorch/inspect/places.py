@@ -6,8 +6,6 @@ the line and the variables. So nothing has to be noted beforehand, except for wh
 
 from __future__ import annotations
 
-import contextlib
-import functools
 import linecache
 import os
 import sys
@@ -16,15 +14,14 @@ from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.warning import OURS
 from tinytorch.nn.modules.module import Module
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 #: Where libraries are, whose functions are neither read for suspicious lines nor searched for models.
-_LIBRARIES = tuple([os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "purelib", "platlib")])
-_FOREIGN = (_PACKAGE, os.path.dirname(os.path.abspath(np.__file__)) + os.sep, functools.__file__, contextlib.__file__)
+_LIBRARIES = tuple(
+    [os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+)
 #: By file name, whether users did not write it.
 _ours: dict[str, bool] = {}
 #: The code in whose frames `self` is the module that is called.
@@ -36,7 +33,7 @@ def is_ours(code: CodeType) -> bool:
     name = code.co_filename
     known = _ours.get(name)
     if known is None:
-        known = _ours[name] = name.startswith(_FOREIGN)
+        known = _ours[name] = name.startswith(OURS)
     return known
 
 

@@ -9,7 +9,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from tinytorch.inspect.places import Line, is_library
-from tinytorch.inspect.watching import parsed
+from tinytorch.inspect.sources import definition_of, parsed
 from tinytorch.nn.modules.module import Module
 
 __all__ = ["Suspect", "attribute_line", "is_mentioned", "suspects"]
@@ -89,14 +89,7 @@ def _function_at(code: CodeType) -> ast.AST | None:
     if code.co_name == "<module>":
         outer = [each for each in tree.body if not isinstance(each, (ast.FunctionDef, ast.ClassDef))]
         return ast.Module(outer, [])
-    found = None
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
-            first = min([node.lineno, *[each.lineno for each in getattr(node, "decorator_list", [])]])
-            name = getattr(node, "name", "<lambda>")
-            if first <= code.co_firstlineno <= node.lineno and name == code.co_name:
-                found = node
-    return found
+    return definition_of(code, tree)
 
 
 def _code_of(function: Any) -> CodeType | None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import linecache
 import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +27,7 @@ from tinytorch.core.node import OpNode
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.finite import name_of_op
 from tinytorch.inspect.places import CALL, Line, is_ours, line_of, users_frame
+from tinytorch.inspect.sources import parsed
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.meta import NoBatch
 
@@ -588,16 +588,6 @@ def _nonzero(run: Any) -> bool:
 
 
 # Sources ------------------------------------------------------------------------------------------
-
-
-@functools.lru_cache(maxsize=64)
-def parsed(file: str) -> ast.Module | None:
-    """Return the syntax tree of a file, or None if it cannot be read or parsed."""
-    text = "".join(linecache.getlines(file))
-    try:
-        return ast.parse(text) if text else None
-    except SyntaxError:
-        return None
 
 
 #: What switches the recording of a graph off, as a context manager or a decorator.

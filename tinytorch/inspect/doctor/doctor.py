@@ -331,8 +331,8 @@ class Doctor:
         """Return the report, with all curves, as an object for JSON."""
         watch = self.watch
         curves = [
-            {"file": place.file, "line": place.line, "steps": curve.steps, "losses": [_plain(x) for x in curve.values],
-             "seconds": curve.times}
+            {"file": place.file, "line": place.number, "steps": curve.steps,
+             "losses": [_plain(x) for x in curve.values], "seconds": curve.times}
             for place, curve in watch.curves.items()
         ]  # fmt: skip
         layers: dict[str, Any] = {}

@@ -95,7 +95,7 @@ class Finding:
         place = self.place
         return {
             "cause": self.cause, "proven": self.proven, "text": self.text, "proof": self.proof, "remedy": self.remedy,
-            "file": place.file if place else None, "line": place.line if place else None,
+            "file": place.file if place else None, "line": place.number if place else None,
             "source": place.text if place else None, "evidence": self.evidence,
         }  # fmt: skip
 

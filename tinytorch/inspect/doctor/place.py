@@ -2,51 +2,26 @@
 
 from __future__ import annotations
 
-import linecache
 import os
 import sys
-import sysconfig
 from types import FrameType
-from typing import NamedTuple
 
-from tinytorch import core
 from tinytorch.core.warning import users_frame
+from tinytorch.inspect.places import Line, is_library
 
-__all__ = ["Place", "here", "is_users"]
+__all__ = ["Place", "frame_here", "here", "is_users", "place_of"]
 
 
-class Place(NamedTuple):
-    """A line of a program.
+class Place(Line):
+    """A line of a program; it prints with the path of the file."""
 
-    Attributes:
-        file: the path of the file.
-        line: the number of the line.
-        function: the name of the function that it belongs to.
-    """
-
-    file: str
-    line: int
-    function: str
-
-    @property
-    def text(self) -> str:
-        """The line itself, without its indentation."""
-        return linecache.getline(self.file, self.line).strip()
+    __slots__ = ()
 
     def __str__(self) -> str:
-        return f"{os.path.relpath(self.file) if self.file.startswith(os.getcwd()) else self.file}:{self.line}"
+        return f"{os.path.relpath(self.file) if self.file.startswith(os.getcwd()) else self.file}:{self.number}"
 
 
-_PACKAGE = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(core.__file__))), "")
-#: Code that the user did not write: the package, Python's library, and what is installed.
-_OTHERS = tuple(
-    {
-        _PACKAGE,
-        *(os.path.join(sysconfig.get_path(name), "") for name in ("stdlib", "platstdlib", "purelib", "platlib")),
-        "<frozen",
-    }
-)
-_known: dict[str, bool] = {}
+_known: dict[str, bool] = {}  # by file name
 
 
 def is_users(frame: FrameType) -> bool:
@@ -54,9 +29,8 @@ def is_users(frame: FrameType) -> bool:
     file = frame.f_code.co_filename
     known = _known.get(file)
     if known is None:
-        known = _known[file] = not (
-            file.startswith(_OTHERS) or f"{os.sep}site-packages{os.sep}" in file or file.startswith("<")
-        )
+        other = file.startswith("<") or f"{os.sep}site-packages{os.sep}" in file
+        known = _known[file] = not (other or is_library(frame.f_code))
     return known
 
 
@@ -68,7 +42,11 @@ def frame_here() -> FrameType:
     return users_frame() if frame is None else frame
 
 
+def place_of(frame: FrameType) -> Place:
+    """Return the line that a frame runs."""
+    return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+
+
 def here() -> Place:
     """Return the line of the user's program that is being executed."""
-    frame = frame_here()
-    return Place(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+    return place_of(frame_here())

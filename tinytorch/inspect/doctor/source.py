@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import ast
-import functools
-import linecache
 from typing import Any
 
 from tinytorch.inspect.doctor.place import Place
+from tinytorch.inspect.sources import parsed
 
 __all__ = ["assigned_at", "changed_at", "option_at", "tree_of"]
 
 
-@functools.cache
 def tree_of(file: str) -> ast.Module:
     """Return the syntax tree of a file; an empty one if it cannot be read."""
-    try:
-        return ast.parse("".join(linecache.getlines(file)))
-    except SyntaxError:
-        return ast.Module([], [])
+    return parsed(file) or ast.Module([], [])
 
 
 def name_of(node: Any) -> str:
@@ -71,7 +66,7 @@ def option_at(place: Place | None, keyword: str, position: int | None = None) ->
         return None
     tree = tree_of(place.file)
     for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or not node.lineno <= place.line <= (node.end_lineno or node.lineno):
+        if not isinstance(node, ast.Call) or not node.lineno <= place.number <= (node.end_lineno or node.lineno):
             continue
         value: ast.expr | None = next((each.value for each in node.keywords if each.arg == keyword), None)
         if value is None and position is not None and len(node.args) > position:
@@ -82,7 +77,7 @@ def option_at(place: Place | None, keyword: str, position: int | None = None) ->
             return value_at(place, name_of(value)) or place
         if isinstance(value, ast.Subscript) and isinstance(value.slice, ast.Constant):
             return value_at(place, str(value.slice.value)) or place
-        return place._replace(line=value.lineno)
+        return place._replace(number=value.lineno)
     return place
 
 
@@ -91,26 +86,26 @@ def value_at(place: Place, name: str) -> Place | None:
     for node in ast.walk(tree_of(place.file)):
         if isinstance(node, (ast.Assign, ast.AnnAssign)) and any(name_of(t) == name for t in targets_of(node)):
             if node.value is not None and not isinstance(node.value, (ast.Name, ast.Attribute)):
-                return place._replace(line=node.lineno)
+                return place._replace(number=node.lineno)
         elif isinstance(node, ast.Dict):
             for key in node.keys:
                 if isinstance(key, ast.Constant) and key.value == name:
-                    return place._replace(line=key.lineno)
+                    return place._replace(number=key.lineno)
         elif isinstance(node, ast.Call):
             listed = any(isinstance(each, ast.Constant) and str(each.value).lstrip("-") == name for each in node.args)
             if listed and any(each.arg == "default" for each in node.keywords):
-                return place._replace(line=node.lineno)
+                return place._replace(number=node.lineno)
             if isinstance(node.func, (ast.Name, ast.Attribute)):
                 for each in node.keywords:
                     if each.arg == name and isinstance(each.value, (ast.Constant, ast.UnaryOp)):
-                        return place._replace(line=each.value.lineno)
+                        return place._replace(number=each.value.lineno)
         elif isinstance(node, (ast.FunctionDef, ast.Lambda)):
             arguments = node.args
             named = [*arguments.posonlyargs, *arguments.args]
             for argument, default in [*zip(named[::-1], arguments.defaults[::-1], strict=False),
                                   *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]:  # fmt: skip
                 if argument.arg == name and isinstance(default, ast.Constant):
-                    return place._replace(line=argument.lineno)
+                    return place._replace(number=argument.lineno)
     return None
 
 
@@ -133,6 +128,6 @@ def changed_at(name: str, file: str, function: str) -> Place | None:
             while isinstance(target, ast.Subscript):
                 target = target.value
             line: int = getattr(node, "lineno", 0)
-            if name_of(target) == name and (found is None or line < found.line):
+            if name_of(target) == name and (found is None or line < found.number):
                 found = Place(file, line, function)
     return found

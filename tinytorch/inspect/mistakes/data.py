@@ -11,6 +11,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.remedies import remedy
 from tinytorch.inspect.mistakes.stack import locals_of
+from tinytorch.inspect.sources import header_of
 
 
 def batch_of(failure: Failure) -> Any:
@@ -86,10 +87,9 @@ def misspelt_method(failure: Failure) -> str | tuple[str, int] | None:
     if not found:
         return None
     function = own[plain[found[0]]]
-    lines, first = inspect.getsourcelines(function)
-    k = next(k for k, line in enumerate(lines) if line.strip().startswith("def "))
-    text = lines[k].strip().replace(f"def {function.__name__}", f"def {wanted}", 1)
-    return text, first + k if function.__code__.co_filename == failure.user.file else 0
+    header, line = header_of(function)
+    text = header.replace(f"def {function.__name__}", f"def {wanted}", 1)
+    return text, line if function.__code__.co_filename == failure.user.file else 0
 
 
 def _data_set(failure: Failure) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.stack import Step, locals_of
+from tinytorch.inspect.sources import assignment
 
 __all__ = ["Failure", "described", "module_text", "named_arguments"]
 
@@ -184,13 +185,7 @@ class Failure:
         tree = self.user.tree()
         if tree is None or not isinstance(node, ast.Name):
             return None
-        found = None
-        for each in ast.walk(tree):
-            if isinstance(each, ast.Assign) and each.lineno < self.user.line:
-                names = [name.id for target in each.targets for name in ast.walk(target) if isinstance(name, ast.Name)]
-                if node.id in names and (found is None or each.lineno > found.lineno):
-                    found = each
-        return found
+        return assignment(tree, node.id, self.user.line)
 
     def origin(self, name: str) -> ast.expr | None:
         """Return the expression that computed an argument: what was assigned to it, if the user gave a variable."""

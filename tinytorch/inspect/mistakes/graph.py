@@ -6,7 +6,6 @@ import ast
 import inspect
 import linecache
 import re
-import textwrap
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,6 +14,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.stack import Step, locals_of
+from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, parsed
 from tinytorch.ops.register import functions, methods
 
 # Roots --------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ def _made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[
         for target in node.targets:
             if isinstance(target, ast.Name) and target.id in used and _has_graph(failure.value(target)):
                 first = loop.body[0]
-                again = _assigned(loop, target.id, failure.user.line)
+                again = assignment(loop, target.id, failure.user.line)
                 if again is None:
                     text = f"{target.id} was computed once, at {failure.user.file}:{node.lineno}"
                     change = f"{ast.unparse(node)}; {ast.unparse(first)}".replace("'", '"')
@@ -100,45 +100,18 @@ def _made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[
             for name, value in vars(module).items():
                 if not isinstance(value, Tensor) or not _has_graph(value):
                     continue
-                assigned = assigned_attribute(module, name, "__init__")
+                assigned = assigned_attribute(type(module), name, "__init__")
                 if assigned is None:
                     continue
-                statement, line, file = assigned
-                text = f"{type(module).__name__}.{name} was computed once, in __init__ at {file}:{line}"
+                statement, file = assigned
+                text = f"{type(module).__name__}.{name} was computed once, in __init__ at {file}:{statement.lineno}"
                 function: Any = inspect.unwrap(type(module).forward)
-                lines, start = inspect.getsourcelines(function)
-                first = ast.parse(textwrap.dedent("".join(lines))).body[0].body[0]  # type: ignore[attr-defined]
+                first = function_tree(function).body[0]
                 own = {each.id for each in ast.walk(statement.value) if isinstance(each, ast.Name)}
                 if not own <= {"self", *function.__globals__}:
                     return text, None
                 change = f"{ast.unparse(statement)}; {ast.unparse(first)}".replace("'", '"')
-                return text, (change, f"{file}:{start - 1 + first.lineno}")
-    return None
-
-
-def assigned_attribute(module: Any, name: str, *methods: str) -> tuple[ast.Assign, int, str] | None:
-    """Return the statement of a class of the user's that assigns an attribute, its line, and its file.
-
-    Args:
-        module: an object of the class.
-        name: the attribute; with "[" behind it, an assignment to one of its elements is looked for.
-        *methods: the methods that are looked at; by default all.
-    """
-
-    def matches(target: ast.AST) -> bool:
-        text = ast.unparse(target)
-        return text.startswith(f"self.{name}") if name.endswith("[") else text == f"self.{name}"
-
-    for kind in type(module).__mro__:
-        if kind.__module__.startswith("tinytorch."):
-            break
-        for key, function in vars(kind).items():
-            if not inspect.isfunction(function) or (methods and key not in methods):
-                continue
-            lines, first = inspect.getsourcelines(function)
-            for node in ast.walk(ast.parse(textwrap.dedent("".join(lines)))):
-                if isinstance(node, ast.Assign) and any(matches(each) for each in node.targets):
-                    return node, first - 1 + node.lineno, function.__code__.co_filename
+                return text, (change, f"{file}:{first.lineno}")
     return None
 
 
@@ -186,7 +159,7 @@ class _Cut:
         self.found: list[tuple[int, str, str, str]] = []
         self._seen: set[int] = set()
 
-    def follow(self, node: ast.AST, tree: ast.AST, file: str, line: int, first: int = 0, depth: int = 0) -> None:
+    def follow(self, node: ast.AST, tree: ast.AST, file: str, line: int, depth: int = 0) -> None:
         """Look at an expression that stands at a line of a function, and at what it depends on."""
         if depth > 12 or id(node) in self._seen:
             return
@@ -194,18 +167,16 @@ class _Cut:
         for each in ast.walk(node):
             reason = self._reason(each)
             if reason:
-                self.found.append((first + getattr(each, "lineno", line), file, reason, ""))
+                self.found.append((getattr(each, "lineno", line), file, reason, ""))
             if isinstance(each, ast.Name):
-                assigned = _assigned(tree, each.id, line)
+                assigned = assignment(tree, each.id, line)
                 if assigned is not None:
                     if _without_recording(tree, assigned):
-                        self.found.append(
-                            (first + assigned.lineno, file, "nothing is recorded inside of no_grad()", "")
-                        )
+                        self.found.append((assigned.lineno, file, "nothing is recorded inside of no_grad()", ""))
                     before = len(self.found)
-                    self.follow(assigned.value, tree, file, assigned.lineno, first, depth + 1)
+                    self.follow(assigned.value, tree, file, assigned.lineno, depth + 1)
                     for k, (line, name, reason, text) in enumerate(self.found[before:], before):
-                        if not text and line == first + assigned.lineno:
+                        if not text and line == assigned.lineno:
                             own = self.failure if tree is self.failure.user.tree() else None
                             self.found[k] = (line, name, reason, _uncut(assigned, own))
             if isinstance(each, ast.Call):
@@ -249,23 +220,10 @@ class _Cut:
         if not hasattr(module, "_modules") or type(module).__module__.startswith("tinytorch.") or depth > 3:
             return
         function = inspect.unwrap(type(module).forward)
-        lines, first = inspect.getsourcelines(function)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
+        tree = function_tree(function)
         for each in ast.walk(tree):
             if isinstance(each, ast.Return) and each.value is not None:
-                line = each.lineno
-                self.follow(each.value, tree, function.__code__.co_filename, line, first - 1, depth + 1)
-
-
-def _assigned(tree: ast.AST, name: str, line: int) -> ast.Assign | None:
-    """Return the last assignment of a variable before a line."""
-    found = None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and node.lineno < line:
-            names = {each.id for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name)}
-            if name in names and (found is None or node.lineno > found.lineno):
-                found = node
-    return found
+                self.follow(each.value, tree, function.__code__.co_filename, each.lineno, depth + 1)
 
 
 def _without_recording(tree: ast.AST, statement: ast.stmt) -> bool:
@@ -499,13 +457,14 @@ def _later_writes(failure: Failure) -> list[tuple[str, ast.stmt]]:
     """
     node, cell, _ = _saved(failure)
     lines = linecache.getlines(failure.user.file, failure.user.frame.f_globals)
-    if node is None or not lines or any(each._cell is cell for _, each in _parameters(failure)):
+    tree = parsed(failure.user.file, failure.user.frame.f_globals)
+    if node is None or tree is None or any(each._cell is cell for _, each in _parameters(failure)):
         return []
     if any("inplace=True" in line for line in lines):
         return []  # (a layer may have changed it)
     running = {step.code.co_firstlineno for step in failure.steps if step.file == failure.user.file}
     found = []
-    for function in ast.walk(ast.parse("".join(lines))):
+    for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef) or function.lineno in running or function.name == "__init__":
             continue
         if "no_grad" in ast.unparse(function):
@@ -606,7 +565,7 @@ def computed_again(failure: Failure) -> tuple[str, int] | None:
         return None
     step, wanted, again = steps[0], [call.func.value.id], []
     while wanted:
-        made = _assigned(tree, wanted.pop(), failure.user.line)
+        made = assignment(tree, wanted.pop(), failure.user.line)
         if made is None or made in again:
             continue
         if made.lineno > step.lineno:
@@ -633,15 +592,14 @@ def whole_backward(failure: Failure) -> tuple[str, str] | None:
             continue
         want, have = int(found[1]), int(found[2])
         function = inspect.unwrap(owner.backward)
-        lines, first = inspect.getsourcelines(function)
-        returns = [each for each in ast.walk(ast.parse(textwrap.dedent("".join(lines))))
+        returns = [each for each in ast.walk(function_tree(function))
                    if isinstance(each, ast.Return) and each.value is not None]  # fmt: skip
         if len(returns) != 1 or have > want or returns[0].value is None:
             return None
         text = ast.unparse(returns[0].value)
         if isinstance(returns[0].value, ast.Tuple):
             text = text.removeprefix("(").removesuffix(")").rstrip(",")
-        place = f"{function.__code__.co_filename}:{first - 1 + returns[0].lineno}"
+        place = f"{function.__code__.co_filename}:{returns[0].lineno}"
         return f"return {', '.join([text, *['None'] * (want - have)])}", place
     return None
 
@@ -711,13 +669,13 @@ def detached_copy(failure: Failure) -> str | tuple[str, str] | None:
     if isinstance(value, Tensor):
         return failure.replaced(call.args[0], f"{ast.unparse(call.args[0])}.detach()")
     for _, owner, name in _kept_graphs(value):
-        found = assigned_attribute(owner, name)
+        found = assigned_attribute(type(owner), name)
         if found is not None:
-            statement, line, file = found
+            statement, file = found
             simple = isinstance(statement.value, (ast.Call, ast.Name, ast.Attribute, ast.Subscript))
             text = ast.unparse(statement.value) if simple else f"({ast.unparse(statement.value)})"
             targets = " = ".join([ast.unparse(each) for each in statement.targets])
-            return f"{targets} = {text}.detach()".replace("'", '"'), f"{file}:{line}"
+            return f"{targets} = {text}.detach()".replace("'", '"'), f"{file}:{statement.lineno}"
     return None
 
 

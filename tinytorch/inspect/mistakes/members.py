@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import re
-import textwrap
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
@@ -14,6 +12,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.layers import constructor, first_of_pair
 from tinytorch.inspect.mistakes.remedies import remedy
+from tinytorch.inspect.sources import function_tree, header_of
 
 # Names --------------------------------------------------------------------------------------------
 
@@ -117,13 +116,12 @@ def forgotten_return(failure: Failure) -> str | tuple[str, int] | None:
         function: Any = getattr(type(module), "forward", None)
         if not hasattr(module, "_modules") or type(module).__module__.startswith("tinytorch."):
             continue
-        lines, first = inspect.getsourcelines(function)
-        tree: Any = ast.parse(textwrap.dedent("".join(lines))).body[0]
+        tree = function_tree(function)
         if any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree)):
             continue
         last = tree.body[-1]
         if isinstance(last, (ast.Assign, ast.Expr)):
-            return f"return {ast.unparse(last.value)}", first - 1 + last.lineno
+            return f"return {ast.unparse(last.value)}", last.lineno
     return None
 
 
@@ -203,10 +201,9 @@ def method_without_self(failure: Failure) -> str | tuple[str, int] | None:
     code = getattr(function, "__code__", None)
     if code is None or f"{code.co_qualname}()" not in failure.text or code.co_varnames[:1] == ("self",):
         return None
-    lines, first = inspect.getsourcelines(function)
-    k = next(k for k, line in enumerate(lines) if line.strip().startswith("def "))
-    text = lines[k].strip().replace("forward(", "forward(self, ", 1).replace("self, )", "self)")
-    return text, first + k if code.co_filename == failure.user.file else 0
+    header, line = header_of(function)
+    text = header.replace("forward(", "forward(self, ", 1).replace("self, )", "self)")
+    return text, line if code.co_filename == failure.user.file else 0
 
 
 @remedy("is not a Module subclass")
@@ -241,13 +238,12 @@ def registered_list(failure: Failure) -> str | tuple[str, int] | None:
     owner: Any = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
     value = failure.value(owner.func if isinstance(owner, ast.Call) else owner)
     kind = value if isinstance(value, type) else type(value)
-    lines, first = inspect.getsourcelines(kind.__init__)  # type: ignore[misc]
-    for each in ast.walk(ast.parse(textwrap.dedent("".join(lines)))):
+    for each in ast.walk(function_tree(kind.__init__)):  # type: ignore[misc]
         if not isinstance(each, ast.Assign) or not isinstance(each.value, (ast.List, ast.ListComp)):
             continue
         if "nn." in ast.unparse(each.value):
             text = f"{ast.unparse(each.targets[0])} = nn.ModuleList({ast.unparse(each.value)})"
-            return text, first - 1 + each.lineno
+            return text, each.lineno
     return None
 
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import ast
-import inspect
-import textwrap
 from typing import Any
 
 from tinytorch.core.warning import is_ours
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.stack import locals_of
+from tinytorch.inspect.sources import assigned_attribute
 
 __all__ = ["made_at"]
 
@@ -36,25 +35,11 @@ def made_at(failure: Failure, module: Any = None) -> str:
         for k in range(len(names) - 1, -1, -1):
             owner = type(chain[k])
             if not owner.__module__.startswith("tinytorch."):
-                return _in_class(owner, names[k], names[k + 1 :])
+                found = assigned_attribute(owner, names[k], "__init__")
+                return f"{found[1]}:{_below(found[0].value, names[k + 1 :]).lineno}" if found is not None else ""
         return _in_functions(failure, root, names)
     except Exception:
         return ""
-
-
-def _in_class(owner: type, name: str, rest: list[str]) -> str:
-    """Return where `__init__` of a class assigns an attribute; `rest` are the names below it."""
-    for each in owner.__mro__:
-        function = vars(each).get("__init__")
-        if function is None or each.__module__.startswith("tinytorch."):
-            continue
-        lines, first = inspect.getsourcelines(function)
-        tree = ast.parse(textwrap.dedent("".join(lines)))
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Assign) and any(ast.unparse(target) == f"self.{name}" for target in node.targets):
-                code = function.__code__
-                return f"{code.co_filename}:{first - 1 + _below(node.value, rest).lineno}"
-    return ""
 
 
 def _in_functions(failure: Failure, root: Any, names: list[str]) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import dis
-import functools
 import linecache
 import os
 import sys
@@ -13,6 +12,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from tinytorch.core.warning import is_ours
+from tinytorch.inspect.sources import definition_of, parsed
 
 __all__ = ["Step", "entries_of", "is_raised", "joined", "locals_of", "steps_of"]
 
@@ -57,18 +57,11 @@ class Step(NamedTuple):
 
     def tree(self) -> ast.AST | None:
         """Return the statements of the function that runs here, or of the module; None without their source."""
-        code = self.code
-        module = _parsed(self.file, "".join(linecache.getlines(self.file, self.frame.f_globals)))
-        if module is None or code.co_name == "<module>":
+        module = parsed(self.file, self.frame.f_globals)
+        if module is None or self.code.co_name == "<module>":
             return module
-        for node in ast.walk(module):
-            if (
-                isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-                and node.name == code.co_name
-                and min([node.lineno, *[each.lineno for each in node.decorator_list]]) == code.co_firstlineno
-            ):
-                return node
-        return None
+        found = definition_of(self.code, module)
+        return None if isinstance(found, ast.Lambda) else found
 
     def expression(self) -> ast.expr | None:
         """Return the expression that is evaluated here, parsed, or None if its source is not to be found."""
@@ -84,14 +77,6 @@ class Step(NamedTuple):
             return ast.parse(b"(" + b"".join(found).strip() + b")", mode="eval").body
         except (SyntaxError, ValueError):
             return None
-
-
-@functools.lru_cache(maxsize=4)
-def _parsed(file: str, text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError):
-        return None
 
 
 def entries_of(error: BaseException) -> list[TracebackType]:

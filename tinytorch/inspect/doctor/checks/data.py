@@ -13,7 +13,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
 from tinytorch.inspect.doctor.patches import FirstOrder, Normalise, Restore, SameIndex, SameOrder, Shuffle
-from tinytorch.inspect.doctor.place import Place, here, is_users
+from tinytorch.inspect.doctor.place import here, is_users, place_of
 from tinytorch.inspect.doctor.source import option_at
 from tinytorch.inspect.doctor.trace import tensors_of
 from tinytorch.inspect.doctor.watch import array_of
@@ -501,8 +501,7 @@ def _slowest_line(loader: Any) -> Any:
         now = time.perf_counter()
         if last[0] is not None:
             times[last[0]] = times.get(last[0], 0.0) + now - last[1]
-        code = frame.f_code
-        last[0] = None if event == "return" else Place(code.co_filename, frame.f_lineno, code.co_name)
+        last[0] = None if event == "return" else place_of(frame)
         last[1] = now
         return trace
 
