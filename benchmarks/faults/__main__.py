@@ -2,7 +2,7 @@
 
 python -m benchmarks.faults                       the corpus, the healthy programs, the examples, those of the tests
 python -m benchmarks.faults zero_grad softmax     programs whose names contain one of these
-python -m benchmarks.faults --folder DIR          the programs of another folder
+python -m benchmarks.faults --folder benchmarks/faults/unseen    programs by somebody who has not seen the doctor
 python -m benchmarks.faults --healthy             programs without a mistake alone
 """
 

@@ -77,14 +77,17 @@ def users_frame(frame: FrameType | None = None) -> FrameType:
     return found
 
 
-def innermost_module(frame: FrameType | None) -> Module | None:
-    """Return the module whose call is running, or None."""
+def running_modules(frame: FrameType | None) -> Iterator[Module]:
+    """Yield the modules whose calls are running, the innermost first."""
     while frame is not None:
         if frame.f_code is CALL:
-            module: Module = frame.f_locals["self"]
-            return module
+            yield frame.f_locals["self"]
         frame = frame.f_back
-    return None
+
+
+def innermost_module(frame: FrameType | None) -> Module | None:
+    """Return the module whose call is running, or None."""
+    return next(running_modules(frame), None)
 
 
 def is_library(code: CodeType) -> bool:
@@ -132,13 +135,7 @@ def path_of(module: Module, frame: FrameType | None, models: Iterable[Module] = 
             user's functions.
         models: further models.
     """
-    roots = list(models)
-    inner = frame
-    while inner is not None:
-        if inner.f_code is CALL:
-            roots.append(inner.f_locals["self"])
-        inner = inner.f_back
-    roots += modules_in(users_frames(frame)).values()
+    roots = [*models, *running_modules(frame), *modules_in(users_frames(frame)).values()]
     paths = [path for root in roots for path, part in root.named_modules() if part is module]
     kind = type(module).__name__
     path = max(paths, key=len, default="")
@@ -151,12 +148,7 @@ def name_of(tensor: Tensor, frame: FrameType | None) -> str:
         for name, value in objects_of(found):
             if value is tensor and not name.startswith("_"):
                 return name
-    inner = frame
-    roots = list(modules_in(users_frames(frame)).values())
-    while inner is not None:
-        if inner.f_code is CALL:
-            roots.append(inner.f_locals["self"])
-        inner = inner.f_back
+    roots = [*modules_in(users_frames(frame)).values(), *running_modules(frame)]
     for root in reversed(roots):
         for name, value in [*root.named_parameters(), *root.named_buffers()]:
             if value is tensor:

@@ -83,7 +83,6 @@ class Doctor:
         self.watch = Watch(self.checks, Check, self._start, self._after_backward)
         self.replay = Replay(self._become)
         self.exact: bool | None = None
-        self.not_finite: dict[str, Any] | None = None  # the first op whose result was not finite (`Watching`)
         self._broken_at = 0  # the backward pass at which a loss was not finite first
         self._processed = 0.0  # seconds of processor time when the block began
         self._controls: dict[tuple[str, int], dict[str, Any]] = {}

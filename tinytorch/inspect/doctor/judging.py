@@ -28,18 +28,15 @@ def tail(values: list[float]) -> float:
     return float(np.mean(part)) if part else math.nan
 
 
-def accuracy(scores: list[Any]) -> float | None:
-    """Return the mean accuracy of the last quarter of the steps, None if that is not known."""
-    part = [each for each in scores[-max(len(scores) // 4, 1) :] if each is not None]
-    if not part or part[0][0] != "accuracy":
-        return None
-    return float(np.mean([each[1] for each in part]))
+def score(kind: str, scores: list[Any]) -> float | None:
+    """Return the mean score of a kind in the last quarter of the steps, None if that is not known.
 
-
-def error(scores: list[Any]) -> float | None:
-    """Return the mean squared error in the last quarter of the steps, None if that is not known."""
+    Args:
+        kind: "accuracy", or "error" for the mean squared error.
+        scores: those of all steps, each with its kind.
+    """
     part = [each for each in scores[-max(len(scores) // 4, 1) :] if each is not None]
-    if not part or part[0][0] != "error":
+    if not part or part[0][0] != kind:
         return None
     return float(np.mean([each[1] for each in part]))
 
@@ -77,10 +74,10 @@ def scores_better(control: Result, other: Result, says: str) -> str:
     n = min(len(a), len(b))
     if n < 3 or not all(math.isfinite(x) for x in values):
         return ""
-    x, y = accuracy(a[:n]), accuracy(b[:n])
+    x, y = score("accuracy", a[:n]), score("accuracy", b[:n])
     if x is not None and y is not None and (y - x > 0.04 or (y > x + 0.01 and (1 - y) < 0.7 * (1 - x))):
         return f"{says} the accuracy after the same {n} steps is {y:.1%} rather than {x:.1%}"
-    x, y = error(a[:n]), error(b[:n])
+    x, y = score("error", a[:n]), score("error", b[:n])
     if x is not None and y is not None and y < 0.8 * x:
         return f"{says} the mean squared error after the same {n} steps is {y:.4g} rather than {x:.4g}"
     return ""

@@ -590,7 +590,6 @@ class _Batches:
 
     def __init__(self, watch: Watch, info: LoaderInfo, batches: Any) -> None:
         self._watch, self._info, self._batches = watch, info, batches
-        self._open = False
 
     def __iter__(self) -> Iterator[Any]:
         return self

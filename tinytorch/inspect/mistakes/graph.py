@@ -175,10 +175,10 @@ class _Cut:
                         self.found.append((assigned.lineno, file, "nothing is recorded inside of no_grad()", ""))
                     before = len(self.found)
                     self.follow(assigned.value, tree, file, assigned.lineno, depth + 1)
-                    for k, (line, name, reason, text) in enumerate(self.found[before:], before):
-                        if not text and line == assigned.lineno:
+                    for k, (at, name, why, text) in enumerate(self.found[before:], before):
+                        if not text and at == assigned.lineno:
                             own = self.failure if tree is self.failure.user.tree() else None
-                            self.found[k] = (line, name, reason, _uncut(assigned, own))
+                            self.found[k] = (at, name, why, _uncut(assigned, own))
             if isinstance(each, ast.Call):
                 self._into(self.failure.value(each.func), depth)
 

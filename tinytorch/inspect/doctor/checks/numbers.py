@@ -76,7 +76,7 @@ class NotFinite(Check):
                 break
         else:
             return
-        self.found = doctor.not_finite = result
+        self.found = result
         early = self.watch.early
         if early is not None and "op" not in result and step <= 2:
             name, place, least = early
