@@ -92,7 +92,8 @@ def shown(one: dict[str, Any]) -> str:
     other = "" if one["right"] else f" (said {one['said']})"
     line = "" if one["near"] else f" line {one['at']} not {one['line']}"
     also = f" also {', '.join(one['others'])}" if one["others"] else ""
-    return f"{marks} {one['name']}: {one['cause']}{other}{line}{also} {one['seconds']:.1f} s"
+    error = f" {one['error']}" if one["error"] else ""
+    return f"{marks} {one['name']}: {one['cause']}{other}{line}{also}{error} {one['seconds']:.1f} s"
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -100,7 +101,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.faults", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("names", nargs="*", help="parts of the names of programs")
-    parser.add_argument("--folder", type=Path, default=FOLDER)
+    parser.add_argument("--folder", type=lambda path: Path(path).resolve(), default=FOLDER)
     parser.add_argument("--healthy", action="store_true", help="programs without a mistake alone")
     parser.add_argument("--faults", action="store_true", help="programs with a mistake alone")
     parser.add_argument("--timeout", type=float, default=120.0)
