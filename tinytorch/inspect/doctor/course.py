@@ -20,6 +20,7 @@ class Course:
         first, last: the mean of the first and of the last of them.
         broken: whether one was not finite.
         supervised: whether the predictions of a model were compared with targets, by a loss function or a difference.
+        chance: the loss of guessing among the classes, inf if that is not known or not the loss.
         adversarial: whether optimizers train several models by several losses.
     """
 
@@ -35,6 +36,7 @@ class Course:
         self.last = float(np.mean(self.values[-max(n // 10, 1) :])) if n else math.nan
         self.kinds = kinds
         self.supervised = bool(kinds)
+        self.chance = math.log(watch.classes) if watch.classes >= 2 else math.inf
         stepped = [info for info in watch.optimizers.values() if info.steps]
         apart = [info for info in stepped if not any(each.ids & info.ids for each in stepped if each is not info)]
         alive = [info for info in apart if info.last_backward > 0.8 * watch.backwards]
@@ -47,8 +49,9 @@ class Course:
 
     @property
     def stagnates(self) -> bool:
-        """Whether the loss did not fall by a seventh of its first value."""
-        return self.broken or self.fell < 0.15
+        """Whether the loss did not fall by a seventh of its first value, or to what guessing gives at most."""
+        guessing = self.first > 2 * self.chance and self.last > 0.85 * self.chance
+        return self.broken or self.fell < 0.15 or guessing
 
     @property
     def spikes(self) -> bool:

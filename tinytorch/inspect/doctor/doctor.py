@@ -263,7 +263,7 @@ class Doctor:
         """Return a finding if the suspicion is proven, certain, or asked for."""
         proof = suspicion.proven
         for trial in [] if proof else suspicion.trials:
-            proof = self._proof(trial)
+            proof = self._proof(trial, suspicion.certain)
             self._trials -= 1
             if proof:
                 suspicion.remedy = trial.remedy or suspicion.remedy
@@ -275,7 +275,7 @@ class Doctor:
             suspicion.rank, suspicion.certain,
         )  # fmt: skip
 
-    def _proof(self, trial: Trial) -> str:
+    def _proof(self, trial: Trial, certain: bool) -> str:
         start = self.before(trial.step) if trial.start == "before" else trial.start
         if start not in self.replay.copies:
             start = "first"
@@ -294,7 +294,7 @@ class Doctor:
             self._compare(start, steps, control)
         if control is None:
             return ""
-        return judged(trial.judge, control, other, trial.says)
+        return judged(trial.judge, control, other, trial.says, certain)
 
     def _known(self, start: str, steps: int) -> dict[str, Any] | None:
         """Return what was seen when the steps were taken again unchanged, if they were."""

@@ -41,7 +41,7 @@ def score(kind: str, scores: list[Any]) -> float | None:
     return float(np.mean([each[1] for each in part]))
 
 
-def judged(judge: str, control: Result | None, other: Result | None, says: str) -> str:
+def judged(judge: str, control: Result | None, other: Result | None, says: str, certain: bool = False) -> str:
     """Return a sentence that says what was proven, or "".
 
     Args:
@@ -49,12 +49,43 @@ def judged(judge: str, control: Result | None, other: Result | None, says: str) 
         control: what was seen of the steps unchanged.
         other: what was seen of the steps with something changed.
         says: what was changed.
+        certain: whether the mistake is certain: then it is enough that the change helps in almost all steps.
     """
     if other is None or (control is None and judge != "alone"):
         return ""
     known = {"learns_better": learns_better, "scores_better": scores_better, "finite": finite, "fits": fits,
-             "exam_better": exam_better, "flips": flips}  # fmt: skip
-    return known[judge](control or {}, other, says)
+             "exam_better": exam_better, "flips": flips, "bounded": bounded}  # fmt: skip
+    proof = known[judge](control or {}, other, says)
+    if not proof and certain and judge in ("learns_better", "fits"):
+        proof = steadily_better(control or {}, other, says)
+    return proof
+
+
+def steadily_better(control: Result, other: Result, says: str) -> str:
+    """Prove that the same loss is lower in almost all steps of the second half, if not by much."""
+    a, b = series(control)[0], series(other)[0]
+    n = min(len(a), len(b))
+    if n < 10 or not all(map(math.isfinite, [*a[:n], *b[:n]])):
+        return ""
+    x, y = np.array(a[n // 2 : n]), np.array(b[n // 2 : n])
+    share = float((y < x).mean())
+    if share < 0.9 or x.mean() - y.mean() < 0.05 * abs(x.mean()):
+        return ""
+    return (
+        f"{says} the loss is lower in {share:.0%} of the last {len(x)} steps, {y.mean():.4g} rather than {x.mean():.4g}"
+    )
+
+
+def bounded(control: Result, other: Result, says: str) -> str:
+    """Prove that a loss that falls without bound no longer does."""
+    a, b = series(control)[0], series(other)[0]
+    n = min(len(a), len(b))
+    if n < 10 or not all(map(math.isfinite, b[:n])):
+        return ""
+    x, y, size = tail(a[:n]), tail(b[:n]), max(abs(a[0]), abs(b[0]), 1.0)
+    if (x < -5 * size or not math.isfinite(x)) and abs(y) < 2 * size:
+        return f"{says} the loss after the same {n} steps is {y:.4g} rather than {x:.4g}"
+    return ""
 
 
 def finite(control: Result, other: Result, says: str) -> str:

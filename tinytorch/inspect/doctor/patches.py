@@ -27,11 +27,11 @@ from tinytorch.ops.random import Generator, get_rng_state, set_rng_state
 from tinytorch.optim.optimizer import Optimizer
 
 __all__ = [
-    "AddParameters", "Clip",
-    "DetachLoss", "FirstOrder", "FixedRate", "FlipSign", "HonourTraining", "KeepGraph", "Leaky",
+    "AddParameters", "AddTerm", "Clip",
+    "DetachLoss", "FirstOrder", "FixedRate", "FlipSign", "HonourTraining", "KeepGraph", "Leaky", "LinearOutput",
     "LogInput", "MatchShapes", "NoSoftmax", "Normalise", "Patch", "PerEpoch", "Rate", "Rectify", "Reset",
     "Restore", "SameIndex", "SameOrder", "ScaleGradients", "Shuffle",
-    "Smaller", "Stable", "StepAfterBackward", "Training", "Unfreeze", "Watching", "ZeroAfterStep", "ZeroGradients",
+    "Smaller", "Stable", "StepAfterBackward", "Training", "Unfreeze", "UnitTargets", "Watching", "ZeroAfterStep", "ZeroGradients",
     "leaves",
 ]  # fmt: skip
 
@@ -204,9 +204,23 @@ class NoSoftmax(Patch):
     def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
         if LossCall.KINDS.get(getattr(op, "name", ""), "") in ("class", "nll", "logit"):
             made = watch.tracer.trace.before(args[0])
-            if made is not None and made.name in self.names:
+            if made is not None and made.name in self.names and made.inputs[0].requires_grad:
                 x = made.inputs[0]
                 args = (x if x.shape == args[0].shape else x.reshape(args[0].shape), *args[1:])
+        return caller(*args, **kwargs)
+
+
+class LinearOutput(Patch):
+    """Leaves out a ReLU: that of a module, or at a line."""
+
+    def __init__(self, module: str, place: Place) -> None:
+        super().__init__()
+        self.module, self.place = module, place
+
+    def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
+        if getattr(op, "name", "") in ("relu", "relu6", "hardtanh") and watch.path() == self.module:
+            if watch.line_of(here(), watch.stack[-1] if watch.stack else None)[:2] == self.place[:2]:
+                return args[0]
         return caller(*args, **kwargs)
 
 
@@ -383,17 +397,16 @@ class Leaky(Patch):
 
 
 class Reset(Patch):
-    """Gives layers the initial values that their classes choose.
+    """Gives layers the initial values that their classes choose, and matrices of a program without modules random ones.
 
     Args:
-        model: the class name of the model.
         paths: the layers; all if None.
-        rate: a factor of the learning rate besides.
     """
 
     def __init__(self, paths: list[str] | None = None) -> None:
         super().__init__()
         self.paths = paths
+        self._done = False
 
     def start(self, watch: Any) -> None:  # noqa: D102
         state = get_rng_state()
@@ -403,6 +416,23 @@ class Reset(Patch):
                     if hasattr(module, "reset_parameters") and (self.paths is None or path in self.paths):
                         module.reset_parameters()
         set_rng_state(state)
+
+    def backward_ends(self, watch: Any, loss: Any) -> None:  # noqa: D102
+        if watch.models or self._done:
+            return
+        self._done = True
+        state = get_rng_state()
+        with no_grad():
+            for p in leaves(loss):
+                self.change(p)
+        set_rng_state(state)
+
+    def change(self, p: Tensor) -> None:
+        """Give a tensor that the program updates itself another value."""
+        if p.ndim > 1:
+            p.normal_(0, 1 / math.sqrt(p.shape[0]))
+        else:
+            p.zero_()
 
 
 class Rectify(Reset):
@@ -426,17 +456,21 @@ class Rectify(Reset):
 
 
 class Restore(Patch):
-    """Writes a tensor back into the one that was made of it by changing the order."""
+    """Writes tensors back into those that were made of them by changing the order.
 
-    def __init__(self, out: int, source: Any, index: Any = None) -> None:
+    Args:
+        indices: by the id of a tensor that was made: the right order, None for that of the source.
+    """
+
+    def __init__(self, indices: dict[int, Any]) -> None:
         super().__init__()
-        self.out, self.source, self.index = out, source, index
+        self.indices = indices
 
     def start(self, watch: Any) -> None:  # noqa: D102
         for out, source in watch.kept_orders:
-            if id(out) == self.out:
-                data = source._array if self.index is None else source._array[self.index]
-                out._array[...] = data
+            if id(out) in self.indices:
+                index = self.indices[id(out)]
+                out._array[...] = source._array if index is None else source._array[index]
 
 
 class SameIndex(Patch):
@@ -448,13 +482,18 @@ class SameIndex(Patch):
         self._step = -1
 
     def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
-        if getattr(op, "name", "") == "_index" and not watch.stack:
-            index = args[1][0] if len(args[1]) == 1 else None
-            if isinstance(index, np.ndarray) and index.dtype.kind == "i" and index.ndim == 1:
-                if self._step != watch.backwards or self._last is None or self._last.shape != index.shape:
-                    self._last, self._step = index, watch.backwards
-                else:
-                    args = (args[0], (self._last,), *args[2:])
+        name = getattr(op, "name", "")
+        if name not in ("_index", "_slice") or watch.stack or len(args[1]) != 1:
+            return caller(*args, **kwargs)
+        index, fresh = args[1][0], self._step == watch.backwards and self._last is not None
+        if isinstance(index, np.ndarray) and index.dtype.kind == "i" and index.ndim == 1:
+            if fresh and self._last.shape == index.shape:
+                args = (args[0], (self._last,), *args[2:])
+            else:
+                self._last, self._step = index, watch.backwards
+        elif fresh and isinstance(index, slice) and len(args[0]) > int(self._last.max(initial=0)):
+            out = caller(*args, **kwargs)
+            return args[0][self._last.tolist()] if len(out) == len(self._last) else out
         return caller(*args, **kwargs)
 
 
@@ -469,8 +508,8 @@ class FirstOrder(Patch):
         return caller(*args, **kwargs)
 
 
-class Smaller(Patch):
-    """Divides the weights of layers so that their outputs have a variance of about one."""
+class Smaller(Reset):
+    """Multiplies all initial weights by a factor."""
 
     def __init__(self, factor: float) -> None:
         super().__init__()
@@ -480,7 +519,10 @@ class Smaller(Patch):
         with no_grad():
             for info in watch.models.values():
                 for p in info.parameters.values():
-                    p.mul_(self.factor)
+                    self.change(p)
+
+    def change(self, p: Tensor) -> None:  # noqa: D102
+        p.mul_(self.factor)
 
 
 class Stable(Patch):
@@ -527,26 +569,22 @@ def _away(x: Tensor, least: float = 1e-8) -> Tensor:
 
 
 class AddParameters(Patch):
-    """Gives an optimizer parameters that it lacks: all that got a gradient and belong to no optimizer."""
+    """Gives the optimizer that steps next parameters that it lacks: all that got a gradient and belong to none."""
 
-    def __init__(self, number: int, others: bool = False) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.number, self.others = number, others
-
-    def backward_ends(self, watch: Any, loss: Any) -> None:  # noqa: D102
-        if "added" in self.result:
-            return
-        known = set(itertools.chain(*[info.ids for info in watch.optimizers.values()]))
-        missing = [p for p in watch.patch_leaves if id(p) not in known]
-        optimizer = list(watch.optimizers.values())[self.number].optimizer
-        self.result["added"] = len(missing)
-        if missing:
-            optimizer.add_param_group({"params": missing})
+        self._leaves: list[Tensor] = []
 
     def backward_begins(self, watch: Any, loss: Any) -> Any:  # noqa: D102
-        if "added" not in self.result:
-            watch.patch_leaves = leaves(loss)
+        self._leaves = leaves(loss)
         return loss
+
+    def step_begins(self, watch: Any, optimizer: Optimizer) -> None:  # noqa: D102
+        known = set(itertools.chain(*[info.ids for info in watch.optimizers.values()]))
+        known.update(id(p) for group in optimizer.param_groups for p in group["params"])
+        missing = [p for p in self._leaves if id(p) not in known]
+        if missing:
+            optimizer.add_param_group({"params": missing})
 
     def step_ends(self, watch: Any, optimizer: Optimizer) -> None:  # noqa: D102
         _clear(optimizer)  # (the program may clear the gradients of a model of which the parameters are no part)
@@ -572,13 +610,60 @@ class FlipSign(Patch):
         return bool(found)
 
 
-class KeepGraph(Patch):
-    """Undoes what cuts the graph in a model's forward pass: `detach()`, `.data`, `no_grad`."""
+class AddTerm(Patch):
+    """Adds the second term of a loss that a line subtracts."""
 
-    def cut(self, watch: Any, x: Tensor, how: str) -> bool:  # noqa: D102
-        return how in ("detach()", ".data") and bool(watch.stack or local.state.grad)
+    def __init__(self, place: Place) -> None:
+        super().__init__()
+        self.place = place
 
     def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
+        if getattr(op, "name", "") == "sub" and isinstance(args[1], Tensor) and here()[:2] == self.place[:2]:
+            args = (args[0], -args[1], *args[2:])
+        return caller(*args, **kwargs)
+
+
+class UnitTargets(Patch):
+    """Gives binary cross entropies targets from 0 to 1: the signs of negative ones, or a part of the largest."""
+
+    def __init__(self, low: float, high: float) -> None:
+        super().__init__()
+        self.low, self.high = low, high
+
+    def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
+        if LossCall.KINDS.get(getattr(op, "name", "")) in ("logit", "prob"):
+            y = args[1]
+            y = (y > 0).to(y.dtype) if self.low < 0 else y / self.high
+            args = (args[0], y, *args[2:])
+        return caller(*args, **kwargs)
+
+
+class KeepGraph(Patch):
+    """Undoes what cuts the graph in a model's forward pass: `detach()`, `.data`, `no_grad`, `tolist()`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._taken: list[Tensor] = []  # what was made a list or an array in this step
+
+    def cut(self, watch: Any, x: Tensor, how: str) -> bool:  # noqa: D102
+        if how in ("numpy()", "tolist()") and local.state.grad and x.numel() > 1:
+            self._taken.append(x)
+        return how in ("detach()", ".data") and bool(watch.stack or local.state.grad)
+
+    def backward_ends(self, watch: Any, loss: Any) -> None:  # noqa: D102
+        self._taken.clear()
+
+    def _whole(self, each: Any) -> Any:
+        """Return the tensor with its graph whose values an argument has."""
+        if isinstance(each, Tensor) and not each.requires_grad:
+            for x in self._taken:
+                if x.shape == each.shape and np.array_equal(x._array, each._array):
+                    return x
+        return each
+
+    def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
+        if self._taken:
+            args = tuple([self._whole(each) for each in args])
         if not watch.stack or not watch.stack[0].training or local.state.grad or not watch.root_recorded:
             return caller(*args, **kwargs)
         before = set_grad(True)
@@ -630,9 +715,13 @@ class Watching(Patch):
     """Finds the first op, forward or backward, whose result is not finite although its inputs are."""
 
     in_backward = True
+    _aside: dict[str, Any] | None = None  # the first op of this step that was not finite, on tensors without a graph
 
     def note(self, watch: Any, value: float, place: Place) -> None:  # noqa: D102
         super().note(watch, value, place)
+        if not math.isfinite(value) and "op" not in self.result and self._aside is not None:
+            self.result["op"] = self._aside
+        self._aside = None
         trace = watch.tracer.trace
         self._lines = {
             id(each.grad_fn): call for call in trace.calls for each in tensors_of(call.out) if each.grad_fn is not None
@@ -649,11 +738,18 @@ class Watching(Patch):
             if _finite(each) or not each.dtype.is_floating_point:
                 continue
             inputs = list(tensors_of(args))
-            if name in ("_fill", "where", "masked_fill") or not all(_finite(x) for x in inputs):
+            # (The exponential of minus infinity is zero: it is a mask.)
+            if name.strip("_") in ("fill", "where", "masked_fill") or not all(
+                _finite(x, name == "exp") for x in inputs
+            ):
                 return
-            if not each.requires_grad:
+            if name == "exp" and not _infinite(each):
                 return
-            self.result["op"] = self._described(watch, name, inputs, args, here(), watch.path(), False)
+            found = self._described(watch, name, inputs, args, here(), watch.path(), False)
+            if not each.requires_grad:  # it may be meant, or never be used
+                self._aside = self._aside or found
+                return
+            self.result["op"] = found
 
     def _described(
         self, watch: Any, name: str, inputs: list[Tensor], args: Any, place: Place, module: str, backward: bool
@@ -694,6 +790,13 @@ class Watching(Patch):
                     return
 
 
-def _finite(x: Tensor) -> bool:
+def _finite(x: Tensor, masked: bool = False) -> bool:
+    """Return whether all elements are finite, or minus infinity if `masked`."""
     array = x._array
-    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())
+    if array.dtype.kind not in "fc" or np.isfinite(array).all():
+        return True
+    return masked and bool((np.isfinite(array) | (array == -math.inf)).all())
+
+
+def _infinite(x: Tensor) -> bool:
+    return bool((x._array == math.inf).any())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
@@ -160,6 +161,15 @@ class Tracer(DispatchMode):
         self.watch = watch
         self.on = False
         self.trace = Trace()
+        self.origins: dict[int, tuple[Any, Place]] = {}  # the lines that made large tensors before training, by id
+
+    def origin(self, x: Tensor) -> Place | None:
+        """Return the line that made a tensor of data, if that was seen."""
+        reference, place = self.origins.get(id(x), (None, None))
+        if reference is not None and reference() is x:
+            return place
+        call = self.trace.made.get(id(x))
+        return call.place if call is not None else None
 
     def __enter__(self) -> Any:
         if not self.on:
@@ -214,6 +224,8 @@ class Tracer(DispatchMode):
         if not watch.backwards and not watch.stack and name in ("_index", "sort", "flip", "roll"):
             watch.note_order(name, args, out)
         if isinstance(out, Tensor) and not out.requires_grad and not watch.stack and out.numel() > _LARGE:
+            if not watch.backwards and len(self.origins) < _MOST:
+                self.origins[id(out)] = (weakref.ref(out), here())
             return out  # (a part of the data set, say, which would be kept until the first backward pass)
         owner = watch.stack[-1] if watch.stack else None
         self.trace.add(Call(op, args, kwargs, out, watch.line_of(here(), owner), watch.path(), owner))

@@ -22,7 +22,8 @@ from tinytorch.core.mode import in_vmap, local
 from tinytorch.core.tensor import Tensor
 from tinytorch.data import dataloader
 from tinytorch.data.dataset import IterableDataset
-from tinytorch.inspect.doctor.place import Place, here
+from tinytorch.inspect.doctor.place import Place, frame_here, here, place_of
+from tinytorch.inspect.doctor.source import value_at
 from tinytorch.inspect.doctor.trace import Tracer, tensors_of
 from tinytorch.nn import functional as F
 from tinytorch.nn.modules import loss as losses
@@ -59,6 +60,10 @@ def value_of(x: Any) -> float | None:
     return float(array.reshape(-1)[0])
 
 
+#: How many loaders are kept; a program that makes one for each epoch makes the same again.
+_KEPT = 16
+
+
 class ModelInfo:
     """A module that the program calls itself.
 
@@ -78,6 +83,11 @@ class ModelInfo:
         self.parameters = {name: p for name, p in module.named_parameters() if not is_lazy(p)}
         self.calls: dict[tuple[bool, bool], int] = {}
 
+    def is_current(self) -> bool:
+        """Return whether the module still has the parameters that it had."""
+        now = [id(p) for p in self.module.parameters() if not is_lazy(p)]
+        return now == [id(p) for p in self.parameters.values()]
+
 
 class OptimizerInfo:
     """An optimizer: where it was made, its steps, and the backward pass after which it last stepped."""
@@ -88,6 +98,7 @@ class OptimizerInfo:
         self.step_place: Place | None = None
         self.closure = False  # whether its last step got a closure, which calls `backward`
         self.last_backward = 0
+        self.idle = 0  # steps after backward passes that gave none of its parameters a gradient, which nothing cleared
 
     @property
     def params(self) -> list[Tensor]:
@@ -106,10 +117,17 @@ class OptimizerInfo:
 
 
 class LoaderInfo:
-    """A `DataLoader`, and how the program iterates over it."""
+    """A `DataLoader`, and how the program iterates over it.
 
-    def __init__(self, loader: Any, place: Place) -> None:
+    Args:
+        loader: the loader.
+        place: the line that iterates over it.
+        keep: whether to keep the loader, which a function that has returned no longer does.
+    """
+
+    def __init__(self, loader: Any, place: Place, keep: bool) -> None:
         self.loader, self.place = weakref.ref(loader), place
+        self._kept = loader if keep else None
         self.epochs = 0  # iterations begun
         self.finished = 0
         self.batches = 0
@@ -156,6 +174,7 @@ class Watch:
         self.backwards = 0
         self.curves: dict[Place, Curve] = {}
         self.models: dict[int, ModelInfo] = {}
+        self.replaced: list[ModelInfo] = []  # what was known of models before their layers were replaced
         self.optimizers: dict[int, OptimizerInfo] = {}
         self.loaders: dict[int, LoaderInfo] = {}
         self.open_loaders: list[LoaderInfo] = []
@@ -170,6 +189,7 @@ class Watch:
         self.frozen_at: dict[int, Place] = {}  # where `requires_grad` of a tensor was set to False
         self.filled_at: dict[int, Place] = {}  # where a tensor was filled with one number, by address
         self.kinds: dict[str, int] = {}  # of loss functions
+        self.classes = 0  # those among which a loss of classes that is the whole loss chooses
         self.made_at: dict[int, Place] = {}  # layers of the library, by id
         self.rates: list[tuple[int, float]] = []
         self.patch: Any = None  # in a counterfactual: what is changed
@@ -180,7 +200,6 @@ class Watch:
         self._scheduling = 0
         self._in_backward = False
         self.root_recorded = False  # whether the running model was called with a graph being recorded
-        self.patch_leaves: list[Tensor] = []
 
     # Installing ---------------------------------------------------------------------------------------
 
@@ -294,6 +313,9 @@ class Watch:
         if in_vmap():
             return plain(module, *args, **kwargs)
         info = self.models.get(id(module))
+        if info is not None and info.module is module and self.tracer.on and not info.is_current():
+            self.replaced.append(info)  # a layer was replaced, or added
+            info = None
         if info is None or info.module is not module:
             info = self.models[id(module)] = ModelInfo(module, here())
             for name, p in info.parameters.items():
@@ -332,6 +354,18 @@ class Watch:
         """Note the first op, before training, whose result is not finite although its arguments are."""
         if self.early is None and not _is_finite(out) and all(map(_is_finite, tensors_of(args))):
             self.early = (name, here(), [float(np.abs(each._array).min()) for each in tensors_of(args)])
+
+    def leaf_at(self, p: Tensor) -> Place | None:
+        """Return the line that assigns the variable which is a tensor, if a running function has one."""
+        frame: Any = frame_here()
+        while frame is not None:
+            for name, value in [*frame.f_locals.items(), *frame.f_globals.items()]:
+                if value is p and not name.startswith("__"):
+                    found = value_at(place_of(frame), name)
+                    if found is not None:
+                        return found
+            frame = frame.f_back
+        return None
 
     def path(self) -> str:
         """Return the path of the module whose forward runs, such as `Net.layers.0`; "" outside of all modules."""
@@ -435,6 +469,8 @@ class Watch:
         if self.tracer.on:
             for each in self.tracer.trace.losses:
                 self.kinds[each.kind] = self.kinds.get(each.kind, 0) + 1
+                if each.call.out is loss and each.kind in ("class", "nll"):
+                    self.classes = each.input.shape[-1 if each.input.ndim < 2 else 1]
             self.tell("traced", self.tracer.trace, loss, place)
         self._in_backward = True
         try:
@@ -537,22 +573,26 @@ class Watch:
             self.kept_orders.append((out, source))
 
     @property
-    def reordered(self) -> dict[Place, tuple[Tensor, Tensor, Any, str]]:
-        """What was reordered apart from what belongs to it: the result, its source, the right index, in words."""
-        found: dict[Place, tuple[Tensor, Tensor, Any, str]] = {}
+    def reordered(self) -> dict[Place, tuple[str, list[tuple[Tensor, Tensor, Any]]]]:
+        """What was reordered apart from what belongs to it, by line: in words, and the results, sources, right indices."""
+        found: dict[Place, tuple[str, list[tuple[Tensor, Tensor, Any]]]] = {}
+
+        def add(place: Place, says: str, out: Tensor, source: Tensor, index: Any) -> None:
+            found.setdefault(place, (says, []))[1].append((out, source, index))
+
         for name, place, out, source, index in self._orders:
             if name != "_index":
                 if source.ndim == 1:
-                    found[place] = (out, source, None, f"Labels are reordered ({name})")
+                    add(place, f"Labels are reordered ({name})", out, source, None)
                 continue
             others = [each for each in self._orders if each[0] == "_index" and each[3] is not source
                       and len(each[3]) == len(source) and len(each[4]) == len(index)]  # fmt: skip
             if any(np.array_equal(each[4], index) for each in others):
                 continue
             if others and source.ndim <= 1:
-                found[place] = (out, source, others[0][4], "Labels are put into an order of their own")
+                add(place, "Labels are put into an order of their own", out, source, others[0][4])
             elif not others and len(index) == len(source):
-                found[place] = (out, source, None, "Data are put into a random order")
+                add(place, "Data are put into another order", out, source, None)
         return found
 
     def _iterate(self, plain: Any) -> Any:
@@ -561,7 +601,7 @@ class Watch:
             self.on_start("loader")
             info = self.loaders.get(id(loader))
             if info is None or info.loader() is not loader:
-                info = self.loaders[id(loader)] = LoaderInfo(loader, here())
+                info = self.loaders[id(loader)] = LoaderInfo(loader, here(), len(self.loaders) < _KEPT)
             info.epochs += 1
             self.tell("loader_begins", info)
             if self.patch is not None:

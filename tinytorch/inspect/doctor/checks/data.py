@@ -12,7 +12,7 @@ import numpy as np
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
-from tinytorch.inspect.doctor.patches import FirstOrder, Normalise, Restore, SameIndex, SameOrder, Shuffle
+from tinytorch.inspect.doctor.patches import FirstOrder, Normalise, Restore, SameIndex, SameOrder, Shuffle, UnitTargets
 from tinytorch.inspect.doctor.place import here, is_users, place_of
 from tinytorch.inspect.doctor.source import option_at
 from tinytorch.inspect.doctor.trace import tensors_of
@@ -61,6 +61,24 @@ class Scale(Check):
             )
 
 
+def _selected(call: Any) -> Any:
+    """Return which rows of a tensor a call selects, by an index of integers or a slice; None for any other call."""
+    if (
+        not call.inputs
+        or not call.inputs[0].ndim
+        or not isinstance(call.args[1] if len(call.args) > 1 else None, tuple)
+    ):
+        return None
+    if call.name == "_index" and len(call.args[1]) == 1:
+        index = call.args[1][0]
+        return index if isinstance(index, np.ndarray) and index.dtype.kind == "i" and index.ndim == 1 else None
+    if call.name == "_slice" and isinstance(call.out, Tensor) and call.out.ndim == call.inputs[0].ndim:
+        rows = call.args[1][0] if call.args[1] else None
+        if isinstance(rows, slice) and call.out.shape[1:] == call.inputs[0].shape[1:]:
+            return np.arange(len(call.inputs[0]))[rows]
+    return None
+
+
 def _labels(batch: Any) -> Any:
     """Return the array of the labels of a batch: its last tensor of one dimension."""
     found = [array for x in tensors_of(batch) if (array := array_of(x)) is not None and array.ndim == 1]
@@ -97,26 +115,31 @@ class Orders(Check):
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self._look_at_selections(trace)
-        if len(self.steps) < 5:
+        if len(self.steps) < 30:
             for each in trace.losses[-1:]:
                 y = array_of(each.target)
                 if each.kind in ("class", "nll") and y is not None and y.ndim == 1:
-                    self.steps.append((y.copy(), each.input.shape[-1], each.call.place))
+                    chosen = [call.place for call in trace.calls if not call.module and _selected(call) is not None]
+                    self.steps.append((y.copy(), each.input.shape[-1], chosen[0] if chosen else each.call.place))
 
     def _look_at_selections(self, trace: Any) -> None:
-        """Compare the random selections of inputs and of labels in one step."""
-        chosen = [(call, call.args[1][0]) for call in trace.calls if call.name == "_index" and not call.module
-                  and isinstance(call.args[1], tuple) and len(call.args[1]) == 1
-                  and isinstance(call.args[1][0], np.ndarray) and call.args[1][0].dtype.kind == "i"
-                  and call.args[1][0].ndim == 1 and len(call.args[1][0]) > 3]  # fmt: skip
+        """Compare the selections of inputs and of labels in one step."""
+        chosen = [(call, index) for call in trace.calls if not call.module
+                  and (index := _selected(call)) is not None and len(index) > 3]  # fmt: skip
         for each in trace.losses:
-            made = trace.before(each.target)
-            mine = next((index for call, index in chosen if call is made), None)
-            if mine is None:
+            made = trace.made.get(id(each.target))
+            while made is not None and _selected(made) is None and (made.is_view or made.name == "to") and made.inputs:
+                made = trace.made.get(id(made.inputs[0]))
+            mine = _selected(made) if made is not None else None
+            if mine is None or len(mine) <= 3:
                 continue
-            others = [index for call, index in chosen if call is not made and len(index) == len(mine)]
             source = made.inputs[0]
-            if any(np.array_equal(mine, other) for other in others) or (mine == np.arange(len(mine))).all():
+            # (Two slices are different ones on purpose, as the next tokens of a text.)
+            others = [index for call, index in chosen if call is not made and len(index) == len(mine)
+                      and len(call.inputs[0]) == len(source) and not made.name == call.name == "_slice"]  # fmt: skip
+            if any(np.array_equal(mine, other) for other in others):
+                continue
+            if not others and (mine == np.arange(len(mine))).all():
                 continue
             reorders = (
                 not others and len(mine) == len(source) and len(np.unique(mine)) == len(mine) and source.ndim == 1
@@ -144,7 +167,8 @@ class Orders(Check):
                     certain=count >= 4 and two,
                     rank=1,
                 )  # fmt: skip
-        yield from self._sorted()
+        if not self.selections:
+            yield from self._sorted()
         yield from self._mismatched()
 
     def _sorted(self) -> Iterator[Suspicion]:
@@ -218,14 +242,15 @@ class Orders(Check):
             )
         if not course.supervised or course.adversarial:
             return
-        for place, (out, source, index, what) in watch.reordered.items():
+        for place, (what, changes) in watch.reordered.items():
+            patch = Restore({id(out): index for out, _, index in changes})
             yield Suspicion(
                 "labels-mismatched",
                 f"{what} here, without the other half of the data: labels and inputs no longer belong together.",
                 place,
                 "order = torch.randperm(len(x))\nx, y = x[order], y[order]",
-                trials=[Trial(Restore(id(out), id(source), index), "scores_better", says="with the first order kept"),
-                        Trial(Restore(id(out), id(source), index), "learns_better", says="with the first order kept")],
+                trials=[Trial(patch, "scores_better", says="with the first order kept"),
+                        Trial(patch, "learns_better", says="with the first order kept")],
                 rank=2,
             )  # fmt: skip
 
@@ -250,7 +275,9 @@ class Labels(Check):
         super().__init__(doctor)
         self.counts: dict[Any, list[Any]] = {}
         self.as_numbers: dict[Any, list[Any]] = {}
-        self.wrong: dict[Any, tuple[str, str]] = {}
+        self.outside: dict[Any, tuple[float, float]] = {}  # by line: the range of targets of binary cross entropies
+        self.single: dict[Any, str] = {}  # lines that apply a softmax to one score
+        self.made: dict[int, Any] = {}  # by loader: the line that made its labels
         self.loaded: dict[int, list[Any]] = {}  # labels, and their number, in the first iterations over loaders
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
@@ -261,6 +288,14 @@ class Labels(Check):
             entry = self.loaded.setdefault(id(info), [info, set(), 0])
             entry[1].update(np.unique(labels).tolist())
             entry[2] += labels.size
+
+    def loader_begins(self, info: Any) -> None:  # noqa: D102
+        dataset = getattr(info.loader(), "dataset", None)
+        tensors = getattr(dataset, "tensors", None) or list(getattr(dataset, "__dict__", {}).values())
+        for each in tensors_of(list(tensors)):
+            place = self.watch.tracer.origin(each) if each.ndim == 1 and not each.dtype.is_floating_point else None
+            if place is not None:
+                self.made.setdefault(id(info), place)
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         for each in trace.losses:
@@ -273,17 +308,14 @@ class Labels(Check):
                 entry[2] = max(entry[2], y.size)
             elif each.kind == "value":
                 self._number(trace, each, y)
-            if each.kind == "class" and each.input.ndim == 2 and each.input.shape[1] == 1:
-                self.wrong[each.call.place] = (
-                    "cross_entropy of one score for each sample is zero whatever the score is.",
-                    "F.binary_cross_entropy_with_logits(scores.squeeze(1), y.float())",
-                )
-            elif each.kind in ("logit", "prob") and (y.min() < -0.01 or y.max() > 1.01):
-                self.wrong[each.call.place] = (
-                    f"The targets of a binary cross entropy are between {y.min():.4g} and {y.max():.4g}: they must be "
-                    "probabilities, from 0 to 1.",
-                    "y = (y > 0).float()  # or F.cross_entropy, for several classes",
-                )
+            if each.kind in ("logit", "prob") and (y.min() < -0.01 or y.max() > 1.01):
+                low, high = self.outside.get(each.call.place, (0.0, 1.0))
+                self.outside[each.call.place] = min(low, float(y.min())), max(high, float(y.max()))
+        for call in trace.calls:
+            if call.name in ("_log_softmax", "_softmax") and call.inputs and call.out.requires_grad:
+                x, dim = call.inputs[0], call.args[1]
+                if isinstance(dim, int) and x.ndim and x.shape[dim] == 1 < x.numel():
+                    self.single[call.place] = call.name.strip("_")
 
     def _number(self, trace: Any, each: Any, y: Any) -> None:
         source = trace.source(each.target)
@@ -307,8 +339,30 @@ class Labels(Check):
         return array is not None and array.dtype.kind in "iu" and array.ndim <= 2
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        for place, (text, remedy) in self.wrong.items():
-            yield Suspicion("wrong-loss", text, place, remedy, certain=True, rank=2)
+        for place, (low, high) in self.outside.items():
+            remedy = "y = (y > 0).float()  # 0 and 1" if low < 0 else f"y = y / {high:.4g}"
+            yield Suspicion(
+                "labels-out-of-range",
+                f"The targets of a binary cross entropy are between {low:.4g} and {high:.4g}: they must be "
+                "probabilities, from 0 to 1, else the loss has no lower bound.",
+                place,
+                remedy + "  # or F.cross_entropy, for several classes",
+                trials=[Trial(UnitTargets(low, high), judge, says="with targets from 0 to 1")
+                        for judge in ("scores_better", "bounded")],
+                certain=True,
+                rank=1,
+            )  # fmt: skip
+        for place, name in self.single.items():
+            yield Suspicion(
+                "wrong-loss",
+                f"The {name} of one score for each sample is {'0' if 'log' in name else '1'}, whatever the score is: "
+                "the loss does not depend on the model.",
+                place,
+                "F.binary_cross_entropy_with_logits(scores.squeeze(1), y.float())",
+                certain=True,
+                proven=f"the results of this {name} were the same in every step, and their gradient is zero",
+                rank=2,
+            )
         for place, seen in self.as_numbers.items():
             values = np.unique(np.concatenate([each[0] for each in seen]))
             shape = seen[0][1]
@@ -338,7 +392,14 @@ class Labels(Check):
                 "class-missing",
                 f"Of {classes} classes, {', '.join(map(str, missing[:5]))} never occurred among the labels of "
                 "the training data.",
-                place,
+                next(
+                    (
+                        self.made[key]
+                        for key, (info, labels, _) in self.loaded.items()
+                        if key in self.made and info.backwards and len(labels) == classes - len(missing)
+                    ),
+                    place,
+                ),
                 f"nn.Linear(..., {classes - len(missing)})  # or data of all classes",
                 certain=True,
                 rank=5,
@@ -353,7 +414,7 @@ class Batches(Check):
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
         self.first: dict[int, list[Any]] = {}
-        self.slices: dict[Any, list[Any]] = {}
+        self.rows: dict[int, list[Any]] = {}  # by source: itself, the line that selects, the rows, the steps, how many
         self.steps = 0
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
@@ -370,30 +431,32 @@ class Batches(Check):
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self.steps += 1
-        for each in trace.losses[-1:]:
-            x = each.target
-            for _ in range(4):  # the rows that the targets are
-                call = trace.made.get(id(x))
-                if call is None or not call.inputs or not isinstance(call.out, Tensor):
-                    break
-                x = call.inputs[0]
-                rows = call.out.shape[0] if call.out.ndim else 0
-                if call.name == "_slice" and 2 <= rows <= x.shape[0] // 2 and call.out.ndim == x.ndim:
-                    self.slices.setdefault(call.place, []).append((id(x), str(call.args[1]), x))
+        for call in trace.calls:
+            if call.module or not call.inputs or call.inputs[0].requires_grad:
+                continue
+            rows, source = _selected(call), call.inputs[0]
+            if rows is None or not 2 <= len(rows) <= len(source) // 2:
+                continue
+            if id(source) not in self.rows and len(self.rows) >= 64:
+                continue
+            used = self.rows.setdefault(id(source), [source, call.place, set(), set(), len(rows)])
+            used[2].add(rows.tobytes() if call.name == "_slice" else len(used[2]))
+            used[3].add(self.steps)
 
     def _slices(self) -> Iterator[Suspicion]:
-        for place, seen in self.slices.items():
-            same = {each[:2] for each in seen}
-            if len({each[0] for each in seen}) < len(same) or len(seen) < 5 or len(seen) < self.steps:
+        for source, place, rows, steps, count in self.rows.values():
+            if len(rows) > 1 or len(steps) < 5 or len(steps) < self.steps or (source.is_leaf and source.requires_grad):
                 continue
-            if len(same) > 2 or not self.doctor.course.supervised:
+            course = self.doctor.course
+            if not course.supervised and self.watch.updated_at is None:
                 continue
             yield Suspicion(
                 "same-batch-again",
-                f"Each step that was looked at used the same rows of the data, which have {seen[0][2].shape[0]}.",
+                f"Each step that was looked at used the same rows of the data, which have {source.shape[0]}.",
                 place,
                 "for i in range(0, len(x), 32):\n    x_batch, y_batch = x[i : i + 32], y[i : i + 32]",
                 certain=True,
+                proven=f"the rows were the same {len(steps)} times, and {source.shape[0] - count} others never occurred",
                 rank=3,
             )
             return
@@ -491,18 +554,23 @@ class OneSample(Check):
 
 
 def _slowest_line(loader: Any) -> Any:
-    """Return the line of the program that takes most of the time in which a batch is loaded."""
+    """Return the line of the program that takes most of the time in which a batch is loaded, with what it calls.
+
+    It is one of the method that loads a sample, or, if that line hands the sample on to a function of the program that
+    is given it (a transform), one of that function.
+    """
     times: dict[Any, float] = {}
-    last: list[Any] = [None, 0.0]
+    begun: dict[Any, tuple[Any, float]] = {}  # by frame: the line that runs, and since when
 
     def trace(frame: Any, event: str, argument: Any) -> Any:
         if not is_users(frame):
             return None
         now = time.perf_counter()
-        if last[0] is not None:
-            times[last[0]] = times.get(last[0], 0.0) + now - last[1]
-        last[0] = None if event == "return" else place_of(frame)
-        last[1] = now
+        line, since = begun.pop(frame, (None, now))
+        if line is not None:
+            times[line] = times.get(line, 0.0) + now - since
+        if event != "return":
+            begun[frame] = (place_of(frame), now)
         return trace
 
     sys.settrace(trace)
@@ -514,7 +582,13 @@ def _slowest_line(loader: Any) -> Any:
             loader.collate_fn(samples)
     finally:
         sys.settrace(None)
-    return max(times, key=lambda place: times[place]) if times else None
+    outer = [place for place in times if place.function in ("__getitem__", "__getitems__", "__iter__")]
+    slowest = max(outer or times, key=lambda place: times[place], default=None)
+    inner = [place for place in times if place.function in ("__call__", "forward", "<lambda>")]
+    if slowest is not None and inner and "transform" in slowest.text:
+        deeper = max(inner, key=lambda place: times[place])
+        return deeper if times[deeper] > 0.5 * times[slowest] else slowest
+    return slowest
 
 
 class Errors(Check):

@@ -14,7 +14,7 @@ from tinytorch.inspect.doctor.finding import Suspicion, Trial
 from tinytorch.inspect.doctor.patches import StepAfterBackward, ZeroAfterStep, ZeroGradients, leaves
 from tinytorch.inspect.doctor.place import here
 
-__all__ = ["GradientsOfOptimizers", "GradientsOfTensors"]
+__all__ = ["GradientsOfOptimizers", "GradientsOfTensors", "without_backward"]
 
 
 def _first(p: Any) -> Any:
@@ -31,6 +31,21 @@ def _same(a: Any, b: Any) -> bool:
     return bool(np.array_equal(a, b, equal_nan=True))
 
 
+def without_backward(info: Any, steps: int) -> Suspicion:
+    """Return the suspicion that an optimizer steps without gradients."""
+    still = all(p._grad is None or not p._grad._array.any() for p in info.params)
+    return Suspicion(
+        "step-without-backward",
+        f"{type(info.optimizer).__name__} took {steps} steps without a backward pass to its parameters since the step "
+        "before: they get no gradients of the loss.",
+        info.step_place,
+        "loss.backward()\noptimizer.step()",
+        certain=True,
+        proven=f"after {steps} steps no parameter has a gradient" if still else "",
+        rank=1,
+    )
+
+
 class _State:
     """What is known of the gradients of an optimizer, judged by a few of its parameters."""
 
@@ -42,9 +57,8 @@ class _State:
         self.filled = False  # whether a backward pass since the last step gave gradients
         self.cleared_at: Any = None  # the line that cleared them since
         self.dropped_at: Any = None
-        self.steps = self.with_stale = self.without = self.cleared = self.never = 0
+        self.steps = self.with_stale = self.without = self.cleared = self.frozen = 0
         self.filled_times = self.dropped = 0
-        self.first_step: Any = None
         self.backwards = 0  # those since the last step
 
     def unchanged(self, k: int) -> bool:
@@ -121,7 +135,6 @@ class GradientsOfOptimizers(Check):
 
     def step_begins(self, info: Any) -> None:  # noqa: D102
         state = self.state(info)
-        state.first_step = state.first_step or here()
         state.steps += 1
         now = [_first(p) for p in state.params]
         if any(g is not None and not np.isfinite(g).all() for g in now):
@@ -134,6 +147,9 @@ class GradientsOfOptimizers(Check):
                 state.cleared += 1
             elif not state.backwards and self.forwards:
                 state.without += 1
+            elif state.backwards:
+                info.idle += all(p._grad is None for p in info.params)
+                state.frozen += not any(p.requires_grad for p in info.params)
         elif any(stale and g is not None for stale, g in zip(state.stale, now, strict=True)):
             state.with_stale += 1
         elif (
@@ -180,16 +196,31 @@ class GradientsOfOptimizers(Check):
                     certain=True,
                     rank=1,
                 )  # fmt: skip
-            if state.steps >= 3 and state.without >= 0.85 * state.steps:
+            elif state.steps >= 2 and state.dropped > 0.7 * state.filled_times and state.dropped > 2 * state.steps:
                 yield Suspicion(
-                    "step-without-backward",
-                    f"{name} took {state.without} steps without a backward pass since the step before: the parameters "
-                    "get no gradients of the loss.",
-                    state.first_step,
-                    "loss.backward()\noptimizer.step()",
+                    "zero_grad-misplaced",
+                    f"The gradients of {state.dropped} of {state.filled_times} backward passes were cleared before one "
+                    f"of the {state.steps} steps of {name} had used them.",
+                    state.dropped_at,
+                    "loss.backward()  # several times\noptimizer.step()\noptimizer.zero_grad()  # after the step alone",
+                    trials=[Trial(ZeroAfterStep(), "learns_better",
+                                  says="with the gradients cleared after step() alone")],
                     certain=True,
                     rank=1,
+                )  # fmt: skip
+            elif state.steps >= 3 and state.frozen >= 0.85 * state.steps:
+                yield Suspicion(
+                    "frozen-by-mistake",
+                    f"{name} took {state.frozen} of {state.steps} steps while all its parameters had "
+                    "requires_grad=False, so that they changed nothing.",
+                    next((place for p in info.params if (place := self.watch.frozen_at.get(id(p)))), info.place),
+                    "for p in model.parameters():\n    p.requires_grad_(True)  # when they are to be trained again",
+                    certain=True,
+                    proven=f"in {state.frozen} steps no parameter had a gradient, since none requires one",
+                    rank=1,
                 )
+            elif state.steps >= 3 and state.without >= 0.85 * state.steps:
+                yield without_backward(info, state.without)
             elif (
                 info.steps <= 0.1 * state.filled_times
                 and state.filled_times >= 5

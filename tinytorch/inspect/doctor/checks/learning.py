@@ -11,10 +11,21 @@ import numpy as np
 
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
-from tinytorch.inspect.doctor.patches import Clip, FlipSign, Leaky, Rate, Rectify, Reset, ScaleGradients, Smaller
+from tinytorch.inspect.doctor.patches import (
+    AddTerm,
+    Clip,
+    FlipSign,
+    Leaky,
+    Rate,
+    Rectify,
+    Reset,
+    ScaleGradients,
+    Smaller,
+)
 from tinytorch.inspect.doctor.place import here
 from tinytorch.inspect.doctor.source import option_at, value_at
-from tinytorch.inspect.doctor.watch import array_of
+from tinytorch.inspect.doctor.trace import tensors_of
+from tinytorch.inspect.doctor.watch import address, array_of, value_of
 
 __all__ = ["Activations", "Gradients", "Outcome", "Sign"]
 
@@ -31,6 +42,12 @@ class Gradients(Check):
         self.totals: list[tuple[int, float]] = []
         self.before: dict[str, Any] = {}
         self.step_place: Any = None
+        self.squashed_at: Any = None  # the line that applies a sigmoid or tanh in most layers
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        lines = [call.place for call in trace.calls if call.name in ("sigmoid", "tanh")]
+        if self.squashed_at is None and len(lines) >= 3 and lines.count(lines[0]) > len(lines) // 2:
+            self.squashed_at = lines[0]
 
     def _named(self, info: Any) -> list[tuple[str, Any]]:
         ids = info.ids
@@ -114,7 +131,7 @@ class Gradients(Check):
             "gradients-vanish",
             f"The gradient of {first[0]} is {first[1][1]:.2g} and that of {last[0]} {last[1][1]:.2g}: relative to the "
             f"weights it shrinks by {ratios[-1] / ratios[0]:.2g} on its way back through {len(rows)} layers.",
-            self.doctor.initialized_at() or self.doctor.made_of("Sigmoid Tanh Hardtanh Softsign"),
+            self.squashed_at or self.doctor.initialized_at() or self.doctor.made_of("Sigmoid Tanh Hardtanh Softsign"),
             "nn.ReLU() instead of nn.Sigmoid(), with nn.init.kaiming_normal_; or normalization, or x + block(x)",
             trials=[Trial(Rectify(), "fits", says="with ReLUs and weights of Kaiming's initialization")],
             rank=4,
@@ -130,6 +147,7 @@ class Activations(Check):
         super().__init__(doctor)
         self.dead: dict[Any, list[tuple[int, float]]] = {}
         self.flat: dict[Any, list[tuple[int, float]]] = {}
+        self.grown: dict[Any, Any] = {}  # the line of the program that multiplies what goes into them
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         ends = set()
@@ -150,6 +168,8 @@ class Activations(Check):
             else:
                 far = np.abs(out) > 0.98 if call.name == "tanh" else np.abs(out - 0.5) > 0.49
                 self.flat.setdefault(key, []).append((self.watch.backwards, float(far.mean())))
+                if key not in self.grown:
+                    self.grown[key] = _grown_at(trace, call)
 
     def series(self) -> dict[str, Any]:  # noqa: D102
         found = {}
@@ -188,13 +208,26 @@ class Activations(Check):
                 "saturation",
                 f"{share:.0%} of the outputs of {name}{' in ' + module if module else ''} are in its flat parts, where "
                 "its gradient is almost zero.",
-                self.doctor.initialized_at() or place,
+                self.doctor.initialized_at() or self.grown[key] or place,
                 "nn.init.xavier_uniform_(layer.weight)  # smaller weights, or inputs of mean 0 and deviation 1",
                 trials=[Trial(Reset(), "learns_better", says="with the usual initial weights"),
                         Trial(Smaller(0.1), "learns_better", says="with weights a tenth as large")],
                 certain=share > 0.95 and course.stagnates,
                 rank=4,
             )  # fmt: skip
+
+
+def _grown_at(trace: Any, call: Any) -> Any:
+    """Return the line at which the program itself multiplies by ten or more what goes into a call; None if none does."""
+    for _ in range(6):
+        call = trace.maker(call.inputs[0]) if call.inputs else None
+        if call is None:
+            return None
+        if call.name == "mul" and call.inputs and (type(call.owner).__module__.split(".")[0] != "tinytorch"):
+            before, after = array_of(call.inputs[0]), array_of(call.out)
+            if before is not None and after is not None and np.abs(after).mean() >= 10 * np.abs(before).mean() > 0:
+                return call.place
+    return None
 
 
 class Sign(Check):
@@ -206,11 +239,14 @@ class Sign(Check):
         super().__init__(doctor)
         self.negative: dict[Any, int] = {}
         self.steps = 0
-        self.first: float | None = None
-        self.last = 0.0
+        self.made_at: Any = None  # the line that subtracts, or else computes, the loss
+        self.subtracts = False
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self.steps += 1
+        last = trace.maker(loss)
+        if last is not None:
+            self.made_at, self.subtracts = last.place, last.name == "sub" and len(last.inputs) == 2
         for each in trace.losses[-1:]:
             if each.call.name == "sub":
                 continue
@@ -224,6 +260,19 @@ class Sign(Check):
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         course, watch = self.doctor.course, self.watch
+        if course.count >= 20 and course.last < -20 * max(abs(course.first), 1.0) and self.made_at is not None:
+            other = [Trial(AddTerm(self.made_at), "bounded", says="with the term added")] if self.subtracts else []
+            yield Suspicion(
+                "loss-sign",
+                f"The loss falls without bound, from {course.first:.4g} to {course.last:.4g}: a term of it has the "
+                "wrong sign.",
+                self.made_at,
+                "loss = error + weight * penalty  # or the negative of a likelihood: -log_prob.mean()",
+                trials=[*other, Trial(FlipSign(), "bounded", says="with the sign of the loss changed")],
+                certain=True,
+                rank=2,
+            )
+            return
         if not course.supervised or course.adversarial or watch.backwards < 5:
             return
         maximizing = [info for info in watch.optimizers.values()
@@ -261,6 +310,34 @@ class Outcome(Check):
         self.classes = 0
         self.score: Any = None
         self.loss_place: Any = None
+        self.losses: list[float] = []  # of the loss function, in the steps that were traced
+        self.constant_at: Any = None  # the line that made inputs which are the same for all samples
+        self.random_at: Any = None  # the line that drew the labels at random
+
+    def loader_begins(self, info: Any) -> None:  # noqa: D102
+        for each in getattr(getattr(info.loader(), "dataset", None), "tensors", ()):
+            self._look_at_data(each)
+
+    def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
+        if self.watch.tracer.on and not self.watch.backwards:
+            for each in tensors_of(args):
+                self._look_at_data(each)
+
+    def _look_at_data(self, x: Any) -> None:
+        """Notice data of many samples that are all the same, and the line that made them so."""
+        array = array_of(x)
+        if self.constant_at is not None or array is None or array.ndim < 2 or len(array) < 4:
+            return
+        rows = array.reshape(len(array), -1)
+        if not (rows == rows[:1]).all():
+            return
+        call, trace = None, self.watch.tracer.trace
+        while (made := trace.made.get(id(x))) is not None and made is not call and made.inputs:
+            call, x = made, made.inputs[0]
+            before = array_of(x)
+            if before is None or (before.size > 1 and not (before == before.reshape(-1)[0]).all()):
+                break
+        self.constant_at = call.place if call is not None else self.watch.tracer.origin(x)
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         for each in trace.losses[-1:]:
@@ -269,6 +346,13 @@ class Outcome(Check):
             elif each.kind in ("logit", "prob"):
                 self.classes = 2
             self.loss_place = each.call.place
+            if (value := value_of(each.call.out)) is not None:
+                self.losses.append(value)
+            if self.random_at is None and each.kind in ("class", "nll"):
+                y = each.target
+                while (made := trace.made.get(id(y))) is not None and made.inputs and made.inputs[0] is not y:
+                    y = made.inputs[0]
+                self.random_at = self.watch.filled_at.get(address(y))
             self.score = each.score() or self.score
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
@@ -279,7 +363,8 @@ class Outcome(Check):
         info = stepped[0] if stepped else None
         place = (option_at(info.place, "lr", 1) if info is not None else self._manual_rate()) or course.place
         rate = info.rate if info is not None else math.nan
-        first_rate = watch.rates[0][1] if watch.rates else rate
+        # (The highest: a schedule may begin with small ones.)
+        first_rate = max([each for _, each in watch.rates[: max(len(watch.rates) // 2, 1)]], default=rate)
         usual = _usual(info) if info is not None and first_rate > 0 else ()
         if info is None and watch.updated_at is not None and (course.diverges or course.stagnates):
             yield Suspicion(
@@ -304,7 +389,7 @@ class Outcome(Check):
                 trials=[Trial(Rate(factor), "fits", says=f"with a learning rate of {_rounded(first_rate * factor)}",
                               remedy=f"lr={_rounded(first_rate * factor)}")
                         for factor in _factors([x / first_rate for x in usual if x < 0.5 * first_rate], (0.1, 0.01))],
-                rank=5,
+                rank=3 if first_rate > 20 * high else 5,
             )  # fmt: skip
         slow = course.supervised and course.count >= 20 and not course.broken and course.fell < 0.3
         if info is not None and slow and first_rate < 0.2 * low and (course.count >= 50 or first_rate < 0.01 * low):
@@ -320,23 +405,27 @@ class Outcome(Check):
                 rank=5,
             )  # fmt: skip
         chance = math.log(self.classes) if self.classes >= 2 else math.inf
-        tail = course.values[-max(len(course.values) // 3, 1) :]
+        tail = self.losses[-max(len(self.losses) // 3, 1) :]
+        enough = course.count >= (50 if self.constant_at is not None else 100)
         if (
             course.supervised
-            and course.count >= 100
+            and enough
             and not course.broken
-            and abs(course.last - chance) < 0.05 * chance
-            and float(np.mean(tail)) > 0.95 * chance
+            and abs(float(np.mean(tail)) - chance) < 0.05 * chance
+            and min(self.losses) > 0.9 * chance
             and course.fell < 0.1
         ):
+            same = "All inputs are the same. " if self.constant_at is not None else ""
+            drawn = "" if same or self.random_at is None else "The labels are random numbers. "
             yield Suspicion(
                 "loss-at-chance",
-                f"After {watch.backwards} steps the loss is {course.last:.4g}; guessing among {self.classes} "
-                f"classes gives ln {self.classes} = {chance:.4g}. The model has learned nothing.",
-                self.loss_place,
+                f"{same}{drawn}After {watch.backwards} steps the loss is {float(np.mean(tail)):.4g}; guessing among "
+                f"{self.classes} classes gives ln {self.classes} = {chance:.4g}. The model has learned nothing.",
+                self.constant_at or self.random_at or self.loss_place,
                 "# try to overfit one batch; look at inputs and labels side by side",
                 certain=True,
-                rank=8,
+                proven="the inputs do not differ, so that no model can tell the classes apart" if same else "",
+                rank=2 if same else 8,
             )
 
     def _manual_rate(self) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
-from tinytorch.inspect.doctor.patches import LogInput, MatchShapes, NoSoftmax
+from tinytorch.inspect.doctor.patches import LinearOutput, LogInput, MatchShapes, NoSoftmax
 
 __all__ = ["InputOfLoss", "ShapesOfLoss"]
 
@@ -49,7 +49,12 @@ class InputOfLoss(Check):
                     count = self.wrong_nll.get(each.call.place, ("", 0, None))[1]
                     where = made.place if made is not None and "softmax" in name else each.call.place
                     self.wrong_nll[each.call.place] = (name, count + 1, where)
-            if made is None or each.kind not in ("class", "logit"):
+            if each.kind == "value":
+                made = _selected_from(trace, made)
+                y = each.target._array
+                if made is None or made.name != "relu" or not y.size or float((y < 0).mean()) < 0.05:
+                    continue
+            if made is None or each.kind not in ("class", "logit", "value"):
                 continue
             key = _Seen(each.kind, made.name, made.place, each.call.place, made.module)
             self.seen[key] = self.seen.get(key, 0) + 1
@@ -96,16 +101,18 @@ class InputOfLoss(Check):
                     certain=True,
                     rank=1,
                 )
-            elif made in ("relu", "relu6", "hardtanh") and kind in ("class", "logit"):
+            elif made in ("relu", "relu6", "hardtanh"):
+                what, lost = ("predictions", "targets below zero cannot be reached") if kind == "value" else (
+                    "scores", "scores below zero are lost")  # fmt: skip
                 yield Suspicion(
                     "relu-on-logits",
-                    f"The scores went through {made}{_of(module)} before the loss: scores below zero are lost, and "
-                    "an output that is zero for all samples gets no gradient.",
+                    f"The {what} went through {made}{_of(module)} before the loss: {lost}, and an output that is zero "
+                    "for all samples gets no gradient.",
                     place,
-                    "return self.fc(x)  # scores, without relu",
+                    f"return self.fc(x)  # {what}, without relu",
                     [f"the loss is at {loss_place}"] if loss_place != place else [],
-                    [Trial(NoSoftmax(made), "scores_better", says="without this relu"),
-                     Trial(NoSoftmax(made), "learns_better", says="without this relu")],
+                    [Trial(LinearOutput(module, place) if kind == "value" else NoSoftmax(made), judge,
+                           says="without this relu") for judge in _JUDGES],
                     certain=True,
                     rank=1,
                 )  # fmt: skip
@@ -123,6 +130,13 @@ class InputOfLoss(Check):
                 certain=True,
                 rank=1,
             )
+
+
+def _selected_from(trace: Any, call: Any) -> Any:
+    """Return the call whose result's elements were selected, such as the values of the actions that were taken."""
+    while call is not None and call.name in ("gather", "_index", "_select", "_slice", "take_along_dim"):
+        call = trace.before(call.inputs[0])
+    return call
 
 
 def _of(module: str) -> str:

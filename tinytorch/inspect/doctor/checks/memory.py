@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import weakref
 from collections.abc import Iterator
 from types import FrameType
@@ -18,7 +19,7 @@ from tinytorch.inspect.doctor.source import changed_at
 from tinytorch.inspect.doctor.trace import tensors_of
 from tinytorch.inspect.doctor.watch import array_of
 
-__all__ = ["KeptGraphs", "StateAliases"]
+__all__ = ["Collections", "KeptGraphs", "StateAliases"]
 
 
 class StateAliases(Check):
@@ -98,24 +99,45 @@ class KeptGraphs(Check):
         self.outputs: list[Any] = []
         self.alive: list[tuple[int, int, int]] = []
         self.lines: dict[str, Any] = {}
-        self.frame_code: Any = None
-        self.place: Any = None
-        self.last: Any = None
+        self.unused: list[Any] = []  # the last nodes of outputs that no backward pass followed
+        self.waiting: list[Any] = []  # those before the last backward pass
+        self.since: list[Any] = []  # those of the outputs since the last backward pass
+        self.ending = [0, 0, 1]  # how many of the last outputs are there, after which backward pass, of how many
+        self.kept = 0  # how many of the unused ones were still there, when the next backward pass had ended
+        self.scalars: set[str] = set()  # the variables that keep numbers
 
     def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
-        self.place = place
         node = loss.grad_fn if isinstance(loss, Tensor) else None
         if node is None:
             return
         self._add(self.nodes, node)
         if self.watch.backwards % 20 == 0:
             self.count()
+        if self.waiting:
+            self.unused += self.waiting
+            self._look_at_unused()
+        # Several passes, as of an evaluation; or as of an episode, of which this pass makes use: look at the next one.
+        self.waiting = self.since[:-1] if len(self.since) >= 3 else []
+        self.since = []
+
+    def _look_at_unused(self) -> None:
+        """Look for what keeps the graphs of an evaluation."""
+        alive = sum(1 for each in self.unused if each() is not None)
+        if alive >= 6 and alive > 0.8 * len(self.unused):
+            self.kept = alive
+            self._find(frame_here())
 
     def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
         found = [each for each in tensors_of(out) if each.grad_fn is not None]
         if found:
             for each in {id(x): x for x in (found[0], found[-1])}.values():  # (the last may be a recurrent state)
                 self._add(self.outputs, each.grad_fn)
+            self._add(self.since, found[0].grad_fn)
+            count = len(self.since)
+            if count >= 16 and count & (count - 1) == 0 and self.watch.backwards:
+                self.ending = [sum(1 for each in self.since if each() is not None), self.watch.backwards, count]
+                if self.ending[0] > 0.8 * count:
+                    self._find(frame_here())
 
     def _add(self, kept: list[Any], node: Any) -> None:
         try:
@@ -133,7 +155,7 @@ class KeptGraphs(Check):
 
     def _find(self, frame: FrameType) -> None:
         """Find the variables that keep graphs, and the lines that add to them."""
-        kept: set[int] = {id(each()) for each in (*self.nodes, *self.outputs)}
+        kept: set[int] = {id(each()) for each in (*self.nodes, *self.outputs, *self.unused, *self.since)}
         depth = 0
         current: FrameType | None = frame
         while current is not None and depth < 8:
@@ -154,12 +176,14 @@ class KeptGraphs(Check):
             if value.grad_fn is None or len(_graph(value.grad_fn, 400) & kept) < 5:
                 return None
             held = [value]
+            self.scalars.update([name] * (value.numel() == 1))
         elif isinstance(value, (list, dict)) and len(value) > 5:
             values = list(value.values() if isinstance(value, dict) else value)[-200:]
             held = [x for each in values for x in (each if isinstance(each, (list, tuple)) else [each])
                     if isinstance(x, Tensor) and x.grad_fn is not None]  # fmt: skip
             if len(held) < 5:
                 return None
+            self.scalars.update([name] * all(each.numel() == 1 for each in held))
         elif hasattr(value, "__dict__") and not isinstance(value, type) and _own(value):
             for key, inner in list(vars(value).items())[:50]:
                 if not isinstance(inner, (Tensor, list, dict)):
@@ -174,18 +198,23 @@ class KeptGraphs(Check):
         return changed_at(name, file, function) or Place(file, frame.f_lineno, function)
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        if len(self.alive) < 1:
+        if not self.lines:
             return
-        step, losses, outputs = self.alive[-1]
-        if max(losses, outputs) < 0.6 * step or max(losses, outputs) < 15 or not self.lines:
-            return
+        step, losses, outputs = self.alive[-1] if self.alive else (0, 0, 0)
         name, place = next(iter(self.lines.items()))
-        cause = "loss-kept-with-graph" if losses >= 0.6 * step else "memory-grows"
-        what = "losses" if cause == "loss-kept-with-graph" else "outputs of the model"
+        last = self.ending[0] if self.ending[1] == self.watch.backwards and self.ending[0] > 0.8 * self.ending[2] else 0
+        if max(losses, outputs) >= max(0.6 * step, 15):
+            count, what = max(losses, outputs), f"after {step} steps"
+            scalar = losses >= 0.6 * step
+        elif max(self.kept, last) >= 6:
+            count, what = max(self.kept, last), "of an evaluation, after which nothing calls backward(),"
+            scalar = name in self.scalars
+        else:
+            return
         yield Suspicion(
-            cause,
-            f"The graphs of {max(losses, outputs)} {what} were still in memory after {step} steps, kept by the "
-            f"variable `{name}`: memory grows with every step.",
+            "loss-kept-with-graph" if scalar else "memory-grows",
+            f"The graphs of {count} {'losses' if scalar else 'outputs of the model'} {what} were still in memory, kept "
+            f"by the variable `{name}`: memory grows with every step.",
             place,
             f"{name} += loss.item()  # or {name}.append(loss.item()); x.detach() keeps a tensor without its graph",
             certain=True,
@@ -197,17 +226,113 @@ class KeptGraphs(Check):
         """Cut the kept graphs in a copy of the process and count again."""
 
         def cut() -> tuple[int, int]:
-            before = sum(1 for each in (*self.nodes, *self.outputs) if each() is not None)
+            every = (*self.nodes, *self.outputs, *self.unused, *self.since)
+            before = sum(1 for each in every if each() is not None)
             for each in gc.get_objects():
                 if isinstance(each, Tensor) and each.grad_fn is not None and not each._is_view():
                     each.detach_()
             gc.collect()
-            return before, sum(1 for each in (*self.nodes, *self.outputs) if each() is not None)
+            return before, sum(1 for each in every if each() is not None)
 
         counts = self.doctor.replay.probe(cut)
-        if counts and counts[0] > 10 and counts[1] < 0.2 * counts[0]:
+        if counts and counts[0] > 5 and counts[1] < 0.2 * counts[0]:
             return f"with the tensors in `{name}` detached, {counts[0] - counts[1]} of {counts[0]} graphs are freed"
         return ""
+
+
+class Collections(Check):
+    """Lists and dicts that grow by tensors in every step."""
+
+    causes = ("memory-grows",)
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.sizes: dict[str, list[tuple[int, int, int]]] = {}  # by variable: step, entries, bytes
+        self.lines: dict[str, Any] = {}
+        self.freed: dict[str, int] = {}
+
+    def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
+        step = self.watch.backwards
+        if step % 20 or (step > 200 and step % 100):
+            return
+        frame: FrameType | None = frame_here()
+        while frame is not None:
+            names = frame.f_globals if frame.f_code.co_name == "<module>" else {**frame.f_globals, **frame.f_locals}
+            for name, value in list(names.items()):
+                if isinstance(value, (list, dict)) and len(value) >= 10 and not name.startswith("__"):
+                    self._measure(name, value, frame, step)
+            frame = frame.f_back
+
+    def _measure(self, name: str, value: Any, frame: FrameType, step: int) -> None:
+        entries = list(value.values()) if isinstance(value, dict) else value
+        some = [entries[k] for k in sorted({0, len(entries) // 3, len(entries) // 2, len(entries) - 1})]
+        roots = [{id(root): root.nbytes for root in map(_root, _arrays(each))} for each in some]
+        own = [sum(size for key, size in each.items() if sum(key in other for other in roots) == 1) for each in roots]
+        size = int(min(own) * len(entries))
+        rows = self.sizes.setdefault(name, [])
+        if rows and rows[-1][0] == step:
+            return
+        rows.append((step, len(entries), size))
+        file, function = frame.f_code.co_filename, frame.f_code.co_name
+        self.lines.setdefault(name, changed_at(name, file, function) or Place(file, frame.f_lineno, function))
+        if size > _LARGE and name not in self.freed:
+            self.freed[name] = self.doctor.replay.probe(lambda: _freed(value)) or 0
+
+    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        for name, rows in self.sizes.items():
+            (first, few, _), (last, many, size) = rows[0], rows[-1]
+            grows = all(a[1] < b[1] for a, b in itertools.pairwise(rows))
+            if len(rows) < 3 or not grows or size <= _LARGE or many - few < 0.6 * (last - first):
+                continue
+            if last < 0.7 * self.watch.backwards:
+                continue
+            freed = self.freed.get(name, 0)
+            yield Suspicion(
+                "memory-grows",
+                f"`{name}` had {many} entries after {last} steps, which take {size / 1e6:.0f} MB, and grows with every "
+                "step.",
+                self.lines[name],
+                f"{name}.append(x.mean().item())  # numbers rather than tensors, or the last few alone",
+                certain=True,
+                proven=f"without its entries {freed / 1e6:.0f} MB were freed at that time"
+                if freed > _LARGE / 2
+                else "",
+                rank=2,
+            )
+
+
+#: Bytes in a list from which on it is worth mentioning.
+_LARGE = 8_000_000
+
+
+def _arrays(value: Any) -> Iterator[Any]:
+    """Yield the arrays in an entry of a list."""
+    if isinstance(value, np.ndarray):
+        yield value
+    elif isinstance(value, Tensor):
+        array = array_of(value)
+        if array is not None:
+            yield array
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _arrays(each)
+    elif isinstance(value, dict):
+        yield from _arrays(list(value.values()))
+
+
+def _root(array: Any) -> Any:
+    """Return the array that owns the memory of an array."""
+    while isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
+
+
+def _freed(value: Any) -> int:
+    """Return how many bytes are freed if a list or dict is emptied; called in a copy of the process."""
+    roots = {id(root): (weakref.ref(root), root.nbytes) for root in map(_root, _arrays(value))}
+    value.clear()
+    gc.collect()
+    return sum(size for reference, size in roots.values() if reference() is None)
 
 
 def _own(value: Any) -> bool:

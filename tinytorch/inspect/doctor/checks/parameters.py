@@ -8,13 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.checks import Check
+from tinytorch.inspect.doctor.checks.gradients import without_backward
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
-from tinytorch.inspect.doctor.patches import AddParameters, KeepGraph, Reset, Unfreeze
-from tinytorch.inspect.doctor.place import here
+from tinytorch.inspect.doctor.patches import AddParameters, KeepGraph, Reset, Unfreeze, leaves
+from tinytorch.inspect.doctor.place import frame_here, here
 from tinytorch.inspect.doctor.source import assigned_at
-from tinytorch.inspect.doctor.watch import address
+from tinytorch.inspect.doctor.trace import tensors_of
+from tinytorch.inspect.doctor.watch import address, array_of
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 
@@ -38,26 +41,40 @@ def _hidden(module: Module) -> Iterator[tuple[str, Module | Tensor]]:
                         yield f"{path + '.' if path else ''}{name}[{key!r}]", part
 
 
+def _equal(x: Tensor, array: Any) -> bool:
+    own = array_of(x)
+    return own is not None and np.array_equal(own.reshape(-1), array.reshape(-1))
+
+
 class Untrained(Check):
     """Which parameters get gradients, and which of them optimizers have."""
 
-    causes = ("layers-in-list", "parameters-forgotten", "optimizer-of-other-model", "graph-cut", "frozen-by-mistake")
+    causes = ("layers-in-list", "parameters-forgotten", "optimizer-of-other-model", "graph-cut", "frozen-by-mistake",
+              "step-without-backward")  # fmt: skip
 
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
         self.got: dict[int, bool] = {}  # by the id of a parameter: whether a backward pass has given it a gradient
         self.hidden: dict[int, list[tuple[str, Any]]] = {}
-        self.start: dict[int, Any] = {}
+        self.start: dict[int, Any] = {}  # the first values of parameters
+        self.started: dict[int, Any] = {}  # these parameters, whose ids no others may get
         self.loaded: set[int] = set()
         self.bare: dict[Any, int] = {}  # backward passes from tensors that nothing computed, by line
         self.cuts: dict[tuple[Any, str], list[Any]] = {}
+        self.outputs: list[tuple[Any, Any]] = []  # the last outputs of models
+        self.cut_now: list[tuple[Any, str, Any, bool]] = []  # what was cut since the last steps that were traced
+        self.returned: dict[tuple[Any, str], int] = {}  # steps in which a loss used values that were cut, by line
+        self.cut_outputs: dict[tuple[Any, str], tuple[Any, Any]] = {}  # models whose outputs were cut, by line
+        self.used_as_well: set[tuple[Any, str]] = set()  # lines that cut what was used with its graph, too
+        self.steps = 0
 
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
         if id(info) in self.hidden:
             return
         self.hidden[id(info)] = list(_hidden(info.module))
         for p in self._parameters(info):
-            self.start[id(p)] = p._array.reshape(-1)[:32].copy()
+            self.started[id(p)] = p
+            self.start.setdefault(id(p), p._array.reshape(-1)[:32].copy())
 
     def _parameters(self, info: Any) -> Iterator[Any]:
         yield from info.parameters.values()
@@ -81,8 +98,33 @@ class Untrained(Check):
 
     def cut(self, x: Any, out: Any, how: str) -> None:  # noqa: D102
         stack = self.watch.stack
-        entry = self.cuts.setdefault((here(), how), [0, bool(stack), x.is_leaf])
+        place = here()
+        entry = self.cuts.setdefault((place, how), [0, bool(stack), x.is_leaf])
         entry[0] += 1
+        info = next((info for info, out in self.outputs if any(x is each for each in tensors_of(out))), None)
+        if info is not None:
+            self.cut_outputs[place, how] = (info, x)
+        if how != "item()" and not x.is_leaf and len(self.cut_now) < 50:
+            inside = bool(stack) or isinstance(frame_here().f_locals.get("self"), Module)
+            self.cut_now.append((place, how, x, inside))
+
+    def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
+        if self.watch.tracer.on and local.state.grad:
+            self.outputs = [*self.outputs[-3:], (info, out)]
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        self.steps += 1
+        for where, how, x, inside in self.cut_now:
+            array = array_of(x)
+            if array is None or array.size < 2:
+                continue
+            inputs = [each for call in trace.calls if call.name != "detach" for each in call.inputs]
+            if any(each is x for each in inputs):
+                self.used_as_well.add((where, how))
+            back = any(not each.requires_grad and each.numel() == array.size and _equal(each, array) for each in inputs)
+            if back and inside:
+                self.returned[where, how] = self.returned.get((where, how), 0) + 1
+        self.cut_now = self.cut_now[-10:] if len(self.watch.optimizers) > 1 else []
 
     def _models(self) -> list[Any]:
         """Return the models that are trained, without those that are parts of others."""
@@ -125,10 +167,19 @@ class Untrained(Check):
             yield from self._in_lists(info, owned, hidden_ids)
         if not stepped:
             return
-        yield from self._other_model(stepped, models, owned)
+        reasons = [*self._other_model(stepped, models, owned)]
         for info in models:
-            yield from self._forgotten(info, owned, stepped, hidden_ids)
-            yield from self._cut_off(info, owned, stepped)
+            if not reasons:
+                reasons += self._forgotten(info, owned, stepped, hidden_ids)
+            reasons += self._cut_off(info, owned, stepped)
+        if not reasons and not self.watch.updated_at:
+            reasons += self._returned()
+        yield from reasons
+        if not reasons:
+            yield from [without_backward(info, info.idle) for info in stepped
+                        if info.steps >= 3 and info.idle >= 0.85 * info.steps
+                        and any(p.requires_grad for p in info.params)]  # fmt: skip
+        for info in models:
             yield from self._frozen(info, owned, stepped)
 
     def _in_lists(self, info: Any, owned: set[int], hidden_ids: set[int]) -> Iterator[Suspicion]:
@@ -155,7 +206,7 @@ class Untrained(Check):
                 "not contain it: it gets gradients and is never updated.",
                 assigned_at(owner, name) or info.place,
                 f"self.{name} = nn.Parameter(...)",
-                trials=[Trial(AddParameters(0), "learns_better", says="with it in the optimizer")],
+                trials=[Trial(AddParameters(), "learns_better", says="with it in the optimizer")],
                 certain=True,
                 rank=1,
             )
@@ -169,44 +220,41 @@ class Untrained(Check):
             f"so parameters() does not contain them: {count} of {whole} weights get gradients and are never updated.",
             assigned_at(owner, name) or info.place,
             f"self.{name} = nn.{kind}(...)",
-            trials=[Trial(AddParameters(0), "learns_better", says="with these parameters in the optimizer")],
+            trials=[Trial(AddParameters(), "learns_better", says="with these parameters in the optimizer")],
             certain=True,
             rank=1,
         )
 
     def _other_model(self, stepped: list[Any], models: list[Any], owned: set[int]) -> Iterator[Suspicion]:
-        for number, optimizer in enumerate(self.watch.optimizers.values()):
-            if optimizer not in stepped or any(self.got.get(key) for key in optimizer.ids):
+        for optimizer in stepped:
+            if optimizer.idle < 0.85 * optimizer.steps or any(p._grad is not None for p in optimizer.params):
                 continue
-            if any(p._grad is not None for p in optimizer.params):
-                continue
-            others = [m for m in models if not {id(p) for p in m.parameters.values()} & owned
-                      and any(self.got.get(id(p)) for p in m.parameters.values())]  # fmt: skip
+            others = [m for m in models if any(self.got.get(id(p)) and id(p) not in owned and self._untouched(p)
+                                               for p in m.parameters.values())]  # fmt: skip
             if not others:
                 continue
             yield Suspicion(
                 "optimizer-of-other-model",
-                f"None of the {len(optimizer.params)} parameters of {type(optimizer.optimizer).__name__} ever got a "
-                f"gradient, while those of {others[0].name} did and belong to no optimizer: the optimizer was made for "
-                "another model, or before the model was replaced.",
+                f"None of the {len(optimizer.params)} parameters of {type(optimizer.optimizer).__name__} had a gradient "
+                f"in its steps, while those of {others[0].name} did and belong to no optimizer: the optimizer was made "
+                "for another model, or before the model or a layer of it was replaced.",
                 optimizer.place,
                 "optimizer = torch.optim.SGD(model.parameters(), lr=...)  # of the model that is trained",
-                trials=[Trial(AddParameters(number), "learns_better", says="with the parameters of the trained model")],
+                trials=[Trial(AddParameters(), "learns_better", says="with the parameters of the trained model")],
                 certain=True,
                 rank=1,
             )
 
     def _forgotten(self, info: Any, owned: set[int], stepped: list[Any], hidden: set[int]) -> Iterator[Suspicion]:
         params = info.parameters
-        mine = [p for p in params.values() if id(p) in owned]
-        if not mine or any(id(p) in self.loaded for p in params.values()):
+        mine = any(id(p) in owned for p in params.values())
+        if any(id(p) in self.loaded for p in params.values()):
             return
         lost = {name: p for name, p in params.items()
                 if p.requires_grad and id(p) not in owned and self.got.get(id(p)) and self._untouched(p)}  # fmt: skip
         if not lost:
             return
         layers = list(dict.fromkeys(name.rpartition(".")[0] for name in lost))
-        number = list(self.watch.optimizers.values()).index(stepped[0])
         share = sum(p.numel() for p in lost.values()) / sum(p.numel() for p in params.values())
         yield Suspicion(
             "parameters-forgotten",
@@ -215,8 +263,8 @@ class Untrained(Check):
             stepped[0].place,
             "optimizer = torch.optim.SGD(model.parameters(), lr=...)\n"
             "# or, if they are not to be trained: layer.requires_grad_(False)",
-            trials=[Trial(AddParameters(number), "learns_better", says="with these parameters in the optimizer")],
-            certain=stepped[0].steps >= 30,
+            trials=[Trial(AddParameters(), "learns_better", says="with these parameters in the optimizer")],
+            certain=mine and stepped[0].steps >= 30,
             rank=2,
         )
 
@@ -261,7 +309,8 @@ class Untrained(Check):
         if not lost or not info.calls.get((True, True), 0) + info.calls.get((False, True), 0):
             return
         inside = [(key, entry) for key, entry in self.cuts.items()
-                  if entry[1] and key[1] in ("detach()", ".data", "numpy()", "tolist()") and not entry[2]]  # fmt: skip
+                  if key[1] in ("detach()", ".data", "numpy()", "tolist()") and not entry[2]
+                  and (entry[1] or self._cuts_output(key, info))]  # fmt: skip
         no_grad = self.watch.unrecorded.get(id(info))
         if not inside and not no_grad:
             return
@@ -283,6 +332,28 @@ class Untrained(Check):
             rank=1,
         )
 
+    def _cuts_output(self, key: tuple[Any, str], info: Any) -> bool:
+        """Return whether a line cuts the output of a model that is not used in another way."""
+        return key in self.cut_outputs and self.cut_outputs[key][0] is info and key not in self.used_as_well
+
+    def _returned(self) -> Iterator[Suspicion]:
+        """Find values that a model computes, takes out of the graph and goes on with."""
+        if self.doctor.course.adversarial:
+            return
+        for (place, how), count in self.returned.items():
+            if count < 3 or count < 0.6 * self.steps:
+                continue
+            yield Suspicion(
+                "graph-cut",
+                f"{how} in the forward pass takes values out of the graph, and the loss goes on with them: what "
+                "computed them gets no gradient by this way.",
+                place,
+                "x = self.layer(x)  # without detach(), .data, numpy() or tolist() before the loss",
+                trials=[Trial(KeepGraph(), "learns_better", says="with the graph kept")],
+                certain=how in ("numpy()", "tolist()"),
+                rank=1,
+            )
+
     def _frozen(self, info: Any, owned: set[int], stepped: list[Any]) -> Iterator[Suspicion]:
         if not self.doctor.course.supervised or self.doctor.course.adversarial:
             return
@@ -303,8 +374,17 @@ class Untrained(Check):
             self.watch.frozen_at.get(id(next(iter(frozen.values())))) or info.place,
             "p.requires_grad_(True)",
             trials=[Trial(Unfreeze(), "learns_better", says="with these weights trained, too,")],
+            certain=next(reversed(frozen)) == [name for name, p in info.parameters.items() if p.ndim > 1][-1],
             rank=2,
         )
+
+
+def _alike(p: Tensor) -> tuple[bool, bool]:
+    """Return whether the rows of a matrix of weights are all the same, and whether its columns are."""
+    array = p._array.reshape(len(p._array), -1)
+    scale = max(float(np.abs(array).max()), 1e-12)
+    rows = float(np.abs(array - array[:1]).max()) < 1e-3 * scale or not array.any()
+    return rows and len(array) > 1, array.shape[1] > 1 and float(np.abs(array - array[:, :1]).max()) < 1e-3 * scale
 
 
 class Symmetric(Check):
@@ -314,50 +394,66 @@ class Symmetric(Check):
 
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
-        self.seen: dict[int, list[tuple[str, Any, float]]] = {}
+        self.seen: dict[int, list[tuple[str, Any, tuple[bool, bool]]]] = {}
+        self.matrices: list[tuple[Any, tuple[bool, bool], Any]] | None = None  # of a program without modules
 
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
         if id(info) in self.seen:
             return
         found = self.seen[id(info)] = []
         for name, p in info.parameters.items():
-            array = p._array
-            if p.ndim < 2 or p.shape[0] < 2 or not name.endswith("weight") or not p.requires_grad:
+            if p.ndim < 2 or not name.endswith("weight") or not p.requires_grad or p.numel() <= 4:
                 continue
-            rows = array.reshape(len(array), -1)
-            if rows.size > 4 and (rows == rows[:1]).all():
-                found.append((name.rpartition(".")[0], p, float(rows[0].std())))
+            alike = _alike(p)
+            owner = name.rpartition(".")[0]
+            if "Embedding" not in type(info.module.get_submodule(owner)).__name__:
+                alike = alike[0], False  # (the columns belong to inputs, which differ)
+            if any(alike):
+                found.append((owner, p, alike))
+
+    def backward_begins(self, loss: Any, place: Any) -> None:  # noqa: D102
+        if self.matrices is not None or self.watch.models:
+            return
+        found = [(p, _alike(p)) for p in leaves(loss) if p.ndim == 2 and p.numel() > 4]
+        self.matrices = [(p, alike, self.watch.leaf_at(p) or place) for p, alike in found if any(alike)]
+        self.count = len(found)
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         watch = self.watch
+        if watch.backwards < 3:
+            return
         owned = set(itertools.chain(*[info.ids for info in watch.optimizers.values()]))
         for info in list(watch.models.values()):
-            found = self.seen.get(id(info), ())
-            still = []
-            for path, p, _ in found:
-                if id(p) not in owned:
-                    continue
-                rows = p._array.reshape(len(p._array), -1)
-                scale = max(float(np.abs(rows).max()), 1e-12)
-                if float(np.abs(rows - rows[:1]).max()) < 1e-3 * scale or not rows.any():
-                    still.append((path, p))
-            if not still or watch.backwards < 3:
-                continue
+            found = [each for each in self.seen.get(id(info), ()) if id(each[1]) in owned]
+            still = [(path, p) for path, p, before in found if _both(before, _alike(p))]
             weights = [name for name, p in info.parameters.items() if p.ndim > 1]
-            if len(weights) < 2:
+            if not still or len(weights) < 2:
                 continue  # one layer alone may begin with zeros: its outputs have different targets
-            value = "zero" if not still[0][1]._array.any() else "the same"
-            layers = ", ".join(path for path, _ in still[:3])
-            yield Suspicion(
-                "weights-symmetric",
-                f"All units of {info.name}.{layers} began with the same weights and are the same after "
-                f"{watch.backwards} steps ({value}): the layer computes one feature, or none.",
-                watch.filled_at.get(address(still[0][1]))
-                or watch.made_at.get(id(info.module.get_submodule(still[0][0])), info.place),
-                "nn.init.kaiming_uniform_(layer.weight)  # random numbers, or leave the layer as it is made",
-                trials=[
-                    Trial(Reset([path for path, *_ in found]), "learns_better", says="with random initial weights")
-                ],
-                certain=True,
-                rank=1,
-            )
+            path, p = still[0]
+            yield self._suspicion(
+                f"{info.name}.{', '.join(path for path, _ in still[:3])}", p, watch.filled_at.get(address(p))
+                or watch.made_at.get(id(info.module.get_submodule(path)), info.place),
+                Reset([path for path, *_ in found]),
+            )  # fmt: skip
+        for p, before, place in self.matrices or ():
+            if self.count > 1 and _both(before, _alike(p)):
+                yield self._suspicion("a matrix", p, place, Reset())
+                return
+
+    def _suspicion(self, name: str, p: Any, place: Any, patch: Any) -> Suspicion:
+        value = "zero" if not p._array.any() else "the same"
+        return Suspicion(
+            "weights-symmetric",
+            f"All units of {name} began with the same weights and are the same after {self.watch.backwards} steps "
+            f"({value}): the layer computes one feature, or none.",
+            place,
+            "nn.init.kaiming_uniform_(layer.weight)  # random numbers, or leave the layer as it is made",
+            trials=[Trial(patch, "learns_better", says="with random initial weights")],
+            certain=True,
+            rank=1,
+        )
+
+
+def _both(before: tuple[bool, bool], after: tuple[bool, bool]) -> bool:
+    """Return whether rows, or columns, were all the same both times."""
+    return any(a and b for a, b in zip(before, after, strict=True))
