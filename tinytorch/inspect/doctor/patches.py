@@ -31,8 +31,8 @@ __all__ = [
     "DetachLoss", "FirstOrder", "FixedRate", "FlipSign", "HonourTraining", "KeepGraph", "Leaky", "LinearOutput",
     "LogInput", "MatchShapes", "NoSoftmax", "Normalise", "Patch", "PerEpoch", "Rate", "Rectify", "Reset",
     "Restore", "SameIndex", "SameOrder", "ScaleGradients", "Shuffle",
-    "Smaller", "Stable", "StepAfterBackward", "Training", "Unfreeze", "UnitTargets", "Watching", "ZeroAfterStep", "ZeroGradients",
-    "leaves",
+    "Smaller", "Stable", "StepAfterBackward", "Training", "Unfreeze", "UnitTargets", "Watching", "ZeroAfterStep",
+    "ZeroGradients", "leaves",
 ]  # fmt: skip
 
 
@@ -219,7 +219,8 @@ class LinearOutput(Patch):
 
     def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
         if getattr(op, "name", "") in ("relu", "relu6", "hardtanh") and watch.path() == self.module:
-            if watch.line_of(here(), watch.stack[-1] if watch.stack else None)[:2] == self.place[:2]:
+            place = watch.line_of(here(), watch.stack[-1] if watch.stack else None)
+            if place[:2] == self.place[:2]:
                 return args[0]
         return caller(*args, **kwargs)
 

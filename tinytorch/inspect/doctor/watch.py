@@ -574,7 +574,7 @@ class Watch:
 
     @property
     def reordered(self) -> dict[Place, tuple[str, list[tuple[Tensor, Tensor, Any]]]]:
-        """What was reordered apart from what belongs to it, by line: in words, and the results, sources, right indices."""
+        """What was reordered apart from what belongs to it, by line: in words, and results, sources, right indices."""
         found: dict[Place, tuple[str, list[tuple[Tensor, Tensor, Any]]]] = {}
 
         def add(place: Place, says: str, out: Tensor, source: Tensor, index: Any) -> None:

@@ -456,7 +456,7 @@ class Batches(Check):
                 place,
                 "for i in range(0, len(x), 32):\n    x_batch, y_batch = x[i : i + 32], y[i : i + 32]",
                 certain=True,
-                proven=f"the rows were the same {len(steps)} times, and {source.shape[0] - count} others never occurred",
+                proven=f"the rows were the same {len(steps)} times; {source.shape[0] - count} others never occurred",
                 rank=3,
             )
             return

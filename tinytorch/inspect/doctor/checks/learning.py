@@ -218,7 +218,7 @@ class Activations(Check):
 
 
 def _grown_at(trace: Any, call: Any) -> Any:
-    """Return the line at which the program itself multiplies by ten or more what goes into a call; None if none does."""
+    """Return the line at which the program multiplies by ten or more what goes into a call; None if none does."""
     for _ in range(6):
         call = trace.maker(call.inputs[0]) if call.inputs else None
         if call is None:

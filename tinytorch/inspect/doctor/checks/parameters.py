@@ -235,8 +235,8 @@ class Untrained(Check):
                 continue
             yield Suspicion(
                 "optimizer-of-other-model",
-                f"None of the {len(optimizer.params)} parameters of {type(optimizer.optimizer).__name__} had a gradient "
-                f"in its steps, while those of {others[0].name} did and belong to no optimizer: the optimizer was made "
+                f"None of the {len(optimizer.params)} parameters of {type(optimizer.optimizer).__name__} had a "
+                f"gradient in its steps, while those of {others[0].name} did and belong to no optimizer: it was made "
                 "for another model, or before the model or a layer of it was replaced.",
                 optimizer.place,
                 "optimizer = torch.optim.SGD(model.parameters(), lr=...)  # of the model that is trained",
