@@ -2,8 +2,11 @@
 
 python -m benchmarks.faults                       the corpus, the healthy programs, the examples, those of the tests
 python -m benchmarks.faults zero_grad softmax     programs whose names contain one of these
-python -m benchmarks.faults --folder benchmarks/faults/unseen    programs by somebody who has not seen the doctor
+python -m benchmarks.faults --folder DIR          the programs of a folder
 python -m benchmarks.faults --healthy             programs without a mistake alone
+
+The corpus are the programs in `programs`, written with the doctor, and those in `others`, written by people who had not
+seen it.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDER = Path(__file__).resolve().parent / "programs"
+FOLDERS = [Path(__file__).resolve().parent / name for name in ("programs", "others")]
 #: Healthy programs with the arguments that make them short.
 WITH_ARGUMENTS = {
     "examples/char_gpt.py": ["--quick"], "examples/gan_2d.py": ["--quick"], "examples/lstm_rows.py": ["--quick"],
@@ -101,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser("python -m benchmarks.faults", description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
     parser.add_argument("names", nargs="*", help="parts of the names of programs")
-    parser.add_argument("--folder", type=lambda path: Path(path).resolve(), default=FOLDER)
+    parser.add_argument("--folder", type=Path)
     parser.add_argument("--healthy", action="store_true", help="programs without a mistake alone")
     parser.add_argument("--faults", action="store_true", help="programs with a mistake alone")
     parser.add_argument("--timeout", type=float, default=120.0)
@@ -113,15 +116,16 @@ def main(arguments: list[str] | None = None) -> int:
 
     rows = []
     healthy: list[Path] = []
-    for program in filter(chosen, sorted(options.folder.glob("*.py"))):
+    folders = [options.folder.resolve()] if options.folder else FOLDERS
+    for program in filter(chosen, [path for folder in folders for path in sorted(folder.glob("*.py"))]):
         causes, lines = truth(program)
         if not causes:
             healthy.append(program)
         elif not options.healthy:
             rows.append(row(program.stem, causes, lines, diagnose(program, [], options.timeout)))
             print(shown(rows[-1]), flush=True)
-    if options.folder == FOLDER:
-        healthy += sorted((FOLDER.parent / "healthy").glob("*.py"))
+    if not options.folder:
+        healthy += sorted((FOLDERS[0].parent / "healthy").glob("*.py"))
         healthy += sorted((ROOT / "tests" / "programs" / "scripts").glob("*.py"))
         healthy += [ROOT / name for name in WITH_ARGUMENTS]
     false = []

@@ -127,13 +127,16 @@ def test_a_copy_ends_before_it_writes_a_file(tmp_path):
 SOME = """
     zero_grad_missing_functions zero_grad_missing_scratch eval_missing_dropout softmax_layer broadcast_mse
     layers_in_list best_is_alias exp_overflows labels_from_one scheduler_before_optimizer
+
+    fault_017_first_batch_only fault_027_activations_hooked fault_031_data_of_mu fault_051_sum_of_test_losses
+    fault_071_kl_with_zero_targets fault_082_old_head_optimized fault_105_zeros_by_hand
 """.split()
 
 
 @needs_fork
 @pytest.mark.parametrize("name", SOME)
 def test_mistakes_are_found(name, tmp_path):
-    path = corpus.FOLDER / f"{name}.py"
+    path = next(path for folder in corpus.FOLDERS for path in folder.glob(f"{name}.py"))
     (cause,), lines = corpus.truth(path)
     row = corpus.row(name, [cause], lines, corpus.diagnose(path, [], 280))
     assert row["said"] == cause and row["near"], corpus.shown(row)
@@ -141,11 +144,11 @@ def test_mistakes_are_found(name, tmp_path):
 
 def test_the_corpus_is_marked():
     known = {cause for check in all_checks() for cause in check.causes}
-    programs = sorted(corpus.FOLDER.glob("*.py"))
-    assert len(programs) >= 60
-    for path in programs:
-        (cause,), lines = corpus.truth(path)
-        assert cause in known and lines, path
+    for folder, least in zip(corpus.FOLDERS, (60, 110), strict=True):
+        marked = {path: corpus.truth(path) for path in folder.glob("*.py") if not path.stem.startswith("healthy")}
+        assert len(marked) >= least
+        for path, (causes, lines) in marked.items():
+            assert causes and set(causes) <= known and lines, path
 
 
 def test_exit_codes(tmp_path):
@@ -234,6 +237,13 @@ def test_judges():
     good, poor = [("accuracy", 0.9)] * 20, [("accuracy", 0.5)] * 20
     assert "90.0%" in judging.judged("scores_better", result(stays, poor), result(stays, good), "with x")
     assert not judging.judged("scores_better", result(stays, good), result(stays, poor), "with x")
+    slightly = [0.9 * x for x in stays]
+    assert not judging.judged("learns_better", result(stays), result(slightly), "with x")
+    assert "in 100% of the last 10" in judging.judged("learns_better", result(stays), result(slightly), "with x", True)
+    assert not judging.judged("learns_better", result(slightly), result(stays), "with x", True)
+    down = [-(2.0**k) for k in range(20)]
+    assert judging.judged("bounded", result(down), result(falls), "with x")
+    assert not judging.judged("bounded", result(down), result(down), "with x")
     up = [1 + k for k in range(20)]
     assert judging.judged("flips", result(up), result(falls), "with x")
     assert not judging.judged("flips", result(falls), result(falls), "with x")
