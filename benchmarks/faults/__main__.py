@@ -95,7 +95,7 @@ def shown(one: dict[str, Any]) -> str:
     other = "" if one["right"] else f" (said {one['said']})"
     line = "" if one["near"] else f" line {one['at']} not {one['line']}"
     also = f" also {', '.join(one['others'])}" if one["others"] else ""
-    error = f" {one['error']}" if one["error"] else ""
+    error = f" {one['error'].splitlines()[0]}" if one["error"] else ""
     return f"{marks} {one['name']}: {one['cause']}{other}{line}{also}{error} {one['seconds']:.1f} s"
 
 
