@@ -85,6 +85,7 @@ NAMESPACES = {
     "utils.checkpoint": "Recomputing instead of storing.",
     "utils.benchmark": "Measuring times.",
     "utils.tensorboard": "Files for TensorBoard.",
+    "inspect": "What a model, a graph, a gradient or a training is made of.",
     "testing": "Comparing tensors.",
     "hub": "Models and weights from elsewhere.",
 }

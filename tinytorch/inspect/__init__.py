@@ -30,6 +30,7 @@ _WHERE = {
     "plot_confusion": "plots", "plot_curves": "plots", "plot_mistakes": "plots", "progress": "bars",
     "reproducible": "reproduction", "watch": "watching",
 }  # fmt: skip
+__all__ = [*_WHERE]
 
 
 def __getattr__(name: str) -> object:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ class _Seen(NamedTuple):
     place: Any
     loss_place: Any
     module: str
+    classes: int
 
 
 class InputOfLoss(Check):
@@ -56,19 +58,21 @@ class InputOfLoss(Check):
                     continue
             if made is None or each.kind not in ("class", "logit", "value"):
                 continue
-            key = _Seen(each.kind, made.name, made.place, each.call.place, made.module)
+            classes = each.input.shape[1] if each.kind == "class" and each.input.ndim > 1 else 2
+            key = _Seen(each.kind, made.name, made.place, each.call.place, made.module, classes)
             self.seen[key] = self.seen.get(key, 0) + 1
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         for seen, count in self.seen.items():
             if count < 2 and self.steps > 1:
                 continue
-            kind, made, place, loss_place, module = seen
+            kind, made, place, loss_place, module, classes = seen
             if kind == "class" and made == "_softmax":
                 yield Suspicion(
                     "softmax-before-cross-entropy",
                     f"The predictions went through softmax{_of(module)} before cross_entropy, which applies "
-                    "log_softmax itself: the loss of ten classes cannot fall below 1.46, and the gradients are small.",
+                    f"log_softmax itself: the loss of {classes} classes cannot fall below "
+                    f"{math.log1p((classes - 1) / math.e):.3g}, and the gradients are small.",
                     place,
                     "return self.fc(x)  # scores, without softmax\nloss = F.cross_entropy(scores, y)",
                     [f"the loss is at {loss_place}"] if loss_place != place else [],
