@@ -8,9 +8,9 @@ from torch.utils.data import DataLoader, TensorDataset
 
 torch.manual_seed(0)
 centers = torch.randn(10, 16) * 2
-y_all = torch.randint(0, 9, (1200,))
+y_all = torch.randint(0, 9, (1200,))  # <- fault
 x_all = centers[y_all] + 0.8 * torch.randn(1200, 16)
-train_set = TensorDataset(x_all[:1000], y_all[:1000])
+train_set = TensorDataset(x_all[:1000], y_all[:1000])  # <- fault
 test_set = TensorDataset(x_all[1000:], y_all[1000:])
 train_loader = DataLoader(train_set, batch_size=32, shuffle=True)
 test_loader = DataLoader(test_set, batch_size=100)

@@ -28,10 +28,10 @@ from tinytorch.optim.optimizer import Optimizer
 
 __all__ = [
     "AddParameters", "AddTerm", "Clip",
-    "DetachLoss", "FirstOrder", "FixedRate", "FlipSign", "HonourTraining", "KeepGraph", "Leaky", "LinearOutput",
+    "FirstOrder", "FixedRate", "FlipSign", "HonourTraining", "KeepGraph", "Leaky", "LinearOutput",
     "LogInput", "MatchShapes", "NoSoftmax", "Normalise", "Patch", "PerEpoch", "Rate", "Rectify", "Reset",
     "Restore", "SameIndex", "SameOrder", "ScaleGradients", "Shuffle",
-    "Smaller", "Stable", "StepAfterBackward", "Training", "Unfreeze", "UnitTargets", "Watching", "ZeroAfterStep",
+    "Smaller", "Stable", "StepAfterBackward", "Unfreeze", "UnitTargets", "Watching", "ZeroAfterStep",
     "ZeroGradients", "leaves",
 ]  # fmt: skip
 
@@ -688,28 +688,11 @@ class Unfreeze(Patch):
                 next(iter(watch.optimizers.values())).optimizer.add_param_group({"params": new})
 
 
-class Training(Patch):
-    """Sets models to training mode where a graph is recorded."""
-
-    def forward(self, watch: Any, module: Module, args: Any, kwargs: Any) -> tuple[Any, Any]:  # noqa: D102
-        if local.state.grad and not module.training:
-            module.train()
-        return args, kwargs
-
-
 class HonourTraining(Patch):
     """Lets dropout act in training mode alone."""
 
     def skips_dropout(self, watch: Any, training: bool) -> bool:  # noqa: D102
         return not local.state.grad or not all(each.training for each in watch.stack[:1])
-
-
-class DetachLoss(Patch):
-    """Detaches each loss after its backward pass."""
-
-    def backward_ends(self, watch: Any, loss: Any) -> None:  # noqa: D102
-        if loss.grad_fn is not None:
-            loss.detach_()
 
 
 class Watching(Patch):
