@@ -64,7 +64,7 @@ class Untrained(Check):
         self.outputs: list[tuple[Any, Any]] = []  # the last outputs of models
         self.cut_now: list[tuple[Any, str, Any, bool]] = []  # what was cut since the last steps that were traced
         self.returned: dict[tuple[Any, str], int] = {}  # steps in which a loss used values that were cut, by line
-        self.cut_outputs: dict[tuple[Any, str], tuple[Any, Any]] = {}  # models whose outputs were cut, by line
+        self.cut_outputs: dict[tuple[Any, str], Any] = {}  # the models whose outputs were cut, by line
         self.used_as_well: set[tuple[Any, str]] = set()  # lines that cut what was used with its graph, too
         self.steps = 0
 
@@ -86,6 +86,9 @@ class Untrained(Check):
             self.bare[place] = self.bare.get(place, 0) + 1
 
     def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
+        self.outputs.clear()  # (they have graphs)
+        if not self.watch.tracer.on:
+            self.cut_now.clear()
         if self.watch.backwards > 40 and not self.watch.tracer.on:
             return
         for info in self.watch.models.values():
@@ -103,7 +106,7 @@ class Untrained(Check):
         entry[0] += 1
         info = next((info for info, out in self.outputs if any(x is each for each in tensors_of(out))), None)
         if info is not None:
-            self.cut_outputs[place, how] = (info, x)
+            self.cut_outputs[place, how] = info
         if how != "item()" and not x.is_leaf and len(self.cut_now) < 50:
             inside = bool(stack) or isinstance(frame_here().f_locals.get("self"), Module)
             self.cut_now.append((place, how, x, inside))
@@ -334,7 +337,7 @@ class Untrained(Check):
 
     def _cuts_output(self, key: tuple[Any, str], info: Any) -> bool:
         """Return whether a line cuts the output of a model that is not used in another way."""
-        return key in self.cut_outputs and self.cut_outputs[key][0] is info and key not in self.used_as_well
+        return self.cut_outputs.get(key) is info and key not in self.used_as_well
 
     def _returned(self) -> Iterator[Suspicion]:
         """Find values that a model computes, takes out of the graph and goes on with."""
