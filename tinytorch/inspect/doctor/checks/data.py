@@ -98,6 +98,7 @@ class Orders(Check):
         self.reordered: list[Any] = []
         self.pairs: dict[Any, int] = {}
         self.selections: dict[Any, tuple[int, bool]] = {}
+        self.labelled = False  # whether a loss has one target for each sample
         self.last: Any = None
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
@@ -115,6 +116,8 @@ class Orders(Check):
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self._look_at_selections(trace)
+        for each in trace.losses:
+            self.labelled |= each.target.ndim > 0 and each.target.numel() == each.target.shape[0]
         if len(self.steps) < 30:
             for each in trace.losses[-1:]:
                 y = array_of(each.target)
@@ -134,9 +137,10 @@ class Orders(Check):
             if mine is None or len(mine) <= 3:
                 continue
             source = made.inputs[0]
-            # (Two slices are different ones on purpose, as the next tokens of a text.)
+            # (Two slices are different ones on purpose, as the next tokens of a text; integers may be an index.)
             others = [index for call, index in chosen if call is not made and len(index) == len(mine)
-                      and len(call.inputs[0]) == len(source) and not made.name == call.name == "_slice"]  # fmt: skip
+                      and len(call.inputs[0]) == len(source) and call.inputs[0].dtype.is_floating_point
+                      and not made.name == call.name == "_slice"]  # fmt: skip
             if any(np.array_equal(mine, other) for other in others):
                 continue
             if not others and (mine == np.arange(len(mine))).all():
@@ -240,7 +244,7 @@ class Orders(Check):
                 certain=False,
                 rank=1,
             )
-        if not course.supervised or course.adversarial:
+        if not self.labelled or course.adversarial:
             return
         for place, (what, changes) in watch.reordered.items():
             patch = Restore({id(out): index for out, _, index in changes})
@@ -303,6 +307,11 @@ class Labels(Check):
             if y is None or not y.size:
                 continue
             if each.kind in ("class", "nll") and y.ndim == 1 and y.dtype.kind in "iu" and each.input.ndim == 2:
+                made = trace.made.get(id(each.target))
+                while made is not None and made.is_view and made.inputs[0].ndim < 2:
+                    made = trace.made.get(id(made.inputs[0]))
+                if made is not None and made.is_view:
+                    continue  # (tokens of sequences: those for padding and the beginning are never predicted)
                 entry = self.counts.setdefault(each.call.place, [each.input.shape[1], set(), 0])
                 entry[1].update(np.unique(y).tolist())
                 entry[2] = max(entry[2], y.size)
@@ -414,6 +423,7 @@ class Batches(Check):
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
         self.first: dict[int, list[Any]] = {}
+        self.given: list[Any] = []  # the arguments of models in this step
         self.rows: dict[int, list[Any]] = {}  # by source: itself, the line that selects, the rows, the steps, how many
         self.steps = 0
 
@@ -429,26 +439,33 @@ class Batches(Check):
         entry[1] = entry[1] if entry[1] is not None else part
         entry[4] = entry[4] or here()
 
+    def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
+        if self.watch.tracer.on and len(self.given) < 100:
+            self.given += [each for each in tensors_of(args) if not each.is_leaf or not each.requires_grad]
+
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self.steps += 1
+        seen = set()  # what models got, or is a part of it
+        for x in self.given:
+            while (made := trace.made.get(id(x))) is not None and made.is_view and _selected(made) is None:
+                x = made.inputs[0]
+            seen.add(id(x))
+        self.given = []
         for call in trace.calls:
             if call.module or not call.inputs or call.inputs[0].requires_grad:
                 continue
             rows, source = _selected(call), call.inputs[0]
-            if rows is None or not 2 <= len(rows) <= len(source) // 2:
+            if rows is None or not 2 <= len(rows) <= len(source) // 2 or (seen and id(call.out) not in seen):
                 continue
             if id(source) not in self.rows and len(self.rows) >= 64:
                 continue
             used = self.rows.setdefault(id(source), [source, call.place, set(), set(), len(rows)])
-            used[2].add(rows.tobytes() if call.name == "_slice" else len(used[2]))
+            used[2].add(rows.tobytes())
             used[3].add(self.steps)
 
     def _slices(self) -> Iterator[Suspicion]:
         for source, place, rows, steps, count in self.rows.values():
             if len(rows) > 1 or len(steps) < 5 or len(steps) < self.steps or (source.is_leaf and source.requires_grad):
-                continue
-            course = self.doctor.course
-            if not course.supervised and self.watch.updated_at is None:
                 continue
             yield Suspicion(
                 "same-batch-again",

@@ -196,7 +196,11 @@ class GradientsOfOptimizers(Check):
                     certain=True,
                     rank=1,
                 )  # fmt: skip
-            elif state.steps >= 2 and state.dropped > 0.7 * state.filled_times and state.dropped > 2 * state.steps:
+            elif (
+                state.steps >= 2
+                and state.dropped > max(0.7 * state.filled_times, 2 * state.steps)
+                and not info.closure  # (which clears them for each evaluation)
+            ):
                 yield Suspicion(
                     "zero_grad-misplaced",
                     f"The gradients of {state.dropped} of {state.filled_times} backward passes were cleared before one "
