@@ -1,0 +1,381 @@
+"""The playground without a browser: its Python part run natively, its examples, its files and its links."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+import zlib
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from io import BytesIO
+from itertools import groupby
+from pathlib import Path
+
+import pytest
+
+from scripts.website.executed import is_generated, steps
+from scripts.website.playground import files, runtime
+
+ROOT = files.ROOT
+RUN_JS = ROOT / "scripts" / "website" / "theme" / "assets" / "run.js"
+
+#: Runs programs in a process of its own, since there `torch` means tinytorch afterwards.
+DRIVER = """
+import json, sys
+from scripts.website.playground.runtime import Runtime
+folder, *programs = json.load(sys.stdin)
+messages, results = [], []
+def post(message, data):
+    messages.append({**json.loads(message), "bytes": None if data is None else len(data)})
+runtime = Runtime(post, folder)
+for program in programs:
+    messages.clear()
+    right, line = runtime.run(program, 60)
+    results.append({"right": right, "line": line, "messages": list(messages)})
+print(json.dumps(results))
+"""
+
+
+class Outcome:
+    """What a program gave to the page."""
+
+    def __init__(self, right, line, messages):
+        self.right, self.line, self.messages = right, line, messages
+
+    def of(self, kind):
+        return [each for each in self.messages if each["kind"] == kind]
+
+    def text(self, *streams):
+        return "".join(each["text"] for each in self.of("output") if not streams or each["stream"] in streams)
+
+    def curves(self):
+        found = {}
+        for each in self.of("points"):
+            for name, points in each["curves"].items():
+                found.setdefault(name, []).extend(points)
+        return found
+
+
+def outcomes(folder, *programs):
+    """Run programs one after the other, as the worker does."""
+    run = subprocess.run(
+        [sys.executable, "-c", DRIVER],
+        input=json.dumps([str(folder), *programs]),
+        capture_output=True, text=True, cwd=ROOT, timeout=200,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    return [Outcome(**each) for each in json.loads(run.stdout.splitlines()[-1])]
+
+
+# The Python part ---------------------------------------------------------------------------------
+
+TRAINING = """
+import torch
+from torch import nn
+from tqdm import tqdm
+
+model = nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in tqdm(range(20)):
+    loss = (model(torch.ones(4, 2)) - 3).square().mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(torch.__name__, loss.item() < 0.01)
+torch.save(model.state_dict(), "model.pth")
+model.weight
+"""
+
+OTHER_CURVES = """
+import math
+import torch
+from torch.utils.tensorboard import SummaryWriter
+
+with SummaryWriter("runs/1") as writer:
+    for step in range(3):
+        writer.add_scalar("accuracy", torch.tensor(0.5), 10 * step)
+        writer.add_scalars("rate", {"first": math.nan}, step)
+        x = torch.ones(1, requires_grad=True)
+        y = torch.ones(2, requires_grad=True)
+        critic = 2 * x
+        critic.backward()
+        torch.autograd.backward(y.sum())
+        y.backward(torch.ones(2))
+writer.add_histogram("weights", y, 0)
+"""
+
+ERRORS = """
+import torch
+from torch import nn
+
+def forward():
+    return nn.Sequential(nn.Linear(2, 3))(torch.ones(4, 5))
+
+forward()
+"""
+
+SESSION = """>>> import torch
+>>> x = torch.ones(2)
+>>> x
+tensor([1., 1.])
+>>> x @ torch.ones(3)
+Traceback (most recent call last):
+RuntimeError: inconsistent tensor size
+>>> for i in range(2):
+...     print(i)
+0
+1
+>>> y
+"""
+
+
+@pytest.fixture(scope="module")
+def ran(tmp_path_factory):
+    """Return the outcomes of some programs by their names, all run by one runtime."""
+    programs = {
+        "training": TRAINING,
+        "again": TRAINING,
+        "curves": OTHER_CURVES,
+        "error": ERRORS,
+        "syntax": "x = 1\ny = (\n",
+        "session": SESSION,
+        "stopped": "print('before', end='')\nraise KeyboardInterrupt\n",
+        "left": "import sys\nsys.exit('cannot read')\n",
+        "left well": "import sys, torch\ntorch.set_default_dtype(torch.float64)\nsys.exit()\n",
+        "fresh": "import sys, torch\nprint(torch.ones(1).dtype, 'model' in globals(), sys.argv, torch.load('model.pth').keys())",
+        "flood": "for k in range(20_000):\n    print(k)\n",
+        "bar": "import sys\nsys.stderr.write('\\r 50%')\nsys.stderr.flush()\nprint('x', end=' ')\nprint(input())\n",
+        "quiet": "import torch\ntorch.ones(2);\n",
+        "pickled": "import torch\nclass Net(torch.nn.Module):\n    pass\n\ntorch.save(Net(), 'runs/net.pth')\n"
+        "torch.load('runs/net.pth', weights_only=False)",
+    }
+    folder = tmp_path_factory.mktemp("home")
+    (folder / "runs").mkdir()
+    return dict(zip(programs, outcomes(folder, *programs.values()), strict=True))
+
+
+def test_a_training_prints_draws_and_saves(ran):
+    outcome = ran["training"]
+    assert (outcome.right, outcome.line) == (True, 0)
+    assert outcome.text("stdout") == "torch True\n"
+    assert "\r100%|" in outcome.text("stderr") and "Warning" not in outcome.text("stderr")
+    (points,) = [outcome.curves()["loss"]]
+    assert [x for x, _ in points] == list(range(1, 21)) and points[-1][1] < 0.01 < points[0][1]
+    (file,) = outcome.of("file")
+    assert file["name"] == "model.pth" and file["size"] == file["bytes"] > 500
+    (shown,) = outcome.of("display")
+    assert "Parameter" in shown["html"] and "<div" in shown["html"]
+
+
+def test_a_program_gives_the_same_each_time(ran):
+    assert ran["again"].curves() == ran["training"].curves()
+    assert len(ran["again"].of("file")) == 1  # it was written again
+
+
+def test_curves_have_the_names_of_their_losses_and_of_scalars(ran):
+    outcome = ran["curves"]
+    curves = outcome.curves()
+    assert curves.pop("accuracy") == [[0, 0.5], [10, 0.5], [20, 0.5]]
+    assert curves.pop("critic") == [[1, 2.0], [2, 2.0], [3, 2.0]]
+    assert curves.pop("rate/first") == [[0, None], [1, None], [2, None]]
+    assert curves.pop("y") == [[1, 2.0], [2, 2.0], [3, 2.0]]
+    assert not curves
+    assert not outcome.right
+    assert "NotImplementedError: SummaryWriter.add_histogram: the playground draws scalars alone" in outcome.text("stderr")
+
+
+def test_an_error_is_shown_with_its_notes_and_its_line(ran):
+    outcome = ran["error"]
+    assert (outcome.right, outcome.line) == (False, 6)
+    text = outcome.text("stderr")
+    assert "in 0: Linear(in_features=2" in text and "remedy: nn.Linear(5, 3)" in text
+    assert "runtime.py" not in text and text.count("  File ") == 2
+    assert (ran["syntax"].right, ran["syntax"].line) == (False, 2)
+    assert "SyntaxError: '(' was never closed" in ran["syntax"].text("stderr")
+
+
+def test_a_session_goes_on_after_an_error(ran):
+    outcome = ran["session"]
+    assert (outcome.right, outcome.line) == (False, 12)
+    streams = [each["stream"] for each in outcome.of("output")]
+    assert [name for name, _ in groupby(streams)] == ["prompt", "stdout", "prompt", "stderr", "prompt", "stdout", "prompt", "stderr"]
+    assert outcome.text("stdout") == "tensor([1., 1.])\n0\n1\n"
+    assert ">>> for i in range(2):\n...     print(i)\n" in outcome.text("prompt")
+    assert "RuntimeError: inconsistent tensor size" in outcome.text("stderr")
+    assert "NameError: name 'y' is not defined" in outcome.text("stderr")
+
+
+def test_a_program_may_be_stopped_or_leave(ran):
+    assert (ran["stopped"].right, ran["stopped"].text()) == (False, "before\nStopped.\n")
+    assert (ran["left"].right, ran["left"].text()) == (False, "cannot read\n")
+    assert (ran["left well"].right, ran["left well"].text()) == (True, "")
+
+
+def test_each_program_is_a_new_one_in_the_same_folder(ran):
+    text = ran["fresh"].text("stdout")
+    assert text == "torch.float32 False ['program.py'] odict_keys(['weight', 'bias'])\n"
+
+
+def test_a_flood_of_output_is_posted_in_few_messages(ran):
+    outcome = ran["flood"]
+    assert len(outcome.messages) < 400
+    assert outcome.text() == "".join(f"{k}\n" for k in range(20_000))
+
+
+def test_a_text_is_shown_when_its_line_ends_or_when_it_is_flushed(ran):
+    outcome = ran["bar"]
+    assert [(each["stream"], each["text"]) for each in outcome.of("output")][0] == ("stderr", "\r 50%")
+    assert outcome.text("stdout") == "x " and "EOFError" in outcome.text("stderr")
+    assert not ran["quiet"].messages
+
+
+def test_classes_of_a_program_can_be_saved(ran):
+    outcome = ran["pickled"]
+    assert outcome.right and outcome.text() == "Net()\n"
+    assert [each["name"] for each in outcome.of("file")] == ["runs/net.pth"]
+
+
+def test_figures_are_shown(tmp_path):
+    pytest.importorskip("matplotlib")
+    program = "from matplotlib import pyplot as plt\nplt.plot([1, 2])\nplt.show()\nprint('then')\nplt.plot([2, 1]);"
+    curves = "from tinytorch import inspect\ninspect.plot_curves({'loss': [2.0, 1.0]})"
+    shown, value = outcomes(tmp_path, program, curves)
+    assert [each["kind"] for each in shown.messages] == ["display", "output", "display"]
+    assert all(each["svg"].startswith("<svg") for each in shown.of("display") + value.of("display"))
+    assert value.right and not value.text()
+
+
+def test_large_files_are_named_without_their_bytes(tmp_path, monkeypatch):
+    program = "from scripts.website.playground import runtime\nruntime.LARGEST = 10\nopen('a.bin', 'wb').write(bytes(11))"
+    (outcome,) = outcomes(tmp_path, program)
+    assert [(each["size"], each["bytes"]) for each in outcome.of("file")] == [(11, None)]
+
+
+# The files ---------------------------------------------------------------------------------------
+
+
+def test_examples_run(tmp_path):
+    examples = {each["title"]: each["code"] for each in files.examples()}
+    drawn = examples["FashionMNIST, drawn"]
+    assert drawn.count("sys.argv[1:] = ") == 1
+    fewer = "from tinytorch.data import drawn\n\ndrawn.TRAINING, drawn.TEST = 640, 320\n"
+    examples["FashionMNIST, drawn"] = drawn.replace('if __name__ == "__main__":', f'{fewer}\nif __name__ == "__main__":')
+    found = dict(zip(examples, outcomes(tmp_path, *examples.values()), strict=True))
+    note = found.pop("An error and its note")
+    assert note.line and "remedy: nn.Linear(1352, 16)" in note.text("stderr")
+    for title, outcome in found.items():
+        assert outcome.right, f"{title}: {outcome.text()}"
+        assert max(map(len, outcome.curves().values())) >= 10, title
+    assert {each["name"] for each in found["FashionMNIST, drawn"].of("file")} == {"model.pth", "model.checkpoint.pth"}
+    assert "epoch 12: loss 0.2" in found["Quickstart"].text("stdout")
+    assert found["Two spirals"].text() == "tensor(1.)\n"
+
+
+@pytest.mark.parametrize("page", [*(ROOT / "docs").rglob("*.md")], ids=lambda page: page.stem)
+def test_buttons_of_a_page(page):
+    text = page.read_text("utf-8")
+    marked, parts = files.with_buttons(text)
+    runnable = [step for step in steps(text) if step.kind == "run"]
+    names = re.findall(r"^ *``` \{ \.python \.(run(?:-\d+)?) \}$", marked, re.MULTILINE)
+    assert len(names) == len(runnable)
+    if is_generated(text):
+        assert not parts and set(names) <= {"run"}
+    for name, step in zip(names, runnable, strict=True):
+        if name != "run":
+            assert parts[int(name[4:])] == step.text
+    compile("\n\n".join(parts), page.name, "exec")
+
+
+def test_the_places_are_in_one_file():
+    config = json.loads((files.FOLDER / "config.json").read_text("utf-8"))
+    assert config["pyodide"].endswith("/")
+    made = files.written()
+    for archive in config["archives"]:
+        assert zipfile.ZipFile(BytesIO(made[f"playground/{archive}"])).testzip() is None
+    said = json.loads(made["playground/config.json"])
+    assert said["kernels"] is None or f"playground/{said['kernels']}" in made
+    for pattern in config["optional"].values():
+        re.compile(pattern)
+    assert re.search(config["optional"]["matplotlib"], "figure = inspect.plot_curves(history)")
+    assert not re.search(config["optional"]["matplotlib"], "no_plot = True")
+    for name in ("page.md", "playground.js", "worker.js", "runtime.py", "playground.css"):
+        addresses = re.findall(r"https?://[^\s\"')]+", (files.FOLDER / name).read_text("utf-8"))
+        assert set(addresses) <= {"http://localhost:8000/playground.html."}, name
+    assert "http" not in RUN_JS.read_text("utf-8")
+
+
+def test_the_archives_are_all_that_tinytorch_needs_besides_numpy(tmp_path):
+    made = files.written()
+    for name in ("tinytorch.zip", "tqdm.zip"):
+        zipfile.ZipFile(BytesIO(made[f"playground/{name}"])).extractall(tmp_path)
+    import numpy
+
+    (tmp_path / "numpy").symlink_to(Path(numpy.__file__).parent)
+    libraries = Path(numpy.__file__).parent.with_name("numpy.libs")
+    if libraries.exists():
+        (tmp_path / "numpy.libs").symlink_to(libraries)
+    (tmp_path / "playground_runtime.py").write_text(made["playground/runtime.py"])
+    program = f"""
+import sys
+sys.path = [{str(tmp_path)!r}, *(path for path in sys.path if "site-packages" not in path)]
+import playground_runtime
+runtime = playground_runtime.Runtime(lambda message, data: print(message, file=sys.__stdout__), {str(tmp_path / "home")!r})
+runtime.warm()
+assert runtime.run("import torch\\nprint(torch.quasirandom.SobolEngine(2).draw(1))")[0]
+assert runtime.run("import torchvision, functorch")[0]
+import tinytorch, tqdm
+print(tinytorch.__file__, tqdm.__file__)
+"""
+    command = [sys.executable, "-S", "-E", "-c", program]
+    run = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=60)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[-1] == f"{tmp_path / 'tinytorch/__init__.py'} {tmp_path / 'tqdm/__init__.py'}"
+
+
+# Links -------------------------------------------------------------------------------------------
+
+PROGRAMS = ["", "x = 1\n", "print('\u00e4\u6f22\U0001f600')\n", TRAINING, "\n".join(f"x{k} = {k * k}" for k in range(2000))]
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
+def test_a_link_holds_a_program():
+    ours = [urlsafe_b64encode(zlib.compress(code.encode(), wbits=-15)).decode().rstrip("=") for code in PROGRAMS]
+    damaged = ["", "#", "#code=", "#code=%%", f"#code={ours[3][:40]}", "#code=AAAA", "#other=abc", f"#code={ours[1]}&x"]
+    script = f"""
+require("vm").runInThisContext(require("fs").readFileSync({json.dumps(str(RUN_JS))}, "utf8"))
+const {{programs, ours, damaged}} = JSON.parse(require("fs").readFileSync(0, "utf8"));
+(async () => {{
+  const links = await Promise.all(programs.map(programLink.encode))
+  const back = await Promise.all(links.map(programLink.decode))
+  const read = await Promise.all(ours.map(link => programLink.decode("#code=" + link)))
+  const nothing = await Promise.all(damaged.map(programLink.decode))
+  console.log(JSON.stringify({{links, back, read, nothing}}))
+}})()
+"""
+    given = json.dumps({"programs": PROGRAMS, "ours": ours, "damaged": damaged})
+    run = subprocess.run(["node", "-e", script], input=given, capture_output=True, text=True, timeout=60)
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)
+    assert found["back"] == found["read"] == PROGRAMS
+    assert found["nothing"] == [None] * len(damaged)
+    for link, code in zip(found["links"], PROGRAMS, strict=True):
+        assert re.fullmatch(r"#code=[\w-]+", link)
+        text = link.removeprefix("#code=")
+        assert zlib.decompress(urlsafe_b64decode(text + "=" * (-len(text) % 4)), wbits=-15).decode() == code
+    assert len(found["links"][-1]) < len(PROGRAMS[-1])
+
+
+def test_messages_are_json(tmp_path):
+    said = []
+    outlet = runtime.Outlet(lambda message, data: said.append(json.loads(message)), burst=2, rate=0.0)
+    for k in range(5):
+        outlet.write("stdout", f"{k}\n")
+    outlet.write("stderr", "not finite: \x00\u2028")
+    outlet.point("loss", 1, float("inf"))
+    outlet.flush()
+    texts = [(each["stream"], each["text"]) for each in said if each["kind"] == "output"]
+    assert texts == [("stdout", "0\n"), ("stdout", "1\n"), ("stdout", "2\n3\n4\n"), ("stderr", "not finite: \x00\u2028")]
+    assert [each["curves"] for each in said if each["kind"] == "points"] == [{"loss": [[1, None]]}]
