@@ -18,8 +18,11 @@ export async function loadPyodide({indexURL}) {
         for (const until = performance.now() + 60000; performance.now() < until;);
       },
       forever: () => {
+        let next = 0
         for (let k = 0; !(interrupt && Atomics.load(interrupt, 0) === 2); k++) {
-          if (k % 1000 === 0) say("stdout", `step ${k}\n`)
+          if (performance.now() < next) continue
+          next = performance.now() + 25
+          say("stdout", `step ${k}\n`)
         }
         say("stderr", "Stopped by an interrupt.\n")
         return false

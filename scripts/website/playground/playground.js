@@ -112,11 +112,20 @@
     constructor(element) {
       this.element = element
       this.clear()
+      element.addEventListener("scroll", () => {
+        this.follows = element.scrollHeight - element.scrollTop - element.clientHeight < 40
+      })
+      new ResizeObserver(() => this.follow()).observe(element)
+    }
+
+    follow() {  // show the end, unless the reader has scrolled away from it
+      if (this.follows) this.element.scrollTop = this.element.scrollHeight
     }
 
     clear() {
       this.items = []  // lines, and elements that are shown between them
       this.element.replaceChildren()
+      this.follows = true
       this.open()
     }
 
@@ -184,8 +193,6 @@
       this.waits = true
       requestAnimationFrame(() => {
         this.waits = false
-        const box = this.element
-        const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 40
         for (const item of this.items) {
           if (!item.stale) continue
           item.stale = false
@@ -200,9 +207,9 @@
             item.element ??= make("div", "pg-line")
             item.element.replaceChildren(...parts)
           }
-          if (!item.element.parentNode) box.append(item.element)
+          if (!item.element.parentNode) this.element.append(item.element)
         }
-        if (atEnd) box.scrollTop = box.scrollHeight
+        this.follow()
       })
     }
   }
@@ -439,6 +446,8 @@
     probe.remove()
     enter("running", "Running …")
     worker.postMessage({type: "run", code, columns: Math.max(30, Math.min(120, columns))})
+    const results = part("output").parentNode
+    if (results.getBoundingClientRect().top > innerHeight - 100) results.scrollIntoView({block: "nearest"})  // on a phone
   }
 
   function stop() {

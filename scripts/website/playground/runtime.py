@@ -207,8 +207,8 @@ class Runtime:
         from tinytorch.kernels import native
 
         python = ".".join(map(str, sys.version_info[:2]))
-        kernels = f"native kernels ({native.instructions})" if native.instructions else "NumPy alone"
-        return f"Python {python}, tinytorch {self._torch.__version__}, {kernels}"
+        kernels = "with native kernels" if native.instructions else "on NumPy alone"
+        return f"tinytorch {self._torch.__version__.partition('+tinytorch')[2]} {kernels}, Python {python}"
 
     def warm(self) -> None:
         """Import what most programs need, by a step of training that shows nothing."""
