@@ -102,7 +102,8 @@ def with_lines(text: str) -> str:
 def on_config(config: Any) -> Any:
     """Set the navigation, from the pages that there are."""
     docs = Path(config.docs_dir)
-    made = {*FROM_ROOT.values(), "reference/index.md", *reference.NAVIGATION, *lessons.pages(), "engine.md", "playground.md"}
+    made = {*FROM_ROOT.values(), "reference/index.md", *reference.NAVIGATION, *lessons.pages()}
+    made |= {"engine.md", "playground.md"}
 
     def exists(page: str) -> bool:
         return page in made or (docs / page).exists()

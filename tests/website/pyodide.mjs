@@ -14,6 +14,7 @@ export async function loadPyodide({indexURL}) {
       html: text => post(JSON.stringify({kind: "display", html: text}), null),
       file: name => post(JSON.stringify({kind: "file", name, size: 3}), bytes(new Uint8Array([1, 2, 3]))),
       files: () => say("stdout", `${Object.keys(files).join(" ")}\n`),
+      crash: text => { throw new Error(text) },
       busy: () => {  // does not look at the interrupt, as a long computation of NumPy
         for (const until = performance.now() + 60000; performance.now() < until;);
       },

@@ -26,7 +26,7 @@ def write(folder: Path, pyodide: Path, **places: object) -> None:
     (folder / "assets").mkdir()
     for name in ("run.js", "site.css"):
         (folder / "assets" / name).write_bytes((ASSETS / name).read_bytes())
-    head = '<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="assets/site.css"><title>Playground</title>'
+    head = '<!doctype html><meta charset="utf-8"><link rel="stylesheet" href="assets/site.css"><title>a</title>'
     page = f'{head}<body class="md-typeset" data-md-color-scheme="default">{page}<script src="assets/run.js"></script>'
     (folder / "playground.html").write_text(page, "utf-8")
     config = folder / "playground" / "config.json"

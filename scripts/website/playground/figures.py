@@ -1,4 +1,4 @@
-"""A backend of matplotlib whose windows are the page of the playground (matplotlib imports it, when it is first used)."""
+"""A backend of matplotlib whose windows are the page of the playground (matplotlib imports it when it is used)."""
 
 from __future__ import annotations
 

@@ -112,8 +112,11 @@
     constructor(element) {
       this.element = element
       this.clear()
+      let last = 0
       element.addEventListener("scroll", () => {
-        this.follows = element.scrollHeight - element.scrollTop - element.clientHeight < 40
+        if (element.scrollHeight - element.scrollTop - element.clientHeight < 40) this.follows = true
+        else if (element.scrollTop < last) this.follows = false  // (else the output has grown since)
+        last = element.scrollTop
       })
       new ResizeObserver(() => this.follow()).observe(element)
     }
@@ -413,6 +416,10 @@
       waiting = null
       enter("ready", about)
       if (code !== null) run(code)
+    } else if (type === "failed" && state === "running") {
+      terminal.write("stderr", `${text}\nPython has failed, and is started again.\n`)
+      worker.terminate()
+      start()
     } else if (type === "failed") {
       waiting = null
       notice("Python could not be run. ", text)
@@ -484,7 +491,9 @@
       run()
     }
   })
-  document.addEventListener("keydown", event => { if (event.key === "Escape") stop() })
+  document.addEventListener("keydown", event => {
+    if (event.key === "Escape" && !event.target.closest?.(".md-search")) stop()
+  })
 
   // Links, examples, and the start ----------------------------------------------------------------
 

@@ -1,7 +1,8 @@
 """What the playground runs in Python: a program, with all that it prints, draws and saves given to the page.
 
-`worker.js` imports this module in Pyodide, as `playground_runtime`. It needs nothing of a browser, so the tests import it as well: a `Runtime` is
-given a function `post(message, data)`, which it calls with a message as JSON and, for a file, its bytes. The kinds are:
+`worker.js` imports this module in Pyodide, as `playground_runtime`. It needs nothing of a browser, so the tests import
+it as well. A `Runtime` is given a function `post(message, data)`, which it calls with a message as JSON and, for a file,
+its bytes. The kinds of messages are:
 
     output   stream ("stdout", "stderr" or "prompt") and text
     points   curves: {name: [[x, y], ...]}, what is new in each
@@ -134,7 +135,9 @@ class Scalars:
         self.logdir = logdir or f"runs{comment}"
         self._counts: dict[str, int] = {}
 
-    def add_scalar(self, tag: str, scalar_value: Any, global_step: int | None = None, *args: Any, **kwargs: Any) -> None:
+    def add_scalar(
+        self, tag: str, scalar_value: Any, global_step: int | None = None, *args: Any, **kwargs: Any
+    ) -> None:
         """Add a point to the curve `tag`; without a step, the one after the last."""
         step = self._counts.get(tag, -1) + 1 if global_step is None else int(global_step)
         self._counts[tag] = step
@@ -176,9 +179,10 @@ class Runtime:
     Args:
         post: is called with a message as JSON, and with bytes or None.
         folder: where programs run, and their files are.
+        packages: the packages that the page loads for programs that import them.
     """
 
-    def __init__(self, post: Post, folder: str) -> None:
+    def __init__(self, post: Post, folder: str, packages: str = "") -> None:
         import tqdm
 
         import tinytorch
@@ -190,7 +194,7 @@ class Runtime:
         os.environ["MPLBACKEND"] = f"module://{__name__.replace('runtime', 'figures')}"
         compat.install()
         self.outlet, self.folder = Outlet(post), Path(folder).resolve()
-        self.program = self.folder / PROGRAM
+        self.program, self._packages = self.folder / PROGRAM, packages
         self._torch, self._random = tinytorch, tinytorch.get_rng_state()
         self._dtype = tinytorch.get_default_dtype()
         self._counts: dict[str, int] = {}
@@ -314,6 +318,8 @@ class Runtime:
         if isinstance(error, KeyboardInterrupt):
             print("\nStopped.", file=sys.stderr)
             return False, 0
+        if isinstance(error, ModuleNotFoundError) and self._packages:
+            error.add_note(f"The playground has NumPy, and loads {self._packages} for an import that is not indented.")
         if trace is not None or isinstance(error, SyntaxError):  # (else an error of this file)
             error = error.with_traceback(trace)
         sys.excepthook(type(error), error, error.__traceback__)  # (tinytorch's: with notes)

@@ -5,6 +5,8 @@
 // {type: "done", right, line, seconds}, and those of runtime.py: {type: "said", said, data}.
 let pyodide, runtime, interrupt, optional
 
+const silent = {messageCallback: () => {}, errorCallback: text => console.warn(text)}
+
 async function bytes(url) {
   const response = await fetch(url)
   if (!response.ok) throw new Error(`${url}: ${response.status} ${response.statusText}`)
@@ -31,7 +33,6 @@ async function start({config, base, files, shared}) {
   const {loadPyodide} = await import(folder + "pyodide.mjs")
   pyodide = await loadPyodide({indexURL: folder})
   postMessage({type: "status", text: "Loading NumPy and tinytorch …"})
-  const silent = {messageCallback: () => {}, errorCallback: text => console.warn(text)}
   await pyodide.loadPackage(config.packages, silent)
   optional = config.optional
   const packages = pyodide.runPython("import sysconfig; sysconfig.get_path('purelib')")
@@ -45,7 +46,7 @@ async function start({config, base, files, shared}) {
     pyodide.FS.mkdirTree(`${home}/${name}`.replace(/\/[^/]*$/, ""))
     pyodide.FS.writeFile(`${home}/${name}`, data)
   }
-  runtime = pyodide.pyimport("playground_runtime").Runtime(post, home)
+  runtime = pyodide.pyimport("playground_runtime").Runtime(post, home, Object.keys(optional).join(", "))
   if (shared) {
     interrupt = shared
     pyodide.setInterruptBuffer(interrupt)
@@ -56,9 +57,10 @@ async function start({config, base, files, shared}) {
 
 async function run({code, columns}) {
   for (const [name, pattern] of Object.entries(optional)) {
-    if (!new RegExp(pattern).test(code) || name in pyodide.loadedPackages) continue
-    post(JSON.stringify({kind: "output", stream: "prompt", text: `Loading ${name} …\n`}))
-    await pyodide.loadPackage(name, {messageCallback: () => {}})
+    if (!new RegExp(pattern, "m").test(code) || name in pyodide.loadedPackages) continue
+    postMessage({type: "status", text: `Loading ${name} …`})
+    await pyodide.loadPackage(name, silent)
+    postMessage({type: "status", text: "Running …"})
   }
   const since = performance.now()
   let right = false, line = 0
@@ -67,10 +69,8 @@ async function run({code, columns}) {
     [right, line] = ended.toJs()
     ended.destroy()
   } catch (error) {  // the runtime was interrupted between two of its own lines, or Python itself has failed
-    const text = String(error.message ?? error)
-    const stopped = text.includes("KeyboardInterrupt")
-    post(JSON.stringify({kind: "output", stream: "stderr", text: stopped ? "\nStopped.\n" : `${text}\n`}))
-    if (!stopped) postMessage({type: "failed", text: "Python has failed"})
+    if (!String(error.message).includes("KeyboardInterrupt")) throw error
+    post(JSON.stringify({kind: "output", stream: "stderr", text: "\nStopped.\n"}))
   }
   if (interrupt) Atomics.store(interrupt, 0, 0)
   postMessage({type: "done", right, line, seconds: (performance.now() - since) / 1000})

@@ -52,7 +52,7 @@ if (typeof document !== "undefined") {
   }
 
   document.addEventListener("DOMContentLoaded", () => {
-    for (const block of document.querySelectorAll("article .highlight.run, article .highlight[class*=' run-'], article .language-pycon")) {
+    for (const block of document.querySelectorAll("article .highlight.run, article .highlight[class*='run-'], article .language-pycon")) {
       const button = document.createElement("button")
       button.type = "button"
       button.className = "run-button"
