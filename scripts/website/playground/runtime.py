@@ -1,8 +1,8 @@
 """What the playground runs in Python: a program, with all that it prints, draws and saves given to the page.
 
 `worker.js` imports this module in Pyodide, as `playground_runtime`. It needs nothing of a browser, so the tests import
-it as well. A `Runtime` is given a function `post(message, data)`, which it calls with a message as JSON and, for a file,
-its bytes. The kinds of messages are:
+it as well. A `Runtime` is given a function `post(message, data)`, which it calls with a message as JSON, and with the
+bytes of a file. The kinds of messages are:
 
     output   stream ("stdout", "stderr" or "prompt") and text
     points   curves: {name: [[x, y], ...]}, what is new in each
