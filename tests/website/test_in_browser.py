@@ -221,6 +221,12 @@ def test_curves(page):
     assert figure.locator("path.curve").first.get_attribute("d") != before
     page.run("print none\\n")
     assert figure.is_hidden()
+    page.type('points {"loss": [[1, 3.0], [2, 2.0], [3, 1.0]]}\nforever')
+    page.part("run").click()
+    figure.get_by_text("at 3").wait_for()
+    assert page.page.get_attribute("#playground", "data-state") == "running"
+    page.part("stop").click()
+    page.ready()
 
 
 def test_html_is_shown_without_scripts(page):

@@ -23,6 +23,7 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
+import tinytorch
 from scripts.website.executed import Step, is_generated, replaced, steps
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -131,8 +132,9 @@ def archive(files: dict[str, bytes]) -> bytes:
 
 def package() -> dict[str, bytes]:
     """Return the files of tinytorch that a Python without a compiler needs."""
-    files = [path for path in (ROOT / "tinytorch").rglob("*") if path.is_file() and path.suffix not in UNUSED]
-    return {path.relative_to(ROOT).as_posix(): path.read_bytes() for path in files}
+    folder = Path(tinytorch.__file__).parent
+    files = [path for path in folder.rglob("*") if path.is_file() and path.suffix not in UNUSED]
+    return {path.relative_to(folder.parent).as_posix(): path.read_bytes() for path in files}
 
 
 def distribution(name: str) -> dict[str, bytes]:

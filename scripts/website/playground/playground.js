@@ -525,9 +525,9 @@
       notice("The playground needs a web server. ", "This page was opened from a folder, where browsers start no worker " +
         "and load no WebAssembly. In the folder of this site run “python -m http.server”, and open " +
         "http://localhost:8000/playground.html. (All other pages work from the folder.)")
-      await openLink()
       enter("failed", "")
-      paint()
+      part("examples").hidden = true
+      part("output").parentNode.parentNode.hidden = !await openLink()
       return
     }
     const get = name => fetch(new URL(name, base)).then(answer => answer.json())
