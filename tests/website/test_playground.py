@@ -107,6 +107,23 @@ with SummaryWriter("runs/1") as writer:
 writer.add_histogram("weights", y, 0)
 """
 
+TWO_LOSSES = """
+import torch
+
+def step(loss):
+    loss.backward()
+
+x = torch.ones(1, requires_grad=True)
+for k in range(3):
+    step(2 * x)
+    step(3 * x)
+other = x * 4
+other.backward()
+for k in range(2):
+    other = x * 5
+    other.backward()
+"""
+
 ERRORS = """
 import torch
 from torch import nn
@@ -139,6 +156,7 @@ def ran(tmp_path_factory):
         "training": TRAINING,
         "again": TRAINING,
         "curves": OTHER_CURVES,
+        "two": TWO_LOSSES,
         "error": ERRORS,
         "syntax": "x = 1\ny = (\n",
         "session": SESSION,
@@ -186,6 +204,13 @@ def test_curves_have_the_names_of_their_losses_and_of_scalars(ran):
     assert not curves
     assert not outcome.right
     assert "NotImplementedError: SummaryWriter.add_histogram: the playground draws scalars" in outcome.text("stderr")
+
+
+def test_a_function_that_takes_steps_for_two_losses_draws_two_curves(ran):
+    curves = ran["two"].curves()
+    assert {name: [y for _, y in points] for name, points in curves.items()} == {
+        "loss": [2.0] * 3, "loss (line 10)": [3.0] * 3, "other": [4.0], "other (line 15)": [5.0] * 2,
+    }  # fmt: skip
 
 
 def test_an_error_is_shown_with_its_notes_and_its_line(ran):

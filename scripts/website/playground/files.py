@@ -42,7 +42,7 @@ EXAMPLES = [
     ("FashionMNIST, drawn", "train_fashion_mnist.py", ["--dataset", "drawn", "--epochs", "1", "--momentum", "0.9"]),
     ("Burgers' equation", "examples/pinn.py", ["--steps", "300", "--no-plot"]),
     ("A small GPT", "examples/char_gpt.py", ["--quick", "--text", "program.py"]),
-    ("Two networks", "examples/gan_2d.py", ["--steps", "200"]),
+    ("A GAN in the plane", "examples/gan_2d.py", ["--steps", "200"]),
     ("An error and its note", "docs/mistakes/linear_after_flatten.py", []),
 ]
 

@@ -325,7 +325,8 @@
     }
     for (const value of ticks(x0, x1, width / 110)) {
       if (!Number.isInteger(value)) continue
-      inside += `<text x="${px(value)}" y="${height - 6}" text-anchor="middle">${value}</text>`
+      const anchor = px(value) > width - 25 ? "end" : "middle"
+      inside += `<text x="${Math.min(px(value), width - 2)}" y="${height - 6}" text-anchor="${anchor}">${value}</text>`
     }
     shown.forEach(([, {points}], k) => {
       const many = points.length > 60

@@ -31,6 +31,7 @@ from typing import Any
 __all__ = ["Runtime", "show_figures"]
 
 PROGRAM = "program.py"  # the file of the program, in the folder in which it runs
+MOST_CURVES = 6  # of losses: further ones share one
 LARGEST = 64_000_000  # bytes of a file that is given to the page
 PROMPTS = re.compile(r"\s*>>> ")  # how an interactive session begins
 
@@ -198,6 +199,7 @@ class Runtime:
         self._torch, self._random = tinytorch, tinytorch.get_rng_state()
         self._dtype = tinytorch.get_default_dtype()
         self._counts: dict[str, int] = {}
+        self._curves: dict[tuple[int, ...], str] = {}  # by the lines that lead to a call of `backward`
         self._files: dict[Path, tuple[int, int]] = {}
         self._looked = 0.0
         package = types.ModuleType("tensorboardX")
@@ -239,6 +241,7 @@ class Runtime:
         from tinytorch.autograd import api
 
         self._counts.clear()
+        self._curves.clear()
         self.folder.mkdir(parents=True, exist_ok=True)
         self.program.write_text(code, "utf-8")
         linecache.checkcache(str(self.program))
@@ -377,15 +380,25 @@ class Runtime:
             self._look(report=True)
 
     def _name_of_loss(self) -> str:
-        """Return the variable whose `backward` the program calls."""
+        """Return the variable whose `backward` the program calls; with a line, if it came there in another way before.
+
+        So a function that takes steps for two networks draws two curves.
+        """
         frame: Any = sys._getframe(2)
-        while frame is not None and frame.f_code.co_filename != str(self.program):
+        lines = []
+        while frame is not None:
+            if frame.f_code.co_filename == str(self.program):
+                lines.append(frame.f_lineno)
             frame = frame.f_back
-        if frame is None:
-            return "loss"
-        line = linecache.getline(str(self.program), frame.f_lineno)
-        found = re.search(r"autograd\.backward\(\W*(\w+)", line) or re.search(r"(\w+)\.backward\(", line)
-        return found[1] if found else "loss"
+        way = tuple(lines)
+        if way not in self._curves:
+            line = linecache.getline(str(self.program), way[0] if way else 0)
+            found = re.search(r"autograd\.backward\(\W*(\w+)", line) or re.search(r"(\w+)\.backward\(", line)
+            name = found[1] if found else "loss"
+            first = next((other for other, curve in self._curves.items() if curve == name), way)
+            place = next((line for line, other in zip(way, first, strict=False) if line != other), 0)
+            self._curves[way] = f"{name} (line {place})" if place and len(self._curves) < MOST_CURVES else name
+        return self._curves[way]
 
     def _look(self, report: bool = False) -> None:
         """Look for files that were written, and give them to the page."""
