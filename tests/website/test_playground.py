@@ -376,7 +376,16 @@ LONG = "\n".join(f"x{k} = {k * k}" for k in range(2000))
 PROGRAMS = ["", "x = 1\n", "print('\u00e4\u6f22\U0001f600')\n", TRAINING, LONG]
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
+
+
+@needs_node
+@pytest.mark.parametrize("path", [RUN_JS, *files.FOLDER.glob("*.js")], ids=lambda path: path.name)
+def test_scripts_have_no_error_of_syntax(path):
+    subprocess.run(["node", "--check", str(path)], check=True, timeout=60)
+
+
+@needs_node
 def test_a_link_holds_a_program():
     ours = [urlsafe_b64encode(zlib.compress(code.encode(), wbits=-15)).decode().rstrip("=") for code in PROGRAMS]
     damaged = ["", "#", "#code=", "#code=%%", f"#code={ours[3][:40]}", "#code=AAAA", "#other=abc", f"#code={ours[1]}&x"]
