@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -338,6 +339,21 @@ def test_the_places_are_in_one_file():
         addresses = re.findall(r"https?://[^\s\"')]+", (files.FOLDER / name).read_text("utf-8"))
         assert set(addresses) <= {"http://localhost:8000/playground.html."}, name
     assert "http" not in RUN_JS.read_text("utf-8")
+
+
+def test_kernels_that_were_built_are_a_part_of_the_site_unless_they_are_old(monkeypatch, tmp_path, caplog):
+    library = tmp_path / "_native.abi3.so"
+    monkeypatch.setattr(files, "KERNELS", library)
+    monkeypatch.setattr(files, "ROOT", tmp_path)
+    folder = tmp_path / "tinytorch" / "kernels" / "native"
+    folder.mkdir(parents=True)
+    (folder / "sums.c").write_text("")
+    assert files.configuration()["kernels"] is None
+    library.write_bytes(b"wasm")
+    os.utime(folder / "sums.c", (10, 10))
+    assert files.configuration()["kernels"] == "_native.abi3.so" and not caplog.records
+    os.utime(library, (5, 5))
+    assert files.configuration()["kernels"] is None and "is older than its sources" in caplog.text
 
 
 def test_the_archives_are_all_that_tinytorch_needs_besides_numpy(tmp_path):

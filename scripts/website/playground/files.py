@@ -10,7 +10,7 @@ said in `config.json`; the addresses there are relative to the folder `playgroun
     kernels    the native kernels, a file that `scripts/build_wasm.py` builds; null for none
 
 If `build/wasm/_native.abi3.so` exists (`python scripts/build_wasm.py build/wasm`), it becomes a part of the site, and
-`kernels` its address.
+`kernels` its address. (One that is older than its sources is left out, with a warning.)
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import ast
 import importlib.metadata
 import io
 import json
+import logging
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -151,7 +152,14 @@ def configuration() -> dict[str, object]:
     """Return config.json as the site has it."""
     said = json.loads((FOLDER / "config.json").read_text("utf-8"))
     if said["kernels"] is None and KERNELS.exists():
-        said["kernels"] = KERNELS.name
+        sources = [
+            path for path in (ROOT / "tinytorch" / "kernels" / "native").iterdir() if path.suffix in (".c", ".h")
+        ]
+        if max((path.stat().st_mtime for path in sources), default=0.0) <= KERNELS.stat().st_mtime:
+            said["kernels"] = KERNELS.name
+        else:
+            again = f"python scripts/build_wasm.py {KERNELS.parent.relative_to(ROOT)}"
+            logging.getLogger("mkdocs.playground").warning("%s is older than its sources: %s", KERNELS.name, again)
     return said  # type: ignore[no-any-return]
 
 
