@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from scripts.website import executed, lessons, reference  # noqa: E402
+from scripts.website.playground import files as playground  # noqa: E402
 
 #: Pages that are files in the root of the repository.
 FROM_ROOT = {
@@ -35,6 +36,7 @@ NAVIGATION: dict[str, str | list[str]] = {
         "pictures.md", "compile.md", "learn/deploying.md", "distributed.md",
     ],
     "Course": [f"course/{path.stem}.md" for path in sorted((ROOT / "docs" / "course").glob("*.ipynb"))],
+    "Playground": "playground.md",
     "Mistakes": ["mistakes.md", "errors.md"],
     "How it works": ["how-it-works.md", "architecture.md", "engine.md", "contributing.md"],
     "Reference": ["reference/index.md", *reference.NAVIGATION],
@@ -100,7 +102,8 @@ def with_lines(text: str) -> str:
 def on_config(config: Any) -> Any:
     """Set the navigation, from the pages that there are."""
     docs = Path(config.docs_dir)
-    made = {*FROM_ROOT.values(), "reference/index.md", *reference.NAVIGATION, *lessons.pages(), "engine.md"}
+    made = {*FROM_ROOT.values(), "reference/index.md", *reference.NAVIGATION, *lessons.pages()}
+    made |= {"engine.md", "playground.md"}
 
     def exists(page: str) -> bool:
         return page in made or (docs / page).exists()
@@ -130,7 +133,7 @@ def on_files(files: Any, config: Any) -> Any:
     pages["engine.md"] = engine_page()
     pages |= lessons.written()
     pages |= reference.written()
-    for uri, text in pages.items():
+    for uri, text in {**pages, **playground.written()}.items():
         files.append(File.generated(config, uri, content=text))
     return files
 
@@ -163,6 +166,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         executed.check_sessions(path)
     except executed.Stale as error:
         raise PluginError(str(error)) from error
+    markdown, parts_of_program = playground.with_buttons(markdown)
     markdown = re.sub(executed.COMMENT, "", markdown, flags=re.DOTALL)
     markdown = re.sub(r"\A---\n.*?\n---\n", "", markdown, flags=re.DOTALL)
     if uri == "architecture.md":
@@ -185,7 +189,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         return f"{match[1]}({relative}{'#' + anchor if anchor else ''})"
 
     parts = re.split(r"(^ *```.*?^ *```$)", markdown, flags=re.MULTILINE | re.DOTALL)
-    return shown("".join(part if i % 2 else PICTURE.sub(led, LINK.sub(led, part)) for i, part in enumerate(parts)))
+    text = "".join(part if i % 2 else PICTURE.sub(led, LINK.sub(led, part)) for i, part in enumerate(parts))
+    return playground.with_parts(shown(text), parts_of_program)
 
 
 def shown(markdown: str) -> str:

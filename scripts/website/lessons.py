@@ -20,6 +20,7 @@ from typing import Any
 
 import tinytorch
 from scripts.website.executed import ROOT, Stale, figure, workplace
+from scripts.website.playground.files import with_parts
 
 FOLDER = ROOT / "docs" / "course"
 
@@ -115,14 +116,22 @@ def pages() -> list[str]:
 
 def page(path: Path) -> str:
     """Return a notebook with its outputs as a page."""
-    out = []
-    for number, (cell, text, drawing) in enumerate(outputs(path)):
+    out: list[str] = []
+    parts: list[str | list[str]] = []  # of the program that the page is
+    every = outputs(path)
+    for number, (cell, text, drawing) in enumerate(every):
         if not cell.is_code:
             out.append(cell.text)
             if number == 0:
                 out.append(f"[Download this lesson as a notebook]({path.name}){{ .md-button download }}")
             continue
-        out.append(f"```python\n{cell.text.rstrip()}\n```")
+        if cell.solution:  # an exercise is opened with its test, and is solved for the cells after them
+            tests = [each.text for each, _, _ in every[number + 1 : number + 2] if "test" in each.tags]
+            parts.append(["\n\n\n".join([cell.text.rstrip(), *tests]), cell.solution])
+        else:
+            parts.append(cell.text)
+        button = f"``` {{ .python .run-{len(parts) - 1} }}" if "test" not in cell.tags else "```python"
+        out.append(f"{button}\n{cell.text.rstrip()}\n```")
         if cell.solution:
             solution = cell.solution.rstrip().replace("\n", "\n    ")
             out.append(f'??? tip "Solution"\n\n    ```python\n    {solution}\n    ```')
@@ -130,7 +139,7 @@ def page(path: Path) -> str:
             out.append(f"```output\n{text.rstrip()}\n```")
         if drawing:
             out.append(drawing)
-    return "\n\n".join(out) + "\n"
+    return with_parts("\n\n".join(out) + "\n", parts)
 
 
 def written() -> dict[str, str]:
