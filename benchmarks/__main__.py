@@ -199,13 +199,16 @@ def table_of(name: str) -> str | None:
     return "vmap" if name in GROUPS["vmap"] else "steps" if name in WORK else name if name in TABLES else None
 
 
-def where(jax: str = "") -> dict[str, Any]:
-    """Return the machine and the versions with which rows are measured."""
+def where(table: str, jax: str = "") -> dict[str, Any]:
+    """Return the machine and the versions with which the rows of a table are measured."""
     versions = {"Python": platform.python_version()}
-    for name, package in (("NumPy", "numpy"), ("PyTorch", "torch"), ("ONNX Runtime", "onnxruntime")):
+    packages = {"NumPy": "numpy", "PyTorch": "torch"}
+    if table == "inference":
+        packages["ONNX Runtime"] = "onnxruntime"
+    for name, package in packages.items():
         if importlib.util.find_spec(package) is not None:
             versions[name] = importlib.metadata.version(package).partition("+")[0]
-    if jax:
+    if table == "compiled" and jax:
         code = "import importlib.metadata as m; print(m.version('jax'))"
         versions["JAX"] = subprocess.run([jax, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
     kernels = native.instructions
@@ -243,6 +246,7 @@ def main() -> int:
     option(
         "--save", action="store_true", help="keep the rows in benchmarks/results.json, and write the documents' tables"
     )
+    option("--anew", action="store_true", help="with --save: drop the rows of a table that were measured elsewhere")
     option("--page", action="store_true", help="only write these tables")
     option("--check", action="store_true", help="exit with status 1 if an aim is missed")
     args = parser.parse_args()
@@ -262,15 +266,15 @@ def main() -> int:
     if args.page:
         page.write()
         return 0
-    here = where(args.jax if args.compile else "")
     rows = [row for row in ROWS if not args.rows or row in args.rows]
-    tables = ["compiled"] if args.compile else sorted({table for row in rows if (table := table_of(row))})
+    tables = ["compiled"] if args.compile else {table for row in rows if (table := table_of(row))}
+    here = {table: where(table, args.jax) for table in tables} if args.save else {}
     if args.save:
         if not PYTORCH:
             parser.error("argument --save: the tables compare with PyTorch, which is not installed")
         try:
-            for table in tables:
-                page.check(table, here)
+            for table in here:
+                page.check(table, here[table], args.anew)
         except ValueError as error:
             parser.error(f"argument --save: {error}")
 
@@ -278,7 +282,7 @@ def main() -> int:
         if args.save and table is not None:
             at = page.now()
             figures = {k: v for k, v in asdict(row).items() if k not in ("what", "aim", "aim_ours")}
-            page.save(table, here, {row.what: figures | {"turns": args.turns, **at}}, TABLES[table])
+            page.save(table, here[table], {row.what: figures | {"turns": args.turns, **at}}, TABLES[table], args.anew)
 
     if not PYTORCH:
         print("PyTorch is not installed: only tinytorch is measured.")

@@ -54,14 +54,21 @@ def kept() -> dict[str, Any]:
     return found
 
 
-def check(table: str, where: Mapping[str, Any]) -> None:
-    """Raise ValueError if the kept rows of a table were measured elsewhere: a table has the rows of one machine."""
-    before = kept().get(table, {"where": where})["where"]
-    if before != where:
-        raise ValueError(
-            f"the rows of {table!r} were measured with {before}, and this is {where}: "
-            f"to measure them all anew, delete {table!r} from {RESULTS}"
-        )
+def check(table: str, where: Mapping[str, Any], anew: bool = False) -> Rows:
+    """Return the kept rows of a table. A table has the rows of one machine: others are dropped if `anew`.
+
+    Raises:
+        ValueError: the rows were measured elsewhere, and `anew` is false.
+    """
+    before = kept().get(table, {"where": where, "rows": {}})
+    rows: Rows = before["rows"]
+    if before["where"] == where:
+        return rows
+    if anew:
+        return {}
+    raise ValueError(
+        f"the rows of {table!r} were measured with {before['where']}, and this is {where}: --anew drops them"
+    )
 
 
 def rounded(value: Any) -> Any:
@@ -75,11 +82,10 @@ def encoded(value: Any) -> str:
     return json.dumps(rounded(value), ensure_ascii=False)
 
 
-def save(table: str, where: Mapping[str, Any], rows: Rows, order: Sequence[str]) -> None:
+def save(table: str, where: Mapping[str, Any], rows: Rows, order: Sequence[str], anew: bool = False) -> None:
     """Keep rows of a table, in place of those of the same names; what `order` does not name is dropped."""
-    check(table, where)
+    rows = check(table, where, anew) | rows
     results = kept()
-    rows = results.get(table, {}).get("rows", {}) | rows
     results[table] = {"where": dict(where), "rows": {name: rows[name] for name in order if name in rows}}
     parts = []
     for name, found in results.items():
@@ -265,8 +271,6 @@ def written(text: str, results: Mapping[str, Any]) -> str:
 
     def made(match: re.Match[str]) -> str:
         source, write = TABLES[match["name"]]
-        if source not in results:  # it is being measured anew
-            return match[0]
         return f"<!-- table {match['name']} -->\n\n{write(results[source])}\n\n<!-- end of {match['name']} -->"
 
     return REGION.sub(made, text)
