@@ -11,7 +11,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.stack import Step, locals_of
-from tinytorch.inspect.sources import assignment
+from tinytorch.inspect.sources import around, assignment, parsed
 
 __all__ = ["Failure", "described", "module_text", "named_arguments"]
 
@@ -105,6 +105,12 @@ class Failure:
             elif names[:1] == ("self",) and not isinstance(found.get("self"), Tensor):
                 self.self = self.arguments.pop("self")
                 self.name = f"{type(self.self).__name__.lstrip('_')}.{code.co_name}"
+        args = self.arguments.get("args")
+        if isinstance(args, tuple) and args and isinstance(args[0], Tensor):  # of a method that writes
+            method = getattr(Tensor, self.name.rstrip("_") or code.co_name.rstrip("_"), None)
+            if method is not None:
+                self.arguments.pop("args")
+                self.arguments = named_arguments(method, args, self.arguments)
         first = next(iter(self.arguments), "")
         if first in ("x", "self") and isinstance(self.arguments[first], Tensor) and "input" not in self.arguments:
             self.arguments = {"input" if name == first else name: value for name, value in self.arguments.items()}
@@ -152,8 +158,13 @@ class Failure:
 
     @functools.cached_property
     def variables(self) -> dict[str, Any]:
-        """The variables of the user's frame, local ones first."""
-        return {**self.user.frame.f_globals, **locals_of(self.user.frame)}
+        """The variables of the user's frame, local ones first; of a comprehension, also those of its function."""
+        found = dict(self.user.frame.f_globals)
+        if self.user.code.co_name.startswith("<"):
+            k = next(k for k, each in enumerate(self.steps) if each is self.user)
+            outer = [each for each in self.steps[:k] if each.users and each.file == self.user.file]
+            found |= locals_of(outer[-1].frame) if outer else {}
+        return found | locals_of(self.user.frame)
 
     def value(self, node: ast.AST | None, variables: Mapping[str, Any] | None = None) -> Any:
         """Return the value of a name or a chain of attributes; None for anything else.
@@ -194,12 +205,32 @@ class Failure:
         return node if assigned is None else assigned.value
 
     def statement(self) -> ast.stmt | None:
-        """Return the statement in the line that failed, if it fits into the line."""
-        try:
-            (statement,) = ast.parse(self.user.text()).body
-        except (SyntaxError, ValueError):
-            return None
-        return statement
+        """Return the statement in the line that failed; of a compound one, the header with an empty body."""
+        for text in (self.user.text(), f"{self.user.text()} pass"):
+            try:
+                (statement,) = ast.parse(text).body
+            except (SyntaxError, ValueError):
+                continue
+            return statement
+        tree = self.user.tree()
+        return None if tree is None else around(tree, self.user.line)
+
+    def constructor(self, *names: str) -> tuple[ast.Call, int] | None:
+        """Return the only call in the user's file of a class or function with one of these names, and its line."""
+        tree = parsed(self.user.file, self.user.frame.f_globals)
+        calls = [
+            node
+            for node in (ast.walk(tree) if tree is not None else ())
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in names
+        ]
+        return (calls[0], calls[0].lineno) if len(calls) == 1 else None
+
+    def named(self, name: str, default: str) -> str:
+        """Return how the user's file names a module of the package: "F" for `nn.functional`."""
+        for key, value in self.variables.items():
+            if isinstance(value, ModuleType) and value.__name__ == f"tinytorch.{name}":
+                return key
+        return default
 
     def called(self) -> Any:
         """Return the function that the user's expression calls, or None."""
@@ -223,6 +254,8 @@ class Failure:
         if isinstance(call, ast.Attribute):
             return call.value if name == "input" else None
         if isinstance(call, ast.Subscript):
+            if name == "value":
+                return getattr(self.statement(), "value", None)
             return call.value if name in ("self", "input") else call.slice
         if not isinstance(call, ast.Call):
             return None
@@ -312,6 +345,13 @@ class Failure:
     def unparsed(node: ast.AST) -> str:
         """Return an expression as text, with double quotes."""
         text = ast.unparse(ast.fix_missing_locations(node))
+        target = getattr(node, "in_place", "")
+        if target and isinstance(node, ast.BinOp):
+            if ast.unparse(node.left) == target:
+                sign = ast.unparse(ast.AugAssign(ast.Name("x", ast.Store()), node.op, ast.Name("y"))).split()[1]
+                text = f"{target} {sign} {ast.unparse(node.right)}"
+            else:
+                text = f"{target} = {text}"
         return text if '"' in text else text.replace("'", '"')
 
     # What it was about ------------------------------------------------------------------------------
@@ -331,7 +371,8 @@ class Failure:
 
 
 #: What the operators of Python call.
-_NAMES = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "matmul", "Pow": "pow"}
+_NAMES = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "matmul", "Pow": "pow",
+          "BitAnd": "bitwise_and", "BitOr": "bitwise_or", "BitXor": "bitwise_xor"}  # fmt: skip
 
 
 def module_calls(steps: list[Step]) -> list[tuple[Any, dict[str, Any]]]:
@@ -380,6 +421,8 @@ def _copy(node: ast.AST, marked: Mapping[int, Any]) -> Any:
             value = [_copy(each, marked) if isinstance(each, ast.AST) else each for each in value]
         fields[name] = value
     again = type(node)(**fields)
+    if hasattr(node, "in_place"):
+        again.in_place = node.in_place  # type: ignore[attr-defined]
     if id(node) in marked:
         again.mark = id(node)  # type: ignore[attr-defined]
     return again
