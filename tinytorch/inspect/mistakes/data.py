@@ -232,6 +232,7 @@ def sampler_of_subset(failure: Failure) -> str | tuple[str, int] | None:
     (subset, sampler), (call, line) = found, loader
     given = {each.arg: each.value for each in call.keywords}
     data: Any = call.args[0] if call.args else given.get("dataset")
+    sampler = sampler or failure.value(given.get("sampler"))
     drawn = getattr(sampler, "indices", None)
     if drawn is not None and {int(each) for each in drawn} == {int(each) for each in subset.indices}:
         whole = data.args[0] if isinstance(data, ast.Call) and data.args else ast.Attribute(data, "dataset")
@@ -247,7 +248,7 @@ def sampler_of_subset(failure: Failure) -> str | tuple[str, int] | None:
     value = failure.value(made.args[0])
     chosen = f"[{text}[k] for k in {data.id}.indices]" if isinstance(value, list) else f"{text}[{data.id}.indices]"
     options = [f"{each.arg}={ast.unparse(each.value)}" for each in made.keywords if each.arg != "num_samples"]
-    again = ", ".join([chosen, f"num_samples=len({data.id})", *options, *map(ast.unparse, made.args[2:])])
+    again = ", ".join([chosen, f"len({data.id})", *map(ast.unparse, made.args[2:]), *options])
     return f"{ast.unparse(made.func)}({again})", made.lineno
 
 

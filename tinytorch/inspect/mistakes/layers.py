@@ -6,6 +6,7 @@ import ast
 import inspect
 import math
 import re
+from difflib import get_close_matches
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
@@ -13,6 +14,7 @@ from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import remedy
 from tinytorch.inspect.mistakes.stack import Step, locals_of
+from tinytorch.inspect.sources import assigned_attribute
 
 # Constructors -------------------------------------------------------------------------------------
 
@@ -77,13 +79,35 @@ def _in_sequence(failure: Failure) -> bool:
 # Linear -------------------------------------------------------------------------------------------
 
 
+def _joined_along(failure: Failure, x: Tensor, want: int) -> tuple[str, int] | None:
+    """Return the call of `cat` that joined features along the batch, with the last dimension instead, and its line."""
+    made = failure.origin("input") if failure.is_users_call else None
+    if not isinstance(made, ast.Call) or ast.unparse(made.func).rpartition(".")[2] != "cat" or x.ndim < 2:
+        return None
+    parts = made.args[0] if made.args else None
+    along = [each for each in made.keywords if each.arg == "dim"]
+    first = len(made.args) == 1 and (not along or ast.unparse(along[0].value) == "0")
+    if not isinstance(parts, (ast.List, ast.Tuple)) or not first or len(parts.elts) * x.shape[-1] != want:
+        return None
+    assigned = failure.assignment(failure.node("input"))
+    text = f"{ast.unparse(made.func)}({ast.unparse(parts)}, dim={1 if x.ndim == 2 else -1})"
+    return text, failure.user.line if assigned is None else assigned.lineno
+
+
 @remedy("mat1 and mat2 shapes cannot be multiplied", "size mismatch, got")
-def features(failure: Failure) -> str | None:
+def features(failure: Failure) -> str | tuple[str, int] | None:
     """Derive the number of features of a linear layer, or what makes the input fit it."""
     module, x = failure.module, failure.given.get("input")
     if not failure.is_module("Linear") or not isinstance(x, Tensor):
         return None
     have, want, bias = list(x.shape), module.in_features, "" if module.bias is not None else ", bias=False"
+    if x.ndim == 1 and want == 1:
+        return failure.with_input("{}.unsqueeze(-1)")
+    if x.ndim == 2 and math.prod(have) == want and failure.calls_module and not failure.is_users_call:
+        return failure.rewritten(**{next(iter(failure.arguments)): "{}.unsqueeze(0)"})  # (a sample without a batch)
+    joined = _joined_along(failure, x, want)
+    if joined is not None:
+        return joined
     if x.ndim > 2 and math.prod(have[1:]) == want:
         linear = f"nn.Linear({want}, {module.out_features}{bias})"
         return f"nn.Flatten(), {linear}" if _in_sequence(failure) else failure.with_input("{}.flatten(1)")
@@ -109,7 +133,37 @@ def dtype_of_layer(failure: Failure) -> str | None:
     x = next((value for value in failure.given.values() if isinstance(value, Tensor)), None)
     if len(kinds) != 1 or x is None or x.dtype in kinds:
         return None
-    return failure.with_input("{}" + converted(kinds.pop()))
+    if unregistered(failure) is not None:
+        return None
+    kind = kinds.pop()
+    images = str(x.dtype) == "torch.uint8" and kind.is_floating_point and failure.is_module("_ConvNd")
+    return failure.with_input("{}" + converted(kind) + (" / 255" if images and int(x.max()) > 1 else ""))
+
+
+@remedy("must have the same dtype", "should be the same", "expected scalar type", "to have the same dtype",
+        "Expected all tensors to be on the same device")  # fmt: skip
+def unregistered(failure: Failure) -> tuple[str, str] | None:
+    """Register a tensor that a module keeps, so that it is converted and moved with the module."""
+    roots = [*failure.modules[:1], failure.variables.get("self")]
+    tensors = [value for value in (*failure.given.values(), *failure.arguments.values()) if isinstance(value, Tensor)]
+    for root in roots:
+        if not hasattr(root, "_modules") or isinstance(root, type):
+            continue
+        kinds = {(each.dtype, str(each.device)) for each in root.parameters() if each.dtype.is_floating_point}
+        found = []
+        for module in root.modules():
+            for name, value in vars(module).items():
+                if not isinstance(value, Tensor) or not value.dtype.is_floating_point or value.grad_fn is not None:
+                    continue
+                kind = value.dtype, str(value.device)
+                if len(kinds) == 1 and kind not in kinds and kind in {(x.dtype, str(x.device)) for x in tensors}:
+                    found.append((module, name))
+        if len(found) == 1:
+            assigned = assigned_attribute(type(found[0][0]), found[0][1], "__init__")
+            if assigned is not None:
+                text = f'self.register_buffer("{found[0][1]}", {ast.unparse(assigned[0].value)})'
+                return text, f"{assigned[1]}:{assigned[0].lineno}"
+    return None
 
 
 @remedy("must be Tensor, not")
@@ -281,6 +335,9 @@ def norm_features(failure: Failure) -> str | None:
     x = failure.tensor_given()
     if not failure.is_module("_NormBase") or x is None:
         return None
+    if x.ndim == 3 and x.shape[2] == failure.module.num_features:
+        there = failure.with_input("{}.transpose(1, 2)")
+        return f"{there}.transpose(1, 2)" if failure.is_users_call else there
     return constructor(failure.module, x.shape[1])
 
 
@@ -349,6 +406,118 @@ def normalized_shape(failure: Failure) -> str | None:
     return f"nn.{_class_of(failure.module)}({_number(tuple(x.shape[-count:]))})"
 
 
+# Options of layers --------------------------------------------------------------------------------
+
+
+@remedy("pad should be at most half of effective kernel size")
+def half_of_window(failure: Failure) -> str | None:
+    """Pad by half of the window."""
+    module = failure.module
+    if not failure.is_module("_MaxPoolNd", "_AvgPoolNd") or not isinstance(module.kernel_size, int):
+        return None
+    return constructor(module, module.kernel_size, padding=module.kernel_size // 2)
+
+
+@remedy("padding='same' is not supported for strided convolutions")
+def padding_of_stride(failure: Failure) -> str | None:
+    """Pad by half of the kernel, so that the size is divided by the stride."""
+    size, dilation = failure.arguments.get("kernel_size"), failure.arguments.get("dilation", 1)
+    if not isinstance(size, int) or not isinstance(dilation, int):
+        return None
+    return failure.rewritten(padding=str(dilation * (size - 1) // 2))
+
+
+@remedy("to match the convolution dimensions, but got")
+def sizes_of_dimensions(failure: Failure) -> str | None:
+    """Give an option of a convolution once, where all its numbers are equal."""
+    name = re.findall(r"expected (\w+) to be", failure.text)[0]
+    value, module = getattr(failure.module, name, None), failure.module
+    if not isinstance(value, tuple) or len(set(value)) != 1 or not failure.is_module("_ConvNd"):
+        return None
+    return _conv(module, module.in_channels)
+
+
+@remedy("padding_mode must be one of", "is not a valid value for mode", "Unrecognised padding mode")
+def mode_of_name(failure: Failure) -> str | None:
+    """Name the mode that was meant."""
+    name = "padding_mode" if "padding_mode" in failure.arguments else "mode"
+    wrong = failure.arguments[name]
+    names = [each for each in re.findall(r"'(\w+)'", failure.text) if each != wrong]
+    meant = next(iter(get_close_matches(wrong, names, 1, 0.6)), None)
+    return failure.rewritten(**{name: f'"{meant}"'}) if meant else None
+
+
+@remedy("expected size of input's dimension 2 to match the calculated number of sliding blocks")
+def stride_of_blocks(failure: Failure) -> str | None:
+    """Fold with the stride with which the blocks were taken, where they do not overlap."""
+    size, kernel = failure.arguments["output_size"], failure.arguments["kernel_size"]
+    kernel = (kernel, kernel) if isinstance(kernel, int) else kernel
+    count = math.prod(n // k for n, k in zip(size, kernel, strict=True))
+    if failure.arguments["input"].shape[-1] != count:
+        return None
+    return failure.with_keywords(stride=str(_number(tuple(kernel))))
+
+
+@remedy("Dimension out of range")
+def dimension_of_layer(failure: Failure) -> str | None:
+    """Name the last dimension, where a layer names one behind it."""
+    module, x = failure.module, failure.tensor_given()
+    if x is None or getattr(module, "dim", None) != x.ndim or type(module).__module__.partition(".")[0] != "tinytorch":
+        return None
+    return constructor(module, dim=-1)
+
+
+@remedy("Fan in and fan out can not be computed")
+def initialized_bias(failure: Failure) -> str | None:
+    """Initialize a bias with zeros."""
+    name, x = next(iter(failure.arguments.items()))
+    return f"nn.init.zeros_({failure.said(name)})" if isinstance(x, Tensor) and x.ndim == 1 else None
+
+
+@remedy("has no attribute")
+def weight_of_layer(failure: Failure) -> str | None:
+    """Initialize the weight of a layer, rather than the layer; only layers that have one."""
+    name, value = next(iter(failure.arguments.items()), ("", None))
+    if failure.inside and hasattr(value, "_modules") and isinstance(getattr(value, "weight", None), Tensor):
+        return failure.rewritten(**{name: "{}.weight"}) if name == "tensor" else None
+    applied = any(step.ours and step.code.co_name == "apply" for step in failure.steps)
+    wrong, statement = re.findall(r"'(\w+)'", failure.text)[-1], failure.statement()
+    for node in ast.walk(failure.call) if applied and failure.call is not None else ():
+        if isinstance(node, ast.Attribute) and node.attr == wrong and hasattr(failure.value(node.value), "_modules"):
+            if isinstance(statement, (ast.Expr, ast.AugAssign)):
+                return f'if hasattr({ast.unparse(node.value)}, "{wrong}"): {failure.user.text()}'
+    return None
+
+
+@remedy("is not a Module subclass")
+def module_of_function(failure: Failure) -> str | None:
+    """Name the module that does what a function does: `nn.ReLU()` for `F.relu`."""
+    from tinytorch import nn
+
+    call = failure.call
+    for node in call.args if isinstance(call, ast.Call) else ():
+        name = ast.unparse(node).rpartition(".")[2]
+        kinds = {each.lower(): each for each in dir(nn) if isinstance(getattr(nn, each), type)}
+        kind = kinds.get(name.replace("_", "").lower())
+        if kind is not None and isinstance(node, (ast.Attribute, ast.Name)) and not isinstance(failure.value(node), type):
+            return failure.replaced(node, f"nn.{kind}({'dim=-1' if 'softmax' in name else ''})")
+    return None
+
+
+@remedy("module name should be a string. Got int", 'module name can\'t contain "."')
+def name_of_module(failure: Failure) -> str | None:
+    """Name modules by texts without dots."""
+    node = failure.node("modules") or failure.node("name")
+    if isinstance(node, ast.Dict) and all(isinstance(each, ast.Constant) for each in node.keys):
+        items = [f'"{each.value}": {ast.unparse(value)}' for each, value in zip(node.keys, node.values, strict=True)
+                 if isinstance(each, ast.Constant)]  # fmt: skip
+        return failure.replaced(node, "{" + ", ".join(items) + "}")
+    if "name" in failure.arguments:
+        value = failure.arguments["name"].replace(".", "_")
+        return failure.rewritten(name=f'"{value}"' if isinstance(node, ast.Constant) else '{}.replace(".", "_")')
+    return failure.rewritten(modules="{{str(key): value for key, value in {}.items()}}".replace("{{", "{").replace("}}", "}"))
+
+
 # Embeddings and recurrent layers ------------------------------------------------------------------
 
 
@@ -364,8 +533,11 @@ def integer_indices(failure: Failure) -> str | None:
 def vocabulary(failure: Failure) -> str | None:
     """Derive the number of rows of an embedding."""
     x = failure.tensor_given()
-    if not failure.is_module("Embedding") or x is None or int(x.min()) < 0:
+    if not failure.is_module("Embedding") or x is None:
         return None
+    if int(x.min()) < 0:
+        one = len({int(each) for each in x[x < 0].flatten()}) == 1 and int(x.max()) < failure.module.num_embeddings
+        return failure.with_input("{}.clamp(min=0)") if one else None
     return constructor(failure.module, int(x.max()) + 1, failure.module.embedding_dim)
 
 
@@ -377,6 +549,8 @@ def input_size(failure: Failure) -> str | None:
         return None
     if x.ndim == 3 and x.shape[1] == module.input_size:
         return failure.with_input("{}.transpose(1, 2)")
+    if x.ndim == 2 and module.input_size == 1 and not type(module).__name__.endswith("Cell"):
+        return failure.with_input("{}.unsqueeze(-1)")
     return constructor(module, x.shape[-1], module.hidden_size)
 
 
