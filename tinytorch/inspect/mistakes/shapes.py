@@ -6,6 +6,7 @@ import ast
 import inspect
 import itertools
 import math
+import re
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
@@ -103,6 +104,8 @@ def transposed_factor(failure: Failure) -> str | None:
     if failure.calls_module:
         return None
     (a, x), (b, y) = operands(failure)
+    if x.ndim > 2 and list(y.shape) == [*x.shape[:-2], x.shape[-1]]:
+        return vectors(failure, b)
     if x.ndim >= 2 and y.ndim == 1 and x.shape[-2] == y.shape[0]:
         return failure.rewritten(**{a: "{}.transpose(-2, -1)"})
     if x.ndim < 2 or y.ndim < 2 or x.shape[-1] == y.shape[-2]:
@@ -112,10 +115,18 @@ def transposed_factor(failure: Failure) -> str | None:
     return failure.rewritten(**{a: "{}.transpose(-2, -1)"}) if x.shape[-2] == y.shape[-2] else None
 
 
+def vectors(failure: Failure, name: str) -> str:
+    """Return the product with a vector for each matrix of a batch."""
+    product = failure.rewritten(**{name: "{}.unsqueeze(-1)"})
+    return f"{product if isinstance(failure.call, ast.Call) else f'({product})'}.squeeze(-1)"
+
+
 @remedy("self must be a matrix", "mat2 must be a matrix", "must be a 3D tensor", "1D tensors expected")
 def any_product(failure: Failure) -> str | None:
     """Name the product of tensors of any number of dimensions."""
-    (_, x), (_, y) = operands(failure)
+    (_, x), (b, y) = operands(failure)
+    if x.ndim > 2 and list(y.shape) == [*x.shape[:-2], x.shape[-1]]:
+        return vectors(failure, b)
     if x.ndim >= 2 and y.ndim >= 2 and x.shape[-1] != y.shape[-2]:
         return None
     return failure.renamed("matmul")
@@ -134,10 +145,47 @@ def same_dtype(failure: Failure) -> str | None:
     return failure.rewritten(**{b: f"{{}}.to({failure.said(a)}.dtype)"})
 
 
+@remedy("must have the same scalar type", "Expected self.dtype to be equal to src.dtype",
+        "requires the source and destination dtypes match")  # fmt: skip
+def dtype_of_written(failure: Failure) -> str | None:
+    """Convert what is written to the dtype of the tensor that it is written into."""
+    names = [name for name in ("source", "src", "values", "value") if isinstance(failure.arguments.get(name), Tensor)]
+    if not names:
+        return None
+    return failure.rewritten(**{names[0]: f"{{}}.to({failure.said('input')}.dtype)"})
+
+
+@remedy("not implemented for 'Long'", "not implemented for 'Int'", "not implemented for 'Byte'",
+        "not implemented for 'Bool'")  # fmt: skip
+def floats_needed(failure: Failure) -> str | None:
+    """Convert the only tensor of a function that needs floats; labels that are resized become integers again."""
+    names = [name for name, value in failure.arguments.items() if isinstance(value, Tensor)]
+    if len(names) != 1 or failure.calls_module or failure.arguments[names[0]].dtype.is_floating_point:
+        return None
+    labels = failure.name.endswith("interpolate") and failure.arguments.get("mode", "nearest").startswith("nearest")
+    return failure.rewritten(**{names[0]: "{}.float()"}) + (".long()" if labels else "")
+
+
 @remedy("could not infer output dtype", "Input dtype must be either a floating point")
 def mean_of_integers(failure: Failure) -> str | None:
     """Convert integers to floats."""
     return failure.rewritten(input="{}.float()")
+
+
+@remedy("the number of subscripts in the equation")
+def ellipsis_of_einsum(failure: Failure) -> str | None:
+    """Let an ellipsis stand for the leading dimensions that all operands and the result have."""
+    args = failure.arguments.get("args", ())
+    text, tensors = args[0], args[1:]
+    terms = text.replace(" ", "").replace("->", ",").split(",")
+    node = failure.call.args[0] if isinstance(failure.call, ast.Call) else None
+    lacking = {x.ndim - len(term) for term, x in zip(terms, tensors, strict=False)}
+    if "->" not in text or "." in text or len(terms) != len(tensors) + 1 or node is None or lacking <= {0}:
+        return None
+    if len({term[:1] for term in terms}) != 1 or len(lacking) != 1 or min(lacking) < 1:
+        return None
+    again = [f"...{term[1:]}" for term in terms]
+    return failure.replaced(node, f'"{",".join(again[:-1])}->{again[-1]}"')
 
 
 @remedy("Subtraction, the `-` operator, with")
@@ -179,18 +227,46 @@ def _with_element(failure: Failure, node: ast.List | ast.Tuple, k: int, text: st
 
 @remedy("Tensors must have same number of dimensions")
 def joined_dimensions(failure: Failure) -> str | None:
-    """Add a dimension to the tensor that lacks it."""
+    """Add the dimensions that a tensor lacks, and repeat it along those that are not joined."""
     tensors, node = joined(failure)
     dim = failure.arguments.get("dim", 0)
     most = max(each.ndim for each in tensors)
     dim += most if dim < 0 else 0
-    lacking = [k for k, each in enumerate(tensors) if each.ndim == most - 1]
+    lacking = [k for k, each in enumerate(tensors) if each.ndim < most]
     whole = [each for each in tensors if each.ndim == most]
-    if node is None or len(lacking) + len(whole) != len(tensors) or len(lacking) != 1:
+    if node is None or len(lacking) != 1:
         return None
-    if list(tensors[lacking[0]].shape) != without(whole[0].shape, dim):
+    (k,), large = lacking, whole[0]
+    small = tensors[k]
+    if list(small.shape) == without(large.shape, dim):
+        return _with_element(failure, node, k, f"{{}}.unsqueeze({dim})")
+    # The dimensions of the small tensor: the joined one, and others in the order of the large tensor.
+    for places in itertools.combinations(range(most), small.ndim):
+        if dim in places and all(j == dim or small.shape[i] == large.shape[j] for i, j in enumerate(places)):
+            other = ast.unparse(next(each for each, x in zip(node.elts, tensors, strict=True) if x is large))
+            free = [j for j in range(most) if j not in places]
+            if free == list(range(free[0], most)):
+                sizes = f"{'-1, ' * free[0]}*{other}.shape[{free[0]}:]"
+                return _with_element(failure, node, k, f"{{}}[..., {', '.join(['None'] * len(free))}].expand({sizes})")
+            index = [":" if j in places else "None" for j in range(most)]
+            index = index[: max(free) + 1]
+            sizes = ", ".join([f"{other}.shape[{j}]" if j in free else "-1" for j in range(most)])
+            return _with_element(failure, node, k, f"{{}}[{', '.join(index)}].expand({sizes})")
+    return None
+
+
+@remedy("but got ndarray", "but got list", "but got float", "but got int", "but got tuple")
+def joined_tensors(failure: Failure) -> str | None:
+    """Make tensors of what is joined with tensors."""
+    tensors, node = joined(failure)
+    found = re.search(r"as element (\d+) in argument 0, but got (\w+)", failure.text)
+    if found is None or node is None:
         return None
-    return _with_element(failure, node, lacking[0], f"{{}}.unsqueeze({dim})")
+    texts = {"ndarray": "torch.from_numpy({})", "list": "torch.tensor({})", "tuple": "{}[0]"}
+    if found[2] == "tuple" and not isinstance(tensors[int(found[1])][0], Tensor):
+        return None
+    text = texts.get(found[2], "torch.tensor([{}])")
+    return _with_element(failure, node, int(found[1]), text)
 
 
 @remedy("Sizes of tensors must match except in dimension")
@@ -201,9 +277,23 @@ def joined_along(failure: Failure) -> str | None:
     for k in range(len(shapes[0])):
         if all(without(each, k) == without(shapes[0], k) for each in shapes):
             return failure.with_keywords(dim=str(k)) if failure.node("dim") is None else failure.rewritten(dim=str(k))
-    if node is None or len(tensors) != 2 or len(shapes[0]) != 4 or shapes[0][0] != shapes[1][0]:
+    if node is None or len(tensors) != 2 or len(shapes[0]) != len(shapes[1]):
+        return None
+    along = failure.arguments.get("dim", 0) % len(shapes[0])
+    for one, whole in ((0, 1), (1, 0)):
+        sizes = list(zip(shapes[one], shapes[whole], range(len(shapes[0])), strict=True))
+        if all(m in (1, n) or k == along for m, n, k in sizes):
+            other = ast.unparse(node.elts[whole])
+            texts = [f"{other}.shape[{k}]" if m == 1 != n and k != along else "-1" for m, n, k in sizes]
+            return _with_element(failure, node, one, f"{{}}.expand({', '.join(texts)})")
+    if len(shapes[0]) != 4 or shapes[0][0] != shapes[1][0]:
         return None
     for small, large in ((0, 1), (1, 0)):
+        if isinstance(node.elts[small], ast.Call) and not isinstance(node.elts[large], ast.Call):
+            function = failure.named("nn.functional", "nn.functional")
+            size = f"size={ast.unparse(node.elts[large])}.shape[-2:]"
+            if all(0 <= b - a <= 3 for a, b in zip(shapes[small][2:], shapes[large][2:], strict=True)):
+                return _with_element(failure, node, small, f"{function}.interpolate({{}}, {size})")
         if all(a <= b for a, b in zip(shapes[small][2:], shapes[large][2:], strict=True)):
             other = ast.unparse(node.elts[small])
             return _with_element(failure, node, large, f"{{}}[..., :{other}.shape[-2], :{other}.shape[-1]]")
@@ -280,7 +370,13 @@ def whole_permutation(failure: Failure) -> str | None:
     """Add the last dimensions to a permutation."""
     call, x, dims = failure.call, failure.arguments.get("input"), failure.arguments.get("dims", ())
     dims = list(dims[0]) if dims and isinstance(dims[0], (tuple, list)) else list(dims)
-    if not isinstance(call, ast.Call) or x is None or sorted(dims) != list(range(len(dims))) or len(dims) > x.ndim:
+    if not isinstance(call, ast.Call) or x is None or sorted(dims) != list(range(len(dims))):
+        return None
+    if dims[0] == 0 and len(dims) == x.ndim + 1:  # (of a batch)
+        return f"{ast.unparse(call.func)}({', '.join([str(k - 1) for k in dims[1:]])})"
+    if dims == [2, 0, 1] and x.ndim == 4:
+        return f"{ast.unparse(call.func)}(0, 3, 1, 2)"
+    if len(dims) > x.ndim:
         return None
     return f"{ast.unparse(call.func)}({', '.join(map(str, [*dims, *range(len(dims), x.ndim)]))})"
 
@@ -289,6 +385,9 @@ def whole_permutation(failure: Failure) -> str | None:
 def last_dimension(failure: Failure) -> str | None:
     """Name the last dimension instead of one behind it."""
     x, dim = failure.arguments.get("input"), failure.arguments.get("dim")
+    pair = [failure.arguments.get(name) for name in ("dim0", "dim1")]
+    if isinstance(x, Tensor) and x.ndim == 2 and sorted(map(str, pair)) == ["1", "2"]:
+        return failure.rewritten(dim0="0", dim1="1")  # (a matrix of no batch)
     if not isinstance(x, Tensor) or dim != x.ndim or failure.node("dim") is None:
         return None
     return failure.rewritten(dim="-1")
@@ -360,6 +459,9 @@ def index_dimension(failure: Failure) -> str | None:
     """Add a dimension to the index of `gather` and `scatter`."""
     given = failure.arguments
     x, index, dim = given.get("input"), given.get("index"), given.get("dim")
+    if x is not None and index is not None and x.ndim == 3 and index.ndim == 1 and dim == 1:
+        if len(index) == len(x):
+            return failure.rewritten(index=f"{{}}[:, None, None].expand(-1, 1, {failure.said('input')}.shape[-1])")
     if x is None or index is None or index.ndim != x.ndim - 1:
         return None
     return failure.rewritten(index=f"{{}}.unsqueeze({dim})")
@@ -374,7 +476,9 @@ def one_hot_integers(failure: Failure) -> str | None:
 @remedy("Class values must be smaller than num_classes")
 def one_hot_classes(failure: Failure) -> str | None:
     """Derive the number of classes."""
-    values = next(iter(failure.arguments.values()))
+    name, values = next(iter(failure.arguments.items()))
+    if int(values.min()) >= 1 and int(values.max()) == failure.arguments.get("num_classes"):
+        return failure.rewritten(**{name: "{} - 1"})
     return failure.rewritten(num_classes=str(int(values.max()) + 1))
 
 
@@ -384,7 +488,17 @@ def one_hot_classes(failure: Failure) -> str | None:
 @remedy("must have the same number of spatial dimensions", "not supported for 2D input", "Only 2D, 3D, 4D, 5D padding",
         "Expected 3D or 4D (batch mode) tensor", "mode needs 4D input")  # fmt: skip
 def batch_dimension(failure: Failure) -> str | None:
-    """Add a batch dimension to an image."""
+    """Add a batch dimension to an image, or of channels to masks; name the mode or the size for the dimensions."""
+    x, size = failure.arguments.get("input"), failure.arguments.get("size")
+    found = re.search(r"Got (\d)D input, but (\w+) mode needs (\d)D input", failure.text)
+    if found is not None and isinstance(x, Tensor):
+        modes = {3: "linear", 4: "bilinear", 5: "trilinear"}
+        if found[2] in modes.values() and modes.get(x.ndim) and x.ndim != 3 or (x.ndim == 3 and not size and x.shape[0] < 3):
+            return failure.rewritten(mode=f'"{modes[x.ndim]}"')
+    if isinstance(x, Tensor) and isinstance(size, (tuple, list)) and len(size) > x.ndim - 2 and x.ndim == 4:
+        return failure.rewritten(size=str(tuple(size[-2:])))
+    if isinstance(x, Tensor) and x.ndim == 3 and x.shape[0] not in (1, 3, 4) and failure.name.endswith("interpolate"):
+        return failure.rewritten(input="{}.unsqueeze(1)")
     if failure.calls_module:
         return failure.with_input("{}.unsqueeze(0)")
     return failure.rewritten(input="{}.unsqueeze(0)")
@@ -410,6 +524,26 @@ def boolean_mask(failure: Failure) -> str | None:
     """Convert a mask to booleans."""
     name = next(each for each in ("mask", "condition") if each in failure.arguments)
     return failure.rewritten(**{name: "{}.bool()"})
+
+
+@remedy("step must be greater than zero")
+def flipped(failure: Failure) -> str | None:
+    """Reverse a dimension."""
+    call = failure.call
+    if not isinstance(call, ast.Subscript):
+        return None
+    items = call.slice.elts if isinstance(call.slice, ast.Tuple) else [call.slice]
+    texts = [ast.unparse(each) for each in items]
+    if texts.count("::-1") != 1 or any(not isinstance(each, ast.Slice) for each in items):
+        if texts[:1] != ["..."] or texts[-1] != "::-1" or len(texts) != 2:
+            return None
+        return f"{ast.unparse(call.value)}.flip(-1)"
+    k = texts.index("::-1")
+    rest = [":" if j == k else text for j, text in enumerate(texts)]
+    while rest and rest[-1] == ":":
+        rest.pop()
+    kept = f"[{', '.join(rest)}]" if rest else ""
+    return f"{ast.unparse(call.value)}{kept}.flip({k})"
 
 
 @remedy("Expected dtype int")
