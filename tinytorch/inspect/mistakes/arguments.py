@@ -180,11 +180,13 @@ def variable_of_name(failure: Failure) -> str | None:
     missing, call = re.findall(r"'(\w+)'", failure.text), failure.call
     if not isinstance(call, ast.Call) or any(isinstance(each, ast.Starred) for each in call.args):
         return None
+    if failure.inside and not (failure.calls_module and failure.function is failure.module):
+        return None
     others = {"target": ("target", "targets", "labels", "label", "y")}
     names = []
     for name in missing:
         known = [each for each in others.get(name, (name,)) if isinstance(failure.variables.get(each), Tensor)]
-        if not known:
+        if not known or known[0] in [ast.unparse(each) for each in call.args]:
             return None
         names.append(known[0])
     given = [ast.unparse(each) for each in call.args]

@@ -193,13 +193,22 @@ def other_object(failure: Failure) -> str | None:
     return failure.replaced(node.value, names[0]) if len(names) == 1 else None
 
 
+def called(failure: Failure) -> ast.expr | None:
+    """Return the call of the method that was looked for, rather than the method alone."""
+    statement, call = failure.statement(), failure.call
+    for node in ast.walk(statement) if statement is not None and isinstance(call, ast.Attribute) else ():
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == ast.unparse(call):
+            return node
+    return call
+
+
 # Members of containers ----------------------------------------------------------------------------
 
 
 @remedy("'list' object has no attribute", "'tuple' object has no attribute", "'dict' object has no attribute")
 def each_element(failure: Failure) -> str | None:
     """Call a method of tensors for each tensor of a list or dictionary."""
-    call = failure.call
+    call = called(failure)
     node = call.func if isinstance(call, ast.Call) else call
     if not isinstance(node, ast.Attribute) or not hasattr(Tensor, node.attr):
         return None
@@ -221,13 +230,13 @@ def each_element(failure: Failure) -> str | None:
 @remedy("'numpy.ndarray' object has no attribute", "'float' object has no attribute", "'int' object has no attribute")
 def tensor_of_array(failure: Failure) -> str | None:
     """Make a tensor of an array whose method of tensors is called; leave out the method that makes a number."""
-    call = failure.call
+    call = called(failure)
     node = call.func if isinstance(call, ast.Call) else call
     if not isinstance(node, ast.Attribute) or not hasattr(Tensor, node.attr):
         return None
     value, text = failure.value(node.value), ast.unparse(node.value)
     if type(value).__module__ == "numpy" and hasattr(value, "ndim"):
-        return failure.replaced(node.value, f"torch.from_numpy({text})")
+        return replaced(failure, node.value, f"torch.from_numpy({text})")
     if isinstance(value, (int, float)) and node.attr in ("item", "cpu", "detach", "tolist"):
         return text
     return None

@@ -105,18 +105,16 @@ class Failure:
             elif names[:1] == ("self",) and not isinstance(found.get("self"), Tensor):
                 self.self = self.arguments.pop("self")
                 self.name = f"{type(self.self).__name__.lstrip('_')}.{code.co_name}"
-        args = self.arguments.get("args")
-        if isinstance(args, tuple) and args and isinstance(args[0], Tensor):  # of a method that writes
-            method = getattr(Tensor, self.name.rstrip("_") or code.co_name.rstrip("_"), None)
-            if method is not None:
-                self.arguments.pop("args")
-                self.arguments = named_arguments(method, args, self.arguments)
         first = next(iter(self.arguments), "")
         if first in ("x", "self") and isinstance(self.arguments[first], Tensor) and "input" not in self.arguments:
             self.arguments = {"input" if name == first else name: value for name, value in self.arguments.items()}
         if "deepcopy" in code.co_name:
             self.arguments.pop("memo", None)  # (of objects that have been copied, by their identities)
         self._name_as_called(code.co_name)
+        args, method = self.arguments.get("args"), getattr(Tensor, self.name.rstrip("_"), None)
+        if isinstance(args, tuple) and args and isinstance(args[0], Tensor) and method is not None:
+            self.arguments = named_arguments(method, args, {**self.arguments, "args": None})
+            del self.arguments["args"]
         if self.function is None and isinstance(next(iter(self.arguments.values()), None), Tensor):
             self.function = getattr(Tensor, self.name, None)
 

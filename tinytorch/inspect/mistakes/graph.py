@@ -11,10 +11,11 @@ from typing import Any
 
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.mistakes.arguments import leaves_of
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.stack import Step, locals_of
-from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, parsed
+from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, header_of, parsed
 from tinytorch.ops.register import functions, methods
 
 # Roots --------------------------------------------------------------------------------------------
@@ -71,6 +72,10 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
         ):
             return f"{node.value.id}.backward()"  # (the sum of the losses of all steps has the graphs of all)
     first = _earlier_backward(failure, tree)
+    if first is not None:
+        passed = _passed_on(failure, first)
+        if passed is not None:
+            return passed
     if loops and (first is None or first.lineno < loops[-1].lineno):
         found = _made_once(failure, loops[-1])
         return found[1] if found is not None else None
@@ -144,6 +149,44 @@ def _earlier_backward(failure: Failure, tree: ast.AST | None) -> ast.Call | None
     return found
 
 
+def _passed_on(failure: Failure, first: ast.Call) -> tuple[str, int] | None:
+    """Return the assignment of the loss of a first backward, in which what the second loss uses too is detached.
+
+    An optimizer steps between the two, which none of the parameters belong to from which that was computed.
+    """
+    tree, call = failure.user.tree(), failure.call
+    if not isinstance(first.func, ast.Attribute) or tree is None or not isinstance(call, ast.Call):
+        return None
+    steps = [
+        node.value.func.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and first.lineno < node.lineno < failure.user.line
+        and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
+        and node.value.func.attr == "step"
+    ]  # fmt: skip
+    stepped = {id(each) for node in steps for group in getattr(failure.value(node), "param_groups", ())
+               for each in group["params"]}  # fmt: skip
+    loss = failure.assignment(first.func.value)
+    nodes = [loss.value] if loss is not None else []
+    for _ in range(4):
+        nodes += [made.value for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)
+                  if (made := assignment(tree, each.id, first.lineno)) is not None and made.value not in nodes]  # fmt: skip
+    root = call.func.value if isinstance(call.func, ast.Attribute) else None
+    later = getattr(failure.assignment(root), "value", root)
+    used = {each.id for each in ast.walk(later) if isinstance(each, ast.Name)} if later is not None else set()
+    for node in nodes:
+        for each in ast.walk(node):
+            value = failure.value(each) if isinstance(each, ast.Name) and each.id in used else None
+            if not stepped or not isinstance(value, Tensor) or value.grad_fn is None:
+                continue
+            if any(id(leaf) in stepped for leaf in leaves_of(value)):
+                continue
+            statement = next(other for other in ast.walk(tree) if isinstance(other, ast.Assign) and other.value is node)
+            text = failure.in_text(node, each, f"{each.id}.detach()")  # type: ignore[attr-defined]
+            return f"{ast.unparse(statement.targets[0])} = {text}", statement.lineno
+    return None
+
+
 # Where the graph was cut --------------------------------------------------------------------------
 
 
@@ -181,6 +224,7 @@ class _Cut:
                             self.found[k] = (at, name, why, _uncut(assigned, own))
             if isinstance(each, ast.Call):
                 self._into(self.failure.value(each.func), depth)
+                self._into_function(self.failure.value(each.func), ast.unparse(each.func), depth)
 
     def _reason(self, node: ast.AST) -> str:
         """Return why an expression has no gradient; "" if it may have one."""
@@ -201,6 +245,8 @@ class _Cut:
                 return f".{own}() cuts the graph"
             if own in ("long", "int", "bool", "byte", "short"):
                 return f".{own}(): integers have no gradient"
+        if name.endswith("autograd.grad") and not any(each.arg == "create_graph" for each in node.keywords):
+            return f"{name}() records no graph without create_graph=True"
         if name in ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.Tensor", "float", "int"):
             return f"{name}() makes a number or a tensor without a graph"
         declared = methods.get(own) if isinstance(node.func, ast.Attribute) else None
@@ -224,6 +270,23 @@ class _Cut:
         for each in ast.walk(tree):
             if isinstance(each, ast.Return) and each.value is not None:
                 self.follow(each.value, tree, function.__code__.co_filename, each.lineno, depth + 1)
+
+
+    def _into_function(self, function: Any, name: str, depth: int) -> None:
+        """Look at what a user's function returns, and whether it runs without recording."""
+        plain = inspect.unwrap(function) if callable(function) else None
+        if not inspect.isfunction(plain) or plain.__module__.partition(".")[0] == "tinytorch" or depth > 3:
+            return
+        tree, file = function_tree(plain), plain.__code__.co_filename
+        for each in tree.decorator_list if isinstance(tree, ast.FunctionDef) else ():
+            text = ast.unparse(each)
+            if "no_grad" in text or "inference_mode" in text:
+                reason = f"nothing is recorded inside of {name}(), which is decorated by @{text}"
+                self.found.append((each.lineno, file, reason, ""))
+                return
+        for each in ast.walk(tree):
+            if isinstance(each, ast.Return) and each.value is not None:
+                self.follow(each.value, tree, file, each.lineno, depth + 1)
 
 
 def _without_recording(tree: ast.AST, statement: ast.stmt) -> bool:
@@ -252,6 +315,9 @@ class _Uncutting(ast.NodeTransformer):
         """Return what was detached, or made a number."""
         self.generic_visit(node)
         name = ast.unparse(node.func)
+        if name.endswith("autograd.grad") and not any(each.arg == "create_graph" for each in node.keywords):
+            node.keywords.append(ast.keyword("create_graph", ast.Constant(True)))
+            return node
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("detach", "item") and not node.args:
             return node.func.value
         if name in ("torch.tensor", "torch.as_tensor") and len(node.args) == 1 and self.failure is not None:
@@ -308,12 +374,57 @@ def where_cut(failure: Failure) -> str | None:
 def uncut(failure: Failure) -> str | tuple[str, int] | None:
     """Leave out what cut the graph."""
     found = _cuts(failure)
+    answers = _answers_counted(failure)
+    if answers is not None:
+        return answers
+    inputs = _read_gradient(failure)
+    if inputs is not None:
+        return inputs
     texts = {(text, line) for line, file, _, text in found if text and file == failure.user.file}
     if len(texts) == 1 and all(text for _, _, _, text in found):
         return texts.pop()
     frozen = [reason for _, _, reason, _ in found if reason.startswith("all parameters of")]
     if len(found) == len(frozen) == 1:
         return f"{frozen[0].split()[3]}.requires_grad_(True)"
+    return None
+
+
+def _answers_counted(failure: Failure) -> tuple[str, int] | None:
+    """Return the assignment of a loss that counts wrong answers, as one of their cross-entropy."""
+    call = failure.call
+    node = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    assigned = failure.assignment(node)
+    for each in ast.walk(assigned.value) if assigned is not None else ():
+        if not isinstance(each, ast.Compare) or len(each.comparators) != 1:
+            continue
+        sides = (each.left, each.comparators[0])
+        for side, other in (sides, sides[::-1]):
+            made = getattr(failure.assignment(side), "value", side)
+            chosen = isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr == "argmax"
+            labels = failure.value(other)
+            if not chosen or not isinstance(labels, Tensor) or labels.dtype.is_floating_point:
+                continue
+            text = failure.named("nn.functional", "nn.functional")
+            scores = ast.unparse(made.func.value)  # type: ignore[attr-defined]
+            if _has_graph(failure.value(made.func.value)):  # type: ignore[attr-defined]
+                loss = f"{text}.cross_entropy({scores}, {ast.unparse(other)})"
+                return f"{ast.unparse(assigned.targets[0])} = {loss}", assigned.lineno
+    return None
+
+
+def _read_gradient(failure: Failure) -> tuple[str, int] | None:
+    """Return the assignment of the leaf whose gradient the program reads later, as one that requires it."""
+    tree = failure.user.tree()
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, ast.Attribute) or node.attr != "grad" or node.lineno <= failure.user.line:
+            continue
+        value, made = failure.value(node.value), failure.assignment(node.value)
+        if not isinstance(value, Tensor) or value.requires_grad or not value.dtype.is_floating_point or made is None:
+            continue
+        if len(made.targets) == 1 and isinstance(made.targets[0], ast.Name):
+            call = isinstance(made.value, (ast.Call, ast.Name, ast.Subscript, ast.Attribute))
+            text = ast.unparse(made.value) if call else f"({ast.unparse(made.value)})"
+            return f"{made.targets[0].id} = {text}.requires_grad_()".replace("'", '"'), made.lineno
     return None
 
 
@@ -604,6 +715,69 @@ def whole_backward(failure: Failure) -> tuple[str, str] | None:
     return None
 
 
+@remedy("required positional argument")
+def forward_of_context(failure: Failure) -> tuple[str, str] | None:
+    """Leave `self` out of the `forward` of an autograd function, whose first argument is the context."""
+    if "forward() missing" not in failure.text or not isinstance(failure.call, ast.Call):
+        return None
+    kind: Any = failure.arguments.get("cls") or failure.value(getattr(failure.call.func, "value", None))
+    kind = failure.value(failure.call.func.value) if isinstance(failure.call.func, ast.Attribute) else kind
+    function = getattr(kind, "forward", None)
+    if function is None or function.__code__.co_varnames[:1] != ("self",):
+        return None
+    header, line = header_of(function)
+    return header.replace("(self, ", "(", 1), f"{function.__code__.co_filename}:{line}"
+
+
+@remedy("save_for_backward can only save variables")
+def number_of_context(failure: Failure) -> tuple[str, str] | None:
+    """Keep a number as an attribute of the context."""
+    call = failure.call
+    kind = failure.value(call.func.value) if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    function: Any = getattr(kind, "forward", None)
+    k = int(re.findall(r"argument (\d+)", failure.text)[0])
+    for node in ast.walk(function_tree(function)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".save_for_backward"):
+            context = ast.unparse(node.func).rpartition(".")[0]
+            name, kept = ast.unparse(node.args[k]), [ast.unparse(each) for j, each in enumerate(node.args) if j != k]
+            text = f"{ast.unparse(node.func)}({', '.join(kept)}); {context}.{name} = {name}"
+            return (text, f"{function.__code__.co_filename}:{node.lineno}") if name.isidentifier() else None
+    return None
+
+
+@remedy("can be converted to an index", "unsupported operand type(s)", "'tuple' object has no attribute",
+        "must be Tensor, not tuple")  # fmt: skip
+def saved_tensor(failure: Failure) -> tuple[str, int] | None:
+    """Unpack the only tensor that was saved."""
+    statement = failure.statement()
+    for node in ast.walk(statement) if statement is not None else ():
+        assigned = failure.assignment(node)
+        if assigned is not None and ast.unparse(assigned.value).endswith(".saved_tensors"):
+            if isinstance(failure.value(node), tuple) and len(failure.value(node)) == 1:
+                return f"{ast.unparse(node)}, = {ast.unparse(assigned.value)}", assigned.lineno
+    return None
+
+
+@remedy("positional arguments but", "positional argument but")
+def arguments_of_hook(failure: Failure) -> tuple[str, str] | None:
+    """Give a hook of a module all the arguments that it is called with."""
+    name = failure.text.partition("(")[0]
+    module = failure.module
+    if module is None:
+        return None
+    for hooks, middle in (("_forward_hooks", "input"), ("_backward_hooks", "grad_input"), ("_forward_pre_hooks", "")):
+        for hook in getattr(module, hooks).values():
+            code = getattr(hook, "__code__", None)
+            if code is None or code.co_qualname != name or code.co_argcount + 1 != (3 if middle else 2):
+                continue
+            names = list(code.co_varnames[: code.co_argcount])
+            names = [names[0], middle, names[1]] if middle else ["module", names[0]]
+            header, line = header_of(hook)
+            text = re.sub(r"\(.*\)", f"({', '.join(names)})", header, count=1)
+            return text, f"{code.co_filename}:{line}"
+    return None
+
+
 @remedy("Inference tensors cannot be saved for backward")
 def copied_inference(failure: Failure) -> str | None:
     """Copy a tensor of inference mode, which backward can then save."""
@@ -651,12 +825,16 @@ def detached_array(failure: Failure) -> str | None:
         return None
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("numpy", "__array__"):
         return failure.called_as(f"{failure.said('input')}.detach().{call.func.attr}")
-    graph = [node for node in call.args if isinstance(node, ast.BinOp | ast.Call) or _has_graph(failure.value(node))]
+    graph = [node for node in call.args if isinstance(node, ast.BinOp | ast.Call)
+             or getattr(failure.value(node), "requires_grad", False)]  # fmt: skip
     for node in call.args:
         values = failure.value(node)
         if isinstance(values, list) and all(isinstance(each, Tensor) and each.numel() == 1 for each in values):
             return failure.replaced(node, f"[each.item() for each in {ast.unparse(node)}]")
-    return failure.replaced(graph[0], f"({ast.unparse(graph[0])}).detach()") if graph else None
+    if not graph:
+        return None
+    text = ast.unparse(graph[0])
+    return failure.replaced(graph[0], f"{text if isinstance(graph[0], (ast.Name, ast.Attribute)) else f'({text})'}.detach()")
 
 
 @remedy("support the deepcopy protocol")

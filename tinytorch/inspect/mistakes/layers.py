@@ -668,9 +668,9 @@ def mask_of_attention(failure: Failure) -> str | None:
 def transposed_mask(failure: Failure) -> str | None:
     """Transpose a padding mask."""
     mask, key = failure.given.get("key_padding_mask"), failure.given.get("key")
-    if not isinstance(mask, Tensor) or not isinstance(key, Tensor):
+    if not isinstance(mask, Tensor) or not isinstance(key, Tensor) or not failure.module.batch_first:
         return None
-    want = key.shape[:2] if failure.module.batch_first else key.shape[1::-1]
+    want = key.shape[:2]
     names = [
         name
         for name, value in failure.arguments.items()
