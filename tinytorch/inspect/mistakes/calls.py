@@ -68,7 +68,7 @@ def not_callable(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | 
     value, text = failure.value(call.func), ast.unparse(call.func)
     if isinstance(value, list) and value and all(hasattr(each, "_modules") for each in value):
         return _sequential(failure, call)
-    if isinstance(value, (tuple, list)) and len(call.args) == 1:
+    if isinstance(value, (tuple, list)) and not hasattr(value, "_fields") and len(call.args) == 1:
         return f"{text}[{ast.unparse(call.args[0])}]"
     if isinstance(value, Tensor):
         return f"{text}[{', '.join(map(ast.unparse, call.args))}]" if call.args else text

@@ -524,6 +524,8 @@ def name_of_module(failure: Failure) -> str | None:
 @remedy("'indices'", "Expected tensor for argument #1")
 def integer_indices(failure: Failure) -> str | None:
     """Convert indices to integers."""
+    if not isinstance(next(iter((failure.given or failure.arguments).values()), None), Tensor):
+        return None
     if failure.module is not None:
         return failure.with_input("{}.long()")
     return failure.rewritten(input="{}.long()")
@@ -662,22 +664,6 @@ def mask_of_attention(failure: Failure) -> str | None:
     upper = mask.triu(1) if str(mask.dtype) == "torch.bool" else (mask.triu(1) != 0)
     causal = mask.shape[0] == mask.shape[1] > 1 and int(upper.sum()) == mask.shape[0] * (mask.shape[0] - 1) // 2
     return f"nn.Transformer.generate_square_subsequent_mask({size})" if causal else None
-
-
-@remedy("key_padded_mask.shape", "key_padding_mask")
-def transposed_mask(failure: Failure) -> str | None:
-    """Transpose a padding mask."""
-    mask, key = failure.given.get("key_padding_mask"), failure.given.get("key")
-    if not isinstance(mask, Tensor) or not isinstance(key, Tensor) or not failure.module.batch_first:
-        return None
-    want = key.shape[:2]
-    names = [
-        name
-        for name, value in failure.arguments.items()
-        if name.endswith("key_padding_mask") and isinstance(value, Tensor) and value.shape == mask.shape
-    ]
-    fits = tuple(mask.shape[::-1]) == tuple(want) and len(names) == 1
-    return failure.rewritten(**{names[0]: "{}.transpose(0, 1)"}) if fits else None
 
 
 @remedy("missing 2 required positional arguments: 'key' and 'value'")

@@ -217,13 +217,38 @@ def boolean_padding(failure: Failure) -> str | None:
     return failure.rewritten(**{name: _hidden(failure.arguments[name])}) if name else None
 
 
+def _steps_of(mask: Tensor) -> int | None:
+    """Return which dimension of a padding mask is that of steps: the one at whose end are the hidden places."""
+    hidden = (mask != 0).int()  # (a mask of floats has -inf there)
+    ends = [k for k in (0, 1) if bool((hidden.diff(dim=k) >= 0).all())]
+    return ends[0] if len(ends) == 1 and bool(hidden.any()) else None
+
+
+@remedy("key_padded_mask.shape", "key_padding_mask")
+def transposed_padding(failure: Failure) -> str | None:
+    """Transpose a padding mask."""
+    mask, key = failure.given.get("key_padding_mask"), failure.given.get("key")
+    if not isinstance(mask, Tensor) or not isinstance(key, Tensor) or key.ndim != 3:
+        return None
+    first = failure.module.batch_first
+    names = [
+        name
+        for name, value in failure.arguments.items()
+        if name.endswith("key_padding_mask") and isinstance(value, Tensor) and value.shape == mask.shape
+    ]
+    fits = tuple(mask.shape[::-1]) == tuple(key.shape[:2] if first else key.shape[1::-1]) and len(names) == 1
+    if not fits or (not first and _steps_of(mask) == 1):
+        return None
+    return failure.rewritten(**{names[0]: "{}.transpose(0, 1)"})
+
+
 @remedy("key_padded_mask.shape", "key_padding_mask")
 def layers_batch_first(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Make attention with the batch first, where sequences and their padding mask have it there."""
     mask, key, module = failure.given.get("key_padding_mask"), failure.given.get("key"), failure.module
     if not isinstance(mask, Tensor) or not isinstance(key, Tensor) or key.ndim != 3 or module.batch_first:
         return None
-    if tuple(mask.shape) != tuple(key.shape[:2]) or key.shape[0] == key.shape[1]:
+    if tuple(mask.shape) != tuple(key.shape[:2]) or key.shape[0] == key.shape[1] or _steps_of(mask) == 0:
         return None
     owner = next((each for each in failure.modules[::-1] if is_layer(each, "TransformerEncoderLayer",
                   "TransformerDecoderLayer", "Transformer")), module)  # fmt: skip
