@@ -225,24 +225,6 @@ def _steps_of(mask: Tensor) -> int | None:
 
 
 @remedy("key_padded_mask.shape", "key_padding_mask")
-def transposed_padding(failure: Failure) -> str | None:
-    """Transpose a padding mask."""
-    mask, key = failure.given.get("key_padding_mask"), failure.given.get("key")
-    if not isinstance(mask, Tensor) or not isinstance(key, Tensor) or key.ndim != 3:
-        return None
-    first = failure.module.batch_first
-    names = [
-        name
-        for name, value in failure.arguments.items()
-        if name.endswith("key_padding_mask") and isinstance(value, Tensor) and value.shape == mask.shape
-    ]
-    fits = tuple(mask.shape[::-1]) == tuple(key.shape[:2] if first else key.shape[1::-1]) and len(names) == 1
-    if not fits or (not first and _steps_of(mask) == 1):
-        return None
-    return failure.rewritten(**{names[0]: "{}.transpose(0, 1)"})
-
-
-@remedy("key_padded_mask.shape", "key_padding_mask")
 def layers_batch_first(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Make attention with the batch first, where sequences and their padding mask have it there."""
     mask, key, module = failure.given.get("key_padding_mask"), failure.given.get("key"), failure.module
@@ -260,6 +242,24 @@ def layers_batch_first(failure: Failure) -> str | tuple[str, int] | tuple[str, s
     keywords = [each for each in call.keywords if each.arg != "batch_first"]
     again = ast.Call(call.func, call.args, [*keywords, ast.keyword("batch_first", ast.Constant(True))])
     return failure.unparsed(again), line
+
+
+@remedy("key_padded_mask.shape", "key_padding_mask")
+def transposed_padding(failure: Failure) -> str | None:
+    """Transpose a padding mask."""
+    mask, key = failure.given.get("key_padding_mask"), failure.given.get("key")
+    if not isinstance(mask, Tensor) or not isinstance(key, Tensor) or key.ndim != 3:
+        return None
+    first = failure.module.batch_first
+    names = [
+        name
+        for name, value in failure.arguments.items()
+        if name.endswith("key_padding_mask") and isinstance(value, Tensor) and value.shape == mask.shape
+    ]
+    fits = tuple(mask.shape[::-1]) == tuple(key.shape[:2] if first else key.shape[1::-1]) and len(names) == 1
+    if not fits or (not first and _steps_of(mask) == 1):
+        return None
+    return failure.rewritten(**{names[0]: "{}.transpose(0, 1)"})
 
 
 @remedy("must match the size of tensor b", "must match the existing size")
