@@ -182,16 +182,22 @@ def variable_of_name(failure: Failure) -> str | None:
         return None
     if failure.inside and not (failure.calls_module and failure.function is failure.module):
         return None
-    others = {"target": ("target", "targets", "labels", "label", "y")}
+    if not missing:
+        return None
+    others = {"target": ("target", "targets", "labels", "label", "y"),
+              "T_max": ("T_max", "epochs", "num_epochs", "n_epochs", "max_epochs")}  # fmt: skip
     names = []
     for name in missing:
-        known = [each for each in others.get(name, (name,)) if isinstance(failure.variables.get(each), Tensor)]
+        known = [each for each in others.get(name, (name,))
+                 if isinstance(failure.variables.get(each), int if name == "T_max" else Tensor)]  # fmt: skip
         if not known or known[0] in [ast.unparse(each) for each in call.args]:
             return None
         names.append(known[0])
     given = [ast.unparse(each) for each in call.args]
     keywords = [f"{each.arg}={ast.unparse(each.value)}" for each in call.keywords]
-    return f"{ast.unparse(call.func)}({', '.join([*given, *names, *keywords])})" if names else None
+    if missing == ["T_max"]:
+        keywords, names = [f"T_max={names[0]}", *keywords], []
+    return f"{ast.unparse(call.func)}({', '.join([*given, *names, *keywords])})" if missing else None
 
 
 @remedy("must be torch.Generator, not int")
@@ -335,6 +341,29 @@ def other_group(failure: Failure) -> str | None:
             test = repr(prefixes[0] if len(prefixes) == 1 else tuple(prefixes)).replace("'", '"')
             rest = f"[p for name, p in {text}.named_parameters() if not name.startswith({test})]"
             return failure.replaced(node, rest)
+    return None
+
+
+@remedy("'int' object is not iterable", "'float' object is not iterable")
+def sequence_of_one(failure: Failure) -> str | None:
+    """Make a list of a number, where a function needs a sequence."""
+    parameters = inspect.signature(failure.function).parameters if failure.inside else {}
+    for name, value in failure.arguments.items():
+        kind = str(parameters[name].annotation) if name in parameters else ""
+        if type(value) in (int, float) and re.search(r"(?i)sequence|iterable|list\[", kind):
+            return failure.rewritten(**{name: "[{}]"})
+    return None
+
+
+@remedy("'params'")
+def key_of_group(failure: Failure) -> str | None:
+    """Name the key of a group's parameters."""
+    if not isinstance(failure.error, KeyError):
+        return None
+    for node in ast.walk(failure.node("params") or ast.List([])):
+        for key in node.keys if isinstance(node, ast.Dict) else ():
+            if isinstance(key, ast.Constant) and key.value in ("param", "parameters", "Params", "parameter"):
+                return failure.replaced(key, '"params"')
     return None
 
 

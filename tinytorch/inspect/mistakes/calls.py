@@ -230,6 +230,10 @@ def each_element(failure: Failure) -> str | None:
 @remedy("'numpy.ndarray' object has no attribute", "'float' object has no attribute", "'int' object has no attribute")
 def tensor_of_array(failure: Failure) -> str | None:
     """Make a tensor of an array whose method of tensors is called; leave out the method that makes a number."""
+    if failure.inside:
+        for name, value in failure.arguments.items():
+            if type(value).__module__ == "numpy" and hasattr(value, "ndim") and failure.node(name) is not None:
+                return failure.rewritten(**{name: "torch.from_numpy({})"})
     call = called(failure)
     node = call.func if isinstance(call, ast.Call) else call
     if not isinstance(node, ast.Attribute) or not hasattr(Tensor, node.attr):
@@ -240,6 +244,13 @@ def tensor_of_array(failure: Failure) -> str | None:
     if isinstance(value, (int, float)) and node.attr in ("item", "cpu", "detach", "tolist"):
         return text
     return None
+
+
+@remedy("must be a Tensor")
+def tensor_of_number(failure: Failure) -> str | None:
+    """Make a tensor of a number."""
+    names = [name for name, value in failure.arguments.items() if isinstance(value, (int, float, list))]
+    return failure.rewritten(**{names[0]: "torch.tensor({})"}) if len(names) == 1 else None
 
 
 @remedy("object has no attribute 'device'")
@@ -379,6 +390,9 @@ def unpacked(failure: Failure) -> str | None:
     if not isinstance(target, ast.Tuple) or not all(isinstance(each, ast.Name) for each in target.elts):
         return None
     names, written = _returned(failure, source), [ast.unparse(each) for each in target.elts]
+    width = _width(failure.value(source.func)) if isinstance(source, ast.Call) else 0
+    if width and width % len(written) == 0 and isinstance(statement, ast.Assign):
+        return f"{', '.join(written)} = {ast.unparse(source)}.chunk({len(written)}, dim=-1)"
     if not names:
         return None
     again = [*written[: len(names)], *names[len(written) :]]
@@ -392,6 +406,13 @@ def unpacked(failure: Failure) -> str | None:
         inner = ", ".join(again) if target is statement.target else whole
         text = f"for {inner} in {ast.unparse(statement.iter)}:"
     return text.replace("'", '"')
+
+
+def _width(module: Any) -> int:
+    """Return the number of features that a linear layer, or a sequence that ends with one, computes; 0 for others."""
+    while is_layer(module, "Sequential") and len(module):
+        module = module[-1]
+    return int(module.out_features) if is_layer(module, "Linear") else 0
 
 
 def _returned(failure: Failure, source: ast.expr) -> list[str]:
@@ -437,9 +458,18 @@ def object_made(failure: Failure) -> str | tuple[str, int] | None:
         if isinstance(node, ast.Attribute) and isinstance(failure.value(node.value), type):
             assigned = failure.assignment(node.value)
             if assigned is not None and ast.unparse(assigned.targets[0]) == ast.unparse(node.value):
-                return f"{ast.unparse(assigned)}()", assigned.lineno
+                arguments = _of_model(failure, failure.value(node.value))
+                return f"{ast.unparse(assigned)}({arguments})", assigned.lineno
             return replaced(failure, node.value, f"{ast.unparse(node.value)}()")
     return None
+
+
+def _of_model(failure: Failure, kind: type) -> str:
+    """Return the argument of an optimizer's class: the parameters of the only model among the variables."""
+    names = [name for name, value in failure.variables.items()
+             if hasattr(value, "_modules") and not isinstance(value, type) and list(value.parameters())]  # fmt: skip
+    own = any(each.__name__ == "Optimizer" for each in kind.__mro__)
+    return f"{names[0]}.parameters()" if own and len(names) == 1 else ""
 
 
 @remedy("'type' object is not", "super(type, obj): obj must be an instance or subtype of type")

@@ -62,7 +62,24 @@ def padded_batch(failure: Failure) -> str | tuple[str, int] | None:
             second = "torch.stack([y for _, y in batch])" if alike else pad.format("y", "_, y")
         if second:
             return _collated_by(failure, f"lambda batch: ({pad.format('x', 'x, _')}, {second})")
+    first = batch[0]
+    if isinstance(first, dict) and all(isinstance(each, dict) and set(each) == set(first) for each in batch):
+        parts = {key: _column(f"[each[{key!r}] for each in batch]", [each[key] for each in batch]) for key in first}
+        items = ", ".join([f"{key!r}: {text}" for key, text in parts.items()])
+        return _collated_by(failure, f"lambda batch: {{{items}}}") if all(parts.values()) else None
+    if isinstance(first, tuple) and len(first) > 1 and {len(each) for each in batch} == {len(first)}:
+        columns = [_column(f"[each[{k}] for each in batch]", [each[k] for each in batch]) for k in range(len(first))]
+        if all(columns):
+            return _collated_by(failure, f"lambda batch: ({', '.join(columns)})")
     return _collated_by(failure, "list")
+
+
+def _column(text: str, values: list[Any]) -> str:
+    """Return what collates some values of a batch: tensors of different lengths are padded; "" if they cannot be."""
+    if all(isinstance(each, Tensor) for each in values) and len({tuple(each.shape) for each in values}) > 1:
+        alike = all(each.ndim for each in values) and len({tuple(each.shape[1:]) for each in values}) == 1
+        return f"nn.utils.rnn.pad_sequence({text}, batch_first=True)" if alike else ""
+    return f"torch.utils.data.default_collate({text})"
 
 
 @remedy("default_collate: batch must contain", "NoneType")

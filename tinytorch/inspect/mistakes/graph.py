@@ -29,7 +29,7 @@ def scalar(failure: Failure) -> str | None:
         return None
     if failure.of_method:
         return failure.called_as(f"{failure.said('input')}.mean().backward")
-    return failure.replaced(call.args[0], f"{ast.unparse(call.args[0])}.mean()")
+    return failure.replaced(call.args[0], f"{ast.unparse(call.args[0])}.sum()")
 
 
 @remedy("Mismatch in shape: grad_output[0]")
@@ -827,8 +827,19 @@ def detached_array(failure: Failure) -> str | None:
         return failure.called_as(f"{failure.said('input')}.detach().{call.func.attr}")
     graph = [node for node in call.args if isinstance(node, ast.BinOp | ast.Call)
              or getattr(failure.value(node), "requires_grad", False)]  # fmt: skip
+    statement = failure.statement()
     for node in call.args:
         values = failure.value(node)
+        if isinstance(node, ast.ListComp):
+            text = ast.unparse(node.elt)
+            return failure.replaced(node.elt, f"{text if isinstance(node.elt, ast.Call) else f'({text})'}.detach()")
+        tensors = isinstance(values, list) and values and all(isinstance(each, Tensor) for each in values)
+        name, tree = ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else "", failure.user.tree()
+        if tensors and ast.unparse(call.func).endswith((".mean", ".sum")) and name and tree is not None:
+            if f"{name}.backward" in ast.unparse(tree):
+                return f"torch.stack({ast.unparse(node)}).{ast.unparse(call.func).rpartition('.')[2]}()"
+        if tensors and isinstance(values, list) and any(each.numel() > 1 for each in values):
+            return failure.replaced(node, f"[each.detach() for each in {ast.unparse(node)}]")
         if isinstance(values, list) and all(isinstance(each, Tensor) and each.numel() == 1 for each in values):
             return failure.replaced(node, f"[each.item() for each in {ast.unparse(node)}]")
     if not graph:

@@ -94,8 +94,23 @@ def _joined_along(failure: Failure, x: Tensor, want: int) -> tuple[str, int] | N
     return text, failure.user.line if assigned is None else assigned.lineno
 
 
+def _of_other_dimensions(failure: Failure) -> tuple[str, str] | str | None:
+    """Return the pooling of a model for the dimensions of its convolutions, where it is for others; and its place."""
+    root = failure.modules[0]
+    convs = {_dimensions(each) for each in root.modules() if is_layer(each, "_ConvNd")}
+    kinds = ("_MaxPoolNd", "_AvgPoolNd", "_AdaptiveAvgPoolNd", "_AdaptiveMaxPoolNd")
+    pools = [each for each in root.modules() if is_layer(each, *kinds) and _class_of(each)[-1] == "d"]
+    wrong = [each for each in pools if len(convs) == 1 and int(_class_of(each)[-2]) not in convs]
+    if len(wrong) != 1:
+        return None
+    size = getattr(wrong[0], "kernel_size", None) or wrong[0].output_size
+    name, dims = _class_of(wrong[0]), convs.pop()
+    text, place = f"nn.{name[:-2]}{dims}d({_number(size)!r})", made_at(failure, wrong[0])
+    return (text, place) if place else text
+
+
 @remedy("mat1 and mat2 shapes cannot be multiplied", "size mismatch, got")
-def features(failure: Failure) -> str | tuple[str, int] | None:
+def features(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Derive the number of features of a linear layer, or what makes the input fit it."""
     module, x = failure.module, failure.given.get("input")
     if not failure.is_module("Linear") or not isinstance(x, Tensor):
@@ -105,7 +120,7 @@ def features(failure: Failure) -> str | tuple[str, int] | None:
         return failure.with_input("{}.unsqueeze(-1)")
     if x.ndim == 2 and math.prod(have) == want and failure.calls_module and not failure.is_users_call:
         return failure.rewritten(**{next(iter(failure.arguments)): "{}.unsqueeze(0)"})  # (a sample without a batch)
-    joined = _joined_along(failure, x, want)
+    joined = _joined_along(failure, x, want) or _of_other_dimensions(failure)
     if joined is not None:
         return joined
     if x.ndim > 2 and math.prod(have[1:]) == want:
@@ -176,9 +191,14 @@ def not_a_tensor(failure: Failure) -> str | tuple[str, int] | None:
     change = failure.with_input if names is failure.given else lambda text, _: failure.rewritten(**{name: text})
     if type(value).__module__ == "numpy" and hasattr(value, "ndim"):
         return change("torch.from_numpy({})", name)
+    if hasattr(value, "batch_sizes"):
+        layers = [each for root in (*failure.variables.values(), *failure.modules) if hasattr(root, "_modules")
+                  and not isinstance(root, type) for each in root.modules() if is_layer(each, "RNNBase")]  # fmt: skip
+        first = ", batch_first=True" if any(each.batch_first for each in layers) else ""
+        return change(f"nn.utils.rnn.pad_packed_sequence({{}}{first})[0]", name)
     if isinstance(value, tuple) and value and isinstance(value[0], Tensor):
         return _unpacked(failure, name)
-    if isinstance(value, (list, tuple)) and value:
+    if isinstance(value, (list, tuple)) and value and isinstance(value[0], (int, float, list, tuple, Tensor)):
         texts = {True: "torch.stack({})", False: "torch.tensor({})"}
         return change(texts[all(isinstance(each, Tensor) for each in value)], name)
     if isinstance(value, (int, float)):
@@ -237,6 +257,8 @@ def missing_dimensions(failure: Failure) -> str | None:
     if not failure.is_module("_ConvNd") or x is None:
         return None
     dims, have = _dimensions(module), list(x.shape)
+    if x.ndim == 2 and have[1] == module.in_channels and dims > 1:
+        return failure.with_input(f"{{}}[:, :{', None' * dims}]")
     if x.ndim == dims and module.in_channels == 1:
         return failure.with_input("{}.unsqueeze(0)")
     if x.ndim == dims + 3 and 1 in have[:3]:
@@ -574,6 +596,13 @@ def hidden_state(failure: Failure) -> str | None:
             module = failure.module
             if have[0] % (2 if module.bidirectional else 1):
                 return None
+            others = [each for root in (*failure.modules, *failure.variables.values()) if hasattr(root, "_modules")
+                      and not isinstance(root, type) for each in root.modules() if is_layer(each, "RNNBase")]  # fmt: skip
+            both = any(each.bidirectional and each.hidden_size == module.hidden_size for each in others)
+            if both and not module.bidirectional and have[0] == 2 * want[0]:
+                one = "{}[0::2] + {}[1::2]"  # (the states of both directions)
+                pairs = "tuple([each[0::2] + each[1::2] for each in {}])"
+                return failure.with_input(pairs if pair else one, "hx")
             layers = have[0] // (2 if module.bidirectional else 1)
             return constructor(module, module.input_size, module.hidden_size, num_layers=layers)
         if have[:2] == want[:2]:
@@ -604,6 +633,22 @@ def state_of_layers(failure: Failure) -> str | None:
     if isinstance(state, tuple):
         return failure.with_input("tuple([each.unsqueeze(0) for each in {}])", "hx")
     return failure.with_input("{}.unsqueeze(0)", "hx")
+
+
+@remedy("For unbatched 2-D input, hx should also be 2-D but got 3-D", "For unbatched 2-D input, hx and cx")
+def one_step(failure: Failure) -> str | None:
+    """Add the dimension of steps to a batch of single steps."""
+    x, state = failure.tensor_given(), failure.given.get("hx")
+    first = state[0] if isinstance(state, tuple) else state
+    if x is None or not isinstance(first, Tensor) or first.ndim != 3 or first.shape[1] != x.shape[0]:
+        return None
+    return failure.with_input(f"{{}}.unsqueeze({1 if failure.module.batch_first else 0})")
+
+
+@remedy("offsets has to be a 1D Tensor but got None")
+def one_bag(failure: Failure) -> str | None:
+    """Make a batch of one bag."""
+    return failure.with_input("{}.unsqueeze(0)")
 
 
 @remedy("index 1 is out of bounds for dimension 0", "not enough values to unpack", "too many values to unpack")

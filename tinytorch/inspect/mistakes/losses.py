@@ -179,6 +179,8 @@ def same_shape(failure: Failure) -> str | None:
     for k in range(len(have)):
         if have[k] == 1 and have[:k] + have[k + 1 :] == want:
             return failure.rewritten(target=f"{{}}.squeeze({k}){kind}")
+    if len(have) == 1 and x.numel() == target.numel() and want[0] == have[0] and len(want) > 2:
+        return failure.rewritten(input="{}.flatten()", target="{}" + kind)
     if len(want) == 2 < len(have) and target.flatten(1).shape == x.shape:
         return failure.rewritten(target=f"{{}}.flatten(1){kind}")
     if len(want) == 2 and have == want[:1] and failure.is_module("BCEWithLogitsLoss") and failure.is_users_call:

@@ -9,6 +9,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import remedy
+from tinytorch.inspect.sources import assigned_attribute
 
 # Sequences that are shifted by one ----------------------------------------------------------------
 
@@ -132,18 +133,45 @@ def shifted_operand(failure: Failure) -> str | None:
             part = part_of_longer(failure, y, failure.node(a), places[0])
             if part:
                 return failure.rewritten(**{b: cut(text, places[0], part)})
-        if _is_table(failure, node) and places[-1] - places[0] + 1 == len(places):
+        table = next((each for each in ast.walk(node) if _is_table(failure, each)
+                      and tuple(failure.value(each).shape) == tuple(y.shape)), None)  # fmt: skip
+        if table is not None and places[-1] - places[0] + 1 == len(places):
             other = failure.said(a)
             if isinstance(failure.node(a), (ast.Name, ast.Attribute)) and places[0] <= 3:
                 parts = [f":{other}.shape[{behind + k - x.ndim if k - y.ndim >= -2 and behind else behind + k}]"
                          for k in places]  # fmt: skip
-                return failure.rewritten(**{b: cut(text, places[0], ", ".join(parts))})
+                return failure.replaced(table, cut(ast.unparse(table), places[0], ", ".join(parts)))
     return None
 
 
 def _is_table(failure: Failure, node: ast.AST) -> bool:
     """Return whether an expression is a tensor that a module keeps: a parameter, a buffer or an attribute."""
-    return isinstance(node, ast.Attribute) and hasattr(failure.value(node.value), "_modules")
+    own = isinstance(node, ast.Attribute) and hasattr(failure.value(node.value), "_modules")
+    return own and isinstance(failure.value(node), Tensor)
+
+
+@remedy("must match the size of tensor b")
+def longer_table(failure: Failure) -> tuple[str, str] | None:
+    """Make a table of a module as long as the sequence, where a class token has been added to that."""
+    found = [(name, value) for name, value in failure.arguments.items() if isinstance(value, Tensor)]
+    for (_, x), (b, y) in (found, found[::-1]) if len(found) == 2 and not failure.calls_module else ():
+        node, behind = failure.node(b), x.ndim - y.ndim
+        places = [k for k in range(y.ndim) if behind >= 0 and y.shape[k] not in (1, x.shape[behind + k])]
+        if node is None or not _is_table(failure, node) or len(places) != 1 or not isinstance(node, ast.Attribute):
+            continue
+        (k,) = places
+        more = x.shape[behind + k] - y.shape[k]
+        made = assigned_attribute(type(failure.value(node.value)), node.attr, "__init__")
+        for each in ast.walk(made[0].value) if made is not None and more == 1 and k == y.ndim - 2 else ():
+            sizes = each.args if isinstance(each, ast.Call) and len(each.args) == y.ndim else []
+            if isinstance(each, ast.Call) and len(each.args) == 1 and isinstance(each.args[0], ast.Tuple):
+                sizes = each.args[0].elts
+            if len(sizes) == y.ndim and made is not None:
+                old = sizes[k]
+                text = str(x.shape[behind + k]) if isinstance(old, ast.Constant) else f"{ast.unparse(old)} + {more}"
+                again = failure.in_text(made[0].value, old, text)
+                return f"{ast.unparse(made[0].targets[0])} = {again}", f"{made[1]}:{made[0].lineno}"
+    return None
 
 
 # Masks of attention -------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ def misspelt(failure: Failure) -> str | None:
 
 def _is_ours(owner: Any) -> bool:
     """Return whether an object is a module, or of a class that the package defines."""
-    return hasattr(owner, "_modules") or type(owner).__module__.startswith("tinytorch.")
+    return hasattr(owner, "_modules") or any(each.__module__.startswith("tinytorch.") for each in type(owner).__mro__)
 
 
 @remedy("'tuple' object has no attribute", "tuple indices must be integers or slices")

@@ -32,9 +32,12 @@ def without(shape: Any, k: int) -> list[int]:
 @remedy("must match the size of tensor b")
 def broadcast(failure: Failure) -> str | None:
     """Add a dimension of size 1 where one operand lacks it."""
-    if failure.calls_module:
+    if failure.calls_module and not {"input", "target"} <= set(failure.arguments):
         return None
     (a, x), (b, y) = operands(failure)
+    pairs = isinstance(failure.call, ast.BinOp) and isinstance(failure.call.op, ast.Sub) and x.shape[1:] == y.shape[1:]
+    if pairs and x.ndim == y.ndim == 2 and abs(x.shape[0] - y.shape[0]) > 1:
+        return failure.rewritten(**{a: "{}.unsqueeze(1)"})  # (all pairs of rows)
     for name, small, large in ((b, y, x), (a, x, y)):
         if small.ndim == 2 and large.ndim > 3 and list(small.shape) == [large.shape[0], large.shape[-1]]:
             return failure.rewritten(**{name: f"{{}}[:, {'None, ' * (large.ndim - 2)}:]"})
@@ -51,6 +54,18 @@ def broadcast(failure: Failure) -> str | None:
     if x.ndim == y.ndim == 4 and list(y.shape) == [x.shape[0], *x.shape[2:], x.shape[1]]:
         return failure.rewritten(**{b: "{}.permute(0, 3, 1, 2)"})
     return None
+
+
+@remedy("must match the size of tensor b")
+def all_pairs(failure: Failure) -> str | None:
+    """Compare all pairs of rows."""
+    x, y = failure.arguments.get("x1"), failure.arguments.get("x2")
+    if failure.name.rpartition(".")[2] != "cosine_similarity" or not isinstance(x, Tensor) or not isinstance(y, Tensor):
+        return None
+    if x.ndim != 2 or y.ndim != 2 or x.shape[1] != y.shape[1]:
+        return None
+    text = failure.rewritten(x1="{}.unsqueeze(1)")
+    return f"{text[:-1]}, dim=-1)" if "dim" not in text else None
 
 
 def _shortcut(failure: Failure) -> tuple[str, str]:
@@ -438,8 +453,43 @@ def elements_of_list(failure: Failure) -> str | None:
 
 @remedy("tensors used as indices must be long")
 def integer_index(failure: Failure) -> str | None:
-    """Convert an index to integers."""
-    return failure.rewritten(key="{}.long()") if isinstance(failure.arguments.get("key"), Tensor) else None
+    """Convert an index to integers, or a mask of zeros and ones to booleans."""
+    x, key = failure.arguments.get("input"), failure.arguments.get("key")
+    if not isinstance(key, Tensor):
+        return None
+    mask = isinstance(x, Tensor) and x.shape[: key.ndim] == key.shape and bool(((key == 0) | (key == 1)).all())
+    return failure.rewritten(key="{}.bool()" if mask and key.numel() > 1 else "{}.long()")
+
+
+@remedy("is out of bounds for dimension", "index out of range in self")
+def index_from_zero(failure: Failure) -> str | None:
+    """Count indices from 0 that were counted from 1."""
+    x, found = failure.arguments.get("input"), re.search(r"for dimension (\d+)", failure.text)
+    name = next((each for each in ("key", "index") if isinstance(failure.arguments.get(each), Tensor)), "")
+    if failure.calls_module or not isinstance(x, Tensor) or not name or failure.arguments[name].numel() < 2:
+        return None
+    size = x.shape[int(found[1]) if found is not None else failure.arguments.get("dim", 0)]
+    index = failure.arguments[name]
+    return failure.rewritten(**{name: "{} - 1"}) if int(index.min()) >= 1 and int(index.max()) == size else None
+
+
+@remedy("selected index k out of range")
+def fewer_values(failure: Failure) -> str | None:
+    """Take no more values than there are."""
+    x, dim = failure.arguments["input"], failure.arguments.get("dim", -1)
+    return failure.rewritten(k=str(x.shape[dim]))
+
+
+@remedy("expected grid and input to have same batch size")
+def grid_of_batch(failure: Failure) -> str | None:
+    """Repeat a grid for each image of a batch."""
+    x, grid = failure.arguments["input"], failure.arguments["grid"]
+    size = f"{failure.said('input')}.shape[0]"
+    if grid.ndim == x.ndim - 1:
+        return failure.rewritten(grid=f"{{}}.expand({size}, {', '.join(['-1'] * grid.ndim)})")
+    if grid.shape[0] == 1:
+        return failure.rewritten(grid=f"{{}}.expand({size}, {', '.join(['-1'] * (grid.ndim - 1))})")
+    return None
 
 
 @remedy("The shape of the mask")
