@@ -306,19 +306,9 @@ def argument_of_pair(failure: Failure) -> str | None:
             continue
         if isinstance(value, tuple) and isinstance(node, ast.Call):
             return failure.rewritten(**{name: "{}" + (".values" if hasattr(value, "values") else "[0]")})
-        if isinstance(node, ast.Name) and failure.assignment(node) is None and _is_loop(failure, node):
+        if failure.of_loop(node):
             return failure.rewritten(**{name: "{}[0]"})
     return None
-
-
-def _is_loop(failure: Failure, node: ast.Name) -> bool:
-    """Return whether a `for` loop assigns a variable."""
-    tree = failure.user.tree()
-    return tree is not None and any(
-        isinstance(each, ast.For) and any(isinstance(part, ast.Name) and part.id == node.id
-                                          for part in ast.walk(each.target))
-        for each in ast.walk(tree)
-    )  # fmt: skip
 
 
 def _pair_in_sequence(failure: Failure) -> tuple[Any, int]:

@@ -196,6 +196,14 @@ class Failure:
             return None
         return assignment(tree, node.id, self.user.line)
 
+    def of_loop(self, node: ast.AST | None) -> bool:
+        """Return whether an expression is a variable that a `for` loop of the user's function assigns."""
+        tree = self.user.tree()
+        if tree is None or not isinstance(node, ast.Name) or self.assignment(node) is not None:
+            return False
+        targets = [each.target for each in ast.walk(tree) if isinstance(each, ast.For)]
+        return any(isinstance(part, ast.Name) and part.id == node.id for each in targets for part in ast.walk(each))
+
     def origin(self, name: str) -> ast.expr | None:
         """Return the expression that computed an argument: what was assigned to it, if the user gave a variable."""
         node = self.node(name)
@@ -263,7 +271,7 @@ class Failure:
         written = list(call.args)
         if self.of_method and self.self is None and isinstance(call.func, ast.Attribute):
             written.insert(0, call.func.value)
-        elif names[:1] == ["self"]:
+        elif names[:1] in (["self"], ["cls"]):
             names = names[1:]
         if name not in names or any(isinstance(each, ast.Starred) for each in written):
             return None

@@ -199,6 +199,8 @@ def not_a_tensor(failure: Failure) -> str | tuple[str, int] | None:
     if isinstance(value, tuple) and value and isinstance(value[0], Tensor):
         return _unpacked(failure, name)
     if isinstance(value, (list, tuple)) and value and isinstance(value[0], (int, float, list, tuple, Tensor)):
+        if failure.inside and failure.of_loop(failure.node(name)):
+            return None  # (a batch of a loader is a list)
         texts = {True: "torch.stack({})", False: "torch.tensor({})"}
         return change(texts[all(isinstance(each, Tensor) for each in value)], name)
     if isinstance(value, (int, float)):
@@ -706,6 +708,10 @@ def mask_of_attention(failure: Failure) -> str | None:
     if not isinstance(mask, Tensor) or not isinstance(query, Tensor) or mask.ndim != 2:
         return None
     size = query.shape[1 if query.ndim == 3 and failure.module.batch_first else 0]
+    given = [failure.node(name) for name, value in failure.arguments.items() if name.endswith("mask")
+             and isinstance(value, Tensor) and value.shape == mask.shape]  # fmt: skip
+    if any(isinstance(node, ast.Attribute) for node in given) and mask.shape[0] > size:
+        return None  # (a mask that the module keeps for longer sequences)
     upper = mask.triu(1) if str(mask.dtype) == "torch.bool" else (mask.triu(1) != 0)
     causal = mask.shape[0] == mask.shape[1] > 1 and int(upper.sum()) == mask.shape[0] * (mask.shape[0] - 1) // 2
     return f"nn.Transformer.generate_square_subsequent_mask({size})" if causal else None

@@ -11,6 +11,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.layers import unregistered
 from tinytorch.inspect.mistakes.remedies import remedy
 
 
@@ -153,7 +154,7 @@ def same_dtype(failure: Failure) -> str | None:
     if failure.calls_module:
         return None
     (a, x), (b, y) = operands(failure)
-    if x.dtype is y.dtype:
+    if x.dtype is y.dtype or unregistered(failure) is not None:
         return None
     if y.dtype.is_floating_point and not x.dtype.is_floating_point:
         return failure.rewritten(**{a: f"{{}}.to({failure.said(b)}.dtype)"})
