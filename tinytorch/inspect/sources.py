@@ -45,7 +45,7 @@ def definition_of(code: CodeType, tree: ast.Module) -> ast.FunctionDef | ast.Asy
 
 def around(tree: ast.AST, line: int, *kinds: type[ast.AST]) -> Any:
     """Return the innermost statement of some kinds that contains a line, or None."""
-    found = None
+    found: Any = None
     for node in ast.walk(tree):
         if isinstance(node, kinds or ast.stmt):
             first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)

@@ -528,7 +528,11 @@ def sequences_of_lists(failure: Failure) -> str | None:
 def steps_first(failure: Failure) -> str | None:
     """Put the steps first in sequences that are padded."""
     rows = failure.arguments.get("sequences")
-    if not isinstance(rows, (list, tuple)) or {each.ndim for each in rows} != {2} or len({each.shape[0] for each in rows}) > 1:
+    if (
+        not isinstance(rows, (list, tuple))
+        or {each.ndim for each in rows} != {2}
+        or len({each.shape[0] for each in rows}) > 1
+    ):
         return None
     return failure.rewritten(sequences="[each.transpose(0, 1) for each in {}]")
 

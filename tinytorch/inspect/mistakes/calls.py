@@ -95,13 +95,12 @@ def function_and_arguments(failure: Failure) -> str | None:
     """Give the function and its arguments apart, where the result of its call was given; step without a loss."""
     if failure.entrance is None:
         return None
+    call = failure.call
     for name, value in failure.arguments.items():
         node = failure.node(name)
-        if isinstance(value, Tensor) and isinstance(node, ast.Call) and isinstance(failure.call, ast.Call):
-            if callable(failure.value(node.func)):
-                arguments = ", ".join([ast.unparse(each) for each in (node.func, *node.args)])
-                return failure.replaced(node, f"({arguments})").replace(f"(({arguments})", f"({arguments}")
-    call = failure.call
+        if isinstance(value, Tensor) and isinstance(node, ast.Call) and callable(failure.value(node.func)):
+            arguments = ", ".join([ast.unparse(each) for each in (node.func, *node.args)])
+            return failure.replaced(node, f"({arguments})").replace(f"(({arguments})", f"({arguments}")
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "step":
         return f"{ast.unparse(call.func)}()"
     return None
@@ -196,7 +195,9 @@ def other_object(failure: Failure) -> str | None:
 def called(failure: Failure) -> ast.expr | None:
     """Return the call of the method that was looked for, rather than the method alone."""
     statement, call = failure.statement(), failure.call
-    for node in ast.walk(statement) if statement is not None and isinstance(call, ast.Attribute) else ():
+    if statement is None or not isinstance(call, ast.Attribute):
+        return call
+    for node in ast.walk(statement):
         if isinstance(node, ast.Call) and ast.unparse(node.func) == ast.unparse(call):
             return node
     return call
@@ -213,7 +214,7 @@ def each_element(failure: Failure) -> str | None:
     if not isinstance(node, ast.Attribute) or not hasattr(Tensor, node.attr):
         return None
     value, text = failure.value(node.value), ast.unparse(node.value)
-    arguments = ast.unparse(call).removeprefix(ast.unparse(call.func)) if isinstance(call, ast.Call) else ""
+    arguments = ast.unparse(call).removeprefix(ast.unparse(node)) if isinstance(call, ast.Call) else ""
     if isinstance(value, dict) and value and all(isinstance(each, Tensor) for each in value.values()):
         again = f"{{key: value.{node.attr}{arguments} for key, value in {text}.items()}}"
     elif type(value) is list and value and all(isinstance(each, Tensor) for each in value):
@@ -271,7 +272,7 @@ def of_whole_module(failure: Failure) -> str | None:
     if not isinstance(node, ast.Attribute) or not isinstance(made, ast.Call):
         return None
     owner = made.func.value if isinstance(made.func, ast.Attribute) and not made.args else None
-    if owner is None or not hasattr(getattr(failure.value(owner), node.attr, None), "__call__"):
+    if owner is None or not callable(getattr(failure.value(owner), node.attr, None)):
         return None
     return failure.replaced(made, ast.unparse(owner))
 
@@ -313,7 +314,7 @@ def argument_of_pair(failure: Failure) -> str | None:
 
 def _pair_in_sequence(failure: Failure) -> tuple[Any, int]:
     """Return the sequence, and the place in it of the layer whose pair the next layer was given."""
-    outer = failure.modules[-2] if len(failure.modules) > 1 else None
+    outer: Any = failure.modules[-2] if len(failure.modules) > 1 else None
     if not is_layer(outer, "Sequential") or not isinstance(next(iter(failure.given.values()), None), tuple):
         raise LookupError("no pair in a sequence")
     layers = list(outer._modules.values())
@@ -355,9 +356,10 @@ def compared_pair(failure: Failure) -> str | tuple[str, int] | None:
     for node in nodes:
         for side in (node.left, node.comparators[0]):
             value, assigned = failure.value(side), failure.assignment(side)
-            if isinstance(value, tuple) and hasattr(value, "indices") and isinstance(side, ast.Name):
-                if assigned is not None and ast.unparse(assigned.targets[0]) == side.id:
-                    return f"_, {side.id} = {ast.unparse(assigned.value)}".replace("'", '"'), assigned.lineno
+            pair = isinstance(value, tuple) and hasattr(value, "indices") and assigned is not None
+            if pair and ast.unparse(assigned.targets[0]) == ast.unparse(side):
+                text = f"_, {ast.unparse(side)} = {ast.unparse(assigned.value)}"
+                return text.replace("'", '"'), assigned.lineno
             if isinstance(value, list):
                 return replaced(failure, side, f"torch.tensor({ast.unparse(side)})")
     return None
@@ -408,7 +410,7 @@ def _width(module: Any) -> int:
 def _returned(failure: Failure, source: ast.expr) -> list[str]:
     """Return names for the values that an expression gives; [] if their number cannot be told."""
     value = failure.value(source)
-    made = failure.value(source.func) if isinstance(source, ast.Call) else None
+    made: Any = failure.value(source.func) if isinstance(source, ast.Call) else None
     if isinstance(source, ast.Call) and ast.unparse(source).startswith("next(iter("):
         value = failure.value(source.args[0].args[0])  # type: ignore[attr-defined]
     if isinstance(source, ast.Call) and value is None and isinstance(made, type):

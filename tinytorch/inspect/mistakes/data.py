@@ -213,14 +213,15 @@ def whole_split(failure: Failure) -> str | None:
 
 def _subset(failure: Failure) -> tuple[Any, Any] | None:
     """Return the subset whose indices were exceeded, and the sampler of the loader that reads it."""
-    subset = sampler = None
+    subset: Any = None
+    sampler: Any = None
     for step in failure.steps:
         found = locals_of(step.frame)
         owner = found.get("self")
         if step.ours and hasattr(owner, "indices") and hasattr(owner, "dataset"):
             subset = owner
         if step.ours and hasattr(owner, "sampler") and hasattr(owner, "dataset"):
-            sampler = owner.sampler  # type: ignore[union-attr]
+            sampler = getattr(owner, "sampler", None)
     for name, value in failure.variables.items():
         if subset is not None and sampler is None and getattr(value, "dataset", None) is subset and name:
             sampler = getattr(value, "sampler", None)
@@ -272,7 +273,8 @@ def sampler_of_subset(failure: Failure) -> str | tuple[str, int] | None:
 @remedy("index out of range", "is out of range", "out of bounds")
 def length_of_samples(failure: Failure) -> tuple[str, str] | None:
     """Return from `__len__` the number of the samples that `__getitem__` reads."""
-    call, owner = failure.call, failure.variables.get("self")
+    call = failure.call
+    owner: Any = failure.variables.get("self")
     method: Any = getattr(type(owner), "__len__", None)
     if failure.user.code.co_name != "__getitem__" or not isinstance(call, ast.Subscript) or method is None:
         return None

@@ -196,6 +196,12 @@ class Failure:
             return None
         return assignment(tree, node.id, self.user.line)
 
+    @staticmethod
+    def assigned_with(statement: ast.Assign, text: str) -> str:
+        """Return an assignment with a text, such as a call of a method, behind what is assigned."""
+        targets = " = ".join([ast.unparse(each) for each in statement.targets])
+        return f"{targets} = {_operand(statement.value)}{text}".replace("'", '"')
+
     def of_loop(self, node: ast.AST | None) -> bool:
         """Return whether an expression is a variable that a `for` loop of the user's function assigns."""
         tree = self.user.tree()

@@ -164,13 +164,15 @@ def _passed_on(failure: Failure, first: ast.Call) -> tuple[str, int] | None:
         and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
         and node.value.func.attr == "step"
     ]  # fmt: skip
-    stepped = {id(each) for node in steps for group in getattr(failure.value(node), "param_groups", ())
+    stepped = {id(each) for step in steps for group in getattr(failure.value(step), "param_groups", ())
                for each in group["params"]}  # fmt: skip
     loss = failure.assignment(first.func.value)
-    nodes = [loss.value] if loss is not None else []
-    for _ in range(4):
-        nodes += [made.value for node in nodes for each in ast.walk(node) if isinstance(each, ast.Name)
-                  if (made := assignment(tree, each.id, first.lineno)) is not None and made.value not in nodes]  # fmt: skip
+    nodes: list[ast.AST] = [loss.value] if loss is not None else []
+    for part in nodes:
+        for each in ast.walk(part):
+            made = assignment(tree, each.id, first.lineno) if isinstance(each, ast.Name) else None
+            if made is not None and made.value not in nodes:
+                nodes.append(made.value)
     root = call.func.value if isinstance(call.func, ast.Attribute) else None
     later = getattr(failure.assignment(root), "value", root)
     used = {each.id for each in ast.walk(later) if isinstance(each, ast.Name)} if later is not None else set()
@@ -271,18 +273,17 @@ class _Cut:
             if isinstance(each, ast.Return) and each.value is not None:
                 self.follow(each.value, tree, function.__code__.co_filename, each.lineno, depth + 1)
 
-
     def _into_function(self, function: Any, name: str, depth: int) -> None:
         """Look at what a user's function returns, and whether it runs without recording."""
         plain = inspect.unwrap(function) if callable(function) else None
         if not inspect.isfunction(plain) or plain.__module__.partition(".")[0] == "tinytorch" or depth > 3:
             return
         tree, file = function_tree(plain), plain.__code__.co_filename
-        for each in tree.decorator_list if isinstance(tree, ast.FunctionDef) else ():
-            text = ast.unparse(each)
+        for decorator in tree.decorator_list if isinstance(tree, ast.FunctionDef) else ():
+            text = ast.unparse(decorator)
             if "no_grad" in text or "inference_mode" in text:
                 reason = f"nothing is recorded inside of {name}(), which is decorated by @{text}"
-                self.found.append((each.lineno, file, reason, ""))
+                self.found.append((decorator.lineno, file, reason, ""))
                 return
         for each in ast.walk(tree):
             if isinstance(each, ast.Return) and each.value is not None:
@@ -399,14 +400,14 @@ def _answers_counted(failure: Failure) -> tuple[str, int] | None:
             continue
         sides = (each.left, each.comparators[0])
         for side, other in (sides, sides[::-1]):
-            made = getattr(failure.assignment(side), "value", side)
+            made: Any = getattr(failure.assignment(side), "value", side)
             chosen = isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr == "argmax"
             labels = failure.value(other)
             if not chosen or not isinstance(labels, Tensor) or labels.dtype.is_floating_point:
                 continue
             text = failure.named("nn.functional", "nn.functional")
-            scores = ast.unparse(made.func.value)  # type: ignore[attr-defined]
-            if _has_graph(failure.value(made.func.value)):  # type: ignore[attr-defined]
+            scores = ast.unparse(made.func.value)
+            if _has_graph(failure.value(made.func.value)):
                 loss = f"{text}.cross_entropy({scores}, {ast.unparse(other)})"
                 return f"{ast.unparse(assigned.targets[0])} = {loss}", assigned.lineno
     return None
@@ -421,10 +422,8 @@ def _read_gradient(failure: Failure) -> tuple[str, int] | None:
         value, made = failure.value(node.value), failure.assignment(node.value)
         if not isinstance(value, Tensor) or value.requires_grad or not value.dtype.is_floating_point or made is None:
             continue
-        if len(made.targets) == 1 and isinstance(made.targets[0], ast.Name):
-            call = isinstance(made.value, (ast.Call, ast.Name, ast.Subscript, ast.Attribute))
-            text = ast.unparse(made.value) if call else f"({ast.unparse(made.value)})"
-            return f"{made.targets[0].id} = {text}.requires_grad_()".replace("'", '"'), made.lineno
+        if len(made.targets) == 1:
+            return failure.assigned_with(made, ".requires_grad_()"), made.lineno
     return None
 
 
@@ -439,9 +438,7 @@ def points_require_grad(failure: Failure) -> tuple[str, int] | None:
         return None
     made = failure.assignment(node)
     if made is not None and len(made.targets) == 1 and isinstance(made.targets[0], ast.Name):
-        call = isinstance(made.value, (ast.Call, ast.Name, ast.Subscript, ast.Attribute))
-        text = ast.unparse(made.value) if call else f"({ast.unparse(made.value)})"
-        return f"{node.id} = {text}.requires_grad_()".replace("'", '"'), made.lineno
+        return failure.assigned_with(made, ".requires_grad_()"), made.lineno
     for each in getattr(tree, "body", ()):
         if any(isinstance(part, ast.Name) and part.id == node.id for part in ast.walk(each)):
             if isinstance(each, (ast.Assign, ast.Expr)) and each.lineno < failure.user.line:
@@ -733,7 +730,9 @@ def forward_of_context(failure: Failure) -> tuple[str, str] | None:
 def number_of_context(failure: Failure) -> tuple[str, str] | None:
     """Keep a number as an attribute of the context."""
     call = failure.call
-    kind = failure.value(call.func.value) if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    kind = (
+        failure.value(call.func.value) if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    )
     function: Any = getattr(kind, "forward", None)
     k = int(re.findall(r"argument (\d+)", failure.text)[0])
     for node in ast.walk(function_tree(function)):
@@ -751,10 +750,10 @@ def saved_tensor(failure: Failure) -> tuple[str, int] | None:
     """Unpack the only tensor that was saved."""
     statement = failure.statement()
     for node in ast.walk(statement) if statement is not None else ():
-        assigned = failure.assignment(node)
-        if assigned is not None and ast.unparse(assigned.value).endswith(".saved_tensors"):
-            if isinstance(failure.value(node), tuple) and len(failure.value(node)) == 1:
-                return f"{ast.unparse(node)}, = {ast.unparse(assigned.value)}", assigned.lineno
+        assigned, value = failure.assignment(node), failure.value(node)
+        saved = assigned is not None and ast.unparse(assigned.value).endswith(".saved_tensors")
+        if saved and isinstance(value, tuple) and len(value) == 1:
+            return f"{ast.unparse(node)}, = {ast.unparse(assigned.value)}", assigned.lineno
     return None
 
 
@@ -835,9 +834,9 @@ def detached_array(failure: Failure) -> str | None:
             return failure.replaced(node.elt, f"{text if isinstance(node.elt, ast.Call) else f'({text})'}.detach()")
         tensors = isinstance(values, list) and values and all(isinstance(each, Tensor) for each in values)
         name, tree = ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else "", failure.user.tree()
-        if tensors and ast.unparse(call.func).endswith((".mean", ".sum")) and name and tree is not None:
-            if f"{name}.backward" in ast.unparse(tree):
-                return f"torch.stack({ast.unparse(node)}).{ast.unparse(call.func).rpartition('.')[2]}()"
+        reduced = tensors and name and ast.unparse(call.func).endswith((".mean", ".sum"))
+        if reduced and tree is not None and f"{name}.backward" in ast.unparse(tree):
+            return f"torch.stack({ast.unparse(node)}).{ast.unparse(call.func).rpartition('.')[2]}()"
         if tensors and isinstance(values, list) and any(each.numel() > 1 for each in values):
             return failure.replaced(node, f"[each.detach() for each in {ast.unparse(node)}]")
         if isinstance(values, list) and all(isinstance(each, Tensor) and each.numel() == 1 for each in values):
@@ -845,7 +844,9 @@ def detached_array(failure: Failure) -> str | None:
     if not graph:
         return None
     text = ast.unparse(graph[0])
-    return failure.replaced(graph[0], f"{text if isinstance(graph[0], (ast.Name, ast.Attribute)) else f'({text})'}.detach()")
+    return failure.replaced(
+        graph[0], f"{text if isinstance(graph[0], (ast.Name, ast.Attribute)) else f'({text})'}.detach()"
+    )
 
 
 @remedy("support the deepcopy protocol")

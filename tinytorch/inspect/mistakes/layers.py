@@ -192,9 +192,7 @@ def not_a_tensor(failure: Failure) -> str | tuple[str, int] | None:
     if type(value).__module__ == "numpy" and hasattr(value, "ndim"):
         return change("torch.from_numpy({})", name)
     if hasattr(value, "batch_sizes"):
-        layers = [each for root in (*failure.variables.values(), *failure.modules) if hasattr(root, "_modules")
-                  and not isinstance(root, type) for each in root.modules() if is_layer(each, "RNNBase")]  # fmt: skip
-        first = ", batch_first=True" if any(each.batch_first for each in layers) else ""
+        first = ", batch_first=True" if any(each.batch_first for each in recurrent_layers(failure)) else ""
         return change(f"nn.utils.rnn.pad_packed_sequence({{}}{first})[0]", name)
     if isinstance(value, tuple) and value and isinstance(value[0], Tensor):
         return _unpacked(failure, name)
@@ -206,6 +204,13 @@ def not_a_tensor(failure: Failure) -> str | tuple[str, int] | None:
     if isinstance(value, (int, float)):
         return change("torch.tensor({})", name)
     return None
+
+
+def recurrent_layers(failure: Failure) -> list[Any]:
+    """Return the recurrent layers of the modules that are running or are among the user's variables."""
+    roots = [each for each in (*failure.modules, *failure.variables.values())
+             if hasattr(each, "_modules") and not isinstance(each, type)]  # fmt: skip
+    return [each for root in roots for each in root.modules() if is_layer(each, "RNNBase")]
 
 
 def _is_tensor(value: Any) -> bool:
@@ -506,10 +511,11 @@ def weight_of_layer(failure: Failure) -> str | None:
         return failure.rewritten(**{name: "{}.weight"}) if name == "tensor" else None
     applied = any(step.ours and step.code.co_name == "apply" for step in failure.steps)
     wrong, statement = re.findall(r"'(\w+)'", failure.text)[-1], failure.statement()
-    for node in ast.walk(failure.call) if applied and failure.call is not None else ():
+    if not applied or failure.call is None or not isinstance(statement, (ast.Expr, ast.AugAssign)):
+        return None
+    for node in ast.walk(failure.call):
         if isinstance(node, ast.Attribute) and node.attr == wrong and hasattr(failure.value(node.value), "_modules"):
-            if isinstance(statement, (ast.Expr, ast.AugAssign)):
-                return f'if hasattr({ast.unparse(node.value)}, "{wrong}"): {failure.user.text()}'
+            return f'if hasattr({ast.unparse(node.value)}, "{wrong}"): {failure.user.text()}'
     return None
 
 
@@ -523,7 +529,11 @@ def module_of_function(failure: Failure) -> str | None:
         name = ast.unparse(node).rpartition(".")[2]
         kinds = {each.lower(): each for each in dir(nn) if isinstance(getattr(nn, each), type)}
         kind = kinds.get(name.replace("_", "").lower())
-        if kind is not None and isinstance(node, (ast.Attribute, ast.Name)) and not isinstance(failure.value(node), type):
+        if (
+            kind is not None
+            and isinstance(node, (ast.Attribute, ast.Name))
+            and not isinstance(failure.value(node), type)
+        ):
             return failure.replaced(node, f"nn.{kind}({'dim=-1' if 'softmax' in name else ''})")
     return None
 
@@ -533,13 +543,13 @@ def name_of_module(failure: Failure) -> str | None:
     """Name modules by texts without dots."""
     node = failure.node("modules") or failure.node("name")
     if isinstance(node, ast.Dict) and all(isinstance(each, ast.Constant) for each in node.keys):
-        items = [f'"{each.value}": {ast.unparse(value)}' for each, value in zip(node.keys, node.values, strict=True)
-                 if isinstance(each, ast.Constant)]  # fmt: skip
+        items = [f'"{each.value!s}": {ast.unparse(value)}' for each, value in zip(node.keys, node.values, strict=True)
+                 if isinstance(each, ast.Constant) and isinstance(each.value, (int, str))]  # fmt: skip
         return failure.replaced(node, "{" + ", ".join(items) + "}")
     if "name" in failure.arguments:
         value = failure.arguments["name"].replace(".", "_")
         return failure.rewritten(name=f'"{value}"' if isinstance(node, ast.Constant) else '{}.replace(".", "_")')
-    return failure.rewritten(modules="{{str(key): value for key, value in {}.items()}}".replace("{{", "{").replace("}}", "}"))
+    return failure.rewritten(modules="{str(key): value for key, value in {}.items()}")
 
 
 # Embeddings and recurrent layers ------------------------------------------------------------------
@@ -598,9 +608,8 @@ def hidden_state(failure: Failure) -> str | None:
             module = failure.module
             if have[0] % (2 if module.bidirectional else 1):
                 return None
-            others = [each for root in (*failure.modules, *failure.variables.values()) if hasattr(root, "_modules")
-                      and not isinstance(root, type) for each in root.modules() if is_layer(each, "RNNBase")]  # fmt: skip
-            both = any(each.bidirectional and each.hidden_size == module.hidden_size for each in others)
+            size = module.hidden_size
+            both = any(each.bidirectional and each.hidden_size == size for each in recurrent_layers(failure))
             if both and not module.bidirectional and have[0] == 2 * want[0]:
                 one = "{}[0::2] + {}[1::2]"  # (the states of both directions)
                 pairs = "tuple([each[0::2] + each[1::2] for each in {}])"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer
@@ -97,8 +96,10 @@ def shifted_labels(failure: Failure) -> str | None:
         return None
     while isinstance(node, ast.Name) and failure.assignment(node) is not None:
         node = failure.assignment(node).value
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or "1:" not in _slices(
-        failure, other, 1
+    if (
+        not isinstance(node, ast.Call)
+        or not isinstance(node.func, ast.Attribute)
+        or "1:" not in _slices(failure, other, 1)
     ):
         return None
     whole = failure.value(node.func.value)

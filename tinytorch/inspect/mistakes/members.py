@@ -91,9 +91,7 @@ def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
         if not owner.requires_grad:
             if assigned is None or not owner.dtype.is_floating_point or len(assigned.targets) != 1:
                 return None
-            simple = isinstance(assigned.value, (ast.Call, ast.Name, ast.Subscript, ast.Attribute))
-            made = ast.unparse(assigned.value) if simple else f"({ast.unparse(assigned.value)})"
-            return f"{ast.unparse(assigned.targets[0])} = {made}.requires_grad_()".replace("'", '"'), assigned.lineno
+            return failure.assigned_with(assigned, ".requires_grad_()"), assigned.lineno
         for each in ast.walk(statement) if statement is not None else ():
             if isinstance(each, ast.comprehension) and ast.unparse(each.target) == text and not each.ifs:
                 item = f"for {text} in {ast.unparse(each.iter)}"
@@ -227,7 +225,7 @@ def initialized(failure: Failure) -> str | tuple[str, int] | None:
 
 def _needed(step: Step, own: list[str]) -> str | None:
     """Return the arguments that a base class's constructor needs; None if one is not among those of the own one."""
-    base = type(locals_of(step.frame).get("self")).__mro__[1]
+    base: Any = type(locals_of(step.frame).get("self")).__mro__[1]
     parameters = list(inspect.signature(base.__init__).parameters.values())[1:]
     named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
     names = [each.name for each in named if each.default is each.empty]

@@ -510,10 +510,11 @@ def index_dimension(failure: Failure) -> str | None:
     """Add a dimension to the index of `gather` and `scatter`."""
     given = failure.arguments
     x, index, dim = given.get("input"), given.get("index"), given.get("dim")
-    if x is not None and index is not None and x.ndim == 3 and index.ndim == 1 and dim == 1:
-        if len(index) == len(x):
-            return failure.rewritten(index=f"{{}}[:, None, None].expand(-1, 1, {failure.said('input')}.shape[-1])")
-    if x is None or index is None or index.ndim != x.ndim - 1:
+    if x is None or index is None:
+        return None
+    if x.ndim == 3 and index.ndim == dim == 1 and len(index) == len(x):
+        return failure.rewritten(index=f"{{}}[:, None, None].expand(-1, 1, {failure.said('input')}.shape[-1])")
+    if index.ndim != x.ndim - 1:
         return None
     return failure.rewritten(index=f"{{}}.unsqueeze({dim})")
 
@@ -544,7 +545,8 @@ def batch_dimension(failure: Failure) -> str | None:
     found = re.search(r"Got (\d)D input, but (\w+) mode needs (\d)D input", failure.text)
     if found is not None and isinstance(x, Tensor):
         modes = {3: "linear", 4: "bilinear", 5: "trilinear"}
-        if found[2] in modes.values() and modes.get(x.ndim) and x.ndim != 3 or (x.ndim == 3 and not size and x.shape[0] < 3):
+        sequences = x.ndim == 3 and not size and x.shape[0] < 3
+        if found[2] in modes.values() and (x.ndim > 3 or sequences):
             return failure.rewritten(mode=f'"{modes[x.ndim]}"')
     if isinstance(x, Tensor) and isinstance(size, (tuple, list)) and len(size) > x.ndim - 2 and x.ndim == 4:
         return failure.rewritten(size=str(tuple(size[-2:])))
