@@ -56,6 +56,8 @@ def integer_sizes(failure: Failure) -> str | None:
     call = failure.call
     if not isinstance(call, ast.Call):
         return None
+    if failure.name == "randint" and len(call.args) == 2 and "not int" in failure.text:
+        return f"{ast.unparse(call.func)}({ast.unparse(call.args[0])}, {ast.unparse(call.args[1])}, (1,))"
     if "tuple of ints, not int" in failure.text and call.args:
         return failure.replaced(call.args[-1], f"({ast.unparse(call.args[-1])},)")
     for node in call.args:
@@ -131,6 +133,25 @@ def device_name(failure: Failure) -> str | None:
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in (wrong, "", wrong[:8]):
             return failure.replaced(node, f"torch.{node.value}" if node.value in _dtypes() else '"cpu"')
     return None
+
+
+@remedy("dtype must be torch.dtype, not type")
+def dtype_of_numpy(failure: Failure) -> str | None:
+    """Name the dtype of the package, rather than NumPy's."""
+    node = failure.node("dtype")
+    for each in ast.walk(failure.call) if failure.call is not None and node is None else ():
+        node = each.value if isinstance(each, ast.keyword) and each.arg == "dtype" else node
+    name = getattr(failure.value(node), "__name__", "")
+    return failure.replaced(node, f"torch.{name}") if node is not None and name in _dtypes() else None
+
+
+@remedy("takes 1 positional argument but")
+def data_in_list(failure: Failure) -> str | None:
+    """Put numbers or rows into one list."""
+    call = failure.call
+    if not failure.text.startswith("tensor()") or not isinstance(call, ast.Call):
+        return None
+    return failure.unparsed(ast.Call(call.func, [ast.List(call.args, ast.Load())], call.keywords))
 
 
 @remedy("dtype must be torch.dtype, not str", "must be torch.dtype, not str")

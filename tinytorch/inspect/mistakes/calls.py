@@ -6,6 +6,7 @@ import ast
 import inspect
 import re
 from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
@@ -56,6 +57,24 @@ def _is_method(failure: Failure, node: ast.AST) -> bool:
     return ours and not isinstance(owner, type) and callable(value) and not hasattr(value, "_modules")
 
 
+@remedy("'tuple' object is not callable", "'tuple' object has no attribute", "must be Tensor, not tuple",
+        "instances of 'tuple'", "'tuple' and", "and 'tuple'")  # fmt: skip
+def without_comma(failure: Failure) -> tuple[str, int] | tuple[str, str] | None:
+    """Leave out a comma at the end of an assignment, which makes a tuple."""
+    for node in expressions(failure):
+        value = failure.value(node)
+        if type(value) is not tuple or len(value) != 1:
+            continue
+        assigned = failure.assignment(node)
+        place: Any = getattr(assigned, "lineno", 0)
+        if isinstance(node, ast.Attribute):
+            found = assigned_attribute(type(failure.value(node.value)), node.attr)
+            assigned, place = (found[0], f"{found[1]}:{found[0].lineno}") if found is not None else (None, 0)
+        if assigned is not None and isinstance(assigned.value, ast.Tuple) and len(assigned.value.elts) == 1:
+            return f"{ast.unparse(assigned.targets[0])} = {ast.unparse(assigned.value.elts[0])}", place
+    return None
+
+
 # What cannot be called ----------------------------------------------------------------------------
 
 
@@ -68,7 +87,8 @@ def not_callable(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | 
     value, text = failure.value(call.func), ast.unparse(call.func)
     if isinstance(value, list) and value and all(hasattr(each, "_modules") for each in value):
         return _sequential(failure, call)
-    if isinstance(value, (tuple, list)) and not hasattr(value, "_fields") and len(call.args) == 1:
+    sequence = isinstance(value, (tuple, list)) and not hasattr(value, "_fields")
+    if sequence and len(call.args) == 1 and not any(hasattr(each, "_modules") for each in value):
         return f"{text}[{ast.unparse(call.args[0])}]"
     if isinstance(value, Tensor):
         return f"{text}[{', '.join(map(ast.unparse, call.args))}]" if call.args else text
@@ -247,6 +267,39 @@ def tensor_of_array(failure: Failure) -> str | None:
     return None
 
 
+@remedy("must be Tensor, not dict", "'dict' object has no attribute")
+def entry_of_dictionary(failure: Failure) -> str | None:
+    """Take the tensor out of a dictionary: the only one that can be meant."""
+    found = re.search(r"has no attribute '(\w+)'", failure.text)
+    for node in expressions(failure) if found is not None else ():
+        owner = failure.value(node.value) if isinstance(node, ast.Attribute) else getattr(failure.error, "obj", None)
+        wrong = found[1] if found is not None else ""
+        if isinstance(node, ast.Attribute) and isinstance(owner, dict) and node.attr == wrong in owner:
+            return replaced(failure, node, f'{ast.unparse(node.value)}["{node.attr}"]')
+    for name, value in failure.arguments.items():
+        if not isinstance(value, dict) or found is not None:
+            continue
+        keys = [key for key, each in value.items() if isinstance(each, Tensor) and each.dtype.is_floating_point]
+        usual = [key for key in keys if key in ("logits", "output", "out", "pred", "image", "images", "x", "input")]
+        keys = usual if len(usual) == 1 else keys
+        return failure.rewritten(**{name: f'{{}}["{keys[0]}"]'}) if len(keys) == 1 else None
+    return None
+
+
+@remedy("'")
+def key_of_dictionary(failure: Failure) -> str | None:
+    """Name the key that was meant."""
+    call = failure.call
+    if not isinstance(failure.error, KeyError) or not isinstance(call, ast.Subscript):
+        return None
+    owner, wrong = failure.value(call.value), failure.error.args[0]
+    keys = [each for each in owner if isinstance(each, str)] if hasattr(owner, "keys") else []
+    if not isinstance(wrong, str) or not isinstance(call.slice, ast.Constant):
+        return None
+    found = get_close_matches(wrong, keys, 1, 0.75) or [each for each in keys if wrong in each or each in wrong]
+    return failure.replaced(call.slice, f'"{found[0]}"') if len(found) == 1 else None
+
+
 @remedy("must be a Tensor")
 def tensor_of_number(failure: Failure) -> str | None:
     """Make a tensor of a number."""
@@ -260,6 +313,29 @@ def device_of_module(failure: Failure) -> str | None:
     for node in expressions(failure):
         if isinstance(node, ast.Attribute) and node.attr == "device" and hasattr(failure.value(node.value), "_modules"):
             return replaced(failure, node, f"next({ast.unparse(node.value)}.parameters()).device")
+    return None
+
+
+@remedy("'tuple' object has no attribute 'grad'")
+def without_names(failure: Failure) -> str | None:
+    """Give the parameters without their names."""
+    for name in failure.arguments:
+        node = failure.node(name)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "named_parameters":
+            return failure.rewritten(**{name: f"{ast.unparse(node.func.value)}.parameters()"})
+    return None
+
+
+@remedy("'NoneType' object has no attribute", "must be Tensor, not NoneType")
+def unless_none(failure: Failure) -> str | None:
+    """Leave out a call for a member of a layer that is None, such as the bias of one without."""
+    statement = failure.statement()
+    if not failure.inside or not isinstance(statement, ast.Expr):
+        return None
+    for name, value in failure.arguments.items():
+        node = failure.node(name)
+        if value is None and isinstance(node, ast.Attribute) and hasattr(failure.value(node.value), "_modules"):
+            return f"if {ast.unparse(node)} is not None: {failure.user.text()}"
     return None
 
 
@@ -374,13 +450,22 @@ def unpacked(failure: Failure) -> str | None:
         source: Any = statement.iter
         source = source.args[0] if isinstance(source, ast.Call) and ast.unparse(source.func) == "tqdm" else source
         if isinstance(source, ast.Call) and ast.unparse(source.func) == "enumerate" and isinstance(target, ast.Tuple):
+            first, *rest = [ast.unparse(each) for each in target.elts]
+            if len(rest) > 1:
+                return f"for {first}, ({', '.join(rest)}) in {ast.unparse(statement.iter)}:"
             target, source = target.elts[-1], source.args[0]
     elif isinstance(statement, ast.Assign):
         target, source = statement.targets[0], statement.value
     else:
         return None
+    if isinstance(statement, ast.For) and isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
+        own = hasattr(failure.value(source.func.value), "_modules")
+        if own and source.func.attr in ("parameters", "modules", "children", "buffers"):
+            return f"{ast.unparse(source.func.value)}.named_{source.func.attr}()"
     if not isinstance(target, ast.Tuple) or not all(isinstance(each, ast.Name) for each in target.elts):
         return None
+    if isinstance(failure.value(source), dict) and isinstance(statement, ast.For):
+        return f"{ast.unparse(source)}.items()"
     names, written = _returned(failure, source), [ast.unparse(each) for each in target.elts]
     width = _width(failure.value(source.func)) if isinstance(source, ast.Call) else 0
     if width and width % len(written) == 0 and isinstance(statement, ast.Assign):

@@ -13,7 +13,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.sources import around, assignment, parsed
 
-__all__ = ["Failure", "described", "module_text", "named_arguments"]
+__all__ = ["Failure", "described", "is_layer", "module_text", "named_arguments", "operand"]
 
 
 class Text(str):
@@ -200,7 +200,7 @@ class Failure:
     def assigned_with(statement: ast.Assign, text: str) -> str:
         """Return an assignment with a text, such as a call of a method, behind what is assigned."""
         targets = " = ".join([ast.unparse(each) for each in statement.targets])
-        return f"{targets} = {_operand(statement.value)}{text}".replace("'", '"')
+        return f"{targets} = {operand(statement.value)}{text}".replace("'", '"')
 
     def of_loop(self, node: ast.AST | None) -> bool:
         """Return whether an expression is a variable that a `for` loop of the user's function assigns."""
@@ -286,7 +286,7 @@ class Failure:
     def said(self, name: str) -> str:
         """Return how the user wrote an argument: `out[0]`; the argument's name if that cannot be told."""
         node = self.node(name)
-        return name if node is None else _operand(node)
+        return name if node is None else operand(node)
 
     def rewritten(self, **changes: str) -> str:
         """Return the user's expression with other texts for some arguments; {} in a text stands for the old one.
@@ -306,9 +306,10 @@ class Failure:
         assert self.call is not None
         return self.in_text(self.call, node, text)
 
-    def in_text(self, whole: ast.AST, part: ast.AST, text: str) -> str:
+    @classmethod
+    def in_text(cls, whole: ast.AST, part: ast.AST, text: str) -> str:
         """Return an expression with another text for a part of it."""
-        return self.unparsed(_Replacing({id(part): text}).visit(_copy(whole, {id(part): text})))
+        return cls.unparsed(_Replacing({id(part): text}).visit(_copy(whole, {id(part): text})))
 
     def called_as(self, text: str) -> str | None:
         """Return the user's call of another function; {} in the text stands for the old one."""
@@ -440,7 +441,7 @@ def _copy(node: ast.AST, marked: Mapping[int, Any]) -> Any:
     return again
 
 
-def _operand(node: ast.expr) -> str:
+def operand(node: ast.expr) -> str:
     """Return an expression as text to which a method call can be appended."""
     text = ast.unparse(node)
     simple = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple, ast.Constant)

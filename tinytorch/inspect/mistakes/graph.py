@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import linecache
 import re
 from collections.abc import Iterator
@@ -12,7 +13,9 @@ from typing import Any
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.arguments import leaves_of
-from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.failure import Failure, is_layer, operand
+from tinytorch.inspect.mistakes.layers import constructor
+from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, header_of, parsed
@@ -105,6 +108,9 @@ def _made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[
             for name, value in vars(module).items():
                 if not isinstance(value, Tensor) or not _has_graph(value):
                     continue
+                carried = _carried(module, name)
+                if carried is not None:
+                    return f"{type(module).__name__}.{name} is kept from one step to the next", carried
                 assigned = assigned_attribute(type(module), name, "__init__")
                 if assigned is None:
                     continue
@@ -117,6 +123,19 @@ def _made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[
                     return text, None
                 change = f"{ast.unparse(statement)}; {ast.unparse(first)}".replace("'", '"')
                 return text, (change, f"{file}:{first.lineno}")
+    return None
+
+
+def _carried(module: Any, name: str) -> tuple[str, str] | None:
+    """Return the assignment of a state that a module's `forward` computes from the last one, detached; its place."""
+    function: Any = inspect.unwrap(type(module).forward)
+    for node in ast.walk(function_tree(function)):
+        if not isinstance(node, ast.Assign) or f"self.{name}" not in [ast.unparse(each) for each in node.targets]:
+            continue
+        for each in ast.walk(node.value):
+            if isinstance(each, ast.Attribute) and ast.unparse(each) == f"self.{name}":
+                text = Failure.in_text(node.value, each, f"self.{name}.detach()")
+                return f"self.{name} = {text}", f"{function.__code__.co_filename}:{node.lineno}"
     return None
 
 
@@ -653,6 +672,26 @@ def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
 
 
 @remedy("has been modified by an inplace operation")
+def layer_in_place(failure: Failure) -> tuple[str, str] | None:
+    """Make the layer without `inplace=True` that has overwritten what the layer before it needs in backward."""
+    node, _, _ = _saved(failure)
+    name, found = str(node.name()).partition("Backward")[0].lower() if node is not None else "", []
+    for value in failure.variables.values():
+        for module in value.modules() if hasattr(value, "_modules") and not isinstance(value, type) else ():
+            layers = list(module._modules.values()) if is_layer(module, "Sequential") else []
+            found += [(value, after) for before, after in itertools.pairwise(layers)
+                      if getattr(after, "inplace", False) and type(before).__name__.lower() == name]  # fmt: skip
+    if len({id(layer) for _, layer in found}) != 1:
+        return None
+    root, layer = found[0]
+    failure.modules.append(root)
+    place = made_at(failure, layer)
+    failure.modules.pop()
+    text = constructor(layer, inplace=False)
+    return (text, place) if place else None
+
+
+@remedy("has been modified by an inplace operation")
 def computed_again(failure: Failure) -> tuple[str, int] | None:
     """Compute a loss again after a step of an optimizer that changed parameters that it uses, as for two networks."""
     _, cell, _ = _saved(failure)
@@ -818,35 +857,34 @@ def not_recorded(failure: Failure) -> str | None:
 
 @remedy("Can't call numpy() on Tensor that requires grad")
 def detached_array(failure: Failure) -> str | None:
-    """Detach the tensor first."""
-    call = failure.call
+    """Detach the tensor first, or call the package's function, where the result is differentiated."""
+    call, statement, tree = failure.call, failure.statement(), failure.user.tree()
     if not isinstance(call, ast.Call):
         return None
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("numpy", "__array__"):
         return failure.called_as(f"{failure.said('input')}.detach().{call.func.attr}")
-    graph = [node for node in call.args if isinstance(node, ast.BinOp | ast.Call)
-             or getattr(failure.value(node), "requires_grad", False)]  # fmt: skip
-    statement = failure.statement()
+    name = ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+    recorded = tree is not None and bool(name) and f"{name}.backward" in ast.unparse(tree)
+    function = ast.unparse(call.func).rpartition(".")[2]
     for node in call.args:
         values = failure.value(node)
         if isinstance(node, ast.ListComp):
-            text = ast.unparse(node.elt)
-            return failure.replaced(node.elt, f"{text if isinstance(node.elt, ast.Call) else f'({text})'}.detach()")
-        tensors = isinstance(values, list) and values and all(isinstance(each, Tensor) for each in values)
-        name, tree = ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else "", failure.user.tree()
-        reduced = tensors and name and ast.unparse(call.func).endswith((".mean", ".sum"))
-        if reduced and tree is not None and f"{name}.backward" in ast.unparse(tree):
-            return f"torch.stack({ast.unparse(node)}).{ast.unparse(call.func).rpartition('.')[2]}()"
-        if tensors and isinstance(values, list) and any(each.numel() > 1 for each in values):
-            return failure.replaced(node, f"[each.detach() for each in {ast.unparse(node)}]")
-        if isinstance(values, list) and all(isinstance(each, Tensor) and each.numel() == 1 for each in values):
-            return failure.replaced(node, f"[each.item() for each in {ast.unparse(node)}]")
+            return failure.replaced(node.elt, f"{operand(node.elt)}.detach()")
+        if not isinstance(values, list) or not values or not all(isinstance(each, Tensor) for each in values):
+            continue
+        if recorded and function in ("mean", "sum"):
+            return f"torch.stack({ast.unparse(node)}).{function}()"
+        what = "each.item()" if all(each.numel() == 1 for each in values) else "each.detach()"
+        return failure.replaced(node, f"[{what} for each in {ast.unparse(node)}]")
+    if recorded and functions.get(function) is not None:
+        return failure.called_as(f"torch.{function}")
+    graph = [node for node in call.args if isinstance(node, ast.BinOp | ast.Call)
+             or getattr(failure.value(node), "requires_grad", False)]  # fmt: skip
     if not graph:
         return None
-    text = ast.unparse(graph[0])
-    return failure.replaced(
-        graph[0], f"{text if isinstance(graph[0], (ast.Name, ast.Attribute)) else f'({text})'}.detach()"
-    )
+    plain = isinstance(graph[0], (ast.Name, ast.Attribute))
+    text = ast.unparse(graph[0]) if plain else f"({ast.unparse(graph[0])})"
+    return failure.replaced(graph[0], f"{text}.detach()")
 
 
 @remedy("support the deepcopy protocol")

@@ -28,13 +28,13 @@ def constructor(module: Any, *first: Any, **changes: Any) -> str:
         **changes: arguments with other values.
     """
     name = _class_of(module)
-    texts = [repr(_number(each)) for each in first]
+    texts = [repr(number(each)) for each in first]
     for argument, default in _options(type(module), len(first)):
         value = changes.get(argument, getattr(module, argument, default))
         if argument == "bias":
             value = value is not None and value is not False
-        if _number(value) != _number(default) and isinstance(value, (bool, int, float, str, tuple)):
-            texts.append(f"{argument}={_number(value)!r}")
+        if number(value) != number(default) and isinstance(value, (bool, int, float, str, tuple)):
+            texts.append(f"{argument}={number(value)!r}")
     return f"nn.{name}({', '.join(texts)})".replace("'", '"')
 
 
@@ -52,7 +52,7 @@ def _class_of(module: Any) -> str:
     return next(each.__name__ for each in type(module).__mro__ if each.__module__.startswith("tinytorch.nn"))
 
 
-def _number(value: Any) -> Any:
+def number(value: Any) -> Any:
     """Return a tuple of equal numbers as the number, and other values as they are."""
     return value[0] if isinstance(value, tuple) and len(set(value)) == 1 else value
 
@@ -105,7 +105,7 @@ def _of_other_dimensions(failure: Failure) -> tuple[str, str] | str | None:
         return None
     size = getattr(wrong[0], "kernel_size", None) or wrong[0].output_size
     name, dims = _class_of(wrong[0]), convs.pop()
-    text, place = f"nn.{name[:-2]}{dims}d({_number(size)!r})", made_at(failure, wrong[0])
+    text, place = f"nn.{name[:-2]}{dims}d({number(size)!r})", made_at(failure, wrong[0])
     return (text, place) if place else text
 
 
@@ -151,6 +151,10 @@ def dtype_of_layer(failure: Failure) -> str | None:
     if unregistered(failure) is not None:
         return None
     kind = kinds.pop()
+    if x.dtype.is_complex:
+        return None
+    if failure.is_module("Linear") and failure.module.in_features == x.ndim == 1 != x.shape[0]:
+        return failure.with_input("{}.unsqueeze(-1)" + converted(kind))
     images = str(x.dtype) == "torch.uint8" and kind.is_floating_point and failure.is_module("_ConvNd")
     return failure.with_input("{}" + converted(kind) + (" / 255" if images and int(x.max()) > 1 else ""))
 
@@ -284,7 +288,7 @@ def padding_for_kernel(failure: Failure) -> str | None:
         math.ceil(max(0, d * (k - 1) + 1 - size) / 2)
         for size, k, d in zip(x.shape[-dims:], module.kernel_size, module.dilation, strict=True)
     ]
-    return _conv(module, module.in_channels, padding=_number(tuple(needed)))
+    return _conv(module, module.in_channels, padding=number(tuple(needed)))
 
 
 @remedy("Output size is too small")
@@ -432,7 +436,7 @@ def normalized_shape(failure: Failure) -> str | None:
         if places[-1] not in (1, x.ndim - 2):
             return None
         return failure.with_input(f"{{}}.{there}") + (f".{again}" if failure.is_users_call else "")
-    return f"nn.{_class_of(failure.module)}({_number(tuple(x.shape[-count:]))})"
+    return f"nn.{_class_of(failure.module)}({number(tuple(x.shape[-count:]))})"
 
 
 # Options of layers --------------------------------------------------------------------------------
@@ -484,7 +488,7 @@ def stride_of_blocks(failure: Failure) -> str | None:
     count = math.prod(n // k for n, k in zip(size, kernel, strict=True))
     if failure.arguments["input"].shape[-1] != count:
         return None
-    return failure.with_keywords(stride=str(_number(tuple(kernel))))
+    return failure.with_keywords(stride=str(number(tuple(kernel))))
 
 
 @remedy("Dimension out of range")
@@ -724,6 +728,24 @@ def mask_of_attention(failure: Failure) -> str | None:
     upper = mask.triu(1) if str(mask.dtype) == "torch.bool" else (mask.triu(1) != 0)
     causal = mask.shape[0] == mask.shape[1] > 1 and int(upper.sum()) == mask.shape[0] * (mask.shape[0] - 1) // 2
     return f"nn.Transformer.generate_square_subsequent_mask({size})" if causal else None
+
+
+@remedy("is invalid for input of size", "expected `key` and `value` to be 2-D but found 3-D")
+def query_of_batch(failure: Failure) -> str | None:
+    """Repeat a query that all sequences share for each, or add the dimension of its length."""
+    query, key = failure.given.get("query"), failure.given.get("key")
+    if not failure.is_module("MultiheadAttention") or not isinstance(query, Tensor) or not isinstance(key, Tensor):
+        return None
+    first = failure.module.batch_first
+    batch = 0 if first else 1
+    if key.ndim != 3 or not failure.is_users_call:
+        return None
+    if query.ndim == 2 and query.shape[0] == key.shape[batch]:
+        return failure.with_input(f"{{}}.unsqueeze({1 if first else 0})", "query")
+    if query.ndim == 3 and query.shape[batch] == 1 < key.shape[batch]:
+        count = f"{failure.said('key')}.shape[{batch}]"
+        return failure.with_input(f"{{}}.expand({f'{count}, -1, -1' if first else f'-1, {count}, -1'})", "query")
+    return None
 
 
 @remedy("missing 2 required positional arguments: 'key' and 'value'")

@@ -244,6 +244,10 @@ def class_called(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | 
         call = call.value
     elif isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and not _is_class(failure, call):
         call = call.func.value
+    if isinstance(failure.error, AttributeError) and not isinstance(getattr(failure.error, "obj", None), Tensor):
+        wrong = getattr(failure.error, "obj", None)
+        if getattr(wrong, "_modules", None):
+            return None  # (it has layers: it was made rightly)
     assigned = failure.assignment(call)
     if assigned is not None:
         call = assigned.value

@@ -30,6 +30,7 @@ def misspelt(failure: Failure) -> str | None:
     for node in ast.walk(call):
         if isinstance(node, ast.Attribute) and node.attr == wrong:
             owner = failure.value(node.value)
+            owner = getattr(failure.error, "obj", None) if owner is None else owner
             meant = None
             if isinstance(owner, Tensor):
                 meant = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}.get(wrong)
@@ -328,9 +329,27 @@ def matching_state(failure: Failure) -> str | None:
         if child is not None and set(child.state_dict()) == set(state) and isinstance(call, ast.Call):
             owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else "model"
             return failure.called_as(f"{owner}.{name}.load_state_dict")
+    renamed = _renamed(own - set(state), set(state) - own)
+    if renamed is not None:
+        old, new = renamed
+        text = f'{{key.replace("{old}", "{new}", 1): value for key, value in {said}.items()}}'
+        return failure.rewritten(state_dict=text)
     if "size mismatch" not in failure.text and 2 * len(own & set(state)) >= len(own | set(state)):
         return failure.with_keywords(strict="False")
     return None
+
+
+def _renamed(missing: set[str], unexpected: set[str]) -> tuple[str, str] | None:
+    """Return the beginning of names in a state, and the one that a module has in its place, if all others agree."""
+    olds, news = {key.partition(".")[0] for key in unexpected}, {key.partition(".")[0] for key in missing}
+    if len(olds) != 1 or len(news) != 1 or not all("." in key for key in missing | unexpected):
+        return None
+    old, new = f"{olds.pop()}.", f"{news.pop()}."
+    return (
+        (old, new)
+        if {key.removeprefix(old) for key in unexpected} == {key.removeprefix(new) for key in missing}
+        else None
+    )
 
 
 @remedy("size mismatch for")

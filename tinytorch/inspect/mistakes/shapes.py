@@ -10,8 +10,9 @@ import re
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.failure import Failure
-from tinytorch.inspect.mistakes.layers import unregistered
+from tinytorch.inspect.mistakes.failure import Failure, is_layer
+from tinytorch.inspect.mistakes.layers import constructor, number, unregistered
+from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import remedy
 
 
@@ -55,6 +56,53 @@ def broadcast(failure: Failure) -> str | None:
     if x.ndim == y.ndim == 4 and list(y.shape) == [x.shape[0], *x.shape[2:], x.shape[1]]:
         return failure.rewritten(**{b: "{}.permute(0, 3, 1, 2)"})
     return None
+
+
+@remedy("must match the size of tensor b")
+def resized_map(failure: Failure) -> str | None:
+    """Resize the map that a module computes to the size of the one that it is added to."""
+    call = failure.call
+    if not isinstance(call, ast.BinOp) or not isinstance(call.op, ast.Add) or failure.calls_module:
+        return None
+    (a, x), (b, y) = operands(failure)
+    if x.ndim != 4 or y.ndim != 4 or x.shape[:2] != y.shape[:2]:
+        return None
+    near = all(0 < abs(m - n) <= 3 for m, n in zip(x.shape[2:], y.shape[2:], strict=True) if m != n)
+    for name, other, node in ((a, b, call.left), (b, a, call.right)):
+        kept = failure.node(other)
+        made = getattr(failure.assignment(node), "value", node)
+        module = failure.value(made.func) if isinstance(made, ast.Call) else None
+        upsampled = type(module).__name__.startswith(("Upsample", "ConvTranspose"))
+        if near and upsampled and isinstance(kept, ast.Name):
+            function = failure.named("nn.functional", "nn.functional")
+            return failure.rewritten(**{name: f"{function}.interpolate({{}}, size={kept.id}.shape[-2:])"})
+    return None
+
+
+@remedy("must match the size of tensor b")
+def padded_convolution(failure: Failure) -> tuple[str, str] | None:
+    """Pad the convolution of a residual block, where its result is smaller than what it is added to."""
+    own, call = failure.variables.get("self"), failure.call
+    if own is not failure.module or not isinstance(call, ast.BinOp):
+        return None
+    (_, x), (_, y) = operands(failure)
+    if x.ndim != y.ndim or x.shape[:2] != y.shape[:2]:
+        return None
+    less = {abs(m - n) for m, n in zip(x.shape[2:], y.shape[2:], strict=True)}
+    found = []
+    for each in own.modules() if len(less) == 1 else ():
+        if is_layer(each, "_ConvNd") and isinstance(each.padding, tuple) and set(each.stride) == {1}:
+            lacking = {
+                d * (k - 1) - 2 * p for k, d, p in zip(each.kernel_size, each.dilation, each.padding, strict=True)
+            }
+            found += [each] if lacking == less and len(lacking) == 1 and not less.copy().pop() % 2 else []
+    if len(found) != 1:
+        return None
+    (conv,), more = found, less.pop() // 2
+    text = constructor(conv, conv.in_channels, conv.out_channels, number(conv.kernel_size),
+                       padding=number(tuple([p + more for p in conv.padding])))  # fmt: skip
+    place = made_at(failure, conv)
+    return (text, place) if place else None
 
 
 @remedy("must match the size of tensor b")
@@ -404,9 +452,95 @@ def last_dimension(failure: Failure) -> str | None:
     pair = [failure.arguments.get(name) for name in ("dim0", "dim1")]
     if isinstance(x, Tensor) and x.ndim == 2 and sorted(map(str, pair)) == ["1", "2"]:
         return failure.rewritten(dim0="0", dim1="1")  # (a matrix of no batch)
-    if not isinstance(x, Tensor) or dim != x.ndim or failure.node("dim") is None:
+    if failure.node("start_dim") is not None and isinstance(x, Tensor) and x.ndim == failure.arguments["start_dim"]:
+        return failure.rewritten(start_dim=str(x.ndim - 1))
+    adds = failure.name in ("unsqueeze", "stack") and isinstance(dim, int) and dim > 0
+    if failure.node("dim") is None or not (adds or (isinstance(x, Tensor) and dim == x.ndim)):
         return None
     return failure.rewritten(dim="-1")
+
+
+@remedy("t() expects a tensor with <= 2 dimensions")
+def last_two(failure: Failure) -> str | None:
+    """Exchange the last two dimensions."""
+    return f"{failure.said('input')}.transpose(-2, -1)"
+
+
+@remedy("A must be batches of square matrices")
+def pseudo_inverse(failure: Failure) -> str | None:
+    """Name the inverse of matrices that are not square."""
+    return failure.renamed("pinv") if failure.name.endswith("inv") else None
+
+
+@remedy("bincount only supports 1-d non-negative integral inputs", '"bincount_cpu" not implemented for')
+def counted_classes(failure: Failure) -> str | None:
+    """Count integers, without those that are negative."""
+    x = failure.arguments.get("input")
+    if not isinstance(x, Tensor):
+        return None
+    if x.ndim > 1:
+        return failure.rewritten(input="{}.flatten()")
+    if x.dtype.is_floating_point:
+        return failure.rewritten(input="{}.long()")
+    return failure.rewritten(input=f"{{}}[{failure.said('input')} >= 0]") if int(x.min()) < 0 else None
+
+
+@remedy("refers to a single memory location")
+def copied_first(failure: Failure) -> str | None:
+    """Copy a tensor whose elements share memory before it is written."""
+    node, statement = failure.node("input"), failure.statement()
+    if not isinstance(node, ast.Name) or not isinstance(statement, (ast.Expr, ast.AugAssign, ast.Assign)):
+        return None
+    return f"{node.id} = {node.id}.clone(); {failure.user.text()}"
+
+
+@remedy("is a view and is being modified inplace")
+def out_of_view(failure: Failure) -> str | None:
+    """Compute a new tensor, rather than write into one of several views."""
+    statement, call = failure.statement(), failure.call
+    if isinstance(statement, ast.AugAssign) and isinstance(statement.target, ast.Name):
+        value = ast.BinOp(ast.Name(statement.target.id, ast.Load()), statement.op, statement.value)
+        return f"{statement.target.id} = {failure.unparsed(value)}"
+    if isinstance(statement, ast.Expr) and isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute):
+        text = failure.renamed(call.func.attr.rstrip("_"))
+        return f"{ast.unparse(call.func.value)} = {text}" if isinstance(call.func.value, ast.Name) else None
+    return None
+
+
+@remedy("only one element tensors can be converted to Python scalars")
+def function_of_tensors(failure: Failure) -> str | None:
+    """Call the function of tensors instead of Python's for numbers."""
+    import tinytorch
+
+    call = failure.call
+    if not isinstance(call, ast.Call) or len(call.args) != 1:
+        return None
+    name = ast.unparse(call.func)
+    if name in ("int", "float") and isinstance(failure.value(call.args[0]), Tensor):
+        return f"{ast.unparse(call.args[0])}.tolist()"
+    if name.startswith("math.") and hasattr(tinytorch, name.partition(".")[2]):
+        return failure.called_as(f"torch.{name.partition('.')[2]}")
+    return None
+
+
+@remedy("Boolean value of Tensor with more than one value is ambiguous")
+def larger_elements(failure: Failure) -> str | None:
+    """Take the larger elements of two tensors, rather than the larger tensor."""
+    call = failure.call
+    names = {"max": "torch.maximum", "min": "torch.minimum"}
+    fits = isinstance(call, ast.Call) and len(call.args) == 2 and ast.unparse(call.func) in names
+    return failure.called_as(names[ast.unparse(call.func)]) if fits else None  # type: ignore[union-attr]
+
+
+@remedy("only integer tensors of a single element can be converted to an index")
+def integer_of_tensor(failure: Failure) -> str | None:
+    """Convert a number that counts to an integer."""
+    call = failure.call
+    for node in call.args if isinstance(call, ast.Call) else ():
+        value = failure.value(node)
+        if isinstance(value, Tensor) and value.numel() == 1 and value.dtype.is_floating_point:
+            return failure.replaced(node, f"int({ast.unparse(node)})")
+    return None
 
 
 # Indices ------------------------------------------------------------------------------------------
