@@ -34,9 +34,14 @@ def without(shape: Any, k: int) -> list[int]:
 @remedy("must match the size of tensor b")
 def broadcast(failure: Failure) -> str | None:
     """Add a dimension of size 1 where one operand lacks it."""
-    if failure.calls_module and not {"input", "target"} <= set(failure.arguments):
+    loss = {"input", "target"} <= set(failure.arguments)
+    if failure.calls_module and not loss:
         return None
     (a, x), (b, y) = operands(failure)
+    if x.ndim == y.ndim == 4 and list(y.shape) == [x.shape[0], *x.shape[2:], x.shape[1]]:
+        return failure.rewritten(**{b: "{}.permute(0, 3, 1, 2)"})
+    if loss:
+        return None  # (which values the others are compared with, only the author knows)
     pairs = isinstance(failure.call, ast.BinOp) and isinstance(failure.call.op, ast.Sub) and x.shape[1:] == y.shape[1:]
     if pairs and x.ndim == y.ndim == 2 and abs(x.shape[0] - y.shape[0]) > 1:
         return failure.rewritten(**{a: "{}.unsqueeze(1)"})  # (all pairs of rows)
@@ -53,8 +58,6 @@ def broadcast(failure: Failure) -> str | None:
             return failure.rewritten(**{name: f"{{}}[{', '.join(index)}]"})
     if x.ndim == y.ndim == 2 and x.shape[0] == y.shape[1] and x.shape[1] == y.shape[0]:
         return failure.rewritten(**{b: "{}.T"})
-    if x.ndim == y.ndim == 4 and list(y.shape) == [x.shape[0], *x.shape[2:], x.shape[1]]:
-        return failure.rewritten(**{b: "{}.permute(0, 3, 1, 2)"})
     return None
 
 
