@@ -9,6 +9,7 @@ import re
 from difflib import get_close_matches
 from typing import Any
 
+from tinytorch import nn
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.places import made_at
@@ -526,8 +527,6 @@ def weight_of_layer(failure: Failure) -> str | None:
 @remedy("is not a Module subclass")
 def module_of_function(failure: Failure) -> str | None:
     """Name the module that does what a function does: `nn.ReLU()` for `F.relu`."""
-    from tinytorch import nn
-
     call = failure.call
     for node in call.args if isinstance(call, ast.Call) else ():
         name = ast.unparse(node).rpartition(".")[2]

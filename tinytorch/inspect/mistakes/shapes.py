@@ -14,6 +14,7 @@ from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.layers import constructor, number, unregistered
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import remedy
+from tinytorch.ops.register import functions
 
 
 def operands(failure: Failure) -> tuple[tuple[str, Any], tuple[str, Any]]:
@@ -513,15 +514,13 @@ def out_of_view(failure: Failure) -> str | None:
 @remedy("only one element tensors can be converted to Python scalars")
 def function_of_tensors(failure: Failure) -> str | None:
     """Call the function of tensors instead of Python's for numbers."""
-    import tinytorch
-
     call = failure.call
     if not isinstance(call, ast.Call) or len(call.args) != 1:
         return None
     name = ast.unparse(call.func)
     if name in ("int", "float") and isinstance(failure.value(call.args[0]), Tensor):
         return f"{ast.unparse(call.args[0])}.tolist()"
-    if name.startswith("math.") and hasattr(tinytorch, name.partition(".")[2]):
+    if name.startswith("math.") and functions.get(name.partition(".")[2]) is not None:
         return failure.called_as(f"torch.{name.partition('.')[2]}")
     return None
 
