@@ -120,7 +120,10 @@ def features(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None
     if x.ndim == 1 and want == 1:
         return failure.with_input("{}.unsqueeze(-1)")
     if x.ndim == 2 and math.prod(have) == want and failure.calls_module and not failure.is_users_call:
-        return failure.rewritten(**{next(iter(failure.arguments)): "{}.unsqueeze(0)"})  # (a sample without a batch)
+        name, sample = next(iter(failure.arguments.items()))
+        convs = [each for each in failure.modules[0].modules() if is_layer(each, "_ConvNd")]
+        if isinstance(sample, Tensor) and convs and sample.ndim == _dimensions(convs[0]) + 1:
+            return failure.rewritten(**{name: "{}.unsqueeze(0)"})  # (a sample without a batch)
     joined = _joined_along(failure, x, want) or _of_other_dimensions(failure)
     if joined is not None:
         return joined

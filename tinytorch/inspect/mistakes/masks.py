@@ -325,6 +325,12 @@ def elementwise(failure: Failure) -> str | None:
         return None
     for node in ast.walk(statement):
         if isinstance(node, ast.BoolOp):
+            first = failure.value(node.values[0])
+            if isinstance(first, Tensor) and str(first.dtype) != "torch.bool":
+                if not isinstance(node.op, ast.Or) or len(node.values) != 2:
+                    return None
+                name, other = map(ast.unparse, node.values)
+                return f"{name} if {name} is not None else {other}"
             sign = " & " if isinstance(node.op, ast.And) else " | "
             parts = [f"({ast.unparse(each)})" if isinstance(each, ast.Compare) else ast.unparse(each)
                      for each in node.values]  # fmt: skip

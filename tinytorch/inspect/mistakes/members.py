@@ -97,7 +97,9 @@ def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
             if isinstance(each, ast.comprehension) and ast.unparse(each.target) == text and not each.ifs:
                 item = f"for {text} in {ast.unparse(each.iter)}"
                 return f"{item} if {text}.grad is not None".replace("'", '"')
-        if isinstance(statement, (ast.Expr, ast.AugAssign)):
+        whole = statement.value if isinstance(statement, ast.Expr) else None
+        written = isinstance(whole, ast.Call) and ast.unparse(whole.func).startswith(f"{text}.grad.")
+        if written or (failure.of_loop(node.value) and isinstance(statement, (ast.Expr, ast.AugAssign))):
             return f"if {text}.grad is not None: {failure.user.text().partition('  #')[0]}"
     return None
 

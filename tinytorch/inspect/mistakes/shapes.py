@@ -43,9 +43,11 @@ def broadcast(failure: Failure) -> str | None:
         return failure.rewritten(**{b: "{}.permute(0, 3, 1, 2)"})
     if loss:
         return None  # (which values the others are compared with, only the author knows)
-    pairs = isinstance(failure.call, ast.BinOp) and isinstance(failure.call.op, ast.Sub) and x.shape[1:] == y.shape[1:]
-    if pairs and x.ndim == y.ndim == 2 and abs(x.shape[0] - y.shape[0]) > 1:
-        return failure.rewritten(**{a: "{}.unsqueeze(1)"})  # (all pairs of rows)
+    distance = isinstance(failure.call, ast.BinOp) and isinstance(failure.call.op, ast.Sub) and any(
+        word in failure.user.text() for word in (".norm(", ".sum(-1)", ".sum(dim=-1)", ".sum(2)", ".sum(dim=2)")
+    )  # fmt: skip
+    if distance and x.ndim == y.ndim == 2 and x.shape[1:] == y.shape[1:]:
+        return failure.rewritten(**{a: "{}.unsqueeze(1)"})  # (of all pairs of rows)
     for name, small, large in ((b, y, x), (a, x, y)):
         if small.ndim == 2 and large.ndim > 3 and list(small.shape) == [large.shape[0], large.shape[-1]]:
             return failure.rewritten(**{name: f"{{}}[:, {'None, ' * (large.ndim - 2)}:]"})
@@ -643,16 +645,18 @@ def mask_along(failure: Failure) -> str | None:
 
 @remedy("Index tensor must have the same number of dimensions")
 def index_dimension(failure: Failure) -> str | None:
-    """Add a dimension to the index of `gather` and `scatter`."""
+    """Add a dimension to the index of `gather` and `scatter`, and remove it from what is gathered."""
     given = failure.arguments
     x, index, dim = given.get("input"), given.get("index"), given.get("dim")
     if x is None or index is None:
         return None
     if x.ndim == 3 and index.ndim == dim == 1 and len(index) == len(x):
-        return failure.rewritten(index=f"{{}}[:, None, None].expand(-1, 1, {failure.said('input')}.shape[-1])")
+        gathered = failure.rewritten(index=f"{{}}[:, None, None].expand(-1, 1, {failure.said('input')}.shape[-1])")
+        return f"{gathered}.squeeze(1)"
     if index.ndim != x.ndim - 1:
         return None
-    return failure.rewritten(index=f"{{}}.unsqueeze({dim})")
+    text = failure.rewritten(index=f"{{}}.unsqueeze({dim})")
+    return f"{text}.squeeze({dim})" if failure.name == "gather" else text
 
 
 @remedy("one_hot is only applicable to index tensor")
