@@ -224,6 +224,8 @@ def variable_of_name(failure: Failure) -> str | None:
 @remedy("must be torch.Generator, not int")
 def generator_of_seed(failure: Failure) -> str | None:
     """Make a generator of a seed."""
+    if failure.node("generator") is None:
+        return None
     return failure.rewritten(generator="torch.Generator().manual_seed({})")
 
 
@@ -277,6 +279,44 @@ def number_of_text(failure: Failure) -> str | None:
 def type_of(text: str) -> str:
     """Return the name of the type of the number that a text contains."""
     return "int" if re.fullmatch(r"[-+]?\d+", text) else "float"
+
+
+@remedy("slice indices must be integers", "only integer tensors of a single element can be converted to an index")
+def integer_slice(failure: Failure) -> str | None:
+    """Convert the ends of a slice to integers."""
+    call = failure.call
+    for each in ast.walk(call) if call is not None else ():
+        for end in (each.lower, each.upper) if isinstance(each, ast.Slice) else ():
+            value = failure.value(end)
+            product = isinstance(end, ast.BinOp) and isinstance(end.op, (ast.Mult, ast.Div))
+            if end is not None and (product or isinstance(value, (float, Tensor))):
+                return failure.replaced(end, f"int({ast.unparse(end)})")
+    return None
+
+
+@remedy("You must define either total_steps OR")
+def total_steps(failure: Failure) -> str | None:
+    """Count the steps by epochs and batches."""
+    epochs = [name for name in ("epochs", "num_epochs", "n_epochs") if isinstance(failure.variables.get(name), int)]
+    loaders = [name for name in ("loader", "train_loader", "dataloader", "train_dataloader")
+               if hasattr(failure.variables.get(name), "__len__")]  # fmt: skip
+    if len(epochs) != 1 or len(loaders) != 1:
+        return None
+    return failure.with_keywords(total_steps=f"{epochs[0]} * len({loaders[0]})")
+
+
+@remedy("missing 1 required positional argument: 'optimizer'", "missing 1 required positional argument: 'params'")
+def trained_by(failure: Failure) -> str | None:
+    """Give a scheduler the optimizer, or an optimizer the parameters of the model."""
+    call = failure.call
+    if not isinstance(call, ast.Call) or call.args:
+        return None
+    if "'optimizer'" in failure.text:
+        names = [name for name, value in failure.variables.items() if _is_optimizer(value)]
+    else:
+        names = [f"{name}.parameters()" for name in failure.models()]
+    options = [ast.unparse(each) for each in call.keywords]
+    return f"{ast.unparse(call.func)}({', '.join([names[0], *options])})" if len(names) == 1 else None
 
 
 @remedy("is not an Optimizer")

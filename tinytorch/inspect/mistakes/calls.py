@@ -238,6 +238,8 @@ def each_element(failure: Failure) -> str | None:
     if isinstance(value, dict) and value and all(isinstance(each, Tensor) for each in value.values()):
         again = f"{{key: value.{node.attr}{arguments} for key, value in {text}.items()}}"
     elif type(value) is list and value and all(isinstance(each, Tensor) for each in value):
+        if node.attr == "backward":
+            return f"torch.stack({text}).sum().backward()" if all(each.numel() == 1 for each in value) else None
         whole = node.attr not in ("to", "cpu", "cuda", "float", "double", "half", "long", "detach", "numpy")
         if whole and len({tuple(each.shape) for each in value}) == 1:
             again = f"torch.stack({text}).{node.attr}{arguments}"
@@ -313,6 +315,19 @@ def device_of_module(failure: Failure) -> str | None:
     for node in expressions(failure):
         if isinstance(node, ast.Attribute) and node.attr == "device" and hasattr(failure.value(node.value), "_modules"):
             return replaced(failure, node, f"next({ast.unparse(node.value)}.parameters()).device")
+    return None
+
+
+@remedy("object has no attribute")
+def of_wrapped(failure: Failure) -> str | None:
+    """Look for a member in the model or the data set that another object wraps."""
+    call = failure.call
+    node = call.func if isinstance(call, ast.Call) else call
+    owner = failure.value(node.value) if isinstance(node, ast.Attribute) else None
+    for name in ("module", "dataset"):
+        inner = getattr(owner, name, None)
+        if isinstance(node, ast.Attribute) and inner is not None and hasattr(inner, node.attr):
+            return failure.replaced(node.value, f"{ast.unparse(node.value)}.{name}")
     return None
 
 
@@ -467,6 +482,9 @@ def unpacked(failure: Failure) -> str | None:
     if isinstance(failure.value(source), dict) and isinstance(statement, ast.For):
         return f"{ast.unparse(source)}.items()"
     names, written = _returned(failure, source), [ast.unparse(each) for each in target.elts]
+    parts = _parts(failure, source, len(written)) if isinstance(statement, ast.Assign) else ""
+    if parts:
+        return f"{', '.join(written)} = {parts}".replace("'", '"')
     width = _width(failure.value(source.func)) if isinstance(source, ast.Call) else 0
     if width and width % len(written) == 0 and isinstance(statement, ast.Assign):
         return f"{', '.join(written)} = {ast.unparse(source)}.chunk({len(written)}, dim=-1)"
@@ -483,6 +501,17 @@ def unpacked(failure: Failure) -> str | None:
         inner = ", ".join(again) if target is statement.target else whole
         text = f"for {inner} in {ast.unparse(statement.iter)}:"
     return text.replace("'", '"')
+
+
+def _parts(failure: Failure, source: ast.expr, count: int) -> str:
+    """Return a call that splits a tensor, with the number of parts that are assigned; "" if it cannot be told."""
+    if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Attribute):
+        return ""
+    if source.func.attr == "chunk" and source.args and isinstance(source.args[0], ast.Constant):
+        return failure.in_text(source, source.args[0], str(count))
+    sizes = source.args if source.func.attr in ("reshape", "view") else []
+    places = [k for k, each in enumerate(sizes) if failure.value(each) == count]
+    return f"{ast.unparse(source)}.unbind({places[0]})" if len(places) == 1 and places[0] else ""
 
 
 def _width(module: Any) -> int:
@@ -543,8 +572,7 @@ def object_made(failure: Failure) -> str | tuple[str, int] | None:
 
 def _of_model(failure: Failure, kind: type) -> str:
     """Return the argument of an optimizer's class: the parameters of the only model among the variables."""
-    names = [name for name, value in failure.variables.items()
-             if hasattr(value, "_modules") and not isinstance(value, type) and list(value.parameters())]  # fmt: skip
+    names = failure.models()
     own = any(each.__name__ == "Optimizer" for each in kind.__mro__)
     return f"{names[0]}.parameters()" if own and len(names) == 1 else ""
 

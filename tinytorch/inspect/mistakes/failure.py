@@ -196,6 +196,11 @@ class Failure:
             return None
         return assignment(tree, node.id, self.user.line)
 
+    def models(self) -> list[str]:
+        """Return the names of the user's variables that are modules with parameters."""
+        return [name for name, value in self.variables.items()
+                if hasattr(value, "_modules") and not isinstance(value, type) and list(value.parameters())]  # fmt: skip
+
     @staticmethod
     def assigned_with(statement: ast.Assign, text: str) -> str:
         """Return an assignment with a text, such as a call of a method, behind what is assigned."""

@@ -253,9 +253,11 @@ def channels(failure: Failure) -> str | None:
         return None
     want, have, dims = module.in_channels, list(x.shape), _dimensions(module)
     square = dims == 2 and have[-1] == have[-2] != have[-3]  # (maps of channels, rather than channels last)
+    kind = "" if x.dtype is module.weight.dtype else converted(module.weight.dtype)
+    kind += " / 255" if kind and str(x.dtype) == "torch.uint8" else ""
     if x.ndim == dims + 2 and have[-1] == want and have[1] != want and not square:
         order = (0, dims + 1, *range(1, dims + 1))
-        return failure.with_input("{}.transpose(1, 2)" if dims == 1 else f"{{}}.permute{order}")
+        return failure.with_input(("{}.transpose(1, 2)" if dims == 1 else f"{{}}.permute{order}") + kind)
     if x.ndim == dims + 1 and have[-1] == want and have[0] != want:
         order = (dims, *range(dims))
         return failure.with_input("{}.transpose(0, 1)" if dims == 1 else f"{{}}.permute{order}")

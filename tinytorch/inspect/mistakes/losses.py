@@ -164,6 +164,24 @@ def steps_first(failure: Failure) -> str | None:
     return failure.rewritten(log_probs="{}.transpose(0, 1)")
 
 
+@remedy("must match the size of tensor b")
+def output_padding(failure: Failure) -> tuple[str, int] | None:
+    """Pad the result of the only transposed convolution, where it is smaller than the target."""
+    x, target = pair(failure)
+    more = {n - m for m, n in zip(x.shape[2:], target.shape[2:], strict=True)}
+    dims = x.ndim - 2
+    found = failure.constructor(f"ConvTranspose{dims}d")
+    if x.shape[:2] != target.shape[:2] or more != {1} or found is None:
+        return None
+    call, line = found
+    options = {each.arg: each.value for each in call.keywords}
+    stride = options.get("stride") or (call.args[3] if len(call.args) > 3 else None)
+    if "output_padding" in options or stride is None or failure.value(stride) == 1:
+        return None
+    again = ast.Call(call.func, call.args, [*call.keywords, ast.keyword("output_padding", ast.Constant(1))])
+    return failure.unparsed(again), line
+
+
 # Two classes, and regression ----------------------------------------------------------------------
 
 

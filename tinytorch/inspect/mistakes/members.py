@@ -332,13 +332,19 @@ def matching_state(failure: Failure) -> str | None:
             owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else "model"
             return failure.called_as(f"{owner}.{name}.load_state_dict")
     renamed = _renamed(own - set(state), set(state) - own)
-    if renamed is not None:
+    if renamed is not None and _same_sizes(module.state_dict(), state, *renamed):
         old, new = renamed
         text = f'{{key.replace("{old}", "{new}", 1): value for key, value in {said}.items()}}'
         return failure.rewritten(state_dict=text)
     if "size mismatch" not in failure.text and 2 * len(own & set(state)) >= len(own | set(state)):
         return failure.with_keywords(strict="False")
     return None
+
+
+def _same_sizes(own: Mapping[str, Any], state: Mapping[str, Any], old: str, new: str) -> bool:
+    """Return whether the tensors of a state have the sizes that the renamed ones of a module have."""
+    pairs = [(own.get(key.replace(old, new, 1)), value) for key, value in state.items() if key.startswith(old)]
+    return all(tuple(a.shape) == tuple(b.shape) for a, b in pairs if a is not None)
 
 
 def _renamed(missing: set[str], unexpected: set[str]) -> tuple[str, str] | None:

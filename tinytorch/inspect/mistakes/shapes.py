@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.failure import Failure, is_layer
+from tinytorch.inspect.mistakes.failure import Failure, is_layer, operand
 from tinytorch.inspect.mistakes.layers import constructor, number, unregistered
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import remedy
@@ -41,6 +41,9 @@ def broadcast(failure: Failure) -> str | None:
     (a, x), (b, y) = operands(failure)
     if x.ndim == y.ndim == 4 and list(y.shape) == [x.shape[0], *x.shape[2:], x.shape[1]]:
         return failure.rewritten(**{b: "{}.permute(0, 3, 1, 2)"})
+    for name, one, other in ((b, y, x), (a, x, y)):
+        if one.ndim == other.ndim == 3 and list(one.shape) == [other.shape[1], 1, other.shape[2]] and not loss:
+            return failure.rewritten(**{name: "{}.transpose(0, 1)"})
     if loss:
         return None  # (which values the others are compared with, only the author knows)
     distance = isinstance(failure.call, ast.BinOp) and isinstance(failure.call.op, ast.Sub) and any(
@@ -433,6 +436,19 @@ def expanded(failure: Failure) -> str | None:
         if without(size, k) == list(x.shape):
             return failure.rewritten(input=f"{{}}.unsqueeze({k})")
     return None
+
+
+@remedy("must match the existing size")
+def cut_values(failure: Failure) -> str | None:
+    """Cut what is written into every second column of an odd number."""
+    value, statement = failure.arguments.get("value"), failure.statement()
+    found = re.search(r"size of the tensor \((\d+)\) must match the existing size \((\d+)\)", failure.text)
+    if not isinstance(value, Tensor) or found is None or not isinstance(statement, ast.Assign):
+        return None
+    want, have = int(found[1]), int(found[2])
+    if have - want != 1 or value.shape[-1] != have or "::" not in ast.unparse(statement.targets[0]):
+        return None
+    return f"{ast.unparse(statement.targets[0])} = {operand(statement.value)}[..., :{want}]"
 
 
 @remedy("does not match the length of the desired ordering")
