@@ -765,21 +765,43 @@ def forward_of_context(failure: Failure) -> tuple[str, str] | None:
     return header.replace("(self, ", "(", 1), f"{function.__code__.co_filename}:{line}"
 
 
-@remedy("save_for_backward can only save variables")
-def number_of_context(failure: Failure) -> tuple[str, str] | None:
-    """Keep a number as an attribute of the context."""
+def _saved_number(failure: Failure) -> tuple[Any, str, list[str]]:
+    """Return the class of an autograd function, the name of a number that it saves as a tensor, and its tensors."""
     call = failure.call
     kind = (
         failure.value(call.func.value) if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
     )
-    function: Any = getattr(kind, "forward", None)
     k = int(re.findall(r"argument (\d+)", failure.text)[0])
-    for node in ast.walk(function_tree(function)):
+    for node in ast.walk(function_tree(kind.forward)):  # type: ignore[union-attr]
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".save_for_backward"):
+            names = [ast.unparse(each) for each in node.args]
+            if names[k].isidentifier():
+                return kind, names[k], [*names[:k], *names[k + 1 :]]
+    raise LookupError("no variable is saved")
+
+
+@remedy("save_for_backward can only save variables")
+def number_of_context(failure: Failure) -> tuple[str, str] | None:
+    """Keep a number as an attribute of the context."""
+    kind, name, others = _saved_number(failure)
+    for node in ast.walk(function_tree(kind.forward)):
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".save_for_backward"):
             context = ast.unparse(node.func).rpartition(".")[0]
-            name, kept = ast.unparse(node.args[k]), [ast.unparse(each) for j, each in enumerate(node.args) if j != k]
-            text = f"{ast.unparse(node.func)}({', '.join(kept)}); {context}.{name} = {name}"
-            return (text, f"{function.__code__.co_filename}:{node.lineno}") if name.isidentifier() else None
+            text = f"{ast.unparse(node.func)}({', '.join(others)}); {context}.{name} = {name}"
+            return text, f"{kind.forward.__code__.co_filename}:{node.lineno}"
+    return None
+
+
+@remedy("save_for_backward can only save variables")
+def number_from_context(failure: Failure) -> tuple[str, str] | None:
+    """Read a number from an attribute of the context."""
+    kind, name, others = _saved_number(failure)
+    for node in ast.walk(function_tree(kind.backward)):
+        if isinstance(node, ast.Assign) and ast.unparse(node.value).endswith(".saved_tensors"):
+            context = ast.unparse(node.value).rpartition(".")[0]
+            tensors = f"{', '.join(others)}{',' * (len(others) == 1)} = {ast.unparse(node.value)}; " if others else ""
+            place = f"{kind.backward.__code__.co_filename}:{node.lineno}"
+            return f"{tensors}{name} = {context}.{name}", place
     return None
 
 
