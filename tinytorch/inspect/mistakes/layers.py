@@ -630,7 +630,8 @@ def hidden_state(failure: Failure) -> str | None:
             node = failure.node(next(iter(failure.given)))
             if not isinstance(node, ast.Call) or hasattr(failure.value(node.func), "_modules"):
                 count = f"{failure.said(next(iter(failure.given)))}.shape[{0 if failure.module.batch_first else 1}]"
-                return f"torch.zeros({want[0]}, {count}, {want[2]})"
+                zeros = f"torch.zeros({want[0]}, {count}, {want[2]})"
+                return failure.with_input(f"({zeros}, {zeros})", "hx") if pair else zeros
     return f"torch.zeros({found[1]})"
 
 

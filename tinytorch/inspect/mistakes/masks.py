@@ -134,6 +134,12 @@ def shifted_operand(failure: Failure) -> str | None:
             part = part_of_longer(failure, y, failure.node(a), places[0])
             if part:
                 return failure.rewritten(**{b: cut(text, places[0], part)})
+        if len(places) == 1 and _is_mask(y) and isinstance(failure.node(a), ast.Name):
+            (k,) = places
+            size = x.shape[behind + k]
+            rest = y.narrow(k, size, y.shape[k] - size)
+            if bool((rest == rest.flatten()[0]).all()):  # (it is that of longer sequences, at whose end is padding)
+                return failure.rewritten(**{b: cut(text, k, f":{failure.said(a)}.shape[{behind + k}]")})
         table = next((each for each in ast.walk(node) if _is_table(failure, each)
                       and tuple(failure.value(each).shape) == tuple(y.shape)), None)  # fmt: skip
         if table is not None and places[-1] - places[0] + 1 == len(places):

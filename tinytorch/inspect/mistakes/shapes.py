@@ -333,9 +333,13 @@ def joined_tensors(failure: Failure) -> str | None:
     """Make tensors of what is joined with tensors."""
     tensors, node = joined(failure)
     found = re.search(r"as element (\d+) in argument 0, but got (\w+)", failure.text)
-    if found is None or node is None:
-        return None
     texts = {"ndarray": "torch.from_numpy({})", "list": "torch.tensor({})", "tuple": "{}[0]"}
+    if found is None:
+        return None
+    if node is None:
+        alike = len({type(each) for each in tensors}) == 1 and found[2] in ("ndarray", "list")
+        made = texts[found[2]].replace("{}", "each") if alike else ""
+        return failure.rewritten(tensors=f"[{made} for each in {{}}]") if alike else None
     if found[2] == "tuple" and not isinstance(tensors[int(found[1])][0], Tensor):
         return None
     text = texts.get(found[2], "torch.tensor([{}])")
