@@ -134,7 +134,8 @@ def shifted_operand(failure: Failure) -> str | None:
             part = part_of_longer(failure, y, failure.node(a), places[0])
             if part:
                 return failure.rewritten(**{b: cut(text, places[0], part)})
-        if len(places) == 1 and _is_mask(y) and isinstance(failure.node(a), ast.Name):
+        kept = _is_mask(y) and y.ndim > 1 and bool((y != 0).any())
+        if kept and len(places) == 1 and isinstance(failure.node(a), ast.Name):
             (k,) = places
             size = x.shape[behind + k]
             rest = y.narrow(k, size, y.shape[k] - size)
