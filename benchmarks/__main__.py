@@ -7,18 +7,24 @@ python -m benchmarks process --epochs 1   the whole training program, with fewer
 python -m benchmarks inference --turns 5  public models, next to PyTorch and ONNX Runtime
 python -m benchmarks chain --compile      torch.compile and eager mode of both libraries, and JAX
 python -m benchmarks compat               the tests of packages that require torch, with PyTorch and without
+python -m benchmarks --save               all rows, kept in benchmarks/results.json, for the tables in the documents
+python -m benchmarks --page               only write these tables, from what was kept
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import importlib.util
 import os
+import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
 THREADS = 2
 # NumPy and PyTorch read these variables when they are imported.
@@ -27,7 +33,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 
 import tinytorch  # noqa: E402
-from benchmarks import compat, compiled, ddp_step, inference, overhead  # noqa: E402
+from benchmarks import compat, compiled, ddp_step, inference, overhead, page  # noqa: E402
 from benchmarks.measure import ROOT, Row, ratio_of, run  # noqa: E402
 from benchmarks.side import Side  # noqa: E402
 from benchmarks.work import WORK  # noqa: E402
@@ -177,12 +183,41 @@ LAST = {"ops": forty, "ddp": ddp}
 ROWS = [*FIRST, *WORK, *LAST]
 #: Names of several rows.
 GROUPS = {"vmap": [name for name, work in WORK.items() if work.what.startswith("vmap: ")]}
+#: The tables that are kept, with their rows in order.
+TABLES = {
+    "steps": [work.what for name, work in WORK.items() if name not in GROUPS["vmap"]],
+    "vmap": [WORK[name].what for name in GROUPS["vmap"]],
+    "compiled": [work.what for work in WORK.values()],
+    "inference": [
+        f"{model.what}, {peer}" for model in inference.MODELS.values() for peer in ("ONNX Runtime", "PyTorch")
+    ],
+}
+
+
+def table_of(name: str) -> str | None:
+    """Return the kept table that has the rows of a name, if there is one."""
+    return "vmap" if name in GROUPS["vmap"] else "steps" if name in WORK else name if name in TABLES else None
+
+
+def where(table: str, jax: str = "") -> dict[str, Any]:
+    """Return the machine and the versions with which the rows of a table are measured."""
+    versions = {"Python": platform.python_version()}
+    packages = {"NumPy": "numpy", "PyTorch": "torch"}
+    if table == "inference":
+        packages["ONNX Runtime"] = "onnxruntime"
+    for name, package in packages.items():
+        if importlib.util.find_spec(package) is not None:
+            versions[name] = importlib.metadata.version(package).partition("+")[0]
+    if table == "compiled" and jax:
+        code = "import importlib.metadata as m; print(m.version('jax'))"
+        versions["JAX"] = subprocess.run([jax, "-c", code], capture_output=True, text=True, check=True).stdout.strip()
+    kernels = native.instructions
+    cores = os.cpu_count()
+    return {"processor": page.processor(), "cores": cores, "threads": THREADS, "kernels": kernels, "versions": versions}
 
 
 def line(row: Row) -> str:
-    def number(value: float | None) -> str:
-        return "-" if value is None else f"{value:.2f}" if value < 100 else f"{value:.0f}"
-
+    number = page.number
     aim = "-" if row.aim is None else f"<= {row.aim:.2f}"
     if row.aim_ours is not None:
         aim = f"<= {row.aim_ours:.2f} {row.unit}"
@@ -208,7 +243,11 @@ def main() -> int:
     option("--compile", action="store_true", help="print the table of compilers instead")
     option("--columns", default=",".join(compiled.COLUMNS), help="columns of that table (all: %(default)s)")
     option("--jax", metavar="PYTHON", default=JAX, help="a Python with JAX and NumPy (this one if it has JAX)")
-    option("--markdown", action="store_true", help="print that table in Markdown")
+    option(
+        "--save", action="store_true", help="keep the rows in benchmarks/results.json, and write the documents' tables"
+    )
+    option("--anew", action="store_true", help="with --save: drop the rows of a table that were measured elsewhere")
+    option("--page", action="store_true", help="only write these tables")
     option("--check", action="store_true", help="exit with status 1 if an aim is missed")
     args = parser.parse_args()
     if os.environ.pop("OPENBLAS_CORETYPE", None) is not None:
@@ -224,24 +263,50 @@ def main() -> int:
     if unknown:
         parser.error(f"no such row: {', '.join(sorted(unknown))} (there are {', '.join(ROWS)})")
 
+    if args.page:
+        page.write()
+        return 0
+    rows = [row for row in ROWS if not args.rows or row in args.rows]
+    tables = ["compiled"] if args.compile else {table for row in rows if (table := table_of(row))}
+    here = {table: where(table, args.jax) for table in tables} if args.save else {}
+    if args.save:
+        if not PYTORCH:
+            parser.error("argument --save: the tables compare with PyTorch, which is not installed")
+        try:
+            for table in here:
+                page.check(table, here[table], args.anew)
+        except ValueError as error:
+            parser.error(f"argument --save: {error}")
+
+    def keep(table: str | None, row: Row | compiled.Row) -> None:
+        if args.save and table is not None:
+            at = page.now()
+            figures = {k: v for k, v in asdict(row).items() if k not in ("what", "aim", "aim_ours")}
+            page.save(table, here[table], {row.what: figures | {"turns": args.turns, **at}}, TABLES[table], args.anew)
+
     if not PYTORCH:
         print("PyTorch is not installed: only tinytorch is measured.")
     if native.instructions is None:
         print("There are no native kernels.")
     if args.compile:
-        works = [name for name in WORK if not args.rows or name in args.rows]
-        compiled.table(works, args.turns, args.columns.split(","), args.jax, args.markdown)
+        works = [row for row in rows if row in WORK]
+        compiled.table(works, args.turns, args.columns.split(","), args.jax, lambda row: keep("compiled", row))
+        if args.save:
+            page.write()
         return 0
     print(f"{'':<52} {'ours':>8} {'without':>8} {'PyTorch':>8} {'':<3}{'ratio':>6} {'memory':>6}  {'aim':<10} ok")
     missed, ratios = False, []
-    for name in [row for row in ROWS if not args.rows or row in args.rows]:
+    for name in rows:
         for row in [compare(name, args.turns)] if name in WORK else (FIRST | LAST)[name](args):
             print(line(row), flush=True)
+            keep(table_of(name), row)
             missed |= row.ok is False
             if name in WORK and row.ratio is not None:
                 ratios.append(row.ratio)
     if len(ratios) > 1:
         print(f"geometric mean of {len(ratios)} ratios: {statistics.geometric_mean(ratios):.2f}")
+    if args.save:
+        page.write()
     return int(missed and args.check)
 
 

@@ -32,6 +32,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.page import processor
 from tinytorch.kernels import native
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -285,12 +286,10 @@ def page(kept: dict[str, Any]) -> str:
 
 def where() -> str:
     """Return the date, the versions and the processor."""
-    cpus = Path("/proc/cpuinfo")
-    model = re.search(r"model name\s*: (.*)", cpus.read_text("utf-8")) if cpus.exists() else None
-    processor = f"{model[1] if model else platform.processor()}, {os.cpu_count()} cores"
+    machine = f"{processor()}, {os.cpu_count()} cores"
     kernels = f"native kernels for {native.instructions}" if native.instructions else "no native kernels"
     versions = f"Python {platform.python_version()}, PyTorch {PYTORCH.partition('==')[2]}, {kernels}"
-    return f"Run on {datetime.datetime.now(datetime.UTC):%d %B %Y} on {platform.machine()} ({processor}): {versions}"
+    return f"Run on {datetime.datetime.now(datetime.UTC):%d %B %Y} on {platform.machine()} ({machine}): {versions}"
 
 
 def main(arguments: list[str]) -> int:

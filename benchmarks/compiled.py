@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from benchmarks.measure import ratio_of
+from benchmarks.page import number
 from benchmarks.side import Side
 from benchmarks.work import WORK
 
@@ -31,12 +32,8 @@ class Row:
 
     def cells(self) -> list[str]:
         """Return the cells of the row after its name."""
-        times = [_number(self.times.get(name)) for name in COLUMNS]
-        return [*times, self.unit, _number(self.ratio), *[_number(self.first.get(name)) for name in COMPILERS]]
-
-
-def _number(x: float | None) -> str:
-    return "-" if x is None else f"{x:.3f}" if x < 0.1 else f"{x:.2f}" if x < 100 else f"{x:.0f}"
+        times = [number(self.times.get(name)) for name in COLUMNS]
+        return [*times, self.unit, number(self.ratio), *[number(self.first.get(name)) for name in COMPILERS]]
 
 
 def starters(work: str, jax: str) -> dict[str, Callable[[], Side]]:
@@ -84,22 +81,19 @@ def compare(work: str, turns: int, columns: Sequence[str], jax: str) -> Row:
 HEAD = [*COLUMNS, "", "ratio", *[f"1st {name}" for name in COMPILERS]]
 
 
-def line(what: str, cells: Sequence[str], markdown: bool) -> str:
+def line(what: str, cells: Sequence[str]) -> str:
     """Return a line of the table."""
-    if markdown:
-        return f"| {what} | {' | '.join(cells)} |"
     return f"{what:<52} " + " ".join([f"{cell:>{max(8, len(name))}}" for cell, name in zip(cells, HEAD, strict=True)])
 
 
-def table(works: Sequence[str], turns: int, columns: Sequence[str], jax: str, markdown: bool) -> None:
-    """Print the table."""
-    print(line("", HEAD, markdown))
-    if markdown:
-        print(line("---", ["---"] * len(HEAD), markdown))
+def table(works: Sequence[str], turns: int, columns: Sequence[str], jax: str, keep: Callable[[Row], None]) -> None:
+    """Print the table, and call `keep` with each row."""
+    print(line("", HEAD))
     ratios = []
     for work in works:
         row = compare(work, turns, columns, jax)
-        print(line(row.what, row.cells(), markdown), flush=True)
+        print(line(row.what, row.cells()), flush=True)
+        keep(row)
         ratios += [row.ratio] if row.ratio is not None else []
     if len(ratios) > 1:
         print(f"\ngeometric mean of {len(ratios)} ratios: {statistics.geometric_mean(ratios):.2f}")

@@ -31,8 +31,9 @@ ROOT = Path(__file__).resolve().parent.parent
 FOLDER = "tinytorch/kernels/native"
 REASON = "not_built.txt"  # the file beside the sources that says why there is no library
 SOURCES = "module threads baseline avx2 avx512".split()
+#: (No `-ffp-contract`: native.h says what is contracted.)
 FLAGS = """
-    -std=gnu11 -O3 -ffp-contract=fast -fno-math-errno -fno-trapping-math
+    -std=gnu11 -O3 -fno-math-errno -fno-trapping-math
     -fvisibility=hidden -Wall -Wextra -Wno-psabi -Wno-missing-field-initializers
 """
 LIMITED_API = ("Py_LIMITED_API", "0x030B0000")  # of Python 3.11

@@ -5,6 +5,7 @@
 
 A line of a program that begins with `#!` corrects the line before it: the remedy that a note names has to be part of
 it, and the corrected program has to run. After `#:` stands a correction that only the author of the program can know.
+After `#|` stands another correction that is as likely as the one before it, which a note may name too.
 The line `Module:` of a program's docstring names the module in which the error happens, if there is one.
 """
 
@@ -23,7 +24,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "mistakes"
 PAGE = ROOT / "docs" / "mistakes.md"
-_CORRECTION = re.compile(r"^ *#([!:]) (.*)$")
+_CORRECTION = re.compile(r"^ *#([!:|]) (.*)$")
 
 
 class Program(NamedTuple):
@@ -37,6 +38,7 @@ class Program(NamedTuple):
         wrong, right: the lines that were corrected, and their corrections.
         changed: the numbers of these lines.
         determined: whether the values at hand determine the correction.
+        others: other corrections that are as likely.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Program(NamedTuple):
     right: list[str]
     changed: list[int]
     determined: bool
+    others: list[str]
 
 
 class Outcome(NamedTuple):
@@ -77,12 +80,14 @@ def programs() -> Iterator[Program]:
         module = re.search(r"^Module: (\S+)$", doc, re.MULTILINE)
         source: list[str] = []
         corrected: list[str] = []
-        wrong, right, changed, determined = [], [], [], False
+        wrong, right, changed, determined, others = [], [], [], False, []
         for line in path.read_text("utf-8").splitlines():
             found = _CORRECTION.match(line)
             if found is None:
                 source.append(line)
                 corrected.append(line)
+            elif found[1] == "|":
+                others.append(found[2])
             else:
                 kind, text = found.groups()
                 determined = kind == "!"
@@ -93,7 +98,7 @@ def programs() -> Iterator[Program]:
         what = doc.partition("\n")[0]
         yield Program(
             path.name, what, module[1] if module else "", "\n".join(source) + "\n", "\n".join(corrected) + "\n",
-            wrong, right, changed, determined,
+            wrong, right, changed, determined, others,
         )  # fmt: skip
 
 
@@ -142,8 +147,8 @@ def outcome(program: Program, error: BaseException) -> Outcome:
 
 
 def is_right(remedy: str, program: Program) -> bool:
-    """Return whether a remedy is part of the corrected lines."""
-    return any(_plain(remedy) in _plain(line) for line in program.right)
+    """Return whether a remedy is part of the corrected lines, or of another correction."""
+    return any(_plain(remedy) in _plain(line) for line in [*program.right, *program.others])
 
 
 def names_of(lines: list[str]) -> set[str]:
@@ -243,6 +248,7 @@ def section(program: Program, own: Outcome, other: str) -> str:
     text = program.source.split('"""', 2)[2].strip("\n")
     more = "" if program.determined else " (other corrections are possible)"
     right = "\n".join(f"{line}  # line {k}" for k, line in zip(program.changed, program.right, strict=True))
+    right += "".join(f"\n# or {line}" for line in program.others)
     return (
         f"### {program.what.rstrip('.')}\n\n[{program.name}](mistakes/{program.name})\n\n```python\n{text}\n```\n\n"
         f"```text\n{end_of(own.text)}\n```\n\n{other}\n\nCorrected{more}:\n\n```python\n{right}\n```\n"

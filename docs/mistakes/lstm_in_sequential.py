@@ -8,4 +8,4 @@ from torch import nn
 
 model = nn.Sequential(nn.LSTM(8, 16), nn.Linear(16, 2))
 model(torch.zeros(5, 3, 8))
-#: model[1](model[0](torch.zeros(5, 3, 8))[0])
+#! model[1](model[0](torch.zeros(5, 3, 8))[0])

@@ -3,5 +3,5 @@
 import torch
 
 w = torch.randn(3, requires_grad=True) * 0.1
-#! w = (torch.randn(3, requires_grad=True) * 0.1).detach().requires_grad_()
+#! w = (torch.randn(3) * 0.1).requires_grad_()
 optimizer = torch.optim.Adam([w])

@@ -927,9 +927,10 @@ def test_a_kernel_gives_what_its_definition_gives(name: str, instructions: str) 
 
 
 @EACH
-def test_results_do_not_depend_on_threads(name: str) -> None:
+@ON_EACH_SET
+def test_results_do_not_depend_on_threads(name: str, instructions: str) -> None:
     definition = inspect.unwrap(SAMPLES[name].definition)
-    kernel = library.twin(definition, name, library.SETS[-1], native.defaults(definition))
+    kernel = library.twin(definition, name, instructions, native.defaults(definition))
     for args in SAMPLES[name].draw(np.random.default_rng(1)):
         parallel.set_threads(1)
         expected = [each.tobytes() for each in results(SAMPLES[name], kernel, args)]

@@ -43,3 +43,10 @@ def test_every_family_is_part_of_the_library() -> None:
     text = (build_native.ROOT / build_native.FOLDER / "families.h").read_text("utf-8")
     families = [path.stem for path in build_native.families()]
     assert re.findall(r'#include "(\w+)\.c"', text) == re.findall(r"(\w+)_kernels", text) == families
+
+
+def test_what_is_contracted_is_written_in_the_source() -> None:
+    """By flags, Clang for ARM contracts an expression in one tile and not in another: results depend on threads."""
+    assert "-ffp-contract" not in build_native.FLAGS
+    header = (build_native.ROOT / build_native.FOLDER / "native.h").read_text("utf-8")
+    assert "\n#ifdef __clang__\n#pragma STDC FP_CONTRACT ON\n#endif\n" in header

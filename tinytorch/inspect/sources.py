@@ -11,7 +11,7 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
-__all__ = ["assigned_attribute", "assignment", "definition_of", "function_tree", "header_of", "parsed"]
+__all__ = ["around", "assigned_attribute", "assignment", "definition_of", "function_tree", "header_of", "parsed"]
 
 
 def parsed(file: str, scope: dict[str, Any] | None = None) -> ast.Module | None:
@@ -39,6 +39,17 @@ def definition_of(code: CodeType, tree: ast.Module) -> ast.FunctionDef | ast.Asy
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             first = min([node.lineno, *[each.lineno for each in getattr(node, "decorator_list", [])]])
             if first == code.co_firstlineno and getattr(node, "name", "<lambda>") == code.co_name:
+                found = node
+    return found
+
+
+def around(tree: ast.AST, line: int, *kinds: type[ast.AST]) -> Any:
+    """Return the innermost statement of some kinds that contains a line, or None."""
+    found: Any = None
+    for node in ast.walk(tree):
+        if isinstance(node, kinds or ast.stmt):
+            first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+            if first <= line <= last and (found is None or first >= found.lineno):
                 found = node
     return found
 

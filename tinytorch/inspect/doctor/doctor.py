@@ -20,7 +20,7 @@ from tinytorch.inspect.doctor.page import page
 from tinytorch.inspect.doctor.patches import Patch
 from tinytorch.inspect.doctor.place import Place, is_users
 from tinytorch.inspect.doctor.replay import Order, Replay
-from tinytorch.inspect.doctor.watch import Watch, address
+from tinytorch.inspect.doctor.watch import Watch
 
 __all__ = ["Doctor", "Stopped"]
 
@@ -179,7 +179,7 @@ class Doctor:
         watch = self.watch
         for info in watch.models.values():
             for name, p in info.parameters.items():
-                place = watch.filled_at.get(address(p))
+                place = watch.filled_at(p)
                 owner = info.module.get_submodule(name.rpartition(".")[0])
                 if place is not None and place != watch.made_at.get(id(owner)):
                     return place

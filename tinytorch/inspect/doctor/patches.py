@@ -20,7 +20,7 @@ from tinytorch.data.sampler import BatchSampler, RandomSampler, SequentialSample
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.inspect.doctor.trace import LossCall, tensors_of
 from tinytorch.nn import functional as F
-from tinytorch.nn.init import kaiming_normal_
+from tinytorch.nn.init import kaiming_normal_, orthogonal_
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils.clip_grad import clip_grad_norm_
 from tinytorch.ops.random import Generator, get_rng_state, set_rng_state
@@ -29,9 +29,9 @@ from tinytorch.optim.optimizer import Optimizer
 __all__ = [
     "AddParameters", "AddTerm", "Clip",
     "FirstOrder", "FixedRate", "FlipSign", "HonourTraining", "KeepGraph", "Leaky", "LinearOutput",
-    "LogInput", "MatchShapes", "NoSoftmax", "Normalise", "Patch", "PerEpoch", "Rate", "Rectify", "Reset",
+    "LogInput", "MatchShapes", "NoSoftmax", "Normalise", "Orthogonal", "Patch", "PerEpoch", "Rate", "Rectify", "Reset",
     "Restore", "SameIndex", "SameOrder", "ScaleGradients", "Shuffle",
-    "Smaller", "Stable", "StepAfterBackward", "Unfreeze", "UnitTargets", "Watching", "ZeroAfterStep",
+    "Smaller", "Stable", "StepAfterBackward", "TrainTensors", "Unfreeze", "UnitTargets", "Watching", "ZeroAfterStep",
     "ZeroGradients", "leaves",
 ]  # fmt: skip
 
@@ -211,14 +211,14 @@ class NoSoftmax(Patch):
 
 
 class LinearOutput(Patch):
-    """Leaves out a ReLU: that of a module, or at a line."""
+    """Leaves out the last activation of a model: that of a module, or at a line."""
 
     def __init__(self, module: str, place: Place) -> None:
         super().__init__()
         self.module, self.place = module, place
 
     def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
-        if getattr(op, "name", "") in ("relu", "relu6", "hardtanh") and watch.path() == self.module:
+        if getattr(op, "name", "") in ("relu", "relu6", "hardtanh", "tanh", "sigmoid") and watch.path() == self.module:
             place = watch.line_of(here(), watch.stack[-1] if watch.stack else None)
             if place[:2] == self.place[:2]:
                 return args[0]
@@ -346,7 +346,7 @@ class Normalise(Patch):
             if known is None:
                 if float(x.abs().max()) <= 10:
                     return args, kwargs
-                along = [0] if x.ndim == 2 and x.shape[0] >= 8 else list(range(x.ndim))
+                along = [0] if x.ndim == 2 and x.shape[0] >= 8 else [0, 1] if x.ndim == 3 else list(range(x.ndim))
                 deviation = x.std(along, keepdim=True)
                 known = x.mean(along, keepdim=True), deviation.clamp(min=1e-6)
                 self._known[id(module)] = known
@@ -434,6 +434,18 @@ class Reset(Patch):
             p.normal_(0, 1 / math.sqrt(p.shape[0]))
         else:
             p.zero_()
+
+
+class Orthogonal(Patch):
+    """Gives recurrent layers orthogonal weights for their states."""
+
+    def start(self, watch: Any) -> None:  # noqa: D102
+        state = get_rng_state()
+        for info in watch.models.values():
+            for name, p in info.parameters.items():
+                if "weight_hh" in name:
+                    orthogonal_(p)
+        set_rng_state(state)
 
 
 class Rectify(Reset):
@@ -591,6 +603,17 @@ class AddParameters(Patch):
         _clear(optimizer)  # (the program may clear the gradients of a model of which the parameters are no part)
 
 
+class TrainTensors(AddParameters):
+    """Trains tensors that are attributes of modules, but no parameters, and zero."""
+
+    def start(self, watch: Any) -> None:  # noqa: D102
+        for info in watch.models.values():
+            for module in info.module.modules():
+                for value in vars(module).values():
+                    if isinstance(value, Tensor) and value.dtype.is_floating_point and not value._array.any():
+                        value.requires_grad_(True)
+
+
 class FlipSign(Patch):
     """Minimises what the program maximises."""
 
@@ -642,8 +665,9 @@ class UnitTargets(Patch):
 class KeepGraph(Patch):
     """Undoes what cuts the graph in a model's forward pass: `detach()`, `.data`, `no_grad`, `tolist()`."""
 
-    def __init__(self) -> None:
+    def __init__(self, functions: frozenset[str] = frozenset()) -> None:
         super().__init__()
+        self.functions = functions  # where `no_grad` is undone for what has a graph
         self._taken: list[Tensor] = []  # what was made a list or an array in this step
 
     def cut(self, watch: Any, x: Tensor, how: str) -> bool:  # noqa: D102
@@ -665,7 +689,14 @@ class KeepGraph(Patch):
     def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
         if self._taken:
             args = tuple([self._whole(each) for each in args])
-        if not watch.stack or not watch.stack[0].training or local.state.grad or not watch.root_recorded:
+        inside = watch.stack and watch.stack[0].training and watch.root_recorded
+        if local.state.grad:
+            return caller(*args, **kwargs)
+        if not inside and not (
+            self.functions
+            and any(each.requires_grad and not each.is_leaf for each in tensors_of(args))
+            and here().function in self.functions
+        ):
             return caller(*args, **kwargs)
         before = set_grad(True)
         try:

@@ -23,16 +23,17 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.data import dataloader
 from tinytorch.data.dataset import IterableDataset
 from tinytorch.inspect.doctor.place import Place, frame_here, here, place_of
-from tinytorch.inspect.doctor.source import value_at
+from tinytorch.inspect.doctor.source import assigned_at, value_at
 from tinytorch.inspect.doctor.trace import Tracer, tensors_of
 from tinytorch.nn import functional as F
 from tinytorch.nn.modules import loss as losses
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import is_lazy
+from tinytorch.ops.random import Generator
 from tinytorch.optim import lr_scheduler
 from tinytorch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-__all__ = ["LoaderInfo", "ModelInfo", "OptimizerInfo", "Watch", "address", "array_of", "value_of"]
+__all__ = ["LoaderInfo", "ModelInfo", "OptimizerInfo", "Watch", "array_of", "root_of", "value_of"]
 
 
 def array_of(x: Any) -> Any:
@@ -46,10 +47,12 @@ def array_of(x: Any) -> Any:
     return array if isinstance(array, np.ndarray) else None
 
 
-def address(x: Any) -> int:
-    """Return where the elements of a dense tensor begin in memory."""
+def root_of(x: Any) -> Any:
+    """Return the array that owns the memory of a dense tensor; None for any other object."""
     array = array_of(x)
-    return 0 if array is None else int(array.__array_interface__["data"][0])
+    while array is not None and isinstance(array.base, np.ndarray):
+        array = array.base
+    return array
 
 
 def value_of(x: Any) -> float | None:
@@ -158,7 +161,7 @@ class Watch:
     EVENTS = (
         "forward_begins", "forward_ends", "backward_begins", "backward_ends", "step_begins", "step_ends", "zeroed",
         "scheduled", "loader_begins", "batch", "loader_ends", "traced", "dropped", "cut", "mode_set", "state_taken",
-        "state_loaded", "made_optimizer",
+        "state_loaded", "made_optimizer", "seeded",
     )  # fmt: skip
 
     def __init__(
@@ -187,7 +190,7 @@ class Watch:
         self._orders: list[tuple[str, Place, Tensor, Tensor, Any]] = []
         self.unrecorded: dict[int, Place] = {}  # where a layer ran in `no_grad` inside of a model, by id of its info
         self.frozen_at: dict[int, Place] = {}  # where `requires_grad` of a tensor was set to False
-        self.filled_at: dict[int, Place] = {}  # where a tensor was filled with one number, by address
+        self._filled: dict[int, tuple[Any, Place]] = {}  # where memory was filled with numbers, by the array's id
         self.kinds: dict[str, int] = {}  # of loss functions
         self.classes = 0  # those among which a loss of classes that is the whole loss chooses
         self.made_at: dict[int, Place] = {}  # layers of the library, by id
@@ -231,6 +234,7 @@ class Watch:
             replace(scheduler, "step", self._schedule(scheduler.__dict__["step"]))
         replace(dataloader.DataLoader, "__init__", self._new_loader(dataloader.DataLoader.__init__))
         replace(dataloader.DataLoader, "__iter__", self._iterate(dataloader.DataLoader.__iter__))
+        replace(Generator, "manual_seed", self._seeding(Generator.manual_seed))
         for name in ("dropout", "dropout1d", "dropout2d", "dropout3d"):
             replace(F, name, self._dropout(getattr(F, name)))
         handles = [
@@ -342,8 +346,16 @@ class Watch:
         return out
 
     def note_filled(self, x: Tensor) -> None:
-        """Note the line that fills a tensor with one number."""
-        self.filled_at[address(x)] = here()
+        """Note the line that fills a tensor with numbers."""
+        root = root_of(x)
+        if root is not None:
+            self._filled[id(root)] = (weakref.ref(root), here())
+
+    def filled_at(self, x: Any) -> Place | None:
+        """Return the line that filled a tensor with numbers, all the same or random ones, before training."""
+        root = root_of(x)
+        reference, place = self._filled.get(id(root), (None, None))
+        return place if reference is not None and reference() is root else None
 
     def note_update(self, x: Any) -> None:
         """Note the line at which the program itself updates a parameter."""
@@ -360,10 +372,14 @@ class Watch:
         frame: Any = frame_here()
         while frame is not None:
             for name, value in [*frame.f_locals.items(), *frame.f_globals.items()]:
+                found = None
                 if value is p and not name.startswith("__"):
                     found = value_at(place_of(frame), name)
-                    if found is not None:
-                        return found
+                elif type(value).__module__ == "__main__" and hasattr(value, "__dict__"):
+                    attribute = next((key for key, each in vars(value).items() if each is p), "")
+                    found = assigned_at(value, attribute) if attribute else None
+                if found is not None:
+                    return found
             frame = frame.f_back
         return None
 
@@ -428,6 +444,14 @@ class Watch:
             return out
 
         return cut
+
+    def _seeding(self, plain: Any) -> Any:
+        @functools.wraps(plain)
+        def manual_seed(generator: Any, seed: int) -> Any:
+            self.tell("seeded", seed)
+            return plain(generator, seed)
+
+        return manual_seed
 
     def _freezing(self, plain: Any) -> Any:
         @functools.wraps(plain)

@@ -5,7 +5,7 @@ the call that failed, `places` where a module was made, and `remedies` has the r
 remedy. Each other module has the remedies of one kind of mistake. They are imported at the first error.
 """
 
-from tinytorch.inspect.mistakes import arguments, data, graph, layers, losses, members, shapes
+from tinytorch.inspect.mistakes import arguments, calls, data, graph, layers, losses, masks, members, shapes
 from tinytorch.inspect.mistakes.explaining import add_notes
 
-__all__ = ["add_notes", "arguments", "data", "graph", "layers", "losses", "members", "shapes"]
+__all__ = ["add_notes", "arguments", "calls", "data", "graph", "layers", "losses", "masks", "members", "shapes"]

@@ -11,6 +11,7 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.remedies import fact, remedy
+from tinytorch.inspect.sources import assigned_attribute
 from tinytorch.kernels import dtypes
 
 #: The names that arguments have in NumPy and in Keras.
@@ -49,12 +50,14 @@ def metric(failure: Failure) -> str | None:
     return f"{ast.unparse(call.func)}({names[0]})" if names and isinstance(call, ast.Call) else None
 
 
-@remedy("must be tuple of ints", "must be int, not")
+@remedy("must be tuple of ints", "must be int, not", "received an invalid combination of arguments")
 def integer_sizes(failure: Failure) -> str | None:
     """Convert a size to an integer."""
     call = failure.call
     if not isinstance(call, ast.Call):
         return None
+    if failure.name == "randint" and len(call.args) == 2 and "not int" in failure.text:
+        return f"{ast.unparse(call.func)}({ast.unparse(call.args[0])}, {ast.unparse(call.args[1])}, (1,))"
     if "tuple of ints, not int" in failure.text and call.args:
         return failure.replaced(call.args[-1], f"({ast.unparse(call.args[-1])},)")
     for node in call.args:
@@ -126,9 +129,29 @@ def device_name(failure: Failure) -> str | None:
     """Name the device that there is."""
     call = failure.call
     for node in ast.walk(call) if call is not None else ():
-        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        wrong = failure.text.rpartition(": ")[2].strip("'\"")
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value in (wrong, "", wrong[:8]):
             return failure.replaced(node, f"torch.{node.value}" if node.value in _dtypes() else '"cpu"')
     return None
+
+
+@remedy("dtype must be torch.dtype, not type")
+def dtype_of_numpy(failure: Failure) -> str | None:
+    """Name the dtype of the package, rather than NumPy's."""
+    node = failure.node("dtype")
+    for each in ast.walk(failure.call) if failure.call is not None and node is None else ():
+        node = each.value if isinstance(each, ast.keyword) and each.arg == "dtype" else node
+    name = getattr(failure.value(node), "__name__", "")
+    return failure.replaced(node, f"torch.{name}") if node is not None and name in _dtypes() else None
+
+
+@remedy("takes 1 positional argument but")
+def data_in_list(failure: Failure) -> str | None:
+    """Put numbers or rows into one list."""
+    call = failure.call
+    if not failure.text.startswith("tensor()") or not isinstance(call, ast.Call):
+        return None
+    return failure.unparsed(ast.Call(call.func, [ast.List(call.args, ast.Load())], call.keywords))
 
 
 @remedy("dtype must be torch.dtype, not str", "must be torch.dtype, not str")
@@ -152,10 +175,58 @@ def percentage(failure: Failure) -> str | None:
     return failure.rewritten(p=repr(p / 100)) if isinstance(p, (int, float)) and 2 <= p <= 100 else None
 
 
-@remedy("clip_grad_norm_() missing 1 required positional argument: 'max_norm'")
-def largest_norm(failure: Failure) -> str | None:
-    """Name the largest norm."""
-    return failure.with_keywords(max_norm="1.0")
+@remedy("missing 1 required positional argument: 'max_norm'", "missing 1 required positional argument: 'clip_value'",
+        'missing 1 required positional arguments: "dim"')  # fmt: skip
+def usual_value(failure: Failure) -> str | None:
+    """Give the value that an argument usually has."""
+    name = re.findall(r"['\"](\w+)['\"]$", failure.text)[0]
+    return failure.with_keywords(**{name: "-1" if name == "dim" else "1.0"})
+
+
+@remedy("required positional argument")
+def given_sizes(failure: Failure) -> str | None:
+    """Give sizes one by one, rather than as a tuple."""
+    call = failure.call
+    if not isinstance(call, ast.Call) or len(call.args) != 1 or not isinstance(call.args[0], (ast.Tuple, ast.List)):
+        return None
+    missing = re.findall(r"'(\w+)'", failure.text)
+    if len(missing) + 1 != len(call.args[0].elts):
+        return None
+    return failure.unparsed(ast.Call(call.func, call.args[0].elts, call.keywords))
+
+
+@remedy("required positional argument")
+def variable_of_name(failure: Failure) -> str | None:
+    """Give an argument that is missing from the variable that has its name."""
+    missing, call = re.findall(r"'(\w+)'", failure.text), failure.call
+    if not isinstance(call, ast.Call) or any(isinstance(each, ast.Starred) for each in call.args):
+        return None
+    if failure.inside and not (failure.calls_module and failure.function is failure.module):
+        return None
+    if not missing:
+        return None
+    others = {"target": ("target", "targets", "labels", "label", "y"),
+              "T_max": ("T_max", "epochs", "num_epochs", "n_epochs", "max_epochs")}  # fmt: skip
+    names = []
+    for name in missing:
+        known = [each for each in others.get(name, (name,))
+                 if isinstance(failure.variables.get(each), int if name == "T_max" else Tensor)]  # fmt: skip
+        if not known or known[0] in [ast.unparse(each) for each in call.args]:
+            return None
+        names.append(known[0])
+    given = [ast.unparse(each) for each in call.args]
+    keywords = [f"{each.arg}={ast.unparse(each.value)}" for each in call.keywords]
+    if missing == ["T_max"]:
+        keywords, names = [f"T_max={names[0]}", *keywords], []
+    return f"{ast.unparse(call.func)}({', '.join([*given, *names, *keywords])})" if missing else None
+
+
+@remedy("must be torch.Generator, not int")
+def generator_of_seed(failure: Failure) -> str | None:
+    """Make a generator of a seed."""
+    if failure.node("generator") is None:
+        return None
+    return failure.rewritten(generator="torch.Generator().manual_seed({})")
 
 
 @remedy("Nesterov momentum requires a momentum and zero dampening")
@@ -167,7 +238,7 @@ def momentum(failure: Failure) -> str | None:
 # Optimizers and schedulers ------------------------------------------------------------------------
 
 
-@remedy("object is not iterable", "params argument given to the optimizer")
+@remedy("object is not iterable", "params argument given to the optimizer", "but one of the params is")
 def parameters(failure: Failure) -> str | None:
     """Give an optimizer the parameters of a model, or a list with a tensor."""
     name = next((each for each in ("params", "parameters") if each in failure.arguments), None)
@@ -178,6 +249,11 @@ def parameters(failure: Failure) -> str | None:
         return failure.rewritten(**{name: "[{}]"})
     if hasattr(value, "parameters"):
         return failure.rewritten(**{name: "{}.parameters()"})
+    node = failure.node(name)
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and hasattr(
+        failure.value(node.func.value), "parameters"
+    ):  # fmt: skip
+        return failure.rewritten(**{name: f"{ast.unparse(node.func.value)}.parameters()"})
     return failure.rewritten(**{name: "{}()"}) if inspect.ismethod(value) else None
 
 
@@ -205,6 +281,44 @@ def type_of(text: str) -> str:
     return "int" if re.fullmatch(r"[-+]?\d+", text) else "float"
 
 
+@remedy("slice indices must be integers", "only integer tensors of a single element can be converted to an index")
+def integer_slice(failure: Failure) -> str | None:
+    """Convert the ends of a slice to integers."""
+    call = failure.call
+    for each in ast.walk(call) if call is not None else ():
+        for end in (each.lower, each.upper) if isinstance(each, ast.Slice) else ():
+            value = failure.value(end)
+            product = isinstance(end, ast.BinOp) and isinstance(end.op, (ast.Mult, ast.Div))
+            if end is not None and (product or isinstance(value, (float, Tensor))):
+                return failure.replaced(end, f"int({ast.unparse(end)})")
+    return None
+
+
+@remedy("You must define either total_steps OR")
+def total_steps(failure: Failure) -> str | None:
+    """Count the steps by epochs and batches."""
+    epochs = [name for name in ("epochs", "num_epochs", "n_epochs") if isinstance(failure.variables.get(name), int)]
+    loaders = [name for name in ("loader", "train_loader", "dataloader", "train_dataloader")
+               if hasattr(failure.variables.get(name), "__len__")]  # fmt: skip
+    if len(epochs) != 1 or len(loaders) != 1:
+        return None
+    return failure.with_keywords(total_steps=f"{epochs[0]} * len({loaders[0]})")
+
+
+@remedy("missing 1 required positional argument: 'optimizer'", "missing 1 required positional argument: 'params'")
+def trained_by(failure: Failure) -> str | None:
+    """Give a scheduler the optimizer, or an optimizer the parameters of the model."""
+    call = failure.call
+    if not isinstance(call, ast.Call) or call.args:
+        return None
+    if "'optimizer'" in failure.text:
+        names = [name for name, value in failure.variables.items() if _is_optimizer(value)]
+    else:
+        names = [f"{name}.parameters()" for name in failure.models()]
+    options = [ast.unparse(each) for each in call.keywords]
+    return f"{ast.unparse(call.func)}({', '.join([names[0], *options])})" if len(names) == 1 else None
+
+
 @remedy("is not an Optimizer")
 def optimizer(failure: Failure) -> str | None:
     """Give a scheduler the optimizer."""
@@ -217,15 +331,115 @@ def _is_optimizer(value: Any) -> bool:
 
 
 @remedy("can't optimize a non-leaf Tensor")
-def leaf(failure: Failure) -> str | tuple[str, int] | None:
-    """Make a leaf of a result."""
+def leaf(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Make a leaf of a result, or optimize the parameter that a module computes it from."""
     node = failure.node("params")
-    for each in node.elts if isinstance(node, (ast.List, ast.Tuple)) else ():
+    made = failure.assignment(node)
+    for each in ast.walk(node if made is None else made.value) if node is not None else ():
         value = failure.value(each)
+        if not isinstance(value, Tensor) or value.is_leaf:
+            continue
+        if isinstance(each, ast.Attribute):
+            module, leaves = failure.value(each.value), leaves_of(value)
+            own = getattr(module, "_parameters", {})
+            names = [name for name, parameter in own.items() if any(parameter is leaf for leaf in leaves)]
+            if len(names) == len(leaves) == 1:
+                return failure.replaced(each, f"{ast.unparse(each.value)}.{names[0]}")
+            found = assigned_attribute(type(module), each.attr, "__init__")
+            return None if found is None else (_as_leaf(found[0]), f"{found[1]}:{found[0].lineno}")
         assigned = failure.assignment(each)
-        if isinstance(value, Tensor) and not value.is_leaf and assigned is not None:
-            return f"{ast.unparse(each)} = ({ast.unparse(assigned.value)}).detach().requires_grad_()", assigned.lineno
+        if assigned is not None:
+            return _as_leaf(assigned), assigned.lineno
     return None
+
+
+def leaves_of(x: Tensor) -> list[Any]:
+    """Return the leaves from which a tensor was computed."""
+    found, nodes, seen = [], [x.grad_fn], set()
+    while nodes:
+        node: Any = nodes.pop()
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if hasattr(node, "variable"):
+            found.append(node.variable)
+        nodes += [each for each, _ in node.next_functions]
+    return found
+
+
+def _as_leaf(statement: ast.Assign) -> str:
+    """Return an assignment of a result as one of a leaf: the last call requires its gradient."""
+    value = ast.unparse(statement.value)
+    calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)
+             for each in node.keywords if each.arg == "requires_grad"]  # fmt: skip
+    if len(calls) == 1:
+        before = ast.unparse(calls[0])
+        calls[0] = ast.Call(calls[0].func, calls[0].args, [each for each in calls[0].keywords
+                                                           if each.arg != "requires_grad"])  # fmt: skip
+        value = value.replace(before, ast.unparse(calls[0]), 1)
+    simple = isinstance(statement.value, (ast.Call, ast.Name, ast.Attribute, ast.Subscript))
+    cut = "" if len(calls) == 1 else ".detach()"
+    text = f"{ast.unparse(statement.targets[0])} = {value if simple else f'({value})'}{cut}.requires_grad_()"
+    return text.replace("'", '"')
+
+
+@remedy("some parameters appear in more than one parameter group")
+def other_group(failure: Failure) -> str | None:
+    """Leave the parameters of a part, which has a group of its own, out of the group of the whole model."""
+    nodes = []
+    for each in ast.walk(failure.node("params") or ast.List([])):
+        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr == "parameters":
+            owner: Any = each.func.value
+            module: Any = failure.value(owner)
+            if module is None and isinstance(owner, ast.Subscript) and isinstance(owner.slice, ast.Constant):
+                module = failure.value(owner.value)[owner.slice.value]
+            nodes.append((each, ast.unparse(owner), module))
+    for node, text, whole in nodes:
+        names = {id(module): name for name, module in whole.named_modules() if name}
+        parts = [names[id(part)] for each, _, part in nodes if each is not node and id(part) in names]
+        if parts:
+            prefixes = [f"{part}." for part in parts]
+            test = repr(prefixes[0] if len(prefixes) == 1 else tuple(prefixes)).replace("'", '"')
+            rest = f"[p for name, p in {text}.named_parameters() if not name.startswith({test})]"
+            return failure.replaced(node, rest)
+    return None
+
+
+@remedy("'int' object is not iterable", "'float' object is not iterable")
+def sequence_of_one(failure: Failure) -> str | None:
+    """Make a list of a number, where a function needs a sequence."""
+    parameters = inspect.signature(failure.function).parameters if failure.inside else {}
+    for name, value in failure.arguments.items():
+        kind = str(parameters[name].annotation) if name in parameters else ""
+        if type(value) in (int, float) and re.search(r"(?i)sequence|iterable|list\[", kind):
+            return failure.rewritten(**{name: "[{}]"})
+    return None
+
+
+@remedy("'params'")
+def key_of_group(failure: Failure) -> str | None:
+    """Name the key of a group's parameters."""
+    if not isinstance(failure.error, KeyError):
+        return None
+    for node in ast.walk(failure.node("params") or ast.List([])):
+        for key in node.keys if isinstance(node, ast.Dict) else ():
+            if isinstance(key, ast.Constant) and key.value in ("param", "parameters", "Params", "parameter"):
+                return failure.replaced(key, '"params"')
+    return None
+
+
+@remedy("'float' object is not subscriptable")
+def two_betas(failure: Failure) -> str | None:
+    """Give both coefficients."""
+    return failure.rewritten(betas="({}, 0.999)") if isinstance(failure.arguments.get("betas"), float) else None
+
+
+@remedy("'float' object is not callable", "'int' object is not callable")
+def power_of_rate(failure: Failure) -> str | None:
+    """Make a function of the epoch."""
+    if not isinstance(failure.arguments.get("lr_lambda"), (int, float)):
+        return None
+    return failure.rewritten(lr_lambda="lambda epoch: {} ** epoch")
 
 
 @remedy("Tried to step")
@@ -287,6 +501,23 @@ def list_of_iterator(failure: Failure) -> tuple[str, int] | None:
 # Arrays, files ------------------------------------------------------------------------------------
 
 
+@remedy("can't convert np.ndarray of type")
+def array_of_numbers(failure: Failure) -> str | None:
+    """Convert an array of objects to numbers, or number texts."""
+    name, array = next(iter(failure.arguments.items()))
+    try:
+        array.astype("float32")
+    except (TypeError, ValueError):
+        texts = {type(each) for each in array.reshape(-1)[:1000].tolist()} == {str}
+        numpy = next((key for key, each in failure.variables.items() if getattr(each, "__name__", "") == "numpy"), "")
+        if texts and numpy and array.ndim == 1:
+            return failure.rewritten(**{name: f"{numpy}.unique({{}}, return_inverse=True)[1]"})
+        shapes = {getattr(each, "shape", None) for each in array.reshape(-1)[:1000]}
+        alike = numpy and array.ndim == 1 and len(shapes) == 1 and None not in shapes
+        return failure.rewritten(**{name: f"{numpy}.stack({{}})"}) if alike else None
+    return failure.rewritten(**{name: '{}.astype("float32")'})
+
+
 @remedy("stride in the given numpy array is negative", "strides of a given numpy array are negative")
 def copied_array(failure: Failure) -> str | None:
     """Copy an array that is read backwards."""
@@ -330,6 +561,78 @@ def mapped_location(failure: Failure) -> str | None:
 def any_order(failure: Failure) -> str | None:
     """Accept sequences in any order of lengths."""
     return failure.with_keywords(enforce_sorted="False")
+
+
+@remedy("Length of all samples has to be greater than 0")
+def length_of_one(failure: Failure) -> str | None:
+    """Keep one step of empty sequences."""
+    return failure.rewritten(lengths="{}.clamp(min=1)") if isinstance(failure.arguments["lengths"], Tensor) else None
+
+
+@remedy("Expected `len(lengths)` to be equal to batch_size")
+def packed_batch_first(failure: Failure) -> str | None:
+    """Say that the batch comes first."""
+    x, lengths = failure.arguments["input"], failure.arguments["lengths"]
+    fits = x.shape[0] == len(lengths) and not failure.arguments.get("batch_first")
+    return failure.with_keywords(batch_first="True") if fits else None
+
+
+@remedy("argument 'sequences' (position 1) must be tuple of Tensors")
+def sequences_of_lists(failure: Failure) -> str | None:
+    """Make tensors of lists that are padded."""
+    rows = failure.arguments.get("sequences")
+    fits = isinstance(rows, (list, tuple)) and all(isinstance(each, (list, tuple)) for each in rows)
+    return failure.rewritten(sequences="[torch.tensor(each) for each in {}]") if fits else None
+
+
+@remedy("must match the size of tensor b", "expand")
+def steps_first(failure: Failure) -> str | None:
+    """Put the steps first in sequences that are padded."""
+    rows = failure.arguments.get("sequences")
+    if (
+        not isinstance(rows, (list, tuple))
+        or {each.ndim for each in rows} != {2}
+        or len({each.shape[0] for each in rows}) > 1
+    ):
+        return None
+    return failure.rewritten(sequences="[each.transpose(0, 1) for each in {}]")
+
+
+# Distributions ------------------------------------------------------------------------------------
+
+
+@remedy("to satisfy the constraint")
+def parameter_of_distribution(failure: Failure) -> str | None:
+    """Name logits, or make a scale positive."""
+    name = re.findall(r"Expected parameter (\w+)", failure.text)[0]
+    value, node = failure.arguments.get(name), failure.node(name)
+    if not isinstance(value, Tensor) or not bool(value.isfinite().all()) or not isinstance(failure.call, ast.Call):
+        return None
+    if name == "probs" and "logits" in inspect.signature(failure.function).parameters and node is not None:
+        rest = [ast.unparse(each) for each in failure.call.args if each is not node]
+        rest += [f"{each.arg}={ast.unparse(each.value)}" for each in failure.call.keywords if each.value is not node]
+        rest.append(f"logits={ast.unparse(node)}")
+        return f"{ast.unparse(failure.call.func)}({', '.join(rest)})"
+    if "GreaterThan" not in failure.text or node is None:
+        return None
+    if "log" in ast.unparse(node):
+        half = "var" in ast.unparse(node) and name == "scale"
+        return failure.rewritten(**{name: "({} / 2).exp()" if half else "{}.exp()"})
+    return failure.rewritten(**{name: f"{failure.named('nn.functional', 'nn.functional')}.softplus({{}})"})
+
+
+@remedy("probability tensor contains either")
+def probabilities_of_scores(failure: Failure) -> str | None:
+    """Make probabilities of scores."""
+    x = failure.arguments.get("input")
+    finite = isinstance(x, Tensor) and bool(x.isfinite().all())
+    return failure.rewritten(input="{}.softmax(-1)") if finite else None
+
+
+@remedy("cannot sample n_sample > prob_dist.size(-1) samples without replacement")
+def drawn_again(failure: Failure) -> str | None:
+    """Let a number be drawn more than once."""
+    return failure.with_keywords(replacement="True")
 
 
 @remedy("tensor(")

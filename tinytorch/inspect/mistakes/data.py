@@ -9,9 +9,9 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
-from tinytorch.inspect.mistakes.remedies import remedy
+from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.stack import locals_of
-from tinytorch.inspect.sources import header_of
+from tinytorch.inspect.sources import function_tree, header_of
 
 
 def batch_of(failure: Failure) -> Any:
@@ -62,18 +62,75 @@ def padded_batch(failure: Failure) -> str | tuple[str, int] | None:
             second = "torch.stack([y for _, y in batch])" if alike else pad.format("y", "_, y")
         if second:
             return _collated_by(failure, f"lambda batch: ({pad.format('x', 'x, _')}, {second})")
+    first = batch[0]
+    if isinstance(first, dict) and all(isinstance(each, dict) and set(each) == set(first) for each in batch):
+        parts = {key: _column(f"[each[{key!r}] for each in batch]", [each[key] for each in batch]) for key in first}
+        items = ", ".join([f"{key!r}: {text}" for key, text in parts.items()])
+        return _collated_by(failure, f"lambda batch: {{{items}}}") if all(parts.values()) else None
+    if isinstance(first, tuple) and len(first) > 1 and {len(each) for each in batch} == {len(first)}:
+        columns = [_column(f"[each[{k}] for each in batch]", [each[k] for each in batch]) for k in range(len(first))]
+        if all(columns):
+            return _collated_by(failure, f"lambda batch: ({', '.join(columns)})")
     return _collated_by(failure, "list")
 
 
-@remedy("default_collate: batch must contain", "but got NoneType")
-def list_of_samples(failure: Failure) -> str | tuple[str, int] | None:
-    """Drop samples that are None; leave others a list."""
+def _column(text: str, values: list[Any]) -> str:
+    """Return what collates some values of a batch: tensors of different lengths are padded; "" if they cannot be."""
+    if all(isinstance(each, Tensor) for each in values) and len({tuple(each.shape) for each in values}) > 1:
+        alike = all(each.ndim for each in values) and len({tuple(each.shape[1:]) for each in values}) == 1
+        return f"nn.utils.rnn.pad_sequence({text}, batch_first=True)" if alike else ""
+    return f"torch.utils.data.default_collate({text})"
+
+
+@remedy("default_collate: batch must contain", "NoneType")
+def list_of_samples(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Return the sample from `__getitem__`, or drop samples that are None; leave objects of other classes a list."""
     batch = batch_of(failure)
     if not isinstance(batch, (list, tuple)):
         return None
-    if any(each is None for each in batch) and all(each is None or isinstance(each, Tensor) for each in batch):
-        return _collated_by(failure, "lambda batch: torch.stack([x for x in batch if x is not None])")
-    return _collated_by(failure, "list")
+    if all(each is None for each in batch):
+        return _returned_sample(failure)
+    if any(each is None for each in batch):
+        kept = "[each for each in batch if each is not None]"
+        return _collated_by(failure, f"lambda batch: torch.utils.data.default_collate({kept})")
+    return _collated_by(failure, "list") if "default_collate: batch must contain" in failure.text else None
+
+
+def _returned_sample(failure: Failure) -> tuple[str, str] | None:
+    """Return what the last statement of a user's `__getitem__` computes, as what it returns, and its place."""
+    function: Any = getattr(type(_users_data(failure)), "__getitem__", None)
+    tree = function_tree(function)
+    last = tree.body[-1]
+    if any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree)):
+        return None
+    place = f"{function.__code__.co_filename}:{last.lineno}"
+    if isinstance(last, (ast.Assign, ast.Expr)) and not isinstance(last.value, ast.Constant):
+        return f"return {ast.unparse(last.value)}".replace("(", "", 1).removesuffix(")") if isinstance(
+            last.value, ast.Tuple
+        ) else f"return {ast.unparse(last.value)}", place
+    return None
+
+
+def _users_data(failure: Failure) -> Any:
+    """Return the data set of the user's class that the running loader reads, without the subsets around it."""
+    for step in failure.steps:
+        found = locals_of(step.frame)
+        for value in (found.get("dataset"), getattr(found.get("self"), "dataset", None)):
+            while hasattr(value, "dataset"):
+                value = value.dataset  # type: ignore[union-attr]
+            if value is not None and not type(value).__module__.startswith("tinytorch."):
+                return value
+    return None
+
+
+@fact("'")
+def sample_without_key(failure: Failure) -> str | None:
+    """Say which sample of a batch lacks an entry that the first one has."""
+    batch = batch_of(failure)
+    if not isinstance(failure.error, KeyError) or not isinstance(batch, (list, tuple)):
+        return None
+    lacking = [k for k, each in enumerate(batch) if isinstance(each, dict) and failure.error.args[0] not in each]
+    return f"sample {lacking[0]} of the batch has no {failure.text}, which sample 0 has" if lacking else None
 
 
 @remedy("should implement __getitem__", 'is missing the required "forward" function', "has no len()")
@@ -113,13 +170,119 @@ def integer_batch(failure: Failure) -> str | None:
     return failure.rewritten(batch_size="int({})") if isinstance(value, float) and value >= 1 else None
 
 
+@remedy("batch_sampler option is mutually exclusive")
+def without_batches(failure: Failure) -> str | None:
+    """Leave batches and their order to the sampler of batches."""
+    return failure.with_keywords(batch_size=None, shuffle=None, sampler=None, drop_last=None)
+
+
+@remedy("'int' object is not callable", "has no attribute 'size'")
+def tensors_of_arrays(failure: Failure) -> str | None:
+    """Make tensors of the arrays and lists of which a data set is made."""
+    if failure.name != "TensorDataset" or not isinstance(failure.call, ast.Call):
+        return None
+    texts = []
+    for node, value in zip(failure.call.args, failure.arguments.get("tensors", ()), strict=True):
+        name = {"ndarray": "from_numpy", "list": "tensor"}.get(type(value).__name__)
+        texts.append(f"torch.{name}({ast.unparse(node)})" if name else ast.unparse(node))
+    return f"{ast.unparse(failure.call.func)}({', '.join(texts)})"
+
+
 @remedy("Sum of input lengths does not equal the length of the input dataset")
 def whole_split(failure: Failure) -> str | None:
     """Give the rest to the last part."""
     lengths, size = list(failure.arguments["lengths"]), len(failure.arguments["dataset"])
-    rest = (
-        round(1 - sum(lengths[:-1]), 10)
-        if any(isinstance(each, float) for each in lengths)
-        else size - sum(lengths[:-1])
-    )
-    return failure.rewritten(lengths=str([*lengths[:-1], rest])) if rest >= 0 else None
+    node = failure.node("lengths")
+    if any(isinstance(each, float) for each in lengths):
+        rest = round(1 - sum(lengths[:-1]), 10)
+        return failure.rewritten(lengths=str([*lengths[:-1], rest])) if rest >= 0 else None
+    if size < sum(lengths[:-1]):
+        return None
+    if not isinstance(node, (ast.List, ast.Tuple)) or all(isinstance(each, ast.Constant) for each in node.elts):
+        return failure.rewritten(lengths=str([*lengths[:-1], size - sum(lengths[:-1])]))
+    kept = [ast.unparse(each) for each in node.elts[:-1]]
+    count = f"len({failure.said('dataset')})"
+    for name, value in failure.variables.items():
+        if value == size and type(value) is int and any(name in text for text in kept):
+            count = name
+    return failure.rewritten(lengths=f"[{', '.join(kept)}, {' - '.join([count, *kept])}]")
+
+
+# Indices of another data set ----------------------------------------------------------------------
+
+
+def _subset(failure: Failure) -> tuple[Any, Any] | None:
+    """Return the subset whose indices were exceeded, and the sampler of the loader that reads it."""
+    subset: Any = None
+    sampler: Any = None
+    for step in failure.steps:
+        found = locals_of(step.frame)
+        owner = found.get("self")
+        if step.ours and hasattr(owner, "indices") and hasattr(owner, "dataset"):
+            subset = owner
+        if step.ours and hasattr(owner, "sampler") and hasattr(owner, "dataset"):
+            sampler = getattr(owner, "sampler", None)
+    for name, value in failure.variables.items():
+        if subset is not None and sampler is None and getattr(value, "dataset", None) is subset and name:
+            sampler = getattr(value, "sampler", None)
+    return None if subset is None else (subset, sampler)
+
+
+@fact("index out of range", "is out of range", "out of bounds")
+def sampler_of_other_data(failure: Failure) -> str | None:
+    """Say that a sampler draws from other data than the loader reads; or which length a data set says it has."""
+    found = _subset(failure)
+    if found is not None:
+        subset, _ = found
+        return (
+            f"the indices that the sampler draws go beyond the {len(subset)} samples of the subset: they are those of "
+            f"the whole data set, which has {len(subset.dataset)}"
+        )
+    return None
+
+
+@remedy("index out of range", "is out of range", "out of bounds")
+def sampler_of_subset(failure: Failure) -> str | tuple[str, int] | None:
+    """Draw from the subset, or let the loader read the whole data set."""
+    found, loader = _subset(failure), loader_at(failure)
+    if found is None or loader is None:
+        return None
+    (subset, sampler), (call, line) = found, loader
+    given = {each.arg: each.value for each in call.keywords}
+    data: Any = call.args[0] if call.args else given.get("dataset")
+    sampler = sampler or failure.value(given.get("sampler"))
+    drawn = getattr(sampler, "indices", None)
+    if drawn is not None and {int(each) for each in drawn} == {int(each) for each in subset.indices}:
+        whole = data.args[0] if isinstance(data, ast.Call) and data.args else ast.Attribute(data, "dataset")
+        return failure.in_text(call, data, ast.unparse(whole)), line
+    weights = getattr(sampler, "weights", None)
+    if weights is None or len(weights) != len(subset.dataset) or not isinstance(data, ast.Name):
+        return None
+    made: Any = given.get("sampler")
+    made = getattr(failure.assignment(made), "value", made)
+    if not isinstance(made, ast.Call) or not made.args:
+        return None
+    text = ast.unparse(made.args[0])
+    value = failure.value(made.args[0])
+    chosen = f"[{text}[k] for k in {data.id}.indices]" if isinstance(value, list) else f"{text}[{data.id}.indices]"
+    options = [f"{each.arg}={ast.unparse(each.value)}" for each in made.keywords if each.arg != "num_samples"]
+    again = ", ".join([chosen, f"len({data.id})", *map(ast.unparse, made.args[2:]), *options])
+    return f"{ast.unparse(made.func)}({again})", made.lineno
+
+
+@remedy("index out of range", "is out of range", "out of bounds")
+def length_of_samples(failure: Failure) -> tuple[str, str] | None:
+    """Return from `__len__` the number of the samples that `__getitem__` reads."""
+    call = failure.call
+    owner: Any = failure.variables.get("self")
+    method: Any = getattr(type(owner), "__len__", None)
+    if failure.user.code.co_name != "__getitem__" or not isinstance(call, ast.Subscript) or method is None:
+        return None
+    read, index = failure.value(call.value), failure.value(call.slice)
+    if not hasattr(read, "__len__") or not isinstance(index, int) or not len(read) <= index < len(owner):
+        return None
+    returns = [each for each in ast.walk(function_tree(method)) if isinstance(each, ast.Return)]
+    if len(returns) != 1 or not ast.unparse(call.value).startswith("self."):
+        return None
+    place = f"{method.__code__.co_filename}:{returns[0].lineno}"
+    return f"return len({ast.unparse(call.value)})", place

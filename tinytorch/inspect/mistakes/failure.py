@@ -11,9 +11,9 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.stack import Step, locals_of
-from tinytorch.inspect.sources import assignment
+from tinytorch.inspect.sources import around, assignment, parsed
 
-__all__ = ["Failure", "described", "module_text", "named_arguments"]
+__all__ = ["Failure", "described", "is_layer", "module_text", "named_arguments", "operand"]
 
 
 class Text(str):
@@ -111,6 +111,10 @@ class Failure:
         if "deepcopy" in code.co_name:
             self.arguments.pop("memo", None)  # (of objects that have been copied, by their identities)
         self._name_as_called(code.co_name)
+        args, method = self.arguments.get("args"), getattr(Tensor, self.name.rstrip("_"), None)
+        if isinstance(args, tuple) and args and isinstance(args[0], Tensor) and method is not None:
+            self.arguments = named_arguments(method, args, {**self.arguments, "args": None})
+            del self.arguments["args"]
         if self.function is None and isinstance(next(iter(self.arguments.values()), None), Tensor):
             self.function = getattr(Tensor, self.name, None)
 
@@ -152,8 +156,13 @@ class Failure:
 
     @functools.cached_property
     def variables(self) -> dict[str, Any]:
-        """The variables of the user's frame, local ones first."""
-        return {**self.user.frame.f_globals, **locals_of(self.user.frame)}
+        """The variables of the user's frame, local ones first; of a comprehension, also those of its function."""
+        found = dict(self.user.frame.f_globals)
+        if self.user.code.co_name.startswith("<"):
+            k = next(k for k, each in enumerate(self.steps) if each is self.user)
+            outer = [each for each in self.steps[:k] if each.users and each.file == self.user.file]
+            found |= locals_of(outer[-1].frame) if outer else {}
+        return found | locals_of(self.user.frame)
 
     def value(self, node: ast.AST | None, variables: Mapping[str, Any] | None = None) -> Any:
         """Return the value of a name or a chain of attributes; None for anything else.
@@ -187,6 +196,25 @@ class Failure:
             return None
         return assignment(tree, node.id, self.user.line)
 
+    def models(self) -> list[str]:
+        """Return the names of the user's variables that are modules with parameters."""
+        return [name for name, value in self.variables.items()
+                if hasattr(value, "_modules") and not isinstance(value, type) and list(value.parameters())]  # fmt: skip
+
+    @staticmethod
+    def assigned_with(statement: ast.Assign, text: str) -> str:
+        """Return an assignment with a text, such as a call of a method, behind what is assigned."""
+        targets = " = ".join([ast.unparse(each) for each in statement.targets])
+        return f"{targets} = {operand(statement.value)}{text}".replace("'", '"')
+
+    def of_loop(self, node: ast.AST | None) -> bool:
+        """Return whether an expression is a variable that a `for` loop of the user's function assigns."""
+        tree = self.user.tree()
+        if tree is None or not isinstance(node, ast.Name) or self.assignment(node) is not None:
+            return False
+        targets = [each.target for each in ast.walk(tree) if isinstance(each, ast.For)]
+        return any(isinstance(part, ast.Name) and part.id == node.id for each in targets for part in ast.walk(each))
+
     def origin(self, name: str) -> ast.expr | None:
         """Return the expression that computed an argument: what was assigned to it, if the user gave a variable."""
         node = self.node(name)
@@ -194,12 +222,32 @@ class Failure:
         return node if assigned is None else assigned.value
 
     def statement(self) -> ast.stmt | None:
-        """Return the statement in the line that failed, if it fits into the line."""
-        try:
-            (statement,) = ast.parse(self.user.text()).body
-        except (SyntaxError, ValueError):
-            return None
-        return statement
+        """Return the statement in the line that failed; of a compound one, the header with an empty body."""
+        for text in (self.user.text(), f"{self.user.text()} pass"):
+            try:
+                (statement,) = ast.parse(text).body
+            except (SyntaxError, ValueError):
+                continue
+            return statement
+        tree = self.user.tree()
+        return None if tree is None else around(tree, self.user.line)
+
+    def constructor(self, *names: str) -> tuple[ast.Call, int] | None:
+        """Return the only call in the user's file of a class or function with one of these names, and its line."""
+        tree = parsed(self.user.file, self.user.frame.f_globals)
+        calls = [
+            node
+            for node in (ast.walk(tree) if tree is not None else ())
+            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in names
+        ]
+        return (calls[0], calls[0].lineno) if len(calls) == 1 else None
+
+    def named(self, name: str, default: str) -> str:
+        """Return how the user's file names a module of the package: "F" for `nn.functional`."""
+        for key, value in self.variables.items():
+            if isinstance(value, ModuleType) and value.__name__ == f"tinytorch.{name}":
+                return key
+        return default
 
     def called(self) -> Any:
         """Return the function that the user's expression calls, or None."""
@@ -223,6 +271,8 @@ class Failure:
         if isinstance(call, ast.Attribute):
             return call.value if name == "input" else None
         if isinstance(call, ast.Subscript):
+            if name == "value":
+                return getattr(self.statement(), "value", None)
             return call.value if name in ("self", "input") else call.slice
         if not isinstance(call, ast.Call):
             return None
@@ -232,7 +282,7 @@ class Failure:
         written = list(call.args)
         if self.of_method and self.self is None and isinstance(call.func, ast.Attribute):
             written.insert(0, call.func.value)
-        elif names[:1] == ["self"]:
+        elif names[:1] in (["self"], ["cls"]):
             names = names[1:]
         if name not in names or any(isinstance(each, ast.Starred) for each in written):
             return None
@@ -241,7 +291,7 @@ class Failure:
     def said(self, name: str) -> str:
         """Return how the user wrote an argument: `out[0]`; the argument's name if that cannot be told."""
         node = self.node(name)
-        return name if node is None else _operand(node)
+        return name if node is None else operand(node)
 
     def rewritten(self, **changes: str) -> str:
         """Return the user's expression with other texts for some arguments; {} in a text stands for the old one.
@@ -261,9 +311,10 @@ class Failure:
         assert self.call is not None
         return self.in_text(self.call, node, text)
 
-    def in_text(self, whole: ast.AST, part: ast.AST, text: str) -> str:
+    @classmethod
+    def in_text(cls, whole: ast.AST, part: ast.AST, text: str) -> str:
         """Return an expression with another text for a part of it."""
-        return self.unparsed(_Replacing({id(part): text}).visit(_copy(whole, {id(part): text})))
+        return cls.unparsed(_Replacing({id(part): text}).visit(_copy(whole, {id(part): text})))
 
     def called_as(self, text: str) -> str | None:
         """Return the user's call of another function; {} in the text stands for the old one."""
@@ -312,6 +363,13 @@ class Failure:
     def unparsed(node: ast.AST) -> str:
         """Return an expression as text, with double quotes."""
         text = ast.unparse(ast.fix_missing_locations(node))
+        target = getattr(node, "in_place", "")
+        if target and isinstance(node, ast.BinOp):
+            if ast.unparse(node.left) == target:
+                sign = ast.unparse(ast.AugAssign(ast.Name("x", ast.Store()), node.op, ast.Name("y"))).split()[1]
+                text = f"{target} {sign} {ast.unparse(node.right)}"
+            else:
+                text = f"{target} = {text}"
         return text if '"' in text else text.replace("'", '"')
 
     # What it was about ------------------------------------------------------------------------------
@@ -331,7 +389,8 @@ class Failure:
 
 
 #: What the operators of Python call.
-_NAMES = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "matmul", "Pow": "pow"}
+_NAMES = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "div", "MatMult": "matmul", "Pow": "pow",
+          "BitAnd": "bitwise_and", "BitOr": "bitwise_or", "BitXor": "bitwise_xor"}  # fmt: skip
 
 
 def module_calls(steps: list[Step]) -> list[tuple[Any, dict[str, Any]]]:
@@ -380,12 +439,14 @@ def _copy(node: ast.AST, marked: Mapping[int, Any]) -> Any:
             value = [_copy(each, marked) if isinstance(each, ast.AST) else each for each in value]
         fields[name] = value
     again = type(node)(**fields)
+    if hasattr(node, "in_place"):
+        again.in_place = node.in_place  # type: ignore[attr-defined]
     if id(node) in marked:
         again.mark = id(node)  # type: ignore[attr-defined]
     return again
 
 
-def _operand(node: ast.expr) -> str:
+def operand(node: ast.expr) -> str:
     """Return an expression as text to which a method call can be appended."""
     text = ast.unparse(node)
     simple = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple, ast.Constant)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import linecache
 import re
 from collections.abc import Iterator
@@ -11,10 +12,13 @@ from typing import Any
 
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.arguments import leaves_of
+from tinytorch.inspect.mistakes.failure import Failure, is_layer, operand
+from tinytorch.inspect.mistakes.layers import constructor
+from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.stack import Step, locals_of
-from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, parsed
+from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, header_of, parsed
 from tinytorch.ops.register import functions, methods
 
 # Roots --------------------------------------------------------------------------------------------
@@ -28,7 +32,7 @@ def scalar(failure: Failure) -> str | None:
         return None
     if failure.of_method:
         return failure.called_as(f"{failure.said('input')}.mean().backward")
-    return failure.replaced(call.args[0], f"{ast.unparse(call.args[0])}.mean()")
+    return failure.replaced(call.args[0], f"{ast.unparse(call.args[0])}.sum()")
 
 
 @remedy("Mismatch in shape: grad_output[0]")
@@ -71,6 +75,10 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
         ):
             return f"{node.value.id}.backward()"  # (the sum of the losses of all steps has the graphs of all)
     first = _earlier_backward(failure, tree)
+    if first is not None:
+        passed = _passed_on(failure, first)
+        if passed is not None:
+            return passed
     if loops and (first is None or first.lineno < loops[-1].lineno):
         found = _made_once(failure, loops[-1])
         return found[1] if found is not None else None
@@ -100,6 +108,9 @@ def _made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[
             for name, value in vars(module).items():
                 if not isinstance(value, Tensor) or not _has_graph(value):
                     continue
+                carried = _carried(module, name)
+                if carried is not None:
+                    return f"{type(module).__name__}.{name} is kept from one step to the next", carried
                 assigned = assigned_attribute(type(module), name, "__init__")
                 if assigned is None:
                     continue
@@ -112,6 +123,19 @@ def _made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[
                     return text, None
                 change = f"{ast.unparse(statement)}; {ast.unparse(first)}".replace("'", '"')
                 return text, (change, f"{file}:{first.lineno}")
+    return None
+
+
+def _carried(module: Any, name: str) -> tuple[str, str] | None:
+    """Return the assignment of a state that a module's `forward` computes from the last one, detached; its place."""
+    function: Any = inspect.unwrap(type(module).forward)
+    for node in ast.walk(function_tree(function)):
+        if not isinstance(node, ast.Assign) or f"self.{name}" not in [ast.unparse(each) for each in node.targets]:
+            continue
+        for each in ast.walk(node.value):
+            if isinstance(each, ast.Attribute) and ast.unparse(each) == f"self.{name}":
+                text = Failure.in_text(node.value, each, f"self.{name}.detach()")
+                return f"self.{name} = {text}", f"{function.__code__.co_filename}:{node.lineno}"
     return None
 
 
@@ -142,6 +166,46 @@ def _earlier_backward(failure: Failure, tree: ast.AST | None) -> ast.Call | None
         if node.func.attr == "backward" and node.lineno < failure.user.line:
             found = node
     return found
+
+
+def _passed_on(failure: Failure, first: ast.Call) -> tuple[str, int] | None:
+    """Return the assignment of the loss of a first backward, in which what the second loss uses too is detached.
+
+    An optimizer steps between the two, which none of the parameters belong to from which that was computed.
+    """
+    tree, call = failure.user.tree(), failure.call
+    if not isinstance(first.func, ast.Attribute) or tree is None or not isinstance(call, ast.Call):
+        return None
+    steps = [
+        node.value.func.value
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Expr) and first.lineno < node.lineno < failure.user.line
+        and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
+        and node.value.func.attr == "step"
+    ]  # fmt: skip
+    stepped = {id(each) for step in steps for group in getattr(failure.value(step), "param_groups", ())
+               for each in group["params"]}  # fmt: skip
+    loss = failure.assignment(first.func.value)
+    nodes: list[ast.AST] = [loss.value] if loss is not None else []
+    for part in nodes:
+        for each in ast.walk(part):
+            made = assignment(tree, each.id, first.lineno) if isinstance(each, ast.Name) else None
+            if made is not None and made.value not in nodes:
+                nodes.append(made.value)
+    root = call.func.value if isinstance(call.func, ast.Attribute) else None
+    later = getattr(failure.assignment(root), "value", root)
+    used = {each.id for each in ast.walk(later) if isinstance(each, ast.Name)} if later is not None else set()
+    for node in nodes:
+        for each in ast.walk(node):
+            value = failure.value(each) if isinstance(each, ast.Name) and each.id in used else None
+            if not stepped or not isinstance(value, Tensor) or value.grad_fn is None:
+                continue
+            if any(id(leaf) in stepped for leaf in leaves_of(value)):
+                continue
+            statement = next(other for other in ast.walk(tree) if isinstance(other, ast.Assign) and other.value is node)
+            text = failure.in_text(node, each, f"{each.id}.detach()")  # type: ignore[attr-defined]
+            return f"{ast.unparse(statement.targets[0])} = {text}", statement.lineno
+    return None
 
 
 # Where the graph was cut --------------------------------------------------------------------------
@@ -181,6 +245,7 @@ class _Cut:
                             self.found[k] = (at, name, why, _uncut(assigned, own))
             if isinstance(each, ast.Call):
                 self._into(self.failure.value(each.func), depth)
+                self._into_function(self.failure.value(each.func), ast.unparse(each.func), depth)
 
     def _reason(self, node: ast.AST) -> str:
         """Return why an expression has no gradient; "" if it may have one."""
@@ -201,6 +266,8 @@ class _Cut:
                 return f".{own}() cuts the graph"
             if own in ("long", "int", "bool", "byte", "short"):
                 return f".{own}(): integers have no gradient"
+        if name.endswith("autograd.grad") and not any(each.arg == "create_graph" for each in node.keywords):
+            return f"{name}() records no graph without create_graph=True"
         if name in ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.Tensor", "float", "int"):
             return f"{name}() makes a number or a tensor without a graph"
         declared = methods.get(own) if isinstance(node.func, ast.Attribute) else None
@@ -224,6 +291,22 @@ class _Cut:
         for each in ast.walk(tree):
             if isinstance(each, ast.Return) and each.value is not None:
                 self.follow(each.value, tree, function.__code__.co_filename, each.lineno, depth + 1)
+
+    def _into_function(self, function: Any, name: str, depth: int) -> None:
+        """Look at what a user's function returns, and whether it runs without recording."""
+        plain = inspect.unwrap(function) if callable(function) else None
+        if not inspect.isfunction(plain) or plain.__module__.partition(".")[0] == "tinytorch" or depth > 3:
+            return
+        tree, file = function_tree(plain), plain.__code__.co_filename
+        for decorator in tree.decorator_list if isinstance(tree, ast.FunctionDef) else ():
+            text = ast.unparse(decorator)
+            if "no_grad" in text or "inference_mode" in text:
+                reason = f"nothing is recorded inside of {name}(), which is decorated by @{text}"
+                self.found.append((decorator.lineno, file, reason, ""))
+                return
+        for each in ast.walk(tree):
+            if isinstance(each, ast.Return) and each.value is not None:
+                self.follow(each.value, tree, file, each.lineno, depth + 1)
 
 
 def _without_recording(tree: ast.AST, statement: ast.stmt) -> bool:
@@ -252,6 +335,9 @@ class _Uncutting(ast.NodeTransformer):
         """Return what was detached, or made a number."""
         self.generic_visit(node)
         name = ast.unparse(node.func)
+        if name.endswith("autograd.grad") and not any(each.arg == "create_graph" for each in node.keywords):
+            node.keywords.append(ast.keyword("create_graph", ast.Constant(True)))
+            return node
         if isinstance(node.func, ast.Attribute) and node.func.attr in ("detach", "item") and not node.args:
             return node.func.value
         if name in ("torch.tensor", "torch.as_tensor") and len(node.args) == 1 and self.failure is not None:
@@ -308,12 +394,55 @@ def where_cut(failure: Failure) -> str | None:
 def uncut(failure: Failure) -> str | tuple[str, int] | None:
     """Leave out what cut the graph."""
     found = _cuts(failure)
+    answers = _answers_counted(failure)
+    if answers is not None:
+        return answers
+    inputs = _read_gradient(failure)
+    if inputs is not None:
+        return inputs
     texts = {(text, line) for line, file, _, text in found if text and file == failure.user.file}
     if len(texts) == 1 and all(text for _, _, _, text in found):
         return texts.pop()
     frozen = [reason for _, _, reason, _ in found if reason.startswith("all parameters of")]
     if len(found) == len(frozen) == 1:
         return f"{frozen[0].split()[3]}.requires_grad_(True)"
+    return None
+
+
+def _answers_counted(failure: Failure) -> tuple[str, int] | None:
+    """Return the assignment of a loss that counts wrong answers, as one of their cross-entropy."""
+    call = failure.call
+    node = call.func.value if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    assigned = failure.assignment(node)
+    for each in ast.walk(assigned.value) if assigned is not None else ():
+        if not isinstance(each, ast.Compare) or len(each.comparators) != 1:
+            continue
+        sides = (each.left, each.comparators[0])
+        for side, other in (sides, sides[::-1]):
+            made: Any = getattr(failure.assignment(side), "value", side)
+            chosen = isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr == "argmax"
+            labels = failure.value(other)
+            if not chosen or not isinstance(labels, Tensor) or labels.dtype.is_floating_point:
+                continue
+            text = failure.named("nn.functional", "nn.functional")
+            scores = ast.unparse(made.func.value)
+            if _has_graph(failure.value(made.func.value)):
+                loss = f"{text}.cross_entropy({scores}, {ast.unparse(other)})"
+                return f"{ast.unparse(assigned.targets[0])} = {loss}", assigned.lineno
+    return None
+
+
+def _read_gradient(failure: Failure) -> tuple[str, int] | None:
+    """Return the assignment of the leaf whose gradient the program reads later, as one that requires it."""
+    tree = failure.user.tree()
+    for node in ast.walk(tree) if tree is not None else ():
+        if not isinstance(node, ast.Attribute) or node.attr != "grad" or node.lineno <= failure.user.line:
+            continue
+        value, made = failure.value(node.value), failure.assignment(node.value)
+        if not isinstance(value, Tensor) or value.requires_grad or not value.dtype.is_floating_point or made is None:
+            continue
+        if len(made.targets) == 1:
+            return failure.assigned_with(made, ".requires_grad_()"), made.lineno
     return None
 
 
@@ -328,9 +457,7 @@ def points_require_grad(failure: Failure) -> tuple[str, int] | None:
         return None
     made = failure.assignment(node)
     if made is not None and len(made.targets) == 1 and isinstance(made.targets[0], ast.Name):
-        call = isinstance(made.value, (ast.Call, ast.Name, ast.Subscript, ast.Attribute))
-        text = ast.unparse(made.value) if call else f"({ast.unparse(made.value)})"
-        return f"{node.id} = {text}.requires_grad_()".replace("'", '"'), made.lineno
+        return failure.assigned_with(made, ".requires_grad_()"), made.lineno
     for each in getattr(tree, "body", ()):
         if any(isinstance(part, ast.Name) and part.id == node.id for part in ast.walk(each)):
             if isinstance(each, (ast.Assign, ast.Expr)) and each.lineno < failure.user.line:
@@ -545,6 +672,26 @@ def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
 
 
 @remedy("has been modified by an inplace operation")
+def layer_in_place(failure: Failure) -> tuple[str, str] | None:
+    """Make the layer without `inplace=True` that has overwritten what the layer before it needs in backward."""
+    node, _, _ = _saved(failure)
+    name, found = str(node.name()).partition("Backward")[0].lower() if node is not None else "", []
+    for value in failure.variables.values():
+        for module in value.modules() if hasattr(value, "_modules") and not isinstance(value, type) else ():
+            layers = list(module._modules.values()) if is_layer(module, "Sequential") else []
+            found += [(value, after) for before, after in itertools.pairwise(layers)
+                      if getattr(after, "inplace", False) and type(before).__name__.lower() == name]  # fmt: skip
+    if len({id(layer) for _, layer in found}) != 1:
+        return None
+    root, layer = found[0]
+    failure.modules.append(root)
+    place = made_at(failure, layer)
+    failure.modules.pop()
+    text = constructor(layer, inplace=False)
+    return (text, place) if place else None
+
+
+@remedy("has been modified by an inplace operation")
 def computed_again(failure: Failure) -> tuple[str, int] | None:
     """Compute a loss again after a step of an optimizer that changed parameters that it uses, as for two networks."""
     _, cell, _ = _saved(failure)
@@ -604,6 +751,93 @@ def whole_backward(failure: Failure) -> tuple[str, str] | None:
     return None
 
 
+@remedy("required positional argument")
+def forward_of_context(failure: Failure) -> tuple[str, str] | None:
+    """Leave `self` out of the `forward` of an autograd function, whose first argument is the context."""
+    if "forward() missing" not in failure.text or not isinstance(failure.call, ast.Call):
+        return None
+    kind: Any = failure.arguments.get("cls") or failure.value(getattr(failure.call.func, "value", None))
+    kind = failure.value(failure.call.func.value) if isinstance(failure.call.func, ast.Attribute) else kind
+    function = getattr(kind, "forward", None)
+    if function is None or function.__code__.co_varnames[:1] != ("self",):
+        return None
+    header, line = header_of(function)
+    return header.replace("(self, ", "(", 1), f"{function.__code__.co_filename}:{line}"
+
+
+def _saved_number(failure: Failure) -> tuple[Any, str, list[str]]:
+    """Return the class of an autograd function, the name of a number that it saves as a tensor, and its tensors."""
+    call = failure.call
+    kind = (
+        failure.value(call.func.value) if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) else None
+    )
+    k = int(re.findall(r"argument (\d+)", failure.text)[0])
+    for node in ast.walk(function_tree(kind.forward)):  # type: ignore[union-attr]
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".save_for_backward"):
+            names = [ast.unparse(each) for each in node.args]
+            if names[k].isidentifier():
+                return kind, names[k], [*names[:k], *names[k + 1 :]]
+    raise LookupError("no variable is saved")
+
+
+@remedy("save_for_backward can only save variables")
+def number_of_context(failure: Failure) -> tuple[str, str] | None:
+    """Keep a number as an attribute of the context."""
+    kind, name, others = _saved_number(failure)
+    for node in ast.walk(function_tree(kind.forward)):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(".save_for_backward"):
+            context = ast.unparse(node.func).rpartition(".")[0]
+            text = f"{ast.unparse(node.func)}({', '.join(others)}); {context}.{name} = {name}"
+            return text, f"{kind.forward.__code__.co_filename}:{node.lineno}"
+    return None
+
+
+@remedy("save_for_backward can only save variables")
+def number_from_context(failure: Failure) -> tuple[str, str] | None:
+    """Read a number from an attribute of the context."""
+    kind, name, others = _saved_number(failure)
+    for node in ast.walk(function_tree(kind.backward)):
+        if isinstance(node, ast.Assign) and ast.unparse(node.value).endswith(".saved_tensors"):
+            context = ast.unparse(node.value).rpartition(".")[0]
+            tensors = f"{', '.join(others)}{',' * (len(others) == 1)} = {ast.unparse(node.value)}; " if others else ""
+            place = f"{kind.backward.__code__.co_filename}:{node.lineno}"
+            return f"{tensors}{name} = {context}.{name}", place
+    return None
+
+
+@remedy("can be converted to an index", "unsupported operand type(s)", "'tuple' object has no attribute",
+        "must be Tensor, not tuple")  # fmt: skip
+def saved_tensor(failure: Failure) -> tuple[str, int] | None:
+    """Unpack the only tensor that was saved."""
+    statement = failure.statement()
+    for node in ast.walk(statement) if statement is not None else ():
+        assigned, value = failure.assignment(node), failure.value(node)
+        saved = assigned is not None and ast.unparse(assigned.value).endswith(".saved_tensors")
+        if saved and isinstance(value, tuple) and len(value) == 1:
+            return f"{ast.unparse(node)}, = {ast.unparse(assigned.value)}", assigned.lineno
+    return None
+
+
+@remedy("positional arguments but", "positional argument but")
+def arguments_of_hook(failure: Failure) -> tuple[str, str] | None:
+    """Give a hook of a module all the arguments that it is called with."""
+    name = failure.text.partition("(")[0]
+    module = failure.module
+    if module is None:
+        return None
+    for hooks, middle in (("_forward_hooks", "input"), ("_backward_hooks", "grad_input"), ("_forward_pre_hooks", "")):
+        for hook in getattr(module, hooks).values():
+            code = getattr(hook, "__code__", None)
+            if code is None or code.co_qualname != name or code.co_argcount + 1 != (3 if middle else 2):
+                continue
+            names = list(code.co_varnames[: code.co_argcount])
+            names = [names[0], middle, names[1]] if middle else ["module", names[0]]
+            header, line = header_of(hook)
+            text = re.sub(r"\(.*\)", f"({', '.join(names)})", header, count=1)
+            return text, f"{code.co_filename}:{line}"
+    return None
+
+
 @remedy("Inference tensors cannot be saved for backward")
 def copied_inference(failure: Failure) -> str | None:
     """Copy a tensor of inference mode, which backward can then save."""
@@ -645,18 +879,34 @@ def not_recorded(failure: Failure) -> str | None:
 
 @remedy("Can't call numpy() on Tensor that requires grad")
 def detached_array(failure: Failure) -> str | None:
-    """Detach the tensor first."""
-    call = failure.call
+    """Detach the tensor first, or call the package's function, where the result is differentiated."""
+    call, statement, tree = failure.call, failure.statement(), failure.user.tree()
     if not isinstance(call, ast.Call):
         return None
     if isinstance(call.func, ast.Attribute) and call.func.attr in ("numpy", "__array__"):
         return failure.called_as(f"{failure.said('input')}.detach().{call.func.attr}")
-    graph = [node for node in call.args if isinstance(node, ast.BinOp | ast.Call) or _has_graph(failure.value(node))]
+    name = ast.unparse(statement.targets[0]) if isinstance(statement, ast.Assign) else ""
+    recorded = tree is not None and bool(name) and f"{name}.backward" in ast.unparse(tree)
+    function = ast.unparse(call.func).rpartition(".")[2]
     for node in call.args:
         values = failure.value(node)
-        if isinstance(values, list) and all(isinstance(each, Tensor) and each.numel() == 1 for each in values):
-            return failure.replaced(node, f"[each.item() for each in {ast.unparse(node)}]")
-    return failure.replaced(graph[0], f"({ast.unparse(graph[0])}).detach()") if graph else None
+        if isinstance(node, ast.ListComp):
+            return failure.replaced(node.elt, f"{operand(node.elt)}.detach()")
+        if not isinstance(values, list) or not values or not all(isinstance(each, Tensor) for each in values):
+            continue
+        if recorded and function in ("mean", "sum"):
+            return f"torch.stack({ast.unparse(node)}).{function}()"
+        what = "each.item()" if all(each.numel() == 1 for each in values) else "each.detach()"
+        return failure.replaced(node, f"[{what} for each in {ast.unparse(node)}]")
+    if recorded and functions.get(function) is not None:
+        return failure.called_as(f"torch.{function}")
+    graph = [node for node in call.args if isinstance(node, ast.BinOp | ast.Call)
+             or getattr(failure.value(node), "requires_grad", False)]  # fmt: skip
+    if not graph:
+        return None
+    plain = isinstance(graph[0], (ast.Name, ast.Attribute))
+    text = ast.unparse(graph[0]) if plain else f"({ast.unparse(graph[0])})"
+    return failure.replaced(graph[0], f"{text}.detach()")
 
 
 @remedy("support the deepcopy protocol")

@@ -9,6 +9,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.layers import converted
 from tinytorch.inspect.mistakes.remedies import remedy
+from tinytorch.inspect.sources import assigned_attribute
 
 
 def pair(failure: Failure) -> tuple[Any, Any]:
@@ -94,6 +95,11 @@ def labels_in_range(failure: Failure) -> str | None:
         if failure.calls_module:
             return f"nn.{type(failure.module).__name__}(ignore_index={low})"
         return failure.with_keywords(ignore_index=str(low))
+    border = target[target >= classes]
+    if len({int(each) for each in border.flatten()}) == 1 and high in (255, 254, 99, 999) and high > classes + 1:
+        if failure.calls_module:
+            return f"nn.{type(failure.module).__name__}(ignore_index={high})"
+        return failure.with_keywords(ignore_index=str(high))
     head = _last_layer(failure)
     if head is not None and getattr(head, "out_features", 0) == classes and not low:
         return f"nn.Linear({head.in_features}, {high + 1})"
@@ -126,6 +132,56 @@ def swapped(failure: Failure) -> str | None:
     return failure.rewritten(input=failure.said("target"), target=failure.said("input"))
 
 
+@remedy("(the weight)", "to buffer 'weight'", "weight should be Tensor", "to buffer 'pos_weight'")
+def weights_of_classes(failure: Failure) -> str | tuple[str, int] | None:
+    """Make a tensor of the weights of classes, of the dtype of the predictions."""
+    if not failure.calls_module:
+        name = next(each for each in ("weight", "pos_weight") if isinstance(failure.arguments.get(each), (list, tuple)))
+        return failure.rewritten(**{name: "torch.tensor({})"})
+    found, (x, _) = failure.constructor(type(failure.module).__name__), pair(failure)
+    for each in found[0].keywords if found is not None else ():
+        if each.arg == "weight" and found is not None:
+            text = ast.unparse(each.value)
+            return failure.in_text(found[0], each.value, f"{text}{converted(x.dtype)}"), found[1]
+    return None
+
+
+@remedy("multi-target not supported", "1D target tensor expected")
+def target_without_column(failure: Failure) -> str | None:
+    """Remove the second dimension of the target of a loss of two inputs."""
+    target = failure.arguments.get("target")
+    if not isinstance(target, Tensor) or "input" in failure.arguments or target.ndim != 2 or target.shape[1] != 1:
+        return None
+    return failure.rewritten(target="{}.squeeze(1)")
+
+
+@remedy("input_lengths must be of size batch_size")
+def steps_first(failure: Failure) -> str | None:
+    """Put the steps first in the predictions of CTC."""
+    x, lengths = failure.arguments.get("log_probs"), failure.arguments.get("input_lengths")
+    if not isinstance(x, Tensor) or not isinstance(lengths, Tensor) or x.shape[0] != lengths.numel():
+        return None
+    return failure.rewritten(log_probs="{}.transpose(0, 1)")
+
+
+@remedy("must match the size of tensor b")
+def output_padding(failure: Failure) -> tuple[str, int] | None:
+    """Pad the result of the only transposed convolution, where it is smaller than the target."""
+    x, target = pair(failure)
+    more = {n - m for m, n in zip(x.shape[2:], target.shape[2:], strict=True)}
+    dims = x.ndim - 2
+    found = failure.constructor(f"ConvTranspose{dims}d")
+    if x.shape[:2] != target.shape[:2] or more != {1} or found is None:
+        return None
+    call, line = found
+    options = {each.arg: each.value for each in call.keywords}
+    stride = options.get("stride") or (call.args[3] if len(call.args) > 3 else None)
+    if "output_padding" in options or stride is None or failure.value(stride) == 1:
+        return None
+    again = ast.Call(call.func, call.args, [*call.keywords, ast.keyword("output_padding", ast.Constant(1))])
+    return failure.unparsed(again), line
+
+
 # Two classes, and regression ----------------------------------------------------------------------
 
 
@@ -141,6 +197,8 @@ def same_shape(failure: Failure) -> str | None:
     for k in range(len(have)):
         if have[k] == 1 and have[:k] + have[k + 1 :] == want:
             return failure.rewritten(target=f"{{}}.squeeze({k}){kind}")
+    if len(have) == 1 and x.numel() == target.numel() and want[0] == have[0] and len(want) > 2:
+        return failure.rewritten(input="{}.flatten()", target="{}" + kind)
     if len(want) == 2 < len(have) and target.flatten(1).shape == x.shape:
         return failure.rewritten(target=f"{{}}.flatten(1){kind}")
     if len(want) == 2 and have == want[:1] and failure.is_module("BCEWithLogitsLoss") and failure.is_users_call:
@@ -195,7 +253,7 @@ def reduction_name(failure: Failure) -> str | None:
 
 
 @remedy("Boolean value of Tensor", "object has no attribute", "must be Tensor, not", "unsupported operand type")
-def class_called(failure: Failure) -> str | None:
+def class_called(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Make the module first: `nn.ReLU()(x)` for `nn.ReLU(x)`."""
     call = failure.call
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Call) and _is_class(failure, call.func):
@@ -204,16 +262,35 @@ def class_called(failure: Failure) -> str | None:
         call = call.value
     elif isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and not _is_class(failure, call):
         call = call.func.value
+    if isinstance(failure.error, AttributeError) and not isinstance(getattr(failure.error, "obj", None), Tensor):
+        wrong = getattr(failure.error, "obj", None)
+        if getattr(wrong, "_modules", None):
+            return None  # (it has layers: it was made rightly)
     assigned = failure.assignment(call)
     if assigned is not None:
         call = assigned.value
     if not isinstance(call, ast.Call) or not _is_class(failure, call) or not call.args:
         return None
+    made = _class_assigned(failure, call)
+    if made is not None:
+        return made
     name, arguments = ast.unparse(call.func), ", ".join([ast.unparse(each) for each in call.args])
     options = ", ".join([ast.unparse(each) for each in call.keywords])
     if name.rpartition(".")[2] in ("Softmax", "LogSoftmax", "Softmin") and "dim" not in options:
         options = "dim=-1"
     return f"{name}({options})({arguments})"
+
+
+def _class_assigned(failure: Failure, call: ast.Call) -> tuple[str, int] | tuple[str, str] | None:
+    """Return the assignment of a class of a layer, as the assignment of a layer, and its place."""
+    assigned = failure.assignment(call.func)
+    if assigned is not None and isinstance(assigned.value, (ast.Name, ast.Attribute)):
+        return f"{ast.unparse(assigned)}()", assigned.lineno
+    if isinstance(call.func, ast.Attribute) and hasattr(failure.value(call.func.value), "_modules"):
+        found = assigned_attribute(type(failure.value(call.func.value)), call.func.attr, "__init__")
+        if found is not None and isinstance(found[0].value, (ast.Name, ast.Attribute)):
+            return f"{ast.unparse(found[0])}()", f"{found[1]}:{found[0].lineno}"
+    return None
 
 
 def _is_class(failure: Failure, call: ast.Call) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
@@ -12,6 +14,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.layers import constructor, first_of_pair
 from tinytorch.inspect.mistakes.remedies import remedy
+from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.sources import function_tree, header_of
 
 # Names --------------------------------------------------------------------------------------------
@@ -27,6 +30,7 @@ def misspelt(failure: Failure) -> str | None:
     for node in ast.walk(call):
         if isinstance(node, ast.Attribute) and node.attr == wrong:
             owner = failure.value(node.value)
+            owner = getattr(failure.error, "obj", None) if owner is None else owner
             meant = None
             if isinstance(owner, Tensor):
                 meant = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}.get(wrong)
@@ -41,7 +45,7 @@ def misspelt(failure: Failure) -> str | None:
 
 def _is_ours(owner: Any) -> bool:
     """Return whether an object is a module, or of a class that the package defines."""
-    return hasattr(owner, "_modules") or type(owner).__module__.startswith("tinytorch.")
+    return hasattr(owner, "_modules") or any(each.__module__.startswith("tinytorch.") for each in type(owner).__mro__)
 
 
 @remedy("'tuple' object has no attribute", "tuple indices must be integers or slices")
@@ -73,13 +77,44 @@ def one_state(failure: Failure) -> str | None:
 
 
 @remedy("'NoneType' object has no attribute", "'NoneType' object is not", "unsupported operand type(s)")
-def kept_gradient(failure: Failure) -> str | None:
-    """Keep the gradient of a tensor that is not a leaf."""
-    for node in ast.walk(failure.call) if failure.call is not None else ():
-        if isinstance(node, ast.Attribute) and node.attr == "grad":
-            owner = failure.value(node.value)
-            if isinstance(owner, Tensor) and not owner.is_leaf and not owner.retains_grad:
-                return f"{ast.unparse(node.value)}.retain_grad()"
+def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
+    """Keep the gradient of a result, require that of a leaf, or leave out parameters that have none."""
+    statement, call = failure.statement(), failure.call
+    for node in ast.walk(call) if call is not None else ():
+        if not isinstance(node, ast.Attribute) or node.attr != "grad":
+            continue
+        owner, text = failure.value(node.value), ast.unparse(node.value)
+        if not isinstance(owner, Tensor) or owner._grad is not None:
+            continue
+        assigned = failure.assignment(node.value)
+        if not owner.is_leaf:
+            return _updated(failure, text) or (None if owner.retains_grad else f"{text}.retain_grad()")
+        if not owner.requires_grad:
+            if assigned is None or not owner.dtype.is_floating_point or len(assigned.targets) != 1:
+                return None
+            return failure.assigned_with(assigned, ".requires_grad_()"), assigned.lineno
+        for each in ast.walk(statement) if statement is not None else ():
+            if isinstance(each, ast.comprehension) and ast.unparse(each.target) == text and not each.ifs:
+                item = f"for {text} in {ast.unparse(each.iter)}"
+                return f"{item} if {text}.grad is not None".replace("'", '"')
+        whole = statement.value if isinstance(statement, ast.Expr) else None
+        written = isinstance(whole, ast.Call) and ast.unparse(whole.func).startswith(f"{text}.grad.")
+        if written or (failure.of_loop(node.value) and isinstance(statement, (ast.Expr, ast.AugAssign))):
+            return f"if {text}.grad is not None: {failure.user.text().partition('  #')[0]}"
+    return None
+
+
+def _updated(failure: Failure, text: str) -> str | None:
+    """Return a step of gradient descent by hand as one that is written in place, and not recorded."""
+    tree, statement = failure.user.tree(), failure.statement()
+    for node in ast.walk(tree) if tree is not None else ():
+        value = node.value if isinstance(node, ast.Assign) else None
+        if not isinstance(node, ast.Assign) or not isinstance(value, ast.BinOp):
+            continue
+        own = ast.unparse(node.targets[0]) == ast.unparse(value.left) == text and isinstance(value.op, ast.Sub)
+        if own and f"{text}.grad" in ast.unparse(value.right):
+            change = f"with torch.no_grad(): {text} -= {ast.unparse(value.right)}"
+            return change if statement is not None and ast.unparse(statement) == ast.unparse(node) else None
     return None
 
 
@@ -175,14 +210,31 @@ def tensor_of_list(failure: Failure) -> str | None:
 
 
 @remedy("before Module.__init__() call")
-def initialized(failure: Failure) -> str | tuple[str, int]:
-    """Call the constructor of the base class first."""
+def initialized(failure: Failure) -> str | tuple[str, int] | None:
+    """Call the constructor of the base class first, with the arguments of the own one that it needs."""
     for step in reversed([each for each in failure.steps if each.users]):
         tree: Any = step.tree()
         if isinstance(tree, ast.FunctionDef) and tree.name == "__init__" and step.file == failure.user.file:
             body = tree.body[1:] if ast.get_docstring(tree) is not None and len(tree.body) > 1 else tree.body
-            return f"super().__init__(); {ast.unparse(body[0])}".replace("'", '"'), body[0].lineno
+            for each in body:
+                if isinstance(each, ast.Expr) and ast.unparse(each).endswith(").__init__"):
+                    return f"{ast.unparse(each)}()", each.lineno  # (it is not called)
+            needed = _needed(step, [each.arg for each in tree.args.args])
+            if needed is None:
+                return None
+            return f"super().__init__({needed}); {ast.unparse(body[0])}".replace("'", '"'), body[0].lineno
     return "super().__init__()"
+
+
+def _needed(step: Step, own: list[str]) -> str | None:
+    """Return the arguments that a base class's constructor needs; None if one is not among those of the own one."""
+    base: Any = type(locals_of(step.frame).get("self")).__mro__[1]
+    parameters = list(inspect.signature(base.__init__).parameters.values())[1:]
+    named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    names = [each.name for each in named if each.default is each.empty]
+    if not all(name in own for name in names):
+        return None
+    return ", ".join(names)
 
 
 @remedy('is missing the required "forward" function')
@@ -264,21 +316,48 @@ def matching_state(failure: Failure) -> str | None:
     """Take the state out of a checkpoint, or remove the prefix of its names."""
     module, state = failure.self, failure.arguments["state_dict"]
     own = set(module.state_dict())
+    said = failure.said("state_dict")
     for key, value in state.items():
-        if isinstance(value, dict) and own & set(value):
+        if isinstance(value, Mapping) and own & set(value):
             return failure.rewritten(state_dict=f"{{}}[{key!r}]").replace("'", '"')
+        if isinstance(value, Mapping) and any(f".{name}" in f".{each}" for each in value for name in own):
+            said, state = f'{said}["{key}"]', value
     for prefix in {key.partition(".")[0] + "." for key in state} if own != set(state) else ():
         if {key.removeprefix(prefix) for key in state} == own:
-            text = f'{{key.removeprefix("{prefix}"): value for key, value in {failure.said("state_dict")}.items()}}'
+            text = f'{{key.removeprefix("{prefix}"): value for key, value in {said}.items()}}'
             return failure.rewritten(state_dict=text)
     call = failure.call
     for name, child in module._modules.items():
         if child is not None and set(child.state_dict()) == set(state) and isinstance(call, ast.Call):
             owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else "model"
             return failure.called_as(f"{owner}.{name}.load_state_dict")
+    renamed = _renamed(own - set(state), set(state) - own)
+    if renamed is not None and _same_sizes(module.state_dict(), state, *renamed):
+        old, new = renamed
+        text = f'{{key.replace("{old}", "{new}", 1): value for key, value in {said}.items()}}'
+        return failure.rewritten(state_dict=text)
     if "size mismatch" not in failure.text and 2 * len(own & set(state)) >= len(own | set(state)):
         return failure.with_keywords(strict="False")
     return None
+
+
+def _same_sizes(own: Mapping[str, Any], state: Mapping[str, Any], old: str, new: str) -> bool:
+    """Return whether the tensors of a state have the sizes that the renamed ones of a module have."""
+    pairs = [(own.get(key.replace(old, new, 1)), value) for key, value in state.items() if key.startswith(old)]
+    return all(tuple(a.shape) == tuple(b.shape) for a, b in pairs if a is not None)
+
+
+def _renamed(missing: set[str], unexpected: set[str]) -> tuple[str, str] | None:
+    """Return the beginning of names in a state, and the one that a module has in its place, if all others agree."""
+    olds, news = {key.partition(".")[0] for key in unexpected}, {key.partition(".")[0] for key in missing}
+    if len(olds) != 1 or len(news) != 1 or not all("." in key for key in missing | unexpected):
+        return None
+    old, new = f"{olds.pop()}.", f"{news.pop()}."
+    return (
+        (old, new)
+        if {key.removeprefix(old) for key in unexpected} == {key.removeprefix(new) for key in missing}
+        else None
+    )
 
 
 @remedy("size mismatch for")

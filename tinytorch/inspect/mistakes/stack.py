@@ -12,7 +12,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from tinytorch.core.warning import is_ours
-from tinytorch.inspect.sources import definition_of, parsed
+from tinytorch.inspect.sources import around, definition_of, parsed
 
 __all__ = ["Step", "entries_of", "is_raised", "joined", "locals_of", "steps_of"]
 
@@ -61,6 +61,8 @@ class Step(NamedTuple):
         if module is None or self.code.co_name == "<module>":
             return module
         found = definition_of(self.code, module)
+        if found is None and self.code.co_name in ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>"):
+            return around(module, self.line, ast.FunctionDef) or module
         return None if isinstance(found, ast.Lambda) else found
 
     def expression(self) -> ast.expr | None:
@@ -73,10 +75,25 @@ class Step(NamedTuple):
         found = [line.encode() for line in lines[first - 1 : last]]
         found[-1] = found[-1][:end]
         found[0] = found[0][start:]
+        text = b"".join(found).strip()
         try:
-            return ast.parse(b"(" + b"".join(found).strip() + b")", mode="eval").body
+            return ast.parse(b"(" + text + b")", mode="eval").body
         except (SyntaxError, ValueError):
-            return None
+            return _sum_in_place(text)
+
+
+def _sum_in_place(text: bytes) -> ast.BinOp | None:
+    """Return `a += b` as the expression a + b, whose attribute `in_place` is the text of a."""
+    try:
+        (statement,) = ast.parse(text).body
+    except (SyntaxError, ValueError):
+        return None
+    if not isinstance(statement, ast.AugAssign):
+        return None
+    target = ast.unparse(statement.target)
+    value = ast.BinOp(ast.parse(target, mode="eval").body, statement.op, statement.value)
+    value.in_place = target  # type: ignore[attr-defined]
+    return value
 
 
 def entries_of(error: BaseException) -> list[TracebackType]:

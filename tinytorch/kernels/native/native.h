@@ -17,6 +17,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+// A product and a sum in one expression are contracted (to FMA), so that copies of an expression, in tiles of different
+// sizes for example, round alike. Clang's `-ffp-contract=fast` leaves that to the instruction selection, which sees one
+// basic block: in one tile it contracts, in another it does not, and the last digit depends on how the work is cut. GCC,
+// which does not know the pragma, contracts by default.
+#ifdef __clang__
+#pragma STDC FP_CONTRACT ON
+#endif
+
 // A kernel gets one argument for each of its parameters: keywords have been bound and defaults filled in. It returns a
 // new reference, NULL after an error, or FALLBACK (a borrowed reference) for arguments that it leaves to the definition
 // in NumPy.

@@ -93,6 +93,9 @@ class Check:
     def made_optimizer(self, info: Any) -> None:
         """Notice a new optimizer."""
 
+    def seeded(self, seed: int) -> None:
+        """Notice that a generator of random numbers is seeded."""
+
     # At the end -------------------------------------------------------------------------------------
 
     def finish(self) -> Iterator[Suspicion]:

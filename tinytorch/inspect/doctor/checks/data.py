@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
@@ -279,7 +280,7 @@ class Labels(Check):
         super().__init__(doctor)
         self.counts: dict[Any, list[Any]] = {}
         self.as_numbers: dict[Any, list[Any]] = {}
-        self.outside: dict[Any, tuple[float, float]] = {}  # by line: the range of targets of binary cross entropies
+        self.outside: dict[Any, tuple[float, float, bool]] = {}  # by line: the range of targets of two classes
         self.single: dict[Any, str] = {}  # lines that apply a softmax to one score
         self.made: dict[int, Any] = {}  # by loader: the line that made its labels
         self.loaded: dict[int, list[Any]] = {}  # labels, and their number, in the first iterations over loaders
@@ -318,8 +319,9 @@ class Labels(Check):
             elif each.kind == "value":
                 self._number(trace, each, y)
             if each.kind in ("logit", "prob") and (y.min() < -0.01 or y.max() > 1.01):
-                low, high = self.outside.get(each.call.place, (0.0, 1.0))
-                self.outside[each.call.place] = min(low, float(y.min())), max(high, float(y.max()))
+                low, high, few = self.outside.get(each.call.place, (0.0, 1.0, True))
+                few &= len(np.unique(y.reshape(-1)[:1000])) <= 20  # labels rather than measurements
+                self.outside[each.call.place] = min(low, float(y.min())), max(high, float(y.max())), few
         for call in trace.calls:
             if call.name in ("_log_softmax", "_softmax") and call.inputs and call.out.requires_grad:
                 x, dim = call.inputs[0], call.args[1]
@@ -348,10 +350,12 @@ class Labels(Check):
         return array is not None and array.dtype.kind in "iu" and array.ndim <= 2
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        for place, (low, high) in self.outside.items():
+        for place, (low, high, few) in self.outside.items():
             remedy = "y = (y > 0).float()  # 0 and 1" if low < 0 else f"y = y / {high:.4g}"
+            if not few:
+                remedy = "loss = F.mse_loss(pred, y)  # for measurements"
             yield Suspicion(
-                "labels-out-of-range",
+                "labels-out-of-range" if few else "wrong-loss",
                 f"The targets of a binary cross entropy are between {low:.4g} and {high:.4g}: they must be "
                 "probabilities, from 0 to 1, else the loss has no lower bound.",
                 place,
@@ -423,6 +427,8 @@ class Batches(Check):
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
         self.first: dict[int, list[Any]] = {}
+        self.seeds: dict[Any, list[int]] = {}  # by line: those of generators seeded in training
+        self.inputs: list[Any] = []  # the first argument of models, in the steps that were traced
         self.given: list[Any] = []  # the arguments of models in this step
         self.rows: dict[int, list[Any]] = {}  # by source: itself, the line that selects, the rows, the steps, how many
         self.steps = 0
@@ -439,7 +445,30 @@ class Batches(Check):
         entry[1] = entry[1] if entry[1] is not None else part
         entry[4] = entry[4] or here()
 
+    def seeded(self, seed: int) -> None:  # noqa: D102
+        if self.watch.backwards:
+            self.seeds.setdefault(here(), []).append(seed)
+
+    def _seeded_again(self) -> Iterator[Suspicion]:
+        """Find batches that are drawn with the same seed in every step."""
+        for place, seeds in self.seeds.items():
+            if len(seeds) < 0.8 * (self.watch.backwards - 1) or len(set(seeds)) > 1 or len(self.inputs) < 4:
+                continue
+            if all(np.array_equal(each, self.inputs[0]) for each in self.inputs):
+                yield Suspicion(
+                    "same-batch-again",
+                    f"A generator was seeded with {seeds[0]} in each of {len(seeds)} steps: all batches are the same.",
+                    place,
+                    "generator = torch.Generator().manual_seed(0)  # once, before the loop",
+                    certain=True,
+                    proven=f"the inputs were equal in the {len(self.inputs)} steps that were compared",
+                    rank=1,
+                )
+
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
+        x = array_of(args[0]) if args else None
+        if self.watch.tracer.on and x is not None and len(self.inputs) < 6 and local.state.grad:
+            self.inputs.append(x.reshape(-1)[:1000].copy())
         if self.watch.tracer.on and len(self.given) < 100:
             self.given += [each for each in tensors_of(args) if not each.is_leaf or not each.requires_grad]
 
@@ -480,6 +509,7 @@ class Batches(Check):
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         yield from self._slices()
+        yield from self._seeded_again()
         for info, _, same, count, place in self.first.values():
             loader = info.loader()
             if loader is None or count < 5 or same < count - 1 or info.backwards < 4:

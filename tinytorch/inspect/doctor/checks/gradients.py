@@ -163,6 +163,8 @@ class GradientsOfOptimizers(Check):
     def step_ends(self, info: Any) -> None:  # noqa: D102
         state = self.state(info)
         self.forwards = 0
+        if info.closure and state.backwards and state.cleared_at is not None and not any(map(_first, state.params)):
+            state.cleared += 1  # (the closure cleared what it had computed)
         state.used = [_first(p) for p in state.params]
         state.stale = [False] * len(state.params)
         state.filled, state.cleared_at, state.backwards = False, None, 0

@@ -16,6 +16,7 @@ from tinytorch.inspect.doctor.patches import (
     Clip,
     FlipSign,
     Leaky,
+    Orthogonal,
     Rate,
     Rectify,
     Reset,
@@ -23,9 +24,9 @@ from tinytorch.inspect.doctor.patches import (
     Smaller,
 )
 from tinytorch.inspect.doctor.place import here
-from tinytorch.inspect.doctor.source import option_at, value_at
-from tinytorch.inspect.doctor.trace import tensors_of
-from tinytorch.inspect.doctor.watch import address, array_of, value_of
+from tinytorch.inspect.doctor.source import assigned_at, option_at, value_at
+from tinytorch.inspect.doctor.trace import LossCall, tensors_of
+from tinytorch.inspect.doctor.watch import array_of, value_of
 
 __all__ = ["Activations", "Gradients", "Outcome", "Sign"]
 
@@ -42,6 +43,7 @@ class Gradients(Check):
         self.totals: list[tuple[int, float]] = []
         self.before: dict[str, Any] = {}
         self.step_place: Any = None
+        self.first: dict[int, Any] = {}  # the first values of recurrent weights
         self.squashed_at: Any = None  # the line that applies a sigmoid or tanh in most layers
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
@@ -92,10 +94,12 @@ class Gradients(Check):
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         course = self.doctor.course
-        if course.adversarial or not (course.stagnates or course.diverges):
+        if course.adversarial:
             return
-        yield from self._explode(course)
-        yield from self._vanish(course)
+        if course.stagnates or course.diverges or max([norm for _, norm in self.totals[:3]], default=0.0) > 1e6:
+            yield from self._explode(course)
+        if course.stagnates or course.diverges:
+            yield from self._vanish(course)
 
     def _explode(self, course: Any) -> Iterator[Suspicion]:
         norms = [norm for _, norm in self.totals]
@@ -111,14 +115,49 @@ class Gradients(Check):
             "gradients-explode",
             f"The norm of the gradient was {early[0] if early else largest:.3g} in the first step and up to "
             f"{largest:.3g} later, most of it in {deep}.",
-            self.doctor.initialized_at() or self.step_place,
+            self.doctor.initialized_at() or self._declared(deep) or self.step_place,
             "torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)  # before optimizer.step()",
             trials=[Trial(Clip(1.0), "fits", says="with the gradient's norm clipped to 1"),
-                    Trial(Clip(0.1), "fits", says="with the gradient's norm clipped to 0.1")],
+                    Trial(Clip(0.1), "fits", says="with the gradient's norm clipped to 0.1"),
+                    Trial(Smaller(0.5), "fits", says="with initial weights half as large")],
             rank=4 if typical >= 100 else 6,
         )  # fmt: skip
 
+    def _declared(self, name: str) -> Any:
+        """Return the line of a model's class of the program that makes a parameter."""
+        for info in self.watch.models.values():
+            path = name.removeprefix(info.name + ".")
+            if path in info.parameters:
+                return assigned_at(info.module.get_submodule(path.rpartition(".")[0]), path.rpartition(".")[2])
+        return None
+
+    def _forgets(self) -> Iterator[Suspicion]:
+        """Find recurrent layers whose weights make a state small within a few steps."""
+        for info in self.watch.models.values():
+            for path, module in info.module.named_modules():
+                weight = getattr(module, "weight_hh_l0", None)
+                if type(module).__name__ != "RNN" or weight is None:
+                    continue
+                radius = float(np.abs(np.linalg.eigvals(self.first.get(id(weight), weight._array))).max())
+                if radius < 0.4:
+                    yield Suspicion(
+                        "gradients-vanish",
+                        f"The recurrent weights of {info.name}.{path} began with a spectral radius of {radius:.2g}: "
+                        f"after ten steps a gradient is {radius**10:.1g} of what it was.",
+                        self.watch.filled_at(weight) or self.watch.made_at.get(id(module)),
+                        "nn.init.orthogonal_(rnn.weight_hh_l0)  # or nn.GRU, nn.LSTM",
+                        trials=[Trial(Orthogonal(), "fits", says="with orthogonal recurrent weights")],
+                        rank=4,
+                    )
+
+    def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
+        if self.watch.backwards == 0:
+            for name, p in info.parameters.items():
+                if "weight_hh" in name and id(p) not in self.first:
+                    self.first[id(p)] = p._array.copy()
+
     def _vanish(self, course: Any) -> Iterator[Suspicion]:
+        yield from self._forgets()
         rows = [(name, each[min(1, len(each) - 1)]) for name, each in self.norms.items()
                 if name.endswith("weight") or "weight_hh" in name or "weight_ih" in name]  # fmt: skip
         if len(rows) < 4:
@@ -352,8 +391,14 @@ class Outcome(Check):
                 y = each.target
                 while (made := trace.made.get(id(y))) is not None and made.inputs and made.inputs[0] is not y:
                     y = made.inputs[0]
-                self.random_at = self.watch.filled_at.get(address(y))
+                self.random_at = self._drawn_at(trace, y)
             self.score = each.score() or self.score
+
+    def _drawn_at(self, trace: Any, y: Any) -> Any:
+        """Return the line that drew labels at random, if nothing else was computed from them."""
+        used = [call for call in trace.calls if any(each is y for each in call.inputs) and call.name not in
+                ("_index", "_slice", "_split", "_select", *LossCall.KINDS) and not call.is_view]  # fmt: skip
+        return None if used else self.watch.filled_at(y)
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         course, watch = self.doctor.course, self.watch
@@ -377,7 +422,9 @@ class Outcome(Check):
                 rank=5,
             )  # fmt: skip
         low, high = (min(usual), max(usual)) if usual else (0.0, math.inf)
-        unruly = course.diverges or course.stagnates or course.spikes or self._jumps(course)
+        unruly = course.diverges or (course.spikes and course.stagnates)
+        if first_rate > high or not usual:  # (with a usual rate, a loss that does not fall has other causes)
+            unruly |= course.spikes or course.stagnates or self._jumps(course)
         if info is not None and (unruly or first_rate > 20 * high) and first_rate > 0.2 * low:
             grows = "is not finite" if course.broken else f"is {course.last:.4g}"
             yield Suspicion(

@@ -18,6 +18,10 @@ __all__ = ["InputOfLoss", "ShapesOfLoss"]
 _JUDGES = ("scores_better", "learns_better")
 
 
+#: The results of activations.
+_RANGES = {"relu": (0.0, math.inf), "tanh": (-1.0, 1.0), "sigmoid": (0.0, 1.0)}
+
+
 class _Seen(NamedTuple):
     kind: str
     made: str  # the op that made the input
@@ -53,8 +57,9 @@ class InputOfLoss(Check):
                     self.wrong_nll[each.call.place] = (name, count + 1, where)
             if each.kind == "value":
                 made = _selected_from(trace, made)
+                low, high = _RANGES.get(made.name if made is not None else "", (-math.inf, math.inf))
                 y = each.target._array
-                if made is None or made.name != "relu" or not y.size or float((y < 0).mean()) < 0.05:
+                if not y.size or float(((y < low) | (y > high)).mean()) < 0.05:
                     continue
             if made is None or each.kind not in ("class", "logit", "value"):
                 continue
@@ -105,6 +110,18 @@ class InputOfLoss(Check):
                     certain=True,
                     rank=1,
                 )
+            elif kind == "value" and made in ("tanh", "sigmoid"):
+                yield Suspicion(
+                    "saturation",
+                    f"The predictions went through {made}{_of(module)} before the loss, but many targets are outside "
+                    f"its range, from {_RANGES[made][0]:g} to {_RANGES[made][1]:g}: it is driven into its flat parts.",
+                    place,
+                    "return scale * torch.tanh(x)  # or predictions without it",
+                    trials=[Trial(LinearOutput(module, place), judge, says=f"without this {made}")
+                            for judge in _JUDGES],
+                    certain=True,
+                    rank=1,
+                )  # fmt: skip
             elif made in ("relu", "relu6", "hardtanh"):
                 what, lost = ("predictions", "targets below zero cannot be reached") if kind == "value" else (
                     "scores", "scores below zero are lost")  # fmt: skip
@@ -155,6 +172,7 @@ class ShapesOfLoss(Check):
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
         self.seen: dict[Any, tuple[tuple[int, ...], tuple[int, ...], int]] = {}
+        self.products: dict[Any, tuple[tuple[int, ...], tuple[int, ...]]] = {}  # of errors and weights, by line
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         for each in trace.losses:
@@ -165,12 +183,36 @@ class ShapesOfLoss(Check):
                 count = self.seen.get(each.call.place, (0, 0, 0))[2]
                 self.seen[each.call.place] = (tuple(x.shape), tuple(y.shape), count + 1)
 
+        for call in trace.calls:
+            if call.name not in ("mul", "div", "add", "sub") or call.module or len(call.inputs) != 2:
+                continue
+            x, y = (self._whole(trace, t) for t in call.inputs)
+            square = call.out.requires_grad and call.out.ndim == 2 and call.out.shape[0] == call.out.shape[1] > 3
+            if not square or {tuple(x.shape), tuple(y.shape)} != {(len(call.out),), (len(call.out), 1)}:
+                continue
+            made = [trace.made.get(id(each)) for each in (x, y)]
+            if any(each is not None and each.name == "_unsqueeze" for each in made):
+                continue  # all pairs, on purpose
+            if any(each.name in ("mean", "sum") and each.inputs and each.inputs[0] is call.out for each in trace.calls):
+                self.products[call.place] = (tuple(x.shape), tuple(y.shape))
+
     @staticmethod
     def _whole(trace: Any, x: Any) -> Any:
         made = trace.maker(x)
         return made.inputs[0] if made is not None and made.name == "_expand" else x
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+        for place, (x, y) in self.products.items():
+            if place not in self.seen:
+                yield Suspicion(
+                    "broadcast-in-loss",
+                    f"Tensors of shapes {x} and {y} were broadcast to ({max(*x, *y)}, {max(*x, *y)}) before the mean: "
+                    "every element of one is combined with every element of the other.",
+                    place,
+                    "weight.squeeze(1) * error",
+                    certain=True,
+                    rank=1,
+                )
         for place, (x, y, _) in self.seen.items():
             n = max(*x, *y)
             remedy = "loss = F.mse_loss(pred.squeeze(1), y)" if len(x) == 2 else "loss = F.mse_loss(pred, y.squeeze(1))"

@@ -203,7 +203,10 @@ class KeptGraphs(Check):
         step, losses, outputs = self.alive[-1] if self.alive else (0, 0, 0)
         name, place = next(iter(self.lines.items()))
         last = self.ending[0] if self.ending[1] == self.watch.backwards and self.ending[0] > 0.8 * self.ending[2] else 0
-        if max(losses, outputs) >= max(0.6 * step, 15):
+        counts = [each[2] for each in self.alive]
+        if max(losses, outputs) >= max(0.6 * step, 15) or (
+            len(counts) > 3 and outputs >= 15 and all(a < b for a, b in itertools.pairwise(counts))
+        ):
             count, what = max(losses, outputs), f"after {step} steps"
             scalar = losses >= 0.6 * step
         elif max(self.kept, last) >= 6:

@@ -263,7 +263,7 @@ class FunctionalDropout(Check):
         self.here: Any = None
         self.seen: dict[Any, list[Any]] = {}
         self.last: Any = None
-        self.repeated = self.calls = 0
+        self.repeated = self.calls = self.last_backwards = 0
 
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
         self.here = None
@@ -285,12 +285,12 @@ class FunctionalDropout(Check):
         if self.here is None:
             return
         self.calls += 1
-        if args and args[0] is self.last:
+        if args and args[0] is self.last and self.watch.backwards == self.last_backwards:
             self.repeated += 1
-        self.last = args[0] if args else None
+        self.last, self.last_backwards = args[0] if args else None, self.watch.backwards
         entry = self.seen.setdefault(self.here, [0, info, None])
         entry[0] += 1
-        if entry[2] is None and entry[0] > 1:
+        if entry[2] is None:
             entry[2] = self.doctor.replay.probe(lambda: self._twice(info.module, args, kwargs)) or {}
 
     def _twice(self, module: Module, args: Any, kwargs: Any) -> dict[str, float]:

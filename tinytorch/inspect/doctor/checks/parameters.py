@@ -13,11 +13,11 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.checks.gradients import without_backward
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
-from tinytorch.inspect.doctor.patches import AddParameters, KeepGraph, Reset, Unfreeze, leaves
+from tinytorch.inspect.doctor.patches import AddParameters, KeepGraph, Reset, TrainTensors, Unfreeze, leaves
 from tinytorch.inspect.doctor.place import frame_here, here
 from tinytorch.inspect.doctor.source import assigned_at
 from tinytorch.inspect.doctor.trace import tensors_of
-from tinytorch.inspect.doctor.watch import address, array_of
+from tinytorch.inspect.doctor.watch import array_of
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 
@@ -65,6 +65,7 @@ class Untrained(Check):
         self.cut_now: list[tuple[Any, str, Any, bool]] = []  # what was cut since the last steps that were traced
         self.returned: dict[tuple[Any, str], int] = {}  # steps in which a loss used values that were cut, by line
         self.cut_outputs: dict[tuple[Any, str], Any] = {}  # the models whose outputs were cut, by line
+        self.unrecorded: dict[Any, set[int]] = {}  # lines in `no_grad` whose results losses use, and the steps
         self.used_as_well: set[tuple[Any, str]] = set()  # lines that cut what was used with its graph, too
         self.steps = 0
 
@@ -124,10 +125,32 @@ class Untrained(Check):
             inputs = [each for call in trace.calls if call.name != "detach" for each in call.inputs]
             if any(each is x for each in inputs):
                 self.used_as_well.add((where, how))
+            inputs = [each for each in inputs if each is not x]
             back = any(not each.requires_grad and each.numel() == array.size and _equal(each, array) for each in inputs)
             if back and inside:
                 self.returned[where, how] = self.returned.get((where, how), 0) + 1
         self.cut_now = self.cut_now[-10:] if len(self.watch.optimizers) > 1 else []
+        self._look_at_no_grad(trace)
+
+    def _look_at_no_grad(self, trace: Any) -> None:
+        """Find results of `no_grad`, of what has a graph, that a later call with a graph uses."""
+        made: dict[int, Any] = {}
+        for call in trace.calls:
+            if not isinstance(call.out, Tensor):
+                continue
+            if call.out.requires_grad:
+                for each in call.inputs:
+                    if id(each) in made:
+                        self.unrecorded.setdefault(made[id(each)], set()).add(self.steps)
+                continue
+            if not call.out.dtype.is_floating_point or call.module or call.name in ("detach", "clone"):
+                continue
+            if any(each.requires_grad and not each.is_leaf for each in call.inputs):
+                made[id(call.out)] = call.place
+            else:
+                place = next((made[id(each)] for each in call.inputs if id(each) in made), None)
+                if place is not None:
+                    made[id(call.out)] = place
 
     def _models(self) -> list[Any]:
         """Return the models that are trained, without those that are parts of others."""
@@ -184,6 +207,7 @@ class Untrained(Check):
                         and any(p.requires_grad for p in info.params)]  # fmt: skip
         for info in models:
             yield from self._frozen(info, owned, stepped)
+            yield from self._zero_tensors(info)
 
     def _in_lists(self, info: Any, owned: set[int], hidden_ids: set[int]) -> Iterator[Suspicion]:
         parts = [(path, part) for path, part in self.hidden.get(id(info), ())]
@@ -335,6 +359,23 @@ class Untrained(Check):
             rank=1,
         )
 
+    def _zero_tensors(self, info: Any) -> Iterator[Suspicion]:
+        """Find tensors that are attributes of a module, and zero: as parameters they would be trained."""
+        for path, module in info.module.named_modules():
+            for name, value in vars(module).items():
+                if isinstance(value, Tensor) and value.dtype.is_floating_point and value.ndim > 0 and value.numel() > 1:
+                    if value.requires_grad or value._array.any():
+                        continue
+                    yield Suspicion(
+                        "parameters-forgotten",
+                        f"{info.name}.{path + '.' if path else ''}{name} is a tensor of zeros, and no nn.Parameter: "
+                        "parameters() does not contain it, and it stays zero.",
+                        assigned_at(module, name) or info.place,
+                        f"self.{name} = nn.Parameter(...)",
+                        trials=[Trial(TrainTensors(), "learns_better", says="with it trained")],
+                        rank=2,
+                    )
+
     def _cuts_output(self, key: tuple[Any, str], info: Any) -> bool:
         """Return whether a line cuts the output of a model that is not used in another way."""
         return self.cut_outputs.get(key) is info and key not in self.used_as_well
@@ -343,6 +384,23 @@ class Untrained(Check):
         """Find values that a model computes, takes out of the graph and goes on with."""
         if self.doctor.course.adversarial:
             return
+        lines = [place for place, steps in self.unrecorded.items() if len(steps) >= max(3, 0.6 * self.steps)]
+        if lines:
+            yield Suspicion(
+                "graph-cut",
+                "What is computed here from the model's outputs runs in no_grad, and the loss goes on with it: no "
+                "gradient flows through it.",
+                min(lines, key=lambda place: place.number),
+                "# without `with torch.no_grad():` around what the loss depends on",
+                trials=[
+                    Trial(
+                        KeepGraph(frozenset(each.function for each in lines)),
+                        "learns_better",
+                        says="with the graph kept",
+                    )
+                ],
+                rank=1,
+            )
         for (place, how), count in self.returned.items():
             if count < 3 or count < 0.6 * self.steps:
                 continue
@@ -434,7 +492,7 @@ class Symmetric(Check):
                 continue  # one layer alone may begin with zeros: its outputs have different targets
             path, p = still[0]
             yield self._suspicion(
-                f"{info.name}.{', '.join(path for path, _ in still[:3])}", p, watch.filled_at.get(address(p))
+                f"{info.name}.{', '.join(path for path, _ in still[:3])}", p, watch.filled_at(p)
                 or watch.made_at.get(id(info.module.get_submodule(path)), info.place),
                 Reset([path for path, *_ in found]),
             )  # fmt: skip

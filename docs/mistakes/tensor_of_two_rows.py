@@ -1,0 +1,6 @@
+"""arange with a tensor dtype."""
+
+import torch
+
+x = torch.tensor([1, 2], [3, 4])
+#! x = torch.tensor([[1, 2], [3, 4]])
