@@ -8,7 +8,7 @@ from typing import Any
 from tinytorch.inspect.doctor.place import Place
 from tinytorch.inspect.sources import parsed
 
-__all__ = ["assigned_at", "changed_at", "option_at", "tree_of"]
+__all__ = ["assigned_at", "changed_at", "in_one_loop", "option_at", "tree_of"]
 
 
 def tree_of(file: str) -> ast.Module:
@@ -107,6 +107,16 @@ def value_at(place: Place, name: str) -> Place | None:
                 if argument.arg == name and isinstance(default, ast.Constant):
                     return place._replace(number=argument.lineno)
     return None
+
+
+def in_one_loop(first: Place, second: Place) -> bool:
+    """Return whether the innermost loop around a line has another line in it, too; True if there is none."""
+    around = [node for node in ast.walk(tree_of(first.file)) if isinstance(node, (ast.For, ast.While))
+              and node.lineno <= first.number <= (node.end_lineno or node.lineno)]  # fmt: skip
+    if not around or first.file != second.file or first.function != second.function:
+        return True
+    inner = max(around, key=lambda node: node.lineno)
+    return inner.lineno <= second.number <= (inner.end_lineno or inner.lineno)
 
 
 def changed_at(name: str, file: str, function: str) -> Place | None:

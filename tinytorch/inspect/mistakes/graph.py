@@ -691,6 +691,14 @@ def layer_in_place(failure: Failure) -> tuple[str, str] | None:
     return (text, place) if place else None
 
 
+@remedy("is a view and is being modified inplace")
+def layer_not_in_place(failure: Failure) -> tuple[str, str] | None:
+    """Make a layer without `inplace=True` that writes into what a backward hook has wrapped."""
+    layer = failure.modules[-1] if failure.modules else None
+    place = made_at(failure, layer) if getattr(layer, "inplace", False) else None
+    return (constructor(layer, inplace=False), place) if place else None
+
+
 @remedy("has been modified by an inplace operation")
 def computed_again(failure: Failure) -> tuple[str, int] | None:
     """Compute a loss again after a step of an optimizer that changed parameters that it uses, as for two networks."""

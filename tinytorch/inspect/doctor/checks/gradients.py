@@ -13,6 +13,7 @@ from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
 from tinytorch.inspect.doctor.patches import StepAfterBackward, ZeroAfterStep, ZeroGradients, leaves
 from tinytorch.inspect.doctor.place import here
+from tinytorch.inspect.doctor.source import in_one_loop
 
 __all__ = ["GradientsOfOptimizers", "GradientsOfTensors", "without_backward"]
 
@@ -202,6 +203,7 @@ class GradientsOfOptimizers(Check):
                 state.steps >= 2
                 and state.dropped > max(0.7 * state.filled_times, 2 * state.steps)
                 and not info.closure  # (which clears them for each evaluation)
+                and in_one_loop(self.backward_place, info.step_place)
             ):
                 yield Suspicion(
                     "zero_grad-misplaced",
