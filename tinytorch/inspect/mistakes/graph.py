@@ -694,9 +694,8 @@ def layer_in_place(failure: Failure) -> tuple[str, str] | None:
 @remedy("is a view and is being modified inplace")
 def layer_not_in_place(failure: Failure) -> tuple[str, str] | None:
     """Make a layer without `inplace=True` that writes into what a backward hook has wrapped."""
-    layer = failure.modules[-1] if failure.modules else None
-    place = made_at(failure, layer) if getattr(layer, "inplace", False) else None
-    return (constructor(layer, inplace=False), place) if place else None
+    place = made_at(failure) if getattr(failure.module, "inplace", False) else None
+    return (constructor(failure.module, inplace=False), place) if place else None
 
 
 @remedy("has been modified by an inplace operation")

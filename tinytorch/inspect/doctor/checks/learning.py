@@ -120,7 +120,7 @@ class Gradients(Check):
             trials=[Trial(Clip(1.0), "fits", says="with the gradient's norm clipped to 1"),
                     Trial(Clip(0.1), "fits", says="with the gradient's norm clipped to 0.1"),
                     *([Trial(Smaller(0.5), "fits", says="with initial weights half as large")] * (typical > 1e6))],
-            rank=4 if typical >= 100 else 6,
+            rank=5 if typical >= 100 else 6,
         )  # fmt: skip
 
     def _declared(self, name: str) -> Any:
