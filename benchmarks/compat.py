@@ -114,7 +114,7 @@ class Cause(NamedTuple):
 #: In the order in which they are tried.
 CAUSES = [
     Cause(
-        r"^opt_einsum::.*tensordot\(\) got an unexpected keyword argument 'axes'",
+        r"^opt_einsum::.*(tensordot\(\) got an unexpected keyword argument 'axes'|test_torch_with_constants)",
         "opt_einsum selects the functions to call by the name of the module that defines the tensor's class, which is "
         "`tinytorch`, also under the name `torch`",
     ),
