@@ -14,6 +14,7 @@ from tinytorch.inspect.doctor.finding import Suspicion, Trial
 from tinytorch.inspect.doctor.patches import StepAfterBackward, ZeroAfterStep, ZeroGradients, leaves
 from tinytorch.inspect.doctor.place import here
 from tinytorch.inspect.doctor.source import in_one_loop
+from tinytorch.inspect.doctor.trace import tensors_of
 
 __all__ = ["GradientsOfOptimizers", "GradientsOfTensors", "without_backward"]
 
@@ -81,6 +82,7 @@ class GradientsOfOptimizers(Check):
         self.states: dict[int, _State] = {}
         self.backward_place: Any = None
         self.forwards = 0  # calls of models, for a graph, since the last step
+        self.of_inputs = False  # whether the last input of a model requires a gradient, as for an attack
 
     def state(self, info: Any) -> _State:
         """Return what is known of an optimizer's gradients."""
@@ -88,6 +90,9 @@ class GradientsOfOptimizers(Check):
         if known is None:
             known = self.states[id(info)] = _State(info)
         return known
+
+    def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
+        self.of_inputs = any(each.requires_grad for each in tensors_of(args))
 
     def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
         self.forwards += local.state.grad
@@ -130,7 +135,7 @@ class GradientsOfOptimizers(Check):
                 if state.filled and state.backwards:
                     state.cleared_at = here()
                     if info.steps == 0 or info.last_backward < self.watch.backwards:
-                        state.dropped += 1
+                        state.dropped += not self.of_inputs
                         state.dropped_at = state.cleared_at
                 state.filled = False
 

@@ -66,6 +66,12 @@ def _modes_compared(watch: Any, module: Module, args: Any, kwargs: Any) -> dict[
     return {"train": _apart(a, b), "eval": _apart(c, d), "between": _apart(a, c), "moved": moved, "still": still}
 
 
+def _holds_tensors(node: Any) -> bool:
+    """Return whether a node has saved tensors, which a backward pass through it frees."""
+    plan = getattr(node, "plan", None)  # (some nodes, such as those of writes into views, have none)
+    return plan is not None and plan.holds_tensors and bool(node.saved)
+
+
 class EvaluationMode(Check):
     """A model that is tested in training mode."""
 
@@ -108,10 +114,10 @@ class EvaluationMode(Check):
         """Remember a result that the next backward pass may use, or not: then it was not for training."""
         node: Any = next((each.grad_fn for each in tensors_of(out) if each.grad_fn is not None), None)
         for _ in range(5):  # to a node that a backward pass leaves without its saved tensors
-            if node is None or (getattr(node, "saved", None) and node.plan.holds_tensors):
+            if node is None or _holds_tensors(node):
                 break
             node = next((edge[0] for edge in node.next_functions if edge[0] is not None), None)
-        if getattr(node, "saved", None) and node.plan.holds_tensors and len(self.waiting) < 20 and self.watch.backwards:
+        if _holds_tensors(node) and len(self.waiting) < 20 and self.watch.backwards:
             self.waiting.append((node, info, args, kwargs, here()))
 
     def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
