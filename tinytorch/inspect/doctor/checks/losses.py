@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -16,10 +16,6 @@ __all__ = ["InputOfLoss", "ShapesOfLoss"]
 
 
 _JUDGES = ("scores_better", "learns_better")
-
-
-#: The results of activations.
-_RANGES = {"relu": (0.0, math.inf), "tanh": (-1.0, 1.0), "sigmoid": (0.0, 1.0)}
 
 
 class _Seen(NamedTuple):
@@ -35,7 +31,11 @@ class InputOfLoss(Check):
     """The last op before a loss."""
 
     causes = ("softmax-before-cross-entropy", "sigmoid-before-bce-with-logits", "nll-without-log-softmax",
-              "relu-on-logits")  # fmt: skip
+              "relu-on-logits", "saturation")  # fmt: skip
+    #: Between which numbers the results of activations are.
+    RANGES: ClassVar[dict[str, tuple[float, float]]] = {
+        "relu": (0.0, math.inf), "tanh": (-1.0, 1.0), "sigmoid": (0.0, 1.0),
+    }  # fmt: skip
 
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
@@ -57,7 +57,7 @@ class InputOfLoss(Check):
                     self.wrong_nll[each.call.place] = (name, count + 1, where)
             if each.kind == "value":
                 made = _selected_from(trace, made)
-                low, high = _RANGES.get(made.name if made is not None else "", (-math.inf, math.inf))
+                low, high = self.RANGES.get(made.name if made is not None else "", (-math.inf, math.inf))
                 y = each.target._array
                 if not y.size or float(((y < low) | (y > high)).mean()) < 0.05:
                     continue
@@ -111,10 +111,11 @@ class InputOfLoss(Check):
                     rank=1,
                 )
             elif kind == "value" and made in ("tanh", "sigmoid"):
+                low, high = self.RANGES[made]
                 yield Suspicion(
                     "saturation",
                     f"The predictions went through {made}{_of(module)} before the loss, but many targets are outside "
-                    f"its range, from {_RANGES[made][0]:g} to {_RANGES[made][1]:g}: it is driven into its flat parts.",
+                    f"its range, from {low:g} to {high:g}: it is driven into its flat parts.",
                     place,
                     "return scale * torch.tanh(x)  # or predictions without it",
                     trials=[Trial(LinearOutput(module, place), judge, says=f"without this {made}")
