@@ -48,8 +48,8 @@ def array_of(x: Any) -> Any:
 
 
 def root_of(x: Any) -> Any:
-    """Return the array that owns the memory of a dense tensor; None for any other object."""
-    array = array_of(x)
+    """Return the array that owns the memory of an array or a dense tensor; None for any other object."""
+    array = x if isinstance(x, np.ndarray) else array_of(x)
     while array is not None and isinstance(array.base, np.ndarray):
         array = array.base
     return array

@@ -95,8 +95,6 @@ class Orders(Check):
         super().__init__(doctor)
         self.batches: dict[int, list[Any]] = {}
         self.steps: list[Any] = []
-        self.place: Any = None
-        self.reordered: list[Any] = []
         self.pairs: dict[Any, int] = {}
         self.selections: dict[Any, tuple[int, bool]] = {}
         self.labelled = False  # whether a loss has one target for each sample

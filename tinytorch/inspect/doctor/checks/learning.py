@@ -347,7 +347,6 @@ class Outcome(Check):
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
         self.classes = 0
-        self.score: Any = None
         self.loss_place: Any = None
         self.losses: list[float] = []  # of the loss function, in the steps that were traced
         self.constant_at: Any = None  # the line that made inputs which are the same for all samples
@@ -392,7 +391,6 @@ class Outcome(Check):
                 while (made := trace.made.get(id(y))) is not None and made.inputs and made.inputs[0] is not y:
                     y = made.inputs[0]
                 self.random_at = self._drawn_at(trace, y)
-            self.score = each.score() or self.score
 
     def _drawn_at(self, trace: Any, y: Any) -> Any:
         """Return the line that drew labels at random, if nothing else was computed from them."""

@@ -17,7 +17,7 @@ from tinytorch.inspect.doctor.finding import Suspicion
 from tinytorch.inspect.doctor.place import Place, frame_here, here
 from tinytorch.inspect.doctor.source import changed_at
 from tinytorch.inspect.doctor.trace import tensors_of
-from tinytorch.inspect.doctor.watch import array_of
+from tinytorch.inspect.doctor.watch import array_of, root_of
 
 __all__ = ["Collections", "KeptGraphs", "StateAliases"]
 
@@ -269,15 +269,16 @@ class Collections(Check):
     def _measure(self, name: str, value: Any, frame: FrameType, step: int) -> None:
         entries = list(value.values()) if isinstance(value, dict) else value
         some = [entries[k] for k in sorted({0, len(entries) // 3, len(entries) // 2, len(entries) - 1})]
-        roots = [{id(root): root.nbytes for root in map(_root, _arrays(each))} for each in some]
+        roots = [{id(root): root.nbytes for root in map(root_of, _arrays(each))} for each in some]
         own = [sum(size for key, size in each.items() if sum(key in other for other in roots) == 1) for each in roots]
         size = int(min(own) * len(entries))
         rows = self.sizes.setdefault(name, [])
         if rows and rows[-1][0] == step:
             return
         rows.append((step, len(entries), size))
-        file, function = frame.f_code.co_filename, frame.f_code.co_name
-        self.lines.setdefault(name, changed_at(name, file, function) or Place(file, frame.f_lineno, function))
+        if name not in self.lines:
+            file, function = frame.f_code.co_filename, frame.f_code.co_name
+            self.lines[name] = changed_at(name, file, function) or Place(file, frame.f_lineno, function)
         if size > _LARGE and name not in self.freed:
             self.freed[name] = self.doctor.replay.probe(lambda: _freed(value)) or 0
 
@@ -323,16 +324,9 @@ def _arrays(value: Any) -> Iterator[Any]:
         yield from _arrays(list(value.values()))
 
 
-def _root(array: Any) -> Any:
-    """Return the array that owns the memory of an array."""
-    while isinstance(array.base, np.ndarray):
-        array = array.base
-    return array
-
-
 def _freed(value: Any) -> int:
     """Return how many bytes are freed if a list or dict is emptied; called in a copy of the process."""
-    roots = {id(root): (weakref.ref(root), root.nbytes) for root in map(_root, _arrays(value))}
+    roots = {id(root): (weakref.ref(root), root.nbytes) for root in map(root_of, _arrays(value))}
     value.clear()
     gc.collect()
     return sum(size for reference, size in roots.values() if reference() is None)
