@@ -64,8 +64,9 @@ class Replay:
         self.become = become
         self.copies: dict[str, Copy] = {}
         self.order: Order | None = None  # in a copy that takes steps
-        self.spent = 0.0  # seconds in which copies were made
-        self.last = 0.0  # when the last one was
+        self.made = 0  # copies so far
+        self.spent = 0.0  # seconds that the calls of `os.fork` took
+        self.last = 0.0  # when the last copy was made
         self._home = os.getpid()
         self._folder = ""
         self._sending = False
@@ -93,8 +94,8 @@ class Replay:
             return
         if sys.platform == "win32":
             raise NotImplementedError("this system cannot copy a process")
-        begin = time.perf_counter()
         self.end(name)
+        begin = time.perf_counter()
         numbers = random.getstate()  # a fork seeds `random` anew
         orders, tell = os.pipe()
         hear, answers = os.pipe()
@@ -106,6 +107,7 @@ class Replay:
         os.close(orders)
         os.close(answers)
         self.copies[name] = Copy(pid, tell, hear, backwards)
+        self.made += 1
         self.last = time.perf_counter()
         self.spent += self.last - begin
 

@@ -33,7 +33,9 @@ from tinytorch.ops.random import Generator
 from tinytorch.optim import lr_scheduler
 from tinytorch.optim.optimizer import Optimizer, register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-__all__ = ["LoaderInfo", "ModelInfo", "OptimizerInfo", "Watch", "array_of", "root_of", "value_of"]
+__all__ = [
+    "LoaderInfo", "ModelInfo", "OptimizerInfo", "Watch", "array_of", "node_of", "norm_of", "root_of", "value_of",
+]  # fmt: skip
 
 
 def array_of(x: Any) -> Any:
@@ -53,6 +55,21 @@ def root_of(x: Any) -> Any:
     while array is not None and isinstance(array.base, np.ndarray):
         array = array.base
     return array
+
+
+def node_of(x: Tensor) -> Any:
+    """Return `x.grad_fn` at a lower cost: without the members that are only looked at by people."""
+    edge = x._current()._edge
+    return None if edge is None else edge[0]
+
+
+def norm_of(array: Any) -> float:
+    """Return the Euclidean norm of an array of real numbers."""
+    flat = array.reshape(-1)
+    square = float(flat.dot(flat)) if array.dtype.itemsize >= 4 else 0.0
+    if not 1e-30 < square < 1e30:  # in the array's dtype, the squares may be too small or too large
+        square = float(np.square(flat, dtype=np.float64).sum())
+    return math.sqrt(square)
 
 
 def value_of(x: Any) -> float | None:
@@ -301,7 +318,7 @@ class Watch:
         def call(module: Module, *args: Any, **kwargs: Any) -> Any:
             if not stack:
                 return self._root_call(plain, module, args, kwargs)
-            if self.root_recorded and not local.state.grad and self.tracer.on and module._parameters:
+            if self.tracer.on and self.root_recorded and not local.state.grad and module._parameters:
                 self.unrecorded.setdefault(id(self.models.get(id(stack[0]))), here())
             stack.append(module)
             try:
@@ -312,9 +329,8 @@ class Watch:
         return call
 
     def _root_call(self, plain: Any, module: Module, args: Any, kwargs: Any) -> Any:
-        if isinstance(module, losses._Loss):
-            return plain(module, *args, **kwargs)
-        if in_vmap():
+        # (A backward pass may compute again what was not saved.)
+        if isinstance(module, losses._Loss) or in_vmap() or self._in_backward:
             return plain(module, *args, **kwargs)
         info = self.models.get(id(module))
         if info is not None and info.module is module and self.tracer.on and not info.is_current():

@@ -15,27 +15,43 @@ from tinytorch.inspect.doctor.patches import StepAfterBackward, ZeroAfterStep, Z
 from tinytorch.inspect.doctor.place import here
 from tinytorch.inspect.doctor.source import in_one_loop
 from tinytorch.inspect.doctor.trace import tensors_of
+from tinytorch.inspect.doctor.watch import array_of
 
 __all__ = ["GradientsOfOptimizers", "GradientsOfTensors", "without_backward"]
 
 
-def _first(p: Any) -> Any:
-    """Return a copy of the first elements of a tensor's gradient, None if it has none or it is zero."""
-    g = p._grad
-    array = getattr(g, "_array", None) if g is not None else None
-    if not isinstance(array, np.ndarray) or not array.size:
+def _start(p: Any) -> Any:
+    """Return the first elements of a tensor's gradient; None if it has none."""
+    array = array_of(p._grad)
+    if array is None or not array.size:
         return None
-    part = array.reshape(-1)[:256].copy()
-    return part if part.any() else None
+    return array.reshape(-1)[:256] if array.flags.c_contiguous else array.flat[:256]
 
 
-def _same(a: Any, b: Any) -> bool:
-    return bool(np.array_equal(a, b, equal_nan=True))
+def _first(p: Any) -> bytes | None:
+    """Return the first elements of a tensor's gradient as bytes; None if it has none or they are zero."""
+    part = _start(p)
+    if part is None:
+        return None
+    data: bytes = part.tobytes()
+    return data if data.strip(b"\0\x80") else None  # (0x80 begins the zero with a sign)
+
+
+def _which(p: Any) -> Any:
+    """Return what identifies a tensor's gradient until something replaces it or writes to it; None if it has none."""
+    g = p._grad
+    return None if g is None else (id(g), g._version)
+
+
+def _is_finite(p: Any) -> bool:
+    """Return whether the first elements of a tensor's gradient are finite."""
+    part = _start(p)
+    return part is None or bool(np.isfinite(part).all())
 
 
 def without_backward(info: Any, steps: int) -> Suspicion:
     """Return the suspicion that an optimizer steps without gradients."""
-    still = all(p._grad is None or not p._grad._array.any() for p in info.params)
+    still = all(p._grad is None or ((g := array_of(p._grad)) is not None and not g.any()) for p in info.params)
     return Suspicion(
         "step-without-backward",
         f"{type(info.optimizer).__name__} took {steps} steps without a backward pass to its parameters since the step "
@@ -54,7 +70,10 @@ class _State:
     def __init__(self, info: Any) -> None:
         params = [p for p in info.params if p.requires_grad] or info.params
         self.params = [params[k] for k in sorted({0, len(params) // 2, len(params) - 1})]
-        self.used: list[Any] = [None] * len(self.params)  # the gradients that the last step has used
+        self.used: list[Any] = [None] * len(self.params)  # which gradients the last step has used (`_which`)
+        # Before the running backward pass: those that it may add to, and whether there were any.
+        self.held: list[Any] = [None] * len(self.params)
+        self.had = [False] * len(self.params)
         self.stale = [False] * len(self.params)  # whether a backward pass has added to gradients used before
         self.filled = False  # whether a backward pass since the last step gave gradients
         self.cleared_at: Any = None  # the line that cleared them since
@@ -63,13 +82,10 @@ class _State:
         self.filled_times = self.dropped = 0
         self.backwards = 0  # those since the last step
 
-    def unchanged(self, k: int) -> bool:
-        """Return whether a gradient is still the one that the last step used."""
-        used = self.used[k]
-        if used is None:
-            return False
-        now = _first(self.params[k])
-        return now is not None and _same(now, used)
+    def unchanged(self, k: int) -> bytes | None:
+        """Return the first elements of a gradient if it is still the one that the last step used, and not zero."""
+        used, p = self.used[k], self.params[k]
+        return _first(p) if used is not None and used == _which(p) else None
 
 
 class GradientsOfOptimizers(Check):
@@ -104,8 +120,7 @@ class GradientsOfOptimizers(Check):
             for k, p in enumerate(state.params):
                 if state.stale[k] and _first(p) is None:
                     state.stale[k] = False
-                if not state.unchanged(k):
-                    state.used[k] = None
+                state.held[k], state.had[k] = state.unchanged(k), p._grad is not None
 
     def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
         for info in self.watch.optimizers.values():
@@ -113,12 +128,13 @@ class GradientsOfOptimizers(Check):
             state.backwards += 1
             filled = False
             for k, p in enumerate(state.params):
-                now = _first(p)
+                if not state.had[k]:
+                    filled |= p._grad is not None
+                    continue
+                held, now = state.held[k], _first(p)
                 filled |= now is not None
-                used = state.used[k]
-                if used is not None and now is not None and not _same(used, now):
+                if held is not None and now is not None and (held != now or not _is_finite(p)):
                     state.stale[k] = True
-                    state.used[k] = None
             if filled:
                 if not state.filled:
                     state.filled_times += 1
@@ -142,11 +158,7 @@ class GradientsOfOptimizers(Check):
     def step_begins(self, info: Any) -> None:  # noqa: D102
         state = self.state(info)
         state.steps += 1
-        now = [_first(p) for p in state.params]
-        if any(g is not None and not np.isfinite(g).all() for g in now):
-            state.steps -= 1  # (gradients that are not finite cannot be compared)
-            return
-        if all(g is None for g in now):
+        if not any(map(_first, state.params)):
             if info.closure:
                 pass
             elif state.cleared_at is not None:
@@ -156,13 +168,16 @@ class GradientsOfOptimizers(Check):
             elif state.backwards:
                 info.idle += all(p._grad is None for p in info.params)
                 state.frozen += not any(p.requires_grad for p in info.params)
-        elif any(stale and g is not None for stale, g in zip(state.stale, now, strict=True)):
-            state.with_stale += 1
+        elif any(stale and _first(p) for stale, p in zip(state.stale, state.params, strict=True)):
+            if all(map(_is_finite, state.params)):
+                state.with_stale += 1
+            else:
+                state.steps -= 1  # (gradients that are not finite cannot be compared)
         elif (
             not state.backwards
             and self.forwards
             and not info.closure
-            and any(state.unchanged(k) for k in range(len(now)))
+            and any(map(state.unchanged, range(len(state.params))))
         ):
             state.without += 1
 
@@ -171,7 +186,7 @@ class GradientsOfOptimizers(Check):
         self.forwards = 0
         if info.closure and state.backwards and state.cleared_at is not None and not any(map(_first, state.params)):
             state.cleared += 1  # (the closure cleared what it had computed)
-        state.used = [_first(p) for p in state.params]
+        state.used = [_which(p) for p in state.params]
         state.stale = [False] * len(state.params)
         state.filled, state.cleared_at, state.backwards = False, None, 0
 
@@ -277,7 +292,7 @@ class GradientsOfTensors(Check):
         for key, (p, value, gradient) in self.seen.items():
             changed = not np.array_equal(p._array.reshape(-1)[:64], value)
             now = _first(p)
-            if now is None or gradient is None or not _same(now, gradient):
+            if now is None or now != gradient:
                 self.before[key] = False
                 self.fresh += 1
             elif changed:
@@ -296,7 +311,7 @@ class GradientsOfTensors(Check):
             p, _, gradient = entry
             now = _first(p)
             if self.before.get(key):
-                self.stale += now is not None and gradient is not None and not _same(now, gradient)
+                self.stale += now is not None and gradient is not None and now != gradient
             entry[1], entry[2] = p._array.reshape(-1)[:64].copy(), now
         if watch.optimizers:
             self.seen.clear()

@@ -26,7 +26,7 @@ from tinytorch.inspect.doctor.patches import (
 from tinytorch.inspect.doctor.place import here
 from tinytorch.inspect.doctor.source import assigned_at, option_at, value_at
 from tinytorch.inspect.doctor.trace import LossCall, tensors_of
-from tinytorch.inspect.doctor.watch import array_of, value_of
+from tinytorch.inspect.doctor.watch import array_of, norm_of, value_of
 
 __all__ = ["Activations", "Gradients", "Outcome", "Sign"]
 
@@ -69,10 +69,10 @@ class Gradients(Check):
             g, w = array_of(p._grad), array_of(p)
             if g is None or w is None or w.dtype.kind != "f":
                 continue
-            square = float(np.square(g, dtype=np.float64).sum())
-            total += square
-            self.before[name] = (w.copy(), math.sqrt(square), float(np.linalg.norm(w.astype(np.float64))))
-        self.totals.append((self.watch.backwards, math.sqrt(total)))
+            gradient = norm_of(g)
+            total = math.hypot(total, gradient)
+            self.before[name] = (w.copy(), gradient, norm_of(w))
+        self.totals.append((self.watch.backwards, total))
 
     def step_ends(self, info: Any) -> None:  # noqa: D102
         if not self.before:
@@ -81,7 +81,7 @@ class Gradients(Check):
             known = self.before.get(name)
             if known is None or known[0].shape != p._array.shape:
                 continue
-            update = float(np.linalg.norm((p._array - known[0]).astype(np.float64)))
+            update = norm_of(np.subtract(p._array, known[0], out=known[0]))
             self.norms.setdefault(name, []).append((self.watch.backwards, known[1], known[2], update))
         self.before = {}
 
@@ -437,7 +437,8 @@ class Outcome(Check):
                 rank=3 if first_rate > 20 * high else 5,
             )  # fmt: skip
         slow = course.supervised and course.count >= 20 and not course.broken and course.fell < 0.3
-        if info is not None and slow and first_rate < 0.2 * low and (course.count >= 50 or first_rate < 0.01 * low):
+        # (PyTorch's quickstart has a tenth of the usual rate, and learns slowly.)
+        if info is not None and slow and first_rate < 0.05 * low and (course.count >= 50 or first_rate < 0.01 * low):
             yield Suspicion(
                 "learning-rate-too-low",
                 f"The loss fell by {max(course.fell, 0):.1%} in {watch.backwards} steps with a rate of "
@@ -455,6 +456,7 @@ class Outcome(Check):
         if (
             course.supervised
             and enough
+            and not first_rate < 0.2 * low  # (with a low rate, it may take longer)
             and not course.broken
             and abs(float(np.mean(tail)) - chance) < 0.05 * chance
             and min(self.losses) > 0.9 * chance

@@ -17,7 +17,7 @@ from tinytorch.inspect.doctor.finding import Suspicion
 from tinytorch.inspect.doctor.place import Place, frame_here, here
 from tinytorch.inspect.doctor.source import changed_at
 from tinytorch.inspect.doctor.trace import tensors_of
-from tinytorch.inspect.doctor.watch import array_of, root_of
+from tinytorch.inspect.doctor.watch import array_of, node_of, root_of
 
 __all__ = ["Collections", "KeptGraphs", "StateAliases"]
 
@@ -107,7 +107,7 @@ class KeptGraphs(Check):
         self.scalars: set[str] = set()  # the variables that keep numbers
 
     def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
-        node = loss.grad_fn if isinstance(loss, Tensor) else None
+        node = node_of(loss) if isinstance(loss, Tensor) else None
         if node is None:
             return
         self._add(self.nodes, node)
@@ -122,17 +122,22 @@ class KeptGraphs(Check):
 
     def _look_at_unused(self) -> None:
         """Look for what keeps the graphs of an evaluation."""
-        alive = sum(1 for each in self.unused if each() is not None)
-        if alive >= 6 and alive > 0.8 * len(self.unused):
-            self.kept = alive
+        alive = [node for each in self.unused if (node := each()) is not None]
+        if len(alive) < 6 or len(alive) <= 0.8 * len(self.unused):
+            return
+        inner = set().union(*[_graph(node, 400) - {id(node)} for node in alive])
+        ends = sum(1 for node in alive if id(node) not in inner)  # (layers called one by one make one graph)
+        if ends >= 6:
+            self.kept = ends
             self._find(frame_here())
 
     def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
-        found = [each for each in tensors_of(out) if each.grad_fn is not None]
+        found = [node for each in tensors_of(out) if (node := node_of(each)) is not None]
         if found:
-            for each in {id(x): x for x in (found[0], found[-1])}.values():  # (the last may be a recurrent state)
-                self._add(self.outputs, each.grad_fn)
-            self._add(self.since, found[0].grad_fn)
+            self._add(self.outputs, found[0])
+            if found[-1] is not found[0]:  # (the last may be a recurrent state)
+                self._add(self.outputs, found[-1])
+            self._add(self.since, found[0])
             count = len(self.since)
             if count >= 16 and count & (count - 1) == 0 and self.watch.backwards:
                 self.ending = [sum(1 for each in self.since if each() is not None), self.watch.backwards, count]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
+from types import FrameType
 from typing import Any
 
 import numpy as np
 
+from tinytorch.autograd import function
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.mode import local
 from tinytorch.inspect.doctor.checks import Check
@@ -14,6 +17,7 @@ from tinytorch.inspect.doctor.finding import Suspicion
 from tinytorch.inspect.doctor.patches import HonourTraining
 from tinytorch.inspect.doctor.place import here
 from tinytorch.inspect.doctor.trace import tensors_of
+from tinytorch.inspect.doctor.watch import node_of
 from tinytorch.nn.modules.batchnorm import _BatchNorm
 from tinytorch.nn.modules.dropout import _DropoutNd
 from tinytorch.nn.modules.module import Module
@@ -72,6 +76,14 @@ def _holds_tensors(node: Any) -> bool:
     return plan is not None and plan.holds_tensors and bool(node.saved)
 
 
+def _in_function() -> bool:
+    """Return whether an `autograd.Function` runs, such as a checkpoint: what it calls records no graph of its own."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None and frame.f_globals.get("__name__") != function.__name__:
+        frame = frame.f_back
+    return frame is not None
+
+
 class EvaluationMode(Check):
     """A model that is tested in training mode."""
 
@@ -108,17 +120,20 @@ class EvaluationMode(Check):
         if args and args[0] is self.last:
             self.repeated += 1
         self.last = args[0] if args else None
-        self._suspect(info, args, kwargs, here())
+        if not _in_function():
+            self._suspect(info, args, kwargs, here())
 
     def _await(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:
         """Remember a result that the next backward pass may use, or not: then it was not for training."""
-        node: Any = next((each.grad_fn for each in tensors_of(out) if each.grad_fn is not None), None)
+        if len(self.waiting) >= 20 or not self.watch.backwards or (where := here()) in self.used:
+            return
+        node = next((node for each in tensors_of(out) if (node := node_of(each)) is not None), None)
         for _ in range(5):  # to a node that a backward pass leaves without its saved tensors
             if node is None or _holds_tensors(node):
                 break
             node = next((edge[0] for edge in node.next_functions if edge[0] is not None), None)
-        if _holds_tensors(node) and len(self.waiting) < 20 and self.watch.backwards:
-            self.waiting.append((node, info, args, kwargs, here()))
+        if _holds_tensors(node):
+            self.waiting.append((node, info, args, kwargs, where))
 
     def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
         for node, info, args, kwargs, where in self.waiting:

@@ -17,7 +17,7 @@ from tinytorch.inspect.doctor.patches import AddParameters, KeepGraph, Reset, Tr
 from tinytorch.inspect.doctor.place import frame_here, here
 from tinytorch.inspect.doctor.source import assigned_at
 from tinytorch.inspect.doctor.trace import tensors_of
-from tinytorch.inspect.doctor.watch import array_of
+from tinytorch.inspect.doctor.watch import array_of, node_of
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 
@@ -83,7 +83,7 @@ class Untrained(Check):
             yield from part.parameters() if isinstance(part, Module) else [part]
 
     def backward_begins(self, loss: Any, place: Any) -> None:  # noqa: D102
-        if isinstance(loss, Tensor) and loss.grad_fn is None and loss.ndim == 0:
+        if isinstance(loss, Tensor) and node_of(loss) is None and loss.ndim == 0:
             self.bare[place] = self.bare.get(place, 0) + 1
 
     def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
