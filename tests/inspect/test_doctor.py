@@ -75,6 +75,61 @@ def test_a_healthy_program_has_no_finding(tmp_path):
     assert set(report["layers"]) >= {"Sequential.0.weight", "relu Sequential.1"}
 
 
+def layers_called_one_by_one() -> None:
+    model = tinytorch.nn.Sequential(*[tinytorch.nn.Linear(4, 4) for _ in range(12)])
+    x = tinytorch.randn(8, 4)
+    kept = x
+    for layer in model:
+        kept = layer(kept)
+    optimizer = tinytorch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(6):
+        optimizer.zero_grad()
+        (model(x) - x).square().mean().backward()
+        optimizer.step()
+    assert kept.requires_grad
+
+
+def checkpoints_that_compute_again() -> None:
+    model = tinytorch.nn.Sequential(tinytorch.nn.Linear(4, 4), tinytorch.nn.Dropout(0.3), tinytorch.nn.Linear(4, 1))
+    optimizer = tinytorch.optim.Adam(model.parameters(), lr=0.01)
+    x = tinytorch.randn(8, 4, requires_grad=True)
+    for _ in range(12):
+        optimizer.zero_grad()
+        tinytorch.utils.checkpoint.checkpoint(model, x, use_reentrant=True).square().mean().backward()
+        optimizer.step()
+
+
+def sparse_gradients() -> None:
+    table = tinytorch.nn.Embedding(20, 4, sparse=True)
+    optimizer = tinytorch.optim.SparseAdam(table.parameters(), lr=0.05)
+    for _ in range(12):
+        optimizer.zero_grad()
+        table(tinytorch.randint(0, 20, (16,))).square().mean().backward()
+        optimizer.step()
+
+
+def gradients_cleared_by_zeros() -> None:
+    model = tinytorch.nn.Linear(4, 1)
+    x = tinytorch.randn(32, 4)
+    for _ in range(12):
+        tinytorch.nn.functional.mse_loss(model(x), x[:, :1]).backward()
+        with tinytorch.no_grad():
+            for p in model.parameters():
+                p -= 0.1 * p.grad
+                p.grad.data.zero_()
+
+
+HABITS = [layers_called_one_by_one, checkpoints_that_compute_again, sparse_gradients, gradients_cleared_by_zeros]
+
+
+@pytest.mark.parametrize("train", HABITS)
+def test_uncommon_habits_are_no_mistakes(train):
+    tinytorch.manual_seed(0)
+    with Doctor(show=False) as doctor:
+        train()
+    assert doctor.findings == [] and not [note for note in doctor.notes if "failed" in note]
+
+
 def test_the_report_is_a_page(tmp_path):
     diagnose(tmp_path, HEALTHY.replace("print(", "print('<b>' and "), "--report", "run.html")
     text = (tmp_path / "run.html").read_text("utf-8")
