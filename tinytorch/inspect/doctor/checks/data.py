@@ -430,12 +430,17 @@ class Batches(Check):
         self.given: list[Any] = []  # the arguments of models in this step
         self.rows: dict[int, list[Any]] = {}  # by source: itself, the line that selects, the rows, the steps, how many
         self.steps = 0
+        self.fetched: list[list[Any]] = []  # batches that began an iteration: loader, inputs, line, steps with them
+        self.evaluates = False  # whether a model got other data in `no_grad`
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
         entry = self.first.setdefault(id(info), [info, None, 0, 0, None])
-        x = next((array_of(each) for each in tensors_of(batch)), None)
+        tensor = next(tensors_of(batch), None)
+        x = array_of(tensor)
         if x is None:
             return
+        if entry[3] == 0 and len(self.fetched) < 8:
+            self.fetched.append([info, tensor, here(), 0])
         part = x.reshape(-1)[:64].copy()
         entry[3] += 1
         if entry[1] is not None and part.shape == entry[1].shape and np.array_equal(part, entry[1]):
@@ -467,8 +472,33 @@ class Batches(Check):
         x = array_of(args[0]) if args else None
         if self.watch.tracer.on and x is not None and len(self.inputs) < 6 and local.state.grad:
             self.inputs.append(x.reshape(-1)[:1000].copy())
+        if x is not None and self.fetched:
+            self._count(args[0])
         if self.watch.tracer.on and len(self.given) < 100:
             self.given += [each for each in tensors_of(args) if not each.is_leaf or not each.requires_grad]
+
+    def _count(self, x: Any) -> None:
+        """Count the calls of a model for a graph with a batch that was fetched once."""
+        once = next((entry for entry in self.fetched if entry[1] is x), None)
+        if local.state.grad and once is not None:
+            once[3] += 1
+        self.evaluates |= not local.state.grad and once is None
+
+    def _fetched_once(self) -> Iterator[Suspicion]:
+        """Find a batch that was fetched before the loop, by a program that tests its model on other data."""
+        for info, _, place, steps in self.fetched:
+            number = _length(info.loader())
+            if not self.evaluates or info.batches > 1 or steps < max(20, 0.9 * self.watch.backwards) or number < 2:
+                continue
+            yield Suspicion(
+                "same-batch-again",
+                f"All {steps} steps used one batch, the first of {number}: it was fetched before the loop.",
+                place,
+                "for x, y in loader:  # instead of next(iter(loader)) before the loop\n    ...",
+                certain=True,
+                proven=f"the model got the same tensor in {steps} steps; {number - 1} batches were never loaded",
+                rank=2,
+            )
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self.steps += 1
@@ -508,15 +538,10 @@ class Batches(Check):
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         yield from self._slices()
         yield from self._seeded_again()
+        yield from self._fetched_once()
         for info, _, same, count, place in self.first.values():
-            loader = info.loader()
-            if loader is None or count < 5 or same < count - 1 or info.backwards < 4:
-                continue
-            try:
-                number = len(loader)
-            except TypeError:
-                continue
-            if number < 2 or info.epochs < 5:
+            number = _length(info.loader())
+            if count < 5 or same < count - 1 or info.backwards < 4 or number < 2 or info.epochs < 5:
                 continue
             yield Suspicion(
                 "same-batch-again",
@@ -528,6 +553,14 @@ class Batches(Check):
                 "them all",
                 rank=2,
             )
+
+
+def _length(loader: Any) -> int:
+    """Return the number of batches of a loader; 0 if it is not known, or there is no loader any more."""
+    try:
+        return 0 if loader is None else len(loader)
+    except TypeError:
+        return 0
 
 
 class SlowLoader(Check):

@@ -93,7 +93,7 @@ class EvaluationMode(Check):
         super().__init__(doctor)
         self.seen: dict[Any, list[Any]] = {}  # by line: calls, model, layers, what a probe showed
         self.last: Any = None
-        self.repeated = 0
+        self.repeated = self.last_backwards = 0
         self.functional = False  # whether `F.dropout` acted in this call
         self.waiting: list[Any] = []  # results since the last backward pass
         self.used: set[Any] = set()  # lines whose results backward passes use
@@ -117,9 +117,9 @@ class EvaluationMode(Check):
             if loaders and not loaders[-1].backwards and self.watch.backwards and len(self.unsure) < 3:
                 self.unsure.append((loaders[-1], info, args, kwargs, here()))
             return
-        if args and args[0] is self.last:
+        if args and args[0] is self.last and self.watch.backwards == self.last_backwards:
             self.repeated += 1
-        self.last = args[0] if args else None
+        self.last, self.last_backwards = args[0] if args else None, self.watch.backwards
         if not _in_function():
             self._suspect(info, args, kwargs, here())
 

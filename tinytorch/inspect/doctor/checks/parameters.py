@@ -105,7 +105,10 @@ class Untrained(Check):
         place = here()
         entry = self.cuts.setdefault((place, how), [0, bool(stack), x.is_leaf])
         entry[0] += 1
-        info = next((info for info, out in self.outputs if any(x is each for each in tensors_of(out))), None)
+        made, views = self.watch.tracer.trace.made, [x]  # (x may be a row of an output)
+        while (call := made.get(id(views[-1]))) is not None and call.is_view and call.inputs:
+            views.append(call.inputs[0])
+        info = next((i for i, out in self.outputs for y in tensors_of(out) if any(y is each for each in views)), None)
         if info is not None:
             self.cut_outputs[place, how] = info
         if how != "item()" and not x.is_leaf and len(self.cut_now) < 50:
