@@ -271,6 +271,24 @@ def test_idle_threads_of_the_blas_sleep(first: str) -> None:
     assert float(run.stdout) < 0.01  # CPU seconds while the process was idle
 
 
+def test_idle_threads_are_told_to_sleep_before_numpy_is_imported() -> None:
+    program = """if True:
+        import os
+        import sys
+
+        class Finder:
+            def find_spec(self, name, path, target=None):
+                if name == "numpy":
+                    print(os.environ.get("OPENBLAS_THREAD_TIMEOUT"))
+
+        sys.meta_path.insert(0, Finder())
+        import tinytorch
+    """
+    environment = {k: v for k, v in os.environ.items() if k != "OPENBLAS_THREAD_TIMEOUT"}
+    run = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True)
+    assert run.stdout == "16\n"
+
+
 def test_without_a_blas_the_number_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     from tinytorch.kernels import parallel
 

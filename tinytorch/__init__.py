@@ -9,13 +9,15 @@ from importlib import import_module as _import_module
 from math import e, inf, nan, pi
 
 from tinytorch.kernels import blas as _blas
+
+_blas.let_idle_threads_sleep()  # before NumPy is imported
+
 from tinytorch.kernels import silence as _silence
 from tinytorch.core import device as _device
 from tinytorch.core import notes as _notes
 
 _silence.keep_silent()
 _device.keep_freed_memory()
-_blas.let_idle_threads_sleep()
 _notes.watch_uncaught()
 
 _import_module("tinytorch.compat")  # which finds the submodules for other devices, older programs and private names
