@@ -110,7 +110,7 @@ def constant_pad(x: Array, pad: tuple[int, ...], value: Any) -> Array:
         shape[d] = length + before + after
     value = check_fits(x, value)
     laid_out = x.flags.c_contiguous or suggested_format(x) == "torch.contiguous_format"
-    out = np.empty_like(x, order="C" if laid_out else "K", shape=shape)
+    out = np.empty(shape, x.dtype, like=x) if laid_out else np.empty_like(x, order="K", shape=shape)
     out.fill(value)
     out[tuple(inner)] = x[tuple(part)]
     return out

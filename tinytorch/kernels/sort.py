@@ -16,6 +16,7 @@ Array = Any
 
 _ALL = slice(None)
 _INT64 = np.dtype(np.int64)
+_FEW = 8  # so many elements of a row are kept in order while it is read, however short it is
 
 
 def order(x: Array, axis: int, descending: bool) -> Array:
@@ -85,17 +86,26 @@ def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
         if k == 0:
             return np.empty_like(x, shape=(0,)), np.zeros((0,), _INT64, like=x)
         return x.copy(), np.zeros((), _INT64, like=x)
-    if k * 8 >= length or length <= 64:
-        indices = order(x, axis, largest)[(*(_ALL,) * axis, slice(k))].copy("C")
-        return np.take_along_axis(x, indices, axis), indices
+    if k > _FEW and k * 8 >= length:
+        return _first(x, k, axis, largest)
+    if axis == x.ndim - 1:
+        return few(in_rows(x), k, largest)
     values, indices = few(in_rows(x.swapaxes(axis, -1)), k, largest)
     return in_rows(values.swapaxes(axis, -1)), in_rows(indices.swapaxes(axis, -1))
 
 
+def _first(x: Array, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
+    """Return what `topk` returns, by sorting."""
+    indices = order(x, axis, largest)[(*(_ALL,) * axis, slice(k))].copy("C")
+    return np.take_along_axis(x, indices, axis), indices
+
+
 @twin
 def few(x: Array, k: int, largest: bool) -> tuple[Array, Array]:
-    """Return the k largest (or smallest) elements of each row in order, and their indices, for k much smaller."""
+    """Return the k largest (or smallest) elements of each row in order, and their indices, for k small."""
     length = x.shape[-1]
+    if k * 8 >= length or length <= 64 or k == 0:  # NumPy sorts short rows faster than it partitions them
+        return _first(x, k, x.ndim - 1, largest)
     if largest:
         indices = np.argpartition(x, length - k)[..., length - k :]
     else:

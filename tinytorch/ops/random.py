@@ -587,14 +587,15 @@ def _integers(x: Tensor, source: kernels.Source, low: int, high: int, new: bool 
     """Fill `x` with random integers in [low, high); for `new` see `_filled`."""
     if low >= high:
         raise RuntimeError(f"random_ expects 'from' to be less than 'to', but got from={low} >= to={high}")
-    if x.dtype.is_floating_point:
-        low, high = _representable_from(low, x.dtype), _representable_to(high, x.dtype)
+    kind = x.dtype
+    if kind.is_floating_point:
+        low, high = _representable_from(low, kind), _representable_to(high, kind)
         if low >= high:
             raise RuntimeError(
                 "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but "
                 f"got from={low} >= to={high}"
             )
-    _check_range(low, high - 1, x.dtype)
+    _check_range(low, high - 1, kind)
     return _filled(_RANDOM, x, new, kernels.integers, source, low, high - low)
 
 
@@ -897,7 +898,7 @@ def randint(
     low, high = (_integer("randint", "low", 1, low), _integer("randint", "high", 1 + (len(given) > 1), high))
     kind = dtypes.int64 if dtype is None and out is None else dtype
     made = blank(shape_of("randint", (), size), out, kind, device, layout)
-    if made.dtype.is_complex:
+    if made._array.dtype.kind == "c":
         raise RuntimeError("check_random_bounds handles only integral, floating-point and boolean types")
     made = _integers(made, _source("randint", generator), low, high, out is None)
     return _requiring(made, requires_grad, out)
