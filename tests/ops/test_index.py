@@ -582,3 +582,23 @@ def test_parts_keep_the_order_of_the_axes_in_memory(index: Any) -> None:
         ]
 
     same_as_pytorch(program)
+
+
+@needs_oracle
+@pytest.mark.parametrize("kind", ["float32", "float64", "int64"])
+@pytest.mark.parametrize("shape", [(1, 7), (9, 1), (40,), (5, 33), (2, 12, 70), (3, 300)], ids=str)
+def test_topk_of_ties_and_nan(shape: tuple[int, ...], kind: str) -> None:
+    """Rows are read once for a small k, sorted or partitioned otherwise: the same values, laid out in the same way."""
+    numbers = np.random.default_rng(0).integers(-4, 5, shape).astype(kind)
+    if kind != "int64":
+        numbers.flat[0] = np.nan
+    for dim, length in enumerate(shape):
+        for k in sorted({0, 1, min(8, length), min(9, length), length}):
+            for largest in (False, True):
+
+                def program(torch: Any, dim: int = dim, k: int = k, largest: bool = largest) -> Any:
+                    x = torch.from_numpy(numbers)
+                    values, indices = x.topk(k, dim, largest)
+                    return values, values.stride(), indices.stride(), torch.gather(x, dim, indices)
+
+                same_as_pytorch(program)

@@ -91,7 +91,7 @@ def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
     if axis == x.ndim - 1:
         return few(in_rows(x), k, largest)
     values, indices = few(in_rows(x.swapaxes(axis, -1)), k, largest)
-    return in_rows(values.swapaxes(axis, -1)), in_rows(indices.swapaxes(axis, -1))
+    return values.swapaxes(axis, -1).copy("C"), indices.swapaxes(axis, -1).copy("C")
 
 
 def _first(x: Array, k: int, axis: int, largest: bool) -> tuple[Array, Array]:
