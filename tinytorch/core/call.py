@@ -507,7 +507,9 @@ class _Text:
 
     def wrap(self) -> None:
         """Return the array as a tensor, with a node if it requires grad."""
-        self.put(0, f"if type(array) is not ndarray:\n    array = unusual(OP, {self.tuple_of_arrays()}, array)")
+        self.put(0, "if type(array) is not ndarray:")
+        as_usual = f"unusual(OP, {self.tuple_of_arrays()}, array)"
+        self.put(1, f"array = np.asarray(array) if isinstance(array, generic) else {as_usual}")
         self.tell("computed", "[array]")
         self.put(0, *self.new_tensor("USUAL"))
         if self.facts.records:
@@ -798,10 +800,12 @@ def unusual(made: Op, arrays: tuple[Any, ...], array: Any, k: int = 0) -> Any:
     Raises:
         RuntimeError: as `check_devices`.
     """
+    if isinstance(array, np.generic):  # of numbers alone: with an array without data, there would be none
+        return np.asarray(array)
     if type(array) is not MetaArray:
         if len(made.inputs) > 1 and type(array) is not np.ndarray:
             check_devices(made, arrays)
-        return np.asarray(array) if isinstance(array, np.generic) else array
+        return array
     inputs = check_devices(made, arrays)
     if array.size <= SMALL and all([x.size <= SMALL for x in inputs if is_meta(x)]):
         results = without_data(made, arrays)
@@ -881,10 +885,10 @@ _SCOPE = {
     "arrays_of_write": inplace.arrays_of_write, "check_operands_of_write": inplace.check_operands_of_write,
     "check_result": inplace.check_result, "count_write": count_write, "dispatch": dispatch,
     "edges_of_write": inplace.edges_of_write, "expanded": expanded, "fits": inplace.fits,
-    "get_default_dtype": get_default_dtype, "leaf_edge": leaf_edge, "local": local, "make_view": make_view,
-    "ndarray": np.ndarray, "new": object.__new__, "np": np, "number": number, "numbers": numbers,
-    "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write, "refresh": refresh,
-    "add_tail": add_tail, "record_several": record_several, "shared_places": shared_places, "SEVERAL": SEVERAL,
-    "USUAL": USUAL, "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave, "supplied": supplied,
-    "translated": translated, "unusual": unusual, "without_data": without_data,
+    "generic": np.generic, "get_default_dtype": get_default_dtype, "leaf_edge": leaf_edge, "local": local,
+    "make_view": make_view, "ndarray": np.ndarray, "new": object.__new__, "np": np, "number": number,
+    "numbers": numbers, "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write,
+    "refresh": refresh, "add_tail": add_tail, "record_several": record_several, "shared_places": shared_places,
+    "SEVERAL": SEVERAL, "USUAL": USUAL, "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave,
+    "supplied": supplied, "translated": translated, "unusual": unusual, "without_data": without_data,
 }  # fmt: skip

@@ -16,14 +16,19 @@ from tinytorch.ops.register import public
 
 def _flat(x: Tensor) -> Tensor:
     """Return (..., I) as (N, I)."""
-    return x if x.ndim == 2 else x.reshape(math.prod(x.shape[:-1]), x.shape[-1])
+    shape = x._array.shape
+    if len(shape) < 3:
+        return x if len(shape) == 2 else x.unsqueeze(0)
+    return x.reshape(math.prod(shape[:-1]), shape[-1])
 
 
 def _linear_x(g: Tensor, weight: Tensor, x_shape: tuple[int, ...]) -> Tensor:
     if weight.ndim == 1:
         return g.unsqueeze(-1) * weight
     out: Tensor = mm_nn(_flat(g), weight)
-    return out if len(x_shape) == 2 else out.reshape(x_shape)
+    if len(x_shape) < 3:
+        return out if len(x_shape) == 2 else out[0]
+    return out.reshape(x_shape)
 
 
 def _linear_weight(g: Tensor, x: Tensor, weight_shape: tuple[int, ...]) -> Tensor:
