@@ -24,6 +24,7 @@ import numpy as np
 
 from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.intp import as_int64
+from tinytorch.kernels.native import twin
 
 Array = Any
 
@@ -389,7 +390,7 @@ def _normal_blocks(out: Array, source: Source, mean: float, std: float) -> None:
     If the size is no multiple of 16, the last 16 numbers are drawn again as one block. (Float32 and float64 first draw
     the uniforms of the incomplete block, and discard them.)
     """
-    draw, transform = source.floats, _box_muller32
+    draw, transform = source.floats, box_muller
     if out.dtype == np.float64:
         draw, transform = source.doubles, _box_muller64
     else:
@@ -418,8 +419,9 @@ def _box_muller64(u: Array) -> Array:
     return np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).ravel()
 
 
-def _box_muller32(u: Array) -> Array:
-    """Return normals from float32 uniforms, as `_box_muller64`."""
+@twin
+def box_muller(u: Array) -> Array:
+    """Return normals from float32 uniforms, as `_box_muller64`; `u` is flat, and its size a multiple of 16."""
     # Half a block, 8 floats, is viewed as 2 items of 16 bytes, which NumPy copies fastest.
     halves = u.view(np.complex128).reshape(-1, 2, 2)
     radius = 1 - np.ascontiguousarray(halves[:, 0]).view(np.float32).ravel()

@@ -25,6 +25,7 @@ PRAGMA(GCC target(TARGET))
 #include "pooling.c"
 #include "products.c"
 #include "quantized.c"
+#include "random.c"
 #include "rnn.c"
 #include "softmax.c"
 #include "sorting.c"
@@ -44,6 +45,7 @@ const Kernel *const KERNELS[] = {
     pooling_kernels,
     products_kernels,
     quantized_kernels,
+    random_kernels,
     rnn_kernels,
     softmax_kernels,
     sorting_kernels,
