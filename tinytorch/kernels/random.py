@@ -620,7 +620,15 @@ def fill(x: Array) -> Array:
 
 
 def permutation(source: Source, n: int) -> Array:
-    """Return a random order of 0 … n-1, as int64.
+    """Return a random order of 0 … n-1, as int64."""
+    if n >= 214748364:  # there PyTorch draws 64-bit words in another order
+        raise NotImplementedError("randperm of 214748364 or more numbers")
+    return shuffled(source.words(n - 1)) if n > 1 else np.arange(n, dtype=np.int64)
+
+
+@twin
+def shuffled(words: Array) -> Array:
+    """Return 0 … n-1 shuffled by n - 1 random words, as int64.
 
     It is the shuffle of Fisher and Yates: step i = 0, 1, … swaps place i with a place j[i] >= i. A loop over the steps
     is slow in Python, so all are computed together. The content of place s at step s was put there by the last step
@@ -628,13 +636,10 @@ def permutation(source: Source, n: int) -> Array:
     pointer doubling, which gives the content of each place at its step. The result of step i, the content of place
     j[i], was put there by the previous step with the same j.
     """
-    if n >= 214748364:  # there PyTorch draws 64-bit words in another order
-        raise NotImplementedError("randperm of 214748364 or more numbers")
+    n = len(words) + 1
     places = np.arange(n, dtype=np.int64)
-    if n < 2:
-        return places
     j = places.copy()
-    j[:-1] += source.words(n - 1) % np.arange(n, 1, -1, dtype=np.uint32)
+    j[:-1] += words % np.arange(n, 1, -1, dtype=np.uint32)
     moved = np.flatnonzero(j != places)
     held = places.copy()
     held[j[moved]] = moved  # of steps with the same j the last one counts

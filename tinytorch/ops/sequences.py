@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.device import cpu
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -17,6 +18,8 @@ from tinytorch.kernels.limits import fits
 from tinytorch.kernels.random import fused
 from tinytorch.ops.create import Array, _is_size, blank, checked_device, finished, number
 from tinytorch.ops.register import no_such_call, public
+
+_USUAL = 1 << 31  # the ends of most sequences are below
 
 
 def _fill_in_order(made: Tensor, numbers: Array) -> Tensor:
@@ -58,6 +61,17 @@ def arange(
         >>> torch.arange(1, 2.5, 0.5)
         tensor([1.0000, 1.5000, 2.0000])
     """
+    # The most frequent case: `arange(end)` or `arange(start, end)` of ints.
+    if (
+        {*map(type, args)} == {int}
+        and out is dtype is end is None
+        and len(args) < 3
+        and type(start) is type(step) is int
+        and (start, step) == (0, 1)
+    ):
+        first, last = (0, *args)[-2:]
+        if -_USUAL < first <= last < _USUAL and checked_device(device, layout) is cpu:
+            return finished(np.arange(first, last, dtype=np.int64), requires_grad)
     if len(args) == 1 and end is None:
         end = args[0]
     elif args:

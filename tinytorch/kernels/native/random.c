@@ -1,4 +1,5 @@
-// Twin of `box_muller` in kernels/random.py. The functions round where it rounds, so that the numbers are the same.
+// Twins of kernels in kernels/random.py: normal numbers, whose functions round where those of NumPy do, so that the
+// numbers are the same, and the shuffle of Fisher and Yates.
 #include "helpers.h"
 
 enum { BLOCK = 16, HALF = BLOCK / 2, NUMBERS_PER_PART = 1 << 13 };
@@ -95,4 +96,22 @@ KERNEL(box_muller, u) {
     return out;
 }
 
-FAMILY(random, ENTRY(box_muller));
+KERNEL(shuffled, words) {
+    PyArrayObject *words = ARRAY(args->words);
+    if (!PyArray_CheckExact(args->words) || PyArray_TYPE(words) != NPY_UINT32) return FALLBACK;
+    if (PyArray_NDIM(words) != 1 || !PyArray_ISCARRAY_RO(words)) return FALLBACK;
+    npy_intp size = PyArray_SIZE(words) + 1;
+    PyObject *out = PyArray_SimpleNew(1, &size, NPY_INT64);
+    if (!out) return NULL;
+    const uint32_t *word = PyArray_DATA(words);
+    int64_t *places = PyArray_DATA(ARRAY(out));
+    for (int64_t i = 0; i < size; i++) places[i] = i;
+    for (int64_t i = 0; i + 1 < size; i++) {
+        int64_t j = i + word[i] % (size - i), held = places[i];
+        places[i] = places[j];
+        places[j] = held;
+    }
+    return out;
+}
+
+FAMILY(random, ENTRY(box_muller), ENTRY(shuffled));
