@@ -33,6 +33,7 @@ from tinytorch.kernels import (
     pool,
     products,
     quantized,
+    random,
     reduce,
     rnn,
     sort,
@@ -508,7 +509,7 @@ def rows(rng: np.random.Generator) -> Iterator[Arguments]:
 
 
 def ranked(rng: np.random.Generator) -> Iterator[Arguments]:
-    for shape, k in (((70,), 1), ((3, 100), 12), ((2, 3, 2000), 10), ((40, 999), 100), ((2, 70_001), 200)):
+    for shape, k in (((70,), 1), ((5, 7), 3), ((3, 100), 12), ((2, 3, 2000), 10), ((40, 999), 100), ((2, 70_001), 200)):
         x = np.broadcast_to(np.linspace(-9, 9, shape[-1], dtype=np.float32), shape).copy()
         x = rng.permuted(x, axis=-1)
         for some in (x, np.sort(x), np.sort(x)[..., ::-1].copy()):
@@ -518,6 +519,17 @@ def ranked(rng: np.random.Generator) -> Iterator[Arguments]:
     x = np.full((2, 100), np.nan, np.float32)
     x[:, 50:60] = np.arange(10)
     yield from ((x, 9, largest) for largest in (False,))
+
+
+def uniforms(rng: np.random.Generator) -> Iterator[Arguments]:
+    for size in (16, 320, 3 * 2**13 + 16):
+        numbers = rng.integers(0, 2**24, size)
+        numbers[:4] = 0, 1, 2**23, 2**24 - 1
+        yield (np.ldexp(rng.permutation(numbers), -24).astype(np.float32),)
+
+
+def words(rng: np.random.Generator) -> Iterator[Arguments]:
+    yield from ((rng.integers(0, 2**32, n, np.uint32),) for n in (1, 2, 40, 5000))
 
 
 def entries_by_rows(rng: np.random.Generator) -> Iterator[Arguments]:
@@ -725,6 +737,8 @@ SAMPLES = {
     "widening_linear": Samples(quantized.widening_linear, narrow_linears, 2e-5, 1e-6),
     "byte_product": Samples(quantized.byte_product, bytes_of_matrices, 0, 0),
     "few": Samples(sort.few, ranked, 0, 0),
+    "box_muller": Samples(random.box_muller, uniforms, 0, 0),
+    "shuffled": Samples(random.shuffled, words, 0, 0),
     "by_rows": Samples(sparse.by_rows, entries_by_rows),
     "take_rows": Samples(indexing.take_rows, rows, 0, 0),
     "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),
@@ -921,9 +935,9 @@ def test_a_kernel_gives_what_its_definition_gives(name: str, instructions: str) 
             finite = expected[np.isfinite(expected)]
             scale = np.abs(finite).max(initial=0, where=np.abs(finite) < 1e30)
             np.testing.assert_allclose(found, expected, samples.rtol, samples.atol * scale)
-    assert left <= len(drawn) / 8 or (
-        name in ("product", "linear", "widening_linear", "finished") and instructions == "baseline"
-    )  # where BLAS is faster
+    # (There BLAS is faster, and products and sums are not fused.)
+    of_others = ("product", "linear", "widening_linear", "finished", "box_muller")
+    assert left <= len(drawn) / 8 or (name in of_others and instructions == "baseline")
 
 
 @EACH

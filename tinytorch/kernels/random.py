@@ -425,7 +425,7 @@ def box_muller(u: Array) -> Array:
     # Half a block, 8 floats, is viewed as 2 items of 16 bytes, which NumPy copies fastest.
     halves = u.view(np.complex128).reshape(-1, 2, 2)
     radius = 1 - np.ascontiguousarray(halves[:, 0]).view(np.float32).ravel()
-    angle = np.ascontiguousarray(halves[:, 1]).view(np.float32).ravel()
+    angle = halves[:, 1].copy().view(np.float32).ravel()
     radius = _log32(radius)
     radius *= -2
     np.sqrt(radius, radius)

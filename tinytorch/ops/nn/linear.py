@@ -16,7 +16,7 @@ from tinytorch.ops.register import public
 
 def _flat(x: Tensor) -> Tensor:
     """Return (..., I) as (N, I)."""
-    shape = x._array.shape
+    shape = x.shape
     if len(shape) < 3:
         return x if len(shape) == 2 else x.unsqueeze(0)
     return x.reshape(math.prod(shape[:-1]), shape[-1])
