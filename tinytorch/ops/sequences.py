@@ -62,13 +62,8 @@ def arange(
         tensor([1.0000, 1.5000, 2.0000])
     """
     # The most frequent case: `arange(end)` or `arange(start, end)` of ints.
-    if (
-        {*map(type, args)} == {int}
-        and out is dtype is end is None
-        and len(args) < 3
-        and type(start) is type(step) is int
-        and (start, step) == (0, 1)
-    ):
+    alone = out is None and dtype is None and end is None and type(start) is type(step) is int
+    if alone and len(args) < 3 and {*map(type, args)} == {int} and (start, step) == (0, 1):
         first, last = (0, *args)[-2:]
         if -_USUAL < first <= last < _USUAL and checked_device(device, layout) is cpu:
             return finished(np.arange(first, last, dtype=np.int64), requires_grad)

@@ -487,7 +487,7 @@ class Batches(Check):
     def _fetched_once(self) -> Iterator[Suspicion]:
         """Find a batch that was fetched before the loop, by a program that tests its model on other data."""
         for info, _, place, steps in self.fetched:
-            number = _length(info.loader())
+            number = _batches_in(info.loader())
             if not self.evaluates or info.batches > 1 or steps < max(20, 0.9 * self.watch.backwards) or number < 2:
                 continue
             yield Suspicion(
@@ -540,7 +540,7 @@ class Batches(Check):
         yield from self._seeded_again()
         yield from self._fetched_once()
         for info, _, same, count, place in self.first.values():
-            number = _length(info.loader())
+            number = _batches_in(info.loader())
             if count < 5 or same < count - 1 or info.backwards < 4 or number < 2 or info.epochs < 5:
                 continue
             yield Suspicion(
@@ -555,7 +555,7 @@ class Batches(Check):
             )
 
 
-def _length(loader: Any) -> int:
+def _batches_in(loader: Any) -> int:
     """Return the number of batches of a loader; 0 if it is not known, or there is no loader any more."""
     try:
         return 0 if loader is None else len(loader)
