@@ -32,7 +32,7 @@ INLINE float of_bits(int32_t bits) {
 // The logarithm of a number in (0, 1]: u = (1 + x) 2^e with sqrt(1/2) <= 1 + x < sqrt(2); polynomial of Cephes' logf.
 INLINE float log_of_uniform(float u) {
     int32_t exponent = (bits_of(u) - 0x3F3504F3) >> 23;
-    float x = of_bits(bits_of(u) - (exponent << 23)) - 1, e = (float)exponent, z = x * x;
+    float x = of_bits(bits_of(u) - exponent * (1 << 23)) - 1, e = (float)exponent, z = x * x;
     float y = __builtin_fmaf(7.0376836292e-2f, x, -1.1514610310e-1f);
     y = __builtin_fmaf(y, x, 1.1676998740e-1f);
     y = __builtin_fmaf(y, x, -1.2420140846e-1f);
@@ -43,8 +43,8 @@ INLINE float log_of_uniform(float u) {
     y = __builtin_fmaf(y, x, 3.3333331174e-1f);
     y *= x;
     y = __builtin_fmaf(y, z, e * -2.12194440e-4f);
-    y -= z * 0.5f;             // (exact)
-    return (x + y) + e * 0.693359375f;  // (exact)
+    y -= z * 0.5f;                      // (this product and the next are exact)
+    return (x + y) + e * 0.693359375f;
 }
 
 // Cosine and sine of x in [0, 2 pi]: x = octant * pi/4 + rest, |rest| <= pi/4, with an even octant; polynomials of
@@ -52,8 +52,8 @@ INLINE float log_of_uniform(float u) {
 INLINE void cos_and_sin(float x, float *cosine, float *sine) {
     int32_t octant = ((int32_t)(x * 1.27323954473516f) + 1) & -2;
     float multiple = (float)octant;
-    x -= multiple * 0.78515625f;                // (exact)
-    x -= multiple * 2.4187564849853515625e-4f;  // (exact)
+    x -= multiple * 0.78515625f;  // (this product and the next are exact)
+    x -= multiple * 2.4187564849853515625e-4f;
     x = __builtin_fmaf(multiple, -3.77489497744594108e-8f, x);
     float z = x * x;
     float y = __builtin_fmaf(2.443315711809948e-5f, z, -1.388731625493765e-3f);
