@@ -507,9 +507,7 @@ class _Text:
 
     def wrap(self) -> None:
         """Return the array as a tensor, with a node if it requires grad."""
-        self.put(0, "if type(array) is not ndarray:")
-        as_usual = f"unusual(OP, {self.tuple_of_arrays()}, array)"
-        self.put(1, f"array = np.asarray(array) if isinstance(array, generic) else {as_usual}")
+        self.put(0, f"if type(array) is not ndarray:\n    array = unusual(OP, {self.tuple_of_arrays()}, array)")
         self.tell("computed", "[array]")
         self.put(0, *self.new_tensor("USUAL"))
         if self.facts.records:
@@ -885,10 +883,10 @@ _SCOPE = {
     "arrays_of_write": inplace.arrays_of_write, "check_operands_of_write": inplace.check_operands_of_write,
     "check_result": inplace.check_result, "count_write": count_write, "dispatch": dispatch,
     "edges_of_write": inplace.edges_of_write, "expanded": expanded, "fits": inplace.fits,
-    "generic": np.generic, "get_default_dtype": get_default_dtype, "leaf_edge": leaf_edge, "local": local,
-    "make_view": make_view, "ndarray": np.ndarray, "new": object.__new__, "np": np, "number": number,
-    "numbers": numbers, "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write,
-    "refresh": refresh, "add_tail": add_tail, "record_several": record_several, "shared_places": shared_places,
-    "SEVERAL": SEVERAL, "USUAL": USUAL, "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave,
-    "supplied": supplied, "translated": translated, "unusual": unusual, "without_data": without_data,
+    "get_default_dtype": get_default_dtype, "leaf_edge": leaf_edge, "local": local, "make_view": make_view,
+    "ndarray": np.ndarray, "new": object.__new__, "np": np, "number": number, "numbers": numbers,
+    "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write, "refresh": refresh,
+    "add_tail": add_tail, "record_several": record_several, "shared_places": shared_places, "SEVERAL": SEVERAL,
+    "USUAL": USUAL, "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave, "supplied": supplied,
+    "translated": translated, "unusual": unusual, "without_data": without_data,
 }  # fmt: skip

@@ -430,7 +430,7 @@ class Batches(Check):
         self.given: list[Any] = []  # the arguments of models in this step
         self.rows: dict[int, list[Any]] = {}  # by source: itself, the line that selects, the rows, the steps, how many
         self.steps = 0
-        self.fetched: list[list[Any]] = []  # batches that began an iteration: loader, inputs, line, steps with them
+        self.fetched: list[list[Any]] = []  # of loaders that gave one batch: loader, inputs, line, steps with them
         self.evaluates = False  # whether a model got other data in `no_grad`
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
@@ -439,14 +439,16 @@ class Batches(Check):
         x = array_of(tensor)
         if x is None:
             return
+        entry[4] = entry[4] or here()
         if entry[3] == 0 and len(self.fetched) < 8:
-            self.fetched.append([info, tensor, here(), 0])
+            self.fetched.append([info, tensor, entry[4], 0])
+        elif entry[3] == 1:  # a loader that goes on need not have its first batch kept
+            self.fetched = [each for each in self.fetched if each[0] is not info]
         part = x.reshape(-1)[:64].copy()
         entry[3] += 1
         if entry[1] is not None and part.shape == entry[1].shape and np.array_equal(part, entry[1]):
             entry[2] += 1
         entry[1] = entry[1] if entry[1] is not None else part
-        entry[4] = entry[4] or here()
 
     def seeded(self, seed: int) -> None:  # noqa: D102
         if self.watch.backwards:
@@ -488,7 +490,7 @@ class Batches(Check):
         """Find a batch that was fetched before the loop, by a program that tests its model on other data."""
         for info, _, place, steps in self.fetched:
             number = _batches_in(info.loader())
-            if not self.evaluates or info.batches > 1 or steps < max(20, 0.9 * self.watch.backwards) or number < 2:
+            if not self.evaluates or steps < max(20, 0.9 * self.watch.backwards) or number < 2:
                 continue
             yield Suspicion(
                 "same-batch-again",
