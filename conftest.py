@@ -1,7 +1,11 @@
-"""How examples in docstrings are run: they find the package as `torch`."""
+"""Which tests run when, and how examples in docstrings are run: they find the package as `torch`."""
 
 import doctest
+import fnmatch
 import importlib.util
+import json
+import os
+import time
 import traceback
 import types
 from collections import Counter
@@ -13,7 +17,13 @@ import pytest
 import tinytorch
 import tinytorch.nn  # before a test of a part of it makes pytest import that part alone
 
+ROOT = Path(__file__).parent
 PACKAGE = Path(tinytorch.__file__).parent
+
+#: Each tier has the tests of those before it. CONTRIBUTING.md says what each is for.
+TIERS = ("fast", "ci", "nightly")
+#: The files and tests that are not in the fast tier, by patterns of their names. The last pattern that matches decides.
+TIER_OF: dict[str, str] = {}
 
 #: Modules that only hand on what others write, and modules that have another name than their path says: of the latter
 #: `tests/test_docs.py` runs the examples.
@@ -22,8 +32,50 @@ NOT_LOOKED_AT = ("__init__.py", "linalg.py", "special.py", "fft.py", "nn/functio
 NEEDED = {"fx/onnx/exporting.py": "onnx", "inspect/plots.py": "matplotlib"}
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that chooses the tests."""
+    parser.addoption(
+        "--tier", choices=TIERS, help="which tests run: by default fast; if files are named, all of their tests"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Choose the tier and the turn, in the environment, from which the processes of pytest-xdist take them."""
+    if not hasattr(config, "workerinput"):
+        named = config.args_source is config.ArgsSource.ARGS
+        os.environ["TINYTORCH_TIER"] = config.option.tier or ("nightly" if named else "fast")
+        os.environ.setdefault("TINYTORCH_TURN", str(int(time.time()) // 86400))
+
+
+def pytest_report_header() -> str:
+    """Report what was chosen."""
+    tier, turn = os.environ["TINYTORCH_TIER"], os.environ["TINYTORCH_TURN"]
+    return f"tier: {tier}" + (f", TINYTORCH_TURN={turn}" if tier == "ci" else "")
+
+
+def tier_of(name: str) -> int:
+    """Return the number of the first tier that has a test, or any test of a file."""
+    found = [tier for pattern, tier in TIER_OF.items() if fnmatch.fnmatchcase(name, pattern)]
+    return TIERS.index(found[-1]) if found else 0
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests of later tiers."""
+    limit = TIERS.index(os.environ["TINYTORCH_TIER"])
+    later = [item for item in items if tier_of(item.nodeid) > limit]
+    if later:
+        config.hook.pytest_deselected(items=later)
+        items[:] = [item for item in items if tier_of(item.nodeid) <= limit]
+
+
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Look for examples where they are written, and nowhere twice, if the package that they need is installed."""
+    """Leave out files of later tiers; and look for examples where they are written, if what they need is installed."""
+    if collection_path.is_relative_to(ROOT):
+        name = collection_path.relative_to(ROOT).as_posix()
+        later = tier_of(name) > TIERS.index(os.environ["TINYTORCH_TIER"])
+        # (A pattern of tests in the file may bring it back.)
+        if later and not any(pattern.startswith(f"{name}::") for pattern in TIER_OF):
+            return True
     missing = [file for file, package in NEEDED.items() if importlib.util.find_spec(package) is None]
     return True if collection_path in [PACKAGE / each for each in (*NOT_LOOKED_AT, *missing)] else None
 
@@ -46,6 +98,23 @@ def notes_of_errors_in_examples() -> None:
     """Compare the messages of errors in examples: `doctest` takes the last line for it, also that of a note."""
     shown = types.SimpleNamespace(**{**vars(traceback), "format_exception_only": _without_notes})
     doctest.traceback = shown  # type: ignore[attr-defined]
+
+
+#: How long the tests of each folder took, in seconds of one process; and how long pytest needed to begin.
+SECONDS: Counter[str] = Counter()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Add the time of a test to that of its folder; the files beside the folders of tests/ count together."""
+    first, *others = report.nodeid.partition("::")[0].split("/")[:-1]
+    SECONDS["/".join([first, *others[:1]]) if first == "tests" else first] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Write the times of the folders into the file that TINYTORCH_SECONDS names; scripts/budget compares them."""
+    path = os.environ.get("TINYTORCH_SECONDS")
+    if path and not hasattr(session.config, "workerinput"):
+        Path(path).write_text(json.dumps(SECONDS), "utf-8")
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -11,6 +11,7 @@ a wheel anywhere.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shlex
 import shutil
@@ -74,6 +75,22 @@ def failure(error: Exception) -> str:
     return f"building them failed: {' '.join(str(error).split()) or type(error).__name__}"
 
 
+def digest(flags: list[str]) -> str:
+    """Return what tells from which sources, and by which command, a library is built: the library contains it."""
+    found = hashlib.sha256(" ".join([*compiler(), FLAGS, *flags, sysconfig.get_platform(), *LIMITED_API]).encode())
+    for path in sorted((ROOT / FOLDER).glob("*.[ch]")):
+        found.update(path.read_bytes())
+    return f"sources {found.hexdigest()}"
+
+
+def existing() -> Path | None:
+    """Return the library beside the sources if it was built from them as they are."""
+    for path in (ROOT / FOLDER).glob("_native.*.so"):
+        if digest([]).encode() in path.read_bytes():
+            return path
+    return None
+
+
 def build(into: Path, flags: list[str]) -> Path:
     """Build the library into a folder, and return its path."""
     import numpy as np
@@ -103,7 +120,7 @@ def build(into: Path, flags: list[str]) -> Path:
         [os.path.relpath(native / f"{name}.c") for name in SOURCES],
         include_dirs=[np.get_include()],
         depends=[str(path) for path in native.glob("*.[ch]")],
-        define_macros=[LIMITED_API],
+        define_macros=[LIMITED_API, ("SOURCES", f'"{digest(flags)}"')],
         py_limited_api=True,
         extra_compile_args=["-g0", "-pthread", *FLAGS.split(), *no_mmx, *flags],
         extra_link_args=["-pthread", *flags],
@@ -147,7 +164,7 @@ class NativeBuildHook(BuildHookInterface):  # type: ignore[misc, valid-type]
         self.scratch = tempfile.TemporaryDirectory()
         into = ROOT / FOLDER if version == "editable" else Path(self.scratch.name)
         try:
-            library = build(into, []) if wanted() else None
+            library = ((version == "editable" and existing()) or build(into, [])) if wanted() else None
             reason = unwanted() if library is None else ""
         except Exception as error:
             library, reason = None, failure(error)

@@ -23,6 +23,7 @@ from tinytorch.absent import is_refusing
 
 import tinytorch
 import tinytorch.overrides
+from tests.faces import in_turn
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tests.samples import Sample, all_samples
@@ -587,7 +588,7 @@ OTHERWISE = re.compile("spmm|dsmm|.*logsigmoid|nn.functional.threshold|.*max_poo
 def test_classes_are_asked_for_the_same_in_all_samples() -> None:
     kinds = [logging(library) for library in (tinytorch, torch)]
     compared = 0
-    for sample in {str(each): each for each in all_samples()}.values():
+    for sample in {str(each): each for each in in_turn(all_samples())}.values():
         if OTHERWISE.fullmatch(sample.name):
             continue
         seen = []
@@ -607,7 +608,7 @@ def test_classes_are_asked_for_the_same_in_all_samples() -> None:
         if len(seen) == 2:
             assert seen[0] == seen[1], str(sample)
             compared += 1
-    assert compared > 3000
+    assert compared > 0.75 * len(in_turn(all_samples()))
 
 
 def overloads(path: str) -> dict[str, list[list[str]]]:

@@ -6,17 +6,17 @@ import ast
 import functools
 import importlib
 import json
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 import tinytorch
 from tests import declared
-from tests.test_ops import registered
+from tests.declared import registered
 from tinytorch.compiler.saved import home_of
 from tinytorch.ops.register import functions, methods
 
@@ -50,11 +50,17 @@ def place(name: str) -> int:
 
 
 @functools.cache
+def parsed(path: Path) -> ast.Module:
+    """Return the syntax tree of a file."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+@functools.cache
 def imports(path: Path, only_top: bool, only_statements: bool = True) -> list[str]:
     """Return the dotted names below tinytorch that a file imports (outside `if TYPE_CHECKING`)."""
     known = {name for name, _ in modules()}
     found = []
-    nodes: list[ast.AST] = [ast.parse(path.read_text("utf-8"))]
+    nodes: list[ast.AST] = [parsed(path)]
     while nodes:
         node = nodes.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
@@ -93,10 +99,14 @@ def test_names_of_nn_that_distributed_defines_are_imported_when_asked_for() -> N
     assert run.stdout == "False\n"
 
 
-@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else "")
-def test_imports_follow_the_order(name: str, path: Path) -> None:
-    for imported in imports(path, only_top=False, only_statements=False):
-        assert place(imported) <= place(name), f"{name or 'tinytorch'} imports {imported}"
+def test_imports_follow_the_order() -> None:
+    late = [
+        f"{name or 'tinytorch'} imports {imported}"
+        for name, path in modules()
+        for imported in imports(path, only_top=False, only_statements=False)
+        if place(imported) > place(name)
+    ]
+    assert not late
 
 
 def test_every_entry_of_the_root_has_its_place() -> None:
@@ -105,10 +115,9 @@ def test_every_entry_of_the_root_has_its_place() -> None:
     assert len({path.name for path in PACKAGE.iterdir()} - {"__pycache__"}) <= 35
 
 
-@pytest.mark.parametrize(("name", "path"), modules(), ids=lambda value: str(value) if isinstance(value, str) else "")
-def test_the_package_is_imported_at_the_top_only(name: str, path: Path) -> None:
-    hidden = set(imports(path, only_top=False)) - set(imports(path, only_top=True))
-    assert not hidden, f"{name} imports {hidden} inside a function"
+def test_the_package_is_imported_at_the_top_only() -> None:
+    hidden = {name: set(imports(path, only_top=False)) - set(imports(path, only_top=True)) for name, path in modules()}
+    assert not any(hidden.values()), {name: found for name, found in hidden.items() if found}
 
 
 RECORDER = """
@@ -203,6 +212,37 @@ def test_the_table_of_names_is_fresh() -> None:
     assert run.returncode == 0, run.stderr
 
 
+# The tree ------------------------------------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parent.parent
+
+#: Paths that every system like Unix has, or the one that a message or an example is about.
+ABSOLUTE = re.compile(r"/(usr/bin/env|dev/(null|full|stdout|fd)|proc/|sys/fs/cgroup|home/me/|usr/share/keyrings/)")
+
+
+def test_no_file_names_a_path_of_one_machine() -> None:
+    places = "tmp|home|root|work|opt|usr|var|mnt|srv|etc|Users|dev|proc|sys|private|scratch"
+    path = re.compile(rf"(?<![\w.:/<*)}}~$-])/(?:{places})/\w[\w./-]*")
+    found = []
+    for file in files_of_the_tree():
+        text = file.read_text("utf-8", errors="ignore")
+        named = [each for each in path.findall(text) if not ABSOLUTE.match(each)]
+        found += [f"{file.relative_to(ROOT)}: {each}" for each in named]
+    assert not found
+
+
+def files_of_the_tree() -> list[Path]:
+    """Return the text files of the repository; outside of one, those of the folders that an archive of it has."""
+    run = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True)
+    names = run.stdout.splitlines() if (ROOT / ".git").exists() else []
+    files = [ROOT / name for name in names] or [
+        path for folder in ("tests", "examples", "benchmarks", "docs", "scripts") for path in (ROOT / folder).rglob("*")
+    ]
+    return [
+        path for path in files if path.suffix in (".py", ".md", ".sh", ".toml", ".yml", ".txt", "") and path.is_file()
+    ]
+
+
 # A fact stands once -------------------------------------------------------------------------------
 
 #: Collections at the level of a module that may hold names of ops, with the reason.
@@ -256,7 +296,7 @@ def words_of(node: ast.AST) -> set[str]:
 def collections_of(path: Path) -> list[tuple[str, ast.expr]]:
     """Return the names and values of the collections that a module assigns at its level, its `__all__` apart."""
     found = []
-    for statement in ast.parse(path.read_text("utf-8")).body:
+    for statement in parsed(path).body:
         if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
             continue
         target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
@@ -290,7 +330,7 @@ def test_no_module_lists_ops_beside_their_declarations() -> None:
 
 def test_no_code_object_cell_or_globals_is_written_to() -> None:
     for name, path in modules():
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(parsed(path)):
             for target in getattr(node, "targets", None) or [getattr(node, "target", None)]:
                 for part in ast.walk(target) if isinstance(target, ast.AST) else ():
                     of_function = isinstance(part, ast.Attribute) and part.attr in ("__code__", "cell_contents")
@@ -302,7 +342,7 @@ def test_no_module_assigns_into_another_one_at_import() -> None:
     for name, path in modules():
         if name == "ops.register":  # the one registry: it gives Tensor its members
             continue
-        body = ast.parse(path.read_text("utf-8")).body
+        body = parsed(path).body
         imported = {
             alias.asname or alias.name for each in body if isinstance(each, ast.ImportFrom) for alias in each.names
         }

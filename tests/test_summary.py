@@ -7,7 +7,7 @@ import pytest
 
 import tinytorch as torch
 import tinytorch.nn.quantization
-from tests.test_ops import registered
+from tests.declared import registered
 from tinytorch import nn
 from tinytorch.inspect.summary import _MULTIPLY_ADDS
 from tinytorch.nn import functional as F

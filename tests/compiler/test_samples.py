@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import tinytorch
+from tests.faces import in_turn
+from tests.faces.calls import converted, function, tensors_in
 from tests.samples import Sample, all_samples
-from tests.test_ops import converted, function, tensors_in
 from tinytorch.compiler.compiled import Compiled
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -95,9 +96,15 @@ def described(x: Any) -> Any:
     return repr(x)
 
 
-def test_programs_of_samples_are_the_ops() -> None:
-    compiled = 0
-    for sample in all_samples():
+SAMPLES: dict[str, list[Sample]] = {}
+for _sample in in_turn(all_samples()):
+    SAMPLES.setdefault(_sample.family, []).append(_sample)
+
+
+@pytest.mark.parametrize("family", SAMPLES)
+def test_programs_of_samples_are_the_ops(family: str) -> None:
+    tried = compiled = 0
+    for sample in SAMPLES[family]:
         for kind in KINDS:
             arguments = given(sample, 0, kind != "forward")
             if kind != "forward" and not arguments[-1]:
@@ -111,5 +118,7 @@ def test_programs_of_samples_are_the_ops() -> None:
                     expected = outcome(eager, given(sample, seed, kind != "forward"))
                     found = outcome(run, given(sample, seed, kind != "forward"))
                     assert found == expected, f"{sample}, {kind}, {seed}\n{program.source}"
+            tried += 1
             compiled += bool(program.variants)
-    assert compiled > 7000  # of some 9,000: the others say why they run as they are
+    print(compiled, tried)
+    assert compiled > tried * 0.5  # the others say why they run as they are

@@ -11,6 +11,7 @@ import pytest
 
 import tinytorch
 from tests.conftest import PROFILE
+from tests.faces import in_turn
 from tests.oracle import needs_oracle, torch
 from tests.same import compare, outcome
 from tests.samples import Sample, all_samples
@@ -83,7 +84,7 @@ def test_all_ops(indices: bool) -> None:
     torch.set_num_threads(1)
     patterns = [line.strip() for lines in KNOWN.values() for line in lines.strip().splitlines()]
     wrong, known = [], re.compile("|".join(patterns))
-    for k, sample in enumerate(all_samples()):
+    for k, sample in enumerate(in_turn(all_samples())):
         for kind in KINDS if PROFILE == "long" else (KINDS[k % 3],):
             ours, theirs = (outcome(called(sample, kind, indices), library)[0] for library in (tinytorch, torch))
             try:

@@ -7,6 +7,10 @@ PyTorch alike. Floating arrays are float64; the tests derive float32, non-contig
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import importlib
+import pkgutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,6 +31,7 @@ class Sample:
         hermitian: whether matrices among the arguments are Hermitian in the complex form of the sample.
         rtol, atol: how near to PyTorch in float64 (float32 allows 1e4 times as much).
         select: which part of the result is compared (signs of eigenvectors …); None for all.
+        family: the module of this folder that has the sample.
     """
 
     name: str
@@ -39,6 +44,27 @@ class Sample:
     rtol: float = 1e-9
     atol: float = 1e-11
     select: Callable[[Any], Any] | None = None
+    family: str = ""
+
+    def key(self) -> str:
+        """Return what identifies the sample: its name, its arguments with the elements of arrays, what is compared."""
+        select: Any = self.select
+        if select is not None:
+            select = select.__qualname__, [each.cell_contents for each in select.__closure__ or ()]
+        digest = hashlib.sha1(repr((self.name, self.backward, select, sorted(self.kwargs))).encode())
+
+        def add(value: Any) -> None:
+            if isinstance(value, np.ndarray):
+                digest.update(f"{value.dtype}{value.shape}".encode() + value.tobytes())
+            elif isinstance(value, (list, tuple)):
+                digest.update(f"{type(value)}{len(value)}".encode())
+                for each in value:
+                    add(each)
+            else:
+                digest.update(repr(value).encode())
+
+        add([*self.args, *self.kwargs.values()])
+        return digest.hexdigest()[:16]
 
     def __str__(self) -> str:
         shown = [_shown(arg) for arg in self.args] + [f"{key}={_shown(value)}" for key, value in self.kwargs.items()]
@@ -85,12 +111,13 @@ def distinct(*shape: int, seed: int = 0) -> np.ndarray:
     return (order.reshape(shape) - count / 2 + 0.3) / 4
 
 
+@functools.cache
 def all_samples() -> list[Sample]:
-    """Return the samples of all modules in this folder."""
-    import importlib
-    import pkgutil
-
-    found: list[Sample] = []
+    """Return the samples of all modules in this folder, each once."""
+    found: dict[tuple[Any, ...], Sample] = {}
     for module in pkgutil.iter_modules(__path__):
-        found += importlib.import_module(f"{__name__}.{module.name}").SAMPLES
-    return found
+        for each in importlib.import_module(f"{__name__}.{module.name}").SAMPLES:
+            each.family = module.name
+            asked = each.gradcheck, each.in_place, each.hermitian, each.rtol, each.atol
+            found.setdefault((each.key(), *asked), each)
+    return list(found.values())

