@@ -4,6 +4,7 @@ python -m benchmarks.faults                       the corpus, the healthy progra
 python -m benchmarks.faults zero_grad softmax     programs whose names contain one of these
 python -m benchmarks.faults --folder DIR          the programs of a folder
 python -m benchmarks.faults --healthy             programs without a mistake alone
+python -m benchmarks.faults NAME --write DIR      write programs of the corpus to DIR, and run none
 
 The corpus are the programs in `programs`, written with the doctor, and those in `others`, written by people who had not
 seen it.
@@ -14,12 +15,15 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 from typing import Any
+
+from benchmarks.faults import patches
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDERS = [Path(__file__).resolve().parent / name for name in ("programs", "others")]
@@ -109,7 +113,14 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--faults", action="store_true", help="programs with a mistake alone")
     parser.add_argument("--timeout", type=float, default=120.0)
     parser.add_argument("--json", metavar="FILE", help="write the rows")
+    parser.add_argument("--write", type=Path, metavar="DIR", help="write the programs there, run none")
     options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as scratch:
+        return measure(options, Path(scratch))
+
+
+def measure(options: argparse.Namespace, scratch: Path) -> int:
+    """Run the programs that the options choose, those of the tables in the folder `scratch`; return the exit code."""
 
     def chosen(path: Path) -> bool:
         return not options.names or any(name in path.stem for name in options.names)
@@ -117,7 +128,14 @@ def main(arguments: list[str] | None = None) -> int:
     rows = []
     healthy: list[Path] = []
     folders = [options.folder.resolve()] if options.folder else FOLDERS
-    for program in filter(chosen, [path for folder in folders for path in sorted(folder.glob("*.py"))]):
+    everything = [path for folder in folders for path in patches.files(folder, scratch / folder.name)]
+    unmarked = [] if options.folder else patches.files(patches.HEALTHY, scratch / "healthy")
+    if options.write:
+        options.write.mkdir(parents=True, exist_ok=True)
+        for program in filter(chosen, everything + unmarked):
+            shutil.copy(program, options.write)
+        return 0
+    for program in filter(chosen, everything):
         causes, lines = truth(program)
         if not causes:
             healthy.append(program)
@@ -125,13 +143,13 @@ def main(arguments: list[str] | None = None) -> int:
             rows.append(row(program.stem, causes, lines, diagnose(program, [], options.timeout)))
             print(shown(rows[-1]), flush=True)
     if not options.folder:
-        healthy += sorted((FOLDERS[0].parent / "healthy").glob("*.py"))
+        healthy += unmarked
         healthy += sorted((ROOT / "tests" / "programs" / "scripts").glob("*.py"))
         healthy += [ROOT / name for name in WITH_ARGUMENTS]
     false = []
     ran = 0
     for program in () if options.faults else filter(chosen, healthy):
-        known = WITH_ARGUMENTS.get(os.path.relpath(program, ROOT).replace(os.sep, "/"), [])
+        known = next((given for name, given in WITH_ARGUMENTS.items() if ROOT / name == program), [])
         report = diagnose(program, known, options.timeout)
         ran += 1
         notes = [each for each in report.get("notes", []) if "failed" in each or "reproducible" in each]

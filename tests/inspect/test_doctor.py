@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ import pytest
 
 import tinytorch
 from benchmarks.faults import __main__ as corpus
+from benchmarks.faults import patches
 from tinytorch.inspect import doctor as package
 from tinytorch.inspect.doctor import Doctor, judging
 from tinytorch.inspect.doctor.checks import Check, all_checks
@@ -191,19 +193,81 @@ SOME = """
 @needs_fork
 @pytest.mark.parametrize("name", SOME)
 def test_mistakes_are_found(name, tmp_path):
-    path = next(path for folder in corpus.FOLDERS for path in folder.glob(f"{name}.py"))
+    paths = [path for folder in corpus.FOLDERS for path in patches.files(folder, tmp_path)]
+    path = next(path for path in paths if path.stem == name)
     (cause,), lines = corpus.truth(path)
     row = corpus.row(name, [cause], lines, corpus.diagnose(path, [], 280))
     assert row["said"] == cause and row["near"], corpus.shown(row)
 
 
-def test_the_corpus_is_marked():
+def test_the_corpus_is_marked(tmp_path):
     known = {cause for check in all_checks() for cause in check.causes}
     for folder, least in zip(corpus.FOLDERS, (75, 200), strict=True):
-        marked = {path: corpus.truth(path) for path in folder.glob("*.py") if not path.stem.startswith("healthy")}
+        paths = patches.files(folder, tmp_path / folder.name)
+        marked = {path: corpus.truth(path) for path in paths if not path.stem.startswith("healthy")}
         assert len(marked) >= least
         for path, (causes, lines) in marked.items():
             assert causes and set(causes) <= known and lines, path
+
+
+def test_the_programs_of_the_corpus_are_made(tmp_path):
+    for folder, least in zip((*corpus.FOLDERS, patches.HEALTHY), (80, 259, 22), strict=True):
+        paths = patches.files(folder, tmp_path / folder.name)
+        assert len(paths) >= least
+        for path in paths:
+            compile(path.read_text("utf-8"), path.name, "exec")
+
+
+@pytest.mark.parametrize(
+    "changes, message",
+    [
+        (["2-c"], "line 2 of the base is 'b': '2-c'"),
+        (["2-"], "line 2 of the base is 'b'"),
+        (["2-b "], "line 2 of the base is 'b'"),
+        (["3-c", "2-b"], "out of order: '2-b'"),
+        (["2+x", "2-b"], "out of order"),
+        (["2-b", "2-b"], "out of order"),
+        (["0-a"], "out of order"),
+        (["4-"], "the base has 3 lines"),
+        (["4+x"], "the base has 3 lines"),
+        (["-b"], "not a change: '-b'"),
+        (["2 b"], "not a change"),
+    ],
+)
+def test_a_wrong_patch_is_refused(changes, message, tmp_path):
+    with pytest.raises(ValueError, match=re.escape(message)):
+        patches.apply("a\nb\nc\n", changes)
+    (tmp_path / "base.py").write_text("a\nb\nc\n", "utf-8")
+    table = "".join(f"{line}\n" for line in ("=== new.py: base.py", *changes))
+    (tmp_path / "patches.txt").write_text(patches.NOTE + table, "utf-8")
+    with pytest.raises(ValueError, match="patches.txt: new.py: " + re.escape(message)):
+        patches.programs(tmp_path)
+
+
+def test_programs_are_added_to_the_tables(tmp_path):
+    base = "".join(f"step({k})\n" for k in range(20))
+    (tmp_path / "base.py").write_text(base, "utf-8")
+    folder = tmp_path / "made"
+    folder.mkdir()
+
+    def added(name: str, text: str) -> str:
+        (folder / name).write_text(text, "utf-8")
+        said = patches.add(tmp_path, folder / name)
+        assert patches.programs(tmp_path)[name] == text
+        return said
+
+    changed = base.replace("step(7)\n", "").replace("step(19)\n", "step(20)\n\nend()\n")
+    assert added("new.py", changed) == "=== new.py: base.py"
+    assert (tmp_path / "patches.txt").read_text("utf-8") == (
+        f"{patches.NOTE}=== new.py: base.py\n8-step(7)\n20-step(19)\n20+step(20)\n20+\n20+end()\n"
+    )
+    assert added("a.py", "begin()\n" + base) == "=== a.py: base.py"
+    assert added("other.py", "one()\n\ntwo()\n") == "=== other.py"
+    assert added("a.py", "# another program\n") == "=== a.py"
+    assert added("new.py", "# another program\n") == "=== new.py" and not (tmp_path / "patches.txt").exists()
+    assert list(patches.programs(tmp_path)) == ["a.py", "new.py", "other.py"]
+    with pytest.raises(ValueError, match=r"base\.py is a file of"):
+        patches.add(tmp_path, tmp_path / "base.py")
 
 
 def test_exit_codes(tmp_path):
