@@ -23,7 +23,44 @@ PACKAGE = Path(tinytorch.__file__).parent
 #: Each tier has the tests of those before it. CONTRIBUTING.md says what each is for.
 TIERS = ("fast", "ci", "nightly")
 #: The files and tests that are not in the fast tier, by patterns of their names. The last pattern that matches decides.
-TIER_OF: dict[str, str] = {}
+TIER_OF: dict[str, str] = {
+    # Processes are started.
+    "tests/data/test_workers.py": "ci",
+    "tests/data/test_workers.py::test_persistent_workers_stay_the_same_processes": "fast",
+    "tests/distributed/*": "ci",
+    "tests/distributed/test_alone.py": "fast",
+    "tests/test_alias.py": "ci",
+    "tests/test_alias.py::test_options_of_python_are_kept": "fast",
+    "tests/test_atomic.py::*processes*": "ci",
+    "tests/test_atomic.py::*kill*": "ci",
+    "tests/test_examples.py::test_as_a_process*": "ci",
+    "tests/test_narrow.py::test_results_are_the_same*": "ci",
+    "tests/test_portability.py": "ci",
+    "tests/test_warnings.py": "ci",
+    "tests/website/*": "ci",
+    # Programs are compiled: drawn ones, and all samples and scripts.
+    "tests/compiler/test_checked.py": "ci",
+    "tests/compiler/test_distributions.py": "ci",
+    "tests/compiler/test_models.py": "ci",
+    "tests/compiler/test_random.py": "ci",
+    "tests/compiler/test_samples.py": "ci",
+    "tests/compiler/test_save.py::test_alone_it_gives_the_same_bits*": "ci",
+    "tests/compiler/test_scripts.py": "ci",
+    "tests/compiler/test_sweep.py": "ci",
+    # Programs are trained, or graphs are large.
+    "tests/autograd/test_picture.py::*nodes": "ci",
+    "tests/autograd/test_references.py::test_random_programs*": "ci",
+    "tests/data/test_drawn.py": "ci",
+    "tests/data/test_torchvision_ops.py::*gradients*": "ci",
+    "tests/inspect/test_doctor.py": "ci",
+    "tests/inspect/test_plots.py::test_everything_in_one_figure*": "ci",
+    "tests/nn/test_rnn.py::test_gradients_of_first_and_second_order*": "ci",
+    "tests/ops/test_decompose.py::test_gradients_on_symmetric_input*": "ci",
+    "tests/test_benchmarks.py": "ci",
+    "tests/test_docs.py::test_lessons*": "ci",
+    "tests/test_train_fashion_mnist.py::test_the_task*": "ci",
+    "tests/test_train_fashion_mnist.py::test_without_a_network": "ci",
+}
 
 #: Modules that only hand on what others write, and modules that have another name than their path says: of the latter
 #: `tests/test_docs.py` runs the examples.
@@ -73,8 +110,7 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     if collection_path.is_relative_to(ROOT):
         name = collection_path.relative_to(ROOT).as_posix()
         later = tier_of(name) > TIERS.index(os.environ["TINYTORCH_TIER"])
-        # (A pattern of tests in the file may bring it back.)
-        if later and not any(pattern.startswith(f"{name}::") for pattern in TIER_OF):
+        if later and not any(pattern.startswith(f"{name}::") for pattern in TIER_OF):  # some of its tests are earlier
             return True
     missing = [file for file, package in NEEDED.items() if importlib.util.find_spec(package) is None]
     return True if collection_path in [PACKAGE / each for each in (*NOT_LOOKED_AT, *missing)] else None

@@ -9,11 +9,12 @@ import pytest
 
 import tinytorch
 from tests.declared import registered
-from tests.faces import bits, complex_numbers, derivatives, devices, in_turn, kept, look, values  # noqa: F401
+from tests.faces import bits, complex_numbers, derivatives, devices, kept, look, values  # noqa: F401
 from tests.faces.calls import as_function
 from tests.faces.outcomes import CHANGES, compare, outcome
 from tests.oracle import needs_oracle, torch
 from tests.samples import Sample, all_samples
+from tests.turns import in_turn
 from tinytorch.core.node import OpNode
 
 SAMPLES = all_samples()

@@ -23,10 +23,10 @@ from tinytorch.absent import is_refusing
 
 import tinytorch
 import tinytorch.overrides
-from tests.faces import in_turn
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tests.samples import Sample, all_samples
+from tests.turns import in_turn
 from tinytorch.ops import overrides
 
 ROOT = Path(__file__).parent.parent

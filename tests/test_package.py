@@ -34,7 +34,7 @@ def texts() -> dict[Path, str]:
     folders = [PACKAGE, *(ROOT / name for name in ("benchmarks", "examples", "scripts", "tests"))]
     found = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
     found += [*ROOT.glob("*.py"), *ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
-    return {path: path.read_text("utf-8") for path in found if path.suffix not in (".bin", ".pyc", ".so")}
+    return {path: path.read_text("utf-8") for path in found if path.suffix not in (".bin", ".npz", ".pyc", ".so")}
 
 
 def names(requirements: list[str]) -> set[str]:

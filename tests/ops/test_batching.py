@@ -15,8 +15,8 @@ import pytest
 import tinytorch
 import tinytorch.ops
 import tinytorch.sparse
-from tests.faces import in_turn
 from tests.samples import Sample, all_samples
+from tests.turns import in_turn
 from tinytorch.core.declaration import Op
 from tinytorch.core.node import OpNode
 from tinytorch.ops import batch_rules, batching

@@ -11,10 +11,10 @@ import pytest
 
 import tinytorch
 from tests.conftest import PROFILE
-from tests.faces import in_turn
 from tests.oracle import needs_oracle, torch
 from tests.same import compare, outcome
 from tests.samples import Sample, all_samples
+from tests.turns import in_turn
 from tinytorch.core.node import OpNode
 from tinytorch.ops.later import load
 

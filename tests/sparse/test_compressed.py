@@ -12,8 +12,8 @@ import pytest
 
 import tinytorch
 from tests import oracle
-from tests.faces import in_turn
 from tests.samples import all_samples
+from tests.turns import in_turn
 
 torch = oracle.module()
 pytestmark = [oracle.needs_oracle, pytest.mark.filterwarnings("ignore:.*[Ss]parse.*:UserWarning")]

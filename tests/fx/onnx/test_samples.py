@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.faces import in_turn
 from tests.faces.calls import converted, function
 from tests.oracle import package
 from tests.samples import Sample, all_samples
+from tests.turns import in_turn
 from tinytorch import nn
 from tinytorch.func.pytree import flatten
 from tinytorch.fx.onnx.builder import entry
