@@ -92,7 +92,8 @@ def pytest_report_header() -> str:
 
 def tier_of(name: str) -> int:
     """Return the number of the first tier that has a test, or any test of a file."""
-    found = [tier for pattern, tier in TIER_OF.items() if fnmatch.fnmatchcase(name, pattern)]
+    names = name, name.partition("::")[0]
+    found = [tier for pattern, tier in TIER_OF.items() if any(fnmatch.fnmatchcase(each, pattern) for each in names)]
     return TIERS.index(found[-1]) if found else 0
 
 
