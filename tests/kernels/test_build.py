@@ -38,6 +38,20 @@ def test_why_a_build_fails(script: Any, monkeypatch: pytest.MonkeyPatch) -> None
     assert not script.wanted() and script.unwanted() == "it was built with TINYTORCH_NATIVE=0"
 
 
+def test_a_library_is_built_once(script: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    folder = tmp_path / script.FOLDER
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(script, "ROOT", tmp_path)
+    (folder / "module.c").write_text("int one;")
+    library = folder / "_native.abi3.so"
+    library.write_bytes(b"code " + script.digest([]).encode() + b" more code")
+    assert script.existing() == library
+    (folder / "module.c").write_text("int two;")
+    assert script.existing() is None
+    library.write_bytes(script.digest(["-g"]).encode())
+    assert script.existing() is None
+
+
 class App:
     """What hatchling shows messages by."""
 
