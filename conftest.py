@@ -31,6 +31,7 @@ TIER_OF: dict[str, str] = {
     "tests/distributed/*": "ci",
     "tests/distributed/test_alone.py": "fast",
     "tests/test_alias.py": "ci",
+    "tests/test_alias.py::test_as_torch_and_undo": "nightly",
     "tests/test_alias.py::test_options_of_python_are_kept": "fast",
     "tests/test_atomic.py::*processes*": "ci",
     "tests/test_atomic.py::*kill*": "ci",
@@ -60,7 +61,7 @@ TIER_OF: dict[str, str] = {
     "tests/compiler/test_sweep.py": "ci",
     # Programs are trained, or graphs are large.
     "tests/autograd/test_deep_graphs.py": "ci",
-    "tests/autograd/test_picture.py::*nodes": "ci",
+    "tests/autograd/test_picture.py::*nodes": "nightly",
     "tests/autograd/test_references.py::test_random_programs*": "ci",
     "tests/data/test_drawn.py": "ci",
     "tests/data/test_torchvision_ops.py::*gradients*": "ci",

@@ -17,9 +17,12 @@ import tinytorch
 from benchmarks import inference, models
 from benchmarks.work import WORK
 from tests.oracle import needs_oracle
+from tests.turns import quarter
 
 ROOT = Path(__file__).resolve().parent.parent
-TRAINING = [name for name, work in WORK.items() if getattr(work.make, "func", work.make).__module__ == models.__name__]
+TRAINING = quarter(
+    [name for name, work in WORK.items() if getattr(work.make, "func", work.make).__module__ == models.__name__]
+)
 REST = ["decide", "classify", "generate", "loader", "clusters", "neighbours"]
 
 

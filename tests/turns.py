@@ -25,9 +25,14 @@ def tier() -> str:
     return os.environ["TINYTORCH_TIER"]
 
 
+def turn() -> int:
+    """Return the number that chooses what CI tests today: conftest.py sets it to that of the day."""
+    return int(os.environ["TINYTORCH_TURN"])
+
+
 def quarter(items: Sequence[Any]) -> Sequence[Any]:
     """Return every fourth of some cases, in CI others each day; all of them in the nightly tier."""
-    return items if tier() == "nightly" else items[int(os.environ["TINYTORCH_TURN"]) % 4 :: 4]
+    return items if tier() == "nightly" else items[(0 if tier() == "fast" else turn()) % 4 :: 4]
 
 
 def in_turn(samples: Iterable[Sample]) -> list[Sample]:
@@ -38,14 +43,13 @@ def in_turn(samples: Iterable[Sample]) -> list[Sample]:
 def is_its_turn(sample: Sample) -> bool:
     """Return whether this run checks everything of a sample.
 
-    The nightly tier does so of all samples. CI does so of a quarter, another one each day (`TINYTORCH_TURN`, which
-    conftest.py sets, is the number of the day), and of the samples of changed files. The fast tier does so of one in
-    twelve, always the same.
+    The nightly tier does so of all samples; CI of a quarter, another one each day, and of those of changed files; the
+    fast tier of one in twelve, always the same.
     """
     number = zlib.crc32(str(sample).encode())
     if tier() == "fast":
         return number % 12 == 0
-    if tier() == "nightly" or number % 4 == int(os.environ["TINYTORCH_TURN"]) % 4:
+    if tier() == "nightly" or number % 4 == turn() % 4:
         return True
     changed = _touched()
     return changed is None or bool(files(sample.name) & changed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import multiprocessing
 import os
 import pickle
@@ -22,6 +23,7 @@ import pytest
 import tinytorch
 from tests.data.programs import assert_same, plain, state
 from tests.oracle import needs_oracle
+from tests.turns import quarter
 from tinytorch.data.worker import ExceptionWrapper, _receive, _send
 
 pytestmark = [
@@ -516,9 +518,10 @@ def lives(pid: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
-@pytest.mark.parametrize("how", ["exit", "interrupt", "kill"])
-def test_workers_end_with_the_program(how: str, method: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "how"), quarter(list(itertools.product(["fork", "spawn", "forkserver"], ["exit", "interrupt", "kill"])))
+)
+def test_workers_end_with_the_program(method: str, how: str, tmp_path: Path) -> None:
     path = tmp_path / "program.py"
     path.write_text(PROGRAM)
     program = subprocess.Popen(
