@@ -577,7 +577,7 @@ def _of_model(failure: Failure, kind: type) -> str:
     return f"{names[0]}.parameters()" if own and len(names) == 1 else ""
 
 
-@remedy("'type' object is not", "super(type, obj): obj must be an instance or subtype of type")
+@remedy("'type' object is not", "an instance or subtype of type")
 def base_of_class(failure: Failure) -> str | None:
     """Call the constructor of the base class without naming a class."""
     call = failure.call
