@@ -85,6 +85,8 @@ def test_an_exercise_is_not_solved_before_it_is_done(tmp_path):
         ("```python\nprint(1)\n```\n", "does not show"),
         ("```python\nprint(1)\n```\n\n```output\n2\n```\n", "the code prints\n1"),
         ("```python\n1 / 0\n```\n", "ZeroDivisionError"),
+        ("<!-- raises one -->\n\n```python\nx = 1\n```\n", "the block raises no error"),
+        ("<!-- raises one -->\n\n```python\n1 / 0\n```\n\n```output\nError\n```\n", "prints\nZeroDivisionError"),
         ("<!-- from README.md -->\n\n```python\nnowhere\n```\n", "is not in README.md"),
         ("<!-- figure: nothing -->\n", "no open figure"),
     ],

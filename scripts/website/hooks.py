@@ -16,7 +16,7 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from scripts.website import executed, lessons, reference  # noqa: E402
+from scripts.website import executed, lessons, mistakes, reference  # noqa: E402
 from scripts.website.playground import files as playground  # noqa: E402
 
 #: Pages that are files in the root of the repository.
@@ -25,7 +25,7 @@ FROM_ROOT = {
     "SECURITY.md": "security.md",
 }  # fmt: skip
 #: Where links to these lead.
-ELSEWHERE = {**FROM_ROOT, "README.md": "index.md"}
+ELSEWHERE = {**FROM_ROOT, "README.md": "index.md", mistakes.TABLE.relative_to(ROOT).as_posix(): "mistakes.md"}
 
 #: The navigation: a page that does not exist is left out, and one that is not named here is in the last section.
 NAVIGATION: dict[str, str | list[str]] = {
@@ -103,7 +103,7 @@ def on_config(config: Any) -> Any:
     """Set the navigation, from the pages that there are."""
     docs = Path(config.docs_dir)
     made = {*FROM_ROOT.values(), "reference/index.md", *reference.NAVIGATION, *lessons.pages()}
-    made |= {"engine.md", "playground.md"}
+    made |= {"engine.md", "playground.md", "mistakes.md"}
 
     def exists(page: str) -> bool:
         return page in made or (docs / page).exists()
@@ -133,6 +133,7 @@ def on_files(files: Any, config: Any) -> Any:
     pages["engine.md"] = engine_page()
     pages |= lessons.written()
     pages |= reference.written()
+    pages |= mistakes.written()
     for uri, text in {**pages, **playground.written()}.items():
         files.append(File.generated(config, uri, content=text))
     return files

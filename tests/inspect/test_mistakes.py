@@ -1,59 +1,81 @@
-"""docs/mistakes.md is up to date, the corrected programs run, and the notes name what the page says."""
+"""Programs with a mistake: what is printed for each, also with PyTorch, and that the corrected programs run."""
 
 from __future__ import annotations
 
-import importlib.util
 import re
-import sys
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
+from scripts.website import mistakes
+from scripts.website.executed import steps
 from tests.oracle import needs_oracle
 
-
-def _script() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "scripts" / "make_mistakes.py"
-    spec = importlib.util.spec_from_file_location("make_mistakes", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["make_mistakes"] = module
-    spec.loader.exec_module(module)
-    return module
+PROGRAMS = [pytest.param(program, id=name) for name, program in mistakes.programs().items()]
+ERRORS = (mistakes.ROOT / "docs" / "errors.md").read_text("utf-8")
 
 
-script = _script()
-PROGRAMS = list(script.programs())
-TEXT = script.PAGE.read_text("utf-8")
-
-
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name.removesuffix(".py"))
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_a_program(program) -> None:
-    found = script.ours(program)
-    assert script.end_of(found.text) in TEXT, "run scripts/make_mistakes.py"
-    assert program.right and script.run(program, "tinytorch", corrected=True) is None
+    found = mistakes.ours(program)
+    notes = mistakes.implied(program, program.place)
+    assert found.place == program.place and set(notes) <= set(found.said)
+    shown = [line for line in found.said if line not in notes]
+    assert shown == program.printed, "see the table, or write it: python -m scripts.website.mistakes"
+    assert program.right and mistakes.run(program, "tinytorch", corrected=True) is None
     # A note that names a remedy names one that was tried.
-    named = re.findall(r"^ *remedy(?: at \S+)?: (.*)$", found.text, re.MULTILINE)
-    assert all(script.is_right(each, program) for each in named)
+    assert all(mistakes.is_right(each, program) for each in found.remedies)
 
 
-def test_the_shares() -> None:
-    assert len(PROGRAMS) >= 427
-    pairs = [(program, script.ours(program)) for program in PROGRAMS]
-    found, whole = script.counted(pairs), script.whole(PROGRAMS)
-    assert found.errors == whole.errors
-    for title, name in script.ROWS:
-        share = getattr(found, name) / getattr(whole, name)
-        assert share >= 0.85
-        assert f"| {title} | {getattr(whole, name)} | {getattr(found, name)} ({share:.0%}) |" in TEXT
+def test_the_table_is_as_it_is_written_and_has_no_program_twice() -> None:
+    parts = mistakes.parts_of_table()
+    assert "\n".join(parts).count("\n== ") + 1 == len(parts) == len(mistakes.programs()) >= 427
+    assert mistakes.TABLE.read_text("utf-8") == "\n".join(map(mistakes.written_part, parts))
+    assert not re.search(r"""["'](/|~|[A-Z]:)""", "\n".join(program.source for program in mistakes.programs().values()))
+
+
+def rows(library: str) -> list[tuple[str, int, str]]:
+    """Return (what, number of programs, share of a library) for the rows of the table in docs/errors.md."""
+    table = re.findall(r"^\| ([a-z ]+) \| (\d+) \| (\d+ \(\d+%\)) \| (\d+ \(\d+%\)) \|$", ERRORS, re.MULTILINE)
+    return [(what, int(total), own if library == "tinytorch" else theirs) for what, total, own, theirs in table]
+
+
+@pytest.mark.parametrize("library", ["tinytorch", pytest.param("torch", marks=needs_oracle)])
+def test_the_shares(library) -> None:
+    print_of = mistakes.ours if library == "tinytorch" else mistakes.theirs
+    found = {program: print_of(program) for program in mistakes.programs().values()}
+    expected = []
+    for title, name in mistakes.ROWS:
+        count, total = mistakes.share(name, found)
+        assert library == "torch" or count / total >= 0.85
+        expected.append((title, total, f"{count} ({count / total:.0%})"))
+    assert rows(library) == expected
+    assert f"{len(found)} mistakes" in ERRORS
+
+
+def test_the_mistakes_in_the_document_are_programs_of_the_table() -> None:
+    shown = [step for step in steps(ERRORS) if step.kind == "raises"]
+    assert len(shown) >= 12
+    for step in shown:
+        assert step.text == mistakes.with_tinytorch(mistakes.programs()[step.said].source)
+    first = mistakes.ours(mistakes.programs()["linear_after_flatten"])
+    assert mistakes.end_of(first.text) in ERRORS
+
+
+def test_the_page_has_all_programs_and_what_they_print(monkeypatch) -> None:
+    monkeypatch.setattr(mistakes, "theirs", lambda program: None)
+    (page,) = mistakes.written().values()
+    for program in mistakes.programs().values():
+        part = page.partition(f"\n`{program.file}`\n")[2].partition("\n## ")[0]
+        assert f"``` {{ .python .run }}\n{program.source}```" in part
+        assert all(line in part for line in [*program.printed, *mistakes.implied(program, program.place)])
+        assert all(f"{code}  # line {number}\n" in part for number, code in program.right.items())
 
 
 @needs_oracle
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.name.removesuffix(".py"))
+@pytest.mark.parametrize("program", PROGRAMS)
 def test_pytorch_raises_the_same_class(program) -> None:
-    if program.name == "compiled_model.py":
+    if program.name == "compiled_model":
         return  # PyTorch's compiler has an error class of its own
-    error = script.run(program, "torch")
-    assert error is not None
-    assert type(error).__name__ == script.ours(program).kind
+    found = mistakes.theirs(program)
+    assert found is not None
+    assert found.kind == mistakes.ours(program).kind

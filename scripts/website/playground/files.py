@@ -25,7 +25,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import tinytorch
-from scripts.website.executed import Step, is_generated, replaced, steps
+from scripts.website import mistakes
+from scripts.website.executed import Step, replaced, steps
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = Path(__file__).resolve().parent
@@ -36,7 +37,8 @@ PLAIN = ("playground.js", "playground.css", "worker.js", "runtime.py", "figures.
 #: Files of tinytorch that the playground does not need: sources of the native kernels, libraries of this system, stubs.
 UNUSED = (".pyc", ".pyi", ".c", ".h", ".so", ".txt")
 
-#: The examples: title, file, and arguments of its command line. Of a page, all blocks are one program.
+#: The examples: title, file, and arguments of its command line. Of a page, all blocks are one program; of the table of
+#: mistakes, the argument is the name of a program.
 EXAMPLES = [
     ("Quickstart", "docs/start/quickstart.md", []),
     ("Two spirals", "docs/index.md", []),
@@ -44,7 +46,7 @@ EXAMPLES = [
     ("Burgers' equation", "examples/pinn.py", ["--steps", "300", "--no-plot"]),
     ("A small GPT", "examples/char_gpt.py", ["--quick", "--text", "program.py"]),
     ("A GAN in the plane", "examples/gan_2d.py", ["--steps", "200"]),
-    ("An error and its note", "docs/mistakes/linear_after_flatten.py", []),
+    ("An error and its note", "tests/inspect/mistakes.txt", ["linear_after_flatten"]),
 ]
 
 
@@ -70,21 +72,19 @@ def with_buttons(document: str) -> tuple[str, list[str]]:
     """Return a document whose blocks can be opened in the playground, and the parts of its program.
 
     A block gets the class `run-K` if its program consists of the parts up to number K, and `run` if it stands alone, as
-    in documents that a script writes.
+    one does that ends with an error.
     """
     found: list[str] = []
     changes = []
-    alone = is_generated(document)
     for step in steps(document):
         text = part(step)
-        if text is None or (alone and "import " not in text):  # (a single line that is corrected)
-            continue
-        found.append(text)
-        if step.kind == "run":
+        if text is not None:
+            found.append(text)
+        if step.kind in ("run", "raises"):
             start = document.index("```python", step.span[0])
-            name = "run" if alone else f"run-{len(found) - 1}"
+            name = "run" if step.kind == "raises" else f"run-{len(found) - 1}"
             changes.append(((start, start + len("```python")), f"``` {{ .python .{name} }}"))
-    return replaced(document, changes), [] if alone else found
+    return replaced(document, changes), found
 
 
 def with_parts(document: str, found: Sequence[str | list[str]]) -> str:
@@ -114,10 +114,10 @@ def examples() -> list[dict[str, str]]:
         path = ROOT / name
         if path.suffix == ".md":
             code = program(path)
+        elif path == mistakes.TABLE:
+            code = mistakes.programs()[arguments[0]].source
         else:
-            lines = path.read_text("utf-8").splitlines(keepends=True)
-            kept = [line for line in lines if not line.lstrip().startswith("#!")]  # (corrections of docs/mistakes)
-            code = with_arguments("".join(kept), arguments)
+            code = with_arguments(path.read_text("utf-8"), arguments)
         found.append({"title": title, "code": code})
     return found
 

@@ -1,7 +1,0 @@
-"""`item` is for one element."""
-
-import torch
-
-x = torch.zeros(3)
-x.item()
-#! x.tolist()

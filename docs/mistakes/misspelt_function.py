@@ -1,7 +1,0 @@
-"""A function is misspelt."""
-
-import torch
-
-x = torch.zeros(3)
-y = torch.sigmoud(x)
-#! y = torch.sigmoid(x)

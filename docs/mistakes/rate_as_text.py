@@ -1,8 +1,0 @@
-"""A learning rate from a configuration file is a text."""
-
-import torch
-from torch import nn
-
-model = nn.Linear(3, 1)
-optimizer = torch.optim.Adam(model.parameters(), lr="0.001")
-#! optimizer = torch.optim.Adam(model.parameters(), lr=float("0.001"))
