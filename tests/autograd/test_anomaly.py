@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tinytorch
+from tests.autograd.programs import made
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
@@ -38,17 +39,9 @@ def programs() -> dict[str, Any]:
         return seen, bool(x.grad.isnan())
 
     def an_error_of_a_function(lib: Any) -> Any:
-        class Broken(lib.autograd.Function):
-            @staticmethod
-            def forward(ctx: Any, x: Any) -> Any:
-                return x * 2
-
-            @staticmethod
-            def backward(ctx: Any, g: Any) -> Any:
-                raise ValueError("broken")
-
+        broken = made(lib, forward=lambda ctx, x: x * 2, backward=lambda ctx, g: {}["broken"])
         with lib.autograd.set_detect_anomaly(True):
-            Broken.apply(lib.ones(1, requires_grad=True)).backward()
+            broken.apply(lib.ones(1, requires_grad=True)).backward()
 
     def modified_in_place(lib: Any) -> Any:
         x = lib.ones(2, requires_grad=True)
@@ -63,10 +56,16 @@ def programs() -> dict[str, Any]:
             (g,) = lib.autograd.grad(x**1.5, x, create_graph=True)
             lib.autograd.grad(g * 0, x)
 
+    def infinity_is_none(lib: Any) -> Any:
+        x = lib.tensor([0.0], requires_grad=True)
+        with lib.autograd.detect_anomaly():
+            x.sqrt().sum().backward()
+        return x.grad, (x * 2).grad_fn.metadata
+
     def switched(lib: Any) -> Any:
         seen = [lib.is_anomaly_enabled()]
         lib.autograd.set_detect_anomaly(True)
-        seen.append(lib.is_anomaly_enabled())
+        seen += [lib.is_anomaly_enabled(), lib.is_anomaly_check_nan_enabled()]
         with lib.autograd.set_detect_anomaly(False):
             seen.append(lib.is_anomaly_enabled())
         seen.append(lib.is_anomaly_enabled())

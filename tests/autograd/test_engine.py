@@ -1,10 +1,12 @@
-"""backward, grad, leaves, retain_grad, hooks, modes, views and writes in place: programs run by both libraries."""
+"""backward and grad, `.grad` and its layout, leaves, retain_grad, detach: programs run by both libraries."""
 
 from __future__ import annotations
 
+import copy
 import gc
 import threading
 import warnings
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -12,1098 +14,499 @@ import numpy as np
 import pytest
 
 import tinytorch
+from tests.autograd.programs import Program, Programs, leaf, tried, with_create_graph
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tinytorch.autograd.gradcheck import GradcheckError
 
-PROGRAMS: list[Callable[[Any], Any]] = []
-
-
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Enter a program in the list."""
-    PROGRAMS.append(function)
-    return function
-
-
-@program
-def leaves_and_non_leaves(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = x * 2
-    z = y.sum()
-    w = torch.ones(2)
-    v = w * 3
-    return [(t.is_leaf, t.requires_grad, t.grad_fn is None, t.output_nr) for t in (x, y, z, w, v)]
-
-
-@program
-def names_of_nodes(torch: Any) -> Any:
-    x = torch.ones(2, 3, requires_grad=True)
-    w = torch.ones(3, 2, requires_grad=True)
-    results = [
-        x + 1,
-        x - x,
-        x * x,
-        x / 2,
-        -x,
-        x**2,
-        x.exp(),
-        x.log(),
-        x.sqrt(),
-        x.sin(),
-        x.tanh(),
-        x.sigmoid(),
-        x.relu(),
-        x.abs(),
-        x.sum(),
-        x.mean(),
-        x.sum(0),
-        x.mean(1),
-        x.max(),
-        x.max(0)[0],
-        x.prod(),
-        x.var(),
-        x.std(),
-        x @ w,
-        x.t(),
-        x.view(6),
-        x.reshape(3, 2),
-        x.unsqueeze(0),
-        x[None].squeeze(0),
-        x.transpose(0, 1),
-        x.permute(1, 0),
-        x[0],
-        x[:, 1],
-        x[0, 1],
-        x[torch.tensor([0])],
-        x.expand(2, 2, 3),
-        torch.cat([x, x]),
-        torch.stack([x, x]),
-        x.clone(),
-        x.double(),
-        x.clamp(0, 1),
-        torch.where(x > 0, x, x),
-        x.gather(0, torch.zeros(1, 3, dtype=torch.long)),
-        x.norm(),
-        x.softmax(1),
-        x.log_softmax(1),
-        x.logsumexp(1),
-        x.masked_fill(x > 0, 1.0),
-        x.cumsum(0),
-        x.split(1)[0],
-        x.unbind(0)[0],
-        x.flatten(),
-        x.tril(),
-        x.repeat(2, 1),
-        x.index_select(0, torch.tensor([0])),
-        x.mm(w),
-        torch.maximum(x, x),
-        torch.minimum(x, x),
-        x.min(),
-        x.amax(0),
-        torch.addmm(torch.ones(2), x, w),
-        x.flip(0),
-    ]
-    return [r.grad_fn.name() for r in results]
-
-
-@program
-def walking_next_functions(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    y = (x * 2 + x).sum()
-    seen, stack = [], [(y.grad_fn, 0)]
-    while stack:
-        node, depth = stack.pop()
-        if node is None:
-            seen.append((None, depth))
-            continue
-        seen.append((node.name(), depth))
-        stack += [(n, depth + 1) for n, _ in node.next_functions]
-    a = y.grad_fn.next_functions[0][0].next_functions[1][0]
-    return seen, a.variable is x, type(a).__name__
-
-
-@program
-def accumulation(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    for _ in range(3):
-        (x * x).sum().backward()
-    first = x.grad.clone()
-    x.grad.zero_()
-    (x * 3).sum().backward()
-    return first, x.grad
-
-
-@program
-def grad_is_not_shared_between_leaves(torch: Any) -> Any:
-    a = torch.ones(2, requires_grad=True)
-    b = torch.ones(2, requires_grad=True)
-    (a + b).sum().backward()
-    a.grad.zero_()
-    return a.grad, b.grad
-
-
-@program
-def grad_is_not_the_given_gradient(torch: Any) -> Any:
-    a = torch.ones(2, requires_grad=True)
-    g = torch.tensor([1.0, 2.0])
-    (a + 0).backward(g)
-    a.grad.zero_()
-    a.backward(g)
-    a.grad.mul_(5)
-    return a.grad, g
-
-
-@program
-def second_backward_is_an_error(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = (x * x).sum()
-    y.backward()
-    y.backward()
-
-
-@program
-def second_backward_without_saved_tensors(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = (x + x).sum()
-    y.backward()
-    y.backward()
-    return x.grad
-
-
-@program
-def retain_graph(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = (x * x).sum()
-    y.backward(retain_graph=True)
-    y.backward()
-    return x.grad
-
-
-@program
-def shared_part_is_freed(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    h = x.exp()
-    a, b = h.sum(), (h * h).sum()
-    a.backward()
-    b.backward()
-
-
-@program
-def implicit_scalar(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    (x * 2).backward()
-
-
-@program
-def one_element_is_enough(torch: Any) -> Any:
-    x = torch.ones(1, 1, requires_grad=True)
-    (x * 2).backward()
-    return x.grad
-
-
-@program
-def nothing_requires_grad(torch: Any) -> Any:
-    torch.ones(2).sum().backward()
-
-
-@program
-def wrong_shape_of_gradient(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    (x * 2).backward(torch.ones(3))
-
-
-@program
-def gradient_of_another_dtype(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    (x * 2).backward(torch.ones(2, dtype=torch.float64))
-    return x.grad
-
-
-@program
-def no_tensor_as_gradient(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    (x * 2).backward(3.0)
-
-
-@program
-def several_roots(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y, z = x * 2, (x * x).sum()
-    torch.autograd.backward([y, z], [torch.ones(2), None])
-    return x.grad
-
-
-@program
-def a_root_that_leads_to_another(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = x * x
-    z = (y * 3).sum()
-    torch.autograd.backward([y, z], [torch.ones(2), None])
-    return x.grad
-
-
-@program
-def backward_inputs(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    w = torch.ones(2, requires_grad=True)
-    h = x * w
-    (h * h).sum().backward(inputs=[w, h])
-    return x.grad, w.grad, h.grad
-
-
-@program
-def backward_with_create_graph(torch: Any) -> Any:
-    x = torch.tensor(2.0, requires_grad=True)
-    (x**3).backward(create_graph=True)
-    g = x.grad
-    x.grad = None
-    g.backward()
-    result = x.grad
-    x.grad = None
-    return g.detach(), g.requires_grad, result
-
-
-@program
-def grad_function(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = torch.tensor([3.0, 4.0], requires_grad=True)
-    return torch.autograd.grad((x * y).sum(), [x, y]), x.grad
-
-
-@program
-def grad_of_non_leaf(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    h = x * 2
-    return torch.autograd.grad((h * h).sum(), h)
-
-
-@program
-def grad_through_one_target_to_another(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    h = x * 2
-    return torch.autograd.grad((h * h).sum(), [h, x])
-
-
-@program
-def grad_of_itself(torch: Any) -> Any:
-    x = torch.tensor(3.0, requires_grad=True)
-    y = x * 2
-    return torch.autograd.grad(y, [y, x])
-
-
-@program
-def grad_with_respect_to_twice_the_same(torch: Any) -> Any:
-    x = torch.tensor(3.0, requires_grad=True)
-    return torch.autograd.grad(x * x, [x, x])
-
-
-@program
-def grad_of_unused(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    z = torch.ones(2, requires_grad=True)
-    return torch.autograd.grad(x.sum(), [x, z])
-
-
-@program
-def grad_allow_unused(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    z = torch.ones(2, requires_grad=True)
-    return torch.autograd.grad(x.sum(), [x, z], allow_unused=True)
-
-
-@program
-def grad_materialized(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    z = torch.ones(2, requires_grad=True)
-    return torch.autograd.grad(x.sum(), [x, z], materialize_grads=True)
-
-
-@program
-def grad_materialized_but_not_allowed(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    return torch.autograd.grad(x.sum(), [x], allow_unused=False, materialize_grads=True)
-
-
-@program
-def grad_of_what_requires_none(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    return torch.autograd.grad(x.sum(), torch.ones(2))
-
-
-@program
-def grad_of_nothing(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    return torch.autograd.grad(x.sum(), [])
-
-
-@program
-def grad_twice_is_an_error(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    y = (x * x).sum()
-    torch.autograd.grad(y, x)
-    torch.autograd.grad(y, x)
-
-
-@program
-def higher_orders(torch: Any) -> Any:
-    x = torch.tensor(1.5, requires_grad=True)
-    y = (x.sin() * x.exp() / (1 + x**2)).tanh()
-    found = []
-    for _ in range(5):
-        (y,) = torch.autograd.grad(y, x, create_graph=True)
-        found.append(y.item())
-    return found
-
-
-@program
-def vector_jacobian_product(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    y = x * 2
-    while y.norm() < 100:
-        y = y * 2
-    y.backward(torch.tensor([0.1, 1.0, 0.0001]))
-    return x.grad
-
-
-@program
-def retain_grad(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = x * 2
-    y.retain_grad()
-    y.retain_grad()
-    (y * y).sum().backward()
-    return y.grad, y.retains_grad, x.retains_grad
-
-
-@program
-def grad_of_non_leaf_warns(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = x * 2
-    y.sum().backward()
-    return y.grad
-
-
-@program
-def retain_grad_without_requires_grad(torch: Any) -> Any:
-    torch.ones(2).retain_grad()
-
-
-@program
-def changing_requires_grad_of_a_non_leaf(torch: Any) -> Any:
-    y = torch.ones(2, requires_grad=True) * 2
-    y.requires_grad = False
-
-
-@program
-def requires_grad_of_integers(torch: Any) -> Any:
-    torch.ones(2, dtype=torch.int64).requires_grad_()
-
-
-@program
-def tensor_of_integers_requires_grad(torch: Any) -> Any:
-    torch.tensor([1, 2], requires_grad=True)
-
-
-@program
-def freezing(torch: Any) -> Any:
-    w = torch.ones(2, requires_grad=True)
-    b = torch.ones(2, requires_grad=True)
-    w.requires_grad_(False)
-    (w * 2 + b).sum().backward()
-    return w.grad, b.grad
-
-
-@program
-def hooks_of_tensors(torch: Any) -> Any:
-    seen = []
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = x * 2
-    x.register_hook(lambda g: seen.append(("x", g.tolist())))
-    h = y.register_hook(lambda g: g * 10)
-    y.register_hook(lambda g: seen.append(("y", g.tolist())))
-    y.sum().backward(retain_graph=True)
-    h.remove()
-    y.sum().backward()
-    return seen, x.grad
-
-
-@program
-def hook_on_what_requires_no_grad(torch: Any) -> Any:
-    torch.ones(2).register_hook(lambda g: g)
-
-
-@program
-def hook_sees_the_sum(torch: Any) -> Any:
-    seen = []
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    x.register_hook(lambda g: seen.append(g.tolist()))
-    (x * 2 + x * 3).sum().backward()
-    return seen
-
-
-@program
-def hook_that_returns_no_tensor(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    x.register_hook(lambda g: "a")
-    x.sum().backward()
-
-
-@program
-def hook_and_retain_grad(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    y = x * 2
-    y.retain_grad()
-    y.register_hook(lambda g: g * 7)
-    y.sum().backward()
-    return y.grad, x.grad
-
-
-@program
-def post_accumulate_hook(torch: Any) -> Any:
-    seen = []
-    x = torch.ones(2, requires_grad=True)
-    x.register_post_accumulate_grad_hook(lambda p: seen.append(p.grad.tolist()))
-    (x * 2).sum().backward()
-    (x * 2).sum().backward()
-    return seen
-
-
-@program
-def post_accumulate_hook_of_non_leaf(torch: Any) -> Any:
-    (torch.ones(2, requires_grad=True) * 2).register_post_accumulate_grad_hook(lambda p: None)
-
-
-@program
-def hooks_of_nodes(torch: Any) -> Any:
-    seen = []
-    x = torch.ones(2, requires_grad=True)
-    y = x * 2
-    y.grad_fn.register_hook(
-        lambda gi, go: seen.append(("post", [None if g is None else g.tolist() for g in gi], [g.tolist() for g in go]))
-    )
-    y.grad_fn.register_prehook(lambda go: (go[0] * 3,))
-    y.sum().backward()
-    return seen, x.grad
-
-
-@program
-def no_grad(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    with torch.no_grad():
-        y = x * 2
-        with torch.enable_grad():
-            z = x * 2
-    with torch.set_grad_enabled(False):
-        w = x * 2
-    return y, z, w, torch.is_grad_enabled()
-
-
-@program
-def no_grad_decorators(torch: Any) -> Any:
-    @torch.no_grad()
-    def f(x):
-        return x * 2
-
-    @torch.no_grad
-    def g(x):
-        return x * 2
-
-    @torch.no_grad()
-    def h(x):
-        for _ in range(2):
-            got = yield x * 2
-            assert got is None
-
-    @torch.set_grad_enabled(False)
-    def k(x):
-        return x * 2
-
-    x = torch.ones(2, requires_grad=True)
-    states = [torch.is_grad_enabled()]
-    values = []
-    for value in h(x):
-        states.append(torch.is_grad_enabled())
-        values.append(value)
-    return f(x), g(x), k(x), states, values, f.__name__
-
-
-@program
-def no_grad_ends_with_an_error(torch: Any) -> Any:
-    try:
-        with torch.no_grad():
-            raise KeyError
-    except KeyError:
-        pass
-    return torch.is_grad_enabled()
-
-
-@program
-def inference_mode(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    with torch.inference_mode():
-        y = x * 2
-        state = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
-    return y, y.is_inference(), x.is_inference(), state
-
-
-@program
-def enable_grad_in_inference_mode(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    y = x.clone()
-    with torch.inference_mode(), torch.enable_grad():
-        z = (x.sin() * torch.zeros(2).add_(x)).sum()
-        y.mul_(2)
-        state = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
-    return z, y, y.grad_fn.name(), z.is_inference(), state
-
-
-@program
-def write_without_recording_under_hooks(torch: Any) -> Any:
-    x = torch.tensor(0.5, requires_grad=True)
-    y = x.tanh()
-    with torch.autograd.graph.save_on_cpu(), torch.no_grad():
-        y.mul_(2)
-    return torch.autograd.grad(y, x)
-
-
-@program
-def linearize_without_recording(torch: Any) -> Any:
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # PyTorch's tracing gives some
-        y, push = torch.func.linearize(torch.sin, torch.zeros(2))
-        return y, push(torch.ones(2))
-
-
-@program
-def forward_jacobian_is_lists(torch: Any) -> Any:
-    x = torch.ones(2)
-    found = torch.autograd.functional.jacobian(lambda x: (x, x * 2), (x,), vectorize=True, strategy="forward-mode")
-    return type(found).__name__, type(found[0]).__name__, found
-
-
-@program
-def inference_tensor_saved(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    with torch.inference_mode():
-        y = torch.ones(2)
-    return (x * y).sum()
-
-
-@program
-def inference_tensor_version(torch: Any) -> Any:
-    with torch.inference_mode():
-        y = torch.ones(2)
-    return y._version
-
-
-@program
-def inference_tensor_written_outside(torch: Any) -> Any:
-    with torch.inference_mode():
-        y = torch.ones(2)
-    y.add_(1)
-
-
-@program
-def inference_tensor_cloned(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    with torch.inference_mode():
-        y = torch.ones(2)
-    (x * y.clone()).sum().backward()
-    return x.grad
-
-
-@program
-def detach_shares_memory(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    d = x.detach()
-    d[0] = 5
-    return x, d, d.requires_grad, x._version, d._version
-
-
-@program
-def detach_notices_writes(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    y = x * 2
-    z = y * y
-    y.detach().zero_()
-    z.sum().backward()
-
-
-@program
-def data_does_not_notice_writes(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    y = x * 2
-    z = y * y
-    y.data.zero_()
-    z.sum().backward()
-    return x.grad, x._version
-
-
-@program
-def data_assigned(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    x.data = torch.tensor([3.0, 4.0])
-    (x * x).sum().backward()
-    return x, x.grad
-
-
-@program
-def detach_in_place(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    y = x * 2
-    y.detach_()
-    return y, y.is_leaf
-
-
-@program
-def detach_in_place_of_a_view(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    y = (x * 2)[0]
-    y.detach_()
-
-
-@program
-def in_place_on_a_leaf(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    x.add_(1)
-
-
-@program
-def in_place_on_a_view_of_a_leaf(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    x[0] = 1.0
-
-
-@program
-def in_place_on_a_leaf_under_no_grad(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    with torch.no_grad():
-        x.add_(1)
-        x -= 0.5
-    return x, x._version
-
-
-@program
-def augmented_assignment_to_a_leaf(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    x += 1
-
-
-@program
-def in_place_on_a_non_leaf(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = x * 2
-    y.add_(1)
-    y.mul_(x)
-    y.exp_()
-    y.sum().backward()
-    return x.grad, y._version, y.grad_fn.name()
-
-
-@program
-def saved_input_written_to(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = x * 2
-    z = y * y
-    y.add_(1)
-    z.sum().backward()
-
-
-@program
-def saved_output_written_to(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = x.exp()
-    y.add_(1)
-    y.sum().backward()
-
-
-@program
-def unsaved_output_written_to(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = x + 1
-    y.add_(1)
-    y.sum().backward()
-    return x.grad
-
-
-@program
-def leaf_saved_then_written_under_no_grad(torch: Any) -> Any:
-    w = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = (w * w).sum()
-    with torch.no_grad():
-        w.sub_(0.1)
-    y.backward()
-
-
-@program
-def in_place_on_a_view(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    y = x * 2
-    v = y[:2]
-    v.mul_(3)
-    y.sum().backward()
-    return x.grad, y._version, v._version, v._base is y
-
-
-@program
-def in_place_on_a_view_with_a_gradient(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    w = torch.tensor([5.0, 6.0], requires_grad=True)
-    y = x * 2
-    y[1:].mul_(w)
-    (y * y).sum().backward()
-    return x.grad, w.grad, y.grad_fn.name()
-
-
-@program
-def assigned_slices(torch: Any) -> Any:
-    w = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = torch.zeros(2, 3)
-    y[0, :2] = w
-    y[1] = w.sum()
-    (y * torch.arange(6.0).view(2, 3)).sum().backward()
-    return y, w.grad, y.requires_grad, y.is_leaf
-
-
-@program
-def other_views_follow(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    y = x * 2
-    a, b = y[:2], y.view(3, 1)
-    a.mul_(10)
-    before = b.grad_fn.name()
-    (b * b).sum().backward()
-    return x.grad, isinstance(before, str)
-
-
-@program
-def views_of_views(torch: Any) -> Any:
-    x = torch.arange(6.0).requires_grad_()
-    y = (x * 1).view(2, 3)
-    v = y.t()[1]
-    v.add_(x[:2])
-    y[0].mul_(2)
-    (y**2).sum().backward()
-    return x.grad, y, v
-
-
-@program
-def base_written_then_view_read(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    y = x * 2
-    v = y[1:]
-    y.mul_(x)
-    v.sum().backward()
-    return x.grad, v
-
-
-@program
-def base_that_gets_a_gradient_later(torch: Any) -> Any:
-    w = torch.tensor([1.0, 2.0], requires_grad=True)
-    base = torch.zeros(3)
-    other, view = base[0], base[1:]
-    view.copy_(w)
-    return base, other, view, other.requires_grad
-
-
-@program
-def expanded_memory_cannot_be_written(torch: Any) -> Any:
-    torch.ones(1).expand(3).add_(1)
-
-
-@program
-def outputs_of_unbind_cannot_be_written(torch: Any) -> Any:
-    x = torch.ones(2, 3, requires_grad=True)
-    a, _ = (x * 2).unbind(0)
-    a.add_(1)
-
-
-@program
-def outputs_of_unbind_written_under_no_grad(torch: Any) -> Any:
-    a, b = torch.ones(2, 3).unbind(0)
-    with torch.no_grad():
-        a.add_(1)
-    return a, b
-
-
-@program
-def view_made_under_no_grad_written(torch: Any) -> Any:
-    x = torch.ones(2, 3, requires_grad=True)
-    y = x * 2
-    with torch.no_grad():
-        v = y[0]
-    v.add_(1)
-    v.mul_(x[0])
-
-
-@program
-def in_place_of_a_wrong_shape(torch: Any) -> Any:
-    torch.ones(3).add_(torch.ones(2, 3))
-
-
-@program
-def in_place_of_a_wrong_dtype(torch: Any) -> Any:
-    torch.ones(3, dtype=torch.int64).add_(0.5)
-
-
-@program
-def in_place_on_its_own_saved_input(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = x * 2
-    y.mul_(y)
-    y.sum().backward()
-
-
-@program
-def retain_grad_follows_a_write(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = x * 2
-    y.retain_grad()
-    y.mul_(3)
-    (y * y).sum().backward()
-    return y.grad, x.grad
-
-
-@program
-def numpy_of_what_requires_grad(torch: Any) -> Any:
-    torch.ones(2, requires_grad=True).numpy()
-
-
-@program
-def grad_assigned(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    x.grad = torch.tensor([5.0, 5.0])
-    x.sum().backward()
-    return x.grad
-
-
-@program
-def grad_assigned_of_a_wrong_shape(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    x.grad = torch.ones(3)
-
-
-@program
-def grad_assigned_of_a_wrong_type(torch: Any) -> Any:
-    x = torch.ones(2, requires_grad=True)
-    x.grad = 3
-
-
-@program
-def deepcopy_of_a_non_leaf(torch: Any) -> Any:
-    import copy
-
-    copy.deepcopy(torch.ones(2, requires_grad=True) * 2)
-
-
-@program
-def deepcopy_of_a_leaf(torch: Any) -> Any:
-    import copy
-
-    x = torch.ones(2, requires_grad=True)
-    x.sum().backward()
-    y = copy.deepcopy(x)
-    y.data.add_(1)
-    return x, y, y.grad
-
-
-@program
-def broadcasting(torch: Any) -> Any:
-    x = torch.tensor([[1.0], [2.0]], requires_grad=True)
-    y = torch.tensor([3.0, 4.0, 5.0], requires_grad=True)
-    s = torch.tensor(2.0, requires_grad=True)
-    (x * y + s).pow(2).sum().backward()
-    return x.grad, y.grad, s.grad
-
-
-@program
-def mixed_dtypes(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = torch.tensor([3.0, 4.0], dtype=torch.float64, requires_grad=True)
-    z = (x * y).sum()
-    z.backward()
-    return z.dtype, x.grad, y.grad
-
-
-@program
-def several_losses_on_one_graph(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    h = x.exp()
-    a, b = h.sum(), (h * h).sum()
-    a.backward(retain_graph=True)
-    b.backward()
-    return x.grad
-
-
-@program
-def adversarial_step(torch: Any) -> Any:
-    x = torch.tensor([1.0, -2.0], requires_grad=True)
-    w = torch.tensor([0.5, 0.25], requires_grad=True)
-    loss = (x * w).sum().sigmoid().log()
-    (g,) = torch.autograd.grad(loss, x)
-    adversarial = (x + 0.1 * g.sign()).detach()
-    (adversarial * w).sum().backward()
-    return adversarial, x.grad, w.grad
-
-
-@program
-def jacobian_by_rows(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    y = torch.stack([x.sum(), (x * x).sum(), x.prod()])
-    rows = [torch.autograd.grad(y[i], x, retain_graph=True)[0] for i in range(3)]
-    return torch.stack(rows)
-
-
-@program
-def hessian_by_double_backward(torch: Any) -> Any:
-    x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True)
-    (g,) = torch.autograd.grad((x**3).sum() + x.prod(), x, create_graph=True)
-    return torch.stack([torch.autograd.grad(g[i], x, retain_graph=True)[0] for i in range(3)])
-
-
-@program
-def gradient_penalty(torch: Any) -> Any:
-    w = torch.tensor([[0.5, -1.0], [2.0, 0.3]], requires_grad=True)
-    x = torch.tensor([[1.0, 2.0]], requires_grad=True)
-    out = (x @ w).tanh().sum()
-    (g,) = torch.autograd.grad(out, x, create_graph=True)
-    ((g.norm(2) - 1) ** 2).backward()
-    return w.grad
-
-
-@program
-def a_function_of_ones_own(torch: Any) -> Any:
-    class Square(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, factor):
-            ctx.save_for_backward(x)
-            ctx.factor = factor
-            return x * x * factor
-
-        @staticmethod
-        def backward(ctx, g):
-            (x,) = ctx.saved_tensors
-            return 2 * x * g * ctx.factor, None
-
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = Square.apply(x, 3.0)
-    (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
-    (gg,) = torch.autograd.grad(g.sum(), x)
-    return y, y.grad_fn.name(), g, gg
-
-
-@program
-def a_function_with_setup_context(torch: Any) -> Any:
-    class Two(torch.autograd.Function):
-        @staticmethod
-        def forward(x, y):
-            return x * y, (x > y)
-
-        @staticmethod
-        def setup_context(ctx, inputs, output):
-            ctx.save_for_backward(*inputs)
-            ctx.mark_non_differentiable(output[1])
-
-        @staticmethod
-        def backward(ctx, g, _):
-            x, y = ctx.saved_tensors
-            return g * y, g * x if ctx.needs_input_grad[1] else None
-
-    x = torch.tensor([1.0, 2.0], requires_grad=True)
-    y = torch.tensor([3.0, 1.0])
-    product, larger = Two.apply(x, y)
-    product.sum().backward()
-    return product, larger, x.grad
-
-
-@program
-def a_function_with_a_wrong_number_of_gradients(torch: Any) -> Any:
-    class F(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x, y):
-            return x * y
-
-        @staticmethod
-        def backward(ctx, g):
-            return g
-
-    x = torch.ones(2, requires_grad=True)
-    F.apply(x, x).sum().backward()
-
-
-@program
-def a_function_with_a_wrong_shape(torch: Any) -> Any:
-    class F(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return torch.ones(7)
-
-    x = torch.ones(2, requires_grad=True)
-    F.apply(x).sum().backward()
-
-
-@program
-def a_function_that_writes_in_place(torch: Any) -> Any:
-    class F(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            x.mul_(2)
-            ctx.mark_dirty(x)
-            return x
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * 2
-
-    x = torch.ones(2, requires_grad=True)
-    y = x * 3
-    z = F.apply(y)
-    z.sum().backward()
-    return x.grad, z is y, y._version
-
-
-@program
-def once_differentiable(torch: Any) -> Any:
-    class F(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return x * x
-
-        @staticmethod
-        @torch.autograd.function.once_differentiable
-        def backward(ctx, g):
-            return 2 * ctx.saved_tensors[0] * g
-
-    x = torch.ones(2, requires_grad=True)
-    (g,) = torch.autograd.grad(F.apply(x).sum(), x, create_graph=True)
-    torch.autograd.grad(g.sum(), x)
-
-
-@program
-def backward_inside_a_hook(torch: Any) -> Any:
-    w = torch.tensor(2.0, requires_grad=True)
-    x = torch.tensor(3.0, requires_grad=True)
-
-    def hook(g):
-        with torch.enable_grad():
-            (w * w).backward()
-        return g
-
-    y = x * x
-    y.register_hook(hook)
-    y.backward()
-    return w.grad, x.grad
+PROGRAMS = Programs()
 
 
 @needs_oracle
-@pytest.mark.parametrize("each", PROGRAMS, ids=lambda each: each.__name__)
-def test_same_as_pytorch(each: Callable[[Any], Any]) -> None:
-    same_as_pytorch(each)
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_same_as_pytorch(program: Program) -> None:
+    same_as_pytorch(program)
+
+
+def of_one(call: Callable[[Any, Any], Any]) -> Program:
+    """Return a program that calls with a leaf, and looks at its `.grad` too."""
+    return lambda torch: (lambda x: (call(torch, x), x.grad))(leaf(torch))
+
+
+def of_two(call: Callable[[Any, Any, Any], Any]) -> Program:
+    """Return a program that calls with two leaves, and looks at their `.grad` too."""
+
+    def program(torch):
+        a, b = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+        return call(torch, a, b), a.grad, b.grad
+
+    return program
+
+
+def twice(run: Callable[[], Any]) -> tuple[Any, Any]:
+    return run(), run()
+
+
+PROGRAMS.add(
+    "backward",
+    of_one,
+    of_several=lambda torch, x: torch.autograd.backward([x * 2, (x * 3).sum()], [torch.tensor([1.0, 10.0]), None]),
+    of_a_tuple=lambda torch, x: torch.autograd.backward((x.sum(), x.prod())),
+    of_an_iterator=lambda torch, x: torch.autograd.backward(iter([x.sum(), x.prod()])),
+    of_one_that_leads_to_another=lambda torch, x: (
+        lambda y: torch.autograd.backward([y, (y * 3).sum()], [torch.ones(2), None])
+    )(x * x),
+    of_nothing=lambda torch, x: torch.autograd.backward([]),
+    of_many_elements=lambda torch, x: (x * 2).backward(),
+    of_many_elements_by_function=lambda torch, x: torch.autograd.backward(x * 2),
+    of_one_element=lambda torch, x: (x[:1, None] * 2).backward(),
+    of_what_does_not_require_grad=lambda torch, x: torch.ones(2).sum().backward(),
+    of_that_by_function=lambda torch, x: torch.autograd.backward(torch.ones(2).sum()),
+    of_a_leaf=lambda torch, x: (x.backward(torch.ones(2)), x.backward(torch.full((2,), 5.0))),
+    of_integers=lambda torch, x: x.argmax().backward(),
+    a_wrong_shape=lambda torch, x: (x * 2).backward(torch.ones(3)),
+    a_shape_that_could_be_broadcast=lambda torch, x: torch.autograd.backward(x * 2, torch.tensor(1.0)),
+    too_many_gradients=lambda torch, x: torch.autograd.backward(x * 2, [torch.ones(2), torch.ones(2)]),
+    another_dtype=lambda torch, x: (x * 2).backward(torch.ones(2, dtype=torch.float64)),
+    integers_as_gradient=lambda torch, x: torch.autograd.backward(x * 2, torch.ones(2, dtype=torch.int64)),
+    a_number_as_gradient=lambda torch, x: torch.autograd.backward(x.sum(), 2.0),
+    a_number_as_gradient_of_many=lambda torch, x: (x * 2).backward(3.0),
+    a_list_as_gradient=lambda torch, x: (x * 2).backward([1.0, 2.0]),
+    keywords=lambda torch, x: (x * 2).backward(gradient=torch.tensor([1.0, 2.0]), retain_graph=True),
+    grad_variables=lambda torch, x: torch.autograd.backward(x * 2, grad_variables=torch.ones(2)),
+    grad_variables_too=lambda torch, x: torch.autograd.backward(x * 2, torch.ones(2), grad_variables=torch.ones(2)),
+    adds_up=lambda torch, x: [(x * x).sum().backward() for _ in range(3)],
+    twice=lambda torch, x: twice((x * x).sum().backward),
+    twice_where_nothing_is_saved=lambda torch, x: (twice((x + x).sum().backward), twice((x + 1).sum().backward)),
+    retained=lambda torch, x: (lambda y: (y.backward(retain_graph=True), y.backward()))((x * x).sum()),
+    a_shared_part_is_freed=lambda torch, x: (lambda h: (h.sum().backward(), (h * h).sum().backward()))(x.exp()),
+    a_shared_part_is_retained=lambda torch, x: (
+        lambda h: (h.sum().backward(retain_graph=True), (h * h).sum().backward())
+    )(x.exp()),
+    a_saved_index_is_freed=lambda torch, x: twice(x[[0, 1]].sum().backward),
+)
+
+PROGRAMS.add(
+    "inputs",
+    of_two,
+    a_list=lambda torch, a, b: torch.autograd.backward(a * b, inputs=[a]),
+    one=lambda torch, a, b: torch.autograd.backward(a * b, inputs=b),
+    keyword=lambda torch, a, b: (a * b).backward(inputs=[a]),
+    none=lambda torch, a, b: torch.autograd.backward(a * a, inputs=[]),
+    not_leaves=lambda torch, a, b: (lambda h: ((h * h).backward(inputs=[b, h]), h.grad, h.retains_grad))(a * b),
+    that_do_not_require_grad=lambda torch, a, b: torch.autograd.backward(a * a, inputs=[torch.tensor(1.0)]),
+    one_that_does_not_require_grad=lambda torch, a, b: (a * b).backward(inputs=[a, torch.tensor(1.0)]),
+    outside_the_graph=lambda torch, a, b: torch.autograd.backward(a * a, inputs=[b]),
+)
+
+PROGRAMS.add(
+    "grad",
+    of_two,
+    one=lambda torch, a, b: torch.autograd.grad(a * a, a),
+    several=lambda torch, a, b: torch.autograd.grad([a * b, a + b], [a, b], [torch.tensor(1.0), torch.tensor(10.0)]),
+    intermediates=lambda torch, a, b: (lambda h: (lambda y: torch.autograd.grad(y, [y, h, a]))(h * h))(a * 3),
+    an_intermediate=lambda torch, a, b: (lambda h: torch.autograd.grad(h * h, h))(a * 3),
+    given_twice=lambda torch, a, b: torch.autograd.grad(a * a, [a, a]),
+    unused=lambda torch, a, b: torch.autograd.grad(a * a, [a, b]),
+    unused_and_allowed=lambda torch, a, b: torch.autograd.grad(a * a, [a, b], allow_unused=True),
+    materialized=lambda torch, a, b: torch.autograd.grad(a * a, [a, b, leaf(torch)], materialize_grads=True),
+    materialized_but_not_allowed=lambda torch, a, b: torch.autograd.grad(
+        a * a, [a], allow_unused=False, materialize_grads=True
+    ),
+    materialized_with_a_graph=lambda torch, a, b: torch.autograd.grad(
+        a * a, [a, leaf(torch)], create_graph=True, materialize_grads=True
+    ),
+    of_what_does_not_require_grad=lambda torch, a, b: torch.autograd.grad(torch.tensor(1.0), a),
+    to_what_does_not_require_grad=lambda torch, a, b: torch.autograd.grad(a * a, torch.tensor(1.0)),
+    to_nothing=lambda torch, a, b: torch.autograd.grad(a * a, []),
+    only_inputs=lambda torch, a, b: torch.autograd.grad(a * a, a, only_inputs=False),
+    of_many_elements=lambda torch, a, b: torch.autograd.grad(a * leaf(torch), a),
+    twice=lambda torch, a, b: (lambda y: twice(lambda: torch.autograd.grad(y, a)))(a * a),
+    without_a_graph=lambda torch, a, b: torch.autograd.grad(a * a, a)[0].grad_fn,
+    of_a_constant_slope=lambda torch, a, b: torch.autograd.grad(a * 2, a, create_graph=True)[0].requires_grad,
+)
+
+
+@PROGRAMS
+class HigherOrders:
+    def powers(torch):
+        x = torch.tensor(1.5, requires_grad=True)
+        y = (x.sin() * x.exp() / (1 + x**2)).tanh() + x**5
+        found = []
+        for _ in range(5):
+            (y,) = torch.autograd.grad(y, x, create_graph=True)
+            found.append(y.detach())
+        return found
+
+    def by_backward(torch):
+        x = leaf(torch)
+        with_create_graph((x**3).sum())
+        first, x.grad = x.grad, None
+        first.sum().backward()
+        found = first.requires_grad, first.detach(), x.grad
+        x.grad = None
+        return found
+
+    def a_graph_that_is_made_but_not_kept(torch):
+        y = (leaf(torch) ** 3).sum()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            y.backward(create_graph=True, retain_graph=False)
+        y.backward()
+
+    def a_gradient_that_requires_grad(torch):
+        x, v = leaf(torch), leaf(torch, 3.0, 4.0)
+        (x * 2).backward(v)
+        (g,) = torch.autograd.grad(x * x, x, v, create_graph=True)
+        return x.grad, v.grad, torch.autograd.grad(g.sum(), [x, v])
+
+    def hessian_and_jacobian_by_rows(torch):
+        x = leaf(torch, 1.0, 2.0, 3.0)
+        y = torch.stack([x.sum(), (x**3).sum(), x.prod()])
+        rows = torch.stack([torch.autograd.grad(each, x, retain_graph=True)[0] for each in y])
+        (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        return rows, torch.stack([torch.autograd.grad(each, x, retain_graph=True)[0] for each in g])
+
+    def gradient_penalty_and_adversarial_step(torch):
+        w = torch.tensor([[0.5, -1.0], [2.0, 0.3]], requires_grad=True)
+        x = torch.tensor([[1.0, 2.0]], requires_grad=True)
+        (g,) = torch.autograd.grad((x @ w).tanh().sum(), x, create_graph=True)
+        ((g.norm(2) - 1) ** 2).backward()
+        first, w.grad = w.grad, None
+        moved = (x + 0.1 * g.sign()).detach()
+        (moved @ w).sum().backward()
+        return first, moved, x.grad, w.grad
+
+    def of_a_computation_of_unknown_length(torch):
+        x = leaf(torch, 0.3, -0.2, 0.1)
+        y = x * 2
+        while y.detach().norm() < 1000:
+            y = y * 2
+        y.backward(torch.tensor([0.1, 1.0, 0.0001]), retain_graph=True)
+        return y, x.grad
+
+    def broadcast_and_mixed_dtypes(torch):
+        x = torch.tensor([[1.0], [2.0]], requires_grad=True)
+        y = leaf(torch, 3.0, 4.0, 5.0, dtype="float64")
+        s = torch.tensor(2.0, requires_grad=True)
+        z = (x * y + s).pow(2).sum()
+        z.backward()
+        return z, x.grad, y.grad, s.grad
+
+    def backward_inside_a_hook(torch):
+        w, x = torch.tensor(2.0, requires_grad=True), torch.tensor(3.0, requires_grad=True)
+
+        def hook(g):
+            with torch.enable_grad():
+                (w * w).backward()
+            return g
+
+        y = x * x
+        y.register_hook(hook)
+        y.backward()
+        return w.grad, x.grad
+
+    def roots_that_lead_to_no_input_have_their_hooks_run(torch):
+        x = leaf(torch)
+        y, other = x * 3, x.exp()
+        y.retain_grad()
+        seen = []
+        y.register_hook(lambda g: seen.append(g.clone()))
+        first, rest = (x * 2).split(1)
+        first.retain_grad()
+        torch.autograd.grad(y.sum(), other, allow_unused=True)
+        torch.autograd.grad(y, other, torch.ones(2), allow_unused=True)
+        torch.autograd.grad(first, other, torch.ones(1), allow_unused=True)
+        torch.autograd.grad([y, first], other, [torch.ones(2), torch.ones(1)], allow_unused=True)
+        y.backward(torch.ones(2), inputs=[other])
+        return y.grad, seen, first.grad, rest.requires_grad, x.grad
+
+
+def strides_of_grad(torch: Any, parameter: Any, *gradients: Any) -> Any:
+    """Return the strides of `.grad` after these gradients arrived, one by one."""
+    p = parameter.detach().requires_grad_()
+    found = [p.stride()]
+    for g in gradients:
+        p.backward(g)
+        found.append((p.grad.stride(), p.grad.clone(memory_format=torch.contiguous_format)))
+    return found
+
+
+@PROGRAMS
+class Layouts:
+    """The section "Default gradient layouts" of PyTorch's page on autograd."""
+
+    def of_dense_parameters_and_of_others(torch):
+        x, two = torch.arange(24.0), torch.tensor(2.0)
+        rows, columns = x.view(4, 6), x.view(4, 6).t()
+        return [
+            strides_of_grad(torch, parameter, *gradients)
+            for parameter, *gradients in [
+                (rows, rows), (columns, x.view(6, 4)), (x.view(2, 3, 4).permute(2, 0, 1), x.view(4, 2, 3)),
+                (x.view(2, 3, 4).permute(1, 2, 0), x.view(3, 4, 2)),
+                (rows, x.view(6, 4).t()), (columns, columns), (rows, two.expand(4, 6)), (columns, two.expand(6, 4)),
+                (rows, torch.ones(8, 12)[::2, ::2]),
+                (x[::2], torch.ones(12)), (rows[:, :3], torch.ones(4, 3)), (rows[:, :3].t(), torch.ones(3, 4)),
+                (x[:1].expand(3), torch.ones(3)), (x[:4].view(4, 1).expand(4, 3), torch.ones(4, 3)),
+                (rows, torch.ones(4, 6), torch.ones(6, 4).t()), (columns, torch.ones(6, 4), torch.ones(6, 4)),
+            ]
+        ]  # fmt: skip
+
+    def of_weights_used_transposed_and_of_sums(torch):
+        w = torch.arange(6.0).view(2, 3).requires_grad_()
+        v = torch.arange(6.0).view(2, 3).t().requires_grad_()
+        ((torch.ones(4, 3) @ w.t()).sum() + (torch.ones(4, 3) @ v).sum()).backward()
+        x, y = torch.ones(3, 4, requires_grad=True), torch.ones(4, 3).t().requires_grad_()
+        x.sum().backward()
+        y.sum().backward()
+        return [(each.stride(), each.grad.stride(), each.grad, each.grad.is_contiguous()) for each in (w, v, x, y)]
+
+    def adding_up_is_in_place(torch):
+        x = leaf(torch)
+        (x * 2).sum().backward()
+        old, pointer = x.grad, x.grad.data_ptr()
+        (x * 3).sum().backward()
+        return x.grad is old, x.grad.data_ptr() == pointer, old, old._version, old.grad_fn
+
+    def with_create_graph_it_is_replaced(torch):
+        x = leaf(torch)
+        (x * x).sum().backward()
+        old = x.grad
+        with_create_graph((x**3).sum())
+        new = x.grad
+        (x * x).sum().backward()
+        last, x.grad = x.grad, None
+        return old is new, new is last, [(g.detach(), g.stride(), g.requires_grad) for g in (old, new, last)]
+
+    def with_a_graph_it_has_one_from_the_first_time_on(torch):
+        x = leaf(torch)
+        with_create_graph((x**3).sum())
+        old = x.grad
+        (x * x).sum().backward()
+        new, x.grad = x.grad, None
+        return new is old, old.grad_fn is not None, new.requires_grad, new.detach()
+
+    def gradients_are_shared_with_nobody(torch):
+        a, b, v = leaf(torch), leaf(torch), torch.tensor([1.0, 2.0])
+        (a + b).sum().backward()
+        a.grad.mul_(5)
+        found = a.grad.clone(), b.grad
+        for root in (a, a + 0):
+            a.grad = None
+            root.backward(v)
+            a.grad.zero_()
+        return found, v
+
+    def zero_grad(torch):
+        model, w = torch.nn.Linear(2, 1), torch.ones(4, 6).t().requires_grad_()
+        optimizer = torch.optim.SGD([w], lr=0.1)
+        found = []
+        for owner, p in ((model, model.weight), (optimizer, w)):
+            for options in ({}, {"set_to_none": False}):
+                (model(torch.ones(1, 2)).sum() + w.sum()).backward()
+                old = p.grad
+                owner.zero_grad(**options)
+                found.append((p.grad is old, p.grad, old.stride()))
+        return found
+
+
+def assigned(grad: Callable[[Any, Any], Any]) -> Program:
+    """Return a program that assigns to `.grad`, and adds to that."""
+
+    def program(torch):
+        x = leaf(torch)
+        x.grad = mine = grad(torch, x)
+        x.sum().backward()
+        return x.grad is mine, x.grad.requires_grad, x.grad.detach()
+
+    return program
+
+
+PROGRAMS.add(
+    "assigned",
+    assigned,
+    right=lambda torch, x: torch.tensor([5.0, 5.0]),
+    requires_grad=lambda torch, x: torch.ones(2, requires_grad=True),
+    another_shape=lambda torch, x: torch.ones(3),
+    another_dtype=lambda torch, x: torch.ones(2, dtype=torch.float64),
+    no_tensor=lambda torch, x: 5,
+    itself=lambda torch, x: x,
+)
+
+
+@PROGRAMS
+class Assigned:
+    def strides_are_kept(torch):
+        x = torch.ones(4, 6, requires_grad=True)
+        x.grad = mine = torch.zeros(6, 4).t()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch finds that slow, and says so once
+            (x * 2).sum().backward()
+        return x.grad is mine, x.grad.stride(), x.grad.contiguous()
+
+    def views_of_one_memory(torch):
+        everything = torch.zeros(5)
+        a, b = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
+        a.grad, b.grad = everything[:2], everything[2:]
+        (a.sum() * 2 + b.sum() * 3).backward()
+        return everything
+
+    def deleted_reset_and_without_requires_grad(torch):
+        x, y = leaf(torch), torch.ones(2)
+        x.grad, y.grad = torch.ones(2), torch.ones(2)
+        kept = x.grad
+        torch.autograd.grad((x * x).sum(), x)
+        found = x.grad is kept, x.grad.clone(), y.grad, y.requires_grad, x.grad.detach_().zero_()
+        del x.grad
+        return *found, x.grad, torch.ones(2).grad
+
+
+# Leaves and results ---------------------------------------------------------------------------------
+
+
+def facts(*tensors: Any) -> list[Any]:
+    return [(t.is_leaf, t.requires_grad, t.retains_grad, t.output_nr, t.grad_fn and t.grad_fn.name()) for t in tensors]
+
+
+def network(torch: Any) -> Any:
+    x, y = torch.ones(1, 3), torch.ones(1, 2)
+    w, b = torch.ones(3, 2, requires_grad=True), torch.ones(1, 2, requires_grad=True)
+    z = (x @ w) + b
+    predicted = torch.nn.functional.relu(z)
+    return x, y, w, b, z, predicted, torch.nn.functional.mse_loss(predicted, y)
+
+
+PROGRAMS.add(
+    "leaves",
+    default=lambda torch: (torch.ones(2).requires_grad, torch.nn.Parameter(torch.ones(2)).requires_grad),
+    kinds=lambda torch: facts(
+        leaf(torch), leaf(torch) * 2, torch.ones(2) * 3, torch.ones(2) + leaf(torch), leaf(torch).double(),
+        torch.rand(2).double().requires_grad_(), leaf(torch).to("cpu"), (torch.ones(2) * 2).requires_grad_(),
+        leaf(torch).split(1)[1],
+    ),
+    conversions_to_integers=lambda torch: (
+        lambda x: (x.long(), x.int(), x.bool(), x.to(torch.int8), x.double(), x.shape, x.numel())
+    )(leaf(torch)),
+    off_by_attribute=lambda torch: setattr(leaf(torch) * 2, "requires_grad", False),
+    off_by_method=lambda torch: (leaf(torch) * 2).requires_grad_(False),
+    on_where_it_is=lambda torch: setattr(leaf(torch) * 2, "requires_grad", True),
+    integers=lambda torch: torch.ones(2, dtype=torch.int64).requires_grad_(),
+    integers_by_constructor=lambda torch: torch.tensor([1, 2], requires_grad=True),
+    integers_off=lambda torch: setattr(torch.tensor([1, 2]), "requires_grad", False),
+    integers_by_attribute=lambda torch: setattr(torch.tensor([1, 2]), "requires_grad", True),
+    factories=lambda torch: [
+        make(requires_grad=True)
+        for make in (
+            lambda **k: torch.zeros(2, **k), lambda **k: torch.ones(2, **k), lambda **k: torch.full((2,), 3.0, **k),
+            lambda **k: torch.arange(2.0, **k), lambda **k: torch.linspace(0, 1, 3, **k), lambda **k: torch.eye(2, **k),
+            lambda **k: torch.randn((2, 3), **k), lambda **k: torch.rand(2, **k),
+            lambda **k: torch.zeros_like(torch.ones(2), **k), lambda **k: torch.ones(2).new_zeros(3, **k),
+            lambda **k: torch.ones(2).new_tensor([1.0], **k),
+        )
+    ],
+    likes=lambda torch: (
+        lambda x: (torch.zeros_like(x), torch.empty_like(x).requires_grad, x.new_ones(2), torch.rand_like(x))
+    )(leaf(torch)),
+    numpy=lambda torch: leaf(torch).numpy(),
+    numpy_of_a_result=lambda torch: (leaf(torch) * 2).numpy(),
+    copied=lambda torch: copy.deepcopy(leaf(torch) * 2),
+    printed=lambda torch: [
+        repr(t) for a in [leaf(torch)] for t in (a, a.sin(), 2 * a, a + 1, a.sum(), a.detach(), a[0], a.view(2, 1))
+    ],
+    variable=lambda torch: (
+        lambda x, y: (type(x) is torch.Tensor, x, y, isinstance(y, torch.autograd.Variable), y.detach())
+    )(torch.autograd.Variable(torch.ones(2)), torch.autograd.Variable(torch.ones(2), requires_grad=True)),
+)  # fmt: skip
+
+
+@PROGRAMS
+class Leaves:
+    def which_get_a_gradient(torch):
+        tensors = network(torch)
+        found = facts(*tensors)
+        tensors[-1].backward()
+        return found, [t.grad for t in tensors[:4]], tensors[4].grad  # the last one with a warning
+
+    def which_get_a_gradient_when_retained(torch):
+        tensors = network(torch)
+        for t in tensors[2:]:
+            t.retain_grad()
+        tensors[-1].backward()
+        return [(t.grad, t.retains_grad) for t in tensors]
+
+    def what_can_be_done_to_each_kind(torch):
+        """By (is_leaf, requires_grad, retains_grad): what requires_grad_ and retain_grad do."""
+
+        def retained():
+            t = leaf(torch) * 2
+            return t.retain_grad() or t
+
+        return [
+            tried(lambda make=make, act=act: (lambda t: (act(t), facts(t))[1])(make()))
+            for make in (lambda: torch.ones(2), lambda: leaf(torch), lambda: leaf(torch) * 2, retained)
+            for act in (lambda t: t.requires_grad_(), lambda t: t.requires_grad_(False), lambda t: t.retain_grad())
+        ]
+
+    def frozen(torch):
+        torch.manual_seed(1)
+        model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.ReLU(), torch.nn.Linear(4, 2))
+        returned = model[0].requires_grad_(False) is model[0]
+        model(torch.ones(5, 3)).sum().backward()
+        a = leaf(torch)
+        before = 2 * a
+        a.requires_grad = False
+        return returned, [(p.requires_grad, p.grad) for p in model.parameters()], before, 2 * a, a
+
+    def frozen_after_its_use(torch):
+        w = leaf(torch)
+        h = w * 3
+        w.requires_grad_(False)  # the graph stays, but the leaf ...
+        h.sum().backward()
+        return w.grad
+
+    def retained_gradients(torch):
+        x = leaf(torch)
+        y = x * 2
+        y.retain_grad()
+        y.retain_grad()
+        (y * y).sum().backward(retain_graph=True)
+        first = y.grad
+        y.sum().backward(retain_graph=True)
+        torch.autograd.grad((y * x).sum(), x)  # which retains too
+        return y.retains_grad, y.grad is first, first, y.grad, x.retains_grad
+
+    def copied(torch):
+        x = leaf(torch)
+        x.sum().backward()
+        y = copy.deepcopy(x)
+        y.data.add_(1)
+        return x, y, y.grad
+
+
+PROGRAMS.add(
+    "detach",
+    of_one,
+    shares_memory=lambda torch, x: (
+        lambda y: (y.__setitem__(0, 5), y, x, y.data_ptr() == x.data_ptr(), x._version, y._version, y._base is None)
+    )(x.detach()),
+    of_a_result=lambda torch, x: (lambda y: (y, y.grad_fn))((x * 2).detach()),
+    in_the_middle=lambda torch, x: (lambda y: (y * y.detach()).sum().backward())(x * x),
+    a_write_is_noticed=lambda torch, x: (lambda y: (y.detach().zero_(), y.sum().backward()))(x.exp()),
+    a_write_to_data_is_not=lambda torch, x: (
+        lambda y: (lambda z: (y.data.zero_(), z.sum().backward(), y._version))(y * y)
+    )(x * 1),
+    a_view_of_it=lambda torch, x: x.detach().unsqueeze(0).add_(1),
+    in_place=lambda torch, x: (lambda y: (y.detach_() is y, y, y.grad_fn))(x * 2),
+    in_place_of_a_leaf=lambda torch, x: (x.detach_(), x.requires_grad),
+    in_place_of_a_view=lambda torch, x: (x * 1)[0].detach_(),
+    in_place_of_a_view_of_a_constant=lambda torch, x: torch.ones(2)[0].detach_(),
+    in_place_after_its_use=lambda torch, x: (lambda y: (lambda z: (y.detach_(), z.sum().backward(), z))(y * 3))(x * 2),
+    data_replaced=lambda torch, x: (
+        lambda y: (x.data_ptr() == x.data.data_ptr(), setattr(x, "data", torch.full((2,), 5.0)), y.backward(), x,
+                   x._version, (x * x).sum().backward())
+    )((x * x).sum()),
+    data_of_another_shape=lambda torch, x: (setattr(x, "data", torch.zeros(3)), x, x.data.requires_grad),
+)  # fmt: skip
 
 
 def test_a_graph_of_100000_ops_goes_backward() -> None:
@@ -1154,8 +557,6 @@ def test_memory_dies_without_the_garbage_collector() -> None:
 
 
 def test_backward_frees_saved_tensors_as_it_walks() -> None:
-    import weakref
-
     x = tinytorch.ones(3, requires_grad=True)
     h = x.exp()
     saved = weakref.ref(h._array)
@@ -1234,26 +635,6 @@ def test_gradcheck_finds_a_wrong_gradient() -> None:
     assert not tinytorch.autograd.gradcheck(Wrong.apply, x, raise_exception=False)
     with pytest.raises(ValueError, match="require gradient"):
         tinytorch.autograd.gradcheck(lambda x: x * 2, x.detach())
-
-
-@needs_oracle
-def test_the_hooks_of_a_root_run_though_it_leads_to_no_input() -> None:
-    def program(torch: Any) -> Any:
-        x = torch.tensor([1.0, 2.0], requires_grad=True)
-        y, other = x * 3, x.exp()
-        y.retain_grad()
-        seen: list[Any] = []
-        y.register_hook(lambda g: seen.append(g.clone()))
-        first, rest = (x * 2).split(1)
-        first.retain_grad()
-        torch.autograd.grad(y.sum(), other, allow_unused=True)
-        torch.autograd.grad(y, other, torch.ones(2), allow_unused=True)
-        torch.autograd.grad(first, other, torch.ones(1), allow_unused=True)
-        torch.autograd.grad([y, first], other, [torch.ones(2), torch.ones(1)], allow_unused=True)
-        y.backward(torch.ones(2), inputs=[other])
-        return [y.grad, seen, first.grad, rest.requires_grad, x.grad]
-
-    same_as_pytorch(program)
 
 
 def hooked(torch: Any, hook: Callable[[Any], Any]) -> Any:

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import tinytorch
+from tests.autograd.programs import made
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tinytorch.autograd.forward_ad import Level
@@ -60,6 +61,7 @@ FUNCTIONS: dict[str, Program] = {
     "shapes": lambda lib, x: lib.cat([x.flatten()[:3].view(1, 3), x.T, lib.stack([x[0], x[1]])]).flip(0),
     "mixed with constants": lambda lib, x: 2 / x + x**3 - lib.ones(3, dtype=x.dtype) * x,
     "layers": lambda lib, x: lib.nn.functional.layer_norm(lib.nn.functional.gelu(x), (3,)),
+    "conversions": lambda lib, x: x.float().double() + x.contiguous() * lib.ones(2, 3, 3) + x.float() * lib.arange(3),
     "losses": lambda lib, x: lib.nn.functional.cross_entropy(x, lib.arange(3)) + lib.nn.functional.mse_loss(x, x.T),
 }
 
@@ -125,6 +127,11 @@ def writes() -> dict[str, Program]:
         x = fwAD.make_dual(column, lib.ones(4, dtype=lib.float64))
         return seen(fwAD, x.unsqueeze(0), x.view(2, 2) * x.view(2, 2), x[1:])
 
+    def the_dual_of_a_tensor_that_stays(lib: Any, fwAD: Any) -> Any:
+        x = lib.ones(2)
+        fwAD.make_dual(x, lib.ones(2)).mul_(3)
+        return x, fwAD.unpack_dual(x).tangent
+
     return {name: value for name, value in locals().items() if callable(value)}
 
 
@@ -172,8 +179,10 @@ def errors() -> list[Program]:
         lambda lib, fwAD: fwAD.make_dual(lib.arange(2), vector(lib)),
         lambda lib, fwAD: fwAD.make_dual(vector(lib), lib.arange(2)),
         lambda lib, fwAD: fwAD.make_dual(vector(lib), lib.ones(3)),
+        lambda lib, fwAD: fwAD.make_dual(vector(lib), lib.ones(2, dtype=lib.float64)),
         lambda lib, fwAD: fwAD.make_dual(vector(lib), vector(lib), level=3),
         lambda lib, fwAD: fwAD.make_dual(fwAD.make_dual(vector(lib), vector(lib)), vector(lib)),
+        lambda lib, fwAD: fwAD.make_dual(vector(lib), fwAD.make_dual(vector(lib), vector(lib))),
         lambda lib, fwAD: fwAD.enter_dual_level(),
         lambda lib, fwAD: fwAD.exit_dual_level(level=4),
         lambda lib, fwAD: fwAD.unpack_dual(vector(lib), level=1),
@@ -200,9 +209,12 @@ def test_without_a_level() -> None:
             with pytest.raises(RuntimeError) as error:
                 call()
             raised.append(str(error.value))
+        levels = [fwAD._current_level, fwAD.enter_dual_level()]
+        y = fwAD.make_dual(lib.ones(1), lib.ones(1)) * 2
+        fwAD.exit_dual_level()
+        seen = [tuple(fwAD.unpack_dual(each)) for each in (lib.ones(1), y)]
         with fwAD.dual_level():
-            y = fwAD.make_dual(lib.ones(1), lib.ones(1)) * 2
-        return raised, tuple(fwAD.unpack_dual(lib.ones(1))), tuple(fwAD.unpack_dual(y))
+            return raised, levels, seen, fwAD.unpack_dual(y).tangent
 
     same_as_pytorch(program)
 
@@ -219,6 +231,26 @@ def test_what_drops_a_tangent() -> None:
             fwAD.unpack_dual(each).tangent is None
             for each in (kept, dropped, x.detach(), x.data, x > 0, x.argmax(), x.floor(), x.sign())
         ]
+
+    run(program)
+
+
+@needs_oracle
+def test_tangents_are_the_tensors_given() -> None:
+    def program(lib: Any, fwAD: Any) -> Any:
+        x, tangent = lib.ones(3, 3), lib.arange(9.0).view(3, 3)
+        x_dual, turned = (fwAD.make_dual(x, t) for t in (tangent, tangent.T))
+        copied, cut, again = lib.zeros(3, 3).copy_(x_dual), x_dual.clone(), fwAD.make_dual(x_dual.detach(), tangent * 5)
+        cut.detach_()
+        tangents = [fwAD.unpack_dual(each).tangent for each in (x_dual, turned, copied, cut, again)]
+        model = lib.nn.Linear(3, 3)
+        params = {name: fwAD.make_dual(p, lib.ones_like(p)) for name, p in model.named_parameters()}
+        out = lib.func.functional_call(lib.nn.Linear(3, 3), params, x)
+        for name, p in params.items():
+            delattr(model, name)
+            setattr(model, name, p)
+        assert lib.allclose(fwAD.unpack_dual(model(x)).tangent, fwAD.unpack_dual(out).tangent)
+        return tangents, [t is tangent for t in tangents], type(fwAD.unpack_dual(x_dual)).__name__, seen(fwAD, out)
 
     run(program)
 
@@ -264,54 +296,34 @@ def test_functions_of_ones_own() -> None:
         both = seen(fwAD, *Scaled.apply(x, lib.full((2,), 3.0, dtype=lib.float64), 5))
         x = x * 1
         Written.apply(x)
-        return both, seen(fwAD, x), calls
+        z = Scaled.apply(dual(lib, fwAD, 2, requires_grad=True), lib.ones(2, dtype=lib.float64), 5)[0]
+        exponentials = made(
+            lib, forward=lambda x: (x * 2, x.exp()), jvp=lambda ctx, t: (t * 2, t * ctx.saved_tensors[0]),
+            setup_context=lambda ctx, inputs, output: ctx.save_for_forward(output[1]),
+        )  # fmt: skip
+        return both, seen(fwAD, x, z, *exponentials.apply(x)), z.requires_grad, calls
 
     run(program)
 
 
 def wrong_functions() -> dict[str, Any]:
     def returning(value: Any) -> Program:
-        def program(lib: Any, fwAD: Any) -> Any:
-            class Wrong(lib.autograd.Function):
-                @staticmethod
-                def forward(ctx: Any, x: Any) -> Any:
-                    return x * 2
+        return lambda lib, fwAD: seen(
+            fwAD, made(lib, forward=lambda ctx, x: x * 2, jvp=lambda ctx, dx: value(dx)).apply(dual(lib, fwAD, 2))
+        )
 
-                @staticmethod
-                def jvp(ctx: Any, dx: Any) -> Any:
-                    return value(dx)
-
-            return seen(fwAD, Wrong.apply(dual(lib, fwAD, 2)))
-
-        return program
-
-    def absent(lib: Any, fwAD: Any) -> Any:
-        class Without(lib.autograd.Function):
-            @staticmethod
-            def forward(ctx: Any, x: Any) -> Any:
-                return x * 2
-
-        return Without.apply(dual(lib, fwAD, 2))
-
-    def out_of_place(lib: Any, fwAD: Any) -> Any:
-        class Written(lib.autograd.Function):
-            @staticmethod
-            def forward(ctx: Any, x: Any) -> Any:
-                ctx.mark_dirty(x)
-                return x.mul_(2)
-
-            @staticmethod
-            def jvp(ctx: Any, dx: Any) -> Any:
-                return dx * 2
-
-        return Written.apply(dual(lib, fwAD, 2) * 1)
+    def written(ctx: Any, x: Any) -> Any:
+        ctx.mark_dirty(x)
+        return x.mul_(2)
 
     return {
-        "absent": absent,
+        "absent": lambda lib, fwAD: made(lib, forward=lambda ctx, x: x * 2).apply(dual(lib, fwAD, 2)),
         "too many": returning(lambda dx: (dx, dx)),
         "shape": returning(lambda dx: dx[:1]),
         "no tensor": returning(lambda dx: 3),
-        "written to, but not its tangent": out_of_place,
+        "written to, but not its tangent": lambda lib, fwAD: made(
+            lib, forward=written, jvp=lambda ctx, dx: dx * 2
+        ).apply(dual(lib, fwAD, 2) * 1),
     }
 
 

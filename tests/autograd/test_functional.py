@@ -120,7 +120,9 @@ def test_forward_mode_and_vectorize(requires_grad: bool) -> None:
             f.hessian(scalar, (x, y), **outer),
             f.hessian(lambda x: scalar(x, y), x, **outer),
         ]
-        return *[detached(each) for each in results], x.requires_grad, x.grad, y.requires_grad
+        lists = f.jacobian(lambda x: (x, x * 2), (x,), **forward)
+        kinds = type(lists).__name__, type(lists[0]).__name__
+        return *[detached(each) for each in (*results, lists)], kinds, x.requires_grad, x.grad, y.requires_grad
 
     same_as_pytorch(program, **CLOSE)
 
@@ -197,24 +199,3 @@ MISTAKES: dict[str, Program] = {
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes(name: str) -> None:
     same_as_pytorch(MISTAKES[name])
-
-
-@needs_oracle
-def test_the_examples_of_pytorchs_documentation() -> None:
-    def program(t: Any) -> Any:
-        f = t.autograd.functional
-        square = t.linspace(0, 1, 4).view(2, 2)
-        pair = (t.tensor([0.1, 0.7]), t.tensor([0.4, 0.2]))
-        return [
-            f.jacobian(lambda x: x.exp().sum(dim=1), square),
-            f.jacobian(lambda x: x.exp().sum(dim=1), square, create_graph=True),
-            f.jacobian(lambda x, y: 2 * x.exp() + 3 * y, pair),
-            f.hessian(lambda x: x.pow(3).sum(), square),
-            f.hessian(lambda x, y: (2 * x.pow(2) + 3 * y.pow(2)).sum(), pair),
-            f.vjp(lambda x: x.exp().sum(dim=1), square, t.ones(2)),
-            f.jvp(lambda x, y: 2 * x + 3 * y, pair, (t.ones(2), t.ones(2))),
-            f.vhp(lambda x, y: (2 * x.pow(2) + 3 * y.pow(2)).sum(), pair, (t.zeros(2), t.ones(2))),
-            f.hvp(lambda x, y: (2 * x.pow(2) + 3 * y.pow(2)).sum(), pair, (t.zeros(2), t.ones(2))),
-        ]
-
-    same_as_pytorch(program)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 from collections.abc import Callable
 from typing import Any
@@ -9,20 +10,17 @@ from typing import Any
 import pytest
 
 import tinytorch
+from tests.autograd.programs import Program, Programs, leaf, listed, made, tried
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
-PROGRAMS: list[Callable[[Any], Any]] = []
+PROGRAMS = Programs()
 
 
-def program(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Enter a program in the list."""
-    PROGRAMS.append(function)
-    return function
-
-
-def leaf(torch: Any) -> Any:
-    return torch.tensor([1.0, 2.0], requires_grad=True)
+@needs_oracle
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_same_as_pytorch(program: Program) -> None:
+    same_as_pytorch(program)
 
 
 class Log(list[Any]):
@@ -32,456 +30,403 @@ class Log(list[Any]):
         """Return a hook that notes its name."""
         return lambda *args: self.append(name)
 
-    def watch(self, name: str, tensor: Any) -> None:
-        """Put a hook on a tensor, and where it is a leaf another for after accumulation."""
-        tensor.register_hook(self.hook(name))
-        if tensor.is_leaf:
-            tensor.register_post_accumulate_grad_hook(self.hook(f"{name} accumulated"))
-        else:
-            tensor.grad_fn.register_prehook(self.hook(f"{name} before"))
-            tensor.grad_fn.register_hook(self.hook(f"{name} after"))
+    def watch(self, **tensors: Any) -> None:
+        """Put a hook on tensors, and on leaves another for after accumulation."""
+        for name, tensor in tensors.items():
+            tensor.register_hook(self.hook(name))
+            if tensor.is_leaf:
+                tensor.register_post_accumulate_grad_hook(self.hook(f"{name} accumulated"))
+            else:
+                tensor.grad_fn.register_prehook(self.hook(f"{name} before"))
+                tensor.grad_fn.register_hook(self.hook(f"{name} after"))
 
 
-def listed(gradients: Any) -> Any:
-    """Return gradients as a hook gets them without tensors in them."""
-    return [None if g is None else g.tolist() for g in gradients]
+@PROGRAMS
+class Order:
+    def leaves_are_served_as_soon_as_they_are_complete(torch):
+        log = Log()
+        x, y, w = leaf(torch), leaf(torch), leaf(torch)
+        z = x * y
+        u = z * w
+        log.watch(x=x, y=y, w=w, z=z, u=u)
+        u.sum().backward()
+        return log
+
+    def a_leaf_waits_for_its_last_gradient(torch):
+        log = Log()
+        x, y = leaf(torch), leaf(torch)
+        a, b, c = x * 2, y * 3, x * 5
+        log.watch(x=x, y=y, a=a, b=b, c=c)
+        x.register_hook(lambda g: log.append(g.tolist()))
+        (a + b + c).sum().backward()
+        return log
+
+    def a_leaf_that_another_graph_used_before(torch):
+        log = Log()
+        x = leaf(torch)
+        kept = x * 1
+        y = leaf(torch)
+        b, c = y * 3, x * 5
+        log.watch(x=x, y=y, b=b, c=c)
+        (b + c).sum().backward()
+        return log, kept.requires_grad
+
+    def leaves_of_layers_free_memory_during_backward(torch):
+        log = Log()
+        weights = [leaf(torch) for _ in range(4)]
+
+        def step(number, p):
+            log.append((number, [each.grad is not None for each in weights]))
+            with torch.no_grad():
+                p -= 0.1 * p.grad
+            p.grad = None
+
+        for number, weight in enumerate(weights):
+            weight.register_post_accumulate_grad_hook(functools.partial(step, number))
+        for _ in range(2):  # in the second round the leaves are known to a graph that still lives
+            x = torch.ones(2)
+            for weight in weights:
+                x = (x * weight).tanh()
+            x.sum().backward()
+        return log, [weight.detach() for weight in weights], [weight.grad for weight in weights]
+
+    def each_sees_what_the_one_before_returned(torch):
+        x = torch.tensor(2.0, requires_grad=True)
+        y = x * 3
+        log = Log()
+
+        def times(k):
+            return lambda g: (log.append((k, g.item(), y.grad is None)), g * k)[1]
+
+        y.register_hook(times(2.0))
+        y.register_hook(times(3.0))
+        y.grad_fn.register_prehook(lambda g: (log.append(("pre", g[0].item(), y.grad is None)), (g[0] * 5,))[1])
+        y.retain_grad()
+        y.register_hook(times(7.0))
+        y.grad_fn.register_hook(lambda a, b: (log.append((listed(a), listed(b))), (a[0] * 11, *a[1:]))[1])
+        y.backward()
+        return log, y.grad, x.grad
+
+    def of_a_leaf(torch):
+        x = torch.tensor(2.0, requires_grad=True)
+        log = Log()
+        x.register_post_accumulate_grad_hook(lambda p: log.append((p is x, p.grad.item())))
+        x.register_post_accumulate_grad_hook(lambda p: log.append(("second", torch.is_grad_enabled())))
+        x.register_hook(lambda g: log.append(("tensor", g.item(), x.grad is None)))
+        node = (x * 1).grad_fn.next_functions[0][0]
+        node.register_prehook(lambda g: log.append(("pre", g[0].item(), x.grad is None)))
+        node.register_hook(lambda a, b: log.append(("post", len(a), b[0].item(), x.grad is None)))
+        for _ in range(2):
+            (x * 3).backward()
+        return log, x.grad
+
+    def of_a_leaf_that_is_a_root(torch):
+        v = leaf(torch)
+        handle = v.register_hook(lambda g: g * 2)
+        v.backward(torch.tensor([1.0, 2.0]))
+        handle.remove()
+        v.backward(torch.tensor([1.0, 2.0]))
+        return v.grad
+
+    def of_several_outputs(torch):
+        def run(both):
+            log = Log()
+            x = torch.arange(4.0, requires_grad=True)
+            a, b = x.split(2)
+            b.register_hook(lambda g: log.append(("b", g)))
+            a.register_hook(log.hook("a"))
+            a.grad_fn.register_prehook(lambda gs: log.append(listed(gs)))
+            (a.sum() + b.sum() if both else a.sum()).backward()
+            return log, x.grad
+
+        return run(True), run(False)
+
+    def whether_they_are_recorded(torch):
+        log = Log()
+        x = leaf(torch)
+        x.register_hook(lambda g: log.append((torch.is_grad_enabled(), g.requires_grad)))
+        x.register_post_accumulate_grad_hook(lambda p: log.append(torch.is_grad_enabled()))
+        (x * x).sum().backward()
+        y = x * x
+        y.register_hook(lambda g: g * y)
+        (g,) = torch.autograd.grad(y.sum(), x, create_graph=True)
+        return log, g, torch.autograd.grad(g.sum(), x)
+
+    def backward_inside_hooks(torch):
+        log = Log()
+        w, x = leaf(torch), leaf(torch)
+
+        def inner(g):
+            with torch.enable_grad():
+                (w * w).sum().backward()
+
+        y = x * 2
+        y.register_hook(inner)
+        log.watch(w=w, x=x)
+        (y * w).sum().backward()
+        return log, w.grad, x.grad, torch.is_grad_enabled()
 
 
-# Order ----------------------------------------------------------------------------------------------
+def chain(call: Callable[[Any, Any, Any, Any], Any]) -> Program:
+    """Return a program that calls with a leaf, a result of it, and the sum of that, with hooks of each kind."""
 
-
-@program
-def leaves_are_served_as_soon_as_they_are_complete(torch: Any) -> Any:
-    log = Log()
-    x, y, w = leaf(torch), leaf(torch), leaf(torch)
-    z = x * y
-    u = z * w
-    for name, tensor in {"x": x, "y": y, "w": w, "z": z, "u": u}.items():
-        log.watch(name, tensor)
-    u.sum().backward()
-    return log
-
-
-@program
-def a_leaf_waits_for_its_last_gradient(torch: Any) -> Any:
-    log = Log()
-    x, y = leaf(torch), leaf(torch)
-    a, b, c = x * 2, y * 3, x * 5
-    for name, tensor in {"x": x, "y": y, "a": a, "b": b, "c": c}.items():
-        log.watch(name, tensor)
-    (a + b + c).sum().backward()
-    return log
-
-
-@program
-def a_leaf_that_another_graph_used_before(torch: Any) -> Any:
-    log = Log()
-    x = leaf(torch)
-    kept = x * 1
-    y = leaf(torch)
-    b, c = y * 3, x * 5
-    for name, tensor in {"x": x, "y": y, "b": b, "c": c}.items():
-        log.watch(name, tensor)
-    (b + c).sum().backward()
-    return log, kept.requires_grad
-
-
-@program
-def leaves_of_layers_free_memory_during_backward(torch: Any) -> Any:
-    log = Log()
-    weights = [leaf(torch) for _ in range(4)]
-
-    def step(number: int, p: Any) -> None:
-        log.append((number, [each.grad is not None for each in weights]))
-        with torch.no_grad():
-            p -= 0.1 * p.grad
-        p.grad = None
-
-    for number, weight in enumerate(weights):
-        weight.register_post_accumulate_grad_hook(functools.partial(step, number))
-    for _ in range(2):  # in the second round the leaves are known to a graph that still lives
-        x = torch.ones(2)
-        for weight in weights:
-            x = (x * weight).tanh()
-        x.sum().backward()
-    return log, [weight.detach() for weight in weights], [weight.grad for weight in weights]
-
-
-@program
-def hooks_of_one_tensor(torch: Any) -> Any:
-    log = Log()
-    x = leaf(torch)
-    y = x * 2
-    y.grad_fn.register_prehook(lambda gs: (gs[0] * 5,))
-    y.register_hook(lambda g: g * 10)
-    y.retain_grad()
-    y.register_hook(lambda g: log.append(g.tolist()))
-    y.register_hook(lambda g: g * 7)
-    y.sum().backward()
-    return log, y.grad, x.grad
-
-
-@program
-def hooks_run_without_recording_unless_create_graph(torch: Any) -> Any:
-    log = Log()
-    x = leaf(torch)
-    x.register_hook(lambda g: log.append((torch.is_grad_enabled(), g.requires_grad)))
-    x.register_post_accumulate_grad_hook(lambda p: log.append(torch.is_grad_enabled()))
-    (x * x).sum().backward()
-    torch.autograd.grad((x * x).sum(), x, create_graph=True)
-    return log
-
-
-@program
-def what_a_leafs_hooks_see_of_its_grad(torch: Any) -> Any:
-    log = Log()
-    x = leaf(torch)
-    x.register_hook(lambda g: log.append(x.grad is None))
-    x.register_post_accumulate_grad_hook(lambda p: log.append((p is x, p.grad.tolist())))
-    (x * 2).sum().backward()
-    return log
-
-
-@program
-def backward_inside_hooks(torch: Any) -> Any:
-    log = Log()
-    w, x = leaf(torch), leaf(torch)
-
-    def inner(g: Any) -> None:
-        with torch.enable_grad():
-            (w * w).sum().backward()
-
-    y = x * 2
-    y.register_hook(inner)
-    log.watch("w", w)
-    log.watch("x", x)
-    (y * w).sum().backward()
-    return log, w.grad, x.grad, torch.is_grad_enabled()
-
-
-# Which run ------------------------------------------------------------------------------------------
-
-
-def watched_chain(torch: Any) -> tuple[Log, Any, Any, Any]:
-    log = Log()
-    x = leaf(torch)
-    h = x * 2
-    y = (h * 3).sum()
-    log.watch("h", h)
-    log.watch("x", x)
-    accumulator = x.view_as(x).grad_fn.next_functions[0][0]
-    accumulator.register_prehook(log.hook("accumulator before"))
-    accumulator.register_hook(log.hook("accumulator after"))
-    return log, x, h, y
-
-
-@program
-def grad_of_a_leaf_runs_its_tensor_hooks_alone(torch: Any) -> Any:
-    log, x, _, y = watched_chain(torch)
-    return torch.autograd.grad(y, x), log
-
-
-@program
-def grad_of_a_non_leaf_does_not_run_its_node(torch: Any) -> Any:
-    log, _, h, y = watched_chain(torch)
-    return torch.autograd.grad(y, h), log
-
-
-@program
-def grad_of_both(torch: Any) -> Any:
-    log, x, h, y = watched_chain(torch)
-    return torch.autograd.grad(y, [h, x]), log
-
-
-@program
-def backward_into_a_non_leaf_runs_its_node(torch: Any) -> Any:
-    log, x, h, y = watched_chain(torch)
-    y.backward(inputs=[h])
-    return x.grad, h.grad, h.retains_grad, log
-
-
-@program
-def backward_into_a_leaf(torch: Any) -> Any:
-    log, x, _, y = watched_chain(torch)
-    y.backward(inputs=[x])
-    return x.grad, log
-
-
-@program
-def grads_of_inputs_with_hooks(torch: Any) -> Any:
-    found = []
-    for inputs in ("h", "x", "hx"):
+    def program(torch):
+        log = Log()
         x = leaf(torch)
         h = x * 2
-        h.register_hook(lambda g: g * 10)
-        x.register_hook(lambda g: g * 100)
-        found += torch.autograd.grad((h * 3).sum(), [{"h": h, "x": x}[each] for each in inputs], retain_graph=True)
-    return found
+        y = (h * 3).sum()
+        log.watch(h=h, x=x, y=y)
+        accumulator = x.view_as(x).grad_fn.next_functions[0][0]
+        accumulator.register_prehook(log.hook("accumulator before"))
+        accumulator.register_hook(log.hook("accumulator after"))
+        return call(torch, x, h, y), log, x.grad, h.retains_grad, y.retains_grad, h.grad, y.grad
+
+    return program
 
 
-@program
-def hooks_of_an_output_that_nobody_used(torch: Any) -> Any:
-    log = Log()
-    a, b = leaf(torch).split(1)
-    a.register_hook(log.append)
-    a.grad_fn.register_prehook(lambda gs: log.append(listed(gs)))
-    b.sum().backward()
-    return log
+PROGRAMS.add(
+    "which run",
+    chain,
+    backward=lambda torch, x, h, y: y.backward(),
+    grad_of_a_leaf=lambda torch, x, h, y: torch.autograd.grad(y, x),
+    grad_of_a_result=lambda torch, x, h, y: torch.autograd.grad(y, h),
+    grad_of_both=lambda torch, x, h, y: torch.autograd.grad(y, [h, x]),
+    grad_of_the_root=lambda torch, x, h, y: torch.autograd.grad(y, y),
+    grad_where_retained=lambda torch, x, h, y: (h.retain_grad(), torch.autograd.grad(y, x)),
+    backward_into_a_leaf=lambda torch, x, h, y: y.backward(inputs=[x]),
+    backward_into_a_result=lambda torch, x, h, y: y.backward(inputs=[h]),
+    backward_into_the_root=lambda torch, x, h, y: y.backward(inputs=[y]),
+    past_a_leaf=lambda torch, x, h, y: (h.detach() * leaf(torch)).sum().backward(),
+)
+PROGRAMS.add(
+    "refused",
+    on_a_constant=lambda torch: torch.ones(2).register_hook(lambda g: g),
+    on_a_constant_after=lambda torch: torch.ones(2).register_post_accumulate_grad_hook(lambda p: None),
+    on_a_result_after=lambda torch: (leaf(torch) * 2).register_post_accumulate_grad_hook(lambda p: None),
+    retained_constant=lambda torch: torch.ones(2).retain_grad(),
+)
 
 
-@program
-def a_gradient_given_for_an_output_that_nobody_used(torch: Any) -> Any:
-    a, b = leaf(torch).split(1)
-    a.register_hook(lambda g: torch.ones(1))
-    b.sum().backward()
+@PROGRAMS
+class Which:
+    def grads_of_inputs_with_hooks(torch):
+        found = []
+        for inputs in ("h", "x", "hx"):
+            x = leaf(torch)
+            h = x * 2
+            h.register_hook(lambda g: g * 10)
+            x.register_hook(lambda g: g * 100)
+            found += torch.autograd.grad((h * 3).sum(), [{"h": h, "x": x}[each] for each in inputs], retain_graph=True)
+        return found
 
+    def a_gradient_given_for_an_output_that_nobody_used(torch):
+        a, b = leaf(torch).split(1)
+        a.register_hook(lambda g: torch.ones(1))
+        b.sum().backward()
 
-@program
-def nodes_without_a_gradient_are_visited(torch: Any) -> Any:
-    class Nothing(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx: Any, x: Any) -> Any:
-            return x * 2
-
-        @staticmethod
-        def backward(ctx: Any, g: Any) -> None:
-            return None
-
-    log = Log()
-    x = leaf(torch)
-    y = x * 2
-    y.retain_grad()
-    y.register_hook(log.append)
-    y.grad_fn.register_prehook(lambda gs: log.append(("before", listed(gs))))
-    y.grad_fn.register_hook(lambda gi, go: log.append(("after", listed(gi), listed(go))))
-    x.register_hook(log.append)
-    x.register_post_accumulate_grad_hook(lambda p: log.append(p is x))
-    Nothing.apply(y).sum().backward()
-    return log, x.grad, y.grad
-
-
-@program
-def a_prehook_that_takes_the_gradient_away(torch: Any) -> Any:
-    x, w = leaf(torch), leaf(torch)
-    y = x * 2
-    y.grad_fn.register_prehook(lambda gs: (None,))
-    (y * w).sum().backward()
-    return x.grad, w.grad
-
-
-# Which tensor they belong to --------------------------------------------------------------------------
-
-
-@program
-def a_leaf_that_becomes_a_non_leaf(torch: Any) -> Any:
-    log = Log()
-    w, x = leaf(torch), leaf(torch)
-    log.watch("x as a leaf", x)
-    x.requires_grad_(False)
-    x.mul_(w)
-    log.watch("x", x)
-    x.sum().backward()
-    return log, w.grad
-
-
-@program
-def a_tensor_written_to_keeps_hooks_where_they_were_put(torch: Any) -> Any:
-    log = Log()
-    x, w = torch.ones(2), leaf(torch)
-    x.mul_(w)
-    x.register_hook(lambda g: log.append(("first", g.tolist())))
-    x.mul_(3)
-    x.register_hook(lambda g: log.append(("second", g.tolist())))
-    x.sum().backward()
-    return log, w.grad
-
-
-@program
-def retain_grad_moves_with_the_tensor(torch: Any) -> Any:
-    log = Log()
-    x = leaf(torch)
-    y = x * 2
-    y.retain_grad()
-    y.register_hook(lambda g: log.append(g.tolist()))
-    y.mul_(3)
-    y.register_hook(lambda g: g * 7)
-    y.sum().backward()
-    return log, y.grad, x.grad, y.retains_grad
-
-
-@program
-def retain_grad_of_a_view_and_its_base(torch: Any) -> Any:
-    x = leaf(torch)
-    y = x * 2
-    v = y[:1]
-    v.retain_grad()
-    y.retain_grad()
-    v.mul_(2)
-    (y.sum() + v.sum()).backward()
-    return x.grad, v.grad, y.grad
-
-
-@program
-def hooks_outlive_requires_grad_off_and_on(torch: Any) -> Any:
-    log = Log()
-    x = leaf(torch)
-    log.watch("x", x)
-    x.requires_grad_(False)
-    x.requires_grad_()
-    x.sum().backward()
-    x.detach_()
-    x.requires_grad_()
-    x.sum().backward()
-    x.data = torch.zeros(2)
-    x.sum().backward()
-    return log
-
-
-@program
-def hooks_of_a_result_outlive_its_detachment(torch: Any) -> Any:
-    log = Log()
-    x = leaf(torch)
-    cut, dropped, written = x * 2, x * 3, x * 4
-    log.watch("cut", cut)
-    handle = dropped.register_hook(lambda g: log.append("dropped"))
-    log.watch("written", written)
-    before = cut * 5
-    for each in (cut, dropped, written):
-        each.detach_()
-    handle.remove()
-    written.mul_(x)  # a result again: with no hooks
-    log.watch("again", written)
-    for each in (cut, dropped):
-        each.requires_grad_()
-    log.watch("later", cut)  # the node that made it has this one too
-    (cut.sum() + dropped.sum() + written.sum()).backward()
-    before.sum().backward()
-    written.detach_()
-    written.requires_grad_()
-    written.sum().backward()
-    return log, x.grad, cut.grad
-
-
-@program
-def hooks_are_not_copied(torch: Any) -> Any:
-    import copy
-
-    log = Log()
-    x = leaf(torch)
-    log.watch("x", x)
-    copied = copy.deepcopy(x)
-    copied.sum().backward()
-    return log, copied.grad
-
-
-@program
-def hooks_of_an_accumulator_die_with_it(torch: Any) -> Any:
-    log = Log()
-    x = leaf(torch)
-    x.view_as(x).grad_fn.next_functions[0][0].register_hook(log.hook("lost"))
-    (x * 2).sum().backward()
-    accumulator = x.view_as(x).grad_fn.next_functions[0][0]
-    accumulator.register_hook(lambda gi, go: log.append((listed(gi), listed(go))))
-    accumulator.register_prehook(lambda gs: (gs[0] * 3,))
-    x.register_hook(lambda g: g * 10)
-    (x * 2).sum().backward()
-    same = accumulator is x.view_as(x).grad_fn.next_functions[0][0]
-    return log, x.grad, same, accumulator.variable is x
-
-
-@program
-def a_leafs_hooks_put_on_after_its_use(torch: Any) -> Any:
-    log = Log()
-    x = leaf(torch)
-    y = (x * 2).sum()
-    log.watch("x", x)
-    y.backward()
-    return log
-
-
-# Coming and going -------------------------------------------------------------------------------------
-
-
-@program
-def a_hook_taken_away_during_the_run_still_runs(torch: Any) -> Any:
-    log = Log()
-    x = leaf(torch)
-    handles = []
-    x.register_hook(lambda g: handles[0].remove())
-    handles.append(x.register_hook(log.hook("second")))
-    x.sum().backward()
-    log.append("again")
-    x.sum().backward()
-    return log
-
-
-@program
-def a_hook_put_on_during_the_run_waits(torch: Any) -> Any:
-    log = Log()
-    x = leaf(torch)
-
-    def add(g: Any) -> None:
-        x.register_hook(log.hook("new"))
-
-    x.register_hook(add)
-    x.sum().backward()
-    log.append("again")
-    x.sum().backward()
-    return log
-
-
-@program
-def handles(torch: Any) -> Any:
-    log = Log()
-    x = leaf(torch)
-    y = x * 2
-    total = y.sum()
-    with y.register_hook(log.hook("inside")) as handle:
-        total.backward(retain_graph=True)
-    total.backward(retain_graph=True)
-    handle.remove()  # nothing happens
-    several = [
-        y.grad_fn.register_hook(log.hook("after")),
-        y.grad_fn.register_prehook(log.hook("before")),
-        x.register_post_accumulate_grad_hook(log.hook("accumulated")),
-    ]
-    for each in several:
-        each.remove()
-    total.backward()
-    return log
-
-
-@program
-def a_hook_that_raises_leaves_everything_usable(torch: Any) -> Any:
-    log = Log()
-
-    def bad(*args: Any) -> None:
-        raise ValueError("mine")
-
-    for put in ("tensor", "before", "after", "accumulated"):
+    def nodes_without_a_gradient_are_visited(torch):
+        log = Log()
         x = leaf(torch)
-        y = x * x
-        handle = {
-            "tensor": y.register_hook,
-            "before": y.grad_fn.register_prehook,
-            "after": y.grad_fn.register_hook,
-            "accumulated": x.register_post_accumulate_grad_hook,
-        }[put](bad)
-        try:
-            y.sum().backward(retain_graph=True)
-        except ValueError as error:
-            log.append(str(error))
-        handle.remove()
-        x.grad = None
+        y = x * 2
+        y.retain_grad()
+        y.register_hook(log.append)
+        y.grad_fn.register_prehook(lambda gs: log.append(("before", listed(gs))))
+        y.grad_fn.register_hook(lambda gi, go: log.append(("after", listed(gi), listed(go))))
+        x.register_hook(log.append)
+        x.register_post_accumulate_grad_hook(lambda p: log.append(p is x))
+        made(torch, forward=lambda ctx, x: x * 2, backward=lambda ctx, g: None).apply(y).sum().backward()
+        return log, x.grad, y.grad
+
+    def a_prehook_that_takes_the_gradient_away(torch):
+        x, w = leaf(torch), leaf(torch)
+        y = x * 2
+        y.grad_fn.register_prehook(lambda gs: (None,))
+        (y * w).sum().backward()
+        return x.grad, w.grad
+
+
+@PROGRAMS
+class Whose:
+    """Which tensor hooks belong to."""
+
+    def a_leaf_that_becomes_a_result(torch):
+        log = Log()
+        w, x, t = leaf(torch), leaf(torch), leaf(torch)
+        log.watch(leaf=x, t=t)
+        x.requires_grad_(False)
+        x.mul_(w)
+        x.retain_grad()
+        log.watch(x=x)
+        with torch.no_grad():
+            t.mul_(3)
+        (x + t).sum().backward()
+        return log, w.grad, x.grad, t.grad
+
+    def a_tensor_written_to_keeps_hooks_where_they_were_put(torch):
+        log = Log()
+        x, w = torch.ones(2), leaf(torch)
+        x.mul_(w)
+        x.register_hook(lambda g: log.append(("first", g.tolist())))
+        edge = torch.autograd.graph.get_gradient_edge(x)
+        x.mul_(3)
+        x.register_hook(lambda g: log.append(("second", g.tolist())))
+        x.sum().backward(retain_graph=True)
+        return log, w.grad, torch.autograd.grad(x.sum(), [edge, w])
+
+    def retain_grad_moves_with_the_tensor(torch):
+        log = Log()
+        x = leaf(torch)
+        y = x * 2
+        y.retain_grad()
+        y.register_hook(lambda g: log.append(g.tolist()))
+        y.mul_(3)
+        y.retain_grad()
+        y.register_hook(lambda g: g * 7)
+        y.cos_()
         y.sum().backward()
-        log.append((torch.is_grad_enabled(), x.grad.tolist()))
-    return log
+        return log, y.grad, x.grad, y.retains_grad
+
+    def retain_grad_of_a_view_and_its_base(torch):
+        x = leaf(torch)
+        y = x * 2
+        v = y[:1]
+        v.retain_grad()
+        y.retain_grad()
+        v.mul_(2)
+        (y.sum() + v.sum()).backward()
+        return x.grad, v.grad, y.grad
+
+    def hooks_outlive_requires_grad_off_and_on(torch):
+        log = Log()
+        x = leaf(torch)
+        log.watch(x=x)
+        x.requires_grad_(False)
+        x.requires_grad_()
+        x.sum().backward()
+        x.detach_()
+        x.requires_grad_()
+        x.sum().backward()
+        x.data = torch.zeros(2)
+        x.sum().backward()
+        return log
+
+    def hooks_of_a_result_outlive_its_detachment(torch):
+        log = Log()
+        x = leaf(torch)
+        cut, dropped, written = x * 2, x * 3, x * 4
+        log.watch(cut=cut)
+        handle = dropped.register_hook(lambda g: log.append("dropped"))
+        log.watch(written=written)
+        before = cut * 5
+        for each in (cut, dropped, written):
+            each.detach_()
+        handle.remove()
+        written.mul_(x)  # a result again: with no hooks
+        log.watch(again=written)
+        for each in (cut, dropped):
+            each.requires_grad_()
+        log.watch(later=cut)  # the node that made it has this one too
+        (cut.sum() + dropped.sum() + written.sum()).backward()
+        before.sum().backward()
+        written.detach_()
+        written.requires_grad_()
+        written.sum().backward()
+        return log, x.grad, cut.grad
+
+    def hooks_are_not_copied(torch):
+        log = Log()
+        x = leaf(torch)
+        log.watch(x=x)
+        copied = copy.deepcopy(x)
+        copied.sum().backward()
+        return log, copied.grad
+
+    def hooks_of_an_accumulator_die_with_it(torch):
+        log = Log()
+        x = leaf(torch)
+        x.view_as(x).grad_fn.next_functions[0][0].register_hook(log.hook("lost"))
+        (x * 2).sum().backward()
+        accumulator = x.view_as(x).grad_fn.next_functions[0][0]
+        accumulator.register_hook(lambda gi, go: log.append((listed(gi), listed(go))))
+        accumulator.register_prehook(lambda gs: (gs[0] * 3,))
+        x.register_hook(lambda g: g * 10)
+        (x * 2).sum().backward()
+        same = accumulator is x.view_as(x).grad_fn.next_functions[0][0]
+        return log, x.grad, same, accumulator.variable is x
+
+    def a_leafs_hooks_put_on_after_its_use(torch):
+        log = Log()
+        x = leaf(torch)
+        y = (x * 2).sum()
+        log.watch(x=x)
+        y.backward()
+        return log
 
 
-@needs_oracle
-@pytest.mark.parametrize("each", PROGRAMS, ids=lambda each: each.__name__)
-def test_same_as_pytorch(each: Callable[[Any], Any]) -> None:
-    same_as_pytorch(each)
+@PROGRAMS
+class ComingAndGoing:
+    def taken_away_during_the_run(torch):
+        log = Log()
+        x = leaf(torch)
+        handles = []
+        x.register_hook(lambda g: handles[0].remove())
+        handles += [x.register_hook(log.hook("second"))]
+        handles += [x.register_hook(lambda g: (log.append("by itself"), handles[1].remove())[1])]
+        for _ in range(2):
+            x.sum().backward()
+            log.append("again")
+        return log
+
+    def put_on_during_the_run(torch):
+        log = Log()
+        x = leaf(torch)
+        y = x * 2
+        x.register_hook(lambda g: x.register_hook(log.hook("new")) and None)
+        y.register_hook(lambda g: x.register_hook(log.hook("further on")) and None)
+        for _ in range(2):
+            y.sum().backward(retain_graph=True)
+            log.append("again")
+        return log
+
+    def handles(torch):
+        log = Log()
+        x = leaf(torch)
+        y = x * 2
+        total = y.sum()
+        with y.register_hook(log.hook("inside")) as handle:
+            total.backward(retain_graph=True)
+        total.backward(retain_graph=True)
+        handle.remove()  # nothing happens
+        several = [
+            y.register_hook(lambda g: g * 10), x.register_hook(log.hook("leaf")),
+            y.grad_fn.register_hook(log.hook("after")), y.grad_fn.register_prehook(log.hook("before")),
+            x.register_post_accumulate_grad_hook(log.hook("accumulated")),
+        ]  # fmt: skip
+        y.register_hook(lambda g: g * 3)
+        for each in several:
+            each.remove()
+        total.backward()
+        return log, x.grad
+
+    def a_hook_that_raises_leaves_everything_usable(torch):
+        log = Log()
+
+        def bad(*args):
+            raise KeyError("mine")
+
+        for put in range(5):
+            x = leaf(torch)
+            y = x * x
+            handle = [
+                y.register_hook, x.register_hook, y.grad_fn.register_prehook, y.grad_fn.register_hook,
+                x.register_post_accumulate_grad_hook,
+            ][put](bad)  # fmt: skip
+            log += tried(lambda y=y: y.sum().backward(retain_graph=True))
+            handle.remove()
+            x.grad = None
+            y.sum().backward()
+            log.append((torch.is_grad_enabled(), x.grad.tolist()))
+        return log
 
 
 # What they return -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""First and second derivatives through writes in place: to tensors, views and views of views."""
+"""Writes in place: what is refused and noticed, and derivatives through writes to tensors and views."""
 
 from __future__ import annotations
 
@@ -8,9 +8,124 @@ from typing import Any
 import pytest
 
 import tinytorch as torch
+from tests.autograd.programs import Program, Programs, leaf
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tinytorch.autograd import gradcheck, gradgradcheck
+
+PROGRAMS = Programs()
+
+
+@needs_oracle
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_same_as_pytorch(program: Program) -> None:
+    same_as_pytorch(program)
+
+
+def of_one(call: Callable[[Any, Any, Any], Any]) -> Program:
+    """Return a program that calls with a leaf and a result of it, and looks at them."""
+
+    def program(lib):
+        x = leaf(lib)
+        y = x * 2
+        before = y.grad_fn.name()
+        result = call(lib, x, y)
+        return result, x, x._version, x.grad, y, y._version, before, y.grad_fn.name()
+
+    return program
+
+
+def saved(write: Callable[[Any, Any, Any], Any]) -> Program:
+    """Return a program that writes to a tensor after it was saved."""
+    return of_one(lambda lib, x, y: (lambda z: (write(lib, x, y), z.backward()))((y * y).sum()))
+
+
+PROGRAMS.add(
+    "writes",
+    of_one,
+    to_a_leaf=lambda lib, x, y: x.add_(1),
+    to_a_leaf_by_operator=lambda lib, x, y: x.__iadd__(1),
+    to_a_view_of_a_leaf=lambda lib, x, y: x[0].add_(1),
+    to_an_index_of_a_leaf=lambda lib, x, y: x.__setitem__(0, 1.0),
+    to_a_constant=lambda lib, x, y: (lambda c: (c.mul_(x).sum().backward(), c, c.is_leaf))(lib.ones(2)),
+    to_a_part_of_a_constant=lambda lib, x, y: (
+        lambda c: (c.__setitem__((0, slice(2)), x), c.__setitem__(1, x.sum()), (c * c).sum().backward(), c, c.is_leaf)
+    )(lib.zeros(2, 3)),
+    to_a_part_of_split=lambda lib, x, y: y.split(1)[0].mul_(2),
+    to_a_part_of_chunk=lambda lib, x, y: y.chunk(2)[0].zero_(),
+    to_all_of_unbind=lambda lib, x, y: [row.add_(1) for row in y],
+    to_expanded=lambda lib, x, y: y[:1].expand(3).add_(1),
+    to_a_copy_of_expanded=lambda lib, x, y: x[:1].expand(3).clone().add_(1),
+    to_expanded_constants=lambda lib, x, y: lib.ones(1).expand(3).add_(1),
+    of_a_wrong_shape=lambda lib, x, y: y.add_(lib.ones(2, 2)),
+    of_a_wrong_dtype=lambda lib, x, y: lib.ones(2, dtype=lib.int64).add_(0.5),
+    several=lambda lib, x, y: y.add_(1).mul_(x).exp_().sum().backward(),
+    to_a_view=lambda lib, x, y: (y[1:].mul_(x[0]), (y * y).sum().backward()),
+    by_relu=lambda lib, x, y: (y - 3).relu_().sum().backward(),
+    before_it_is_saved=lambda lib, x, y: (y.add_(1), (y * y).sum().backward()),
+    after_backward=lambda lib, x, y: ((y * y).sum().backward(), y.add_(1)),
+    where_nothing_is_saved=lambda lib, x, y: (lambda z: (y.zero_(), z.backward()))((y + 1).sum()),
+    to_a_result=lambda lib, x, y: (x + 1).add_(1).sum().backward(),
+    to_a_saved_result=lambda lib, x, y: x.exp().mul_(2).sum().backward(),
+    to_the_result_of_tanh=lambda lib, x, y: lib.nn.functional.relu(x.tanh(), inplace=True).sum().backward(),
+    by_itself=lambda lib, x, y: y.mul_(y).sum().backward(),
+)  # fmt: skip
+
+PROGRAMS.add(
+    "saved",
+    saved,
+    written_to=lambda lib, x, y: y.add_(1),
+    written_to_twice=lambda lib, x, y: y.add_(1).add_(1),
+    through_a_view=lambda lib, x, y: y.__setitem__(0, 0),
+    through_detach=lambda lib, x, y: y.detach().zero_(),
+    through_data=lambda lib, x, y: y.data.zero_(),
+    another=lambda lib, x, y: (x * 3).zero_(),
+)
+
+
+@PROGRAMS
+class Counted:
+    def versions(lib):
+        x = lib.ones(2)
+        v = x[:1]
+        found = []
+        for write in (
+            lambda: x.add_(1), lambda: x.__setitem__(0, 5), lambda: v.mul_(2), lambda: x.detach().zero_(),
+            lambda: x.data.add_(1), lambda: lib.no_grad()(x.copy_)(lib.zeros(2)), x.requires_grad_,
+        ):  # fmt: skip
+            write()
+            found.append((x._version, v._version))
+        return found
+
+    def the_message(lib):
+        y = lib.ones(2, 3, requires_grad=True).sigmoid()
+        y += 1
+        try:
+            y.sum().backward()
+        except RuntimeError as error:
+            text = str(error)
+            return [w in text for w in ("[torch.FloatTensor [2, 3]]", "output 0 of Sigmoid", "version 1", "version 0")]
+
+    def the_optimizer_wrote_between(lib):
+        w = leaf(lib)
+        loss = (w * w).sum()
+        loss.backward(retain_graph=True)
+        lib.optim.SGD([w], lr=0.1).step()
+        loss.backward()
+
+    def a_base_that_gets_a_gradient_later(lib):
+        base = lib.zeros(3)
+        other, view = base[0], base[1:]
+        view.copy_(leaf(lib))
+        return base, other, view, other.requires_grad
+
+    def other_views_follow(lib):
+        x = leaf(lib, 1.0, 2.0, 3.0)
+        y = x * 2
+        a, b = y[:2], y.view(3, 1)
+        a.mul_(10)
+        (b * b).sum().backward()
+        return x.grad, b.grad_fn.name(), a._base is y
 
 
 def assigned(x: Any, y: Any) -> Any:
