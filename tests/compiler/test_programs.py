@@ -1648,20 +1648,19 @@ def a_property_that_does_something(compiled):
 """
 
 
-def made(text: str) -> dict[str, Program]:
-    """Return the programs of a text by name; the sources of their functions are found."""
-    tree, file = ast.parse(text), "<programs>"
-    for each in tree.body:
-        assert isinstance(each, ast.FunctionDef)
-        for part in each.body:
-            if isinstance(part, ast.FunctionDef) and part.name in ("f", "g", "h", "step") and not part.decorator_list:
-                part.decorator_list = [ast.copy_location(ast.Name("compiled", ast.Load()), part)]
+def made(text: str, scope: dict[str, Any], file: str) -> dict[str, Any]:
+    """Return the programs of a text by name, defined in a scope; the sources of their functions are found."""
+    tree = ast.parse(text)
+    found = [each for each in tree.body if isinstance(each, ast.FunctionDef)]
+    for part in [part for each in found for part in each.body]:
+        if isinstance(part, ast.FunctionDef) and part.name in ("f", "g", "h", "step") and not part.decorator_list:
+            part.decorator_list = [ast.copy_location(ast.Name("compiled", ast.Load()), part)]
     linecache.cache[file] = len(text), None, text.splitlines(True), file
-    exec(compile(tree, file, "exec"), globals())
-    return {each.name: globals()[each.name] for each in tree.body if isinstance(each, ast.FunctionDef)}
+    exec(compile(tree, file, "exec"), scope)
+    return {each.name: scope[each.name] for each in found}
 
 
-PROGRAMS |= made(TEXT)
+PROGRAMS |= made(TEXT, globals(), "<programs>")
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))
