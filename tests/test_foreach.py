@@ -83,15 +83,6 @@ def test_all_names_are_there() -> None:
 
 
 @needs_oracle
-def test_other_calls() -> None:
-    same_as_pytorch(lambda torch: list(torch._foreach_pow(2, [torch.ones(2), torch.zeros(1)])))
-    same_as_pytorch(lambda torch: list(torch._foreach_mm([torch.ones(2, 3)], [torch.ones(3, 1)])))
-    same_as_pytorch(lambda torch: torch._foreach_add([torch.ones(2)], "x"))
-    same_as_pytorch(lambda torch: torch._foreach_mul(5, 1))
-    same_as_pytorch(lambda torch: list(torch._foreach_mul([torch.ones(2)], 2 + 1j)))
-
-
-@needs_oracle
 def test_gradients_flow_through() -> None:
     def program(torch: Any) -> Any:
         x, y = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)

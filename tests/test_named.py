@@ -108,68 +108,6 @@ def test_what_answers() -> None:
 
 
 @needs_oracle
-@pytest.mark.parametrize("name", "is_xccl_available is_ucc_available _rank_not_in_group".split())
-def test_what_there_is_of_groups(name: str) -> None:
-    def program(torch: Any) -> Any:
-        function = getattr(of(torch, "distributed.distributed_c10d"), name)
-        return function(None) if name.startswith("_") else function()
-
-    same_as_pytorch(program)
-
-
-GROUPS = """
-    d.GroupMember.NON_GROUP_MEMBER, d.GroupMember.WORLD, d.group.WORLD
-    d.Backend("GLOO"), d.Backend.NCCL, d.Backend.MPI, d.Backend.default_device_backend_map["cpu"]
-    d.Backend(3)
-    d.default_pg_timeout.seconds
-    d.get_global_rank(None, 3), d.get_group_rank(None, 1)
-    d.get_backend_config()
-    d.new_subgroups_by_enumeration([[0]])
-    d.send_object_list([1], dst=0)
-    d.recv_object_list([1], src=0)
-"""
-
-
-@needs_oracle
-@pytest.mark.parametrize("line", [each.strip() for each in GROUPS.strip().splitlines()])
-def test_without_a_group(line: str) -> None:
-    same_as_pytorch(lambda torch: eval(line, {"d": of(torch, "distributed")}))
-
-
-STREAMS = """
-    torch.Stream().device, torch.Stream().query(), torch.Stream().synchronize(), torch.Stream().stream_id
-    torch.Stream() == torch.Stream(), torch.Stream(device="cpu").device_index
-    torch.Stream("cuda")
-    torch.Stream().record_event()
-    torch.Stream().wait_stream(torch.Stream())
-    torch.Stream().wait_event(torch.Event()), torch.Event().wait()
-    torch.Event().query(), torch.Event(enable_timing=True).device, torch.Event().synchronize()
-    torch.Event(device="cuda")
-    torch.Event().record()
-    torch.get_device_module().__name__.split(".")[1], torch.get_device_module("mps").__name__.split(".")[1]
-    torch.get_device_module(torch.device("cpu")).is_available(), torch.get_device_module("cuda").is_available()
-    torch.get_device_module("meta")
-    torch.get_device_module("nothing")
-    torch.get_device_module(3)
-    torch._C._get_accelerator(), torch._utils._element_size(torch.float16), torch.cuda._is_in_bad_fork()
-    torch.cuda._lazy_call(len), torch._C._is_tracing(), torch._C._jit_set_profiling_mode(True)
-    of(torch, "nn.modules.module")._EXTRA_STATE_KEY_SUFFIX
-    of(torch, "nn.modules.transformer")._get_activation_fn("relu")(torch.tensor([-1.0, 2.0]))
-    of(torch, "nn.modules.transformer")._get_activation_fn("tanh")
-    torch.backends.mps.is_macos_or_newer(13, 0)
-    str(torch.legacy_contiguous_format), str(torch.jagged)
-    [(str(d), d.itemsize, d.is_floating_point, d.is_complex) for d in (torch.qint8, torch.quint8, torch.quint4x2)]
-    [(each.name, each.value) for each in of(torch, "amp.grad_scaler").OptState]
-"""
-
-
-@needs_oracle
-@pytest.mark.parametrize("line", [each.strip() for each in STREAMS.strip().splitlines()])
-def test_streams_and_devices(line: str) -> None:
-    same_as_pytorch(lambda torch: eval(line, {"torch": torch, "of": of}))
-
-
-@needs_oracle
 def test_decorators_of_contexts() -> None:
     def program(torch: Any) -> Any:
         found: list[Any] = []

@@ -19,6 +19,11 @@ def programs() -> dict[str, Any]:
         with lib.autograd.detect_anomaly():
             ((x * 0).sqrt() * x).backward()
 
+    def nan_of_what_was_nan_before(lib: Any) -> Any:
+        y = lib.tensor([-1.0], requires_grad=True).sqrt()
+        with lib.autograd.detect_anomaly():
+            y.backward()
+
     def second_output(lib: Any) -> Any:
         x = lib.tensor(0.0, requires_grad=True)
         y = lib.tensor(0.0, requires_grad=True)

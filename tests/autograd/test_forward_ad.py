@@ -59,7 +59,7 @@ FUNCTIONS: dict[str, Program] = {
     "selections": lambda lib, x: lib.where(x > 1, x, x.clamp(0.7, 0.9)) + x.sort(1).values + x.cumsum(0),
     "indexing": lambda lib, x: x[lib.tensor([0, 2, 2])] * x[1] + x.gather(0, lib.tensor([[1, 0, 2]])),
     "shapes": lambda lib, x: lib.cat([x.flatten()[:3].view(1, 3), x.T, lib.stack([x[0], x[1]])]).flip(0),
-    "mixed with constants": lambda lib, x: 2 / x + x**3 - lib.ones(3, dtype=x.dtype) * x,
+    "mixed with constants": lambda lib, x: 2 / x + x**3 - lib.ones(3, dtype=x.dtype) * x + (x + lib.ones(2, 3, 3)),
     "layers": lambda lib, x: lib.nn.functional.layer_norm(lib.nn.functional.gelu(x), (3,)),
     "conversions": lambda lib, x: x.float().double() + x.contiguous() * lib.ones(2, 3, 3) + x.float() * lib.arange(3),
     "losses": lambda lib, x: lib.nn.functional.cross_entropy(x, lib.arange(3)) + lib.nn.functional.mse_loss(x, x.T),

@@ -284,7 +284,7 @@ def using(ctx: Any, g: Any) -> Any:
 
 
 @PROGRAMS
-class Gradients:
+class SavedAndUsed:
     def backward_twice(torch):
         y = make(torch, saving(lambda x, y: x), using).apply(leaf(torch))
         y.sum().backward()
@@ -394,7 +394,7 @@ PROGRAMS.add(
 
 
 @PROGRAMS
-class Undefined:
+class Gradients:
     def no_gradient_at_all_is_zeros_for_the_next(torch):
         seen = []
 
@@ -409,6 +409,20 @@ class Undefined:
         y = x * 2
         nothing.apply(y).sum().backward()
         return seen, x.grad, g
+
+    def undefined_gradients(torch):
+        seen = []
+
+        def noting(ctx, g):
+            seen.append(g)
+            return g
+
+        for materialize in (True, False):
+            same = make(torch, lambda ctx, x, m=materialize: (ctx.set_materialize_grads(m), x)[1], noting)
+            x = leaf(torch)
+            torch._C._functions.UndefinedGrad()(same.apply(x)).backward(torch.ones(2))
+            seen.append(x.grad)
+        return seen
 
     def second_derivatives(torch):
         class Square(torch.autograd.Function):
@@ -787,7 +801,7 @@ def linear_backward(ctx: Any, g: Any) -> Any:
 
 
 @PROGRAMS
-class Once2:
+class Extending:
     def the_linear_function(torch):
         torch.manual_seed(0)
         together = make(torch, linear, linear_backward)
@@ -882,7 +896,7 @@ def cube_and_slope(torch: Any) -> Any:
 
 
 @PROGRAMS
-class Linear:
+class Sorting:
     def a_sort_that_leaves_the_library(torch):
         def sort(x):
             array = x.numpy()
@@ -948,30 +962,6 @@ def test_the_context_keeps_the_graph() -> None:
     ctx = Module.apply(x).grad_fn
     assert ctx.next_functions[0][0].variable is x
     assert ctx.saved_tensors[0] is x
-
-
-@needs_oracle
-@pytest.mark.parametrize("materialize", [True, False])
-def test_a_gradient_that_is_undefined(materialize: bool) -> None:
-    def program(torch: Any) -> Any:
-        seen = []
-
-        class Same(torch.autograd.Function):  # type: ignore[name-defined, misc]
-            @staticmethod
-            def forward(ctx: Any, x: Any) -> Any:
-                ctx.set_materialize_grads(materialize)
-                return x
-
-            @staticmethod
-            def backward(ctx: Any, grad: Any) -> Any:
-                seen.append(grad)
-                return grad
-
-        x = torch.ones(2, requires_grad=True)
-        torch._C._functions.UndefinedGrad()(Same.apply(x)).backward(torch.ones(2))
-        return seen, x.grad
-
-    same_as_pytorch(program)
 
 
 @needs_oracle

@@ -191,6 +191,7 @@ MISTAKES: dict[str, Program] = {
         lambda x: x, t.ones(2).long(), vectorize=True, strategy="forward-mode"
     ),
     "vectorize strict": lambda t: t.autograd.functional.jacobian(lambda x: x, t.ones(2), strict=True, vectorize=True),
+    "jacobian of a constant": lambda t: t.autograd.functional.jacobian(lambda x: t.ones(2), t.ones(2), strict=True),
     "strict constant": lambda t: t.autograd.functional.vjp(lambda x: t.ones(()), t.ones(2), strict=True),
 }
 

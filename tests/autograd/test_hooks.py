@@ -129,17 +129,17 @@ class Order:
         return v.grad
 
     def of_several_outputs(torch):
-        def run(both):
+        def run(root):
             log = Log()
             x = torch.arange(4.0, requires_grad=True)
             a, b = x.split(2)
             b.register_hook(lambda g: log.append(("b", g)))
             a.register_hook(log.hook("a"))
             a.grad_fn.register_prehook(lambda gs: log.append(listed(gs)))
-            (a.sum() + b.sum() if both else a.sum()).backward()
+            root(a, b).sum().backward()
             return log, x.grad
 
-        return run(True), run(False)
+        return [run(root) for root in (lambda a, b: a + b, lambda a, b: a, lambda a, b: b)]
 
     def whether_they_are_recorded(torch):
         log = Log()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -256,6 +257,14 @@ class NoGrad:
         x = leaf(torch)
         with torch.no_grad():
             return x.numpy(), np.asarray(x)
+
+    def linearized(torch):
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch's tracing gives some
+            y, push = torch.func.linearize(torch.sin, torch.zeros(2))
+            found = y, push(torch.ones(2))
+        _, vjp = torch.func.vjp(torch.func.grad(lambda x: x.sin().sum()), torch.linspace(-1, 1, 5))
+        return found, vjp(torch.linspace(0, 2, 5))
 
     def write_under_hooks(torch):
         x = torch.tensor(0.5, requires_grad=True)

@@ -10,11 +10,10 @@ from typing import Any
 import pytest
 
 import tinytorch
+from tests.autograd.programs import Program, Programs, tried
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tinytorch.autograd import gradcheck, gradgradcheck
-
-Program = Callable[[Any], Any]
 
 VIEWS: dict[str, Callable[[Any], Any]] = {
     "index": lambda x: x[1],
@@ -122,12 +121,13 @@ def test_derivatives_of_views_that_follow_a_write(view: Callable[[Any], Any]) ->
     assert gradgradcheck(follow, (x, y))
 
 
-PROGRAMS: list[Program] = []
+PROGRAMS = Programs()
 
 
-def program(function: Program) -> Program:
-    PROGRAMS.append(function)
-    return function
+@needs_oracle
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_same_as_pytorch(program: Program) -> None:
+    same_as_pytorch(program)
 
 
 def base_and_view(torch: Any) -> tuple[Any, Any, Any]:
@@ -136,197 +136,134 @@ def base_and_view(torch: Any) -> tuple[Any, Any, Any]:
     return x, base, base[1:3]
 
 
-@program
-def hooks_before_and_after_a_write_to_a_view(torch: Any) -> Any:
-    _, base, v = base_and_view(torch)
-    seen: dict[str, Any] = {}
-    for name, each in (("view", v), ("base", base)):
-        each.register_hook(lambda g, name=name: seen.setdefault(f"{name} before", g.tolist()) and None)
-    v.mul_(3)
-    for name, each in (("view", v), ("base", base)):
-        each.register_hook(lambda g, name=name: seen.setdefault(f"{name} after", g.tolist()) and None)
-    (base.sum() + v.sum()).backward()
-    return dict(sorted(seen.items()))
+@PROGRAMS
+class WrittenTo:
+    def hooks_before_and_after_a_write_to_a_view(torch):
+        _, base, v = base_and_view(torch)
+        seen: dict[str, Any] = {}
+        for name, each in (("view", v), ("base", base)):
+            each.register_hook(lambda g, name=name: seen.setdefault(f"{name} before", g.tolist()) and None)
+        v.mul_(3)
+        for name, each in (("view", v), ("base", base)):
+            each.register_hook(lambda g, name=name: seen.setdefault(f"{name} after", g.tolist()) and None)
+        (base.sum() + v.sum()).backward()
+        return dict(sorted(seen.items()))
 
+    def retained_gradients_follow_a_write_to_a_view(torch):
+        x, base, v = base_and_view(torch)
+        base.retain_grad()
+        v.retain_grad()
+        v.mul_(3)
+        (base.sum() + 2 * v.sum()).backward()
+        return x.grad, base.grad, v.grad, base.retains_grad, v.retains_grad
 
-@program
-def retained_gradients_follow_a_write_to_a_view(torch: Any) -> Any:
-    x, base, v = base_and_view(torch)
-    base.retain_grad()
-    v.retain_grad()
-    v.mul_(3)
-    (base.sum() + 2 * v.sum()).backward()
-    return x.grad, base.grad, v.grad, base.retains_grad, v.retains_grad
+    def retained_gradients_follow_a_write_to_the_base(torch):
+        x, base, v = base_and_view(torch)
+        base.retain_grad()
+        v.retain_grad()
+        base.mul_(3)
+        (base.sum() + 2 * v.sum()).backward()
+        return x.grad, base.grad, v.grad
 
+    def gradients_of_inputs_behind_a_write(torch):
+        x, base, v = base_and_view(torch)
+        y = torch.ones(2, requires_grad=True)
+        v.mul_(y)
+        out = (base * base).sum()
+        found = [torch.autograd.grad(out, inputs, retain_graph=True) for inputs in ([x], [y], [x, y], [base])]
+        (first,) = torch.autograd.grad(out, y, create_graph=True)
+        return found, torch.autograd.grad(first.sum(), [x, y])
 
-@program
-def retained_gradients_follow_a_write_to_the_base(torch: Any) -> Any:
-    x, base, v = base_and_view(torch)
-    base.retain_grad()
-    v.retain_grad()
-    base.mul_(3)
-    (base.sum() + 2 * v.sum()).backward()
-    return x.grad, base.grad, v.grad
+    def a_graph_with_a_write_to_a_view_is_freed(torch):
+        _, base, v = base_and_view(torch)
+        v.zero_()
+        base.sum().backward(retain_graph=True)
+        base.sum().backward()
+        base.sum().backward()
 
+    def a_view_without_grad_of_what_requires_grad(torch):
+        x = torch.ones(3, requires_grad=True)
+        with torch.no_grad():
+            v = x[:2]
+        y = v * 3
+        y.sum().backward()
+        return facts(v), facts(y), x.grad, v.grad
 
-@program
-def gradients_of_inputs_behind_a_write(torch: Any) -> Any:
-    x, base, v = base_and_view(torch)
-    y = torch.ones(2, requires_grad=True)
-    v.mul_(y)
-    out = (base * base).sum()
-    found = [torch.autograd.grad(out, inputs, retain_graph=True) for inputs in ([x], [y], [x, y], [base])]
-    (first,) = torch.autograd.grad(out, y, create_graph=True)
-    return found, torch.autograd.grad(first.sum(), [x, y])
+    def a_view_requires_grad_when_its_base_comes_to(torch):
+        base = torch.zeros(3)
+        v = base[:2]
+        before = v.requires_grad
+        base.requires_grad_()
+        y = v * 3
+        found = [before, v.requires_grad, y.requires_grad, v.is_leaf]
+        base.requires_grad_(False)
+        return found, v.requires_grad, (v * 3).requires_grad
 
+    def a_view_that_requires_grad_itself(torch):
+        base = torch.zeros(3)
+        v = base[:2].requires_grad_()
+        (v * 3).sum().backward()
+        w = torch.ones(3, requires_grad=True)
+        grad = v.grad
+        base.mul_(w)
+        return grad, facts(v), base.grad_fn.name()
 
-@program
-def a_graph_with_a_write_to_a_view_is_freed(torch: Any) -> Any:
-    _, base, v = base_and_view(torch)
-    v.zero_()
-    base.sum().backward(retain_graph=True)
-    base.sum().backward()
-    base.sum().backward()
+    def a_view_of_a_leaf_cannot_be_written_to(torch):
+        torch.ones(3, requires_grad=True)[:2].add_(1)
 
+    def a_stale_view_of_something_recorded_later_is_taken_for_a_leaf(torch):
+        base = torch.zeros(3)
+        v = base[:2]
+        base.mul_(torch.ones(3, requires_grad=True))
+        v.add_(1)
 
-@program
-def a_view_without_grad_of_what_requires_grad(torch: Any) -> Any:
-    x = torch.ones(3, requires_grad=True)
-    with torch.no_grad():
-        v = x[:2]
-    y = v * 3
-    y.sum().backward()
-    return facts(v), facts(y), x.grad, v.grad
+    def the_same_once_it_was_looked_at(torch):
+        base = torch.zeros(3)
+        v = base[:2]
+        base.mul_(torch.ones(3, requires_grad=True))
+        seen = v.is_leaf
+        v.add_(1)
+        return seen, facts(v), facts(base)
 
-
-@program
-def a_view_requires_grad_when_its_base_comes_to(torch: Any) -> Any:
-    base = torch.zeros(3)
-    v = base[:2]
-    before = v.requires_grad
-    base.requires_grad_()
-    y = v * 3
-    found = [before, v.requires_grad, y.requires_grad, v.is_leaf]
-    base.requires_grad_(False)
-    return found, v.requires_grad, (v * 3).requires_grad
-
-
-@program
-def a_view_that_requires_grad_itself(torch: Any) -> Any:
-    base = torch.zeros(3)
-    v = base[:2].requires_grad_()
-    (v * 3).sum().backward()
-    w = torch.ones(3, requires_grad=True)
-    grad = v.grad
-    base.mul_(w)
-    return grad, facts(v), base.grad_fn.name()
-
-
-@program
-def a_view_of_a_leaf_cannot_be_written_to(torch: Any) -> Any:
-    torch.ones(3, requires_grad=True)[:2].add_(1)
-
-
-@program
-def a_stale_view_of_something_recorded_later_is_taken_for_a_leaf(torch: Any) -> Any:
-    base = torch.zeros(3)
-    v = base[:2]
-    base.mul_(torch.ones(3, requires_grad=True))
-    v.add_(1)
-
-
-@program
-def the_same_once_it_was_looked_at(torch: Any) -> Any:
-    base = torch.zeros(3)
-    v = base[:2]
-    base.mul_(torch.ones(3, requires_grad=True))
-    seen = v.is_leaf
-    v.add_(1)
-    return seen, facts(v), facts(base)
-
-
-@program
-def a_base_that_was_detached(torch: Any) -> Any:
-    _, base, v = base_and_view(torch)
-    base.detach_()
-    base.add_(1)
-    seen = [v.requires_grad, v.is_leaf, v.grad_fn.name()]
-    v.retain_grad()
-    v.register_hook(lambda g: seen.append(g.tolist()))
-    (v * v).sum().backward()
-    return seen, v.grad
-
-
-@program
-def views_cannot_be_detached_in_place(torch: Any) -> Any:
-    _, _, v = base_and_view(torch)
-    with torch.inference_mode():
-        v.detach_()  # does nothing there
-    assert v.requires_grad
-    v.detach_()
-
-
-@program
-def only_leaves_change_their_flag(torch: Any) -> Any:
-    _, _, v = base_and_view(torch)
-    v.requires_grad_()
-    v.requires_grad = True
-
-
-def after(write: Callable[[Any, Any, Any], Any]) -> None:
-    """Add a program that looks at several views together after a write."""
-
-    def run(torch: Any) -> Any:
-        x = torch.arange(6.0).view(2, 3).clone().requires_grad_()
-        return write(torch, x, x * 1)
-
-    run.__name__ = write.__name__
-    PROGRAMS.append(run)
-
-
-@after
-def writing_to_one_of_several(torch: Any, x: Any, base: Any) -> Any:
-    base.unbind(0)[0].add_(1)
-
-
-@after
-def writing_to_the_base_of_several(torch: Any, x: Any, base: Any) -> Any:
-    rows = base.split(1)
-    with torch.no_grad():
+    def a_base_that_was_detached(torch):
+        _, base, v = base_and_view(torch)
+        base.detach_()
         base.add_(1)
-    flags = [row.requires_grad for row in rows], rows[1].output_nr
-    assert flags == ([True, True], 1)
-    return rows[1].is_leaf
+        seen = [v.requires_grad, v.is_leaf, v.grad_fn.name()]
+        v.retain_grad()
+        v.register_hook(lambda g: seen.append(g.tolist()))
+        (v * v).sum().backward()
+        return seen, v.grad
 
+    def views_cannot_be_detached_in_place(torch):
+        _, _, v = base_and_view(torch)
+        with torch.inference_mode():
+            v.detach_()  # does nothing there
+        assert v.requires_grad
+        v.detach_()
 
-@after
-def a_view_of_one_of_several_made_without_grad(torch: Any, x: Any, base: Any) -> Any:
-    row = base.unbind(0)[0]
-    with torch.no_grad():
-        part = row[1:]
-    part.add_(1)
+    def only_leaves_change_their_flag(torch):
+        _, _, v = base_and_view(torch)
+        v.requires_grad_()
+        v.requires_grad = True
 
+    def several_views_after_a_write(torch):
+        def result():
+            return torch.arange(6.0).view(2, 3).clone().requires_grad_() * 1
 
-@after
-def a_view_made_in_inference_mode(torch: Any, x: Any, base: Any) -> Any:
-    with torch.inference_mode():
-        part = base[0]
-        part.add_(1)
-    assert base._version == 1 and not part.is_inference()
-    part.add_(1)
-
-
-@after
-def a_view_of_a_view_made_without_grad(torch: Any, x: Any, base: Any) -> Any:
-    with torch.no_grad():
-        part = base[0]
-    part[1:].add_(1)
-
-
-@pytest.mark.parametrize("each", PROGRAMS, ids=lambda each: each.__name__)
-@needs_oracle
-def test_same_as_pytorch(each: Program) -> None:
-    same_as_pytorch(each)
+        base, other, third, fourth = (result() for _ in range(4))
+        rows = base.split(1)
+        parts = [other.unbind(0)[0]]
+        with torch.no_grad():
+            base.add_(1)
+            parts += [parts[0][1:], other[0]]
+        with torch.inference_mode():
+            parts.append(third[0])
+            parts[-1].add_(1)
+        parts.append(fourth.unbind(0)[0])
+        found = [row.requires_grad for row in rows], rows[1].output_nr, third._version, parts[3].is_inference()
+        writes = [lambda part=part: part.add_(1) for part in parts] + [lambda: parts[2][1:].add_(1)]
+        return found, tried(lambda: rows[1].is_leaf, *writes)
 
 
 def test_written_views_leave_no_cycles() -> None:

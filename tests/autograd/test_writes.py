@@ -58,9 +58,13 @@ PROGRAMS.add(
     to_a_copy_of_expanded=lambda lib, x, y: x[:1].expand(3).clone().add_(1),
     to_expanded_constants=lambda lib, x, y: lib.ones(1).expand(3).add_(1),
     of_a_wrong_shape=lambda lib, x, y: y.add_(lib.ones(2, 2)),
+    of_a_wrong_shape_to_constants=lambda lib, x, y: lib.ones(3).add_(lib.ones(2, 3)),
     of_a_wrong_dtype=lambda lib, x, y: lib.ones(2, dtype=lib.int64).add_(0.5),
     several=lambda lib, x, y: y.add_(1).mul_(x).exp_().sum().backward(),
     to_a_view=lambda lib, x, y: (y[1:].mul_(x[0]), (y * y).sum().backward()),
+    by_broadcasting=lambda lib, x, y: (
+        lambda z: (z.mul_(x[:, None]), z.sum().backward(), z)
+    )(y * lib.ones(2, 2)),
     by_relu=lambda lib, x, y: (y - 3).relu_().sum().backward(),
     before_it_is_saved=lambda lib, x, y: (y.add_(1), (y * y).sum().backward()),
     after_backward=lambda lib, x, y: ((y * y).sum().backward(), y.add_(1)),
@@ -118,6 +122,14 @@ class Counted:
         other, view = base[0], base[1:]
         view.copy_(leaf(lib))
         return base, other, view, other.requires_grad
+
+    def second_derivatives_through_written_views(lib):
+        x = leaf(lib, 1.0, 2.0, 3.0)
+        y = x * x
+        y[0] = x[1] ** 3
+        y[1:].mul_(x[0])
+        (g,) = lib.autograd.grad(y.sum(), x, create_graph=True)
+        return g, lib.autograd.grad(g.pow(2).sum(), x)
 
     def other_views_follow(lib):
         x = leaf(lib, 1.0, 2.0, 3.0)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ast
 import collections
 import dataclasses
 import functools
 import itertools
+import linecache
 import math
-import threading
+import threading  # noqa: F401  (a program uses it)
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -30,12 +32,6 @@ class Own:
 Compile = Callable[..., Any]
 Program = Callable[[Compile], Iterator[Any]]
 PROGRAMS: dict[str, Program] = {}
-
-
-def program(function: Program) -> Program:
-    """Note a program: a generator that is given what compiles, or does not, and yields what is to be compared."""
-    PROGRAMS[function.__name__] = function
-    return function
 
 
 def seen(x: Any) -> Any:
@@ -170,7 +166,7 @@ def trainer(model: Any, optimizer: Any) -> Any:
     return step
 
 
-# What Python reads ----------------------------------------------------------------------------------
+# What programs use ---------------------------------------------------------------------------------
 
 SCALE = 2.0
 BIG = {k: float(k) for k in range(1500)}
@@ -182,176 +178,6 @@ QUEUE: Any = collections.deque([1, 2])
 BOX: dict[str, Any] = {"log": [], "by": {"k": 2.0}}
 CONFIG = Own(lr=0.5, opts=[1.0], inner=Own(k=3.0))
 ITERATOR: Any = iter(())
-
-
-@program
-def a_global(compiled: Compile) -> Iterator[Any]:
-    global SCALE
-
-    def f(x: Any) -> Any:
-        return x * SCALE
-
-    f = compiled(f)
-    x = torch.randn(3)
-    for k in range(6):
-        SCALE = 1.0 + k // 2
-        yield f(x)
-
-
-@program
-def a_global_that_goes(compiled: Compile) -> Iterator[Any]:
-    global SCALE
-
-    def f(x: Any) -> Any:
-        return x * SCALE
-
-    f = compiled(f)
-    x = torch.randn(3)
-    SCALE = 2.0
-    yield f(x)
-    yield f(x)
-    del SCALE
-    yield tried(f, x)
-    SCALE = 2.0
-    yield tried(f, x)
-
-
-@program
-def a_closure(compiled: Compile) -> Iterator[Any]:
-    k = 1
-
-    def f(x: Any) -> Any:
-        return x * k + len(str(k))
-
-    f = compiled(f)
-    for k in (1, 1, 2, 1, 2.0, True):  # noqa: B007  (the function reads it)
-        yield f(torch.ones(2))
-
-
-@program
-def a_closure_that_goes(compiled: Compile) -> Iterator[Any]:
-    k = 1
-
-    def f(x: Any) -> Any:
-        return x * k
-
-    f = compiled(f)
-    yield f(torch.ones(2))
-    yield f(torch.ones(2))
-    del k
-    yield tried(f, torch.ones(2))
-    k = 3
-    yield f(torch.ones(2))
-
-
-@program
-def a_large_dict(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x * BIG[7]
-
-    f = compiled(f)
-    for k in range(4):
-        BIG[7] = float(k)
-        yield f(torch.ones(2))
-
-
-@program
-def an_ordered_dict(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        for each in ORDERED.values():
-            x = x * 2 + each
-        return x * ORDERED["a"]
-
-    f = compiled(f)
-    for k in range(4):
-        ORDERED["a"] = float(k)
-        yield f(torch.ones(2))
-
-
-@program
-def the_order_of_a_dict(compiled: Compile) -> Iterator[Any]:
-    def f(given: Any) -> Any:
-        x = 0
-        for key, each in given.items():
-            x = x * 2 + each * len(key)
-        return x
-
-    f = compiled(f)
-    a, b = torch.randn(2), torch.randn(2)
-    for k in range(4):
-        yield f({"a": a, "bb": b} if k % 2 else {"bb": b, "a": a})
-
-
-@program
-def the_order_of_keywords(compiled: Compile) -> Iterator[Any]:
-    def f(**given: Any) -> Any:
-        x = 0
-        for key in given:
-            x = x * 2 + given[key]
-        return x
-
-    f = compiled(f)
-    a, b = torch.randn(2), torch.randn(2)
-    for k in range(4):
-        yield f(a=a, b=b) if k % 2 else f(b=b, a=a)
-
-
-@program
-def a_set(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x * 2 if "b" in NAMES else x
-
-    f = compiled(f)
-    for k in range(4):
-        (NAMES.add if k % 2 else NAMES.discard)("b")
-        yield f(torch.ones(2))
-
-
-@program
-def the_length_of_a_set(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x * len(NAMES)
-
-    f = compiled(f)
-    for k in range(4):
-        (NAMES.add if k % 2 else NAMES.discard)("b")
-        yield f(torch.ones(2))
-
-
-@program
-def the_length_of_a_queue(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x * len(QUEUE) + sum(QUEUE)
-
-    f = compiled(f)
-    QUEUE.clear()
-    for k in range(4):
-        QUEUE.append(k)
-        yield f(torch.ones(2))
-
-
-@program
-def a_number_of_an_array(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x * float(ARRAY)
-
-    f = compiled(f)
-    for k in range(4):
-        ARRAY[...] = k
-        yield f(torch.ones(2))
-
-
-@program
-def a_tensor_of_an_array(compiled: Compile) -> Iterator[Any]:
-    array = np.ones(2)
-
-    def f(x: Any) -> Any:
-        return x + torch.tensor([array, array])
-
-    f = compiled(f)
-    for k in range(4):
-        array[...] = k
-        yield f(torch.ones(2))
 
 
 class Box:
@@ -371,149 +197,17 @@ class Box:
         return "a" * self.n
 
 
-@program
-def objects_that_answer(compiled: Compile) -> Iterator[Any]:
-    box = Box()
-
-    def length(x: Any) -> Any:
-        return x * len(box)
-
-    def number(x: Any) -> Any:
-        return x * float(box)
-
-    def listed(x: Any) -> Any:
-        return x * sum(list(box))
-
-    def shown(x: Any) -> Any:
-        return x * len(str(box))
-
-    def truth(x: Any) -> Any:
-        return x if bool(box) else -x
-
-    functions = [compiled(each) for each in (length, number, listed, shown, truth)]
-    for k in range(4):
-        box.n = (k + 1) % 3
-        yield [f(torch.ones(2)) for f in functions]
-
-
-@program
-def an_iterator_that_is_used_up(compiled: Compile) -> Iterator[Any]:
-    global ITERATOR
-
-    def f(x: Any) -> Any:
-        for k, _ in zip(ITERATOR, range(1), strict=False):
-            x = x * k
-        return x
-
-    f = compiled(f)
-    ITERATOR = iter([2, 3, 4, 5, 6, 7])
-    for _ in range(5):
-        yield f(torch.ones(2))
-
-
 class Pair(NamedTuple):
     x: Any
     items: Any
-
-
-@program
-def a_list_in_a_namedtuple(compiled: Compile) -> Iterator[Any]:
-    pair = Pair(1, [2.0])
-
-    def f(x: Any) -> Any:
-        return x * pair.items[0]
-
-    f = compiled(f)
-    for k in range(4):
-        pair.items[0] = float(k)
-        yield f(torch.ones(2))
 
 
 def the_log() -> Any:
     return LOG
 
 
-@program
-def a_list_that_a_function_returns(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        the_log().append(1)
-        return x * 2
-
-    f = compiled(f)
-    LOG.clear()
-    for _ in range(4):
-        yield f(torch.ones(2)), list(LOG)
-
-
 def config() -> Any:
     return CONFIG
-
-
-@program
-def an_object_that_a_function_returns(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x * config().lr
-
-    f = compiled(f)
-    for k in range(4):
-        CONFIG.lr = k * 0.5
-        yield f(torch.ones(2))
-
-
-@program
-def an_object_that_a_function_returns_is_changed(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        config().count = 3.0
-        return x * 2
-
-    f = compiled(f)
-    for k in range(4):
-        CONFIG.count = k
-        yield f(torch.ones(2)), CONFIG.count
-
-
-@program
-def a_list_of_a_dict(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        BOX.get("log").append(len(BOX))
-        return x * 2
-
-    f = compiled(f)
-    BOX["log"] = []
-    for _ in range(4):
-        yield f(torch.ones(2)), list(BOX["log"])
-
-
-@program
-def getattr_of_objects(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x * getattr(CONFIG, "inner").k  # noqa: B009
-
-    def g(x: Any) -> Any:
-        getattr(CONFIG, "opts").append(1)  # noqa: B009
-        return x * 2
-
-    f, g = compiled(f), compiled(g)
-    CONFIG.opts = []
-    for k in range(4):
-        CONFIG.inner.k = float(k)
-        yield f(torch.ones(2)), g(torch.ones(2)), list(CONFIG.opts)
-
-
-@program
-def an_attribute_that_goes(compiled: Compile) -> Iterator[Any]:
-    own = Own(k=2.0)
-
-    def f(x: Any) -> Any:
-        return x * own.k
-
-    f = compiled(f)
-    yield f(torch.ones(2))
-    yield f(torch.ones(2))
-    del own.k
-    yield tried(f, torch.ones(2))
-    own.k = 4.0
-    yield f(torch.ones(2))
 
 
 class Cached:
@@ -522,21 +216,6 @@ class Cached:
     @functools.cached_property
     def k(self) -> float:
         return self.n * 2.0
-
-
-@program
-def a_cached_property(compiled: Compile) -> Iterator[Any]:
-    own = Cached()
-
-    def f(x: Any) -> Any:
-        return x * own.k
-
-    f = compiled(f)
-    for k in range(5):
-        yield tried(f, torch.ones(2))
-        own.n = k
-        if k % 2:
-            del own.k
 
 
 @dataclasses.dataclass
@@ -548,24 +227,6 @@ class Options:
     @property
     def double(self) -> float:
         return self.rate * 2
-
-
-@program
-def a_dataclass(compiled: Compile) -> Iterator[Any]:
-    own = Options()
-
-    def f(x: Any, options: Any) -> Any:
-        for _ in range(options.steps):
-            x = x * options.double
-        return x + len(options.names)
-
-    f = compiled(f)
-    for k in range(6):
-        own.rate = 0.5 + k // 2
-        own.steps = 1 + k // 3
-        own.names.append("a")
-        yield f(torch.ones(2), own)
-    yield f(torch.ones(2), Options())
 
 
 class ClassAttribute(nn.Module):
@@ -582,105 +243,12 @@ class Derived(ClassAttribute):
     pass
 
 
-@program
-def an_attribute_over_that_of_a_class(compiled: Compile) -> Iterator[Any]:
-    model = ClassAttribute()
-    f = compiled(model)
-    for k in range(5):
-        yield f(torch.ones(2))
-        if k == 1:
-            model.factor = 5.0
-    model.helped = lambda x: x - 1
-    yield f(torch.ones(2))
-
-
-@program
-def a_method_over_that_of_a_class(compiled: Compile) -> Iterator[Any]:
-    model = ClassAttribute()
-    f = compiled(model)
-    yield f(torch.ones(2))
-    yield f(torch.ones(2))
-    model.helped = lambda x: x - 1
-    yield f(torch.ones(2))
-
-
-@program
-def a_method_over_that_of_a_base(compiled: Compile) -> Iterator[Any]:
-    model = Derived()
-    f = compiled(model)
-    yield f(torch.ones(2))
-    yield f(torch.ones(2))
-    Derived.forward = lambda self, x: x - 7  # type: ignore[method-assign]
-    try:
-        yield f(torch.ones(2))
-    finally:
-        del Derived.forward
-    yield f(torch.ones(2))
-
-
 class Private:
     def __init__(self) -> None:
         self.__k = 3.0
 
     def step(self, x: Any) -> Any:
         return x * self.__k
-
-
-@program
-def a_private_name(compiled: Compile) -> Iterator[Any]:
-    f = compiled(Private().step)
-    for _ in range(3):
-        yield tried(f, torch.ones(2))
-
-
-@program
-def a_walrus_in_a_chain(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        if 0 < (n := len(x)) < 5:
-            return x * n
-        return x
-
-    f = compiled(f)
-    for _ in range(3):
-        yield tried(f, torch.ones(2))
-
-
-@program
-def two_that_are_one(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any, y: Any) -> Any:
-        return x * 7 if x is y else x + y
-
-    f = compiled(f)
-    a, b = torch.randn(2), torch.randn(2)
-    yield f(a, b)
-    yield f(a, b)
-    yield f(a, a)
-    yield f(b, a)
-
-
-@program
-def the_version_is_read(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x * x._version
-
-    f = compiled(f)
-    x = torch.ones(2)
-    for _ in range(4):
-        yield f(x)
-        x.add_(1)
-
-
-@program
-def a_list_that_holds_itself(compiled: Compile) -> Iterator[Any]:
-    own: list[Any] = [2.0]
-    own.append(own)
-
-    def f(x: Any) -> Any:
-        return x * own[0]
-
-    f = compiled(f)
-    for _ in range(3):
-        yield tried(f, torch.ones(2))
 
 
 class Indexed(nn.Module):
@@ -693,819 +261,6 @@ class Indexed(nn.Module):
 
     def __len__(self) -> int:
         return 2
-
-
-@program
-def a_module_with_items(compiled: Compile) -> Iterator[Any]:
-    own = Indexed()
-
-    def f(x: Any) -> Any:
-        return own[0](x) + own[1](x)
-
-    f = compiled(f)
-    for _ in range(3):
-        yield tried(f, torch.ones(2))
-
-
-@program
-def the_length_of_a_module_list(compiled: Compile) -> Iterator[Any]:
-    own = nn.ModuleList([nn.Linear(2, 2)])
-
-    def f(x: Any) -> Any:
-        return x * len(own)
-
-    f = compiled(f)
-    for _ in range(4):
-        yield f(torch.ones(2))
-        own.append(nn.Linear(2, 2))
-
-
-# What reads values ----------------------------------------------------------------------------------
-
-
-@program
-def items_in_lists(compiled: Compile) -> Iterator[Any]:
-    def made(x: Any) -> Any:
-        return torch.tensor([x.sum().item(), 1.0])
-
-    def summed(x: Any) -> Any:
-        return sum([x.sum().item(), x.max().item()])
-
-    def largest(x: Any) -> Any:
-        return max([x.sum().item(), x.max().item()])
-
-    def shown(x: Any) -> Any:
-        return f"{[x.sum().item()]}"
-
-    def percent(x: Any) -> Any:
-        return "%s" % (x.sum().item(),)  # noqa: UP031
-
-    def compared(x: Any) -> Any:
-        return [x.sum().item()] > [1.0]
-
-    functions = [compiled(each) for each in (made, summed, largest, shown, percent, compared)]
-    for _ in range(4):
-        x = torch.randn(3)
-        yield [f(x) for f in functions]
-
-
-@program
-def tensors_in_lists(compiled: Compile) -> Iterator[Any]:
-    def made(x: Any) -> Any:
-        return torch.tensor([x[0], x[1]])
-
-    def shown(x: Any) -> Any:
-        return str([x])
-
-    def formatted(x: Any) -> Any:
-        return "{}".format(x)  # noqa: UP032
-
-    def percent(x: Any) -> Any:
-        return "%s" % [x]
-
-    def copied(x: Any) -> Any:
-        return torch.tensor(x)
-
-    def full(x: Any) -> Any:
-        return torch.full((2,), x[0])
-
-    def ranged(x: Any) -> Any:
-        return torch.linspace(x[0], x[1], 3)
-
-    functions = [compiled(each) for each in (made, shown, formatted, percent, copied, full, ranged)]
-    for _ in range(4):
-        x = torch.randn(3)
-        yield [tried(f, x) for f in functions]
-
-
-@program
-def the_largest_of_tensors(compiled: Compile) -> Iterator[Any]:
-    def largest(x: Any, y: Any) -> Any:
-        return max(x.sum(), y.sum()) * 2
-
-    def smallest(x: Any, y: Any) -> Any:
-        return min([x.sum(), y.sum()]) * 2
-
-    def ordered(x: Any, y: Any) -> Any:
-        return sorted([x.sum(), y.sum()])
-
-    def some(x: Any, y: Any) -> Any:
-        return x if any([x.sum() > 0, y.sum() > 0]) else y
-
-    def every(x: Any, y: Any) -> Any:
-        return x if all(each > 0 for each in (x.sum(), y.sum())) else y
-
-    functions = [compiled(each) for each in (largest, smallest, ordered, some, every)]
-    for _ in range(6):
-        x, y = torch.randn(3), torch.randn(3)
-        yield [f(x, y) for f in functions]
-
-
-@program
-def what_is_in_a_tensor(compiled: Compile) -> Iterator[Any]:
-    def inside(x: Any) -> Any:
-        return x * 2 if 2 in x else x
-
-    def listed(x: Any) -> Any:
-        return x * 2 if x.sum() in [3, 4] else x
-
-    def equal(x: Any) -> Any:
-        return x * 2 if [x.sum()] == [3] else x
-
-    def indexed(x: Any) -> Any:
-        return x * [x[0], x[1], torch.tensor(2)].index(torch.tensor(2))
-
-    functions = [compiled(each) for each in (inside, listed, equal, indexed)]
-    for k in range(6):
-        x = torch.tensor([k, 1, 1])
-        yield [f(x) for f in functions]
-
-
-@program
-def a_tensor_counts(compiled: Compile) -> Iterator[Any]:
-    def ranged(x: Any, n: Any) -> Any:
-        for _ in range(n):
-            x = x * 2
-        return x
-
-    def sliced(x: Any, n: Any) -> Any:
-        return x[:n]
-
-    def sliced_by_call(x: Any, n: Any) -> Any:
-        return x[slice(0, n)]
-
-    def viewed(x: Any, n: Any) -> Any:
-        return x.reshape(n, -1)
-
-    def zeros(x: Any, n: Any) -> Any:
-        return torch.zeros(n) + x[0]
-
-    def ones(x: Any, n: Any) -> Any:
-        return torch.ones((n, 2)) + x[0]
-
-    def repeated(x: Any, n: Any) -> Any:
-        return x.repeat(n)
-
-    def summed(x: Any, n: Any) -> Any:
-        return x.reshape(2, 3, 1).sum(n - 1)
-
-    def listed(x: Any, n: Any) -> Any:
-        return x[[n, 0]]
-
-    def times(x: Any, n: Any) -> Any:
-        return [x] * n
-
-    functions = [
-        compiled(each)
-        for each in (ranged, sliced, sliced_by_call, viewed, zeros, ones, repeated, summed, listed, times)
-    ]
-    for k in range(6):
-        yield [tried(f, torch.arange(6.0), torch.tensor(1 + k % 3)) for f in functions]
-
-
-@program
-def a_chain_ends_with_numbers(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x * 2 if x.sum() < 3 < 5 else x
-
-    f = compiled(f)
-    for k in range(4):
-        yield f(torch.ones(2) * k)
-
-
-@program
-def an_item_before_a_write(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        total = x.sum()
-        before = total.item()
-        total.mul_(2)
-        return before, total
-
-    f = compiled(f)
-    for _ in range(4):
-        yield f(torch.randn(3))
-
-
-@program
-def items_kept_in_a_list(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        loss = x.sum()
-        LOG.append(loss.item())
-        return loss
-
-    f = compiled(f)
-    LOG.clear()
-    for _ in range(4):
-        yield f(torch.randn(3)), list(LOG)
-
-
-@program
-def items_are_returned(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return {"loss": x.sum().item(), "all": [x.max().item(), (x.min().item(),)]}
-
-    f = compiled(f)
-    for _ in range(4):
-        yield f(torch.randn(3))
-
-
-# Results --------------------------------------------------------------------------------------------
-
-
-@program
-def results_that_are_arguments(compiled: Compile) -> Iterator[Any]:
-    def f(xs: Any) -> Any:
-        return xs
-
-    def g(x: Any) -> Any:
-        both = [x * 2]
-        return both, both
-
-    def h(x: Any) -> Any:
-        return x, x, x[1:], x.T
-
-    f, g, h = compiled(f), compiled(g), compiled(h)
-    for _ in range(3):
-        xs = [torch.ones(2), 3]
-        one, other = g(xs[0])
-        a, b, c, d = h(torch.ones(3))
-        yield f(xs) is xs, one is other, a is b, c._base is a, d._base is a, c._is_view()
-        c.add_(1)
-        yield a, b, c, d
-
-
-@program
-def a_view_of_what_was_made(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return (x * 2)[1:]
-
-    f = compiled(f)
-    for _ in range(3):
-        y = f(torch.ones(3))
-        y.add_(1)
-        yield y, y._is_view()
-
-
-@program
-def results_share_memory(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        y = x * 2
-        return y, y[0], y.T, [y]
-
-    f = compiled(f)
-    for _ in range(3):
-        a, b, c, (d,) = f(torch.ones(3, 2))
-        a[0].add_(1)
-        c.mul_(3)
-        yield a, b, c, d, a is d
-
-
-@program
-def results_are_views_of_arguments(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x[0], x.reshape(-1), x.detach(), x.T.reshape(-1), x.data
-
-    f = compiled(f)
-    for k in range(4):
-        x = torch.arange(6.0).reshape(2, 3) * k
-        got = f(x)
-        for each in got:
-            each.add_(1)
-        yield x, got
-    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
-    yield f(x), x
-
-
-@program
-def writes_past_the_counter(compiled: Compile) -> Iterator[Any]:
-    def data(x: Any) -> Any:
-        x.data.add_(1)
-        return x * 2
-
-    def detached(x: Any) -> Any:
-        x.detach().add_(1)
-        return x * 2
-
-    data, detached = compiled(data), compiled(detached)
-    x, y = torch.zeros(2), torch.zeros(2)
-    for _ in range(4):
-        yield data(x), detached(y), x, y
-
-
-@program
-def writes_before_an_error(compiled: Compile) -> Iterator[Any]:
-    table = torch.randn(3, 2)
-
-    def f(x: Any, i: Any) -> Any:
-        x.add_(1)
-        y = F.embedding(i, table)
-        x.mul_(2)
-        return y
-
-    f = compiled(f)
-    x = torch.zeros(2)
-    for k in (0, 1, 2, 3, 0, -1):
-        yield tried(f, x, torch.tensor([k])), x
-
-
-@program
-def gradients_are_kept_after_an_error(compiled: Compile) -> Iterator[Any]:
-    torch.manual_seed(0)
-    model = nn.Linear(3, 2)
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-    x = torch.randn(4, 3)
-
-    @compiled
-    def step(x: Any) -> Any:
-        loss = model(x).square().sum()
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss.item()
-
-    yield step(x), step(x), step(x)
-    for rate in ("none", 0.1, "none"):
-        kept = [p.grad for p in model.parameters()]
-        optimizer.param_groups[0]["lr"] = rate
-        optimizer.zero_grad()
-        yield tried(step, 2 * x), kept, [p.grad for p in model.parameters()]
-    optimizer.param_groups[0]["lr"] = 0.1
-    optimizer.zero_grad()
-    yield step(x), step(x)
-
-
-@program
-def draws_before_an_error(compiled: Compile) -> Iterator[Any]:
-    table = nn.Embedding(3, 2)
-
-    def f(x: Any, i: Any) -> Any:
-        x = F.dropout(x)
-        return table(i) + x
-
-    f = compiled(f)
-    for k in (0, 1, 3, 2, 7, 0):
-        yield tried(f, torch.ones(2), torch.tensor([k]))
-
-
-@program
-def an_error_that_is_caught(compiled: Compile) -> Iterator[Any]:
-    table = torch.randn(3, 2)
-
-    def f(x: Any, i: Any) -> Any:
-        y = F.dropout(x)
-        try:
-            return F.embedding(i, table)
-        except IndexError:
-            return y
-
-    f = compiled(f)
-    for k in (0, 1, 3, 2, 7, 0):
-        yield tried(f, torch.ones(2), torch.tensor([k]))
-
-
-@program
-def an_error_that_is_caught_at_first(compiled: Compile) -> Iterator[Any]:
-    table = torch.randn(3, 2)
-
-    def f(x: Any, i: Any) -> Any:
-        try:
-            return F.embedding(i, table)
-        except IndexError:
-            return x * 2
-
-    f = compiled(f)
-    for k in (3, 3, 1, 2, 7, 0):
-        yield tried(f, torch.ones(2), torch.tensor([k]))
-
-
-@program
-def an_error_of_what_is_not_used(compiled: Compile) -> Iterator[Any]:
-    table = torch.randn(3, 2)
-
-    def f(x: Any, i: Any) -> Any:
-        F.embedding(i, table)
-        return x * 2
-
-    f = compiled(f)
-    for k in (0, 1, 3, 2):
-        yield tried(f, torch.ones(2), torch.tensor([k]))
-
-
-# Gradients ------------------------------------------------------------------------------------------
-
-
-@program
-def one_leaf_twice(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any, y: Any) -> Any:
-        loss = (x * 2 + y * 3).sum()
-        loss.backward()
-        return loss
-
-    f = compiled(f)
-    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-    for a, b in ((x, y), (x, y), (x, x), (y, x), (y, y)):
-        x.grad = y.grad = None
-        yield f(a, b), x, y
-
-
-@program
-def the_graph_is_kept(compiled: Compile) -> Iterator[Any]:
-    w = torch.ones(2, requires_grad=True)
-
-    def f(x: Any) -> Any:
-        loss = (w * x).sin().sum()
-        loss.backward(retain_graph=True)
-        return loss
-
-    f = compiled(f)
-    for _ in range(4):
-        loss = f(torch.randn(2))
-        yield tried(loss.backward), w
-        yield tried(loss.backward), w
-
-
-@program
-def a_graph_that_saved_nothing(compiled: Compile) -> Iterator[Any]:
-    w = torch.ones(2, requires_grad=True)
-
-    def f(x: Any) -> Any:
-        loss = (w + x).sum()
-        loss.backward()
-        return loss
-
-    f = compiled(f)
-    for _ in range(4):
-        loss = f(torch.randn(2))
-        yield tried(loss.backward), w
-
-
-@program
-def two_results_one_at_a_time(compiled: Compile) -> Iterator[Any]:
-    v, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-
-    def f(x: Any) -> Any:
-        return (v * x).sin(), (w * x).cos()
-
-    f = compiled(f)
-    for _ in range(3):
-        v.grad = w.grad = None
-        a, b = f(torch.randn(2))
-        yield tried(a.sum().backward), v, w
-        yield tried(b.sum().backward), v, w
-
-
-@program
-def a_result_that_is_not_used(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x * 2, x.sqrt()
-
-    f = compiled(f)
-    for _ in range(3):
-        x = torch.zeros(2, requires_grad=True)
-        a, _ = f(x)
-        a.sum().backward()
-        yield x
-
-
-@program
-def a_leaf_inside_and_outside(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x.sin() * x.cos() + x.exp()
-
-    f = compiled(f)
-    for _ in range(4):
-        x = torch.randn(50, requires_grad=True)
-        (f(x) * 1.7 + x * 0.3 + f(x) * x).sum().backward()
-        yield x
-
-
-@program
-def memory_changed_before_backward(compiled: Compile) -> Iterator[Any]:
-    w = torch.randn(3, requires_grad=True)
-
-    def f(x: Any) -> Any:
-        return x * w
-
-    f = compiled(f)
-    for k in range(4):
-        x = torch.randn(3)
-        y = f(x)
-        if k % 2:
-            x.add_(1)
-        yield tried(y.sum().backward), w
-
-
-@program
-def second_derivatives(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any, w: Any) -> Any:
-        return torch.tanh(x @ w).sum(1)
-
-    f = compiled(f)
-    w = torch.randn(4, 3, requires_grad=True)
-    for _ in range(4):
-        x = torch.randn(2, 4, requires_grad=True)
-        (g,) = torch.autograd.grad(f(x, w).sum(), x, create_graph=True)
-        (g * g).sum().backward()
-        yield g, x, w
-
-
-@program
-def a_penalty_inside(compiled: Compile) -> Iterator[Any]:
-    w = torch.randn(4, 3, requires_grad=True)
-
-    def f(x: Any) -> Any:
-        x = x.detach().requires_grad_()
-        y = torch.tanh(x @ w).sum()
-        (g,) = torch.autograd.grad(y, x, create_graph=True)
-        loss = (g * g).sum()
-        loss.backward()
-        return loss
-
-    f = compiled(f)
-    for _ in range(4):
-        yield f(torch.randn(2, 4)), w
-
-
-@program
-def gradients_laid_out_otherwise(compiled: Compile) -> Iterator[Any]:
-    w = torch.randn(40, 30, requires_grad=True)
-    b = torch.randn(30, requires_grad=True)
-
-    def f(x: Any) -> Any:
-        return x @ w + b
-
-    f = compiled(f)
-    for k in range(6):
-        x = torch.randn(50, 40, requires_grad=True)
-        y = f(x)
-        if k == 0:
-            y.sum().backward()
-        elif k == 1:
-            y.backward(torch.randn(30, 50).T)
-        elif k == 2:
-            y.backward(torch.randn(30).expand(50, 30))
-        elif k == 3:
-            y.T.contiguous().sum(0).sin().sum().backward()
-        elif k == 4:
-            y.mean().backward()
-        else:
-            y.backward(torch.randn(50, 60)[:, ::2])
-        yield x, w, b
-
-
-@program
-def hooks_later(compiled: Compile) -> Iterator[Any]:
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
-    step = compiled(trainer(model, optimizer))
-    x, y = batch()
-    calls: list[Any] = []
-    yield step(x, y), model
-    yield step(x, y), model
-    hook = model.first.register_forward_hook(lambda m, a, out: out * 2)
-    yield step(x, y), model
-    hook.remove()
-    yield step(x, y), model
-    hook = model.first.weight.register_hook(lambda g: g * 2)
-    yield step(x, y), model
-    hook.remove()
-    yield step(x, y), model
-    hook = model.second.bias.register_post_accumulate_grad_hook(lambda p: calls.append(p.grad.clone()))
-    yield step(x, y), model, list(calls)
-    hook.remove()
-    yield step(x, y), model
-    hook = optimizer.register_step_pre_hook(lambda *a: calls.append(2))
-    yield step(x, y), model, list(calls)
-    hook.remove()
-    hook = optimizer.register_step_post_hook(lambda *a: calls.append(3))
-    yield step(x, y), model, list(calls)
-    hook.remove()
-    hook = nn.modules.module.register_module_forward_hook(lambda m, a, out: calls.append(type(m).__name__))
-    yield step(x, y), model, list(calls)
-    hook.remove()
-    hook = model.register_full_backward_hook(lambda m, a, b: calls.append("back"))
-    yield step(x, y), model, list(calls)
-    hook.remove()
-    hook = model.second.register_forward_pre_hook(lambda m, a: (a[0] + 1,))
-    yield step(x, y), model, list(calls)
-    hook.remove()
-    yield step(x, y), model, list(calls)
-
-
-# Optimizers -----------------------------------------------------------------------------------------
-
-
-@program
-def rates_read_after_a_schedule(compiled: Compile) -> Iterator[Any]:
-    w = torch.ones(2, requires_grad=True)
-    optimizer = torch.optim.SGD([w], 1.0)
-    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 3)
-
-    def f(x: Any) -> Any:
-        groups = optimizer.param_groups
-        (w * x).sum().backward()
-        optimizer.step()
-        schedule.step()
-        return x * groups[0]["lr"]
-
-    f = compiled(f)
-    for _ in range(8):
-        yield f(torch.ones(2)), w
-
-
-@program
-def a_schedule_on_a_plateau(compiled: Compile) -> Iterator[Any]:
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.5)
-    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
-    inner = trainer(model, optimizer)
-
-    def f(x: Any, y: Any) -> Any:
-        loss = inner(x, y)
-        schedule.step(loss)
-        return loss
-
-    f = compiled(f)
-    x, y = batch()
-    for _ in range(6):
-        yield tried(f, x, y), optimizer.param_groups[0]["lr"], schedule.state_dict(), model
-
-
-@program
-def a_schedule_made_later(compiled: Compile) -> Iterator[Any]:
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.5)
-    step = compiled(trainer(model, optimizer))
-    x, y = batch()
-    for k in range(6):
-        yield step(x, y), model
-        if k == 2:
-            schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
-        if k > 2:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always")
-                schedule.step()
-            yield [str(each.message)[:40] for each in caught], model, schedule.get_last_lr()
-
-
-@program
-def zeros_for_gradients(compiled: Compile) -> Iterator[Any]:
-    w = torch.ones(2, requires_grad=True)
-    optimizer = torch.optim.SGD([w], 0.1)
-
-    def f(x: Any) -> Any:
-        optimizer.zero_grad(set_to_none=False)
-        return x * 2
-
-    f = compiled(f)
-    yield f(torch.ones(2)), w
-    yield f(torch.ones(2)), w
-    w.grad = torch.ones(2)
-    yield f(torch.ones(2)), w
-    yield f(torch.ones(2)), w
-    w.grad = None
-    yield f(torch.ones(2)), w
-
-
-@program
-def groups_go(compiled: Compile) -> Iterator[Any]:
-    v, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
-    optimizer = torch.optim.SGD([{"params": [v]}, {"params": [w], "lr": 0.3}], 0.1)
-
-    def f(x: Any) -> Any:
-        optimizer.zero_grad()
-        loss = (v * w * x).sum()
-        loss.backward()
-        optimizer.step()
-        return loss
-
-    f = compiled(f)
-    for k in range(6):
-        yield tried(f, torch.ones(2)), v, w
-        if k == 2:
-            optimizer.param_groups.pop()
-        if k == 3:
-            optimizer.add_param_group({"params": [w], "lr": 0.01})
-
-
-@program
-def an_argument_of_another_kind(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        if isinstance(x, torch.Tensor):
-            (x * x).sum().backward()
-            return x.grad * 2
-        return x * 2
-
-    f = compiled(f)
-    x = torch.ones(2, requires_grad=True)
-    yield tried(f, x)
-    x.grad = None
-    yield tried(f, x)
-    yield tried(f, 3)
-    yield tried(f, None)
-    yield tried(f, torch.ones(2))
-    yield tried(f, [1])
-
-
-@program
-def an_argument_that_gets_a_graph(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any, y: Any) -> None:
-        x.mul_(y)
-
-    f = compiled(f)
-    for _ in range(3):
-        x, y = torch.ones(2), torch.randn(2, requires_grad=True)
-        for _ in range(3):
-            f(x, y)
-            yield x
-        x.sum().backward()
-        yield y
-
-
-@program
-def a_view_of_what_is_detached(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x.data[1:]
-
-    f = compiled(f)
-    for _ in range(3):
-        yield f(torch.randn(3, requires_grad=True))
-
-
-@program
-def random_fills(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x + 1, torch.empty(3).normal_(), torch.zeros(2).uniform_(0, 2), torch.empty(2).bernoulli_(0.5)
-
-    f = compiled(f)
-    for _ in range(3):
-        yield f(torch.ones(3))
-
-
-@program
-def a_fill_with_probabilities_that_are_computed(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return torch.empty(3).bernoulli_(torch.sigmoid(x))
-
-    f = compiled(f)
-    for k in range(4):
-        yield f(torch.full((3,), 100.0 * (-1) ** k))
-
-
-@program
-def a_write_to_what_has_a_graph(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        y = x * 2
-        y[:1] = 3
-        return y
-
-    f = compiled(f)
-    for _ in range(3):
-        x = torch.randn(3, requires_grad=True)
-        y = f(x)
-        yield y
-        y.sum().backward()
-        yield x
-
-
-@program
-def a_write_to_what_is_saved(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        h = x * 2
-        y = h.sin()
-        h.add_(1)
-        return y
-
-    f = compiled(f)
-    for _ in range(3):
-        y = f(torch.randn(3, requires_grad=True))
-        yield y
-        yield tried(y.sum().backward)
-
-
-@program
-def a_constant_is_written_to(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        v = F.softmax(torch.arange(4.0), -1)
-        w = v * 2
-        v.masked_fill_(v > 0.2, 0.5)
-        return x + v, w
-
-    f = compiled(f)
-    for _ in range(3):
-        yield f(torch.randn(4))
-
-
-@program
-def a_list_that_is_returned(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return BOX["log"]
-
-    f = compiled(f)
-    BOX["log"] = []
-    for k in range(3):
-        f(torch.ones(1)).append(k)
-        yield list(BOX["log"])
 
 
 # Training -------------------------------------------------------------------------------------------
@@ -1620,51 +375,6 @@ class Sizes(nn.Module):
         return self.last(self.drop(x).flatten(1))
 
 
-@program
-def a_convolutional_network(compiled: Compile) -> Iterator[Any]:
-    model = Sizes()
-    optimizer = torch.optim.Adam(model.parameters())
-    step = compiled(trainer(model, optimizer))
-    for k in range(8):
-        x, y = torch.randn(4 if k != 5 else 2, 1, 8, 8), torch.randint(0, 3, (4 if k != 5 else 2,))
-        yield step(x, y), model
-        if k == 3:
-            model.eval()
-        if k == 4:
-            model.train()
-        if k == 6:
-            model.norm.eval()
-
-
-@program
-def modes_inside(compiled: Compile) -> Iterator[Any]:
-    model = Sizes()
-
-    def f(x: Any, training: bool) -> Any:
-        model.train(training)
-        return model(x)
-
-    f = compiled(f)
-    for k in range(6):
-        yield f(torch.randn(2, 1, 8, 8), k % 3 == 0), model
-
-
-@program
-def other_norms(compiled: Compile) -> Iterator[Any]:
-    model = nn.Sequential(
-        nn.Conv1d(2, 4, 3), nn.InstanceNorm1d(4, affine=True, track_running_stats=True), nn.GroupNorm(2, 4),
-        nn.BatchNorm1d(4, momentum=None),
-        nn.PReLU(), nn.LayerNorm(6), nn.GELU(), nn.Dropout1d(0.5), nn.Softmax(-1), nn.RReLU(), nn.AlphaDropout(0.2),
-    )  # fmt: skip
-    f = compiled(model)
-    for k in range(6):
-        y = f(torch.randn(3, 2, 8))
-        y.square().sum().backward()
-        yield y, model
-        if k == 3:
-            model.eval()
-
-
 def recurrent(kind: Any) -> Program:
     def make(compiled: Compile) -> Iterator[Any]:
         model = kind(3, 4, num_layers=2, batch_first=True, dropout=0.2)
@@ -1694,262 +404,6 @@ def recurrent(kind: Any) -> Program:
 
 for _kind_of in (nn.LSTM, nn.GRU, nn.RNN):
     PROGRAMS[_kind_of.__name__] = recurrent(_kind_of)
-
-
-@program
-def a_transformer(compiled: Compile) -> Iterator[Any]:
-    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2, enable_nested_tensor=False)
-    words = nn.Embedding(10, 8)
-    words.weight.requires_grad_()
-    optimizer = torch.optim.AdamW([*model.parameters(), *words.parameters()])
-
-    def step(i: Any) -> Any:
-        mask = nn.Transformer.generate_square_subsequent_mask(i.shape[1])
-        out = model(words(i), mask=mask)
-        loss = F.cross_entropy((out @ words.weight.T).flatten(0, 1), i.flatten())
-        optimizer.zero_grad()
-        loss.backward()
-        total = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        return loss.item(), total
-
-    step = compiled(step)
-    for k in range(5):
-        yield step(torch.randint(0, 10, (2, 6 if k != 3 else 4))), model, words
-    yield tried(step, torch.full((2, 6), 99)), model, words
-    yield step(torch.randint(0, 10, (2, 6))), model
-
-
-@program
-def weights_are_tied(compiled: Compile) -> Iterator[Any]:
-    one, other = nn.Embedding(5, 3), nn.Linear(3, 5, bias=False)
-    other.weight = one.weight
-    optimizer = torch.optim.Adam(one.parameters(), 0.1)
-
-    def step(i: Any) -> Any:
-        loss = F.cross_entropy(other(one(i)), i)
-        loss.backward()
-        optimizer.step()
-        optimizer.zero_grad()
-        return loss
-
-    step = compiled(step)
-    for k in range(6):
-        yield step(torch.randint(0, 5, (4,))), one, other
-        if k == 3:
-            other.weight = nn.Parameter(torch.randn(5, 3))
-
-
-@program
-def gradients_accumulate(compiled: Compile) -> Iterator[Any]:
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1)
-
-    def part(x: Any, y: Any) -> Any:
-        loss = F.cross_entropy(model(x), y) / 2
-        loss.backward()
-        return loss.detach()
-
-    def finish() -> None:
-        nn.utils.clip_grad_value_(model.parameters(), 0.05)
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=False)
-
-    part, finish = compiled(part), compiled(finish)
-    held = []
-    for k in range(9):
-        yield part(*batch()), model
-        if k % 2:
-            held.append(model.first.weight.grad)
-            yield finish(), model
-        if k == 4:
-            model.first.weight.grad.mul_(2)
-        if k == 6:
-            model.zero_grad()
-        yield held
-
-
-@program
-def gradients_are_kept(compiled: Compile) -> Iterator[Any]:
-    model = Net()
-    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.5)
-    step = compiled(trainer(model, optimizer))
-    held: list[Any] = []
-    for k in range(6):
-        yield step(*batch()), model
-        held += [p.grad for p in model.parameters()]
-        if k % 2:
-            held[-1].zero_()
-        if k == 3:
-            model.first.bias.grad = model.first.bias.grad.clone().requires_grad_()
-        yield held
-
-
-@program
-def backward_outside(compiled: Compile) -> Iterator[Any]:
-    model = Net()
-    optimizer = torch.optim.Adam(model.parameters())
-    f = compiled(model)
-    for k in range(8):
-        x, y = batch(4 if k == 6 else 5)
-        x.requires_grad_(k % 2 == 0)
-        optimizer.zero_grad()
-        out = f(x)
-        loss = F.cross_entropy(out, y)
-        if k == 3:
-            out.retain_grad()
-        loss.backward(retain_graph=k == 4)
-        if k == 4:
-            loss.backward()
-        optimizer.step()
-        yield out, loss, model, x, out.grad if k == 3 else None
-        yield tried(loss.backward), model
-
-
-@program
-def modes_outside(compiled: Compile) -> Iterator[Any]:
-    model = Net()
-    f = compiled(model)
-    x = torch.randn(2, 4)
-    for _ in range(2):
-        yield f(x)
-        with torch.no_grad():
-            yield f(x)
-        with torch.inference_mode():
-            yield f(x)
-        with torch.autocast("cpu"):
-            yield f(x)
-        with torch.enable_grad(), torch.no_grad():
-            yield f(x)
-        yield f(x.double().float())
-        yield tried(f, x.double())
-    with torch.inference_mode():
-        x = torch.randn(2, 4)
-    yield f(x)
-
-
-@program
-def modes_within(compiled: Compile) -> Iterator[Any]:
-    model = Net()
-
-    @torch.no_grad()
-    def quiet(x: Any) -> Any:
-        return model(x)
-
-    def f(x: Any) -> Any:
-        with torch.no_grad():
-            y = model(x)
-        with torch.enable_grad():
-            z = model(x)
-        return y, z, quiet(x)
-
-    def g(x: Any) -> Any:
-        with torch.autocast("cpu", dtype=torch.bfloat16):
-            return model(x)
-
-    def h(x: Any) -> Any:
-        torch.set_grad_enabled(False)
-        return model(x)
-
-    def i(x: Any) -> Any:
-        with torch.inference_mode():
-            return model(x)
-
-    f, g, h, i = [compiled(each) for each in (f, g, h, i)]
-    for _ in range(3):
-        x = torch.randn(2, 4)
-        yield f(x)
-        yield g(x)
-        yield i(x)
-        yield h(x), torch.is_grad_enabled()
-        torch.set_grad_enabled(True)
-        with torch.no_grad():
-            yield f(x)
-
-
-@program
-def default_dtypes(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return x / 2 + torch.ones(3) + torch.tensor(1.5), torch.rand(2)
-
-    f = compiled(f)
-    x = torch.arange(3)
-    for k in range(6):
-        torch.set_default_dtype(torch.float64 if k in (2, 3) else torch.float32)
-        try:
-            yield f(x)
-        finally:
-            torch.set_default_dtype(torch.float32)
-
-
-@program
-def anomalies(compiled: Compile) -> Iterator[Any]:
-    w = torch.zeros(2, requires_grad=True)
-
-    def f(x: Any) -> Any:
-        loss = ((w * x) ** 0.5 * 0).sum()
-        loss.backward()
-        return loss
-
-    f = compiled(f)
-    yield tried(f, torch.zeros(2)), w
-    w.grad = None
-    yield tried(f, torch.zeros(2)), w
-    w.grad = None
-    with torch.autograd.detect_anomaly():
-        yield tried(f, torch.zeros(2)), w
-
-
-@program
-def saved_tensors(compiled: Compile) -> Iterator[Any]:
-    packed: list[Any] = []
-    f = compiled(lambda x: (x.exp() * x).sum())
-    for k in range(4):
-        x = torch.randn(3, requires_grad=True)
-        if k > 1:
-            with torch.autograd.graph.saved_tensors_hooks(lambda t: (packed.append(1), t * 2)[1], lambda t: t):
-                y = f(x)
-        else:
-            y = f(x)
-        y.backward()
-        yield y, x, list(packed)
-
-
-@program
-def draws(compiled: Compile) -> Iterator[Any]:
-    generator = torch.Generator()
-
-    def f(x: Any) -> Any:
-        return (
-            F.dropout(x), torch.rand(3), torch.randn_like(x), torch.bernoulli(x.sigmoid()),
-            torch.multinomial(x.abs(), 2), torch.randint(0, 9, (3,)),
-            torch.randperm(4), torch.empty(2).normal_(generator=generator), torch.rand(2, generator=generator),
-            torch.normal(0.0, 1.0, (2,)),
-            F.gumbel_softmax(x), F.rrelu(x, training=True), torch.poisson(x.abs()),
-        )  # fmt: skip
-
-    f = compiled(f)
-    for k in range(8):
-        yield f(torch.randn(3, 4)), generator.get_state()
-        if k == 2:
-            torch.manual_seed(3)
-        if k == 3:
-            generator.manual_seed(4)
-        if k == 4:
-            generator.set_state(torch.Generator().get_state())
-        if k == 5:
-            torch.set_rng_state(torch.get_rng_state())
-
-
-@program
-def a_seed_inside(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        torch.manual_seed(2)
-        return F.dropout(x)
-
-    f = compiled(f)
-    for _ in range(3):
-        yield f(torch.ones(5)), torch.rand(1)
 
 
 def kinds_of_errors(compiled: Compile) -> Iterator[Any]:
@@ -2018,37 +472,6 @@ def kinds_of_errors(compiled: Compile) -> Iterator[Any]:
 PROGRAMS["kinds_of_errors"] = kinds_of_errors
 
 
-@program
-def arguments_of_all_kinds(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any, *rest: Any, scale: Any = 2, **more: Any) -> Any:
-        y = x * scale
-        for each in rest:
-            y = y + each
-        return {"y": y, "more": sorted(more), "n": len(rest), "sum": y.sum(), "x": x}
-
-    f = compiled(f)
-    x = torch.arange(6).reshape(2, 3)
-    for k in range(2):
-        for each in (
-            x, x.float(), x.T, x.double().T, x[:, ::2].half(), x.bool(), x[0, 0], x[:0], x.float().requires_grad_(),
-            x.float().requires_grad_() * 2,
-            x.bfloat16(), x.to(torch.complex64), x.float().expand(2, 2, 3), x.byte(),
-        ):  # fmt: skip
-            yield tried(f, each)
-            yield tried(f, each, 1, k, scale=k)
-            yield tried(f, each, each, scale=3.5, a=1)
-
-
-@program
-def structures(compiled: Compile) -> Iterator[Any]:
-    def f(given: Any) -> Any:
-        return Pair(given["a"][0] * given["n"], [given["p"].x + 1, (given["a"][1], None, "s")]), {"k": given["n"]}
-
-    f = compiled(f)
-    for k in range(5):
-        yield f({"a": [torch.randn(2), torch.randn(2)], "p": Pair(torch.ones(1), k), "n": k // 2})
-
-
 def decorated(function: Any) -> Any:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -2077,66 +500,882 @@ class Callable_:
         return x * cls.k
 
 
-@program
-def things_that_are_called(compiled: Compile) -> Iterator[Any]:
-    @decorated
-    def wrapped(x: Any) -> Any:
+class Doubled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any) -> Any:
+        LOG.append(2)
         return x * 2
 
-    scope: dict[str, Any] = {}
+    @staticmethod
+    def backward(ctx: Any, g: Any) -> Any:
+        return g * 3
+
+
+def of_all(x: Any) -> Any:
+    return tuple(of_all(each) for each in x) if isinstance(x, tuple) else x.exp()
+
+
+def twice_differentiated(x: Any, w: Any, v: Any) -> Any:
+    return F.linear(torch.relu(F.linear(x, w)), v)
+
+
+#: Programs: generators that are given what compiles, or does not, and yield what is to be compared. In each, the
+#: functions f, g, h and step without a decorator are compiled.
+TEXT = r"""
+# What Python reads
+def a_global(compiled):
+    global SCALE
+    def f(x): return x * SCALE
+    x = torch.randn(3)
+    for k in range(6): SCALE = 1.0 + k // 2; yield f(x)
+def a_global_that_goes(compiled):
+    global SCALE
+    def f(x): return x * SCALE
+    x = torch.randn(3)
+    SCALE = 2.0
+    yield f(x)
+    yield f(x)
+    del SCALE
+    yield tried(f, x)
+    SCALE = 2.0
+    yield tried(f, x)
+def a_closure(compiled):
+    k = 1
+    def f(x): return x * k + len(str(k))
+    for k in (1, 1, 2, 1, 2.0, True): yield f(torch.ones(2))
+def a_closure_that_goes(compiled):
+    k = 1
+    def f(x): return x * k
+    yield f(torch.ones(2))
+    yield f(torch.ones(2))
+    del k
+    yield tried(f, torch.ones(2))
+    k = 3
+    yield f(torch.ones(2))
+def a_large_dict(compiled):
+    def f(x): return x * BIG[7]
+    for k in range(4): BIG[7] = float(k); yield f(torch.ones(2))
+def an_ordered_dict(compiled):
+    def f(x):
+        for each in ORDERED.values():
+            x = x * 2 + each
+        return x * ORDERED["a"]
+    for k in range(4): ORDERED["a"] = float(k); yield f(torch.ones(2))
+def the_order_of_a_dict(compiled):
+    def f(given):
+        x = 0
+        for key, each in given.items():
+            x = x * 2 + each * len(key)
+        return x
+    a, b = torch.randn(2), torch.randn(2)
+    for k in range(4): yield f({"a": a, "bb": b} if k % 2 else {"bb": b, "a": a})
+def the_order_of_keywords(compiled):
+    def f(**given):
+        x = 0
+        for key in given:
+            x = x * 2 + given[key]
+        return x
+    a, b = torch.randn(2), torch.randn(2)
+    for k in range(4): yield (f(a=a, b=b) if k % 2 else f(b=b, a=a))
+def a_set(compiled):
+    def f(x): return x * 2 if "b" in NAMES else x
+    for k in range(4): (NAMES.add if k % 2 else NAMES.discard)("b"); yield f(torch.ones(2))
+def the_length_of_a_set(compiled):
+    def f(x): return x * len(NAMES)
+    for k in range(4): (NAMES.add if k % 2 else NAMES.discard)("b"); yield f(torch.ones(2))
+def the_length_of_a_queue(compiled):
+    def f(x): return x * len(QUEUE) + sum(QUEUE)
+    QUEUE.clear()
+    for k in range(4): QUEUE.append(k); yield f(torch.ones(2))
+def a_number_of_an_array(compiled):
+    def f(x): return x * float(ARRAY)
+    for k in range(4): ARRAY[...] = k; yield f(torch.ones(2))
+def a_tensor_of_an_array(compiled):
+    array = np.ones(2)
+    def f(x): return x + torch.tensor([array, array])
+    for k in range(4): array[...] = k; yield f(torch.ones(2))
+def objects_that_answer(compiled):
+    box = Box()
+    functions = [compiled(each) for each in (
+        lambda x: x * len(box), lambda x: x * float(box), lambda x: x * sum(list(box)), lambda x: x * len(str(box)),
+        lambda x: x if bool(box) else -x
+    )]
+    for k in range(4): box.n = (k + 1) % 3; yield [f(torch.ones(2)) for f in functions]
+def an_iterator_that_is_used_up(compiled):
+    global ITERATOR
+    def f(x):
+        for k, _ in zip(ITERATOR, range(1), strict=False):
+            x = x * k
+        return x
+    ITERATOR = iter([2, 3, 4, 5, 6, 7])
+    for _ in range(5): yield f(torch.ones(2))
+def a_list_in_a_namedtuple(compiled):
+    pair = Pair(1, [2.0])
+    def f(x): return x * pair.items[0]
+    for k in range(4): pair.items[0] = float(k); yield f(torch.ones(2))
+def a_list_that_a_function_returns(compiled):
+    def f(x):
+        the_log().append(1)
+        return x * 2
+    LOG.clear()
+    for _ in range(4): yield f(torch.ones(2)), list(LOG)
+def an_object_that_a_function_returns(compiled):
+    def f(x): return x * config().lr
+    for k in range(4): CONFIG.lr = k * 0.5; yield f(torch.ones(2))
+def an_object_that_a_function_returns_is_changed(compiled):
+    def f(x):
+        config().count = 3.0
+        return x * 2
+    for k in range(4): CONFIG.count = k; yield f(torch.ones(2)), CONFIG.count
+def a_list_of_a_dict(compiled):
+    def f(x):
+        BOX.get("log").append(len(BOX))
+        return x * 2
+    BOX["log"] = []
+    for _ in range(4): yield f(torch.ones(2)), list(BOX["log"])
+def getattr_of_objects(compiled):
+    def f(x): return x * getattr(CONFIG, "inner").k
+    def g(x):
+        getattr(CONFIG, "opts").append(1)
+        return x * 2
+    CONFIG.opts = []
+    for k in range(4): CONFIG.inner.k = float(k); yield f(torch.ones(2)), g(torch.ones(2)), list(CONFIG.opts)
+def an_attribute_that_goes(compiled):
+    own = Own(k=2.0)
+    def f(x): return x * own.k
+    yield f(torch.ones(2))
+    yield f(torch.ones(2))
+    del own.k
+    yield tried(f, torch.ones(2))
+    own.k = 4.0
+    yield f(torch.ones(2))
+def a_cached_property(compiled):
+    own = Cached()
+    def f(x): return x * own.k
+    for k in range(5):
+        yield tried(f, torch.ones(2))
+        own.n = k
+        if k % 2: del own.k
+def a_dataclass(compiled):
+    own = Options()
+    def f(x, options):
+        for _ in range(options.steps):
+            x = x * options.double
+        return x + len(options.names)
+    for k in range(6):
+        own.rate = 0.5 + k // 2
+        own.steps = 1 + k // 3
+        own.names.append("a")
+        yield f(torch.ones(2), own)
+    yield f(torch.ones(2), Options())
+def an_attribute_over_that_of_a_class(compiled):
+    model = ClassAttribute()
+    f = compiled(model)
+    for k in range(5):
+        yield f(torch.ones(2))
+        if k == 1: model.factor = 5.0
+    model.helped = lambda x: x - 1
+    yield f(torch.ones(2))
+def a_method_over_that_of_a_class(compiled):
+    model = ClassAttribute()
+    f = compiled(model)
+    yield f(torch.ones(2))
+    yield f(torch.ones(2))
+    model.helped = lambda x: x - 1
+    yield f(torch.ones(2))
+def a_method_over_that_of_a_base(compiled):
+    model = Derived()
+    f = compiled(model)
+    yield f(torch.ones(2))
+    yield f(torch.ones(2))
+    Derived.forward = lambda self, x: x - 7
+    try: yield f(torch.ones(2))
+    finally: del Derived.forward
+    yield f(torch.ones(2))
+def a_private_name(compiled):
+    f = compiled(Private().step)
+    for _ in range(3): yield tried(f, torch.ones(2))
+def a_walrus_in_a_chain(compiled):
+    def f(x):
+        if 0 < (n := len(x)) < 5:
+            return x * n
+        return x
+    for _ in range(3): yield tried(f, torch.ones(2))
+def two_that_are_one(compiled):
+    def f(x, y): return x * 7 if x is y else x + y
+    a, b = torch.randn(2), torch.randn(2)
+    yield f(a, b)
+    yield f(a, b)
+    yield f(a, a)
+    yield f(b, a)
+def the_version_is_read(compiled):
+    def f(x): return x * x._version
+    x = torch.ones(2)
+    for _ in range(4): yield f(x); x.add_(1)
+def a_list_that_holds_itself(compiled):
+    own = [2.0]
+    own.append(own)
+    def f(x): return x * own[0]
+    for _ in range(3): yield tried(f, torch.ones(2))
+def a_module_with_items(compiled):
+    own = Indexed()
+    def f(x): return own[0](x) + own[1](x)
+    for _ in range(3): yield tried(f, torch.ones(2))
+def the_length_of_a_module_list(compiled):
+    own = nn.ModuleList([nn.Linear(2, 2)])
+    def f(x): return x * len(own)
+    for _ in range(4): yield f(torch.ones(2)); own.append(nn.Linear(2, 2))
+# What reads values
+def items_in_lists(compiled):
+    functions = [compiled(each) for each in (
+        lambda x: torch.tensor([x.sum().item(), 1.0]), lambda x: sum([x.sum().item(), x.max().item()]),
+        lambda x: max([x.sum().item(), x.max().item()]), lambda x: f"{[x.sum().item()]}",
+        lambda x: "%s" % (x.sum().item(),), lambda x: [x.sum().item()] > [1.0]
+    )]
+    for _ in range(4): x = torch.randn(3); yield [f(x) for f in functions]
+def tensors_in_lists(compiled):
+    functions = [compiled(each) for each in (
+        lambda x: torch.tensor([x[0], x[1]]), lambda x: str([x]), lambda x: "{}".format(x), lambda x: "%s" % [x],
+        lambda x: torch.tensor(x), lambda x: torch.full((2,), x[0]), lambda x: torch.linspace(x[0], x[1], 3)
+    )]
+    for _ in range(4): x = torch.randn(3); yield [tried(f, x) for f in functions]
+def the_largest_of_tensors(compiled):
+    functions = [compiled(each) for each in (
+        lambda x, y: max(x.sum(), y.sum()) * 2, lambda x, y: min([x.sum(), y.sum()]) * 2,
+        lambda x, y: sorted([x.sum(), y.sum()]), lambda x, y: x if any([x.sum() > 0, y.sum() > 0]) else y,
+        lambda x, y: x if all((each > 0 for each in (x.sum(), y.sum()))) else y
+    )]
+    for _ in range(6): x, y = torch.randn(3), torch.randn(3); yield [f(x, y) for f in functions]
+def what_is_in_a_tensor(compiled):
+    functions = [compiled(each) for each in (
+        lambda x: x * 2 if 2 in x else x, lambda x: x * 2 if x.sum() in [3, 4] else x,
+        lambda x: x * 2 if [x.sum()] == [3] else x,
+        lambda x: x * [x[0], x[1], torch.tensor(2)].index(torch.tensor(2))
+    )]
+    for k in range(6): x = torch.tensor([k, 1, 1]); yield [f(x) for f in functions]
+def a_tensor_counts(compiled):
+    def ranged(x, n):
+        for _ in range(n):
+            x = x * 2
+        return x
+    def sliced(x, n): return x[:n]
+    def sliced_by_call(x, n): return x[slice(0, n)]
+    def viewed(x, n): return x.reshape(n, -1)
+    def zeros(x, n): return torch.zeros(n) + x[0]
+    def ones(x, n): return torch.ones((n, 2)) + x[0]
+    def repeated(x, n): return x.repeat(n)
+    def summed(x, n): return x.reshape(2, 3, 1).sum(n - 1)
+    def listed(x, n): return x[[n, 0]]
+    def times(x, n): return [x] * n
+    functions = [compiled(each) for each in (ranged, sliced, sliced_by_call, viewed, zeros, ones, repeated, summed,
+            listed, times)]
+    for k in range(6): yield [tried(f, torch.arange(6.0), torch.tensor(1 + k % 3)) for f in functions]
+def a_chain_ends_with_numbers(compiled):
+    def f(x): return x * 2 if x.sum() < 3 < 5 else x
+    for k in range(4): yield f(torch.ones(2) * k)
+def an_item_before_a_write(compiled):
+    def f(x):
+        total = x.sum()
+        before = total.item()
+        total.mul_(2)
+        return before, total
+    for _ in range(4): yield f(torch.randn(3))
+def items_kept_in_a_list(compiled):
+    def f(x):
+        loss = x.sum()
+        LOG.append(loss.item())
+        return loss
+    LOG.clear()
+    for _ in range(4): yield f(torch.randn(3)), list(LOG)
+def items_are_returned(compiled):
+    def f(x): return {"loss": x.sum().item(), "all": [x.max().item(), (x.min().item(),)]}
+    for _ in range(4): yield f(torch.randn(3))
+# Results
+def results_that_are_arguments(compiled):
+    def f(xs): return xs
+    def g(x):
+        both = [x * 2]
+        return both, both
+    def h(x): return x, x, x[1:], x.T
+    for _ in range(3):
+        xs = [torch.ones(2), 3]
+        one, other = g(xs[0])
+        a, b, c, d = h(torch.ones(3))
+        yield f(xs) is xs, one is other, a is b, c._base is a, d._base is a, c._is_view()
+        c.add_(1)
+        yield a, b, c, d
+def a_view_of_what_was_made(compiled):
+    def f(x): return (x * 2)[1:]
+    for _ in range(3): y = f(torch.ones(3)); y.add_(1); yield y, y._is_view()
+def results_share_memory(compiled):
+    def f(x):
+        y = x * 2
+        return y, y[0], y.T, [y]
+    for _ in range(3):
+        a, b, c, (d,) = f(torch.ones(3, 2))
+        a[0].add_(1)
+        c.mul_(3)
+        yield a, b, c, d, a is d
+def results_are_views_of_arguments(compiled):
+    def f(x): return x[0], x.reshape(-1), x.detach(), x.T.reshape(-1), x.data
+    for k in range(4):
+        x = torch.arange(6.0).reshape(2, 3) * k
+        got = f(x)
+        for each in got: each.add_(1)
+        yield x, got
+    x = torch.arange(6.0).reshape(2, 3).requires_grad_()
+    yield f(x), x
+def writes_past_the_counter(compiled):
+    @compiled
+    def data(x):
+        x.data.add_(1)
+        return x * 2
+    @compiled
+    def detached(x):
+        x.detach().add_(1)
+        return x * 2
+    x, y = torch.zeros(2), torch.zeros(2)
+    for _ in range(4): yield data(x), detached(y), x, y
+def writes_before_an_error(compiled):
+    table = torch.randn(3, 2)
+    def f(x, i):
+        x.add_(1)
+        y = F.embedding(i, table)
+        x.mul_(2)
+        return y
+    x = torch.zeros(2)
+    for k in (0, 1, 2, 3, 0, -1): yield tried(f, x, torch.tensor([k])), x
+def gradients_are_kept_after_an_error(compiled):
+    torch.manual_seed(0)
+    model = nn.Linear(3, 2)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    x = torch.randn(4, 3)
+    @compiled
+    def step(x):
+        loss = model(x).square().sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.item()
+    yield step(x), step(x), step(x)
+    for rate in ("none", 0.1, "none"):
+        kept = [p.grad for p in model.parameters()]
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.zero_grad()
+        yield tried(step, 2 * x), kept, [p.grad for p in model.parameters()]
+    optimizer.param_groups[0]["lr"] = 0.1
+    optimizer.zero_grad()
+    yield step(x), step(x)
+def draws_before_an_error(compiled):
+    table = nn.Embedding(3, 2)
+    def f(x, i):
+        x = F.dropout(x)
+        return table(i) + x
+    for k in (0, 1, 3, 2, 7, 0): yield tried(f, torch.ones(2), torch.tensor([k]))
+def an_error_that_is_caught(compiled):
+    table = torch.randn(3, 2)
+    def f(x, i):
+        y = F.dropout(x)
+        try:
+            return F.embedding(i, table)
+        except IndexError:
+            return y
+    for k in (0, 1, 3, 2, 7, 0): yield tried(f, torch.ones(2), torch.tensor([k]))
+def an_error_that_is_caught_at_first(compiled):
+    table = torch.randn(3, 2)
+    def f(x, i):
+        try:
+            return F.embedding(i, table)
+        except IndexError:
+            return x * 2
+    for k in (3, 3, 1, 2, 7, 0): yield tried(f, torch.ones(2), torch.tensor([k]))
+def an_error_of_what_is_not_used(compiled):
+    table = torch.randn(3, 2)
+    def f(x, i):
+        F.embedding(i, table)
+        return x * 2
+    for k in (0, 1, 3, 2): yield tried(f, torch.ones(2), torch.tensor([k]))
+# Gradients
+def one_leaf_twice(compiled):
+    def f(x, y):
+        loss = (x * 2 + y * 3).sum()
+        loss.backward()
+        return loss
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    for a, b in ((x, y), (x, y), (x, x), (y, x), (y, y)): x.grad = y.grad = None; yield f(a, b), x, y
+def the_graph_is_kept(compiled):
+    w = torch.ones(2, requires_grad=True)
+    def f(x):
+        loss = (w * x).sin().sum()
+        loss.backward(retain_graph=True)
+        return loss
+    for _ in range(4): loss = f(torch.randn(2)); yield tried(loss.backward), w; yield tried(loss.backward), w
+def a_graph_that_saved_nothing(compiled):
+    w = torch.ones(2, requires_grad=True)
+    def f(x):
+        loss = (w + x).sum()
+        loss.backward()
+        return loss
+    for _ in range(4): loss = f(torch.randn(2)); yield tried(loss.backward), w
+def two_results_one_at_a_time(compiled):
+    v, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    def f(x): return (v * x).sin(), (w * x).cos()
+    for _ in range(3):
+        v.grad = w.grad = None
+        a, b = f(torch.randn(2))
+        yield tried(a.sum().backward), v, w
+        yield tried(b.sum().backward), v, w
+def a_result_that_is_not_used(compiled):
+    def f(x): return x * 2, x.sqrt()
+    for _ in range(3):
+        x = torch.zeros(2, requires_grad=True)
+        a, _ = f(x)
+        a.sum().backward()
+        yield x
+def a_leaf_inside_and_outside(compiled):
+    def f(x): return x.sin() * x.cos() + x.exp()
+    for _ in range(4):
+        x = torch.randn(50, requires_grad=True)
+        (f(x) * 1.7 + x * 0.3 + f(x) * x).sum().backward()
+        yield x
+def memory_changed_before_backward(compiled):
+    w = torch.randn(3, requires_grad=True)
+    def f(x): return x * w
+    for k in range(4):
+        x = torch.randn(3)
+        y = f(x)
+        if k % 2: x.add_(1)
+        yield tried(y.sum().backward), w
+def second_derivatives(compiled):
+    def f(x, w): return torch.tanh(x @ w).sum(1)
+    w = torch.randn(4, 3, requires_grad=True)
+    for _ in range(4):
+        x = torch.randn(2, 4, requires_grad=True)
+        (g,) = torch.autograd.grad(f(x, w).sum(), x, create_graph=True)
+        (g * g).sum().backward()
+        yield g, x, w
+def a_penalty_inside(compiled):
+    w = torch.randn(4, 3, requires_grad=True)
+    def f(x):
+        x = x.detach().requires_grad_()
+        y = torch.tanh(x @ w).sum()
+        (g,) = torch.autograd.grad(y, x, create_graph=True)
+        loss = (g * g).sum()
+        loss.backward()
+        return loss
+    for _ in range(4): yield f(torch.randn(2, 4)), w
+def gradients_laid_out_otherwise(compiled):
+    w = torch.randn(40, 30, requires_grad=True)
+    b = torch.randn(30, requires_grad=True)
+    def f(x): return x @ w + b
+    for k in range(6):
+        x = torch.randn(50, 40, requires_grad=True)
+        y = f(x)
+        if k == 0: y.sum().backward()
+        elif k == 1: y.backward(torch.randn(30, 50).T)
+        elif k == 2: y.backward(torch.randn(30).expand(50, 30))
+        elif k == 3: y.T.contiguous().sum(0).sin().sum().backward()
+        elif k == 4: y.mean().backward()
+        else: y.backward(torch.randn(50, 60)[:, ::2])
+        yield x, w, b
+def hooks_later(compiled):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.9)
+    step = compiled(trainer(model, optimizer))
+    x, y = batch()
+    calls = []
+    yield step(x, y), model
+    yield step(x, y), model
+    hook = model.first.register_forward_hook(lambda m, a, out: out * 2)
+    yield step(x, y), model
+    hook.remove()
+    yield step(x, y), model
+    hook = model.first.weight.register_hook(lambda g: g * 2)
+    yield step(x, y), model
+    hook.remove()
+    yield step(x, y), model
+    hook = model.second.bias.register_post_accumulate_grad_hook(lambda p: calls.append(p.grad.clone()))
+    yield step(x, y), model, list(calls)
+    hook.remove()
+    yield step(x, y), model
+    hook = optimizer.register_step_pre_hook(lambda *a: calls.append(2))
+    yield step(x, y), model, list(calls)
+    hook.remove()
+    hook = optimizer.register_step_post_hook(lambda *a: calls.append(3))
+    yield step(x, y), model, list(calls)
+    hook.remove()
+    hook = nn.modules.module.register_module_forward_hook(lambda m, a, out: calls.append(type(m).__name__))
+    yield step(x, y), model, list(calls)
+    hook.remove()
+    hook = model.register_full_backward_hook(lambda m, a, b: calls.append("back"))
+    yield step(x, y), model, list(calls)
+    hook.remove()
+    hook = model.second.register_forward_pre_hook(lambda m, a: (a[0] + 1,))
+    yield step(x, y), model, list(calls)
+    hook.remove()
+    yield step(x, y), model, list(calls)
+# Optimizers and writes
+def rates_read_after_a_schedule(compiled):
+    w = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([w], 1.0)
+    schedule = torch.optim.lr_scheduler.StepLR(optimizer, 3)
+    def f(x):
+        groups = optimizer.param_groups
+        (w * x).sum().backward()
+        optimizer.step()
+        schedule.step()
+        return x * groups[0]["lr"]
+    for _ in range(8): yield f(torch.ones(2)), w
+def a_schedule_on_a_plateau(compiled):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=0)
+    inner = trainer(model, optimizer)
+    def f(x, y):
+        loss = inner(x, y)
+        schedule.step(loss)
+        return loss
+    x, y = batch()
+    for _ in range(6): yield tried(f, x, y), optimizer.param_groups[0]["lr"], schedule.state_dict(), model
+def a_schedule_made_later(compiled):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.5)
+    step = compiled(trainer(model, optimizer))
+    x, y = batch()
+    for k in range(6):
+        yield step(x, y), model
+        if k == 2: schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1)
+        if k > 2:
+            with warnings.catch_warnings(record=True) as caught: warnings.simplefilter("always"); schedule.step()
+            yield [str(each.message)[:40] for each in caught], model, schedule.get_last_lr()
+def zeros_for_gradients(compiled):
+    w = torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([w], 0.1)
+    def f(x):
+        optimizer.zero_grad(set_to_none=False)
+        return x * 2
+    yield f(torch.ones(2)), w
+    yield f(torch.ones(2)), w
+    w.grad = torch.ones(2)
+    yield f(torch.ones(2)), w
+    yield f(torch.ones(2)), w
+    w.grad = None
+    yield f(torch.ones(2)), w
+def groups_go(compiled):
+    v, w = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    optimizer = torch.optim.SGD([{"params": [v]}, {"params": [w], "lr": 0.3}], 0.1)
+    def f(x):
+        optimizer.zero_grad()
+        loss = (v * w * x).sum()
+        loss.backward()
+        optimizer.step()
+        return loss
+    for k in range(6):
+        yield tried(f, torch.ones(2)), v, w
+        if k == 2: optimizer.param_groups.pop()
+        if k == 3: optimizer.add_param_group({"params": [w], "lr": 0.01})
+def an_argument_of_another_kind(compiled):
+    def f(x):
+        if isinstance(x, torch.Tensor):
+            (x * x).sum().backward()
+            return x.grad * 2
+        return x * 2
+    x = torch.ones(2, requires_grad=True)
+    yield tried(f, x)
+    x.grad = None
+    yield tried(f, x)
+    yield tried(f, 3)
+    yield tried(f, None)
+    yield tried(f, torch.ones(2))
+    yield tried(f, [1])
+def an_argument_that_gets_a_graph(compiled):
+    def f(x, y): x.mul_(y)
+    for _ in range(3):
+        x, y = torch.ones(2), torch.randn(2, requires_grad=True)
+        for _ in range(3): f(x, y); yield x
+        x.sum().backward()
+        yield y
+def a_view_of_what_is_detached(compiled):
+    def f(x): return x.data[1:]
+    for _ in range(3): yield f(torch.randn(3, requires_grad=True))
+def random_fills(compiled):
+    def f(x):
+        return x + 1, torch.empty(3).normal_(), torch.zeros(2).uniform_(0, 2), torch.empty(2).bernoulli_(0.5)
+    for _ in range(3): yield f(torch.ones(3))
+def a_fill_with_probabilities_that_are_computed(compiled):
+    def f(x): return torch.empty(3).bernoulli_(torch.sigmoid(x))
+    for k in range(4): yield f(torch.full((3,), 100.0 * (-1) ** k))
+def a_write_to_what_has_a_graph(compiled):
+    def f(x):
+        y = x * 2
+        y[:1] = 3
+        return y
+    for _ in range(3):
+        x = torch.randn(3, requires_grad=True)
+        y = f(x)
+        yield y
+        y.sum().backward()
+        yield x
+def a_write_to_what_is_saved(compiled):
+    def f(x):
+        h = x * 2
+        y = h.sin()
+        h.add_(1)
+        return y
+    for _ in range(3): y = f(torch.randn(3, requires_grad=True)); yield y; yield tried(y.sum().backward)
+def a_constant_is_written_to(compiled):
+    def f(x):
+        v = F.softmax(torch.arange(4.0), -1)
+        w = v * 2
+        v.masked_fill_(v > 0.2, 0.5)
+        return x + v, w
+    for _ in range(3): yield f(torch.randn(4))
+def a_list_that_is_returned(compiled):
+    def f(x): return BOX["log"]
+    BOX["log"] = []
+    for k in range(3): f(torch.ones(1)).append(k); yield list(BOX["log"])
+# Training, and all kinds of code
+def a_convolutional_network(compiled):
+    model = Sizes()
+    optimizer = torch.optim.Adam(model.parameters())
+    step = compiled(trainer(model, optimizer))
+    for k in range(8):
+        x, y = torch.randn(4 if k != 5 else 2, 1, 8, 8), torch.randint(0, 3, (4 if k != 5 else 2,))
+        yield step(x, y), model
+        if k == 3: model.eval()
+        if k == 4: model.train()
+        if k == 6: model.norm.eval()
+def modes_inside(compiled):
+    model = Sizes()
+    def f(x, training):
+        model.train(training)
+        return model(x)
+    for k in range(6): yield f(torch.randn(2, 1, 8, 8), k % 3 == 0), model
+def other_norms(compiled):
+    model = nn.Sequential(nn.Conv1d(2, 4, 3), nn.InstanceNorm1d(4, affine=True, track_running_stats=True),
+            nn.GroupNorm(2, 4), nn.BatchNorm1d(4, momentum=None), nn.PReLU(), nn.LayerNorm(6), nn.GELU(),
+            nn.Dropout1d(0.5), nn.Softmax(-1), nn.RReLU(), nn.AlphaDropout(0.2))
+    f = compiled(model)
+    for k in range(6):
+        y = f(torch.randn(3, 2, 8))
+        y.square().sum().backward()
+        yield y, model
+        if k == 3: model.eval()
+def a_transformer(compiled):
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2,
+            enable_nested_tensor=False)
+    words = nn.Embedding(10, 8)
+    words.weight.requires_grad_()
+    optimizer = torch.optim.AdamW([*model.parameters(), *words.parameters()])
+    def step(i):
+        mask = nn.Transformer.generate_square_subsequent_mask(i.shape[1])
+        out = model(words(i), mask=mask)
+        loss = F.cross_entropy((out @ words.weight.T).flatten(0, 1), i.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        total = nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        return loss.item(), total
+    for k in range(5): yield step(torch.randint(0, 10, (2, 6 if k != 3 else 4))), model, words
+    yield tried(step, torch.full((2, 6), 99)), model, words
+    yield step(torch.randint(0, 10, (2, 6))), model
+def weights_are_tied(compiled):
+    one, other = nn.Embedding(5, 3), nn.Linear(3, 5, bias=False)
+    other.weight = one.weight
+    optimizer = torch.optim.Adam(one.parameters(), 0.1)
+    def step(i):
+        loss = F.cross_entropy(other(one(i)), i)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+    for k in range(6):
+        yield step(torch.randint(0, 5, (4,))), one, other
+        if k == 3: other.weight = nn.Parameter(torch.randn(5, 3))
+def gradients_accumulate(compiled):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    @compiled
+    def part(x, y):
+        loss = F.cross_entropy(model(x), y) / 2
+        loss.backward()
+        return loss.detach()
+    @compiled
+    def finish():
+        nn.utils.clip_grad_value_(model.parameters(), 0.05)
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=False)
+    held = []
+    for k in range(9):
+        yield part(*batch()), model
+        if k % 2: held.append(model.first.weight.grad); yield finish(), model
+        if k == 4: model.first.weight.grad.mul_(2)
+        if k == 6: model.zero_grad()
+        yield held
+def gradients_are_kept(compiled):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), 0.1, momentum=0.5)
+    step = compiled(trainer(model, optimizer))
+    held = []
+    for k in range(6):
+        yield step(*batch()), model
+        held += [p.grad for p in model.parameters()]
+        if k % 2: held[-1].zero_()
+        if k == 3: model.first.bias.grad = model.first.bias.grad.clone().requires_grad_()
+        yield held
+def backward_outside(compiled):
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters())
+    f = compiled(model)
+    for k in range(8):
+        x, y = batch(4 if k == 6 else 5)
+        x.requires_grad_(k % 2 == 0)
+        optimizer.zero_grad()
+        out = f(x)
+        loss = F.cross_entropy(out, y)
+        if k == 3: out.retain_grad()
+        loss.backward(retain_graph=k == 4)
+        if k == 4: loss.backward()
+        optimizer.step()
+        yield out, loss, model, x, out.grad if k == 3 else None
+        yield tried(loss.backward), model
+def modes_outside(compiled):
+    model = Net()
+    f = compiled(model)
+    x = torch.randn(2, 4)
+    for _ in range(2):
+        yield f(x)
+        with torch.no_grad(): yield f(x)
+        with torch.inference_mode(): yield f(x)
+        with torch.autocast("cpu"): yield f(x)
+        with torch.enable_grad(), torch.no_grad(): yield f(x)
+        yield f(x.double().float())
+        yield tried(f, x.double())
+    with torch.inference_mode(): x = torch.randn(2, 4)
+    yield f(x)
+def modes_within(compiled):
+    model = Net()
+    @torch.no_grad()
+    def quiet(x): return model(x)
+    def f(x):
+        with torch.no_grad():
+            y = model(x)
+        with torch.enable_grad():
+            z = model(x)
+        return y, z, quiet(x)
+    def g(x):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            return model(x)
+    def h(x):
+        torch.set_grad_enabled(False)
+        return model(x)
+    @compiled
+    def i(x):
+        with torch.inference_mode():
+            return model(x)
+    for _ in range(3):
+        x = torch.randn(2, 4)
+        yield f(x)
+        yield g(x)
+        yield i(x)
+        yield h(x), torch.is_grad_enabled()
+        torch.set_grad_enabled(True)
+        with torch.no_grad(): yield f(x)
+def default_dtypes(compiled):
+    def f(x): return x / 2 + torch.ones(3) + torch.tensor(1.5), torch.rand(2)
+    x = torch.arange(3)
+    for k in range(6):
+        torch.set_default_dtype(torch.float64 if k in (2, 3) else torch.float32)
+        try: yield f(x)
+        finally: torch.set_default_dtype(torch.float32)
+def anomalies(compiled):
+    w = torch.zeros(2, requires_grad=True)
+    def f(x):
+        loss = ((w * x) ** 0.5 * 0).sum()
+        loss.backward()
+        return loss
+    yield tried(f, torch.zeros(2)), w
+    w.grad = None
+    yield tried(f, torch.zeros(2)), w
+    w.grad = None
+    with torch.autograd.detect_anomaly(): yield tried(f, torch.zeros(2)), w
+def saved_tensors(compiled):
+    packed = []
+    f = compiled(lambda x: (x.exp() * x).sum())
+    for k in range(4):
+        x = torch.randn(3, requires_grad=True)
+        if k > 1:
+            with torch.autograd.graph.saved_tensors_hooks(lambda t: (packed.append(1), t * 2)[1], lambda t: t):
+                y = f(x)
+        else: y = f(x)
+        y.backward()
+        yield y, x, list(packed)
+def draws(compiled):
+    generator = torch.Generator()
+    def f(x):
+        return (F.dropout(x), torch.rand(3), torch.randn_like(x), torch.bernoulli(x.sigmoid()),
+                torch.multinomial(x.abs(), 2), torch.randint(0, 9, (3,)), torch.randperm(4),
+                torch.empty(2).normal_(generator=generator), torch.rand(2, generator=generator), torch.normal(0.0,
+                1.0, (2,)), F.gumbel_softmax(x), F.rrelu(x, training=True), torch.poisson(x.abs()))
+    for k in range(8):
+        yield f(torch.randn(3, 4)), generator.get_state()
+        if k == 2: torch.manual_seed(3)
+        if k == 3: generator.manual_seed(4)
+        if k == 4: generator.set_state(torch.Generator().get_state())
+        if k == 5: torch.set_rng_state(torch.get_rng_state())
+def a_seed_inside(compiled):
+    def f(x):
+        torch.manual_seed(2)
+        return F.dropout(x)
+    for _ in range(3): yield f(torch.ones(5)), torch.rand(1)
+def arguments_of_all_kinds(compiled):
+    def f(x, *rest, scale=2, **more):
+        y = x * scale
+        for each in rest:
+            y = y + each
+        return {"y": y, "more": sorted(more), "n": len(rest), "sum": y.sum(), "x": x}
+    x = torch.arange(6).reshape(2, 3)
+    for k in range(2):
+        for each in (x, x.float(), x.T, x.double().T, x[:, ::2].half(), x.bool(), x[0, 0], x[:0],
+                x.float().requires_grad_(), x.float().requires_grad_() * 2, x.bfloat16(), x.to(torch.complex64),
+                x.float().expand(2, 2, 3), x.byte()):
+            yield tried(f, each)
+            yield tried(f, each, 1, k, scale=k)
+            yield tried(f, each, each, scale=3.5, a=1)
+def structures(compiled):
+    def f(given):
+        return Pair(given["a"][0] * given["n"], [given["p"].x + 1, (given["a"][1], None, "s")]), {"k": given["n"]}
+    for k in range(5): yield f({"a": [torch.randn(2), torch.randn(2)], "p": Pair(torch.ones(1), k), "n": k // 2})
+def things_that_are_called(compiled):
+    @decorated
+    def wrapped(x): return x * 2
+    scope = {}
     exec("def f(x): return x * 5", scope)
     own = Callable_()
-    functions = [
-        compiled(each)
-        for each in (
-            wrapped, scope["f"], own, own.method, Callable_.static, Callable_.of_class, functools.partial(torch.add,
-            other=3),
-            functools.partial(wrapped), torch.sin, nn.ReLU(), lambda x: x + 1, torch.vmap(lambda x: x * 2),
-            torch.func.grad(lambda x: (x**2).sum()),
-            compiled(torch.cos),
-        )
-    ]  # fmt: skip
+    functions = [compiled(each) for each in (wrapped, scope["f"], own, own.method, Callable_.static,
+            Callable_.of_class, functools.partial(torch.add, other=3), functools.partial(wrapped), torch.sin,
+            nn.ReLU(), lambda x: x + 1, torch.vmap(lambda x: x * 2), torch.func.grad(lambda x: (x ** 2).sum()),
+            compiled(torch.cos))]
     LOG.clear()
-    for k in range(4):
-        yield [f(torch.ones(2) * k) for f in functions], len(LOG), own.k
-
-
-@program
-def transforms_of_what_is_compiled(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return (x.sin() * x).sum()
-
-    f = compiled(f)
+    for k in range(4): yield [f(torch.ones(2) * k) for f in functions], len(LOG), own.k
+def transforms_of_what_is_compiled(compiled):
+    def f(x): return (x.sin() * x).sum()
     for _ in range(3):
         x = torch.randn(3, 2)
-        yield f(x), torch.vmap(f)(x), torch.func.grad(f)(x), torch.func.jvp(f, (x,), (x,)), torch.func.hessian(f)(x)
-        yield (
-            torch.func.vjp(f, x)[1](torch.ones(())),
-            torch.utils.checkpoint.checkpoint(f, x.requires_grad_(), use_reentrant=False),
-        )
-
-
-@program
-def functional_calls(compiled: Compile) -> Iterator[Any]:
+        yield (f(x), torch.vmap(f)(x), torch.func.grad(f)(x), torch.func.jvp(f, (x,), (x,)), torch.func.hessian(f)(x))
+        yield (torch.func.vjp(f, x)[1](torch.ones(())), torch.utils.checkpoint.checkpoint(f, x.requires_grad_(),
+                use_reentrant=False))
+def functional_calls(compiled):
     model = Net()
     f = compiled(model)
     for k in range(4):
         x = torch.randn(2, 4)
         other = {name: (p * k).detach().requires_grad_() for name, p in model.named_parameters()}
-        yield (
-            torch.func.functional_call(
-                f, {f"_orig_mod.{a}" if f is not model else a: p for a, p in other.items()}, (x,)
-            ),
-            f(x),
-        )
-
-
-@program
-def python_in_general(compiled: Compile) -> Iterator[Any]:
-    def recursive(x: Any, n: int) -> Any:
-        return x if not n else recursive(x * 2, n - 1) + 1
-
-    def f(xs: Any, n: int) -> Any:
+        yield (torch.func.functional_call(f, {f"_orig_mod.{a}" if f is not model else a: p for a,
+                p in other.items()}, (x,)), f(x))
+def python_in_general(compiled):
+    def recursive(x, n): return x if not n else recursive(x * 2, n - 1) + 1
+    def f(xs, n):
         total, *rest = [x * k for k, x in enumerate(xs)]
         by = {str(k): x for k, x in enumerate(rest)}
         for key, x in sorted(by.items()):
@@ -2154,57 +1393,26 @@ def python_in_general(compiled: Compile) -> Iterator[Any]:
             total = total + 1
         finally:
             total = total * 1.5
-        if (m := len(by)) > 1 and not by.get("none"):
+        if (m := len(by)) > 1 and (not by.get("none")):
             total = total / m
         f"{n}"
         first, second = total[0], total[1:]
         first += 1
         total[-1] *= 2
-        g = lambda a, b=n: a + b  # noqa: E731
-        return (
-            recursive(g(total), 2),
-            {**by, "f": first},
-            [*rest, second.clone()],
-            (x for x in "ab").__next__() if n < 0 else n,
-        )
-
-    f = compiled(f)
-    for k in range(6):
-        yield f([torch.randn(3) for _ in range(2 + k // 3)], k // 2 + 2)
-
-
-class Doubled(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
-        LOG.append(2)
-        return x * 2
-
-    @staticmethod
-    def backward(ctx: Any, g: Any) -> Any:
-        return g * 3
-
-
-@program
-def extensions(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return Doubled.apply(x) + 1
-
-    def g(x: Any) -> Any:
-        return x + 1
-
-    def h(x: Any) -> Any:
-        return x + torch.from_numpy(np.sin(x.detach().numpy())) * np.pi
-
-    f, g, h = compiled(f), compiled(g), compiled(h)
+        g = lambda a, b=n: a + b
+        return (recursive(g(total), 2), {**by, "f": first}, [*rest, second.clone()],
+                (x for x in "ab").__next__() if n < 0 else n)
+    for k in range(6): yield f([torch.randn(3) for _ in range(2 + k // 3)], k // 2 + 2)
+def extensions(compiled):
+    def f(x): return Doubled.apply(x) + 1
+    def g(x): return x + 1
+    def h(x): return x + torch.from_numpy(np.sin(x.detach().numpy())) * np.pi
     for _ in range(3):
         x = torch.randn(2, requires_grad=True)
         y = f(x)
         y.sum().backward()
         yield y, x, g(torch.ones(2)), g(nn.Parameter(torch.ones(2))), h(x)
-
-
-@program
-def patches(compiled: Compile) -> Iterator[Any]:
+def patches(compiled):
     model = Net()
     f = compiled(model)
     x = torch.randn(2, 4)
@@ -2212,12 +1420,11 @@ def patches(compiled: Compile) -> Iterator[Any]:
     yield f(x)
     yield f(x)
     try:
-        nn.Linear.forward = lambda self, x: x @ self.weight.T  # type: ignore[method-assign]
+        nn.Linear.forward = lambda self, x: x @ self.weight.T
         yield f(x)
         torch.relu = torch.sigmoid
         yield f(x)
-    finally:
-        F.relu, nn.Linear.forward, torch.relu = before  # type: ignore[method-assign]
+    finally: F.relu, nn.Linear.forward, torch.relu = before
     yield f(x)
     model.forward = lambda x: x
     yield f(x)
@@ -2230,52 +1437,33 @@ def patches(compiled: Compile) -> Iterator[Any]:
     yield f(x)
     model.double()
     yield tried(f, x), f(x.double())
-
-
-@program
-def threads(compiled: Compile) -> Iterator[Any]:
+def threads(compiled):
     w = torch.randn(40, 40)
-
-    def f(x: Any) -> Any:
+    def f(x):
         for _ in range(5):
             x = torch.tanh(x @ w) + 1
         return x
-
-    f = compiled(f)
     xs = [torch.randn(30, 40) for _ in range(16)]
-    results: dict[int, Any] = {}
-
-    def work(k: int) -> None:
+    results = {}
+    def work(k):
         for _ in range(5):
             results[k] = f(xs[k])
-
     for _ in range(3):
         workers = [threading.Thread(target=work, args=(k,)) for k in range(16)]
-        for each in workers:
-            each.start()
-        for each in workers:
-            each.join()
+        for each in workers: each.start()
+        for each in workers: each.join()
         yield [results[k] for k in range(16)]
-
-
-@program
-def overlapping_arguments(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any, y: Any) -> Any:
+def overlapping_arguments(compiled):
+    def f(x, y):
         x.add_(y)
         return x * y
-
-    f = compiled(f)
     for k in range(6):
         x = torch.arange(6.0)
         pairs = [(x, torch.ones(6)), (x, torch.ones(6)), (x[:3], x[3:]), (x[1:], x[:-1]), (x, x), (x, x.detach())]
         yield tried(f, *pairs[k]), x, x._version
-
-
-@program
-def writes_through_views(compiled: Compile) -> Iterator[Any]:
+def writes_through_views(compiled):
     held = torch.zeros(3)
-
-    def f(x: Any, i: Any) -> Any:
+    def f(x, i):
         y = x * 1
         z = y.T[0]
         z += 2
@@ -2285,337 +1473,194 @@ def writes_through_views(compiled: Compile) -> Iterator[Any]:
         held.add_(1)
         held[1:].sub_(x.mean())
         return y, z.clone(), held * 2
-
-    f = compiled(f)
     for k in range(6):
         x = torch.arange(6.0).reshape(2, 3)
         yield f(x, k % 2), x, held
-        if k == 3:
-            held.zero_()
-
-
-@program
-def optimizers_without_a_model(compiled: Compile) -> Iterator[Any]:
+        if k == 3: held.zero_()
+def optimizers_without_a_model(compiled):
     w = torch.randn(3, requires_grad=True)
     optimizer = torch.optim.Adam([w], 0.1)
-
-    def f(x: Any) -> Any:
+    def f(x):
         for _ in range(2):
             optimizer.zero_grad()
             loss = (w * x).square().sum()
             loss.backward()
             optimizer.step()
         return loss, w.grad, w, optimizer.param_groups[0]["lr"]
-
-    f = compiled(f)
     for k in range(6):
         yield f(torch.randn(3)), w, optimizer
-        if k == 2:
-            optimizer.param_groups[0]["lr"] = 0.01
-        if k == 3:
-            optimizer.state.clear()
-
-
-@program
-def dropout_and_backward_outside(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return F.dropout(x, 0.5)
-
-    f = compiled(f)
+        if k == 2: optimizer.param_groups[0]["lr"] = 0.01
+        if k == 3: optimizer.state.clear()
+def dropout_and_backward_outside(compiled):
+    def f(x): return F.dropout(x, 0.5)
     for _ in range(5):
         x = torch.randn(20, requires_grad=True)
         y = f(x)
         y.sum().backward()
         yield y, x
-
-
-@program
-def windows_are_returned(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
-        return (x + 1).unfold(0, 2, 1)
-
-    def g(x: Any) -> Any:
-        return (x * 2).as_strided((2, 2), (1, 1))
-
-    f, g = compiled(f), compiled(g)
-    for _ in range(4):
-        yield f(torch.randn(4)), g(torch.randn(4))
-
-
-@program
-def a_constant_is_written_to_through_a_view(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
+def windows_are_returned(compiled):
+    def f(x): return (x + 1).unfold(0, 2, 1)
+    def g(x): return (x * 2).as_strided((2, 2), (1, 1))
+    for _ in range(4): yield f(torch.randn(4)), g(torch.randn(4))
+def a_constant_is_written_to_through_a_view(compiled):
+    def f(x):
         v = torch.full_like(x, 2)
         v[1:].sigmoid_()
         return v * 1, v[0]
-
-    f = compiled(f)
-    for _ in range(4):
-        yield f(torch.randn(4))
-
-
-@program
-def a_view_of_an_argument_is_written_to(compiled: Compile) -> Iterator[Any]:
-    def f(h: Any) -> Any:
-        y = h**2
+    for _ in range(4): yield f(torch.randn(4))
+def a_view_of_an_argument_is_written_to(compiled):
+    def f(h):
+        y = h ** 2
         v = h.mT
         v[..., -1] = h.sum()
         return y
-
-    f = compiled(f)
-    for _ in range(4):
-        h = torch.randn(2, 3, requires_grad=True) * 2
-        yield tried(f(h).sum().backward), h
-
-
-@program
-def numbers_of_several_results(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
+    for _ in range(4): h = torch.randn(2, 3, requires_grad=True) * 2; yield tried(f(h).sum().backward), h
+def numbers_of_several_results(compiled):
+    def f(x):
         v = x.max(-1)[0]
         v.neg_()
         return v
-
-    def g(x: Any) -> Any:
+    def g(x):
         v = torch.aminmax(x)[0]
         v.scatter_add_(0, torch.zeros(1, dtype=torch.int64).reshape(()), x.sum())
         return v
-
-    f, g = compiled(f), compiled(g)
-    for _ in range(4):
-        yield tried(f, torch.arange(4)), tried(f, torch.randn(4)), tried(g, torch.randn(3))
-
-
-@program
-def a_view_made_in_no_grad(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
+    for _ in range(4): yield tried(f, torch.arange(4)), tried(f, torch.randn(4)), tried(g, torch.randn(3))
+def a_view_made_in_no_grad(compiled):
+    def f(x):
         y = x * 2
         with torch.no_grad():
             return y.reshape(-1)
-
-    f = compiled(f)
-    for _ in range(4):
-        yield f(torch.randn(2, 2, requires_grad=True))
-
-
-@program
-def methods_that_are_compiled_and_call_each_other(compiled: Compile) -> Iterator[Any]:
+    for _ in range(4): yield f(torch.randn(2, 2, requires_grad=True))
+def methods_that_are_compiled_and_call_each_other(compiled):
     class Scaled(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.inner = Net()
-
         @compiled
-        def scaled(self, x: Any) -> Any:
-            return self.inner(x) * 2
-
+        def scaled(self, x): return self.inner(x) * 2
         @compiled
-        def forward(self, x: Any) -> Any:
-            return self.scaled(x) + 1
-
+        def forward(self, x): return self.scaled(x) + 1
     model = nn.Sequential(Scaled(), nn.Tanh())
     whole = compiled(lambda x: model(x).sum())
-    for _ in range(3):
-        yield model(torch.randn(2, 4)), whole(torch.randn(2, 4))
-
-
-@program
-def the_next_of_the_parameters(compiled: Compile) -> Iterator[Any]:
+    for _ in range(3): yield model(torch.randn(2, 4)), whole(torch.randn(2, 4))
+def the_next_of_the_parameters(compiled):
     net = Net()
-
-    def f(x: Any) -> Any:
+    def f(x):
         found = net.parameters()
         first = next(found)
-        return x.to(first.dtype) @ first.T + sum(p.sum() for p in found) + len(list(net.children()))
-
-    def g(x: Any) -> Any:
-        return x + next(iter([1.0, 2.0])) + next(net.buffers(), 3.0)
-
-    f, g = compiled(f), compiled(g)
-    for _ in range(3):
-        yield f(torch.randn(2, 4)).sum(), g(torch.randn(2))
-
-
-@program
-def data_filled_at_random(compiled: Compile) -> Iterator[Any]:
+        return x.to(first.dtype) @ first.T + sum((p.sum() for p in found)) + len(list(net.children()))
+    def g(x): return x + next(iter([1.0, 2.0])) + next(net.buffers(), 3.0)
+    for _ in range(3): yield f(torch.randn(2, 4)).sum(), g(torch.randn(2))
+def data_filled_at_random(compiled):
     net = Net()
-
-    def f(bound: Any) -> Any:
+    def f(bound):
         net.first.weight.data.uniform_(-bound, bound)
         net.first.bias.data.zero_()
-
-    f = compiled(f)
-    for _ in range(3):
-        yield f(0.5), net
-
-
-@program
-def functions_that_call_themselves(compiled: Compile) -> Iterator[Any]:
-    def doubled(x: Any, times: Any) -> Any:
-        return doubled(x * 2, times - 1) if times else x + 1
-
-    def f(x: Any) -> Any:
-        def inner(x: Any, times: Any) -> Any:
-            return inner(x - 1, times - 1) if times else x * x
-
-        def offset(x: Any) -> Any:
-            return x + 1
-
+    for _ in range(3): yield f(0.5), net
+def functions_that_call_themselves(compiled):
+    def doubled(x, times): return doubled(x * 2, times - 1) if times else x + 1
+    def shifted(x):
+        def inner(x, times): return inner(x - 1, times - 1) if times else x * x
+        def offset(x): return x + 1
         return doubled(inner(offset(x), 2), 3)
-
-    f, g = compiled(f), compiled(of_all)
-    for _ in range(3):
-        yield f(torch.randn(2)), g((torch.randn(2), (torch.randn(1),)))
-
-
-def of_all(x: Any) -> Any:
-    return tuple(of_all(each) for each in x) if isinstance(x, tuple) else x.exp()
-
-
-@program
-def one_row_of_columns(compiled: Compile) -> Iterator[Any]:
-    def f(x: Any) -> Any:
+    f, g = compiled(shifted), compiled(of_all)
+    for _ in range(3): yield f(torch.randn(2)), g((torch.randn(2), (torch.randn(1),)))
+def one_row_of_columns(compiled):
+    def f(x):
         row = x[:1]
         return torch.rand_like(row), torch.full_like(row, 2), torch.zeros_like(row).add_(1)
-
-    f = compiled(f)
-    for _ in range(3):
-        yield f(torch.randn(4, 3).T), f(torch.randn(3, 4))
-
-
-@program
-def a_result_is_shown(compiled: Compile) -> Iterator[Any]:
+    for _ in range(3): yield f(torch.randn(4, 3).T), f(torch.randn(3, 4))
+def a_result_is_shown(compiled):
     net = Net()
     step = compiled(trainer(net, torch.optim.SGD(net.parameters(), lr=0.1)))
-    for _ in range(3):
-        yield repr(step(*batch()))
-
-
-def twice_differentiated(x: Any, w: Any, v: Any) -> Any:
-    return F.linear(torch.relu(F.linear(x, w)), v)
-
-
-@program
-def gradients_that_are_differentiated_with_the_loss(compiled: Compile) -> Iterator[Any]:
+    for _ in range(3): yield repr(step(*batch()))
+def gradients_that_are_differentiated_with_the_loss(compiled):
     f = compiled(twice_differentiated)
     w, v = torch.randn(20, 3, requires_grad=True), torch.randn(2, 20, requires_grad=True)
     for _ in range(3):
         loss = f(torch.randn(10, 3), w, v).square().mean()
         grads = torch.autograd.grad(loss, (w, v), create_graph=True)
-        (loss + sum((each**2).sum() for each in grads)).backward()
+        (loss + sum(((each ** 2).sum() for each in grads))).backward()
         yield grads, w, v
         loss = f(torch.randn(10, 3), w, v).square().mean()
-        (g,) = torch.autograd.grad(loss, w, create_graph=True)  # not to the other one
+        (g,) = torch.autograd.grad(loss, w, create_graph=True)
         (h,) = torch.autograd.grad(g.sum() + loss, v)
         yield g, h, tried(loss.backward), w, v
-
-
-@program
-def gradients_that_are_differentiated_with_hooks_about(compiled: Compile) -> Iterator[Any]:
+def gradients_that_are_differentiated_with_hooks_about(compiled):
     f = compiled(twice_differentiated)
     w, v = torch.randn(20, 3, requires_grad=True), torch.randn(2, 20, requires_grad=True)
     u, order = torch.randn(3, 3, requires_grad=True), []
-    for _ in range(3):
-        f(torch.randn(10, 3), w, v)
+    for _ in range(3): f(torch.randn(10, 3), w, v)
     u.register_post_accumulate_grad_hook(lambda u: order.append(u.grad.sum().item()))
     for _ in range(3):
         loss = f(torch.randn(10, 3) @ u.detach(), w, v).square().mean() + (w @ u).exp().mean()
         loss.backward(create_graph=True)
-        total = sum((each.grad**2).sum() for each in (u, w, v))
+        total = sum(((each.grad ** 2).sum() for each in (u, w, v)))
         yield tried(torch.autograd.grad, total, (u, w, v)), list(order)
         u.grad = w.grad = v.grad = None
-
-
-@program
-def the_value_of_or_and_and(compiled: Compile) -> Iterator[Any]:
+def the_value_of_or_and_and(compiled):
     own = Own(scale=3, first=0.0, names=["a"])
-
-    def f(x: Any, more: Any) -> Any:
+    def f(x, more):
         scale = own.scale or 7
         add = own.first and 5.0
-        act = (scale > 2 and torch.tanh) or torch.exp
+        act = scale > 2 and torch.tanh or torch.exp
         names = own.names or ["none"]
         return act(x) * scale + add + len(names) + (more or 2), (own.first or own.scale, add and None)
-
-    f = compiled(f)
-    for k in range(4):
-        own.scale, more = k // 2 * 4, 1.5 * (k % 2)
-        yield f(torch.randn(2), more)
-
-
-@program
-def a_graph_from_before(compiled: Compile) -> Iterator[Any]:
+    for k in range(4): own.scale, more = k // 2 * 4, 1.5 * (k % 2); yield f(torch.randn(2), more)
+def a_graph_from_before(compiled):
     x = torch.rand(1, 1, 4, 4, requires_grad=True)
     w = torch.randn(3, requires_grad=True)
     y, at = F.max_pool2d(x, 2, return_indices=True)
     z = w.exp()
-
-    def f() -> Any:
-        return torch.autograd.grad(F.max_unpool2d(y, at, 2).sum(), x)
-
-    def g() -> Any:
-        return torch.autograd.grad((z * z).sum(), w, retain_graph=True)
-
-    f, g = compiled(f), compiled(g)
-    for _ in range(3):
-        yield tried(f), tried(g)
-
-
-@program
-def a_module_whose_statistics_move(compiled: Compile) -> Iterator[Any]:
+    def f(): return torch.autograd.grad(F.max_unpool2d(y, at, 2).sum(), x)
+    def g(): return torch.autograd.grad((z * z).sum(), w, retain_graph=True)
+    for _ in range(3): yield tried(f), tried(g)
+def a_module_whose_statistics_move(compiled):
     model = nn.Sequential(nn.Conv2d(2, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 3))
     run = compiled(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     for k in range(6):
         x = torch.randn(3, 2, 6, 6, requires_grad=True)
         y = run(x)
-        if k % 2:  # derivatives of derivatives: the module runs once more, and its statistics do not move again
-            (g,) = torch.autograd.grad(y.square().sum(), x, create_graph=True)
-            loss = g.square().sum()
-        else:
-            loss = y.square().mean()
+        if k % 2: g, = torch.autograd.grad(y.square().sum(), x, create_graph=True); loss = g.square().sum()
+        else: loss = y.square().mean()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
         yield y, loss, model.state_dict()
-
-
-@program
-def a_buffer_that_the_gradient_needs(compiled: Compile) -> Iterator[Any]:
+def a_buffer_that_the_gradient_needs(compiled):
     total = torch.zeros(3)
-
-    def f(x: Any) -> Any:
+    def f(x):
         total.add_(1)
         return x * total
-
-    f = compiled(f)
-    for _ in range(4):
-        x = torch.randn(3, requires_grad=True)
-        f(x).sum().backward()
-        yield x, total
-
-
-@program
-def a_property_that_does_something(compiled: Compile) -> Iterator[Any]:
+    for _ in range(4): x = torch.randn(3, requires_grad=True); f(x).sum().backward(); yield x, total
+def a_property_that_does_something(compiled):
     class Counting(nn.Module):
-        def __init__(self) -> None:
+        def __init__(self):
             super().__init__()
             self.register_buffer("count", torch.zeros(()))
-
         @property
-        def counted(self) -> Any:
-            return self.count.add_(1)
-
+        def counted(self): return self.count.add_(1)
     model = Counting()
+    def f(x): return x + getattr(model, "counted", None) + getattr(model, "other", 3)
+    def g(x): return x + 1 if hasattr(model, "counted") and (not hasattr(model, "other")) else x
+    for _ in range(4): yield f(torch.zeros(2)), g(torch.zeros(2)), model
+"""
 
-    def f(x: Any) -> Any:
-        return x + getattr(model, "counted", None) + getattr(model, "other", 3)
 
-    def g(x: Any) -> Any:
-        return x + 1 if hasattr(model, "counted") and not hasattr(model, "other") else x
+def made(text: str, scope: dict[str, Any], file: str) -> dict[str, Any]:
+    """Return the programs of a text by name, defined in a scope; the sources of their functions are found."""
+    tree = ast.parse(text)
+    found = [each for each in tree.body if isinstance(each, ast.FunctionDef)]
+    for part in [part for each in found for part in each.body]:
+        if isinstance(part, ast.FunctionDef) and part.name in ("f", "g", "h", "step") and not part.decorator_list:
+            part.decorator_list = [ast.copy_location(ast.Name("compiled", ast.Load()), part)]
+    linecache.cache[file] = len(text), None, text.splitlines(True), file
+    exec(compile(tree, file, "exec"), scope)
+    return {each.name: scope[each.name] for each in found}
 
-    f, g = compiled(f), compiled(g)
-    for _ in range(4):
-        yield f(torch.zeros(2)), g(torch.zeros(2)), model
+
+PROGRAMS |= made(TEXT, globals(), "<programs>")
 
 
 @pytest.mark.parametrize("name", list(PROGRAMS))

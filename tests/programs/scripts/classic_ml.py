@@ -26,7 +26,8 @@ print(S, (Xc @ Vh.T).std(0), (S**2 / (S**2).sum()))
 evals, evecs = torch.linalg.eigh(torch.cov(X.T))
 print(evals.flip(0), torch.allclose(evals.flip(0), S**2 / (len(X) - 1), rtol=1e-4))
 A = torch.stack([torch.ones(120), X[:, 0]], 1)
-solution = torch.linalg.lstsq(A, X[:, 1:]).solution
+fit = torch.linalg.lstsq(A, X[:, 1:])
+solution, rank = fit.solution, fit.rank
 normal = torch.linalg.solve(A.T @ A, A.T @ X[:, 1:])
 print(solution.squeeze(), torch.allclose(solution, normal, atol=1e-4), torch.linalg.pinv(A).shape)
 ridge = torch.linalg.inv(A.T @ A + 0.1 * torch.eye(2)) @ A.T @ X[:, 1]

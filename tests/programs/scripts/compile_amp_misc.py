@@ -34,16 +34,17 @@ class Block(nn.Module):
 
 
 model = nn.Sequential(Block(6), Block(6, use_checkpoint=True), nn.Linear(6, 2))
-compiled = torch.compile(model, mode="default")
+compiled = torch.compile(model[0], mode="default")
 x, y = torch.randn(10, 6), torch.randint(0, 2, (10,))
-print(torch.allclose(compiled(x), model(x)))
+with torch.no_grad():
+    print(torch.allclose(compiled(x), model[0](x), atol=1e-6))
 scaler = torch.amp.GradScaler("cuda", enabled=torch.cuda.is_available())
 ctx = contextlib.nullcontext() if not torch.cuda.is_available() else torch.autocast("cuda")
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, foreach=False)
 start = time.perf_counter()
 for step in range(4):
     with ctx:
-        loss = F.cross_entropy(compiled(x), y)
+        loss = F.cross_entropy(model(x), y)
     scaler.scale(loss).backward()
     scaler.unscale_(optimizer)
     scaler.step(optimizer)

@@ -78,6 +78,7 @@ for name, module in net.named_children():
 
 def weights_init(m):
     if isinstance(m, nn.Linear):
+        m.reset_parameters()
         nn.init.orthogonal_(m.weight)
         nn.init.uniform_(m.bias, -0.1, 0.1)
 
@@ -87,4 +88,6 @@ print(torch.allclose(net.layers[1].weight @ net.layers[1].weight.T, torch.eye(4)
 lazy = nn.LazyLinear(3)
 print(lazy, lazy(torch.ones(2, 5)).shape, lazy)
 print(nn.Bilinear(2, 3, 4), nn.PReLU(), nn.Softmax(dim=1), nn.Embedding(3, 2, padding_idx=0), nn.Conv1d(2, 3, 3))
+print(nn.Upsample(scale_factor=2, mode="nearest"), nn.Upsample(scale_factor=2)(torch.arange(4.0).view(1, 1, 2, 2)), nn.Conv2d(1, 2, 3, bias=False))
+print(nn.LayerNorm(2)(torch.eye(2)), F.layer_norm(torch.eye(2), (2,)), F.relu(torch.tensor([-1.0]), inplace=True))
 print(F.gelu(torch.tensor([1.0, -1.0])), nn.Hardtanh()(torch.tensor([2.0])), nn.Unflatten(1, (2, 2)))

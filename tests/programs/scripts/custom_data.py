@@ -5,6 +5,7 @@ import torch
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import (
     BatchSampler,
+    ChainDataset,
     ConcatDataset,
     DataLoader,
     Dataset,
@@ -12,7 +13,9 @@ from torch.utils.data import (
     RandomSampler,
     Sampler,
     SequentialSampler,
+    StackDataset,
     Subset,
+    SubsetRandomSampler,
     TensorDataset,
     WeightedRandomSampler,
     default_collate,
@@ -81,8 +84,22 @@ class Stream(IterableDataset):
 
 
 print([b.tolist() for b in DataLoader(Stream(3, 10), batch_size=3)])
-g = torch.Generator()
-g.manual_seed(0)
+class BucketSampler(Sampler):
+    def __init__(self, lengths, size):
+        self.lengths, self.size = lengths, size
+
+    def __iter__(self):
+        order = sorted(range(len(self.lengths)), key=self.lengths.__getitem__)
+        chunks = [order[i : i + self.size] for i in range(0, len(order), self.size)]
+        for k in torch.randperm(len(chunks)).tolist():
+            yield chunks[k]
+
+    def __len__(self):
+        return -(-len(self.lengths) // self.size)
+
+
+for ids, labels, names in DataLoader(data, batch_sampler=BucketSampler(data.lengths, 3), collate_fn=collate):
+    print(ids.shape, labels, names)
 
 
 def seed_worker(worker_id):
@@ -90,15 +107,12 @@ def seed_worker(worker_id):
     random.seed(torch.initial_seed() % 2**32)
 
 
-loader = DataLoader(
-    TensorDataset(torch.arange(12).view(6, 2), torch.arange(6)),
-    batch_size=2,
-    shuffle=True,
-    generator=g,
-    num_workers=0,
-    worker_init_fn=seed_worker,
-)
-for epoch in range(2):
-    print([(x.tolist(), y.tolist()) for x, y in loader])
+for workers in (0, 2):
+    g = torch.Generator().manual_seed(0)
+    loader = DataLoader(TensorDataset(torch.arange(12).view(6, 2), torch.arange(6)), batch_size=2, shuffle=True, generator=g, num_workers=workers, worker_init_fn=seed_worker, persistent_workers=workers > 0, multiprocessing_context="fork" if workers else None)
+    for epoch in range(2):
+        print([(x.tolist(), y.tolist()) for x, y in loader])
+    del loader
+print(list(BatchSampler(SubsetRandomSampler([4, 5, 6, 7]), 3, drop_last=False)), list(RandomSampler(range(5), num_samples=7, replacement=True)))
 dataiter = iter(DataLoader(both, batch_size=None))
-print(next(dataiter), len(loader), loader.batch_size, type(loader.sampler).__name__)
+print(next(dataiter), StackDataset(a=[1, 2], b=[3, 4])[1], ChainDataset([Stream(0, 2), Stream(5, 6)]).__class__.__name__)

@@ -1,6 +1,4 @@
-# Optimizers written by users (SAM, Lion, Lookahead), Muon, named parameters, groups, and all schedules.
-import math
-
+# Optimizers written by users (SAM, Lion), Muon, named parameters, and groups.
 import torch
 from torch import nn, optim
 import torch.nn.functional as F
@@ -80,28 +78,11 @@ class Lion(optim.Optimizer):
         return loss
 
 
-class Lookahead(optim.Optimizer):
-    def __init__(self, base, k=3, alpha=0.5):
-        self.base, self.k, self.alpha, self.n = base, k, alpha, 0
-        self.slow = [[p.clone().detach() for p in g["params"]] for g in base.param_groups]
-        super().__init__(base.param_groups, base.defaults)
-
-    def step(self):
-        self.base.step()
-        self.n += 1
-        if self.n % self.k == 0:
-            for g, ws in zip(self.base.param_groups, self.slow):
-                for p, w in zip(g["params"], ws):
-                    w.data.add_(p.data - w.data, alpha=self.alpha)
-                    p.data.copy_(w.data)
-
-
 X = torch.randn(40, 5)
 y = X @ torch.randn(5, 1)
 for name, make in {
     "sam": lambda ps: SAM(ps, optim.SGD, rho=0.1, lr=0.05, momentum=0.9),
     "lion": lambda ps: Lion(ps, 1e-2, weight_decay=0.1),
-    "look": lambda ps: Lookahead(optim.Adam(ps, 1e-2)),
     "muon": lambda ps: optim.Muon([p for p in ps if p.ndim == 2], lr=0.02),
 }.items():
     torch.manual_seed(1)
@@ -145,24 +126,4 @@ for bad in (
         print(type(e).__name__, str(e)[:32])
 named = optim.AdamW(net.named_parameters(), lr=1e-3)
 print(named.state_dict()["param_groups"][0].get("param_names"))
-sch = [
-    lambda o: optim.lr_scheduler.MultiplicativeLR(o, lambda e: 0.9),
-    lambda o: optim.lr_scheduler.PolynomialLR(o, 4, 2.0),
-    lambda o: optim.lr_scheduler.CyclicLR(o, 0.01, 0.1, 3, mode="exp_range", gamma=0.9),
-    lambda o: optim.lr_scheduler.ConstantLR(o, 0.3, 2),
-    lambda o: optim.lr_scheduler.ChainedScheduler(
-        [optim.lr_scheduler.ExponentialLR(o, 0.9), optim.lr_scheduler.StepLR(o, 2)]
-    ),
-    lambda o: optim.lr_scheduler.CosineAnnealingLR(o, 4),
-    lambda o: optim.lr_scheduler.MultiStepLR(o, [1, 3], 0.2),
-]
-for s in sch:
-    o = optim.SGD(net.parameters(), lr=0.1, momentum=0.9)
-    sc = s(o)
-    out = []
-    for _ in range(6):
-        o.step()
-        sc.step()
-        out.append(round(o.param_groups[0]["lr"], 6))
-    print(type(sc).__name__, out, sorted(sc.state_dict())[:3])
-print(optim.lr_scheduler.StepLR(o, 2).state_dict())
+print(optim.AdamW(net.parameters(), amsgrad=True).defaults["amsgrad"], optim.SGD(net.parameters(), 0.1, weight_decay=0.1))

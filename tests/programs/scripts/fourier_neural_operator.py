@@ -20,21 +20,6 @@ class SpectralConv1d(nn.Module):
         return torch.fft.irfft(out, n=x.size(-1))
 
 
-class SpectralConv2d(nn.Module):
-    def __init__(self, channels, modes):
-        super().__init__()
-        self.modes = modes
-        self.low = nn.Parameter(torch.randn(channels, channels, modes, modes, dtype=torch.cfloat) / channels**2)
-        self.high = nn.Parameter(torch.randn(channels, channels, modes, modes, dtype=torch.cfloat) / channels**2)
-
-    def forward(self, x):
-        m, spectrum = self.modes, torch.fft.rfft2(x)
-        out = torch.zeros_like(spectrum)
-        out[:, :, :m, :m] = torch.einsum("bixy,ioxy->boxy", spectrum[:, :, :m, :m], self.low)
-        out[:, :, -m:, :m] = torch.einsum("bixy,ioxy->boxy", spectrum[:, :, -m:, :m], self.high)
-        return torch.fft.irfft2(out, s=(x.size(-2), x.size(-1)))
-
-
 class FNO1d(nn.Module):
     def __init__(self, width=8, modes=6, layers=2):
         super().__init__()
@@ -72,17 +57,38 @@ for step in range(20):
         print(step, f"{loss.item():.6f}")
 print(losses[-1] < losses[0])
 
-# The same convolution of images, with the derivative of the result taken in Fourier space.
-layer = SpectralConv2d(3, 4)
-optimizer = torch.optim.Adam(layer.parameters(), lr=1e-2)
+# The derivative of an image, taken in Fourier space.
 images = torch.randn(2, 3, 16, 16)
 k = torch.fft.fftfreq(16, d=1 / 16)
-target = torch.fft.ifft2(torch.fft.fft2(images) * (2j * math.pi * k).unsqueeze(-1)).real / 16
-image_losses = []
+slope = torch.fft.ifft2(torch.fft.fft2(images) * (2j * math.pi * k).unsqueeze(-1)).real / 16
+smooth = torch.fft.irfft2(torch.fft.rfft2(images) * torch.randn(16, 9, dtype=torch.cfloat, requires_grad=True), s=(16, 16))
+print(slope.std((2, 3)), F.mse_loss(smooth, slope))
+
+# Denoising: a mask of the spectrogram, and the signal of the masked spectra.
+window = torch.hann_window(64)
+pitch = torch.tensor([20.0, 60.0, 120.0]).unsqueeze(1)
+x = torch.sin(2 * math.pi * pitch * torch.arange(512) / 512) + 0.1 * torch.randn(3, 512)
+x = F.conv1d(x.unsqueeze(1), torch.randn(1, 1, 9), padding=4).squeeze(1)
+spectra = torch.stft(x, 64, 16, window=window, return_complex=True)
+mask = nn.Parameter(torch.zeros(33, 1))
+optimizer = torch.optim.SGD([mask], lr=5.0)
+clean = torch.sin(2 * math.pi * 20 * torch.arange(512) / 512)
 for step in range(20):
     optimizer.zero_grad()
-    loss = F.mse_loss(layer(images), target)
+    signal = torch.istft(spectra[:1] * torch.sigmoid(mask), 64, 16, window=window, length=512)
+    loss = F.mse_loss(signal, clean.unsqueeze(0))
     loss.backward()
     optimizer.step()
-    image_losses.append(loss.item())
-print([f"{each:.5f}" for each in image_losses[::5]])
+    losses.append(loss.item())
+print(f"{losses[20]:.5f} {losses[-1]:.5f}", tuple(signal.shape))
+
+# Layers of complex numbers, trained.
+net = nn.Sequential(nn.Conv1d(2, 3, 3, padding=1, dtype=torch.cfloat), nn.Tanh(), nn.Linear(8, 4, dtype=torch.cfloat))
+x, y = torch.randn(5, 2, 8, dtype=torch.cfloat), torch.randn(5, 3, 4, dtype=torch.cfloat)
+optimizer = torch.optim.Adam(net.parameters(), lr=0.02)
+for step in range(10):
+    error = (net(x) - y).abs().pow(2).mean()
+    optimizer.zero_grad()
+    error.backward()
+    optimizer.step()
+print(f"error {error.item():.4f}", net, net[2].weight.grad.dtype)

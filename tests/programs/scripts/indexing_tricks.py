@@ -29,6 +29,8 @@ print(torch.tril(torch.ones(3, 3)), torch.triu(torch.ones(3, 3), 1), torch.diag(
 print(torch.meshgrid(torch.arange(2), torch.arange(3), indexing="ij")[0], torch.cartesian_prod(torch.arange(2), torch.arange(2)))
 print(torch.bucketize(torch.tensor([0.5, 2.5]), torch.tensor([0.0, 1.0, 2.0])), torch.histc(y, 4), torch.combinations(torch.arange(3)))
 print(torch.isnan(torch.tensor([1.0, float("nan")])), torch.isclose(torch.tensor(1.0), torch.tensor(1.0 + 1e-9)), y.unfold(1, 2, 1).shape)
+print(torch.roll(x, 1, dims=2)[0, 0], torch.flatten(x, start_dim=1).shape, [part.shape for part in x.split(2, dim=1)], y.repeat_interleave(2, dim=0).shape)
+print(y.max(1, keepdim=True)[1], y.argmax(axis=1), y[:, :3].diag(), x.diagonal(dim1=0, dim2=1).sum(-1), y.clamp(max=2), torch.pdist(y))
 for index in (5, (0, 9)):
     try:
         y[index]

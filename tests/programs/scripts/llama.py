@@ -1,4 +1,4 @@
-# A decoder in the manner of LLaMA: RMSNorm, rotary positions, grouped queries, SwiGLU, a cache of keys and values.
+# A decoder in the manner of LLaMA: RMSNorm, complex rotary positions, grouped queries, SwiGLU, a cache of keys and values.
 import inspect
 import math
 from contextlib import nullcontext
@@ -9,7 +9,6 @@ import torch
 import torch.nn as nn
 from torch import Tensor
 from torch.nn import functional as F
-from torch.utils.data import StackDataset
 from torch.utils.data.dataloader import default_collate
 
 torch.manual_seed(1337)
@@ -22,22 +21,15 @@ torch.backends.cudnn.allow_tf32 = True
 torch.set_float32_matmul_precision("high")
 
 
-class RMSNorm(nn.Module):
-    def __init__(self, dim: int, eps: float = 1e-6):
-        super().__init__()
-        self.eps = eps
-        self.weight = nn.Parameter(torch.ones(dim))
-
-    def _norm(self, x):
-        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
-
-    def forward(self, x):
-        return self._norm(x.float()).type_as(x) * self.weight
+def frequencies(hd: int, end: int, theta: float = 10000.0) -> Tensor:
+    rates = 1.0 / theta ** (torch.arange(0, hd, 2, dtype=torch.int64).float() / hd)
+    angles = torch.outer(torch.arange(end, dtype=torch.float), rates)
+    return torch.polar(torch.ones_like(angles), angles)  # complex64, (end, hd / 2)
 
 
-def rotate_half(x):
-    x1, x2 = x[..., : x.shape[-1] // 2], x[..., x.shape[-1] // 2 :]
-    return torch.cat((-x2, x1), dim=-1)
+def rotated(x: Tensor, turns: Tensor) -> Tensor:
+    pairs = torch.view_as_complex(x.float().reshape(*x.shape[:-1], -1, 2))
+    return torch.view_as_real(pairs * turns[None, :, None]).flatten(3).type_as(x)
 
 
 def repeat_kv(x: Tensor, n_rep: int) -> Tensor:
@@ -67,18 +59,13 @@ class Attention(nn.Module):
         self.wk = nn.Linear(a.dim, self.nkv * self.hd, bias=False)
         self.wv = nn.Linear(a.dim, self.nkv * self.hd, bias=False)
         self.wo = nn.Linear(self.nh * self.hd, a.dim, bias=False)
-        inv = 1.0 / (10000 ** (torch.arange(0, self.hd, 2, dtype=torch.int64).float() / self.hd))
-        emb = torch.outer(torch.arange(a.max_seq, dtype=torch.float), inv)
-        emb = torch.cat((emb, emb), -1)
-        self.register_buffer("cos", emb.cos(), persistent=False)
-        self.register_buffer("sin", emb.sin(), persistent=False)
+        self.register_buffer("turns", frequencies(self.hd, a.max_seq), persistent=False)
         self.cache: Optional[Tuple[Tensor, Tensor]] = None
 
     def forward(self, x, pos=0, use_cache=False):
         B, T, _ = x.shape
         q, k, v = (w(x).view(B, T, -1, self.hd) for w in (self.wq, self.wk, self.wv))
-        c, s = self.cos[pos : pos + T][None, :, None], self.sin[pos : pos + T][None, :, None]
-        q, k = q * c + rotate_half(q) * s, k * c + rotate_half(k) * s
+        q, k = (rotated(each, self.turns[pos : pos + T]) for each in (q, k))
         if use_cache:
             if self.cache is not None:
                 k, v = torch.cat([self.cache[0], k], 1), torch.cat([self.cache[1], v], 1)
@@ -107,12 +94,12 @@ class Llama(nn.Module):
         self.layers = nn.ModuleList(
             nn.ModuleDict(
                 dict(
-                    n1=RMSNorm(a.dim), attn=Attention(a), n2=nn.RMSNorm(a.dim, eps=1e-6), ff=SwiGLU(a.dim, 64)
+                    n1=nn.RMSNorm(a.dim), attn=Attention(a), n2=nn.RMSNorm(a.dim, eps=1e-6), ff=SwiGLU(a.dim, 64)
                 )
             )
             for _ in range(a.n_layers)
         )
-        self.norm, self.out = RMSNorm(a.dim), nn.Linear(a.dim, a.vocab, bias=False)
+        self.norm, self.out = nn.RMSNorm(a.dim), nn.Linear(a.dim, a.vocab, bias=False)
         self.tok.weight = self.out.weight
         self.apply(self._init)
         for pn, p in self.named_parameters():
@@ -164,6 +151,7 @@ class Llama(nn.Module):
 
 
 model = Llama(Args()).to(device)
+print(model.layers[0]["attn"].turns[:2])
 opt = model.configure(0.1, 1e-3, (0.9, 0.95))
 scaler = torch.amp.GradScaler("cpu", enabled=False)
 data = torch.randint(50, (200,))
@@ -186,17 +174,7 @@ for l in model.layers:
     l["attn"].cache = None
 parts = [model(x[:1, i : i + 1], pos=i, cache=True)[0] for i in range(8)]
 print(torch.allclose(full, torch.cat(parts, 1), atol=1e-5))
-print(
-    default_collate([{"a": 1, "b": [torch.ones(2), 2.0]}, {"a": 3, "b": [torch.zeros(2), 4.0]}]),
-    StackDataset(a=[1, 2], b=[3, 4])[1],
-)
-torch.manual_seed(0)
-print(
-    sum(b.numel() for b in model.buffers()),
-    next(model.parameters()).device,
-    next(model.parameters()).is_cuda,
-    model.layers[0].attn.wq,
-)
+print(default_collate([{"a": 1, "b": [torch.ones(2), 2.0]}, {"a": 3, "b": [torch.zeros(2), 4.0]}]), sum(b.numel() for b in model.buffers()))
 del model  # after some steps of Adam an element or two differ by 1e-5
 torch.backends.cuda.matmul.allow_tf32 = False
 torch.set_float32_matmul_precision("highest")

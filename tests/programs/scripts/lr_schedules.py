@@ -39,7 +39,7 @@ def run(name, make, steps=8, metric=False):
 
 run("step", lambda o: StepLR(o, step_size=3, gamma=0.5))
 run("multi", lambda o: MultiStepLR(o, milestones=[2, 5], gamma=0.1))
-run("exp", lambda o: ExponentialLR(o, 0.8))
+run("exp", lambda o: ExponentialLR(o, gamma=0.8))
 run("lambda", lambda o: LambdaLR(o, lr_lambda=lambda e: 0.95**e))
 run("cosine", lambda o: CosineAnnealingLR(o, T_max=6, eta_min=1e-3))
 run("restarts", lambda o: CosineAnnealingWarmRestarts(o, T_0=2, T_mult=2))
@@ -52,6 +52,12 @@ run(
     "sequential",
     lambda o: SequentialLR(o, [LinearLR(o, 0.1, total_iters=3), CosineAnnealingLR(o, 5)], milestones=[3]),
 )
+
+
+run("times", lambda o: optim.lr_scheduler.MultiplicativeLR(o, lambda e: 0.9))
+run("exp range", lambda o: CyclicLR(o, 0.01, 0.1, 3, mode="exp_range", gamma=0.9))
+run("constant", lambda o: optim.lr_scheduler.ConstantLR(o, 0.3, 2))
+run("chained", lambda o: optim.lr_scheduler.ChainedScheduler([ExponentialLR(o, 0.9), StepLR(o, 2)]))
 
 
 class WarmupCosine(optim.lr_scheduler._LRScheduler):
@@ -74,4 +80,4 @@ for _ in range(3):
     opt.step()
     sched.step()
 print([g["lr"] for g in opt.param_groups], sched.get_last_lr(), [g["initial_lr"] for g in opt.param_groups])
-print(net.weight.norm())
+print(net.weight.norm(), StepLR(opt, 2).state_dict())

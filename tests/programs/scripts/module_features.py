@@ -85,9 +85,13 @@ net(torch.randn(5, 4)).pow(2).sum().backward()
 grads = [p.grad for p in net.parameters() if p.grad is not None]
 total = get_total_norm(grads)
 clip_grads_with_norm_(net.parameters(), 0.1, total)
-print(total, get_total_norm(grads), [n for n, p in net.named_parameters() if p.grad is None])
+print(total, get_total_norm(grads), nn.utils.clip_grad_norm_(net.parameters(), max_norm=0.05))
 clip_grad_value_(net.parameters(), 0.01)
 print(max(g.abs().max().item() for g in grads))
+try:
+    nn.utils.clip_grad_norm_([p for p in net.parameters() if p.grad is not None and p.grad.fill_(torch.inf).sum() > 0], 1.0, error_if_nonfinite=True)
+except RuntimeError as error:
+    print(str(error)[:50])
 lin = skip_init(nn.Linear, 3, 2)
 print(lin, lin.weight.shape)
 del lin
@@ -119,63 +123,12 @@ with warnings.catch_warnings():
     print(lazy, lazy.fc.weight.shape)
 
 
-class LRFinder:
-    def __init__(self, model, optimizer, criterion):
-        self.model, self.optimizer, self.criterion = model, optimizer, criterion
-        self.saved = copy.deepcopy(model.state_dict()), copy.deepcopy(optimizer.state_dict())
-        self.history = {"lr": [], "loss": []}
-
-    def range_test(self, data, end_lr=10, steps=25, smooth=0.05):
-        start = self.optimizer.param_groups[0]["lr"]
-        sched = torch.optim.lr_scheduler.LambdaLR(self.optimizer, lambda i: (end_lr / start) ** (i / (steps - 1)))
-        best = None
-        for _ in range(steps):
-            x, y = data()
-            self.optimizer.zero_grad()
-            loss = self.criterion(self.model(x), y)
-            loss.backward()
-            self.optimizer.step()
-            self.history["lr"].append(sched.get_last_lr()[0])
-            sched.step()
-            value = loss.item()
-            if self.history["loss"]:
-                value = smooth * self.history["loss"][-1] + (1 - smooth) * value
-            best = value if best is None else min(best, value)
-            self.history["loss"].append(value)
-            if value > 5 * best:
-                break
-        self.model.load_state_dict(self.saved[0])
-        self.optimizer.load_state_dict(self.saved[1])
-
-
-mlp = nn.Sequential(nn.Linear(3, 16), nn.SELU(), nn.AlphaDropout(0.1), nn.Linear(16, 1))
-opt = torch.optim.SGD(mlp.parameters(), lr=1e-4)
-gen = torch.Generator().manual_seed(3)
-
-
-def data():
-    x = torch.randn(32, 3, generator=gen)
-    return x, x.prod(1, keepdim=True)
-
-
-finder = LRFinder(mlp, opt, nn.MSELoss())
-finder.range_test(data)
-print(len(finder.history["lr"]), [f"{v:.4f}" for v in finder.history["loss"][:4]], f"{finder.history['lr'][-1]:.4f}", opt.param_groups[0]["lr"])
-
-
-def batched_dot_mul_sum(a, b):
-    return a.mul(b).sum(-1)
-
-
-def batched_dot_bmm(a, b):
-    return torch.bmm(a.reshape(-1, 1, a.shape[-1]), b.reshape(-1, b.shape[-1], 1)).flatten(-3)
-
-
+mlp = nn.Sequential(nn.Linear(16, 16), nn.SELU(), nn.AlphaDropout(0.1))
 x = torch.randn(10, 16)
-for label, stmt in (("mul", "batched_dot_mul_sum(x, x)"), ("bmm", "batched_dot_bmm(x, x)")):
-    timer = benchmark.Timer(stmt=stmt, globals={"x": x, "batched_dot_mul_sum": batched_dot_mul_sum, "batched_dot_bmm": batched_dot_bmm}, label="dot", sub_label=label, description="10x16")
-    m = timer.timeit(20)
-    print(m.median > 0, m.number_per_run, len(m.times), m.task_spec.sub_label)
+print(mlp(x).prod(1, keepdim=True).shape)
+timer = benchmark.Timer(stmt="f(x)", globals={"x": x, "f": mlp.eval()}, label="mlp", sub_label="small", description="10x16")
+m = timer.timeit(20)
+print(m.median > 0, m.number_per_run, len(m.times), m.task_spec.sub_label)
 m = timer.blocked_autorange(min_run_time=0.01)
 print(m.mean > 0, m.iqr >= 0)
 del timer, m

@@ -121,6 +121,7 @@ with torch.no_grad():
         x.fill_(pick)
         out.append(chars[pick])
 print("".join(out))
+print(nn.LSTM(3, 2, num_layers=2, batch_first=True, bidirectional=True)._parameters.keys(), nn.GRU(3, 2, bidirectional=True), nn.RNN(3, 2, nonlinearity="relu")(torch.ones(1, 3))[0])
 cell = nn.LSTMCell(3, 4)
 hx = cx = torch.zeros(2, 4)
 outs = []

@@ -57,6 +57,7 @@ class Agent(nn.Module):
         return action, probs.log_prob(action), probs.entropy(), self.critic(x)
 
 
+print(Categorical(torch.tensor([0.2, 0.8])).probs, Categorical(torch.tensor([0.2, 0.8])).logits)
 env, steps, gamma, lam, clip = Corridor(), 64, 0.99, 0.95, 0.2
 agent = Agent(env.n, 2)
 optimizer = torch.optim.Adam(agent.parameters(), lr=1e-2, eps=1e-5)

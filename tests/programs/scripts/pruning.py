@@ -16,10 +16,13 @@ class LeNet(nn.Module):
         self.conv2 = nn.Conv2d(6, 16, 5)
         self.fc1 = nn.Linear(16 * 4 * 4, 40)
         self.fc2 = nn.Linear(40, 10)
+        self.act, self.pool = nn.Sigmoid(), nn.AvgPool2d(kernel_size=1, stride=1)
+        nn.init.kaiming_normal_(self.conv1.weight, mode="fan_out", nonlinearity="relu")
+        nn.init.constant_(self.fc1.bias, val=0)
 
     def forward(self, x):
-        x = F.max_pool2d(F.relu(self.conv1(x)), (2, 2))
-        x = F.max_pool2d(F.relu(self.conv2(x)), 2)
+        x = F.avg_pool2d(torch.sigmoid(self.conv1(x)), 2, stride=2, padding=1)
+        x = self.pool(F.max_pool2d(self.act(self.conv2(x)), (2, 2)))
         x = x.view(-1, int(x.nelement() / x.shape[0]))
         return self.fc2(F.relu(self.fc1(x)))
 

@@ -52,6 +52,7 @@ ntk = flat @ flat.T
 print(ntk.shape, torch.linalg.eigvalsh(ntk)[1:])
 out, tangent = func.jvp(lambda z: f(params, z), (inputs,), (torch.ones_like(inputs),))
 print(tangent.detach())
+print(torch.stack([x, x], dim=0), torch.rsqrt(torch.ones(1)).type_as(x), torch.linalg.matrix_rank(ntk) > 0)
 print(func.jacfwd(torch.tanh)(torch.arange(3.0)), func.vmap(torch.dot)(inputs, inputs))
 value, vjp_fn = func.vjp(lambda z: z.pow(2).sum(), torch.ones(2))
 print(value, vjp_fn(torch.tensor(1.0)))

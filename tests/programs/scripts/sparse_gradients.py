@@ -1,4 +1,4 @@
-# Sparse gradients: embeddings and bags with SparseAdam, SGD and Adagrad beside Adam, clipping, accumulation, hooks.
+# Sparse gradients: embeddings and bags with SparseAdam, SGD and Adagrad beside Adam, clipping, hooks.
 import warnings
 
 import torch
@@ -71,7 +71,7 @@ for step in range(20):
     context, negative = (center + 1) % vocabulary, torch.randint(0, vocabulary, (16, 3))
     v = words(center)
     positive = F.logsigmoid((v * contexts(context)).sum(1))
-    wrong = F.logsigmoid(-(contexts(negative) @ v.unsqueeze(2)).squeeze(2)).sum(1)
+    wrong = F.logsigmoid(-torch.bmm(contexts(negative), v.unsqueeze(2)).squeeze(2)).sum(1)
     loss = -(positive + wrong).mean()
     optimizer.zero_grad()
     loss.backward()
@@ -79,14 +79,6 @@ for step in range(20):
     skip_gram.append(loss.item())
 handle.remove()
 print(" ".join(f"{each:.4f}" for each in skip_gram[::5]), seen[0], len(seen))
-
-# Accumulated gradients: sparse and sparse stay sparse, sparse and dense are dense.
-table = nn.Embedding(6, 2, sparse=True)
-table(torch.tensor([1, 1, 2])).sum().backward()
-table(torch.tensor([2, 5])).sum().backward()
-print(table.weight.grad.coalesce())
-table.weight.pow(2).sum().backward()
-print(table.weight.grad.layout)
 
 # A sparse parameter of its own: the gradient has its entries.
 dense = torch.randn(4, 4).relu()

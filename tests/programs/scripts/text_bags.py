@@ -1,6 +1,6 @@
-# Bags of words: EmbeddingBag classification with offsets, skip-gram with negative samples, text CNN, n-grams.
+# Bags of words: EmbeddingBag classification with offsets, text CNN, n-grams.
 import re
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict
 
 import torch
 import torch.nn as nn
@@ -79,42 +79,8 @@ for mode in ("mean", "sum", "max"):
 bag = nn.EmbeddingBag.from_pretrained(torch.arange(12.0).view(6, 2), mode="sum", include_last_offset=True)
 print(bag(torch.tensor([0, 1, 5, 2]), torch.tensor([0, 1, 1, 4]), per_sample_weights=torch.tensor([1.0, 2, 3, 4])), bag)
 
-pairs = []
-for _, t in corpus[::4]:
-    ids = encode(t).tolist()
-    for i, c in enumerate(ids):
-        pairs += [(c, ids[j]) for j in range(max(0, i - 2), min(len(ids), i + 3)) if j != i]
-pairs = torch.tensor(pairs)
-freq = torch.tensor([1.0] + [float(counter[w]) for w in list(vocab)[1:]]).pow(0.75)
-
-
-class SkipGram(nn.Module):
-    def __init__(self, n, d):
-        super().__init__()
-        self.inp, self.out = nn.Embedding(n, d, max_norm=2.0), nn.Embedding(n, d)
-        nn.init.zeros_(self.out.weight)
-
-    def forward(self, c, pos, neg):
-        v = self.inp(c)
-        p = F.logsigmoid((v * self.out(pos)).sum(1))
-        q = F.logsigmoid(-torch.bmm(self.out(neg), v.unsqueeze(2)).squeeze(2)).sum(1)
-        return -(p + q).mean()
-
-
-sg = SkipGram(len(vocab), 8)
-opt = torch.optim.Adagrad(sg.parameters(), lr=0.3)
-for step in range(20):
-    idx = torch.randint(len(pairs), (32,))
-    neg = torch.multinomial(freq, 32 * 4, replacement=True).view(32, 4)
-    loss = sg(pairs[idx, 0], pairs[idx, 1], neg)
-    opt.zero_grad()
-    loss.backward()
-    opt.step()
-    if step % 6 == 0:
-        print("sgns", step, f"{loss.item():.4f}")
-vectors = F.normalize(sg.inp.weight.detach(), dim=1)
-sim, near = (vectors @ vectors[vocab["boat"]]).topk(3)
-print(sim.shape, near.shape, F.cosine_similarity(vectors[1:2], vectors[2:5]).shape)
+glove = nn.Embedding.from_pretrained(torch.eye(4), freeze=True, padding_idx=0)
+print(glove(torch.tensor([[1, 0], [3, 3]])), glove.weight.requires_grad, glove, nn.Embedding(5, 2, max_norm=1.0)(torch.tensor([1, 1])))
 
 
 class TextCNN(nn.Module):
@@ -153,14 +119,10 @@ for label, text in DataLoader(stream, batch_size=20, drop_last=False):
     print("cnn", f"{loss.item():.4f}", cnn.embed.weight.grad[0].abs().sum())
 both = ConcatDataset([Subset(corpus, [0, 1]), corpus[5:7]])
 print(len(both), both[3] == corpus[6], both.cumulative_sizes, dict(Counter(l for l, _ in corpus)))
-big = defaultdict(Counter)
+N = torch.zeros(len(vocab), len(vocab), dtype=torch.int32)
 for _, t in corpus:
     for a, b in zip(t.split(), t.split()[1:]):
-        big[a][b] += 1
-N = torch.zeros(len(vocab), len(vocab), dtype=torch.int32)
-for a, c in big.items():
-    for b, n in c.items():
-        N[vocab[a], vocab[b]] += n
+        N[vocab[a], vocab[b]] += 1
 P = (N + 1).float()
 P /= P.sum(1, keepdims=True)
 g = torch.Generator().manual_seed(2147483647)

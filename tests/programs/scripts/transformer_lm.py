@@ -101,7 +101,7 @@ for step in range(6):
         print("seq2seq", f"{loss.item():.4f}")
 
 with torch.no_grad():
-    memory = net.encoder(src_emb(src[:3]), src_key_padding_mask=src[:3] == PAD)
+    memory = net.encoder(src_emb(src[:3]), mask=None, src_key_padding_mask=src[:3] == PAD)
     ys = torch.full((3, 1), BOS)
     for _ in range(4):
         mask = torch.triu(torch.ones(ys.size(1), ys.size(1), dtype=torch.bool), diagonal=1)
@@ -129,21 +129,13 @@ bias = torch.randn(5, 5)
 for kw in ({"is_causal": True}, {"attn_mask": bias}, {"attn_mask": bias > 0.5}, {"scale": 0.1}):
     out = F.scaled_dot_product_attention(x, x, x, **kw)
     print(list(kw), out.sum(), out.isnan().any())
+print(F.scaled_dot_product_attention(x, x, x, dropout_p=0.0, is_causal=True).sum(), [part.shape for part in x.split(4, dim=2)])
 gq = F.scaled_dot_product_attention(torch.randn(1, 4, 3, 8), torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8), enable_gqa=True)
 print(gq.shape)
 
 
-def rotary(x, base=10000):
-    n, d = x.shape[-2:]
-    freqs = torch.outer(torch.arange(n), 1.0 / base ** (torch.arange(0, d, 2).float() / d))
-    cos, sin = freqs.cos(), freqs.sin()
-    even, odd = x[..., 0::2], x[..., 1::2]
-    return torch.stack((even * cos - odd * sin, even * sin + odd * cos), dim=-1).flatten(-2).type_as(x)
-
-
-r = rotary(x)
-r.pow(2).sum().backward()
-print(torch.allclose(r.norm(dim=-1), x.norm(dim=-1)), torch.allclose(x.grad, 2 * x, atol=1e-5))
+o, w = nn.MultiheadAttention(8, 2)(x[..., :8], x[..., :8], x[..., :8], attn_mask=nn.Transformer.generate_square_subsequent_mask(2))
+print(o.shape, w, TransformerEncoder(TransformerEncoderLayer(8, 2, 16, dropout=0.0), 1)(x[..., :8]).shape)
 layer = TransformerDecoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
 dec = TransformerDecoder(layer, 2, norm=nn.LayerNorm(8))
 print(dec(torch.ones(1, 3, 8), torch.ones(1, 2, 8)).shape, sum(p.numel() for p in dec.parameters()))

@@ -167,17 +167,6 @@ for m in model.modules():
 print(torch.allclose(before, model(x), atol=1e-5), len(model.state_dict()))
 
 
-class LoRA(nn.Module):
-    def __init__(self, fan_out, fan_in, rank=1):
-        super().__init__()
-        self.A = nn.Parameter(torch.randn(rank, fan_in) * 0.1)
-        self.B = nn.Parameter(torch.zeros(fan_out, rank) + 0.1)
-        self.enabled = True
-
-    def forward(self, w):
-        return w + self.B @ self.A if self.enabled else w
-
-
 class Symmetric(nn.Module):
     def forward(self, X):
         return X.triu() + X.triu(1).transpose(-1, -2)
@@ -191,24 +180,18 @@ class MatrixExponential(nn.Module):
         return torch.matrix_exp(X)
 
 
-layer = nn.Linear(3, 3)
-parametrize.register_parametrization(layer, "weight", LoRA(3, 3))
-print(layer, parametrize.is_parametrized(layer), type(layer).__name__)
-print(sorted(n for n, _ in layer.named_parameters()))
-with parametrize.cached():
-    print(layer.weight is layer.weight)
-layer.parametrizations.weight[0].enabled = False
-print(layer(torch.ones(1, 3)).shape, layer.parametrizations.weight.original.shape)
-parametrize.remove_parametrizations(layer, "weight", leave_parametrized=False)
-print(layer, isinstance(layer.weight, nn.Parameter))
 lay = nn.Linear(3, 3)
 parametrize.register_parametrization(lay, "weight", Symmetric())
 lay.weight = torch.arange(9.0).view(3, 3)
-print(lay.weight, lay.parametrizations.weight.original)
+print(lay.weight, lay.parametrizations.weight.original, lay, parametrize.is_parametrized(lay))
+with parametrize.cached():
+    print(lay.weight is lay.weight, sorted(n for n, _ in lay.named_parameters()))
 parametrize.register_parametrization(lay, "weight", MatrixExponential())
 print(torch.linalg.eigvalsh(lay.weight * 0 + torch.eye(3)).sum(), len(lay.parametrizations.weight))
-orth = nn.utils.parametrizations.orthogonal(nn.Linear(4, 3), orthogonal_map="householder")
-print(torch.allclose(orth.weight @ orth.weight.T, torch.eye(3), atol=1e-5))
+parametrize.remove_parametrizations(lay, "weight", leave_parametrized=False)
+print(lay, isinstance(lay.weight, nn.Parameter))
+orthogonal = nn.utils.parametrizations.orthogonal(nn.Linear(4, 3), orthogonal_map="householder")
+print(torch.allclose(orthogonal.weight @ orthogonal.weight.T, torch.eye(3), atol=1e-5))
 wn = nn.utils.parametrizations.weight_norm(nn.Linear(4, 3), dim=0)
 print(wn.parametrizations.weight.original0.shape, sorted(wn.state_dict()))
 sn = nn.utils.parametrizations.spectral_norm(nn.Linear(4, 3), n_power_iterations=3)

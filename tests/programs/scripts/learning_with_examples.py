@@ -1,5 +1,4 @@
 import math
-import random
 
 import torch
 
@@ -24,15 +23,15 @@ linear_layer = model[0]
 print(
     f"y = {linear_layer.bias.item()} + {linear_layer.weight[:, 0].item()} x + {linear_layer.weight[:, 1].item()} x^2"
 )
-model = torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Flatten(0, 1))
-optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-3)
-for t in range(300):
-    loss = loss_fn(model(xx), y)
-    if t % 100 == 99:
-        print(t, loss.item())
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
+for kind in (torch.optim.RMSprop, torch.optim.Adagrad):
+    model = torch.nn.Sequential(torch.nn.Linear(3, 1), torch.nn.Flatten(0, 1))
+    optimizer = kind(model.parameters(), lr=1e-3)
+    for t in range(100):
+        loss = loss_fn(model(xx), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    print(kind.__name__, loss.item())
 
 
 class Polynomial3(torch.nn.Module):
@@ -55,33 +54,10 @@ class Polynomial3(torch.nn.Module):
 model = Polynomial3()
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
 for t in range(300):
-    loss = loss_fn(model(x), y)
+    loss = loss_fn(model.forward(x), y)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
 print(f"Result: {model.string()}", model)
 
 
-class DynamicNet(Polynomial3):
-    def __init__(self):
-        super().__init__()
-        self.e = torch.nn.Parameter(torch.randn(()))
-
-    def forward(self, x):
-        y = super().forward(x)
-        for exp in range(4, random.randint(4, 6)):
-            y = y + self.e * x**exp
-        return y
-
-
-random.seed(3)
-model = DynamicNet()
-optimizer = torch.optim.SGD(model.parameters(), lr=1e-8, momentum=0.9)
-for t in range(300):
-    loss = loss_fn(model(x), y)
-    if t % 100 == 99:
-        print(t, loss.item())
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-print(f"Result: {model.string()} + {model.e.item()}")
