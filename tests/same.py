@@ -1,11 +1,14 @@
 """Run a program with tinytorch and with PyTorch, and compare results, errors and warnings.
 
 `same_as_pytorch(program)` accepts error messages that contain most words of PyTorch's, and compares only the classes of
-warnings; `same_to_the_word(program)` requires the same messages.
+warnings; `same_to_the_word(program)` requires the same messages. `@compared` makes
+a test of a program.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 import warnings
 from collections.abc import Callable
@@ -14,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import tinytorch
-from tests.oracle import torch
+from tests.oracle import needs_oracle, torch
 
 
 class Raised:
@@ -54,6 +57,11 @@ def outcome(program: Callable[[Any], Any], library: Any, to_the_word: bool = Fal
         texts = [in_pytorchs_name(str(warning.message))[:50] for warning in caught]
         shown = [f"{name}: {text}" for name, text in zip(shown, texts, strict=True)]
     return result, shown
+
+
+def expressions(table: str) -> list[str]:
+    """Return the expressions of a table: one per line, or several with semicolons between."""
+    return [each.strip() for line in table.splitlines() for each in line.split(";") if each.strip()]
 
 
 def words(text: str) -> set[str]:
@@ -116,3 +124,22 @@ def _same(program: Callable[[Any], Any], rtol: float, atol: float, to_the_word: 
     theirs, their_warnings = outcome(program, torch, to_the_word)
     compare(ours, theirs, rtol, atol, to_the_word=to_the_word)
     assert our_warnings == their_warnings, f"warnings: {our_warnings} against {their_warnings}"
+
+
+def compared(program: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Make a test of a program: `program(torch, **parameters)` is compared, with the options of `same_as_pytorch`.
+
+    `to_the_word=True` compares as `same_to_the_word`. Without PyTorch the test is skipped.
+    """
+    if program is None:
+        return functools.partial(compared, **options)
+    same = same_to_the_word if options.pop("to_the_word", False) else same_as_pytorch
+
+    def test(**parameters: Any) -> None:
+        same(lambda library: program(library, **parameters), **options)
+
+    _, *parameters = inspect.signature(program).parameters.values()
+    functools.update_wrapper(test, program)
+    vars(test)["__signature__"] = inspect.Signature(parameters)
+    del vars(test)["__wrapped__"]
+    return needs_oracle(test)

@@ -372,12 +372,9 @@ def test_folders_are_refused(tmp_path: Path) -> None:
 def run(program: str, *arguments: str, code: int = 0, **options: Any) -> bytes:
     options.setdefault("stdout", subprocess.PIPE)
     made = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        stderr=subprocess.PIPE,
-        timeout=100,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        **options,
-    )
+        [sys.executable, "-c", program, *arguments], stderr=subprocess.PIPE, timeout=100,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}, **options,
+    )  # fmt: skip
     assert made.returncode == code, made.stderr.decode()
     return made.stdout or b""
 

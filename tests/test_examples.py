@@ -35,12 +35,9 @@ def relative_error(output):
 def start(folder, *arguments):
     """Start the program as users do."""
     return subprocess.Popen(
-        [sys.executable, "-u", str(EXAMPLES / "pinn.py"), *arguments],
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+        [sys.executable, "-u", str(EXAMPLES / "pinn.py"), *arguments], cwd=folder, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
 
 
 # Training of the PINN ----------------------------------------------------------------------------
@@ -643,12 +640,9 @@ def test_without_the_extra(name, arguments, package, words, capsys, monkeypatch,
 def test_as_a_process(name, data, tmp_path):
     """Run it as users do, in another folder."""
     process = subprocess.run(
-        [sys.executable, str(models.EXAMPLES / f"{name}.py"), *SHORT[name].format(data=data).split()],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
+        [sys.executable, str(models.EXAMPLES / f"{name}.py"), *SHORT[name].format(data=data).split()], cwd=tmp_path,
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
     assert process.returncode == 0, process.stderr
     assert process.stderr == ""
     assert len(numbers(process.stdout)) >= 2

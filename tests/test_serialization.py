@@ -101,15 +101,11 @@ def test_tensors_of_every_dtype_and_shape_come_back(dtype: str, shape: tuple[int
 def test_other_data_comes_back_as_it_was() -> None:
     data = {
         "numbers": [1, -1, 255, 65536, 2**31, -(2**70), 1.5, float("inf"), 2j, True, False, None],
-        "text": ["", "plain", "éß✓"],
-        "bytes": [b"", b"\0\xff", bytearray(b"ab")],
-        ("a", 1): (1, (), (2, (3,))),
-        3: {1, 2},
-        "counts": Counter("abracadabra"),
-        "types": [tt.float32, tt.int64, tt.bool, tt.device("cpu"), tt.device("cuda:1")],
-        "size": Size([2, 3]),
+        "text": ["", "plain", "éß✓"], "bytes": [b"", b"\0\xff", bytearray(b"ab")], ("a", 1): (1, (), (2, (3,))),
+        3: {1, 2}, "counts": Counter("abracadabra"),
+        "types": [tt.float32, tt.int64, tt.bool, tt.device("cpu"), tt.device("cuda:1")], "size": Size([2, 3]),
         "ordered": OrderedDict([("z", 1), ("a", 2)]),
-    }
+    }  # fmt: skip
     found = round_trip(data)
     assert found == data
     assert repr(found) == repr(data)  # the same types and the same order
@@ -148,17 +144,14 @@ def test_views_share_memory_again_and_keep_their_strides() -> None:
 @pytest.mark.parametrize(
     ("array", "elements"),
     [
-        (np.asfortranarray(grid()), 24),
-        (grid().reshape(2, 2, 6).transpose(2, 0, 1).copy("K"), 24),
-        (np.broadcast_to(np.float32(2), (3, 4)), 1),
-        (np.lib.stride_tricks.sliding_window_view(grid(), 3, axis=1), 24),
+        (np.asfortranarray(grid()), 24), (grid().reshape(2, 2, 6).transpose(2, 0, 1).copy("K"), 24),
+        (np.broadcast_to(np.float32(2), (3, 4)), 1), (np.lib.stride_tricks.sliding_window_view(grid(), 3, axis=1), 24),
         (grid()[::-1, ::-2], 12),  # negative strides: PyTorch has none, so a copy
         (grid()[:1][::-1], 24),  # a negative stride that is never used
-        (grid().astype(">f4"), 24),
-        (grid().view(np.int32), 24),
+        (grid().astype(">f4"), 24), (grid().view(np.int32), 24),
         (np.frombuffer(bytes(8) + grid().tobytes()[:12], np.float32)[2:], 5),
     ],
-)
+)  # fmt: skip
 def test_memory_layouts(array: np.ndarray[Any, Any], elements: int) -> None:
     file = file_of(wrap(array))
     assert len(records(file)["data/0"]) == elements * 4
@@ -238,13 +231,9 @@ def test_records_are_stored_and_aligned_and_equal_contents_make_equal_files() ->
             name_length, extra_length = struct.unpack("<2H", content[start + 26 : start + 30])
             assert (start + 30 + name_length + extra_length) % 64 == 0
     assert names == [
-        "archive/data.pkl",
-        "archive/byteorder",
-        "archive/data/0",
-        "archive/data/1",
-        "archive/version",
+        "archive/data.pkl", "archive/byteorder", "archive/data/0", "archive/data/1", "archive/version",
         "archive/.data/serialization_id",
-    ]
+    ]  # fmt: skip
     assert "byteorder" not in records(file_of(data, _disable_byteorder_record=True))
 
 
@@ -541,13 +530,10 @@ class Malicious:
 @pytest.mark.parametrize(
     ("function", "name"),
     [
-        (os.system, f"{os.name}.system"),
-        (builtins.eval, "eval"),
-        (builtins.getattr, "getattr"),
-        (builtins.__import__, "__import__"),
-        (codecs.decode, "_codecs.decode"),
+        (os.system, f"{os.name}.system"), (builtins.eval, "eval"), (builtins.getattr, "getattr"),
+        (builtins.__import__, "__import__"), (codecs.decode, "_codecs.decode"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_calls_of_other_functions_are_refused(function: Any, name: str, protocol: int) -> None:
     marker = "raise AssertionError('code of the file was run')"
@@ -586,12 +572,10 @@ def _text(text: str) -> bytes:
         (b"\x80\2ccollections\nOrderedDict\n)R}" + _text("items") + b"K\1sb.", "its own 'items'"),
         (b"\x80\2ccollections\nOrderedDict\n)R]b.", "must be a dict"),
         (b"\x80\2(c__builtin__\nset\no.", "Unsupported operand OBJ"),
-        (b"\x80\2(i__builtin__\nset\n.", "Unsupported operand INST"),
-        (b"\x80\2\x82\1.", "Unsupported operand EXT1"),
+        (b"\x80\2(i__builtin__\nset\n.", "Unsupported operand INST"), (b"\x80\2\x82\1.", "Unsupported operand EXT1"),
         (b"\x80\2Pid\n.", "Unsupported operand PERSID"),
         (b"\x80\2c__builtin__\nset\nK\1a.", "Can only append to lists"),
-        (b"\x80\2]K\1K\1s.", "Can only set items of dicts"),
-        (b"\x80\4](K\1\x90.", "Can only add to sets"),
+        (b"\x80\2]K\1K\1s.", "Can only set items of dicts"), (b"\x80\4](K\1\x90.", "Can only add to sets"),
         (b"\x80\2K\1Q.", "Unknown typename for persistent_load"),
         (b"\x80\2c__builtin__\nbytearray\nJ\xff\xff\xff\x7f\x85R.", "text in latin1 only"),
         (b"\x80\2c_codecs\nencode\n" + _text("x") + _text("rot13") + b"\x86R.", "latin1 only"),
@@ -604,17 +588,13 @@ def _text(text: str) -> bytes:
             b"\x80\2ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_parameter\nctorch\nTensor\n)}tR.",
             "only a plain Tensor",
         ),
-        (b"\x80\2}](K\1es.", "pickle is damaged"),
-        (b"\x80\2}]K\1s.", "unhashable"),
-        (b"\x80\2h\5.", "pickle is damaged: KeyError"),
-        (b"\x80\2.", "pickle is damaged: IndexError"),
-        (b"\x80\2K\1", "exhausted before seeing STOP"),
-        (b"\x80\2X\xff\xff\xff\x7fabc.", "pickle is damaged"),
-        (b"\x80\4\x96" + struct.pack("<Q", 2**62) + b"abc.", "pickle is damaged"),
-        (b"\xff\xff", "pickle is damaged"),
+        (b"\x80\2}](K\1es.", "pickle is damaged"), (b"\x80\2}]K\1s.", "unhashable"),
+        (b"\x80\2h\5.", "pickle is damaged: KeyError"), (b"\x80\2.", "pickle is damaged: IndexError"),
+        (b"\x80\2K\1", "exhausted before seeing STOP"), (b"\x80\2X\xff\xff\xff\x7fabc.", "pickle is damaged"),
+        (b"\x80\4\x96" + struct.pack("<Q", 2**62) + b"abc.", "pickle is damaged"), (b"\xff\xff", "pickle is damaged"),
         (b"\x80\4K\1K\2\x93.", "named by two strings"),
     ],
-)
+)  # fmt: skip
 def test_pickles_that_do_more_than_describe_data(program: bytes, words: str) -> None:
     with pytest.raises(pickle.UnpicklingError, match=words) as caught:
         load(with_pickle(program))
@@ -636,15 +616,11 @@ def test_values_of_a_pickle_that_grow_without_end() -> None:
 @pytest.mark.parametrize(
     ("offset", "shape", "strides"),
     [
-        (b"K\0", b"(K\5t", b"(K\1t"),
-        (b"K\1", b"(K\4t", b"(K\1t"),
-        (b"K\0", b"(K\2K\2t", b"(K\3K\1t"),
-        (b"J\xff\xff\xff\x7f", b"(K\1t", b"(K\1t"),
-        (b"K\0", b"(K\2t", b"(\x8a\x08" + struct.pack("<q", 2**62) + b"t"),
-        (b"K\0", b"(\x8a\x08" + struct.pack("<q", 2**62) + b"t", b"(K\1t"),
-        (b"K\4", b")", b")"),
+        (b"K\0", b"(K\5t", b"(K\1t"), (b"K\1", b"(K\4t", b"(K\1t"), (b"K\0", b"(K\2K\2t", b"(K\3K\1t"),
+        (b"J\xff\xff\xff\x7f", b"(K\1t", b"(K\1t"), (b"K\0", b"(K\2t", b"(\x8a\x08" + struct.pack("<q", 2**62) + b"t"),
+        (b"K\0", b"(\x8a\x08" + struct.pack("<q", 2**62) + b"t", b"(K\1t"), (b"K\4", b")", b")"),
     ],
-)
+)  # fmt: skip
 def test_tensors_outside_their_storage(offset: bytes, shape: bytes, strides: bytes) -> None:
     with pytest.raises(RuntimeError, match="out of bounds for storage of size 16"):
         load(with_pickle(tensor_program(offset, shape, strides)))
@@ -1120,8 +1096,7 @@ def test_what_pytorch_writes_is_read() -> None:
     noted.note = weight.note = [1]
     tensors = [
         big, big[2:], big.view(3, 4).t(), torch.tensor(3), torch.zeros(0, 3), channels_last,
-        torch.ones(3, 1).expand(3, 10**6), torch.tensor([True]), torch.ones(2, requires_grad=True),
-        noted, weight,
+        torch.ones(3, 1).expand(3, 10**6), torch.tensor([True]), torch.ones(2, requires_grad=True), noted, weight,
     ]  # fmt: skip
     others = [
         torch.Size([2]), torch.int8, torch.device("cpu"), {1}, Counter("aa"), b"", b"x",

@@ -15,7 +15,7 @@ import tinytorch
 import tinytorch.distributed.checkpoint as dcp
 from tests.distributed import needs_mpi, run
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions, same_as_pytorch
 from tinytorch.distributed.checkpoint import state_dict
 from tinytorch.distributed.checkpoint.format_utils import dcp_to_torch_save, torch_save_to_dcp
 
@@ -144,23 +144,17 @@ def test_files_by_entry_and_by_thread(tmp_path: Path) -> None:
 # What may be wrong --------------------------------------------------------------------------------
 
 WRONG = """
-    {"nothing": t.zeros(2)}
-    {"x": t.zeros(3)}
-    {"x": 3}
-    {"n": 1, "x": {"y": t.zeros(2)}}
+    {"nothing": t.zeros(2)}; {"x": t.zeros(3)}; {"x": 3}; {"n": 1, "x": {"y": t.zeros(2)}}
 """
 
 
-@needs_oracle
-@pytest.mark.parametrize("into", [each.strip() for each in WRONG.strip().splitlines()])
-def test_errors_are_pytorchs(into: str, tmp_path: Path) -> None:
-    def program(t: Any) -> Any:
-        folder = tmp_path / t.__name__
-        of(t).save({"x": t.ones(2), "n": 7}, checkpoint_id=folder)
-        words = causes(lambda: of(t).load(eval(into, {"t": t}), checkpoint_id=folder))
-        return {rank: each.replace("tinytorch", "torch") for rank, each in words.items()}
-
-    same_as_pytorch(program)
+@pytest.mark.parametrize("into", expressions(WRONG))
+@compared
+def test_errors_are_pytorchs(t: Any, into: str, tmp_path: Path) -> Any:
+    folder = tmp_path / t.__name__
+    of(t).save({"x": t.ones(2), "n": 7}, checkpoint_id=folder)
+    words = causes(lambda: of(t).load(eval(into, {"t": t}), checkpoint_id=folder))
+    return {rank: each.replace("tinytorch", "torch") for rank, each in words.items()}
 
 
 @needs_oracle
@@ -280,15 +274,11 @@ def test_async_save_alone(tmp_path: Path) -> None:
 # States of models and optimizers ------------------------------------------------------------------
 
 STATES = """
-    d.get_model_state_dict(m)
-    d.get_optimizer_state_dict(m, o)
-    d.get_optimizer_state_dict(m, [o, o2])
+    d.get_model_state_dict(m); d.get_optimizer_state_dict(m, o); d.get_optimizer_state_dict(m, [o, o2])
     d.get_optimizer_state_dict(m, t.optim.SGD(m.parameters(), lr=t.tensor(0.5), momentum=0.9))
     d.get_state_dict(m, o, options=d.StateDictOptions(full_state_dict=True, cpu_offload=True))
     d.get_state_dict(m, o, options=d.StateDictOptions(flatten_optimizer_state_dict=True, ignore_frozen_params=True))
-    d.get_state_dict(m, [])
-    d.get_optimizer_state_dict(m, [])
-    d.get_model_state_dict(m, submodules={m[0]})
+    d.get_state_dict(m, []); d.get_optimizer_state_dict(m, []); d.get_model_state_dict(m, submodules={m[0]})
     d.get_model_state_dict(m, submodules={m[0]}, options=d.StateDictOptions(keep_submodule_prefixes=False))
     d.get_model_state_dict(m, options=d.StateDictOptions(broadcast_from_rank0=True))
     d.set_model_state_dict(m, {"0.weight": t.ones(2, 3)})
@@ -298,18 +288,15 @@ STATES = """
 """
 
 
-@needs_oracle
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.parametrize("line", [each.strip() for each in STATES.strip().splitlines()])
-def test_states_are_pytorchs(line: str) -> None:
-    def program(t: Any) -> Any:
-        model = t.nn.Sequential(t.nn.Linear(3, 2), t.nn.BatchNorm1d(2), t.nn.Linear(2, 1))
-        model[2].bias.requires_grad = False
-        groups = [{"params": list(model[0].parameters()), "lr": 0.5}, {"params": list(model[1].parameters())}]
-        names = {"t": t, "d": of(t, ".state_dict"), "m": model, "o": t.optim.Adam(groups)}
-        return plain(eval(line, {**names, "o2": t.optim.SGD([model[2].weight], lr=0.1)}))
-
-    same_as_pytorch(program, rtol=1e-5, atol=1e-7)
+@pytest.mark.parametrize("line", expressions(STATES))
+@compared(rtol=1e-5, atol=1e-7)
+def test_states_are_pytorchs(t: Any, line: str) -> Any:
+    model = t.nn.Sequential(t.nn.Linear(3, 2), t.nn.BatchNorm1d(2), t.nn.Linear(2, 1))
+    model[2].bias.requires_grad = False
+    groups = [{"params": list(model[0].parameters()), "lr": 0.5}, {"params": list(model[1].parameters())}]
+    names = {"t": t, "d": of(t, ".state_dict"), "m": model, "o": t.optim.Adam(groups)}
+    return plain(eval(line, {**names, "o2": t.optim.SGD([model[2].weight], lr=0.1)}))
 
 
 def test_names_without_wrappers() -> None:
@@ -340,42 +327,39 @@ def test_names_without_wrappers() -> None:
             call(tinytorch.nn.ReLU())
 
 
-@needs_oracle
 @pytest.mark.parametrize("flat", [False, True])
 @pytest.mark.parametrize("trained", [False, True])
-def test_states_of_optimizers_come_back(flat: bool, trained: bool) -> None:
-    def program(t: Any) -> Any:
-        d = of(t, ".state_dict")
-        options = d.StateDictOptions(flatten_optimizer_state_dict=flat)
+@compared(rtol=1e-4, atol=1e-6)
+def test_states_of_optimizers_come_back(t: Any, flat: bool, trained: bool) -> Any:
+    d = of(t, ".state_dict")
+    options = d.StateDictOptions(flatten_optimizer_state_dict=flat)
 
-        def made(reverse: bool) -> tuple[Any, Any]:
-            model = t.nn.Sequential(t.nn.Linear(3, 2), t.nn.Tanh(), t.nn.Linear(2, 2))
-            model[2].bias = model[0].bias  # one parameter, two names
-            parts = [list(model[0].parameters()), [model[2].weight]]
-            return model, t.optim.AdamW([{"params": each} for each in (reversed(parts) if reverse else parts)])
+    def made(reverse: bool) -> tuple[Any, Any]:
+        model = t.nn.Sequential(t.nn.Linear(3, 2), t.nn.Tanh(), t.nn.Linear(2, 2))
+        model[2].bias = model[0].bias  # one parameter, two names
+        parts = [list(model[0].parameters()), [model[2].weight]]
+        return model, t.optim.AdamW([{"params": each} for each in (reversed(parts) if reverse else parts)])
 
-        model, optimizer = made(False)
-        for _ in range(3):
-            optimizer.zero_grad()
-            model(t.ones(4, 3)).square().sum().backward()
-            optimizer.step()
-        states = d.get_state_dict(model, optimizer, options=options)
-        other, its = made(True)  # the groups come in another order
-        if trained:
-            other(t.ones(4, 3)).sum().backward()
-            its.step()
-            its.zero_grad()
-        keys = d.set_state_dict(other, its, model_state_dict=states[0], optim_state_dict=states[1], options=options)
-        out = []
-        for m, o in ((model, optimizer), (other, its)):
-            o.zero_grad()
-            m(t.ones(4, 3)).square().sum().backward()
-            o.step()
-            out.append(plain(m.state_dict()))
-        assert out[0] == out[1]
-        return out, list(keys), sorted(states[1])
-
-    same_as_pytorch(program, rtol=1e-4, atol=1e-6)
+    model, optimizer = made(False)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(t.ones(4, 3)).square().sum().backward()
+        optimizer.step()
+    states = d.get_state_dict(model, optimizer, options=options)
+    other, its = made(True)  # the groups come in another order
+    if trained:
+        other(t.ones(4, 3)).sum().backward()
+        its.step()
+        its.zero_grad()
+    keys = d.set_state_dict(other, its, model_state_dict=states[0], optim_state_dict=states[1], options=options)
+    out = []
+    for m, o in ((model, optimizer), (other, its)):
+        o.zero_grad()
+        m(t.ones(4, 3)).square().sum().backward()
+        o.step()
+        out.append(plain(m.state_dict()))
+    assert out[0] == out[1]
+    return out, list(keys), sorted(states[1])
 
 
 # Several processes --------------------------------------------------------------------------------

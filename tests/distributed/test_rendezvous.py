@@ -25,16 +25,11 @@ def ran(*command: object, environment: Any = KNOWN) -> tuple[int, str, str]:
 
 
 ASKED = {
-    "nothing": ({}, (None, -1, -1)),
-    "rank alone": ({"RANK": "0"}, (None, -1, -1)),
-    "no address": ({}, (None, 0, 2)),
-    "no port": ({"MASTER_ADDR": "localhost"}, (None, 0, 2)),
-    "tcp without rank": ({}, ("tcp://localhost:1", -1, 2)),
-    "tcp without world size": ({}, ("tcp://localhost:1", 1, -1)),
-    "tcp without port": ({}, ("tcp://localhost", 1, 2)),
-    "file without path": ({}, ("file://", 1, 2)),
-    "unknown": ({}, ("what://x", 0, 2)),
-}
+    "nothing": ({}, (None, -1, -1)), "rank alone": ({"RANK": "0"}, (None, -1, -1)), "no address": ({}, (None, 0, 2)),
+    "no port": ({"MASTER_ADDR": "localhost"}, (None, 0, 2)), "tcp without rank": ({}, ("tcp://localhost:1", -1, 2)),
+    "tcp without world size": ({}, ("tcp://localhost:1", 1, -1)), "tcp without port": ({}, ("tcp://localhost", 1, 2)),
+    "file without path": ({}, ("file://", 1, 2)), "unknown": ({}, ("what://x", 0, 2)),
+}  # fmt: skip
 
 
 @needs_oracle

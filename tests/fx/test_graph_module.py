@@ -33,12 +33,8 @@ def module_of(t: Any) -> Any:
 def texts(t: Any) -> Any:
     module = module_of(t)
     return (
-        str(module),
-        repr(module),
-        module.print_readable(print_output=False),
-        type(module).__name__,
-        module._get_name(),
-    )
+        str(module), repr(module), module.print_readable(print_output=False), type(module).__name__, module._get_name(),
+    )  # fmt: skip
 
 
 def readable(t: Any) -> Any:
@@ -147,16 +143,9 @@ def copies(t: Any) -> Any:
         deep.graph is module.graph,
     ]
     return (
-        shown(deep),
-        shown(flat),
-        module(x),
-        deep(x),
-        flat(x),
-        shared,
-        deep.meta,
-        type(deep).__name__,
+        shown(deep), shown(flat), module(x), deep(x), flat(x), shared, deep.meta, type(deep).__name__,
         deep.graph.output_node().meta,
-    )
+    )  # fmt: skip
 
 
 def hooks_of_copies(t: Any) -> Any:
@@ -206,13 +195,9 @@ def _trees(t: Any) -> Any:
     deep = copy.deepcopy(module)
     x = {"b": ramp(t, 2)}
     return (
-        shown(made),
-        made(x),
-        deep(x),
-        shown(deep),
-        t.fx.Interpreter(module).run(x),
+        shown(made), made(x), deep(x), shown(deep), t.fx.Interpreter(module).run(x),
         t.fx.Transformer(module).transform()(x),
-    )
+    )  # fmt: skip
 
 
 def errors_of_calls(t: Any) -> Any:

@@ -85,12 +85,9 @@ def replaced(t: Any) -> Any:
     n["x"].meta["a"] = 1
     n["y"].replace_all_uses_with(new, delete_user_cb=lambda user: False, propagate_meta=False)
     return (
-        str(graph),
-        str(changed),
-        str(n["x"].replace_all_uses_with(n["y"], propagate_meta=True)),
-        str(graph),
+        str(graph), str(changed), str(n["x"].replace_all_uses_with(n["y"], propagate_meta=True)), str(graph),
         n["y"].meta,
-    )
+    )  # fmt: skip
 
 
 def meta_is_not_overwritten(t: Any) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 LAYERS: dict[str, Callable[[Any], Any]] = {
     "AdaptiveAvgPool2d": lambda nn: nn.AdaptiveAvgPool2d(1), "AlphaDropout": lambda nn: nn.AlphaDropout(),
@@ -33,14 +33,11 @@ LAYERS: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", LAYERS)
-def test_layers_are_traced_as_in_pytorch(name: str) -> None:
-    def program(t: Any) -> Any:
-        module = t.fx.symbolic_trace(LAYERS[name](t.nn))
-        return str(module.graph), module.code
-
-    same_as_pytorch(program)
+@compared
+def test_layers_are_traced_as_in_pytorch(t: Any, name: str) -> Any:
+    module = t.fx.symbolic_trace(LAYERS[name](t.nn))
+    return str(module.graph), module.code
 
 
 def hooked(t: Any) -> Any:

@@ -12,7 +12,7 @@ import tinytorch
 import tinytorch.fx
 from tests.fx.programs import ramp
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 
 def make_fx(t: Any, *args: Any, **options: Any) -> Any:
@@ -41,13 +41,10 @@ def leaves(value: Any) -> list[Any]:
 
 #: Programs of `t`, and of a matrix and a vector, whose text is PyTorch's.
 PROGRAMS: list[Any] = [
-    lambda t, x, v: x + 1,
-    lambda t, x, v: (1 - x, 2 * x, x / 2, x - v, x * v, -x),
-    lambda t, x, v: (x**2, x**0.5, 2**x),
-    lambda t, x, v: (x > 0, x <= v, x == 1, ~(x > 0), x.abs(), x.sign()),
+    lambda t, x, v: x + 1, lambda t, x, v: (1 - x, 2 * x, x / 2, x - v, x * v, -x),
+    lambda t, x, v: (x**2, x**0.5, 2**x), lambda t, x, v: (x > 0, x <= v, x == 1, ~(x > 0), x.abs(), x.sign()),
     lambda t, x, v: (x.sum(), x.sum(1), x.sum(0, keepdim=True), x.mean(), x.mean((0, 1)), x.amax(1), x.argmax(1)),
-    lambda t, x, v: x.max(1),
-    lambda t, x, v: (x.max(), x.min(), x.std(0), x.var(1, keepdim=True), x.prod(1)),
+    lambda t, x, v: x.max(1), lambda t, x, v: (x.max(), x.min(), x.std(0), x.var(1, keepdim=True), x.prod(1)),
     lambda t, x, v: (x.view(4, 3), x.reshape(2, 6), x.t(), x.transpose(0, 1), x.permute(1, 0), x.t().reshape(-1)),
     lambda t, x, v: (x[1], x[:, 1:3], x[0, 2], x[:, None], x[..., ::2], x[1:, 0]),
     lambda t, x, v: (x.unsqueeze(0), x[None].squeeze(0), x.expand(2, 3, 4), x.flatten(), x.contiguous().clone()),
@@ -58,27 +55,20 @@ PROGRAMS: list[Any] = [
     lambda t, x, v: (x.softmax(1), x.log_softmax(0), x.clamp(0, 1), x.cumsum(0), x.tril(), x.triu()),
     lambda t, x, v: (x.to(t.float64), x.int(), (x > 0).float()),
     lambda t, x, v: (t.ones_like(x) * x, t.zeros(4) + x, t.ones(3, 4) * x, t.full((4,), 2.0) * x),
-    lambda t, x, v: t.nn.functional.layer_norm(x, (4,)),
-    lambda t, x, v: t.nn.functional.linear(x, x),
-    lambda t, x, v: t.nn.functional.linear(x, x, v[:3]),
-    lambda t, x, v: t.nn.functional.max_pool2d(x[None], 2),
+    lambda t, x, v: t.nn.functional.layer_norm(x, (4,)), lambda t, x, v: t.nn.functional.linear(x, x),
+    lambda t, x, v: t.nn.functional.linear(x, x, v[:3]), lambda t, x, v: t.nn.functional.max_pool2d(x[None], 2),
     lambda t, x, v: t.nn.functional.avg_pool2d(x[None], 2, 1, 1),
     lambda t, x, v: t.nn.functional.conv2d(x.view(1, 1, 3, 4), t.ones(1, 1, 3, 3), t.ones(1), padding=1),
     lambda t, x, v: (t.nn.functional.mse_loss(x, x * 2), t.nn.functional.mse_loss(x, x * 2, reduction="sum")),
-    lambda t, x, v: t.where(x > 0, x, x * 2),
-    lambda t, x, v: x.masked_fill(x > 0, 0.0),
-    lambda t, x, v: {"a": x, "b": [x + 1, v]},
-    lambda t, x, v: t.func.vjp(t.sin, x)[1](x),
-]
+    lambda t, x, v: t.where(x > 0, x, x * 2), lambda t, x, v: x.masked_fill(x > 0, 0.0),
+    lambda t, x, v: {"a": x, "b": [x + 1, v]}, lambda t, x, v: t.func.vjp(t.sin, x)[1](x),
+]  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("number", range(len(PROGRAMS)))
-def test_text_and_results(number: int) -> None:
-    def program(t: Any) -> str:
-        return text(t, lambda x, v: PROGRAMS[number](t, x, v), ramp(t, 3, 4), ramp(t, 4))
-
-    same_as_pytorch(program)
+@compared
+def test_text_and_results(t: Any, number: int) -> str:
+    return text(t, lambda x, v: PROGRAMS[number](t, x, v), ramp(t, 3, 4), ramp(t, 4))
 
 
 def written(t: Any) -> Any:
@@ -148,15 +138,12 @@ def gradients(t: Any) -> list[Any]:
     ]
 
 
-@needs_oracle
 @pytest.mark.parametrize("number", range(6))
-def test_gradients_are_recorded(number: int) -> None:
-    def program(t: Any) -> Any:
-        function = gradients(t)[number]
-        module = make_fx(t, function)(ramp(t, 3, 4))
-        return module(ramp(t, 3, 4) / 2), function(ramp(t, 3, 4) / 2)
-
-    same_as_pytorch(program, rtol=1e-5, atol=1e-6)
+@compared(rtol=1e-5, atol=1e-6)
+def test_gradients_are_recorded(t: Any, number: int) -> Any:
+    function = gradients(t)[number]
+    module = make_fx(t, function)(ramp(t, 3, 4))
+    return module(ramp(t, 3, 4) / 2), function(ramp(t, 3, 4) / 2)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -260,13 +247,10 @@ def test_operators_without_implementation() -> None:
     tinytorch.ops.profiler._record_function_exit(region)
 
 
-@needs_oracle
-def test_custom_operators_are_recorded() -> None:
-    def program(t: Any) -> Any:
-        library = t.library.Library("tests_fx", "DEF")
-        library.define("double(Tensor x) -> Tensor")
-        library.impl("double", lambda x: x * 2, "CompositeExplicitAutograd")
-        module = t.fx.symbolic_trace(lambda x: t.ops.tests_fx.double(x) + 1)
-        return module.code, module(ramp(t, 3))
-
-    same_as_pytorch(program)
+@compared
+def test_custom_operators_are_recorded(t: Any) -> Any:
+    library = t.library.Library("tests_fx", "DEF")
+    library.define("double(Tensor x) -> Tensor")
+    library.impl("double", lambda x: x * 2, "CompositeExplicitAutograd")
+    module = t.fx.symbolic_trace(lambda x: t.ops.tests_fx.double(x) + 1)
+    return module.code, module(ramp(t, 3))

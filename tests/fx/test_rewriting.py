@@ -93,13 +93,9 @@ def keywords(t: Any) -> Any:
 
 def lists(t: Any) -> Any:
     return replaced(
-        t,
-        lambda x, y: t.cat([x, y]) + t.cat([x, x]),
-        lambda x: t.cat([x, x]),
-        lambda x: x.repeat(2),
+        t, lambda x, y: t.cat([x, y]) + t.cat([x, x]), lambda x: t.cat([x, x]), lambda x: x.repeat(2), t.ones(2),
         t.ones(2),
-        t.ones(2),
-    )
+    )  # fmt: skip
 
 
 def is_the_result(t: Any) -> Any:

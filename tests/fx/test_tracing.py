@@ -39,18 +39,8 @@ def operators(t: Any) -> Any:
         a = (x + y) * 2 - y / 3 + (1 - x) + 2**x + y % 3
         b = (x > y) | (x <= 0) & ~(y == 1) ^ (x != y)
         return (
-            a,
-            b,
-            -x,
-            +y,
-            abs(x),
-            x @ y.t(),
-            x // 2,
-            7 // (y + 9),
-            (x < 1, x >= 2),
-            5 / (x + 3),
-            3 @ x if False else x,
-        )
+            a, b, -x, +y, abs(x), x @ y.t(), x // 2, 7 // (y + 9), (x < 1, x >= 2), 5 / (x + 3), 3 @ x if False else x,
+        )  # fmt: skip
 
     return traced(t, f, ramp(t, 3, 3), ramp(t, 3, 3) + 0.1)
 
@@ -120,14 +110,8 @@ def functions_of_torch(t: Any) -> Any:
         y = y + t.einsum("ij,kj->ik", y, t.ones(4, 4)) + t.where(y > 0, y, t.zeros_like(y)) + t.threshold(y, 0.1, 0.2)
         y = y + F.threshold(y, 0.1, 0.2) + F.hardtanh(y) + F.leaky_relu(y, 0.2) + F.elu(y) + F.normalize(y, dim=1)
         return (
-            y,
-            t.linalg.norm(y),
-            t.fft.fft(y),
-            t.special.expm1(y),
-            t.split(y, 2, dim=1),
-            t.max(y, 1).values,
-            t.norm(y),
-        )
+            y, t.linalg.norm(y), t.fft.fft(y), t.special.expm1(y), t.split(y, 2, dim=1), t.max(y, 1).values, t.norm(y),
+        )  # fmt: skip
 
     return traced(t, f, ramp(t, 4, 4))
 

@@ -71,13 +71,10 @@ def test_what_a_call_computes_is_told_to_the_mode_that_asks() -> None:
         y.mul_(2)
         y.masked_fill_(y > 5, 0.0)
     assert witness.told == [
-        ("mul", [[1.0, 2.0], 2.5], [[2.5, 5.0]]),
-        ("sum", [[2.5, 5.0], 0, False], [7.5]),
-        ("_max_dim", [7.5, 0, False], [7.5, 0]),
-        ("mul", [2.5, 5.0], False),
-        ("gt", [[5.0, 10.0], 5.0], [[False, True]]),
-        ("_masked_fill", [5.0, 10.0], True),
-    ]
+        ("mul", [[1.0, 2.0], 2.5], [[2.5, 5.0]]), ("sum", [[2.5, 5.0], 0, False], [7.5]),
+        ("_max_dim", [7.5, 0, False], [7.5, 0]), ("mul", [2.5, 5.0], False),
+        ("gt", [[5.0, 10.0], 5.0], [[False, True]]), ("_masked_fill", [5.0, 10.0], True),
+    ]  # fmt: skip
     assert y.tolist() == [5, 0]
 
 

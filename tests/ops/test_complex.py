@@ -15,7 +15,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 parametrize = pytest.mark.parametrize
 KINDS = ("complex64", "complex128")
@@ -47,16 +47,13 @@ def test_dtypes_and_promotion() -> None:
     same_as_pytorch(lambda torch: torch.set_default_dtype(torch.complex64))
 
 
-@needs_oracle
-def test_the_default_dtype_decides_the_complex_one() -> None:
-    def program(torch: Any) -> list[Any]:
-        torch.set_default_dtype(torch.float64)
-        try:
-            return [str(torch.tensor([1j]).dtype), repr(torch.tensor(1 + 2j)), str((torch.arange(2) * 1j).dtype)]
-        finally:
-            torch.set_default_dtype(torch.float32)
-
-    same_as_pytorch(program)
+@compared
+def test_the_default_dtype_decides_the_complex_one(torch: Any) -> list[Any]:
+    torch.set_default_dtype(torch.float64)
+    try:
+        return [str(torch.tensor([1j]).dtype), repr(torch.tensor(1 + 2j)), str((torch.arange(2) * 1j).dtype)]
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
 @needs_oracle
@@ -68,17 +65,10 @@ def test_creation(kind: str) -> None:
         found = [x, torch.zeros(2, dtype=d), torch.ones(2, 1, dtype=d), torch.full((2,), 1 - 1j, dtype=d)]
         found += [torch.eye(2, dtype=d), torch.empty(0, dtype=d), torch.zeros_like(x), torch.ones_like(x)]
         found += [
-            torch.full_like(x, 2j),
-            x.new_zeros(2),
-            x.new_full((1,), 1j),
-            x.new_tensor([1, 2]),
-            x.T,
-            x[0].item() if x[0].numel() == 1 else x[0, 0].item(),
-            x.tolist(),
-            complex(x[0, 0]),
-            bool(x[0, 1]),
+            torch.full_like(x, 2j), x.new_zeros(2), x.new_full((1,), 1j), x.new_tensor([1, 2]), x.T,
+            x[0].item() if x[0].numel() == 1 else x[0, 0].item(), x.tolist(), complex(x[0, 0]), bool(x[0, 1]),
             x.numpy(),
-        ]
+        ]  # fmt: skip
         found += [torch.as_tensor(np.array([1j, 2])).dtype, torch.from_numpy(np.array([1j, 2], kind)), x.type()]
         found += [x.to(torch.complex64), torch.ones(2).to(d), x.cfloat(), x.cdouble(), x.is_complex(), float(x[0, 1])]
         return [each if isinstance(each, (complex, list, bool, str, float)) else repr(each) for each in found]
@@ -157,11 +147,8 @@ def test_parts_are_views() -> None:
         found = [z, pairs, z.T.imag, z[:, 1].real, torch.view_as_real(z.T).stride(), z.real.stride(), z.mH, z.H]
         found += [z.adjoint(), z.conj(), z.angle(), z.abs(), z.sgn(), z.isreal(), torch.real(z), torch.imag(z)]
         found += [
-            torch.complex(z.real, z.imag),
-            torch.polar(torch.ones(2), torch.ones(2)),
-            torch.ones(2).conj(),
-            z.is_neg(),
-        ]
+            torch.complex(z.real, z.imag), torch.polar(torch.ones(2), torch.ones(2)), torch.ones(2).conj(), z.is_neg(),
+        ]  # fmt: skip
         return [repr(each) for each in found]
 
     same_as_pytorch(program)
@@ -359,25 +346,19 @@ def test_tolerances_of_comparisons() -> None:
         )
 
 
-@needs_oracle
-def test_parts_are_assigned() -> None:
-    def program(torch: Any) -> str:
-        z = torch.tensor([1 + 2j, 3 - 1j])
-        z.real = torch.tensor([9.0, 8.0])
-        z.imag = 1.0
-        return repr(z)
-
-    same_as_pytorch(program)
+@compared
+def test_parts_are_assigned(torch: Any) -> str:
+    z = torch.tensor([1 + 2j, 3 - 1j])
+    z.real = torch.tensor([9.0, 8.0])
+    z.imag = 1.0
+    return repr(z)
 
 
-@needs_oracle
 @parametrize("reduce", ["sum", "prod", "mean", "amax"])
-def test_scatter_reduce(reduce: str) -> None:
-    def program(torch: Any) -> str:
-        index, source = torch.tensor([0, 0, 1]), torch.tensor([1 + 1j, 2, 3j])
-        return repr(torch.ones(2, dtype=torch.cfloat).scatter_reduce(0, index, source, reduce))
-
-    same_as_pytorch(program)
+@compared
+def test_scatter_reduce(torch: Any, reduce: str) -> str:
+    index, source = torch.tensor([0, 0, 1]), torch.tensor([1 + 1j, 2, 3j])
+    return repr(torch.ones(2, dtype=torch.cfloat).scatter_reduce(0, index, source, reduce))
 
 
 def test_gradients_of_scatter_reduce() -> None:

@@ -9,57 +9,46 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 IN_PLACE: dict[str, Callable[[Any], Any]] = {
-    "t_": lambda x: x.t_(),
-    "transpose_": lambda x: x.transpose_(0, -1),
-    "swapaxes_": lambda x: x.swapaxes_(0, 1),
-    "swapdims_": lambda x: x.swapdims_(0, 1),
-    "unsqueeze_": lambda x: x.unsqueeze_(1),
-    "squeeze_": lambda x: x.squeeze_(),
-    "squeeze_ dim": lambda x: x.squeeze_(0),
-    "squeeze_ dims": lambda x: x.squeeze_((0, 1)),
-    "as_strided_": lambda x: x.as_strided_((2, 2), (1, 2)),
-    "as_strided_ offset": lambda x: x.as_strided_((2,), (2,), 1),
-    "tril_": lambda x: x.tril_(),
-    "triu_": lambda x: x.triu_(1),
-    "no such dimension": lambda x: x.transpose_(0, 5),
-    "out of bounds": lambda x: x.as_strided_((40,), (1,)),
-    "twice": lambda x: x.t_().unsqueeze_(0),
+    "t_": lambda x: x.t_(), "transpose_": lambda x: x.transpose_(0, -1), "swapaxes_": lambda x: x.swapaxes_(0, 1),
+    "swapdims_": lambda x: x.swapdims_(0, 1), "unsqueeze_": lambda x: x.unsqueeze_(1),
+    "squeeze_": lambda x: x.squeeze_(), "squeeze_ dim": lambda x: x.squeeze_(0),
+    "squeeze_ dims": lambda x: x.squeeze_((0, 1)), "as_strided_": lambda x: x.as_strided_((2, 2), (1, 2)),
+    "as_strided_ offset": lambda x: x.as_strided_((2,), (2,), 1), "tril_": lambda x: x.tril_(),
+    "triu_": lambda x: x.triu_(1), "no such dimension": lambda x: x.transpose_(0, 5),
+    "out of bounds": lambda x: x.as_strided_((40,), (1,)), "twice": lambda x: x.t_().unsqueeze_(0),
     "then written to": lambda x: x.t_().mul_(2),
-}
+}  # fmt: skip
 
 
 def weighted(torch: Any, x: Any) -> Any:
     return (x * torch.arange(float(x.numel())).view(x.shape)).sum()
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", IN_PLACE)
 @pytest.mark.parametrize("source", ["result", "leaf", "plain", "view", "base", "detached", "no_grad"])
-def test_a_view_in_place(name: str, source: str) -> None:
-    def program(torch: Any) -> Any:
-        p = torch.arange(6.0).view(2, 3).clone().requires_grad_(source != "plain")
-        other = x = p if source in ("leaf", "plain") else p * 2
-        if source == "view":
-            x = other[:1]
-        elif source == "base":
-            other = x[:, :2]
-        elif source == "detached":
-            x = other.detach()
-        elif source == "no_grad":
-            with torch.no_grad():
-                IN_PLACE[name](x)
-            return x.shape, x._version
-        before = x._version
-        assert IN_PLACE[name](x) is x
-        seen = [x, x.stride(), x._version - before, other, x.grad_fn and x.grad_fn.name(), x._is_view()]
-        if x.requires_grad:
-            (weighted(torch, x) + 3 * weighted(torch, other)).backward()
-        return [*seen, p.grad]
-
-    same_as_pytorch(program)
+@compared
+def test_a_view_in_place(torch: Any, name: str, source: str) -> Any:
+    p = torch.arange(6.0).view(2, 3).clone().requires_grad_(source != "plain")
+    other = x = p if source in ("leaf", "plain") else p * 2
+    if source == "view":
+        x = other[:1]
+    elif source == "base":
+        other = x[:, :2]
+    elif source == "detached":
+        x = other.detach()
+    elif source == "no_grad":
+        with torch.no_grad():
+            IN_PLACE[name](x)
+        return x.shape, x._version
+    before = x._version
+    assert IN_PLACE[name](x) is x
+    seen = [x, x.stride(), x._version - before, other, x.grad_fn and x.grad_fn.name(), x._is_view()]
+    if x.requires_grad:
+        (weighted(torch, x) + 3 * weighted(torch, other)).backward()
+    return [*seen, p.grad]
 
 
 @needs_oracle
@@ -96,13 +85,10 @@ def test_what_was_saved_is_noticed_to_have_changed() -> None:
 @pytest.mark.parametrize(
     "program",
     [
-        lambda torch, p: torch.t_copy(p),
-        lambda torch, p: torch.unbind_copy(p),
+        lambda torch, p: torch.t_copy(p), lambda torch, p: torch.unbind_copy(p),
         lambda torch, p: torch.view_copy(p, dtype=torch.int32).dtype,
-        lambda torch, p: torch.expand_copy(p, (2, 2, 3), implicit=True),
-        lambda torch, p: torch.slice_copy(p, step=0),
-        lambda torch, p: torch.select_copy(p, 0, 5),
-        lambda torch, p: torch.t_copy(p).grad_fn.name(),
+        lambda torch, p: torch.expand_copy(p, (2, 2, 3), implicit=True), lambda torch, p: torch.slice_copy(p, step=0),
+        lambda torch, p: torch.select_copy(p, 0, 5), lambda torch, p: torch.t_copy(p).grad_fn.name(),
         lambda torch, p: torch.split_copy(p, 1)[0].grad_fn.name(),
         lambda torch, p: torch.permute_copy(p.detach(), (1, 0)).stride(),
         lambda torch, p: torch.select_scatter(p, torch.ones(2), 0, 1),
@@ -112,35 +98,27 @@ def test_what_was_saved_is_noticed_to_have_changed() -> None:
         lambda torch, p: torch.as_strided_scatter(p, torch.ones(2, 2), (2, 2), (1, 2)),
         lambda torch, p: torch.as_strided_scatter(p.detach().t(), torch.ones(2), (2,), (1,)),
         lambda torch, p: torch.slice_inverse(p.detach()[:1], torch.zeros(2, 3), 0, 0, 1),
-        lambda torch, p: torch.unsafe_split(p, 1),
-        lambda torch, p: torch.unsafe_chunk(p, 0),
-        lambda torch, p: torch.constant_pad_nd(p, (1,)),
-        lambda torch, p: torch.constant_pad_nd(p, (-2, -3)),
+        lambda torch, p: torch.unsafe_split(p, 1), lambda torch, p: torch.unsafe_chunk(p, 0),
+        lambda torch, p: torch.constant_pad_nd(p, (1,)), lambda torch, p: torch.constant_pad_nd(p, (-2, -3)),
         lambda torch, p: torch.constant_pad_nd(p, (0,) * 6),
-        lambda torch, p: torch.pixel_shuffle(torch.ones(3, 2, 2), 2),
-        lambda torch, p: torch.pixel_shuffle(p, 2),
+        lambda torch, p: torch.pixel_shuffle(torch.ones(3, 2, 2), 2), lambda torch, p: torch.pixel_shuffle(p, 2),
         lambda torch, p: torch.pixel_unshuffle(torch.ones(3, 3, 2), 2),
-        lambda torch, p: torch.pixel_unshuffle(torch.ones(4, 2, 2), 0),
-        lambda torch, p: torch.channel_shuffle(p, 2),
+        lambda torch, p: torch.pixel_unshuffle(torch.ones(4, 2, 2), 0), lambda torch, p: torch.channel_shuffle(p, 2),
         lambda torch, p: torch.channel_shuffle(torch.ones(1, 4, 2), 3),
         lambda torch, p: torch.unbind_copy(p.detach(), out=[torch.empty(3), torch.empty(3)]),
-        lambda torch, p: torch.split_copy(p.detach(), 1, out=[torch.empty(3)]),
-        lambda torch, p: torch.detach(p),
+        lambda torch, p: torch.split_copy(p.detach(), 1, out=[torch.empty(3)]), lambda torch, p: torch.detach(p),
         lambda torch, p: (torch.is_nonzero(p[0, :1]), torch.is_signed(p), torch.get_device(p)),
-        lambda torch, p: torch.dropout_(p.detach(), 0.5, True),
-        lambda torch, p: torch.dropout_(p * 1, -1.0, True),
+        lambda torch, p: torch.dropout_(p.detach(), 0.5, True), lambda torch, p: torch.dropout_(p * 1, -1.0, True),
         lambda torch, p: torch.alpha_dropout_(p.detach(), 0.5, True),
         lambda torch, p: torch.feature_dropout(p, 0.5, True),
         lambda torch, p: torch.feature_dropout_(p.detach(), 0.5, True),
         lambda torch, p: torch.feature_alpha_dropout(torch.ones(2, 3, 2), 0.5, True),
         lambda torch, p: torch.feature_alpha_dropout_(torch.ones(2, 3, 2), 0.5, True),
-        lambda torch, p: torch.range(1, 4),
-        lambda torch, p: torch.range(0, 1, 0.1),
-        lambda torch, p: torch.range(4, 1, -1, dtype=torch.int64),
-        lambda torch, p: torch.range(4, 1),
+        lambda torch, p: torch.range(1, 4), lambda torch, p: torch.range(0, 1, 0.1),
+        lambda torch, p: torch.range(4, 1, -1, dtype=torch.int64), lambda torch, p: torch.range(4, 1),
         lambda torch, p: torch.range(0, 1, 0),
     ],
-)
+)  # fmt: skip
 def test_as_pytorch(program: Any) -> None:
     same_as_pytorch(lambda torch: program(torch, torch.arange(6.0).view(2, 3).requires_grad_()))
 

@@ -12,7 +12,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 from tests.samples import normal
 from tests.samples.decompose import positive, spread_out
 from tinytorch.autograd import gradcheck, gradgradcheck
@@ -183,22 +183,17 @@ ERRORS: list[Callable[[Any], Any]] = [
     lambda torch: torch.linalg.solve(torch.ones(3, 2, 2), torch.ones(4, 2, 1)),
     lambda torch: torch.linalg.solve_triangular(torch.eye(2), torch.ones(3, 1), upper=True),
     lambda torch: torch.linalg.solve_triangular(torch.eye(2), torch.ones(2), upper=True),
-    lambda torch: torch.linalg.lu_factor(torch.zeros(2, 2)),
-    lambda torch: torch.linalg.lu(torch.eye(2), pivot=False),
+    lambda torch: torch.linalg.lu_factor(torch.zeros(2, 2)), lambda torch: torch.linalg.lu(torch.eye(2), pivot=False),
     lambda torch: torch.linalg.lu(torch.empty(0, 3), pivot=False),
     lambda torch: torch.linalg.lu_factor(torch.empty(2, 3, 0), pivot=False),
     lambda torch: torch.linalg.qr(torch.eye(2), "x"),
     lambda torch: torch.linalg.qr(torch.ones(2, 2, requires_grad=True), "r").R.sum().backward(),
-    lambda torch: torch.linalg.eigh(torch.eye(2), "X"),
-    lambda torch: torch.linalg.matrix_norm(torch.eye(2), 3),
+    lambda torch: torch.linalg.eigh(torch.eye(2), "X"), lambda torch: torch.linalg.matrix_norm(torch.eye(2), 3),
     lambda torch: torch.linalg.matrix_norm(torch.eye(2), "x"),
     lambda torch: torch.linalg.matrix_norm(torch.eye(2), "fro", (0, 0)),
-    lambda torch: torch.linalg.norm(torch.ones(2, 2, 2), 2),
-    lambda torch: torch.linalg.norm(torch.ones(2), "nuc"),
-    lambda torch: torch.norm(torch.ones(2, 2, 2), "nuc"),
-    lambda torch: torch.linalg.cond(torch.eye(2), "x"),
-    lambda torch: torch.linalg.cond(torch.ones(2, 3), 1),
-    lambda torch: torch.linalg.matrix_power(torch.ones(2, 3), 2),
+    lambda torch: torch.linalg.norm(torch.ones(2, 2, 2), 2), lambda torch: torch.linalg.norm(torch.ones(2), "nuc"),
+    lambda torch: torch.norm(torch.ones(2, 2, 2), "nuc"), lambda torch: torch.linalg.cond(torch.eye(2), "x"),
+    lambda torch: torch.linalg.cond(torch.ones(2, 3), 1), lambda torch: torch.linalg.matrix_power(torch.ones(2, 3), 2),
     lambda torch: torch.linalg.matrix_power(torch.ones(2, 2).long(), -1),
     lambda torch: torch.linalg.lstsq(torch.ones(3, 2), torch.ones(4, 1)),
     lambda torch: torch.linalg.lstsq(torch.ones(3, 2), torch.ones(3, 1), driver="x"),
@@ -220,18 +215,13 @@ ERRORS: list[Callable[[Any], Any]] = [
     lambda torch: torch.cdist(torch.ones(2, 3).long(), torch.ones(2, 3).long()),
     lambda torch: torch.cdist(torch.ones(2), torch.ones(2)),
     lambda torch: torch.cdist(torch.ones(2, 3), torch.ones(2, 3), compute_mode="x"),
-    lambda torch: torch.pdist(torch.ones(3)),
-    lambda torch: torch.dist(torch.arange(3), torch.arange(3)),
-    lambda torch: torch.trapezoid(torch.ones(3), torch.ones(2)),
-    lambda torch: torch.trapezoid(torch.tensor(1.0)),
-    lambda torch: torch.cov(torch.ones(2, 2, 2)),
-    lambda torch: torch.cov(torch.ones(2, 3), fweights=torch.ones(3)),
+    lambda torch: torch.pdist(torch.ones(3)), lambda torch: torch.dist(torch.arange(3), torch.arange(3)),
+    lambda torch: torch.trapezoid(torch.ones(3), torch.ones(2)), lambda torch: torch.trapezoid(torch.tensor(1.0)),
+    lambda torch: torch.cov(torch.ones(2, 2, 2)), lambda torch: torch.cov(torch.ones(2, 3), fweights=torch.ones(3)),
     lambda torch: torch.cov(torch.ones(2, 3), aweights=-torch.ones(3)),
     lambda torch: torch.cov(torch.ones(2, 3), fweights=torch.ones(2).long()),
-    lambda torch: torch.vander(torch.ones(2, 2)),
-    lambda torch: torch.renorm(torch.ones(2, 2), -1, 0, 1),
-    lambda torch: torch.renorm(torch.ones(2), 2, 0, 1),
-    lambda torch: torch.pca_lowrank(torch.ones(2, 3), q=9),
+    lambda torch: torch.vander(torch.ones(2, 2)), lambda torch: torch.renorm(torch.ones(2, 2), -1, 0, 1),
+    lambda torch: torch.renorm(torch.ones(2), 2, 0, 1), lambda torch: torch.pca_lowrank(torch.ones(2, 3), q=9),
     *[
         lambda torch, f=f: getattr(torch.linalg, f)(torch.full((2, 2), math.nan))  # type: ignore[misc]
         for f in ("cholesky", "svd", "svdvals", "eigh", "eigvalsh", "pinv", "matrix_rank", "cond")
@@ -240,8 +230,7 @@ ERRORS: list[Callable[[Any], Any]] = [
         lambda torch, f=f: getattr(torch.linalg, f)(3)  # type: ignore[misc]
         for f in ("vander", "tensorinv")
     ],
-    lambda torch: torch.linalg.vander(torch.ones(2, 1)),
-    lambda torch: torch.linalg.vander(torch.ones(3).half()),
+    lambda torch: torch.linalg.vander(torch.ones(2, 1)), lambda torch: torch.linalg.vander(torch.ones(3).half()),
     lambda torch: torch.linalg.solve(torch.eye(2), torch.tensor(1.0)),
     lambda torch: torch.linalg.solve(torch.eye(2).half(), torch.ones(2).half()),
     lambda torch: torch.linalg.solve(torch.eye(2), torch.ones(2), left=False),
@@ -249,8 +238,7 @@ ERRORS: list[Callable[[Any], Any]] = [
     lambda torch: torch.linalg.lstsq(torch.ones(3, 2), torch.ones(4, 3, 1)),
     lambda torch: torch.linalg.householder_product(torch.eye(2).long(), torch.ones(2).long()),
     lambda torch: torch.linalg.cross(torch.eye(3).bool(), torch.eye(3).bool()),
-    lambda torch: torch.linalg.cross(torch.eye(3), 3),
-    lambda torch: torch.linalg.norm(torch.ones(2, 2, 2), "nuc"),
+    lambda torch: torch.linalg.cross(torch.eye(3), 3), lambda torch: torch.linalg.norm(torch.ones(2, 2, 2), "nuc"),
     lambda torch: torch.linalg.lu_solve(torch.eye(2), torch.ones(3).int(), torch.eye(2)),
     lambda torch: torch.linalg.lu_solve(torch.ones(2, 3, 3), torch.ones(3).int(), torch.eye(3)),
     lambda torch: torch.linalg.lu_solve(torch.eye(2), torch.ones(2).int(), torch.eye(2).double()),
@@ -258,15 +246,13 @@ ERRORS: list[Callable[[Any], Any]] = [
     lambda torch: torch.linalg.ldl_solve(torch.eye(2), torch.ones(3).int(), torch.eye(2)),
     lambda torch: torch.linalg.ldl_solve(torch.eye(2), torch.ones(2).int(), torch.eye(2).double()),
     lambda torch: torch.linalg.ldl_factor(torch.eye(2).requires_grad_()).LD.sum().backward(),
-    lambda torch: torch.cholesky(torch.eye(2).long()),
-    lambda torch: torch.cholesky_inverse(torch.zeros(2, 2)),
+    lambda torch: torch.cholesky(torch.eye(2).long()), lambda torch: torch.cholesky_inverse(torch.zeros(2, 2)),
     lambda torch: torch.cholesky_solve(torch.eye(2).long(), torch.eye(2).long()),
     lambda torch: torch.geqrf(torch.eye(2).long()),
     lambda torch: torch.ormqr(torch.eye(3), torch.ones(3), torch.ones(2, 3, 3)),
     lambda torch: torch.ormqr(torch.eye(3), torch.ones(3), torch.eye(3).double()),
     lambda torch: torch.ormqr(torch.ones(2, 3, 3), torch.ones(4, 3), torch.ones(2, 3, 3)),
-    lambda torch: torch.lu_unpack(torch.tensor(1.0), torch.ones(1).int()),
-    lambda torch: torch.lobpcg(torch.eye(2)),
+    lambda torch: torch.lu_unpack(torch.tensor(1.0), torch.ones(1).int()), lambda torch: torch.lobpcg(torch.eye(2)),
     lambda torch: torch.chain_matmul(torch.ones(3), torch.ones(3)),
     lambda torch: torch.linalg.multi_dot([torch.eye(2), torch.eye(2).double()]),
 ]  # fmt: skip
@@ -283,8 +269,7 @@ RESULTS: list[Callable[[Any], Any]] = [
     lambda torch: torch.linalg.solve_ex(torch.tensor(A), torch.ones(2, 1)).info,
     lambda torch: tuple(torch.linalg.cholesky_ex(torch.tensor([[4.0, 4], [4, 1]]))),
     lambda torch: tuple(torch.linalg.lu_factor_ex(torch.tensor(A))),
-    lambda torch: torch.linalg.slogdet(torch.zeros(2, 2)),
-    lambda torch: torch.logdet(-torch.eye(3)),
+    lambda torch: torch.linalg.slogdet(torch.zeros(2, 2)), lambda torch: torch.logdet(-torch.eye(3)),
     lambda torch: torch.linalg.svdvals(torch.tensor(A).double())[0],
     lambda torch: torch.linalg.lstsq(torch.eye(3)[:, :2] + 1, torch.ones(3)),
     lambda torch: torch.linalg.lstsq(torch.eye(3)[:, :2] + 1, torch.ones(3, 1), driver="gelsd"),
@@ -302,8 +287,7 @@ RESULTS: list[Callable[[Any], Any]] = [
     lambda torch: torch.svd_lowrank(torch.arange(12.0).reshape(3, 4), q=3, M=torch.ones(4))[1][:2],
     lambda torch: torch.pca_lowrank(torch.arange(12.0).reshape(4, 3) ** 2, q=2)[1],
     lambda torch: torch.pca_lowrank(torch.arange(12.0).reshape(4, 3), q=2, center=False)[1],
-    lambda torch: torch.cov(torch.tensor(1.0)),
-    lambda torch: torch.cov(torch.ones(2, 3), correction=5),
+    lambda torch: torch.cov(torch.tensor(1.0)), lambda torch: torch.cov(torch.ones(2, 3), correction=5),
     lambda torch: torch.corrcoef(torch.ones(3)),
     lambda torch: torch.matrix_power(torch.ones(2, 2, requires_grad=True), 0).detach(),
     lambda torch: torch.renorm(torch.arange(6.0).reshape(2, 3).half(), 1, 1, 2.0),
@@ -360,8 +344,7 @@ LAYOUTS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
     ],
     "triangular": lambda torch, a, b, c: [
         torch.linalg.solve_triangular(c, b, upper=True), torch.linalg.solve_triangular(c, b, upper=False),
-        torch.linalg.solve_triangular(c, b.mT, upper=True, left=False),
-        *torch.triangular_solve(b, c, transpose=True),
+        torch.linalg.solve_triangular(c, b.mT, upper=True, left=False), *torch.triangular_solve(b, c, transpose=True),
     ],
     "lstsq": lambda torch, a, b, c: [
         torch.linalg.lstsq(b, c).solution, torch.linalg.lstsq(b.mT, b.mT).solution,
@@ -390,20 +373,17 @@ LAYOUTS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 }  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("kind", ["float64", "complex128"])
 @pytest.mark.parametrize("batch", [(), (2,)])
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_strides_and_nodes(name: str, batch: tuple[int, ...], kind: str) -> None:
-    def program(torch: Any) -> Any:
-        arrays = positive(*batch, 4, 4), normal(*batch, 4, 2), spread_out(*batch, 4, 4, seed=1)
-        tensors = [torch.tensor(x.tolist(), dtype=getattr(torch, kind), requires_grad=True) for x in arrays]
-        return [
-            (tuple(part.shape), part.stride(), part.grad_fn and part.grad_fn.name())
-            for part in LAYOUTS[name](torch, *tensors)
-        ]
-
-    same_as_pytorch(program)
+@compared
+def test_strides_and_nodes(torch: Any, name: str, batch: tuple[int, ...], kind: str) -> Any:
+    arrays = positive(*batch, 4, 4), normal(*batch, 4, 2), spread_out(*batch, 4, 4, seed=1)
+    tensors = [torch.tensor(x.tolist(), dtype=getattr(torch, kind), requires_grad=True) for x in arrays]
+    return [
+        (tuple(part.shape), part.stride(), part.grad_fn and part.grad_fn.name())
+        for part in LAYOUTS[name](torch, *tensors)
+    ]
 
 
 @needs_oracle
@@ -430,29 +410,23 @@ def test_old_solvers() -> None:
 
 NORMS = [
     lambda torch, v: [
-        torch.norm_except_dim(v),
-        torch.norm_except_dim(v, 1, 2),
-        torch.norm_except_dim(v=v, pow=3, dim=-2),
+        torch.norm_except_dim(v), torch.norm_except_dim(v, 1, 2), torch.norm_except_dim(v=v, pow=3, dim=-2),
     ],
     lambda torch, v: [torch.norm_except_dim(v, 2, -1), torch.norm_except_dim(v, 0, 1), torch.norm_except_dim(v.half())],
     lambda torch, v: [torch.norm_except_dim(v[0, 0]), torch.norm_except_dim(v[0, 0, 0], 2, -1)],
-    lambda torch, v: torch.norm_except_dim(v[0, 0, 0]),
-    lambda torch, v: torch.norm_except_dim(v, 2, 3),
+    lambda torch, v: torch.norm_except_dim(v[0, 0, 0]), lambda torch, v: torch.norm_except_dim(v, 2, 3),
     lambda torch, v: torch.norm_except_dim(v, 2.5),
-]
+]  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("norms", NORMS)
-def test_norm_except_dim(norms: Any) -> None:
-    def program(torch: Any) -> Any:
-        v = (torch.arange(24.0).reshape(2, 3, 4) - 9).requires_grad_()
-        found = norms(torch, v)
-        for each in found if isinstance(found, list) else [found]:
-            each.sum().backward()
-        return found, v.grad
-
-    same_as_pytorch(program, rtol=1e-3)
+@compared(rtol=1e-3)
+def test_norm_except_dim(torch: Any, norms: Any) -> Any:
+    v = (torch.arange(24.0).reshape(2, 3, 4) - 9).requires_grad_()
+    found = norms(torch, v)
+    for each in found if isinstance(found, list) else [found]:
+        each.sum().backward()
+    return found, v.grad
 
 
 DEPRECATED: dict[str, Callable[[Any], Any]] = {
@@ -585,30 +559,26 @@ def test_complex_derivatives(name: str) -> None:
     assert gradgradcheck(run, inputs, fast_mode=True, atol=1e-4, rtol=1e-3)
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", ["svd", "eigh", "eig", "real eig", "qr", "slogdet"])
-def test_complex_tangents(name: str) -> None:
+@compared(rtol=1e-7, atol=1e-7)
+def test_complex_tangents(torch: Any, name: str) -> Any:
     """The phases of vectors turn as in PyTorch's forward mode, where they depend on the phases of the vectors alone."""
-
-    def program(torch: Any) -> Any:
-        a, _, r = (torch.tensor(x) for x in complex_operands())
-        function = getattr(torch.linalg, name.split()[-1])
-        x = {"real eig": r, "eigh": a @ a.mH}.get(name, a)
-        with warnings.catch_warnings(), torch.autograd.forward_ad.dual_level():
-            warnings.simplefilter("ignore")  # (PyTorch's own use of torch.jit)
-            direction = x.roll(1, 0)
-            direction = direction + direction.mH if name == "eigh" else direction
-            parts = function(torch.autograd.forward_ad.make_dual(x, direction))
-            pairs = [torch.autograd.forward_ad.unpack_dual(part) for part in parts]
-        if name == "slogdet":
-            return pairs[0].tangent, pairs[1].tangent
-        if name == "qr":
-            return [pair.tangent for pair in pairs]
-        if name == "svd":
-            pairs[-1] = torch.autograd.forward_ad.unpack_dual(parts[-1].mH.resolve_conj())
-        return [(pair.primal.mH @ pair.tangent).abs() for pair in pairs if pair.primal.ndim > 1]
-
-    same_as_pytorch(program, rtol=1e-7, atol=1e-7)
+    a, _, r = (torch.tensor(x) for x in complex_operands())
+    function = getattr(torch.linalg, name.split()[-1])
+    x = {"real eig": r, "eigh": a @ a.mH}.get(name, a)
+    with warnings.catch_warnings(), torch.autograd.forward_ad.dual_level():
+        warnings.simplefilter("ignore")  # (PyTorch's own use of torch.jit)
+        direction = x.roll(1, 0)
+        direction = direction + direction.mH if name == "eigh" else direction
+        parts = function(torch.autograd.forward_ad.make_dual(x, direction))
+        pairs = [torch.autograd.forward_ad.unpack_dual(part) for part in parts]
+    if name == "slogdet":
+        return pairs[0].tangent, pairs[1].tangent
+    if name == "qr":
+        return [pair.tangent for pair in pairs]
+    if name == "svd":
+        pairs[-1] = torch.autograd.forward_ad.unpack_dual(parts[-1].mH.resolve_conj())
+    return [(pair.primal.mH @ pair.tangent).abs() for pair in pairs if pair.primal.ndim > 1]
 
 
 OF_EIGENVALUES: list[Callable[[Any], Any]] = [

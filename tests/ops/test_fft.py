@@ -110,11 +110,8 @@ def test_out() -> None:
         x = torch.tensor([[1.0, 2.0, -1.0], [0.0, 4.0, 3.0]])
         found = []
         for name, kind in (
-            ("fft", "complex64"),
-            ("ifft2", "complex128"),
-            ("rfftn", "complex64"),
-            ("ihfft", "complex64"),
-        ):
+            ("fft", "complex64"), ("ifft2", "complex128"), ("rfftn", "complex64"), ("ihfft", "complex64"),
+        ):  # fmt: skip
             out = torch.empty(0, dtype=getattr(torch, kind))
             assert getattr(torch.fft, name)(x, out=out) is out
             found.append(torch.view_as_real(out).tolist())

@@ -247,13 +247,10 @@ def test_infinities_times_a_matrix_of_one_zero_are_nan(kind: str) -> None:
         infinite = library.full((2, 1), np.inf, dtype=getattr(library, kind), requires_grad=True)
         zero = library.zeros(1, 1, dtype=infinite.dtype)
         found = [
-            infinite @ zero,
-            zero @ infinite.T,
-            infinite @ zero[0],
-            library.nn.functional.linear(infinite, zero, zero[0]),
-            library.nn.functional.linear(zero, infinite),
+            infinite @ zero, zero @ infinite.T, infinite @ zero[0],
+            library.nn.functional.linear(infinite, zero, zero[0]), library.nn.functional.linear(zero, infinite),
             library.tensordot(infinite, zero, 1),
-        ]
+        ]  # fmt: skip
         return [each.isnan().all().item() for each in found]
 
     assert products(tinytorch) == products(torch) == [True] * 6
@@ -263,19 +260,13 @@ def test_infinities_times_a_matrix_of_one_zero_are_nan(kind: str) -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        "torch.tensordot(v, v, 1)",
-        "torch.tensordot(v, w[::2], 1)",
-        "torch.tensordot(v[None], v, 1)",
-        "torch.tensordot(v[None], w[::2], 1)",
-        "torch.tensordot(w[None, ::2], v[:, None], 1)",
-        "torch.tensordot(m, m, 2)",
-        "torch.tensordot(m, m.T, 2)",
-        "torch.tensordot(m, m, ([0, 1], [1, 0]))",
-        "torch.tensordot(m.T, m.T, ([1, 0], [1, 0]))",
-        "torch.tensordot(v, w[::2], 0)",
+        "torch.tensordot(v, v, 1)", "torch.tensordot(v, w[::2], 1)", "torch.tensordot(v[None], v, 1)",
+        "torch.tensordot(v[None], w[::2], 1)", "torch.tensordot(w[None, ::2], v[:, None], 1)",
+        "torch.tensordot(m, m, 2)", "torch.tensordot(m, m.T, 2)", "torch.tensordot(m, m, ([0, 1], [1, 0]))",
+        "torch.tensordot(m.T, m.T, ([1, 0], [1, 0]))", "torch.tensordot(v, w[::2], 0)",
         "torch.tensordot(m, w[:4:2], 1)",
     ],
-)
+)  # fmt: skip
 def test_tensordot_of_booleans_is_computed_as_the_memory_lies(call: str) -> None:
     def outcome(library: Any) -> Any:
         v = library.tensor([True, False, True])

@@ -127,15 +127,11 @@ def test_logaddexp(dtype: str) -> None:
     for first, second in (("none", "none"), ("some", "row"), ("empty rows", "some"), ("none", "column")):
         assert_same(
             lambda m, x, k: m.masked.logaddexp(
-                x,
-                x.detach() * 2,
-                input_mask=k,
+                x, x.detach() * 2, input_mask=k,
                 other_mask=None if MASKS[second] is None else m.tensor(MASKS[second]),  # noqa: B023
             ),
-            dtype,
-            MASKS[first],
-            False,
-        )
+            dtype, MASKS[first], False,
+        )  # fmt: skip
 
 
 def test_wrong_arguments() -> None:

@@ -11,7 +11,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle
 from tests.oracle import torch as oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions, same_as_pytorch
 
 pytestmark = [needs_oracle, pytest.mark.filterwarnings("ignore:index_reduce")]
 
@@ -30,40 +30,29 @@ EITHER = """
 
 @pytest.mark.parametrize("name", [*BOTH, *FIRST, *EITHER])
 @pytest.mark.parametrize("numbers", [(True, False), (False, True), (True, True)])
-def test_numbers_for_tensors(name: str, numbers: tuple[bool, bool]) -> None:
-    def program(torch: Any) -> Any:
-        return getattr(torch, name)(*[2 if each else torch.tensor([1, 2, 3]) for each in numbers])
-
-    same_as_pytorch(program)
+@compared
+def test_numbers_for_tensors(torch: Any, name: str, numbers: tuple[bool, bool]) -> Any:
+    return getattr(torch, name)(*[2 if each else torch.tensor([1, 2, 3]) for each in numbers])
 
 
 @pytest.mark.parametrize("name", ["eq", "maximum", "bitwise_and"])
-def test_operands_by_name(name: str) -> None:
-    def program(torch: Any) -> Any:
-        x, y = torch.tensor([1, 2]), torch.nn.Parameter(torch.tensor([2, 1]), requires_grad=False)
-        call = getattr(torch, name)
-        return [call(x, other=y), call(input=x, other=y), call(y, x), call(x, y, out=x.clone() > 9)]
-
-    same_as_pytorch(program)
+@compared
+def test_operands_by_name(torch: Any, name: str) -> Any:
+    x, y = torch.tensor([1, 2]), torch.nn.Parameter(torch.tensor([2, 1]), requires_grad=False)
+    call = getattr(torch, name)
+    return [call(x, other=y), call(input=x, other=y), call(y, x), call(x, y, out=x.clone() > 9)]
 
 
 @pytest.mark.parametrize("program", [
     lambda torch: torch.isclose(torch.ones(2), torch.ones(2), rtol=-0.4),
     lambda torch: torch.isclose(torch.ones(2), torch.ones(2), atol=-0.4),
     lambda torch: torch.allclose(torch.ones(2), torch.ones(2), atol=-1),
-    lambda torch: torch.clamp_min(torch.ones(2), None),
-    lambda torch: torch.lerp(torch.ones(2), 1, 0.5),
-    lambda torch: torch.ones(2).lerp_(1, 0.5),
-    lambda torch: torch.ones(2).lerp_(torch.ones(2), torch.ones(2).double()),
-    lambda torch: torch.ones(2).lerp_(torch.ones(3), 0.5),
-    lambda torch: torch.hsplit(torch.ones(2, 2), "abc"),
-    lambda torch: torch.vsplit(torch.ones(2, 2), 1.0),
-    lambda torch: torch.dsplit(torch.ones(2, 2, 2), None),
-    lambda torch: torch.hstack([]),
-    lambda torch: torch.vstack(()),
-    lambda torch: torch.dstack([]),
-    lambda torch: torch.column_stack([]),
-    lambda torch: torch.linspace(0, 3, 1.0),
+    lambda torch: torch.clamp_min(torch.ones(2), None), lambda torch: torch.lerp(torch.ones(2), 1, 0.5),
+    lambda torch: torch.ones(2).lerp_(1, 0.5), lambda torch: torch.ones(2).lerp_(torch.ones(2), torch.ones(2).double()),
+    lambda torch: torch.ones(2).lerp_(torch.ones(3), 0.5), lambda torch: torch.hsplit(torch.ones(2, 2), "abc"),
+    lambda torch: torch.vsplit(torch.ones(2, 2), 1.0), lambda torch: torch.dsplit(torch.ones(2, 2, 2), None),
+    lambda torch: torch.hstack([]), lambda torch: torch.vstack(()), lambda torch: torch.dstack([]),
+    lambda torch: torch.column_stack([]), lambda torch: torch.linspace(0, 3, 1.0),
     lambda torch: torch.logspace(torch.tensor(0), 3, 1.0),
     lambda torch: torch.gradient(torch.ones(3, 3), spacing=[0.1], dim=[1, 0]),
     lambda torch: torch.gradient(torch.ones(3, 3), spacing=[0.1]),
@@ -123,23 +112,16 @@ def test_values(program: Program) -> None:
 
 
 @pytest.mark.parametrize("program", [
-    lambda torch, x: x.clamp_min(torch.zeros(3)),
-    lambda torch, x: x.clamp_max(0.5),
-    lambda torch, x: x.clone().clamp_min_(torch.zeros(3)),
-    lambda torch, x: x.clone().clamp_max_(0.5),
-    lambda torch, x: x.lerp(torch.ones(3), 0.3),
-    lambda torch, x: x.lerp(torch.ones(3), torch.tensor(0.3)),
-    lambda torch, x: x.clone().lerp_(torch.ones(3), torch.tensor(0.3)),
-    lambda torch, x: torch.dist(x, torch.zeros(3)),
-    lambda torch, x: torch.cdist(x[None], torch.zeros(2, 3), 1.0),
-    lambda torch, x: torch.cumulative_trapezoid(x),
+    lambda torch, x: x.clamp_min(torch.zeros(3)), lambda torch, x: x.clamp_max(0.5),
+    lambda torch, x: x.clone().clamp_min_(torch.zeros(3)), lambda torch, x: x.clone().clamp_max_(0.5),
+    lambda torch, x: x.lerp(torch.ones(3), 0.3), lambda torch, x: x.lerp(torch.ones(3), torch.tensor(0.3)),
+    lambda torch, x: x.clone().lerp_(torch.ones(3), torch.tensor(0.3)), lambda torch, x: torch.dist(x, torch.zeros(3)),
+    lambda torch, x: torch.cdist(x[None], torch.zeros(2, 3), 1.0), lambda torch, x: torch.cumulative_trapezoid(x),
     lambda torch, x: torch.index_reduce(x, 0, torch.tensor([0, 0]), torch.ones(2), "mean"),
     lambda torch, x: torch.index_reduce(x, 0, torch.tensor([0, 0]), torch.ones(2), "amax"),
     lambda torch, x: x.clone().index_reduce_(0, torch.tensor([1]), torch.ones(1), "prod"),
-    lambda torch, x: torch.aminmax(x)[0],
-    lambda torch, x: torch.aminmax(x, dim=0)[1],
-    lambda torch, x: torch.fill(x, 3),
-    lambda torch, x: torch.fill(x, torch.tensor(3)),
+    lambda torch, x: torch.aminmax(x)[0], lambda torch, x: torch.aminmax(x, dim=0)[1],
+    lambda torch, x: torch.fill(x, 3), lambda torch, x: torch.fill(x, torch.tensor(3)),
 ])  # fmt: skip
 def test_names_of_nodes(program: Callable[[Any, Any], Any]) -> None:
     names = [program(library, library.ones(3, requires_grad=True)).grad_fn.name() for library in (tinytorch, oracle)]
@@ -147,21 +129,18 @@ def test_names_of_nodes(program: Callable[[Any, Any], Any]) -> None:
 
 
 @pytest.mark.parametrize("p", [0.0, 0.5, 1.0, 1.5, 2.0, 3.0, float("inf")])
-def test_distances_that_tie(p: float) -> None:
-    def program(torch: Any) -> Any:
-        x = torch.tensor([[0.0, 0.0, 3.0], [1.0, 2.0, 2.0]], requires_grad=True)
-        y = torch.tensor([[1.0, 1.0, 3.0], [1.0, 2.0, 2.0], [0.0, 1.0, 1.0]], requires_grad=True)
-        out = torch.cdist(x, y, p, "donot_use_mm_for_euclid_dist")
-        return out, torch.autograd.grad(out, (x, y), torch.arange(6.0).reshape(2, 3) - 1)
-
-    same_as_pytorch(program)
+@compared
+def test_distances_that_tie(torch: Any, p: float) -> Any:
+    x = torch.tensor([[0.0, 0.0, 3.0], [1.0, 2.0, 2.0]], requires_grad=True)
+    y = torch.tensor([[1.0, 1.0, 3.0], [1.0, 2.0, 2.0], [0.0, 1.0, 1.0]], requires_grad=True)
+    out = torch.cdist(x, y, p, "donot_use_mm_for_euclid_dist")
+    return out, torch.autograd.grad(out, (x, y), torch.arange(6.0).reshape(2, 3) - 1)
 
 
 @pytest.mark.parametrize("program", [
     lambda torch: torch.cdist(torch.ones(2, 3, 4), torch.ones(3, 3, 4), 1.0),
     lambda torch: torch.cdist(torch.ones(3, 4), torch.ones(3, 4), float("nan")),
-    lambda torch: torch.dist(torch.ones(3), 1),
-    lambda torch: torch.dist(torch.ones(3).int(), torch.ones(3).int()),
+    lambda torch: torch.dist(torch.ones(3), 1), lambda torch: torch.dist(torch.ones(3).int(), torch.ones(3).int()),
     lambda torch: torch.dist(torch.ones(3).half(), torch.zeros(3), 3),
     lambda torch: torch.dist(torch.ones(0), torch.zeros(0), float("inf")),
     lambda torch: torch.cdist(torch.ones(0, 4), torch.ones(3, 4), 1.0),
@@ -174,78 +153,62 @@ def test_distances_and_integrals(program: Program) -> None:
     same_as_pytorch(program)
 
 
-def test_gradient_of_logcumsumexp_is_exact_in_float32() -> None:
+@compared(rtol=1e-5, atol=1e-6)
+def test_gradient_of_logcumsumexp_is_exact_in_float32(torch: Any) -> Any:
     """Its sums are taken in float64, as PyTorch's: values far apart lose nothing."""
-
-    def program(torch: Any) -> Any:
-        x = (torch.arange(60.0) * 7 % 19 - 9).reshape(5, 12).requires_grad_()
-        out = torch.logcumsumexp(x, 1)
-        return torch.autograd.grad(out, x, torch.sin(torch.arange(60.0)).reshape(5, 12) * 3)
-
-    same_as_pytorch(program, rtol=1e-5, atol=1e-6)
+    x = (torch.arange(60.0) * 7 % 19 - 9).reshape(5, 12).requires_grad_()
+    out = torch.logcumsumexp(x, 1)
+    return torch.autograd.grad(out, x, torch.sin(torch.arange(60.0)).reshape(5, 12) * 3)
 
 
 @pytest.mark.parametrize("value", [7e4, -1e9, float("inf"), float("-inf"), 2.0])
 @pytest.mark.parametrize("name", ["clamp_min", "clamp_max", "clamp", "pad", "threshold", "hardtanh"])
-def test_numbers_that_float16_cannot_hold(name: str, value: float) -> None:
-    def program(torch: Any) -> Any:
-        x, functional = torch.tensor([0.5, -3.0]).half(), torch.nn.functional
-        if name == "pad":
-            return functional.pad(x, (1, 1), value=value).float()
-        if name == "threshold":
-            return functional.threshold(x, 0.1, value).float()
-        if name == "hardtanh":
-            return functional.hardtanh(x, -abs(value), abs(value)).float()
-        if name == "clamp":
-            return x.clamp(-abs(value), abs(value)).float()
-        return getattr(x, name)(value).float()
-
-    same_as_pytorch(program)
+@compared
+def test_numbers_that_float16_cannot_hold(torch: Any, name: str, value: float) -> Any:
+    x, functional = torch.tensor([0.5, -3.0]).half(), torch.nn.functional
+    if name == "pad":
+        return functional.pad(x, (1, 1), value=value).float()
+    if name == "threshold":
+        return functional.threshold(x, 0.1, value).float()
+    if name == "hardtanh":
+        return functional.hardtanh(x, -abs(value), abs(value)).float()
+    if name == "clamp":
+        return x.clamp(-abs(value), abs(value)).float()
+    return getattr(x, name)(value).float()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("program", [
-    lambda torch, x: torch.addcmul(x, x, x, value=0.1),
-    lambda torch, x: torch.addcdiv(x, x, x * 3, value=0.1),
-    lambda torch, x: torch.lerp(x, x * 2, 0.3),
-    lambda torch, x: torch.lerp(x, x * 2, 0.7),
-    lambda torch, x: x.pow(1.1),
-    lambda torch, x: torch.nn.functional.leaky_relu(x, 0.1),
-    lambda torch, x: torch.nn.functional.softplus(x, 0.1),
+    lambda torch, x: torch.addcmul(x, x, x, value=0.1), lambda torch, x: torch.addcdiv(x, x, x * 3, value=0.1),
+    lambda torch, x: torch.lerp(x, x * 2, 0.3), lambda torch, x: torch.lerp(x, x * 2, 0.7), lambda torch, x: x.pow(1.1),
+    lambda torch, x: torch.nn.functional.leaky_relu(x, 0.1), lambda torch, x: torch.nn.functional.softplus(x, 0.1),
 ])  # fmt: skip
-def test_numbers_of_16_bits(program: Any, dtype: str) -> None:
+@compared(rtol=0, atol=0)
+def test_numbers_of_16_bits(torch: Any, program: Any, dtype: str) -> Any:
     """They are rounded as PyTorch rounds them: mostly, the result alone."""
-
-    def run(torch: Any) -> Any:
-        x = torch.tensor([0.1, 0.3, 1.7, 2.3, 3.9, -0.7, 300.0]).to(getattr(torch, dtype))
-        return program(torch, x).float().nan_to_num(-1)
-
-    same_as_pytorch(run, rtol=0, atol=0)
+    x = torch.tensor([0.1, 0.3, 1.7, 2.3, 3.9, -0.7, 300.0]).to(getattr(torch, dtype))
+    return program(torch, x).float().nan_to_num(-1)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2, 3), (0, 2, 1, 3), (1, 0, 2, 3)])
-def test_attention_lies_in_memory_as_its_query(order: tuple[int, ...]) -> None:
-    def program(torch: Any) -> Any:
-        sizes = [0] * 4
-        for place, size in zip(order, (2, 3, 4, 8), strict=True):
-            sizes[place] = size
-        query, key = torch.ones(sizes).permute(*order), torch.ones(2, 3, 6, 8)
-        out = torch.nn.functional.scaled_dot_product_attention(query, key, key)
-        return out.stride(), tuple(out.shape)
-
-    same_as_pytorch(program)
+@compared
+def test_attention_lies_in_memory_as_its_query(torch: Any, order: tuple[int, ...]) -> Any:
+    sizes = [0] * 4
+    for place, size in zip(order, (2, 3, 4, 8), strict=True):
+        sizes[place] = size
+    query, key = torch.ones(sizes).permute(*order), torch.ones(2, 3, 6, 8)
+    out = torch.nn.functional.scaled_dot_product_attention(query, key, key)
+    return out.stride(), tuple(out.shape)
 
 
 @pytest.mark.parametrize("name", ["var_mean", "std_mean"])
-def test_moments_with_the_mean_are_one_node(name: str) -> None:
-    def program(torch: Any) -> Any:
-        x = torch.tensor([[1.0, 2.0, 4.0], [0.5, 3.0, 5.0]], requires_grad=True)
-        made = getattr(torch, name)(x, dim=1)
-        (only_mean,) = torch.autograd.grad(made[1].sum(), x, retain_graph=True)
-        (both,) = torch.autograd.grad((made[0] * made[1]).sum(), x)
-        return made[0].grad_fn.name(), made[0].grad_fn is made[1].grad_fn, only_mean, both
-
-    same_as_pytorch(program)
+@compared
+def test_moments_with_the_mean_are_one_node(torch: Any, name: str) -> Any:
+    x = torch.tensor([[1.0, 2.0, 4.0], [0.5, 3.0, 5.0]], requires_grad=True)
+    made = getattr(torch, name)(x, dim=1)
+    (only_mean,) = torch.autograd.grad(made[1].sum(), x, retain_graph=True)
+    (both,) = torch.autograd.grad((made[0] * made[1]).sum(), x)
+    return made[0].grad_fn.name(), made[0].grad_fn is made[1].grad_fn, only_mean, both
 
 
 class Quantity:
@@ -298,42 +261,21 @@ def test_other_quantities_divided_by_tensors_are_multiplied() -> None:
 
 #: Numbers beyond the dtype of the integers `a` (int8), `b` (uint8), `i` (int64), and integers where floats are due.
 OF_INTEGERS = """
-    a.clamp(max=200)
-    a.clamp(-200, 5)
-    a.clamp(-2, 0)
-    a.clip_(max=500)
-    torch.clamp_min(a, -500)
-    b.clamp(-1)
-    b.clamp(-1, 300)
-    b.clamp(min=-1.5)
-    a.int().clamp(max=2**40)
-    torch.add(a, a, alpha=300)
-    torch.add(b, b, alpha=-1)
-    torch.sub(b, b, alpha=-300)
-    torch.addcmul(a, a, a, value=300)
-    torch.where(a > 0, a, 300)
-    torch.where(b > 1, b, -1)
-    torch.where(a > 0, a.half(), 1e6)
-    torch.tensor([-0.5], dtype=torch.uint8)
-    torch.full((2,), -0.5, dtype=torch.uint8)
-    torch.nn.functional.pad(b, (1, 1), value=-1)
-    torch.nn.functional.pad(a.int(), (1, 1), value=2**40)
-    torch.nn.functional.pad(i, (1, 1), value=1.5)
-    torch.constant_pad_nd(b, (1, 1), -1)
+    a.clamp(max=200); a.clamp(-200, 5); a.clamp(-2, 0); a.clip_(max=500); torch.clamp_min(a, -500); b.clamp(-1)
+    b.clamp(-1, 300); b.clamp(min=-1.5); a.int().clamp(max=2**40); torch.add(a, a, alpha=300)
+    torch.add(b, b, alpha=-1); torch.sub(b, b, alpha=-300); torch.addcmul(a, a, a, value=300)
+    torch.where(a > 0, a, 300); torch.where(b > 1, b, -1); torch.where(a > 0, a.half(), 1e6)
+    torch.tensor([-0.5], dtype=torch.uint8); torch.full((2,), -0.5, dtype=torch.uint8)
+    torch.nn.functional.pad(b, (1, 1), value=-1); torch.nn.functional.pad(a.int(), (1, 1), value=2**40)
+    torch.nn.functional.pad(i, (1, 1), value=1.5); torch.constant_pad_nd(b, (1, 1), -1)
     torch.nn.utils.rnn.pad_sequence([b, b[:1]], padding_value=-1)
-    torch.nn.utils.rnn.pad_sequence([i, i[:1]], padding_value=2.5)
-    a ** torch.tensor([-(2**63), -3, 3])
-    torch.all(a, out=torch.empty(0, dtype=torch.uint8))
-    torch.any(a, 0, out=torch.empty(0, dtype=torch.int16))
-    torch.equal(a, a.int())
-    torch.take_along_dim(i[:1], torch.tensor([0], dtype=torch.int32))
-    torch.softmax(i[:0], 0)
+    torch.nn.utils.rnn.pad_sequence([i, i[:1]], padding_value=2.5); a ** torch.tensor([-(2**63), -3, 3])
+    torch.all(a, out=torch.empty(0, dtype=torch.uint8)); torch.any(a, 0, out=torch.empty(0, dtype=torch.int16))
+    torch.equal(a, a.int()); torch.take_along_dim(i[:1], torch.tensor([0], dtype=torch.int32)); torch.softmax(i[:0], 0)
     torch.nn.functional.kl_div(i, i, reduction="sum")
     torch.nn.functional.kl_div(i.float(), i, reduction="sum", log_target=True)
-    torch.nn.functional.binary_cross_entropy(i, i)
-    torch.nn.functional.rms_norm(i, (3,))
-    torch.nn.functional.hinge_embedding_loss(i, i)
-    torch.nn.functional.hinge_embedding_loss(i, i, reduction="none")
+    torch.nn.functional.binary_cross_entropy(i, i); torch.nn.functional.rms_norm(i, (3,))
+    torch.nn.functional.hinge_embedding_loss(i, i); torch.nn.functional.hinge_embedding_loss(i, i, reduction="none")
     torch.nn.functional.nll_loss(i[None], i[:1].int())
     torch.nn.functional.nll_loss(torch.ones(1, 3, 1, dtype=torch.int64), torch.tensor([[0]]))
     torch.nn.functional.grid_sample(torch.ones(1, 1, 1, 1, 1).long(), torch.zeros(1, 1, 1, 1, 3))
@@ -341,10 +283,8 @@ OF_INTEGERS = """
 """
 
 
-@pytest.mark.parametrize("line", [each.strip() for each in OF_INTEGERS.strip().splitlines()])
-def test_integers(line: str) -> None:
-    def program(torch: Any) -> Any:
-        a, b = torch.tensor([1, -3, 127], dtype=torch.int8), torch.tensor([1, 3, 255], dtype=torch.uint8)
-        return eval(line, {"torch": torch, "a": a, "b": b, "i": torch.tensor([1, -2, 7])})
-
-    same_as_pytorch(program)
+@pytest.mark.parametrize("line", expressions(OF_INTEGERS))
+@compared
+def test_integers(torch: Any, line: str) -> Any:
+    a, b = torch.tensor([1, -3, 127], dtype=torch.int8), torch.tensor([1, 3, 255], dtype=torch.uint8)
+    return eval(line, {"torch": torch, "a": a, "b": b, "i": torch.tensor([1, -2, 7])})

@@ -12,7 +12,7 @@ import pytest
 import tinytorch
 from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions, same_as_pytorch
 from tests.samples import Sample, all_samples
 from tinytorch.ops import out as out_module
 
@@ -234,16 +234,10 @@ def _int64(torch: Any) -> Any:
 
 
 PROGRAMS = {
-    "resized": _resized,
-    "resized view": _resized_view,
-    "resized matrix": _resized_matrix,
+    "resized": _resized, "resized view": _resized_view, "resized matrix": _resized_matrix,
     "no elements": lambda torch: torch.exp(torch.zeros(3), out=torch.empty(4, 0)),
-    "into a transpose": _into_a_transpose,
-    "versions": _versions,
-    "saved": _saved,
-    "under no_grad": _under_no_grad,
-    "inference": _inference,
-    "tangent": _with_a_tangent,
+    "into a transpose": _into_a_transpose, "versions": _versions, "saved": _saved, "under no_grad": _under_no_grad,
+    "inference": _inference, "tangent": _with_a_tangent,
     "requires grad": lambda torch: torch.exp(torch.ones(2, requires_grad=True), out=torch.empty(0)),
     "out requires grad": lambda torch: torch.mm(
         torch.ones(2, 2), torch.ones(2, 2), out=torch.ones(2, 2, requires_grad=True)
@@ -277,17 +271,11 @@ PROGRAMS = {
     **{
         f"{name} over its input": _overlap(name, *args)
         for name, *args in (
-            ("gather", "b", 0, "i"),
-            ("take", "b", "i"),
-            ("index_select", "b", 0, "v"),
-            ("where", "m", "b", "b"),
-            ("masked_select", "b", "m"),
-            ("scatter", "b", 0, "i", "b"),
-            ("tril", "b"),
-            ("cumsum", "b", 0),
+            ("gather", "b", 0, "i"), ("take", "b", "i"), ("index_select", "b", 0, "v"), ("where", "m", "b", "b"),
+            ("masked_select", "b", "m"), ("scatter", "b", 0, "i", "b"), ("tril", "b"), ("cumsum", "b", 0),
         )
     },
-}
+}  # fmt: skip
 
 
 @needs_oracle
@@ -297,43 +285,27 @@ def test_as_pytorch(name: str) -> None:
 
 
 COPIED = """
-    linalg.norm(x, out=o)
-    linalg.norm(x, "nuc", out=o)
-    linalg.norm(x, 1, 0, out=o)
-    linalg.cond(x, out=o)
-    linalg.matrix_norm(x, out=o)
-    nuclear_norm(x, out=o)
-    quantile(x, 0.5, out=o)
-    nanquantile(x, 0.5, out=o)
-    tensordot(x, x, 1, out=o)
-    inner(x, x, out=o)
-    linalg.tensorsolve(x, x[0], out=o)
-    linalg.tensorinv(x, ind=1, out=o)
-    softmax(x, 0, out=o)
-    softmax(x, 1, dtype=torch.float64, out=o.double())
-    log_softmax(x, 0, out=o)
-    softmax(x.detach(), 0, out=x + 1)
-    softmax(x.detach(), 0, out=x)
-    quantile(x, 0.5, 0, out=x[0])
-    special.logsumexp(x, 0, out=o)
+    linalg.norm(x, out=o); linalg.norm(x, "nuc", out=o); linalg.norm(x, 1, 0, out=o); linalg.cond(x, out=o)
+    linalg.matrix_norm(x, out=o); nuclear_norm(x, out=o); quantile(x, 0.5, out=o); nanquantile(x, 0.5, out=o)
+    tensordot(x, x, 1, out=o); inner(x, x, out=o); linalg.tensorsolve(x, x[0], out=o)
+    linalg.tensorinv(x, ind=1, out=o); softmax(x, 0, out=o); softmax(x, 1, dtype=torch.float64, out=o.double())
+    log_softmax(x, 0, out=o); softmax(x.detach(), 0, out=x + 1); softmax(x.detach(), 0, out=x)
+    quantile(x, 0.5, 0, out=x[0]); special.logsumexp(x, 0, out=o)
 """
 
 
-@needs_oracle
 @pytest.mark.filterwarnings("ignore:.*(nuclear_norm|deprecated)")
-@pytest.mark.parametrize("line", [each.strip() for each in COPIED.strip().splitlines()])
-def test_gradients_where_pytorch_copies_into_out(line: str) -> None:
-    def program(torch: Any) -> Any:
-        x = torch.tensor([[3.0, 1.0], [-1.0, 2.0]], requires_grad=True)
-        o = torch.empty(0)
-        made = eval(f"torch.{line}", {"torch": torch, "x": x, "o": o})
-        try:
-            made.sum().backward()
-        except RuntimeError as error:
-            return made.requires_grad, made.detach(), str(error)
-        return made.requires_grad, made.detach(), x.grad, type(made.grad_fn).__name__
-
-    same_as_pytorch(program, rtol=1e-4)
+@pytest.mark.parametrize("line", expressions(COPIED))
+@compared(rtol=1e-4)
+def test_gradients_where_pytorch_copies_into_out(torch: Any, line: str) -> Any:
+    x = torch.tensor([[3.0, 1.0], [-1.0, 2.0]], requires_grad=True)
+    o = torch.empty(0)
+    made = eval(f"torch.{line}", {"torch": torch, "x": x, "o": o})
+    try:
+        made.sum().backward()
+    except RuntimeError as error:
+        return made.requires_grad, made.detach(), str(error)
+    return made.requires_grad, made.detach(), x.grad, type(made.grad_fn).__name__
 
 
 def test_the_result_of_a_product_may_replace_its_factor() -> None:

@@ -133,19 +133,8 @@ def test_integers_are_summed_as_int64(dtype: Any) -> None:
 def test_floats_keep_their_dtype(dtype: Any) -> None:
     x = ones(2, 3, dtype=dtype)
     for name in [
-        "sum",
-        "mean",
-        "prod",
-        "amax",
-        "var",
-        "std",
-        "norm",
-        "nansum",
-        "nanmean",
-        "logsumexp",
-        "cumsum",
-        "cumprod",
-    ]:
+        "sum", "mean", "prod", "amax", "var", "std", "norm", "nansum", "nanmean", "logsumexp", "cumsum", "cumprod",
+    ]:  # fmt: skip
         given = (0,) if name in ("logsumexp", "cumsum", "cumprod") else ()
         assert getattr(x, name)(*given).dtype is dtype
 
@@ -310,8 +299,7 @@ def test_the_count_of_what_is_not_zero_gives_no_gradient() -> None:
 @pytest.mark.parametrize(
     "call",
     [
-        "max()", "min()", "amax()", "amin(1)", "amax((0, 1))", "max(1)[0]", "min(0).values",
-        "median()",
+        "max()", "min()", "amax()", "amin(1)", "amax((0, 1))", "max(1)[0]", "min(0).values", "median()",
         "norm(float('inf'))", "aminmax().max",
     ],
 )  # fmt: skip
@@ -348,9 +336,7 @@ def test_names_of_the_nodes() -> None:
     }.items():  # fmt: skip
         assert result.grad_fn.name() == f"{name}Backward0"
     for name, result in {
-        "Sum": x.sum(0), "Mean": x.mean(0), "Max": x.max(), "Min": x.min(),
-        "Median": x.median(0)[0],
-        "Prod": x.prod(0),
+        "Sum": x.sum(0), "Mean": x.mean(0), "Max": x.max(), "Min": x.min(), "Median": x.median(0)[0], "Prod": x.prod(0),
     }.items():  # fmt: skip
         assert result.grad_fn.name() == f"{name}Backward1"
 
@@ -399,8 +385,7 @@ def test_every_result_type_is_exported() -> None:
     "call",
     [
         "torch.hash_tensor(x, mode=1)", "torch.hash_tensor(x, 2)", "torch.hash_tensor(x, (0, 0))",
-        "torch.hash_tensor(3)",
-        "torch.hash_tensor(torch.empty(0))", "torch.hash_tensor(torch.empty(0, 3), 0)",
+        "torch.hash_tensor(3)", "torch.hash_tensor(torch.empty(0))", "torch.hash_tensor(torch.empty(0, 3), 0)",
         "torch.hash_tensor(x, out=torch.empty(0))", "torch.hash_tensor(x.to(torch.uint64))",
         "torch.hash_tensor(x.to(torch.uint16))",
     ],

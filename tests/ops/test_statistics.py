@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 Program = Callable[[Any], Any]
 NAN, INF = float("nan"), float("inf")
@@ -34,62 +34,44 @@ def bags(torch: Any, *args: Any, **kwargs: Any) -> Any:
 #: Each must raise the same class with the same words as PyTorch.
 ERRORS: list[Program] = [
     # One element along a dimension.
-    lambda torch: torch.mode(torch.zeros(0)),
-    lambda torch: torch.mode(torch.zeros(0, 3), 0),
-    lambda torch: torch.mode(line(torch), 5),
-    lambda torch: torch.kthvalue(line(torch), 0),
-    lambda torch: torch.kthvalue(line(torch), 4),
-    lambda torch: torch.kthvalue(torch.tensor(3.0), 2),
-    lambda torch: torch.kthvalue(torch.zeros(0, 3), 1, 0),
-    lambda torch: torch.kthvalue(torch.tensor([True, False]), 1),
+    lambda torch: torch.mode(torch.zeros(0)), lambda torch: torch.mode(torch.zeros(0, 3), 0),
+    lambda torch: torch.mode(line(torch), 5), lambda torch: torch.kthvalue(line(torch), 0),
+    lambda torch: torch.kthvalue(line(torch), 4), lambda torch: torch.kthvalue(torch.tensor(3.0), 2),
+    lambda torch: torch.kthvalue(torch.zeros(0, 3), 1, 0), lambda torch: torch.kthvalue(torch.tensor([True, False]), 1),
     # Quantiles.
     lambda torch: torch.quantile(torch.tensor([1, 2]), 0.4),
     lambda torch: torch.quantile(torch.tensor([1.0], dtype=torch.float16), 0.4),
     lambda torch: torch.quantile(line(torch), torch.tensor([0.1], dtype=torch.float64)),
-    lambda torch: torch.quantile(line(torch), 1.5),
-    lambda torch: torch.quantile(line(torch), torch.tensor([0.1, 1.5])),
+    lambda torch: torch.quantile(line(torch), 1.5), lambda torch: torch.quantile(line(torch), torch.tensor([0.1, 1.5])),
     lambda torch: torch.quantile(line(torch), torch.tensor([[0.1, 0.5]])),
-    lambda torch: torch.quantile(torch.zeros(0), 0.4),
-    lambda torch: torch.quantile(torch.zeros(0, 3), 0.4, dim=1),
+    lambda torch: torch.quantile(torch.zeros(0), 0.4), lambda torch: torch.quantile(torch.zeros(0, 3), 0.4, dim=1),
     lambda torch: torch.quantile(line(torch), 0.4, interpolation="other"),
-    lambda torch: torch.quantile(line(torch), "a"),
-    lambda torch: torch.quantile(table(torch), 0.3, 5),
+    lambda torch: torch.quantile(line(torch), "a"), lambda torch: torch.quantile(table(torch), 0.3, 5),
     # Histograms.
-    lambda torch: torch.histc(torch.tensor([1, 2])),
-    lambda torch: torch.histc(torch.tensor([1.0, NAN])),
-    lambda torch: torch.histc(torch.tensor([1.0, INF])),
-    lambda torch: torch.histc(line(torch), 0),
-    lambda torch: torch.histc(line(torch), 4, 3, 1),
-    lambda torch: torch.histc(line(torch), 4, 3, INF),
-    lambda torch: torch.histogram(torch.tensor([1, 2]), 4),
-    lambda torch: torch.histogram(line(torch).half(), 4),
+    lambda torch: torch.histc(torch.tensor([1, 2])), lambda torch: torch.histc(torch.tensor([1.0, NAN])),
+    lambda torch: torch.histc(torch.tensor([1.0, INF])), lambda torch: torch.histc(line(torch), 0),
+    lambda torch: torch.histc(line(torch), 4, 3, 1), lambda torch: torch.histc(line(torch), 4, 3, INF),
+    lambda torch: torch.histogram(torch.tensor([1, 2]), 4), lambda torch: torch.histogram(line(torch).half(), 4),
     lambda torch: torch.histogram(torch.tensor([1.0, NAN]), 4),
-    lambda torch: torch.histogram(line(torch), 4, range=(3.0, 1.0)),
-    lambda torch: torch.histogram(line(torch), 0),
+    lambda torch: torch.histogram(line(torch), 4, range=(3.0, 1.0)), lambda torch: torch.histogram(line(torch), 0),
     lambda torch: torch.histogram(line(torch), bins=torch.tensor([1.0])),
     lambda torch: torch.histogram(line(torch), bins=torch.tensor([[1.0, 2.0]])),
     lambda torch: torch.histogram(line(torch), bins=torch.tensor([0.0, 1.0]).double()),
     lambda torch: torch.histogram(line(torch), 4, weight=torch.tensor([1.0])),
     lambda torch: torch.histogram(line(torch), 4, weight=torch.tensor([1, 2, 3])),
     lambda torch: torch.histogram(line(torch).requires_grad_(), 4).hist.sum().backward(),
-    lambda torch: torch.histogramdd(line(torch), [3]),
-    lambda torch: torch.histogramdd(table(torch), [3]),
+    lambda torch: torch.histogramdd(line(torch), [3]), lambda torch: torch.histogramdd(table(torch), [3]),
     # Differences.
-    lambda torch: torch.diff(line(torch), n=-1),
-    lambda torch: torch.diff(torch.tensor(1.0)),
+    lambda torch: torch.diff(line(torch), n=-1), lambda torch: torch.diff(torch.tensor(1.0)),
     lambda torch: torch.diff(table(torch), prepend=torch.zeros(1, 1)),
-    lambda torch: torch.diff(table(torch), prepend=torch.zeros(3)),
-    lambda torch: torch.diff(table(torch), dim=3),
-    lambda torch: torch.gradient(table(torch), spacing=[2.0]),
-    lambda torch: torch.gradient(table(torch), dim=(0, 0)),
-    lambda torch: torch.gradient(table(torch), edge_order=3),
-    lambda torch: torch.gradient(torch.tensor([1.0])),
+    lambda torch: torch.diff(table(torch), prepend=torch.zeros(3)), lambda torch: torch.diff(table(torch), dim=3),
+    lambda torch: torch.gradient(table(torch), spacing=[2.0]), lambda torch: torch.gradient(table(torch), dim=(0, 0)),
+    lambda torch: torch.gradient(table(torch), edge_order=3), lambda torch: torch.gradient(torch.tensor([1.0])),
     lambda torch: torch.gradient(torch.tensor([1.0, 2.0]), edge_order=2),
     lambda torch: torch.gradient(torch.tensor([1, 4], dtype=torch.uint8)),
     lambda torch: torch.gradient(table(torch), dim=5),
     lambda torch: torch.gradient(table(torch), dim=0, spacing=(torch.zeros(1, 3),)),
-    lambda torch: torch.combinations(table(torch)),
-    lambda torch: torch.combinations(line(torch), -1),
+    lambda torch: torch.combinations(table(torch)), lambda torch: torch.combinations(line(torch), -1),
     # Segments, rows with rows.
     lambda torch: torch.segment_reduce(line(torch), "sum", lengths=torch.tensor([1, 1])),
     lambda torch: torch.segment_reduce(line(torch), "other", lengths=torch.tensor([1, 2])),
@@ -115,22 +97,17 @@ ERRORS: list[Program] = [
     lambda torch: torch.searchsorted(line(torch), line(torch), sorter=torch.tensor([0, 1, 5])),
     lambda torch: torch.searchsorted(line(torch), line(torch), sorter=torch.tensor([0.0, 1, 2])),
     lambda torch: torch.searchsorted(torch.tensor(1.0), line(torch)),
-    lambda torch: torch.searchsorted(table(torch), line(torch)),
-    lambda torch: torch.searchsorted(table(torch), 3.0),
-    lambda torch: torch.bucketize(line(torch), table(torch)),
-    lambda torch: torch.isin(2, 3),
-    lambda torch: torch.unique(torch.tensor(2), dim=0),
-    lambda torch: torch.unique_consecutive(torch.tensor(2), dim=0),
+    lambda torch: torch.searchsorted(table(torch), line(torch)), lambda torch: torch.searchsorted(table(torch), 3.0),
+    lambda torch: torch.bucketize(line(torch), table(torch)), lambda torch: torch.isin(2, 3),
+    lambda torch: torch.unique(torch.tensor(2), dim=0), lambda torch: torch.unique_consecutive(torch.tensor(2), dim=0),
     lambda torch: torch.unique_consecutive(torch.zeros(0, 3), dim=1),
     lambda torch: torch.unique(line(torch).requires_grad_()).sum().backward(),
     lambda torch: torch.unique(table(torch).requires_grad_(), dim=0).sum().backward(),
     lambda torch: torch.unique_consecutive(line(torch).requires_grad_()).sum().backward(),
     lambda torch: torch.bincount(torch.tensor([1]), torch.ones(1).requires_grad_()).sum().backward(),
     # Bags.
-    lambda torch: bags(torch),
-    lambda torch: bags(torch, torch.tensor([1, 2])),
-    lambda torch: bags(torch, torch.tensor([0, 4])),
-    lambda torch: bags(torch, torch.tensor([[0]])),
+    lambda torch: bags(torch), lambda torch: bags(torch, torch.tensor([1, 2])),
+    lambda torch: bags(torch, torch.tensor([0, 4])), lambda torch: bags(torch, torch.tensor([[0]])),
     lambda torch: bags(torch, torch.tensor([0]), mode="other"),
     lambda torch: bags(torch, torch.tensor([0]), per_sample_weights=torch.ones(3)),
     lambda torch: bags(torch, torch.tensor([0]), per_sample_weights=torch.ones(2), mode="sum"),
@@ -138,17 +115,14 @@ ERRORS: list[Program] = [
     lambda torch: bags(torch, torch.tensor([0]), padding_idx=7),
     lambda torch: torch.nn.functional.embedding_bag(torch.tensor([[0]]), table(torch), torch.tensor([0])),
     lambda torch: torch.nn.functional.embedding_bag(torch.tensor(0), table(torch)),
-]
+]  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("k", range(len(ERRORS)))
-def test_errors_are_those_of_pytorch(k: int) -> None:
-    def program(torch: Any) -> Any:
-        ERRORS[k](torch)
-        raise AssertionError("no error")
-
-    same_as_pytorch(program)
+@compared
+def test_errors_are_those_of_pytorch(torch: Any, k: int) -> Any:
+    ERRORS[k](torch)
+    raise AssertionError("no error")
 
 
 #: Each must give the same as PyTorch.
@@ -182,36 +156,26 @@ def test_special_cases_are_those_of_pytorch(k: int) -> None:
 
 
 SIXTEEN_BITS: list[Callable[[Any, Any], Any]] = [
-    lambda torch, x: torch.mode(x),
-    lambda torch, x: torch.kthvalue(x, 2)[0],
-    lambda torch, x: torch.histc(x, 4, -2, 3),
-    lambda torch, x: torch.diff(x),
-    lambda torch, x: torch.unique(x, return_counts=True),
-    lambda torch, x: torch.sort(x)[0],
-    lambda torch, x: torch.topk(x, 2)[0],
-    lambda torch, x: torch.searchsorted(torch.sort(x)[0], x),
-    lambda torch, x: torch.aminmax(x),
-    lambda torch, x: torch.nanmedian(x, 0)[0],
-    lambda torch, x: x.masked_fill(x > 1, 2.5),
+    lambda torch, x: torch.mode(x), lambda torch, x: torch.kthvalue(x, 2)[0], lambda torch, x: torch.histc(x, 4, -2, 3),
+    lambda torch, x: torch.diff(x), lambda torch, x: torch.unique(x, return_counts=True),
+    lambda torch, x: torch.sort(x)[0], lambda torch, x: torch.topk(x, 2)[0],
+    lambda torch, x: torch.searchsorted(torch.sort(x)[0], x), lambda torch, x: torch.aminmax(x),
+    lambda torch, x: torch.nanmedian(x, 0)[0], lambda torch, x: x.masked_fill(x > 1, 2.5),
     lambda torch, x: x.index_add(0, torch.tensor([1, 1]), x[:2]),
     lambda torch, x: x.scatter_reduce(0, torch.tensor([0, 0, 2]), x[:3], "prod"),
     lambda torch, x: x.scatter_reduce(0, torch.tensor([0, 0, 2]), x[:3], "amin"),
-    lambda torch, x: x[torch.tensor([0, -1])],
-    lambda torch, x: x.take(torch.tensor([0, -1])),
-]
+    lambda torch, x: x[torch.tensor([0, -1])], lambda torch, x: x.take(torch.tensor([0, -1])),
+]  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])
 @pytest.mark.parametrize("k", range(len(SIXTEEN_BITS)))
-def test_floats_of_sixteen_bits(k: int, kind: str) -> None:
-    def program(torch: Any) -> Any:
-        x = torch.tensor([0.5, -1.25, 2.0, 0.5, 3.0]).to(getattr(torch, kind))
-        found = SIXTEEN_BITS[k](torch, x)
-        parts = found if isinstance(found, tuple) else (found,)
-        return [(str(each.dtype), each.float()) for each in parts]
-
-    same_as_pytorch(program)
+@compared
+def test_floats_of_sixteen_bits(torch: Any, k: int, kind: str) -> Any:
+    x = torch.tensor([0.5, -1.25, 2.0, 0.5, 3.0]).to(getattr(torch, kind))
+    found = SIXTEEN_BITS[k](torch, x)
+    parts = found if isinstance(found, tuple) else (found,)
+    return [(str(each.dtype), each.float()) for each in parts]
 
 
 def test_topk_and_sort_put_nan_first_among_the_largest() -> None:
@@ -220,16 +184,13 @@ def test_topk_and_sort_put_nan_first_among_the_largest() -> None:
     assert tinytorch.sort(x, descending=True).indices.tolist() == [0, 3, 2, 1]
 
 
-@needs_oracle
 @given(st.lists(st.integers(-3, 3), min_size=1, max_size=12), st.integers(1, 6), st.booleans())
-def test_random_histograms(values: list[int], bins: int, density: bool) -> None:
-    def program(torch: Any) -> Any:
-        x = torch.tensor(values, dtype=torch.float64) / 3
-        found = torch.histogram(x, bins, density=density)
-        counted = torch.histc(x.float() * 3, bins)
-        return found.hist, found.bin_edges, counted
-
-    same_as_pytorch(program)
+@compared
+def test_random_histograms(torch: Any, values: list[int], bins: int, density: bool) -> Any:
+    x = torch.tensor(values, dtype=torch.float64) / 3
+    found = torch.histogram(x, bins, density=density)
+    counted = torch.histc(x.float() * 3, bins)
+    return found.hist, found.bin_edges, counted
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=8), st.lists(st.integers(0, 2)))

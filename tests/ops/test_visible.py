@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 Program = Callable[[Any], Any]
 
@@ -58,29 +58,25 @@ REDUCTIONS = ("sum", "mean", "prod", "amax", "amin", "max", "min")
 @pytest.mark.parametrize("kind", ["float32", "float16", "int64", "uint8", "bool"])
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduce", REDUCTIONS)
-def test_scatter_reduce(reduce: str, include_self: bool, kind: str) -> None:
-    def program(torch: Any) -> Any:
-        index = torch.tensor([0, 0, 2])
-        x, src = (torch.tensor(each).to(getattr(torch, kind)) for each in ([1, 0, 3, 2], [1, 3, 2]))
-        written = x.clone()
-        same = written.scatter_reduce_(0, index, src, reduce, include_self=include_self) is written
-        return (x.scatter_reduce(0, index, src, reduce, include_self=include_self), written, same, written._version)
-
-    same_as_pytorch(program)
+@compared
+def test_scatter_reduce(torch: Any, reduce: str, include_self: bool, kind: str) -> Any:
+    index = torch.tensor([0, 0, 2])
+    x, src = (torch.tensor(each).to(getattr(torch, kind)) for each in ([1, 0, 3, 2], [1, 3, 2]))
+    written = x.clone()
+    same = written.scatter_reduce_(0, index, src, reduce, include_self=include_self) is written
+    return (x.scatter_reduce(0, index, src, reduce, include_self=include_self), written, same, written._version)
 
 
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduce", REDUCTIONS[:5])
-def test_gradients_of_scatter_reduce_in_place(reduce: str, include_self: bool) -> None:
-    def program(torch: Any) -> Any:
-        x, src = leaf(torch, 4, 3), (leaf(torch, 2, 3) * 3 - 1).detach().requires_grad_()
-        index = torch.tensor([[0, 1, 1], [0, 2, 1]])
-        out = x.clone().scatter_reduce_(0, index, src, reduce, include_self=include_self)
-        first = torch.autograd.grad((out**2).sum(), (x, src), create_graph=True)
-        second = torch.autograd.grad(sum((each**2).sum() for each in first), (x, src))
-        return name(out), out, first, second
-
-    same_as_pytorch(program, rtol=1e-4)
+@compared(rtol=1e-4)
+def test_gradients_of_scatter_reduce_in_place(torch: Any, reduce: str, include_self: bool) -> Any:
+    x, src = leaf(torch, 4, 3), (leaf(torch, 2, 3) * 3 - 1).detach().requires_grad_()
+    index = torch.tensor([[0, 1, 1], [0, 2, 1]])
+    out = x.clone().scatter_reduce_(0, index, src, reduce, include_self=include_self)
+    first = torch.autograd.grad((out**2).sum(), (x, src), create_graph=True)
+    second = torch.autograd.grad(sum((each**2).sum() for each in first), (x, src))
+    return name(out), out, first, second
 
 
 FORMATS: dict[str, Program] = {
@@ -192,8 +188,7 @@ ERRORS: dict[str, Program] = {
     "narrow_copy: negative dim": lambda torch: torch.narrow_copy(torch.ones(5), -2, 0, 0),
     "narrow_copy: length": lambda torch: torch.narrow_copy(torch.ones(5), 0, 0, -1),
     "narrow_copy: start": lambda torch: torch.narrow_copy(torch.ones(5), 0, 6, 0),
-    "trace of a vector": lambda torch: torch.trace(torch.ones(3)),
-    "trace of a number": lambda torch: torch.trace(3),
+    "trace of a vector": lambda torch: torch.trace(torch.ones(3)), "trace of a number": lambda torch: torch.trace(3),
     "vdot of a number": lambda torch: torch.vdot(torch.ones(3), 2),
     "multinomial: negative": lambda torch: torch.multinomial(torch.tensor([1.0, -1.0]), 2, True),
     "multinomial: infinite": lambda torch: torch.multinomial(torch.tensor([1.0, torch.inf]), 2, True),
@@ -230,20 +225,15 @@ def test_errors(case: str) -> None:
 @pytest.mark.parametrize(
     "compute",
     [
-        lambda x, number: x * number,
-        lambda x, number: number * x,
-        lambda x, number: x / number,
-        lambda x, number: number / (x + 4),
-        lambda x, number: x.clone().mul_(number),
+        lambda x, number: x * number, lambda x, number: number * x, lambda x, number: x / number,
+        lambda x, number: number / (x + 4), lambda x, number: x.clone().mul_(number),
         lambda x, number: x.clone().div_(number),
     ],
-)
-def test_a_number_is_not_rounded_to_sixteen_bits_first(compute, number, dtype):
-    def program(torch):
-        x = ((torch.arange(101) - 50) * 0.06).to(getattr(torch, dtype))
-        return compute(x, number).float(), compute(x, torch.tensor(number)).float()
-
-    same_as_pytorch(program)
+)  # fmt: skip
+@compared
+def test_a_number_is_not_rounded_to_sixteen_bits_first(torch, compute, number, dtype):
+    x = ((torch.arange(101) - 50) * 0.06).to(getattr(torch, dtype))
+    return compute(x, number).float(), compute(x, torch.tensor(number)).float()
 
 
 # How a tensor may lie in memory that is not in rows, and what ops make of it.
@@ -289,20 +279,16 @@ LAID_OUT: dict[str, Callable[[Any, Any], Any]] = {
         name: lambda torch, x, name=name: getattr(torch, name)(x)
         for name in ("exp", "sigmoid", "digamma", "lgamma", "erfinv", "i0", "isnan", "clone")
     },
-    "cumsum of integers": lambda torch, x: x.long().cumsum(1),
-    "norm": lambda torch, x: torch.norm(x, dim=-1),
+    "cumsum of integers": lambda torch, x: x.long().cumsum(1), "norm": lambda torch, x: torch.norm(x, dim=-1),
     "norm, infinite": lambda torch, x: torch.linalg.vector_norm(x, torch.inf, -1),
-    "aminmax": lambda torch, x: torch.aminmax(x, dim=0),
-    "std_mean": lambda torch, x: torch.std_mean(x, -1),
+    "aminmax": lambda torch, x: torch.aminmax(x, dim=0), "std_mean": lambda torch, x: torch.std_mean(x, -1),
     "x / its sum": lambda torch, x: x / x.sum(-1, keepdim=True),
     "x less its mean": lambda torch, x: x - x.mean(0, keepdim=True),
-    "normalize": lambda torch, x: torch.nn.functional.normalize(x, dim=-1),
-    "topk": lambda torch, x: x.topk(2),
+    "normalize": lambda torch, x: torch.nn.functional.normalize(x, dim=-1), "topk": lambda torch, x: x.topk(2),
     "sort, descending": lambda torch, x: x.sort(0, descending=True),
     "index_put": lambda torch, x: x.index_put((torch.tensor([0]),), torch.tensor(1.0)),
     "index_fill": lambda torch, x: x.index_fill(0, torch.tensor([0]), 2.0),
-    "put": lambda torch, x: x.put(torch.tensor([1]), torch.tensor([2.0])),
-    "nothing of it": lambda torch, x: x[0:0],
+    "put": lambda torch, x: x.put(torch.tensor([1]), torch.tensor([2.0])), "nothing of it": lambda torch, x: x[0:0],
     "nothing of its columns": lambda torch, x: x.narrow(1, 1, 0),
     "rms_norm": lambda torch, x: torch.nn.functional.rms_norm(x, x.shape[-1:]),
     "rms_norm and a weight": lambda torch, x: torch.nn.functional.rms_norm(
@@ -381,8 +367,7 @@ CALLS: dict[str, Program] = {
     **{
         f"{words}, axis": lambda torch, call=call: call(torch, numbers(torch, 3, 3))
         for words, call in {
-            "softmax": lambda torch, x: x.softmax(axis=0),
-            "log_softmax": lambda torch, x: torch.log_softmax(x, axis=0),
+            "softmax": lambda torch, x: x.softmax(axis=0), "log_softmax": lambda torch, x: torch.log_softmax(x, axis=0),
             "logcumsumexp": lambda torch, x: x.logcumsumexp(axis=0),
             "tensor_split": lambda torch, x: torch.tensor_split(x, 2, axis=1),
             "linalg.norm": lambda torch, x: torch.linalg.norm(x, axis=0, keepdims=True),
@@ -418,12 +403,9 @@ CALLS: dict[str, Program] = {
 }  # fmt: skip
 
 CHANGED = {
-    "addmm": ((2, 2), (2, 3), (3, 2)),
-    "addmv": ((2,), (2, 3), (3,)),
-    "addr": ((2, 3), (2,), (3,)),
-    "addbmm": ((2, 2), (4, 2, 3), (4, 3, 2)),
-    "baddbmm": ((4, 2, 2), (4, 2, 3), (4, 3, 2)),
-}
+    "addmm": ((2, 2), (2, 3), (3, 2)), "addmv": ((2,), (2, 3), (3,)), "addr": ((2, 3), (2,), (3,)),
+    "addbmm": ((2, 2), (4, 2, 3), (4, 3, 2)), "baddbmm": ((4, 2, 2), (4, 2, 3), (4, 3, 2)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CALLS)

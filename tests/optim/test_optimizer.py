@@ -13,7 +13,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 from tinytorch import nn
 from tinytorch.optim import SGD, Adam, AdamW, Optimizer
 from tinytorch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook, required
@@ -46,34 +46,29 @@ BAD = [
     (lambda m, w: m.optim.SGD(w), TypeError, "an iterable of Tensors or dicts, but got torch.FloatTensor"),
     (lambda m, w: m.optim.SGD([1.5]), TypeError, "can only optimize Tensors, but one of the params is float"),
     (
-        lambda m, w: m.optim.SGD([np.ones(2)]),
-        TypeError,
+        lambda m, w: m.optim.SGD([np.ones(2)]), TypeError,
         "can only optimize Tensors, but one of the params is numpy.ndarray",
     ),
     (lambda m, w: m.optim.SGD("ab"), TypeError, "can only optimize Tensors, but one of the params is str"),
     (lambda m, w: m.optim.SGD([w * 2]), ValueError, "can't optimize a non-leaf Tensor"),
     (lambda m, w: m.optim.SGD([{"params": {w}}]), TypeError, "need to be organized in ordered collections"),
     (
-        lambda m, w: m.optim.SGD([{"params": w}, {"params": [w]}]),
-        ValueError,
+        lambda m, w: m.optim.SGD([{"params": w}, {"params": [w]}]), ValueError,
         "some parameters appear in more than one parameter group",
     ),
     (lambda m, w: m.optim.SGD([{"params": w}, w]), TypeError, "param_group must be a dict"),
     (lambda m, w: m.optim.SGD([("w", w), w]), ValueError, "with/without names. Some param names are missing"),
     (
-        lambda m, w: m.optim.SGD([{"params": [("w", w)]}, {"params": [w.detach()]}]),
-        ValueError,
+        lambda m, w: m.optim.SGD([{"params": [("w", w)]}, {"params": [w.detach()]}]), ValueError,
         "cannot add param group without names to the optimizer",
     ),
     (
-        lambda m, w: m.optim.SGD([{"params": [w]}, {"params": [("w", w.detach())]}]),
-        ValueError,
+        lambda m, w: m.optim.SGD([{"params": [w]}, {"params": [("w", w.detach())]}]), ValueError,
         "cannot add param group with names to the optimizer",
     ),
     (lambda m, w: m.optim.SGD([{"lr": 1.0}]), KeyError, "params"),
     (
-        lambda m, w: m.optim.Optimizer([w], {"lr": required_of(m)}),
-        ValueError,
+        lambda m, w: m.optim.Optimizer([w], {"lr": required_of(m)}), ValueError,
         "didn't specify a value of required optimization parameter lr",
     ),
     (lambda m, w: with_gradient(m.optim.Optimizer, m, w).step(), NotImplementedError, ""),
@@ -84,13 +79,11 @@ BAD = [
     (lambda m, w: m.optim.SGD([w], weight_decay=-0.5), ValueError, "Invalid weight_decay value: -0.5"),
     (lambda m, w: m.optim.SGD([w], nesterov=True), ValueError, "requires a momentum and zero dampening"),
     (
-        lambda m, w: m.optim.SGD([w], momentum=0.9, dampening=0.1, nesterov=True),
-        ValueError,
+        lambda m, w: m.optim.SGD([w], momentum=0.9, dampening=0.1, nesterov=True), ValueError,
         "requires a momentum and zero dampening",
     ),
     (
-        lambda m, w: m.optim.SGD([w], fused=True, foreach=True),
-        RuntimeError,
+        lambda m, w: m.optim.SGD([w], fused=True, foreach=True), RuntimeError,
         "`fused` and `foreach` cannot be `True` together.",
     ),
     (lambda m, w: m.optim.SGD([w], 0.1, 0, 0, 0, False, True), TypeError, "positional argument"),
@@ -98,8 +91,7 @@ BAD = [
     (lambda m, w: m.optim.Adam([w], lr=float("nan")), ValueError, "Invalid learning rate: nan"),
     (lambda m, w: m.optim.Adam([w], lr=m.ones(2)), ValueError, "Tensor lr must be 1-element"),
     (
-        lambda m, w: m.optim.Adam([w], lr=m.tensor(1.0), foreach=True),
-        ValueError,
+        lambda m, w: m.optim.Adam([w], lr=m.tensor(1.0), foreach=True), ValueError,
         "lr as a Tensor is not supported for capturable=False",
     ),
     (lambda m, w: m.optim.Adam([w], eps=-1), ValueError, "Invalid epsilon value: -1"),
@@ -107,30 +99,26 @@ BAD = [
     (lambda m, w: m.optim.Adam([w], betas=(0.9, -0.1)), ValueError, "Invalid beta parameter at index 1: -0.1"),
     (lambda m, w: m.optim.Adam([w], betas=(0, 0.9)), ValueError, "betas must be either both floats or both Tensors"),
     (
-        lambda m, w: m.optim.Adam([w], betas=(m.tensor(0.5), 0.9)),
-        ValueError,
+        lambda m, w: m.optim.Adam([w], betas=(m.tensor(0.5), 0.9)), ValueError,
         "betas must be either both floats or both Tensors",
     ),
     (lambda m, w: m.optim.Adam([w], weight_decay=-1), ValueError, "Invalid weight_decay value: -1"),
     (lambda m, w: m.optim.AdamW([w], lr=-1), ValueError, "Invalid learning rate: -1"),
     (
-        lambda m, w: m.optim.AdamW([w], fused=True, foreach=True),
-        RuntimeError,
+        lambda m, w: m.optim.AdamW([w], fused=True, foreach=True), RuntimeError,
         "`fused` and `foreach` cannot be `True` together.",
     ),
     (
-        lambda m, w: m.optim.SGD([w]).load_state_dict({"state": {}, "param_groups": []}),
-        ValueError,
+        lambda m, w: m.optim.SGD([w]).load_state_dict({"state": {}, "param_groups": []}), ValueError,
         "a different number of parameter groups",
     ),
     (
-        lambda m, w: m.optim.SGD([w]).load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]}),
-        ValueError,
+        lambda m, w: m.optim.SGD([w]).load_state_dict({"state": {}, "param_groups": [{"params": [0, 1]}]}), ValueError,
         "a parameter group that doesn't match the size of optimizer's group",
     ),
     (lambda m, w: m.optim.SGD([w]).load_state_dict({}), KeyError, "param_groups"),
     (lambda m, w: m.optim.SGD([w]).load_state_dict({"param_groups": [{"params": [0]}]}), KeyError, "state"),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("call", "error", "words"), BAD, ids=[words for _, _, words in BAD])
@@ -511,77 +499,65 @@ def test_memory_goes_without_the_collector():
         gc.enable()
 
 
-@needs_oracle
-def test_options_that_pytorch_keeps_in_another_form():
-    def program(torch):
-        a, b = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
-        groups = [{"params": [a]}, {"params": [b], "initial_accumulator_value": 1.0}]
-        adagrad = torch.optim.Adagrad(groups, initial_accumulator_value=0.25)
-        adam = torch.optim.Adam([a], betas=[0.8, 0.9])
-        one = torch.tensor([0.5])
-        tensors = torch.optim.Adam([a], betas=(one, one)).defaults["betas"]
-        muon = torch.optim.Muon([torch.ones(2, 2, requires_grad=True)])
-        muon.load_state_dict(muon.state_dict())
-        muon.add_param_group({"params": [torch.ones(2, 3, requires_grad=True)]})
-        return (
-            [state["sum"] for state in adagrad.state.values()],
-            adam.param_groups[0]["betas"], list(tensors), list(muon.param_groups[1]),
-        )  # fmt: skip
-
-    same_as_pytorch(program)
+@compared
+def test_options_that_pytorch_keeps_in_another_form(torch):
+    a, b = torch.ones(2, requires_grad=True), torch.ones(3, requires_grad=True)
+    groups = [{"params": [a]}, {"params": [b], "initial_accumulator_value": 1.0}]
+    adagrad = torch.optim.Adagrad(groups, initial_accumulator_value=0.25)
+    adam = torch.optim.Adam([a], betas=[0.8, 0.9])
+    one = torch.tensor([0.5])
+    tensors = torch.optim.Adam([a], betas=(one, one)).defaults["betas"]
+    muon = torch.optim.Muon([torch.ones(2, 2, requires_grad=True)])
+    muon.load_state_dict(muon.state_dict())
+    muon.add_param_group({"params": [torch.ones(2, 3, requires_grad=True)]})
+    return (
+        [state["sum"] for state in adagrad.state.values()],
+        adam.param_groups[0]["betas"], list(tensors), list(muon.param_groups[1]),
+    )  # fmt: skip
 
 
-@needs_oracle
-def test_fused_is_capturable():
-    def program(torch):
-        p = torch.ones(2, requires_grad=True)
-        p.grad = torch.ones(2)
-        torch.optim.Adam([p], fused=True, capturable=True).step()
-        return p
-
-    same_as_pytorch(program)
+@compared
+def test_fused_is_capturable(torch):
+    p = torch.ones(2, requires_grad=True)
+    p.grad = torch.ones(2)
+    torch.optim.Adam([p], fused=True, capturable=True).step()
+    return p
 
 
-@needs_oracle
 @pytest.mark.parametrize("dtype", ["float64", "bfloat16"])
 @pytest.mark.parametrize("lr", [1, 0.5, "tensor"])
-def test_state_of_lbfgs(lr, dtype):
-    def program(torch):
-        kind = getattr(torch, dtype)
-        p = torch.ones(2, dtype=kind, requires_grad=True)
-        rate = torch.tensor([0.5], dtype=kind) if lr == "tensor" else lr
-        optimizer = torch.optim.LBFGS([p], lr=rate, max_iter=2)
+@compared
+def test_state_of_lbfgs(torch, lr, dtype):
+    kind = getattr(torch, dtype)
+    p = torch.ones(2, dtype=kind, requires_grad=True)
+    rate = torch.tensor([0.5], dtype=kind) if lr == "tensor" else lr
+    optimizer = torch.optim.LBFGS([p], lr=rate, max_iter=2)
 
-        def closure():
-            optimizer.zero_grad()
-            loss = ((p - 3) ** 2).sum()
-            loss.backward()
-            return loss
+    def closure():
+        optimizer.zero_grad()
+        loss = ((p - 3) ** 2).sum()
+        loss.backward()
+        return loss
 
-        optimizer.step(closure)
-        state = optimizer.state[p]
-        return (
-            [str(each.dtype) for name in ("al", "old_stps", "ro") for each in state.get(name, ()) if each is not None],
-            type(state["t"]).__name__, float(state["t"]), str(getattr(state["t"], "dtype", None)),
-        )  # fmt: skip
-
-    same_as_pytorch(program)
+    optimizer.step(closure)
+    state = optimizer.state[p]
+    return (
+        [str(each.dtype) for name in ("al", "old_stps", "ro") for each in state.get(name, ()) if each is not None],
+        type(state["t"]).__name__, float(state["t"]), str(getattr(state["t"], "dtype", None)),
+    )  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("more", [False, True])
-def test_what_lbfgs_cannot_step(more):
-    def program(torch):
-        p = torch.ones(2 if more else 0, requires_grad=True)
-        optimizer = torch.optim.LBFGS([p])
-        if more:
-            optimizer.add_param_group({"params": [torch.ones(1, requires_grad=True)]})
+@compared
+def test_what_lbfgs_cannot_step(torch, more):
+    p = torch.ones(2 if more else 0, requires_grad=True)
+    optimizer = torch.optim.LBFGS([p])
+    if more:
+        optimizer.add_param_group({"params": [torch.ones(1, requires_grad=True)]})
 
-        def closure():
-            loss = (p * p).sum()
-            loss.backward()
-            return loss
+    def closure():
+        loss = (p * p).sum()
+        loss.backward()
+        return loss
 
-        optimizer.step(closure)
-
-    same_as_pytorch(program)
+    optimizer.step(closure)

@@ -16,19 +16,13 @@ from tinytorch.optim import Adam, _plan
 
 SHAPES = [(20, 20), (20,)] * 3 + [(), (0,), (3, 1, 2), (90, 100), (1,)]
 KINDS = {
-    "SGD": {"lr": 0.1},
-    "SGD, momentum": {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
-    "Adam": {"lr": 0.01, "amsgrad": True, "weight_decay": 0.1},
-    "AdamW": {"lr": 0.01, "maximize": True},
-    "NAdam": {"lr": 0.01},
-    "RAdam": {"lr": 0.01},
-    "Adamax": {"lr": 0.01, "weight_decay": 0.1},
-    "Adagrad": {"lr": 0.01, "lr_decay": 0.1},
-    "Adadelta": {},
-    "RMSprop": {"momentum": 0.5, "centered": True, "eps": 1e-2},
-    "Rprop": {"maximize": True},
+    "SGD": {"lr": 0.1}, "SGD, momentum": {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+    "Adam": {"lr": 0.01, "amsgrad": True, "weight_decay": 0.1}, "AdamW": {"lr": 0.01, "maximize": True},
+    "NAdam": {"lr": 0.01}, "RAdam": {"lr": 0.01}, "Adamax": {"lr": 0.01, "weight_decay": 0.1},
+    "Adagrad": {"lr": 0.01, "lr_decay": 0.1}, "Adadelta": {},
+    "RMSprop": {"momentum": 0.5, "centered": True, "eps": 1e-2}, "Rprop": {"maximize": True},
     "ASGD": {"lr": 0.01, "t0": 3},
-}
+}  # fmt: skip
 
 
 def make(module, kind="Adam", shapes=SHAPES, dtype="float32", **options):

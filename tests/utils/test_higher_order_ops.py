@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 
 def of(torch: Any, name: str) -> Any:
@@ -78,14 +78,11 @@ def test_call(name: str, program: Any) -> None:
     same_as_pytorch(lambda torch: program(torch, of(torch, name)))
 
 
-@needs_oracle
-def test_gradients() -> None:
-    def program(torch: Any) -> Any:
-        x = torch.tensor([0.5, 2.0, -1.5], requires_grad=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about internals of PyTorch's compiler
-            product = of(torch, "associative_scan")(torch.mul, x, 0, combine_mode="generic").sum()
-            state, out = of(torch, "scan")(lambda s, y: (s * y, s + y), torch.ones(()), x)
-            return torch.autograd.grad(product, x), torch.autograd.grad(state + out.sum(), x)
-
-    same_as_pytorch(program)
+@compared
+def test_gradients(torch: Any) -> Any:
+    x = torch.tensor([0.5, 2.0, -1.5], requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about internals of PyTorch's compiler
+        product = of(torch, "associative_scan")(torch.mul, x, 0, combine_mode="generic").sum()
+        state, out = of(torch, "scan")(lambda s, y: (s * y, s + y), torch.ones(()), x)
+        return torch.autograd.grad(product, x), torch.autograd.grad(state + out.sum(), x)

@@ -21,8 +21,7 @@ package("onnxruntime")
 BATCH, TEXT = {"x": {0: "batch"}}, {"x": {0: "batch", 1: "length"}}
 MODELS: dict[str, tuple[Callable[[], Any], Callable[..., Any], Any, list[tuple[int, ...]]]] = {
     "ResNet": (ResNet, lambda n: images(n, side=32), BATCH, [(2,), (1,), (5,)]),
-    "ConvNeXt": (ConvNeXt, images, BATCH, [(2,), (1,), (5,)]),
-    "ViT": (ViT, images, BATCH, [(2,), (1,), (5,)]),
+    "ConvNeXt": (ConvNeXt, images, BATCH, [(2,), (1,), (5,)]), "ViT": (ViT, images, BATCH, [(2,), (1,), (5,)]),
     "GPT": (GPT, texts, TEXT, [(2, 6), (1, 1), (3, 32)]),
     "GPT, causal": (lambda: GPT(True), texts, TEXT, [(2, 6), (1, 1), (3, 32)]),
     "LSTM": (lambda: Tagger("LSTM", batch_first=True), texts, TEXT, [(2, 6), (1, 1), (3, 9)]),
