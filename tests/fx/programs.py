@@ -43,3 +43,8 @@ def ramp(t: Any, *shape: int) -> Any:
     for size in shape:
         count *= size
     return t.linspace(-1, 1, count).view(*shape)
+
+
+def named(*programs: Any, **others: Any) -> dict[str, Any]:
+    """Return programs by their names."""
+    return {each.__name__: each for each in programs} | others

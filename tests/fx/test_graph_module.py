@@ -18,7 +18,7 @@ import pytest
 
 import tinytorch
 import tinytorch.fx
-from tests.fx.programs import net, ramp, shown
+from tests.fx.programs import named, net, ramp, shown
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch, same_to_the_word
 
@@ -91,10 +91,6 @@ def from_a_lacking_dict(t: Any) -> Any:
     graph = t.fx.Graph()
     graph.output(graph.call_module("layer", (graph.placeholder("x"),)))
     return t.fx.GraphModule({}, graph)
-
-
-def from_nothing(t: Any) -> Any:
-    return t.fx.GraphModule(3, t.fx.Graph())
 
 
 def no_graph(t: Any) -> Any:
@@ -228,23 +224,25 @@ def replaced_graph(t: Any) -> Any:
     return shown(module), module(ramp(t, 2)), module.graph.owning_module is module
 
 
-PROGRAMS: list[Program] = [
+PROGRAMS = named(
     texts, readable, annotated, nested, from_a_dict, training, submodules, unused, copies, hooks_of_copies, pickles,
     trees, errors_in_code, replaced_graph, methods_of_tensor,
-]  # fmt: skip
-REFUSED: list[Program] = [from_a_lacking_dict, from_nothing, no_graph, errors_of_calls]
+)  # fmt: skip
+REFUSED = named(
+    from_a_lacking_dict, no_graph, errors_of_calls, from_nothing=lambda t: t.fx.GraphModule(3, t.fx.Graph())
+)
 
 
 @needs_oracle
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
-def test_modules_are_those_of_pytorch(program: Program) -> None:
-    same_as_pytorch(program)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_modules_are_those_of_pytorch(name: str) -> None:
+    same_as_pytorch(PROGRAMS[name])
 
 
 @needs_oracle
-@pytest.mark.parametrize("program", REFUSED, ids=lambda each: each.__name__)
-def test_errors_are_those_of_pytorch(program: Program) -> None:
-    same_to_the_word(program)
+@pytest.mark.parametrize("name", REFUSED)
+def test_errors_are_those_of_pytorch(name: str) -> None:
+    same_to_the_word(REFUSED[name])
 
 
 def test_a_pickle_keeps_the_class_of_the_tracer() -> None:
