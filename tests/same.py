@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
@@ -124,6 +125,12 @@ def _same(program: Callable[[Any], Any], rtol: float, atol: float, to_the_word: 
     theirs, their_warnings = outcome(program, torch, to_the_word)
     compare(ours, theirs, rtol, atol, to_the_word=to_the_word)
     assert our_warnings == their_warnings, f"warnings: {our_warnings} against {their_warnings}"
+
+
+def refused(error: Any, words: str, call: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """Assert that a call raises an error whose message has the words (a regular expression)."""
+    with pytest.raises(error, match=words):
+        call(*args, **options)
 
 
 def compared(program: Callable[..., Any] | None = None, **options: Any) -> Any:

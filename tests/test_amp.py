@@ -192,16 +192,12 @@ MIXED = """
 
 @needs_oracle
 @pytest.mark.parametrize("call", expressions(MIXED))
-@pytest.mark.parametrize(
-    "kinds",
-    [
-        {"": "bfloat16", **dict.fromkeys(("n", "u", "y", "k2", "v", "h"), "float32")},
-        {"": "float32", "b": "bfloat16", "q": "bfloat16", "s": "bfloat16", "p": "bfloat16", "z": "bfloat16"},
-        {"": "float32", "m": "float16", "t": "float16", "x": "float16", "d": "float16"},
-        {"": "float32", "m": "float64", "t": "float64", "x": "float64", "d": "float64", "s": "float64"},
-    ],
-    ids=["bfloat16", "float32", "float16", "float64"],
-)
+@pytest.mark.parametrize("kinds", [
+    {"": "bfloat16", **dict.fromkeys(("n", "u", "y", "k2", "v", "h"), "float32")},
+    {"": "float32", "b": "bfloat16", "q": "bfloat16", "s": "bfloat16", "p": "bfloat16", "z": "bfloat16"},
+    {"": "float32", "m": "float16", "t": "float16", "x": "float16", "d": "float16"},
+    {"": "float32", "m": "float64", "t": "float64", "x": "float64", "d": "float64", "s": "float64"},
+], ids=["bfloat16", "float32", "float16", "float64"])  # fmt: skip
 def test_mixed_precisions(kinds: dict[str, str], call: str) -> None:
     alike(call, "bfloat16", kinds, 0.05)
 

@@ -212,23 +212,20 @@ def refusal(capsys, *arguments):
     return capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "words"),
-    [
-        *[
-            (f"--{name}", value, f"argument --{name}: should be above 0 and finite")
-            for name in ("steps", "points", "given", "width", "depth", "log-every", "lr")
-            for value in ("0", "-1")
-        ],
-        ("--lr", "nan", "argument --lr: should be above 0 and finite"),
-        ("--lr", "inf", "argument --lr: should be above 0 and finite"),
-        ("--lr", "fast", "argument --lr: invalid float value: 'fast'"),
-        ("--steps", "many", "argument --steps: invalid int value: 'many'"),
-        ("--seed", "-1", "argument --seed: should be from 0 to 2**64 - 1"),
-        ("--seed", str(2**64), "argument --seed: should be from 0 to 2**64 - 1"),
-        ("--viscosity", "0", "unrecognized arguments: --viscosity 0"),
+@pytest.mark.parametrize(("option", "value", "words"), [
+    *[
+        (f"--{name}", value, f"argument --{name}: should be above 0 and finite")
+        for name in ("steps", "points", "given", "width", "depth", "log-every", "lr")
+        for value in ("0", "-1")
     ],
-)
+    ("--lr", "nan", "argument --lr: should be above 0 and finite"),
+    ("--lr", "inf", "argument --lr: should be above 0 and finite"),
+    ("--lr", "fast", "argument --lr: invalid float value: 'fast'"),
+    ("--steps", "many", "argument --steps: invalid int value: 'many'"),
+    ("--seed", "-1", "argument --seed: should be from 0 to 2**64 - 1"),
+    ("--seed", str(2**64), "argument --seed: should be from 0 to 2**64 - 1"),
+    ("--viscosity", "0", "unrecognized arguments: --viscosity 0"),
+])  # fmt: skip
 def test_settings_that_cannot_be(capsys, option, value, words):
     assert words in refusal(capsys, "--no-plot", option, value)
 
@@ -519,13 +516,10 @@ def test_gpt_has_one_table():
     assert found.total_parameters == 7 * 8 + 6 * 8 + 12 * 8 * 8 + 13 * 8 + 2 * 8
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        ("--text none.txt", "cannot read the text: "),
-        ("--text short.txt", "the text should have 1300 characters or more"),
-    ],
-)
+@pytest.mark.parametrize(("arguments", "words"), [
+    ("--text none.txt", "cannot read the text: "),
+    ("--text short.txt", "the text should have 1300 characters or more"),
+])  # fmt: skip
 def test_gpt_texts_that_cannot_be(arguments, words, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "short.txt").write_text("short")
@@ -589,13 +583,10 @@ def test_gan_penalty_is_that_of_a_known_critic():
     np.testing.assert_allclose(gradient.numpy(), critic.weight.detach().numpy(), rtol=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "size"),
-    [
-        ("gan_2d", "--quick --out out.png", None),
-        ("vae_fashion_mnist", "--quick --data {data} --out out.png", (448, 448)),
-    ],
-)
+@pytest.mark.parametrize(("name", "arguments", "size"), [
+    ("gan_2d", "--quick --out out.png", None),
+    ("vae_fashion_mnist", "--quick --data {data} --out out.png", (448, 448)),
+])  # fmt: skip
 def test_pictures(name, arguments, size, data, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     image = pytest.importorskip("PIL.Image")
@@ -619,13 +610,10 @@ def test_the_grid_of_pictures(tmp_path):
     np.testing.assert_array_equal(found, [[0, 51, 102], [153, 204, 255]])
 
 
-@pytest.mark.parametrize(
-    ("name", "arguments", "package", "words"),
-    [
-        ("gan_2d", "--out out.png", "matplotlib", "pip install matplotlib"),
-        ("vae_fashion_mnist", "", "PIL", "pip install pillow; or --no-plot"),
-    ],
-)
+@pytest.mark.parametrize(("name", "arguments", "package", "words"), [
+    ("gan_2d", "--out out.png", "matplotlib", "pip install matplotlib"),
+    ("vae_fashion_mnist", "", "PIL", "pip install pillow; or --no-plot"),
+])  # fmt: skip
 def test_without_the_extra(name, arguments, package, words, capsys, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setitem(sys.modules, package, None)

@@ -637,13 +637,10 @@ def test_arguments_can_be_given_by_pytorchs_names() -> None:
     assert compared > 400
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        "result_type(tensor=t, other=1)", "result_type(scalar1=1, scalar2=2.0)", "linalg.det(A=m)", "abs_(x=t)",
-        "ormqr(m, input2=t, input3=m)", "clamp_(input=t, min=1.5)", "xlogy_(input=t, other=t)", "zero_(input=t)",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("call", [
+    "result_type(tensor=t, other=1)", "result_type(scalar1=1, scalar2=2.0)", "linalg.det(A=m)", "abs_(x=t)",
+    "ormqr(m, input2=t, input3=m)", "clamp_(input=t, min=1.5)", "xlogy_(input=t, other=t)", "zero_(input=t)",
+])  # fmt: skip
 @compared
 def test_further_names_of_arguments(torch: Any, call: str) -> Any:
     return eval(f"torch.{call}", {"torch": torch, "t": torch.tensor([1.0, 2.0]), "m": torch.eye(2) + 1})

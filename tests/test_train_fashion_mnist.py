@@ -308,15 +308,12 @@ def test_a_folder_that_is_not_there_is_noticed_before_training(fails, capsys):
     assert "cannot save to 'nowhere/model.pth'" in said
 
 
-@pytest.mark.parametrize(
-    ("option", "value", "words"),
-    [
-        ("--batch-size", "0", "batch_size"), ("--lr", "-1", "Invalid learning rate: -1.0"),
-        ("--momentum", "-1", "Invalid momentum value: -1.0"), ("--epochs", "-1", "--epochs should not be negative"),
-        ("--epochs", "many", "invalid int value: 'many'"), ("--device", "quantum", "cannot use --device quantum: "),
-        ("--dataset", "photographed", "invalid choice: 'photographed'"), ("--speed", "11", "unrecognized arguments"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("option", "value", "words"), [
+    ("--batch-size", "0", "batch_size"), ("--lr", "-1", "Invalid learning rate: -1.0"),
+    ("--momentum", "-1", "Invalid momentum value: -1.0"), ("--epochs", "-1", "--epochs should not be negative"),
+    ("--epochs", "many", "invalid int value: 'many'"), ("--device", "quantum", "cannot use --device quantum: "),
+    ("--dataset", "photographed", "invalid choice: 'photographed'"), ("--speed", "11", "unrecognized arguments"),
+])  # fmt: skip
 def test_settings_that_cannot_be(fails, option, value, words):
     assert words in fails(option, value)
 

@@ -15,7 +15,7 @@ import tinytorch
 import tinytorch.distributed.checkpoint as dcp
 from tests.distributed import needs_mpi, run
 from tests.oracle import needs_oracle, torch
-from tests.same import compared, expressions, same_as_pytorch
+from tests.same import compared, expressions, refused, same_as_pytorch
 from tinytorch.distributed.checkpoint import state_dict
 from tinytorch.distributed.checkpoint.format_utils import dcp_to_torch_save, torch_save_to_dcp
 
@@ -265,10 +265,8 @@ def test_async_save_alone(tmp_path: Path) -> None:
     dcp.load(into := {"x": tinytorch.zeros(3)}, checkpoint_id=tmp_path)
     assert into["x"].tolist() == [1, 1, 1]
     wrong = dcp.async_save({"x": lambda: 1}, checkpoint_id=tmp_path)
-    with pytest.raises(BaseException, match="lambda"):
-        wrong.result()
-    with pytest.raises(NotImplementedError, match="only threads"):
-        dcp.async_save({"x": x}, checkpoint_id=tmp_path, async_stager=3)
+    refused(BaseException, "lambda", wrong.result)
+    refused(NotImplementedError, "only threads", dcp.async_save, {"x": x}, checkpoint_id=tmp_path, async_stager=3)
 
 
 # States of models and optimizers ------------------------------------------------------------------
@@ -320,11 +318,9 @@ def test_names_without_wrappers() -> None:
     tinytorch.distributed.destroy_process_group()
     keys = state_dict.set_model_state_dict(compiled, found)
     assert not any(keys) and not model.weight.any() and list(found) == ["weight", "bias"]
-    with pytest.raises(RuntimeError, match=r"Missing key: bias\."):
-        state_dict.set_model_state_dict(compiled, {"weight": model.weight})
+    refused(RuntimeError, r"Missing key: bias\.", state_dict.set_model_state_dict, compiled, {"weight": model.weight})
     for call in (state_dict.get_model_state_dict, lambda model: state_dict.set_model_state_dict(model, {})):
-        with pytest.raises(RuntimeError, match="model state_dict is empty"):
-            call(tinytorch.nn.ReLU())
+        refused(RuntimeError, "model state_dict is empty", call, tinytorch.nn.ReLU())
 
 
 @pytest.mark.parametrize("flat", [False, True])

@@ -275,31 +275,25 @@ def test_pass_manager() -> None:
     same_as_pytorch(passes)
 
 
-@pytest.mark.parametrize(
-    ("break_it", "error", "words"),
-    [
-        (lambda infra: infra.PassManager().add_checks(lambda a, b: None), TypeError, "one variable"),
-        (lambda infra: infra.PassManager([lambda module: 3])(None), Exception, "'<lambda>' pass after the following"),
-        (
-            lambda infra: infra.PassManager(
-                [len, print],
-                [
-                    infra.this_before_that_pass_constraint(len, print),
-                    infra.this_before_that_pass_constraint(print, len),
-                ],
-            ).solve_constraints(),
-            RuntimeError,
-            "Circular dependency",
-        ),
-        (
-            lambda infra: infra.PassManager(
-                [len, print], [infra.this_before_that_pass_constraint(print, len)]
-            ).validate_constraints(),
-            RuntimeError,
-            "schedule constraint violated",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("break_it", "error", "words"), [
+    (lambda infra: infra.PassManager().add_checks(lambda a, b: None), TypeError, "one variable"),
+    (lambda infra: infra.PassManager([lambda module: 3])(None), Exception, "'<lambda>' pass after the following"),
+    (
+        lambda infra: infra.PassManager(
+            [len, print],
+            [
+                infra.this_before_that_pass_constraint(len, print), infra.this_before_that_pass_constraint(print, len),
+            ],
+        ).solve_constraints(),
+        RuntimeError, "Circular dependency",
+    ),
+    (
+        lambda infra: infra.PassManager(
+            [len, print], [infra.this_before_that_pass_constraint(print, len)]
+        ).validate_constraints(),
+        RuntimeError, "schedule constraint violated",
+    ),
+])  # fmt: skip
 def test_errors_of_pass_managers(break_it: Any, error: Any, words: str) -> None:
     with pytest.raises(error, match=words):
         break_it(of(tinytorch, "passes.infra.pass_manager"))

@@ -52,15 +52,11 @@ def test_a_view_in_place(torch: Any, name: str, source: str) -> Any:
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    "program",
-    [
-        lambda torch: torch.ones(4, 3, requires_grad=True).mul(1).chunk(2)[0].t_(),
-        lambda torch: torch.zeros(2, 1).expand(2, 3).t_(),
-        lambda torch: torch.ones(2, 3, requires_grad=True)[:1].t_(),
-        lambda torch: torch.ones(2, 2, 2).t_(),
-    ],
-)
+@pytest.mark.parametrize("program", [
+    lambda torch: torch.ones(4, 3, requires_grad=True).mul(1).chunk(2)[0].t_(),
+    lambda torch: torch.zeros(2, 1).expand(2, 3).t_(), lambda torch: torch.ones(2, 3, requires_grad=True)[:1].t_(),
+    lambda torch: torch.ones(2, 2, 2).t_(),
+])  # fmt: skip
 def test_views_in_place_that_are_refused(program: Any) -> None:
     same_as_pytorch(program)
 
@@ -82,43 +78,39 @@ def test_what_was_saved_is_noticed_to_have_changed() -> None:
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    "program",
-    [
-        lambda torch, p: torch.t_copy(p), lambda torch, p: torch.unbind_copy(p),
-        lambda torch, p: torch.view_copy(p, dtype=torch.int32).dtype,
-        lambda torch, p: torch.expand_copy(p, (2, 2, 3), implicit=True), lambda torch, p: torch.slice_copy(p, step=0),
-        lambda torch, p: torch.select_copy(p, 0, 5), lambda torch, p: torch.t_copy(p).grad_fn.name(),
-        lambda torch, p: torch.split_copy(p, 1)[0].grad_fn.name(),
-        lambda torch, p: torch.permute_copy(p.detach(), (1, 0)).stride(),
-        lambda torch, p: torch.select_scatter(p, torch.ones(2), 0, 1),
-        lambda torch, p: torch.select_scatter(p, torch.ones(3).long(), 0, 1),
-        lambda torch, p: torch.slice_scatter(p, torch.ones(1), 0, 1),
-        lambda torch, p: torch.diagonal_scatter(p, torch.ones(2)).grad_fn.name(),
-        lambda torch, p: torch.as_strided_scatter(p, torch.ones(2, 2), (2, 2), (1, 2)),
-        lambda torch, p: torch.as_strided_scatter(p.detach().t(), torch.ones(2), (2,), (1,)),
-        lambda torch, p: torch.slice_inverse(p.detach()[:1], torch.zeros(2, 3), 0, 0, 1),
-        lambda torch, p: torch.unsafe_split(p, 1), lambda torch, p: torch.unsafe_chunk(p, 0),
-        lambda torch, p: torch.constant_pad_nd(p, (1,)), lambda torch, p: torch.constant_pad_nd(p, (-2, -3)),
-        lambda torch, p: torch.constant_pad_nd(p, (0,) * 6),
-        lambda torch, p: torch.pixel_shuffle(torch.ones(3, 2, 2), 2), lambda torch, p: torch.pixel_shuffle(p, 2),
-        lambda torch, p: torch.pixel_unshuffle(torch.ones(3, 3, 2), 2),
-        lambda torch, p: torch.pixel_unshuffle(torch.ones(4, 2, 2), 0), lambda torch, p: torch.channel_shuffle(p, 2),
-        lambda torch, p: torch.channel_shuffle(torch.ones(1, 4, 2), 3),
-        lambda torch, p: torch.unbind_copy(p.detach(), out=[torch.empty(3), torch.empty(3)]),
-        lambda torch, p: torch.split_copy(p.detach(), 1, out=[torch.empty(3)]), lambda torch, p: torch.detach(p),
-        lambda torch, p: (torch.is_nonzero(p[0, :1]), torch.is_signed(p), torch.get_device(p)),
-        lambda torch, p: torch.dropout_(p.detach(), 0.5, True), lambda torch, p: torch.dropout_(p * 1, -1.0, True),
-        lambda torch, p: torch.alpha_dropout_(p.detach(), 0.5, True),
-        lambda torch, p: torch.feature_dropout(p, 0.5, True),
-        lambda torch, p: torch.feature_dropout_(p.detach(), 0.5, True),
-        lambda torch, p: torch.feature_alpha_dropout(torch.ones(2, 3, 2), 0.5, True),
-        lambda torch, p: torch.feature_alpha_dropout_(torch.ones(2, 3, 2), 0.5, True),
-        lambda torch, p: torch.range(1, 4), lambda torch, p: torch.range(0, 1, 0.1),
-        lambda torch, p: torch.range(4, 1, -1, dtype=torch.int64), lambda torch, p: torch.range(4, 1),
-        lambda torch, p: torch.range(0, 1, 0),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("program", [
+    lambda torch, p: torch.t_copy(p), lambda torch, p: torch.unbind_copy(p),
+    lambda torch, p: torch.view_copy(p, dtype=torch.int32).dtype,
+    lambda torch, p: torch.expand_copy(p, (2, 2, 3), implicit=True), lambda torch, p: torch.slice_copy(p, step=0),
+    lambda torch, p: torch.select_copy(p, 0, 5), lambda torch, p: torch.t_copy(p).grad_fn.name(),
+    lambda torch, p: torch.split_copy(p, 1)[0].grad_fn.name(),
+    lambda torch, p: torch.permute_copy(p.detach(), (1, 0)).stride(),
+    lambda torch, p: torch.select_scatter(p, torch.ones(2), 0, 1),
+    lambda torch, p: torch.select_scatter(p, torch.ones(3).long(), 0, 1),
+    lambda torch, p: torch.slice_scatter(p, torch.ones(1), 0, 1),
+    lambda torch, p: torch.diagonal_scatter(p, torch.ones(2)).grad_fn.name(),
+    lambda torch, p: torch.as_strided_scatter(p, torch.ones(2, 2), (2, 2), (1, 2)),
+    lambda torch, p: torch.as_strided_scatter(p.detach().t(), torch.ones(2), (2,), (1,)),
+    lambda torch, p: torch.slice_inverse(p.detach()[:1], torch.zeros(2, 3), 0, 0, 1),
+    lambda torch, p: torch.unsafe_split(p, 1), lambda torch, p: torch.unsafe_chunk(p, 0),
+    lambda torch, p: torch.constant_pad_nd(p, (1,)), lambda torch, p: torch.constant_pad_nd(p, (-2, -3)),
+    lambda torch, p: torch.constant_pad_nd(p, (0,) * 6),
+    lambda torch, p: torch.pixel_shuffle(torch.ones(3, 2, 2), 2), lambda torch, p: torch.pixel_shuffle(p, 2),
+    lambda torch, p: torch.pixel_unshuffle(torch.ones(3, 3, 2), 2),
+    lambda torch, p: torch.pixel_unshuffle(torch.ones(4, 2, 2), 0), lambda torch, p: torch.channel_shuffle(p, 2),
+    lambda torch, p: torch.channel_shuffle(torch.ones(1, 4, 2), 3),
+    lambda torch, p: torch.unbind_copy(p.detach(), out=[torch.empty(3), torch.empty(3)]),
+    lambda torch, p: torch.split_copy(p.detach(), 1, out=[torch.empty(3)]), lambda torch, p: torch.detach(p),
+    lambda torch, p: (torch.is_nonzero(p[0, :1]), torch.is_signed(p), torch.get_device(p)),
+    lambda torch, p: torch.dropout_(p.detach(), 0.5, True), lambda torch, p: torch.dropout_(p * 1, -1.0, True),
+    lambda torch, p: torch.alpha_dropout_(p.detach(), 0.5, True), lambda torch, p: torch.feature_dropout(p, 0.5, True),
+    lambda torch, p: torch.feature_dropout_(p.detach(), 0.5, True),
+    lambda torch, p: torch.feature_alpha_dropout(torch.ones(2, 3, 2), 0.5, True),
+    lambda torch, p: torch.feature_alpha_dropout_(torch.ones(2, 3, 2), 0.5, True),
+    lambda torch, p: torch.range(1, 4), lambda torch, p: torch.range(0, 1, 0.1),
+    lambda torch, p: torch.range(4, 1, -1, dtype=torch.int64), lambda torch, p: torch.range(4, 1),
+    lambda torch, p: torch.range(0, 1, 0),
+])  # fmt: skip
 def test_as_pytorch(program: Any) -> None:
     same_as_pytorch(lambda torch: program(torch, torch.arange(6.0).view(2, 3).requires_grad_()))
 
@@ -157,17 +149,14 @@ def test_the_functions_are_pytorchs() -> None:
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    "program",
-    [
-        lambda torch: torch.nn.PixelShuffle(2)(torch.arange(16.0).view(1, 8, 1, 2)),
-        lambda torch: torch.nn.PixelUnshuffle(2)(torch.arange(16.0).view(1, 2, 2, 4)),
-        lambda torch: torch.nn.ChannelShuffle(2)(torch.arange(8.0).view(1, 4, 2)),
-        lambda torch: torch.nn.functional.pixel_shuffle(torch.arange(4.0).view(4, 1, 1), 2),
-        lambda torch: [
-            repr(torch.nn.PixelShuffle(2)), repr(torch.nn.PixelUnshuffle(2)), repr(torch.nn.ChannelShuffle(3))
-        ],
+@pytest.mark.parametrize("program", [
+    lambda torch: torch.nn.PixelShuffle(2)(torch.arange(16.0).view(1, 8, 1, 2)),
+    lambda torch: torch.nn.PixelUnshuffle(2)(torch.arange(16.0).view(1, 2, 2, 4)),
+    lambda torch: torch.nn.ChannelShuffle(2)(torch.arange(8.0).view(1, 4, 2)),
+    lambda torch: torch.nn.functional.pixel_shuffle(torch.arange(4.0).view(4, 1, 1), 2),
+    lambda torch: [
+        repr(torch.nn.PixelShuffle(2)), repr(torch.nn.PixelUnshuffle(2)), repr(torch.nn.ChannelShuffle(3))
     ],
-)  # fmt: skip
+])  # fmt: skip
 def test_layers(program: Any) -> None:
     same_as_pytorch(program)

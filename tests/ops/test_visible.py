@@ -222,14 +222,11 @@ def test_errors(case: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("number", [0.1, 1 / 3, 1e5, 1e-8, 7])
-@pytest.mark.parametrize(
-    "compute",
-    [
-        lambda x, number: x * number, lambda x, number: number * x, lambda x, number: x / number,
-        lambda x, number: number / (x + 4), lambda x, number: x.clone().mul_(number),
-        lambda x, number: x.clone().div_(number),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("compute", [
+    lambda x, number: x * number, lambda x, number: number * x, lambda x, number: x / number,
+    lambda x, number: number / (x + 4), lambda x, number: x.clone().mul_(number),
+    lambda x, number: x.clone().div_(number),
+])  # fmt: skip
 @compared
 def test_a_number_is_not_rounded_to_sixteen_bits_first(torch, compute, number, dtype):
     x = ((torch.arange(101) - 50) * 0.06).to(getattr(torch, dtype))

@@ -9,6 +9,7 @@ import pytest
 
 import tinytorch
 from tests import oracle
+from tests.same import refused
 
 torch = oracle.module()
 
@@ -81,14 +82,10 @@ def test_options(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    ("args", "options"),
-    [
-        ((-1,), {}), ((3.0,), {}), ((True,), {}), (("a",), {}), ((5, 1), {}), ((5,), {"dtype": "int64"}),
-        ((0,), {"dtype": "bool"}), ((5,), {"layout": "sparse_coo"}),
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize(("args", "options"), [
+    ((-1,), {}), ((3.0,), {}), ((True,), {}), (("a",), {}), ((5, 1), {}), ((5,), {"dtype": "int64"}),
+    ((0,), {"dtype": "bool"}), ((5,), {"layout": "sparse_coo"}),
+], ids=str)  # fmt: skip
 def test_errors(name: str, args: tuple[Any, ...], options: dict[str, str]) -> None:
     caught = []
     for library in (torch, tinytorch):
@@ -100,12 +97,9 @@ def test_errors(name: str, args: tuple[Any, ...], options: dict[str, str]) -> No
 
 def test_further_parameters_need_periodic() -> None:
     for library in (torch, tinytorch):
-        with pytest.raises(TypeError, match="received an invalid combination of arguments"):
-            library.hamming_window(5, alpha=0.5)
-        with pytest.raises(TypeError, match="received an invalid combination of arguments"):
-            library.kaiser_window(5, beta=0.5)
-        with pytest.raises(TypeError, match="received an invalid combination of arguments"):
-            library.hamming_window(5, True, beta=0.5)
+        refused(TypeError, "received an invalid combination of arguments", library.hamming_window, 5, alpha=0.5)
+        refused(TypeError, "received an invalid combination of arguments", library.kaiser_window, 5, beta=0.5)
+        refused(TypeError, "received an invalid combination of arguments", library.hamming_window, 5, True, beta=0.5)
         assert library.hamming_window(5, periodic=True, alpha=0.5).shape == (5,)
 
 
@@ -140,15 +134,11 @@ def test_options_of_signal_windows(name: str, options: dict[str, Any]) -> None:
         assert (ours.requires_grad, ours.is_leaf) == (theirs.requires_grad, theirs.is_leaf)
 
 
-@pytest.mark.parametrize(
-    ("name", "options"),
-    [
-        *[(name, {"a": [1.0]} if name == "general_cosine" else {}) for name in tinytorch.signal.windows.__all__],
-        ("exponential", {"tau": 0}), ("exponential", {"center": 1.0}), ("gaussian", {"std": -1}),
-        ("kaiser", {"beta": -1}), ("general_cosine", {"a": []}), ("general_cosine", {"a": 3}),
-    ],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize(("name", "options"), [
+    *[(name, {"a": [1.0]} if name == "general_cosine" else {}) for name in tinytorch.signal.windows.__all__],
+    ("exponential", {"tau": 0}), ("exponential", {"center": 1.0}), ("gaussian", {"std": -1}),
+    ("kaiser", {"beta": -1}), ("general_cosine", {"a": []}), ("general_cosine", {"a": 3}),
+], ids=str)  # fmt: skip
 def test_errors_of_signal_windows(name: str, options: dict[str, Any]) -> None:
     wrong: list[tuple[int, dict[str, str]]] = [(-1, {}), (5, {"dtype": "int64"}), (5, {"dtype": "float16"})]
     wrong += [(5, {"layout": "sparse_coo"}), *([(5, {})] if options and options != {"a": [1.0]} else [])]

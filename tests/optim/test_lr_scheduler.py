@@ -193,13 +193,10 @@ def test_restarts_at_fractions_of_epochs(t):
     return path
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "step", "linear", "cosine", "exponential", "constant", "polynomial", "lambda", "multiplicative", "restarts",
-        "triangular", "one cycle",
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("name", [
+    "step", "linear", "cosine", "exponential", "constant", "polynomial", "lambda", "multiplicative", "restarts",
+    "triangular", "one cycle",
+])  # fmt: skip
 @compared(rtol=0, atol=0)
 def test_resuming_after_an_epoch(t, name):
     s = schedulers(t)

@@ -85,30 +85,26 @@ def test_muon_makes_all_singular_values_about_one():
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda t, w: t.optim.Muon([w], lr=-1.0), lambda t, w: t.optim.Muon([w], momentum=-1.0),
-        lambda t, w: t.optim.Muon([w], weight_decay=-1.0), lambda t, w: t.optim.Muon([w], adjust_lr_fn="never"),
-        lambda t, w: t.optim.Muon([t.ones(3, requires_grad=True)]), lambda t, w: t.optim.Adafactor([w], lr=-1.0),
-        lambda t, w: t.optim.Adafactor([w], lr=t.ones(2)), lambda t, w: t.optim.Adafactor([w], beta2_decay=1.0),
-        lambda t, w: t.optim.Adafactor([w], eps=(-1.0, 0.1)), lambda t, w: t.optim.Adafactor([w], eps=(None, -0.1)),
-        lambda t, w: t.optim.Adafactor([w], d=0.5), lambda t, w: t.optim.Adafactor([w], weight_decay=-1.0),
-        lambda t, w: t.optim.SparseAdam([w], lr=0.0), lambda t, w: t.optim.SparseAdam([w], eps=0.0),
-        lambda t, w: t.optim.SparseAdam([w], betas=(1.0, 0.9)), lambda t, w: t.optim.NAdam([w], lr=-1.0),
-        lambda t, w: t.optim.NAdam([w], momentum_decay=-1.0), lambda t, w: t.optim.NAdam([w], betas=(0.9, 1.0)),
-        lambda t, w: t.optim.RAdam([w], eps=-1.0), lambda t, w: t.optim.RAdam([w], weight_decay=-1.0),
-        lambda t, w: t.optim.Adamax([w], betas=(-1.0, 0.9)), lambda t, w: t.optim.Adamax([w], eps=-1.0),
-        lambda t, w: t.optim.Adagrad([w], lr_decay=-1.0),
-        lambda t, w: t.optim.Adagrad([w], initial_accumulator_value=-1.0),
-        lambda t, w: t.optim.Adagrad([w], fused=True, foreach=True), lambda t, w: t.optim.Adadelta([w], rho=1.5),
-        lambda t, w: t.optim.Adadelta([w], eps=-1.5), lambda t, w: t.optim.RMSprop([w], alpha=-1.0),
-        lambda t, w: t.optim.RMSprop([w], momentum=-1.0), lambda t, w: t.optim.Rprop([w], etas=(1.5, 2.0)),
-        lambda t, w: t.optim.Rprop([w], lr=t.ones(3)), lambda t, w: t.optim.ASGD([w], lr=-1.0),
-        lambda t, w: t.optim.ASGD([w], weight_decay=-1.0), lambda t, w: t.optim.LBFGS([w], lr=-1.0),
-        lambda t, w: t.optim.LBFGS([{"params": [w]}, {"params": [t.ones(2, requires_grad=True)]}]),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("make", [
+    lambda t, w: t.optim.Muon([w], lr=-1.0), lambda t, w: t.optim.Muon([w], momentum=-1.0),
+    lambda t, w: t.optim.Muon([w], weight_decay=-1.0), lambda t, w: t.optim.Muon([w], adjust_lr_fn="never"),
+    lambda t, w: t.optim.Muon([t.ones(3, requires_grad=True)]), lambda t, w: t.optim.Adafactor([w], lr=-1.0),
+    lambda t, w: t.optim.Adafactor([w], lr=t.ones(2)), lambda t, w: t.optim.Adafactor([w], beta2_decay=1.0),
+    lambda t, w: t.optim.Adafactor([w], eps=(-1.0, 0.1)), lambda t, w: t.optim.Adafactor([w], eps=(None, -0.1)),
+    lambda t, w: t.optim.Adafactor([w], d=0.5), lambda t, w: t.optim.Adafactor([w], weight_decay=-1.0),
+    lambda t, w: t.optim.SparseAdam([w], lr=0.0), lambda t, w: t.optim.SparseAdam([w], eps=0.0),
+    lambda t, w: t.optim.SparseAdam([w], betas=(1.0, 0.9)), lambda t, w: t.optim.NAdam([w], lr=-1.0),
+    lambda t, w: t.optim.NAdam([w], momentum_decay=-1.0), lambda t, w: t.optim.NAdam([w], betas=(0.9, 1.0)),
+    lambda t, w: t.optim.RAdam([w], eps=-1.0), lambda t, w: t.optim.RAdam([w], weight_decay=-1.0),
+    lambda t, w: t.optim.Adamax([w], betas=(-1.0, 0.9)), lambda t, w: t.optim.Adamax([w], eps=-1.0),
+    lambda t, w: t.optim.Adagrad([w], lr_decay=-1.0), lambda t, w: t.optim.Adagrad([w], initial_accumulator_value=-1.0),
+    lambda t, w: t.optim.Adagrad([w], fused=True, foreach=True), lambda t, w: t.optim.Adadelta([w], rho=1.5),
+    lambda t, w: t.optim.Adadelta([w], eps=-1.5), lambda t, w: t.optim.RMSprop([w], alpha=-1.0),
+    lambda t, w: t.optim.RMSprop([w], momentum=-1.0), lambda t, w: t.optim.Rprop([w], etas=(1.5, 2.0)),
+    lambda t, w: t.optim.Rprop([w], lr=t.ones(3)), lambda t, w: t.optim.ASGD([w], lr=-1.0),
+    lambda t, w: t.optim.ASGD([w], weight_decay=-1.0), lambda t, w: t.optim.LBFGS([w], lr=-1.0),
+    lambda t, w: t.optim.LBFGS([{"params": [w]}, {"params": [t.ones(2, requires_grad=True)]}]),
+])  # fmt: skip
 def test_bad_arguments(make):
     same_as_pytorch(lambda t: make(t, t.ones(2, 2, requires_grad=True)))
 

@@ -231,15 +231,11 @@ def test_the_variant_is_to_be_named(torch: Any) -> Any:
     return type(out.grad_fn).__name__
 
 
-@parametrize(
-    "options",
-    [
-        {"use_reentrant": True, "factor": 2}, {"use_reentrant": True, "debug": True},
-        {"use_reentrant": True, "context_fn": lambda: None}, {"use_reentrant": False, "determinism_check": "strict"},
-        {"use_reentrant": False, "debug": True, "context_fn": lambda: None}, {"use_reentrant": False, "nothing": 1},
-    ],
-    ids=lambda options: "-".join(options),
-)  # fmt: skip
+@parametrize("options", [
+    {"use_reentrant": True, "factor": 2}, {"use_reentrant": True, "debug": True},
+    {"use_reentrant": True, "context_fn": lambda: None}, {"use_reentrant": False, "determinism_check": "strict"},
+    {"use_reentrant": False, "debug": True, "context_fn": lambda: None}, {"use_reentrant": False, "nothing": 1},
+], ids=lambda options: "-".join(options))  # fmt: skip
 @compared
 def test_options_that_are_refused(torch: Any, options: Any) -> Any:
     torch.utils.checkpoint.checkpoint(lambda x: x.exp(), leaf(torch, 2), **options)

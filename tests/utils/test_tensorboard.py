@@ -15,6 +15,7 @@ from tensorboardX.proto.graph_pb2 import GraphDef
 
 import tinytorch
 from tests.oracle import needs_oracle
+from tests.same import refused
 from tinytorch.utils import tensorboard
 from tinytorch.utils.tensorboard import SummaryWriter
 
@@ -112,8 +113,7 @@ def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorboard.summary.writer.event_file_writer", None)
     tensorboard._summary_writer.cache_clear()
     for name in ("SummaryWriter", "FileWriter", "RecordWriter"):
-        with pytest.raises(ImportError, match=r"by tensorboard or tensorboardX.*pip install tensorboardX"):
-            getattr(tensorboard, name)
+        refused(ImportError, r"by tensorboard or tensorboardX.*pip install tensorboardX", getattr, tensorboard, name)
     with pytest.raises(AttributeError, match="no attribute 'Writer'"):
         tensorboard.Writer  # noqa: B018
 
@@ -174,10 +174,8 @@ def test_what_pytorch_writes(alone: Any, tmp_path: Path) -> None:
 
 def test_what_is_asked_of_tensorboardx(alone: Any, tmp_path: Path) -> None:
     with alone(tmp_path) as writer:
-        with pytest.raises(NotImplementedError, match="pip install tensorboardX"):
-            writer.add_audio("sound", tinytorch.ones(3))
-        with pytest.raises(ValueError, match="no element"):
-            writer.add_histogram("nothing", tinytorch.ones(0))
+        refused(NotImplementedError, "pip install tensorboardX", writer.add_audio, "sound", tinytorch.ones(3))
+        refused(ValueError, "no element", writer.add_histogram, "nothing", tinytorch.ones(0))
         assert writer.get_logdir() == str(tmp_path)
     assert tensorboard.FileWriter(tmp_path).get_logdir() == str(tmp_path)
     with pytest.raises(AttributeError, match="RecordWriter"):
