@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import operator
+import re
 from typing import Any
 
 import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle, torch
-from tests.same import refused
+from tests.oracle import torch
+from tests.same import compared, expressions, refused
 from tinytorch.kernels import products
 from tinytorch.ops.linalg import products as linalg
 
@@ -52,13 +53,16 @@ SHAPES = [
 ]
 
 
-@needs_oracle
+def assert_refused(words: str, name: str, *shapes: Any, change: Any = lambda x: x) -> None:
+    """Assert that products of ones are refused, in these words, and by PyTorch too."""
+    for library in (tinytorch, *([torch] if torch else [])):
+        *first, last = map(library.ones, shapes)
+        refused(RuntimeError, re.escape(words), getattr(library, name), *first, change(last))
+
+
 @pytest.mark.parametrize(("name", "x", "y", "words"), SHAPES)
 def test_shapes_that_do_not_fit(name: str, x: Any, y: Any, words: str) -> None:
-    for library in (tinytorch, torch):
-        with pytest.raises(RuntimeError) as caught:
-            getattr(library, name)(library.ones(x), library.ones(y))
-        assert words in str(caught.value)
+    assert_refused(words, name, x, y)
 
 
 ADDED = [
@@ -77,18 +81,9 @@ ADDED = [
 ]
 
 
-@needs_oracle
 @pytest.mark.parametrize(("name", "x", "y", "z", "words"), ADDED)
 def test_sums_that_do_not_fit(name: str, x: Any, y: Any, z: Any, words: str) -> None:
-    for library in (tinytorch, torch):
-        with pytest.raises(RuntimeError) as caught:
-            getattr(library, name)(library.ones(x), library.ones(y), library.ones(z))
-        assert words in str(caught.value)
-
-
-def test_stacks_of_a_sum_that_do_not_fit() -> None:
-    with pytest.raises(RuntimeError, match=r"to be: \[5, 3\] but got: \[5, 4\]"):
-        tinytorch.addbmm(ones(2, 4), ones(5, 2, 3), ones(5, 4, 4))
+    assert_refused(words, name, x, y, z)
 
 
 DTYPES = [
@@ -103,16 +98,13 @@ DTYPES = [
 ]
 
 
-@needs_oracle
 @pytest.mark.parametrize(("name", "x", "y", "words"), DTYPES)
 def test_dtypes_that_differ(name: str, x: Any, y: Any, words: str) -> None:
-    for library in (tinytorch, torch):
-        with pytest.raises(RuntimeError) as caught:
-            getattr(library, name)(library.ones(x), library.ones(y).double())
-        assert words in str(caught.value)
+    assert_refused(words, name, x, y, change=lambda each: each.double())
 
 
-def test_dtypes_of_a_sum_that_differ() -> None:
+def test_other_sums_that_are_refused() -> None:
+    refused(RuntimeError, r"\[5, 3\] but got: \[5, 4\]", tinytorch.addbmm, ones(2, 4), ones(5, 2, 3), ones(5, 4, 4))
     x, y = ones(2, 3), ones(3, 4)
     with pytest.raises(RuntimeError, match="self and mat2 must have the same dtype, but got Double and Float"):
         tinytorch.addmm(ones(4, dtype=np.float64), x, y)
@@ -205,13 +197,10 @@ EQUATIONS = [
 ]
 
 
-@needs_oracle
 @pytest.mark.parametrize(("equation", "shapes", "words"), EQUATIONS)
 def test_equations_that_do_not_fit(equation: str, shapes: Any, words: str) -> None:
-    for library in (tinytorch, torch):
-        with pytest.raises(RuntimeError) as caught:
-            library.einsum(equation, *map(library.ones, shapes))
-        assert words in str(caught.value)
+    for library in (tinytorch, *([torch] if torch else [])):
+        refused(RuntimeError, re.escape(words), library.einsum, equation, *map(library.ones, shapes))
 
 
 def test_einsum_without_operands() -> None:
@@ -226,57 +215,41 @@ PAIRS = [
     (([0, 1], [1]), "both dimension lists should have same length"),
     (3, "tensordot expects dims < ndim_a or ndim_b, but got dims=3"),
     (-1, "tensordot expects dims >= 0, but got dims=-1"),
+    (([5], [0]), "Dimension out of range (expected to be in range of [-2, 1], but got 5)"),
 ]
 
 
-@needs_oracle
 @pytest.mark.parametrize(("dims", "words"), PAIRS)
 def test_tensordot_of_dimensions_that_do_not_fit(dims: Any, words: str) -> None:
-    for library in (tinytorch, torch):
-        with pytest.raises(RuntimeError) as caught:
-            library.tensordot(library.ones((2, 3)), library.ones((3, 4)), dims)
-        assert words in str(caught.value)
+    for library in (tinytorch, *([torch] if torch else [])):
+        error = IndexError if "range" in words else RuntimeError
+        refused(error, re.escape(words), library.tensordot, library.ones(2, 3), library.ones(3, 4), dims)
 
 
-@needs_oracle
 @pytest.mark.parametrize("kind", ["float16", "float32", "float64"])
-def test_infinities_times_a_matrix_of_one_zero_are_nan(kind: str) -> None:
-    def products(library: Any) -> list[Any]:
-        infinite = library.full((2, 1), np.inf, dtype=getattr(library, kind), requires_grad=True)
-        zero = library.zeros(1, 1, dtype=infinite.dtype)
-        found = [
-            infinite @ zero, zero @ infinite.T, infinite @ zero[0],
-            library.nn.functional.linear(infinite, zero, zero[0]), library.nn.functional.linear(zero, infinite),
-            library.tensordot(infinite, zero, 1),
-        ]  # fmt: skip
-        return [each.isnan().all().item() for each in found]
-
-    assert products(tinytorch) == products(torch) == [True] * 6
+@compared
+def test_infinities_times_a_matrix_of_one_zero_are_nan(torch: Any, kind: str) -> list[Any]:
+    infinite, linear = torch.full((2, 1), np.inf, dtype=getattr(torch, kind)), torch.nn.functional.linear
+    zero = torch.zeros(1, 1, dtype=infinite.dtype)
+    found = [
+        infinite @ zero, zero @ infinite.T, infinite @ zero[0], linear(infinite, zero, zero[0]), linear(zero, infinite),
+        torch.tensordot(infinite, zero, 1),
+    ]  # fmt: skip
+    return [each.isnan() for each in found]
 
 
-@needs_oracle
-@pytest.mark.parametrize("call", [
-    "torch.tensordot(v, v, 1)", "torch.tensordot(v, w[::2], 1)", "torch.tensordot(v[None], v, 1)",
-    "torch.tensordot(v[None], w[::2], 1)", "torch.tensordot(w[None, ::2], v[:, None], 1)",
-    "torch.tensordot(m, m, 2)", "torch.tensordot(m, m.T, 2)", "torch.tensordot(m, m, ([0, 1], [1, 0]))",
-    "torch.tensordot(m.T, m.T, ([1, 0], [1, 0]))", "torch.tensordot(v, w[::2], 0)", "torch.tensordot(m, w[:4:2], 1)",
-])  # fmt: skip
-def test_tensordot_of_booleans_is_computed_as_the_memory_lies(call: str) -> None:
-    def outcome(library: Any) -> Any:
-        v = library.tensor([True, False, True])
-        w = library.tensor([True, True, False, True, True, False])
-        m = library.tensor([[True, False], [True, True]])
-        try:
-            return eval(call, {"torch": library, "v": v, "w": w, "m": m}).tolist()
-        except NotImplementedError as error:
-            return str(error)
-
-    assert outcome(tinytorch) == outcome(torch)
-
-
-def test_tensordot_of_a_dimension_out_of_range() -> None:
-    with pytest.raises(IndexError, match=r"Dimension out of range \(expected to be in range of \[-2, 1\], but got 5\)"):
-        tinytorch.tensordot(ones(2, 3), ones(3, 4), ([5], [0]))
+@pytest.mark.parametrize(
+    "call",
+    expressions("""
+    v, v, 1; v, w[::2], 1; v[None], v, 1; v[None], w[::2], 1; w[None, ::2], v[:, None], 1; m, m, 2; m, m.T, 2
+    m, m, ([0, 1], [1, 0]); m.T, m.T, ([1, 0], [1, 0]); v, w[::2], 0; m, w[:4:2], 1
+"""),
+)
+@compared(to_the_word=True)
+def test_tensordot_of_booleans_is_computed_as_the_memory_lies(torch: Any, call: str) -> Any:
+    v, m = torch.tensor([True, False, True]), torch.tensor([[True, False], [True, True]])
+    w = torch.tensor([True, True, False, True, True, False])
+    return eval(f"torch.tensordot({call})", {"torch": torch, "v": v, "w": w, "m": m})
 
 
 def test_tensordot_takes_its_dimensions_from_a_tensor() -> None:

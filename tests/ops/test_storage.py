@@ -14,7 +14,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import compared, expressions, refused, same_as_pytorch
+from tests.same import compared, expressions, refused
 
 # Each is evaluated with tinytorch and with PyTorch; x is arange(6.), y zeros(2), g requires grad.
 SAME = """
@@ -105,10 +105,10 @@ def evaluate(text: str, torch: Any) -> Any:
         return eval(text, names)
 
 
-@needs_oracle
 @pytest.mark.parametrize("text", expressions(SAME))
-def test_same_as_pytorch(text: str) -> None:
-    same_as_pytorch(lambda torch: evaluate(text, torch))
+@compared
+def test_same_as_pytorch(torch: Any, text: str) -> Any:
+    return evaluate(text, torch)
 
 
 def test_a_storage_is_the_tensors_memory() -> None:
@@ -214,6 +214,10 @@ def test_forked_processes_share_memory() -> None:
     refused(NotImplementedError, "owns the memory", mine[1:].share_memory_)
 
 
+def test_layouts_that_there_are_not_say_so() -> None:
+    refused(NotImplementedError, "has strided and sparse layouts", tinytorch.ones(2).to_mkldnn)
+
+
 def test_from_file(tmp_path: Path) -> None:
     path = tmp_path / "numbers"
     x = tinytorch.from_file(str(path), shared=True, size=4, dtype=tinytorch.int32)
@@ -227,10 +231,6 @@ def test_from_file(tmp_path: Path) -> None:
     with pytest.raises(RuntimeError):
         tinytorch.from_file(str(tmp_path / "absent"), size=1)
     refused(RuntimeError, "smaller", tinytorch.from_file, str(path), size=100)
-
-
-def test_layouts_that_there_are_not_say_so() -> None:
-    refused(NotImplementedError, "has strided and sparse layouts", tinytorch.ones(2).to_mkldnn)
 
 
 def test_the_old_storage_warns() -> None:
