@@ -62,7 +62,26 @@ def outcome(program: Callable[[Any], Any], library: Any, to_the_word: bool = Fal
 
 def expressions(table: str) -> list[str]:
     """Return the expressions of a table: one per line, or several with semicolons between."""
-    return [each.strip() for line in table.splitlines() for each in line.split(";") if each.strip()]
+    lines = [line for line in table.splitlines() if not line.strip().startswith("#")]
+    return [each.strip() for line in lines for each in line.split(";") if each.strip()]
+
+
+def programs(
+    table: str, scope: dict[str, Any] | None = None, /, *arguments: str, **made: Callable[[Any], Any]
+) -> dict[str, Callable[..., Any]]:
+    """Return, by its text, a function of `torch` and of further arguments for each expression of a table.
+
+    The expressions may use the names of the scope, and those `made` anew of the library for each call.
+    """
+
+    def program_of(text: str) -> Callable[..., Any]:
+        def program(torch: Any, *values: Any) -> Any:
+            names = {name: make(torch) for name, make in made.items()} | dict(zip(arguments, values, strict=True))
+            return eval(text, {**(scope or {}), "torch": torch, **names})
+
+        return program
+
+    return {text: program_of(text) for text in expressions(table)}
 
 
 def words(text: str) -> set[str]:
@@ -142,8 +161,8 @@ def compared(program: Callable[..., Any] | None = None, **options: Any) -> Any:
         return functools.partial(compared, **options)
     same = same_to_the_word if options.pop("to_the_word", False) else same_as_pytorch
 
-    def test(**parameters: Any) -> None:
-        same(lambda library: program(library, **parameters), **options)
+    def test(*values: Any, **parameters: Any) -> None:
+        same(lambda library: program(library, *values, **parameters), **options)
 
     _, *parameters = inspect.signature(program).parameters.values()
     functools.update_wrapper(test, program)

@@ -11,7 +11,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle
 from tests.oracle import torch as oracle
-from tests.same import compared, expressions, same_as_pytorch
+from tests.same import compared, expressions, programs, same_as_pytorch
 
 pytestmark = [needs_oracle, pytest.mark.filterwarnings("ignore:index_reduce")]
 
@@ -43,25 +43,23 @@ def test_operands_by_name(torch: Any, name: str) -> Any:
     return [call(x, other=y), call(input=x, other=y), call(y, x), call(x, y, out=x.clone() > 9)]
 
 
-@pytest.mark.parametrize("program", [
-    lambda torch: torch.isclose(torch.ones(2), torch.ones(2), rtol=-0.4),
-    lambda torch: torch.isclose(torch.ones(2), torch.ones(2), atol=-0.4),
-    lambda torch: torch.allclose(torch.ones(2), torch.ones(2), atol=-1),
-    lambda torch: torch.clamp_min(torch.ones(2), None), lambda torch: torch.lerp(torch.ones(2), 1, 0.5),
-    lambda torch: torch.ones(2).lerp_(1, 0.5), lambda torch: torch.ones(2).lerp_(torch.ones(2), torch.ones(2).double()),
-    lambda torch: torch.ones(2).lerp_(torch.ones(3), 0.5), lambda torch: torch.hsplit(torch.ones(2, 2), "abc"),
-    lambda torch: torch.vsplit(torch.ones(2, 2), 1.0), lambda torch: torch.dsplit(torch.ones(2, 2, 2), None),
-    lambda torch: torch.hstack([]), lambda torch: torch.vstack(()), lambda torch: torch.dstack([]),
-    lambda torch: torch.column_stack([]), lambda torch: torch.linspace(0, 3, 1.0),
-    lambda torch: torch.logspace(torch.tensor(0), 3, 1.0),
-    lambda torch: torch.gradient(torch.ones(3, 3), spacing=[0.1], dim=[1, 0]),
-    lambda torch: torch.gradient(torch.ones(3, 3), spacing=[0.1]),
-    lambda torch: torch.fill(torch.ones(2), torch.ones(1)),
-    lambda torch: torch.gather(torch.ones(2, 2), 0, torch.zeros(1, dtype=torch.uint8)),
-    lambda torch: torch.take_along_dim(torch.ones(2, 2), torch.zeros(1), 0),
-    lambda torch: torch.einsum("ij,j->", torch.ones(2, 3).int(), torch.ones(3).int()),
-    lambda torch: torch.einsum("i,i->", torch.ones(3).int(), torch.ones(3)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    programs("""
+    torch.isclose(torch.ones(2), torch.ones(2), rtol=-0.4); torch.isclose(torch.ones(2), torch.ones(2), atol=-0.4)
+    torch.allclose(torch.ones(2), torch.ones(2), atol=-1); torch.clamp_min(torch.ones(2), None)
+    torch.lerp(torch.ones(2), 1, 0.5); torch.ones(2).lerp_(1, 0.5)
+    torch.ones(2).lerp_(torch.ones(2), torch.ones(2).double()); torch.ones(2).lerp_(torch.ones(3), 0.5)
+    torch.hsplit(torch.ones(2, 2), "abc"); torch.vsplit(torch.ones(2, 2), 1.0); torch.dsplit(torch.ones(2, 2, 2), None)
+    torch.hstack([]); torch.vstack(()); torch.dstack([]); torch.column_stack([]); torch.linspace(0, 3, 1.0)
+    torch.logspace(torch.tensor(0), 3, 1.0); torch.gradient(torch.ones(3, 3), spacing=[0.1], dim=[1, 0])
+    torch.gradient(torch.ones(3, 3), spacing=[0.1]); torch.fill(torch.ones(2), torch.ones(1))
+    torch.gather(torch.ones(2, 2), 0, torch.zeros(1, dtype=torch.uint8))
+    torch.take_along_dim(torch.ones(2, 2), torch.zeros(1), 0)
+    torch.einsum("ij,j->", torch.ones(2, 3).int(), torch.ones(3).int())
+    torch.einsum("i,i->", torch.ones(3).int(), torch.ones(3))
+""").values(),
+)
 def test_errors(program: Program) -> None:
     same_as_pytorch(program)
 
@@ -70,59 +68,69 @@ def _shared(torch: Any, count: int, **kwargs: Any) -> Any:
     return torch.empty(1, **kwargs).expand(count)
 
 
-@pytest.mark.parametrize("program", [
-    lambda torch: torch.gather(torch.arange(3), 0, (i := torch.tensor([0, 1, 1]))[1:], out=i[:2]),
-    lambda torch: torch.kthvalue(x := torch.ones(10), 5, out=(x, torch.tensor(0))),
-    lambda torch: torch.index_select(torch.ones(3, 6), 1, torch.tensor([0, 1]), out=_shared(torch, 6)),
-    lambda torch: torch.masked_select(torch.ones(3), torch.ones(3) > 0, out=_shared(torch, 6)),
-    lambda torch: torch.take(torch.ones(3), torch.tensor([0]), out=_shared(torch, 6)),
-    lambda torch: torch.nonzero(torch.ones(3), out=_shared(torch, 6, dtype=torch.int64)),
-    lambda torch: torch.scatter(torch.ones(3), 0, torch.tensor([0]), 1.0, out=_shared(torch, 6)),
-    lambda torch: torch.exp(torch.ones(3), out=_shared(torch, 6)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    programs(
+        """
+    torch.gather(torch.arange(3), 0, (i := torch.tensor([0, 1, 1]))[1:], out=i[:2])
+    torch.kthvalue(x := torch.ones(10), 5, out=(x, torch.tensor(0)))
+    torch.index_select(torch.ones(3, 6), 1, torch.tensor([0, 1]), out=_shared(torch, 6))
+    torch.masked_select(torch.ones(3), torch.ones(3) > 0, out=_shared(torch, 6))
+    torch.take(torch.ones(3), torch.tensor([0]), out=_shared(torch, 6))
+    torch.nonzero(torch.ones(3), out=_shared(torch, 6, dtype=torch.int64))
+    torch.scatter(torch.ones(3), 0, torch.tensor([0]), 1.0, out=_shared(torch, 6))
+    torch.exp(torch.ones(3), out=_shared(torch, 6))
+""",
+        {"_shared": _shared},
+    ).values(),
+)
 def test_out_that_shares_memory(program: Program) -> None:
     same_as_pytorch(program)
 
 
-@pytest.mark.parametrize("program", [
-    lambda torch: torch.diff(torch.arange(4), 0, 0, torch.arange(2), torch.arange(3)),
-    lambda torch: [torch.logspace(*ends, dtype=torch.int32) for ends in (
+@pytest.mark.parametrize("program", {
+    **programs("""
+    torch.diff(torch.arange(4), 0, 0, torch.arange(2), torch.arange(3))
+    torch.logspace(0, 62, 5, 2.0, dtype=torch.int64); torch.gather(torch.ones(2, 2), 0, torch.zeros(1, 0)).shape
+    torch.tensor(True).index_add(0, torch.tensor([0]), torch.tensor(True), alpha=True)
+    [torch.einsum(each, torch.ones(2, 3).int(), torch.arange(3).int()) for each in ('ij,k->k', 'ij,k->ij', 'ij,j->i')]
+    [torch.einsum("i->", torch.arange(3).to(kind)) for kind in (torch.uint8, torch.bool)]
+    torch.einsum("i,i->i", torch.ones(3), torch.arange(3))
+    torch.logcumsumexp(torch.linspace(-3, 3, 30).bfloat16(), 0).float()
+    [torch.fill(torch.ones(2).int(), value) for value in (3, 2.5, True, torch.tensor(4))]; torch.tensor([2]).__rdiv__(3)
+"""),
+    "0": lambda torch: [torch.logspace(*ends, dtype=torch.int32) for ends in (
         (0, 1.2, 4, 3.0), (0.5, 2.7, 5, 3.0), (3, 0, 7, 2.0), (-2.5, 3.5, 8, 2.0), (4, 9, 1, 2.0))],
-    lambda torch: torch.logspace(0, 62, 5, 2.0, dtype=torch.int64),
-    lambda torch: [call(torch.ones(2, 2), 0, torch.zeros(0, dtype=torch.uint8), torch.ones(2, 2)) for call in (
+    "1": lambda torch: [call(torch.ones(2, 2), 0, torch.zeros(0, dtype=torch.uint8), torch.ones(2, 2)) for call in (
         torch.scatter, torch.scatter_add)],
-    lambda torch: torch.gather(torch.ones(2, 2), 0, torch.zeros(1, 0)).shape,
-    lambda torch: torch.index_add(torch.tensor([5], dtype=torch.uint8), 0, torch.tensor([0]),
+    "2": lambda torch: torch.index_add(torch.tensor([5], dtype=torch.uint8), 0, torch.tensor([0]),
                                   torch.tensor([1], dtype=torch.uint8), alpha=-1),
-    lambda torch: torch.tensor(True).index_add(0, torch.tensor([0]), torch.tensor(True), alpha=True),
-    lambda torch: [torch.einsum(each, torch.ones(2, 3).int(), torch.arange(3).int()) for each in (
-        "ij,k->k", "ij,k->ij", "ij,j->i")],
-    lambda torch: [torch.einsum("i->", torch.arange(3).to(kind)) for kind in (torch.uint8, torch.bool)],
-    lambda torch: torch.einsum("i,i->i", torch.ones(3), torch.arange(3)),
-    lambda torch: [torch.histc(torch.linspace(-9.3, 9.1, 40).to(kind), 25, -10, 10).float() for kind in (
+    "3": lambda torch: [torch.histc(torch.linspace(-9.3, 9.1, 40).to(kind), 25, -10, 10).float() for kind in (
         torch.float16, torch.bfloat16, torch.float32)],
-    lambda torch: torch.logcumsumexp(torch.linspace(-3, 3, 30).bfloat16(), 0).float(),
-    lambda torch: [torch.fill(torch.ones(2).int(), value) for value in (3, 2.5, True, torch.tensor(4))],
-    lambda torch: torch.autograd.grad(
+    "4": lambda torch: torch.autograd.grad(
         torch.fill(torch.ones(2, requires_grad=True), value := torch.tensor(2.0, requires_grad=True)).sum(), value),
-    lambda torch: torch.tensor([2]).__rdiv__(3),
-])  # fmt: skip
+}.values())  # fmt: skip
 def test_values(program: Program) -> None:
     same_as_pytorch(program)
 
 
-@pytest.mark.parametrize("program", [
-    lambda torch, x: x.clamp_min(torch.zeros(3)), lambda torch, x: x.clamp_max(0.5),
-    lambda torch, x: x.clone().clamp_min_(torch.zeros(3)), lambda torch, x: x.clone().clamp_max_(0.5),
-    lambda torch, x: x.lerp(torch.ones(3), 0.3), lambda torch, x: x.lerp(torch.ones(3), torch.tensor(0.3)),
-    lambda torch, x: x.clone().lerp_(torch.ones(3), torch.tensor(0.3)), lambda torch, x: torch.dist(x, torch.zeros(3)),
-    lambda torch, x: torch.cdist(x[None], torch.zeros(2, 3), 1.0), lambda torch, x: torch.cumulative_trapezoid(x),
-    lambda torch, x: torch.index_reduce(x, 0, torch.tensor([0, 0]), torch.ones(2), "mean"),
-    lambda torch, x: torch.index_reduce(x, 0, torch.tensor([0, 0]), torch.ones(2), "amax"),
-    lambda torch, x: x.clone().index_reduce_(0, torch.tensor([1]), torch.ones(1), "prod"),
-    lambda torch, x: torch.aminmax(x)[0], lambda torch, x: torch.aminmax(x, dim=0)[1],
-    lambda torch, x: torch.fill(x, 3), lambda torch, x: torch.fill(x, torch.tensor(3)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    programs(
+        """
+    x.clamp_min(torch.zeros(3)); x.clamp_max(0.5); x.clone().clamp_min_(torch.zeros(3)); x.clone().clamp_max_(0.5)
+    x.lerp(torch.ones(3), 0.3); x.lerp(torch.ones(3), torch.tensor(0.3))
+    x.clone().lerp_(torch.ones(3), torch.tensor(0.3)); torch.dist(x, torch.zeros(3))
+    torch.cdist(x[None], torch.zeros(2, 3), 1.0); torch.cumulative_trapezoid(x)
+    torch.index_reduce(x, 0, torch.tensor([0, 0]), torch.ones(2), "mean")
+    torch.index_reduce(x, 0, torch.tensor([0, 0]), torch.ones(2), "amax")
+    x.clone().index_reduce_(0, torch.tensor([1]), torch.ones(1), "prod"); torch.aminmax(x)[0]
+    torch.aminmax(x, dim=0)[1]; torch.fill(x, 3); torch.fill(x, torch.tensor(3))
+""",
+        {},
+        "x",
+    ).values(),
+)
 def test_names_of_nodes(program: Callable[[Any, Any], Any]) -> None:
     names = [program(library, library.ones(3, requires_grad=True)).grad_fn.name() for library in (tinytorch, oracle)]
     assert names[0] == names[1]
@@ -137,18 +145,19 @@ def test_distances_that_tie(torch: Any, p: float) -> Any:
     return out, torch.autograd.grad(out, (x, y), torch.arange(6.0).reshape(2, 3) - 1)
 
 
-@pytest.mark.parametrize("program", [
-    lambda torch: torch.cdist(torch.ones(2, 3, 4), torch.ones(3, 3, 4), 1.0),
-    lambda torch: torch.cdist(torch.ones(3, 4), torch.ones(3, 4), float("nan")),
-    lambda torch: torch.dist(torch.ones(3), 1), lambda torch: torch.dist(torch.ones(3).int(), torch.ones(3).int()),
-    lambda torch: torch.dist(torch.ones(3).half(), torch.zeros(3), 3),
-    lambda torch: torch.dist(torch.ones(0), torch.zeros(0), float("inf")),
-    lambda torch: torch.cdist(torch.ones(0, 4), torch.ones(3, 4), 1.0),
-    lambda torch: torch.cdist(torch.ones(2, 0), torch.ones(3, 0), 0.5),
-    lambda torch: torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]), dx=0.3),
-    lambda torch: torch.cumulative_trapezoid(torch.tensor([1, 5, 10])),
-    lambda torch: torch.cumulative_trapezoid(torch.tensor([1.0, 5.0]), torch.tensor([0.0, 3.0])),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    programs("""
+    torch.cdist(torch.ones(2, 3, 4), torch.ones(3, 3, 4), 1.0)
+    torch.cdist(torch.ones(3, 4), torch.ones(3, 4), float("nan")); torch.dist(torch.ones(3), 1)
+    torch.dist(torch.ones(3).int(), torch.ones(3).int()); torch.dist(torch.ones(3).half(), torch.zeros(3), 3)
+    torch.dist(torch.ones(0), torch.zeros(0), float("inf")); torch.cdist(torch.ones(0, 4), torch.ones(3, 4), 1.0)
+    torch.cdist(torch.ones(2, 0), torch.ones(3, 0), 0.5)
+    torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]), dx=0.3)
+    torch.cumulative_trapezoid(torch.tensor([1, 5, 10]))
+    torch.cumulative_trapezoid(torch.tensor([1.0, 5.0]), torch.tensor([0.0, 3.0]))
+""").values(),
+)
 def test_distances_and_integrals(program: Program) -> None:
     same_as_pytorch(program)
 
@@ -178,11 +187,17 @@ def test_numbers_that_float16_cannot_hold(torch: Any, name: str, value: float) -
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("program", [
-    lambda torch, x: torch.addcmul(x, x, x, value=0.1), lambda torch, x: torch.addcdiv(x, x, x * 3, value=0.1),
-    lambda torch, x: torch.lerp(x, x * 2, 0.3), lambda torch, x: torch.lerp(x, x * 2, 0.7), lambda torch, x: x.pow(1.1),
-    lambda torch, x: torch.nn.functional.leaky_relu(x, 0.1), lambda torch, x: torch.nn.functional.softplus(x, 0.1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "program",
+    programs(
+        """
+    torch.addcmul(x, x, x, value=0.1); torch.addcdiv(x, x, x * 3, value=0.1); torch.lerp(x, x * 2, 0.3)
+    torch.lerp(x, x * 2, 0.7); x.pow(1.1); torch.nn.functional.leaky_relu(x, 0.1); torch.nn.functional.softplus(x, 0.1)
+""",
+        {},
+        "x",
+    ).values(),
+)
 @compared(rtol=0, atol=0)
 def test_numbers_of_16_bits(torch: Any, program: Any, dtype: str) -> Any:
     """They are rounded as PyTorch rounds them: mostly, the result alone."""
