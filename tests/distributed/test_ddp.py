@@ -18,6 +18,7 @@ import pytest
 
 import tinytorch
 from tests.distributed import PROGRAMS, needs_mpi, run
+from tests.fx.programs import model
 from tests.oracle import needs_oracle
 from tests.same import compared
 
@@ -152,17 +153,14 @@ def completed(torch: Any, value: Any) -> Any:
 def changing(torch: Any, first: str, then: str) -> Any:
     """A model of two parts, of which each step uses some."""
 
-    class Parts(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.a, self.b, self.uses = linear(torch, 3, 3), linear(torch, 3, 3), [*first.split(), *then.split()]
+    uses = [*first.split(), *then.split()]
 
-        def forward(self, x: Any) -> Any:
-            for name in self.uses.pop(0):
-                x = getattr(self, name)(x)
-            return x
+    def forward(self: Any, x: Any) -> Any:
+        for name in uses.pop(0):
+            x = getattr(self, name)(x)
+        return x
 
-    return Parts()
+    return model(torch, forward, a=linear(torch, 3, 3), b=linear(torch, 3, 3))
 
 
 def two_steps(torch: Any, model: Any, **options: Any) -> Any:

@@ -13,7 +13,7 @@ import pytest
 
 import tinytorch
 import tinytorch.fx
-from tests.fx.programs import named, net, ramp, shown
+from tests.fx.programs import model, named, net, ramp, shown
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch, same_to_the_word
 
@@ -152,12 +152,8 @@ def iterated_while_changed(t: Any) -> Any:
 
 def found(t: Any) -> Any:
     graph, _ = small(t)
-    functions = graph.find_nodes(op="call_function", target=t.add)
-    return (
-        str(functions),
-        str(graph.find_nodes(op="placeholder")),
-        str(graph.find_nodes(op="call_method", target="abs")),
-    )
+    wanted = ({"op": "call_function", "target": t.add}, {"op": "placeholder"}, {"op": "call_method", "target": "abs"})
+    return [str(graph.find_nodes(**each)) for each in wanted]
 
 
 def copied(t: Any) -> Any:
@@ -210,19 +206,14 @@ def impure(t: Any) -> Any:
 
 
 def impure_modules(t: Any) -> Any:
-    class Printing(t.nn.Module):  # type: ignore[misc, name-defined]
-        _is_impure = True
-
-        def forward(self, x: Any) -> Any:
-            return x
-
     graph = t.fx.Graph()
     x = graph.placeholder("x")
     for name in ("a", "b"):
         graph.call_module(name, (x,))
     graph.output(x)
-    module = t.fx.GraphModule({"a": Printing(), "b": t.nn.ReLU()}, graph)
-    module.graph.eliminate_dead_code(lambda node: node.op == "placeholder") if False else None
+    printing = model(t, lambda self, x: x)
+    type(printing)._is_impure = True
+    module = t.fx.GraphModule({"a": printing, "b": t.nn.ReLU()}, graph)
     module.graph.eliminate_dead_code()
     return str(module.graph)
 

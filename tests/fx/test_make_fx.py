@@ -12,7 +12,7 @@ import tinytorch
 import tinytorch.fx
 from tests.fx.programs import ramp
 from tests.oracle import needs_oracle
-from tests.same import compared, refused, same_as_pytorch
+from tests.same import compared, programs, refused, same_as_pytorch
 
 
 def make_fx(t: Any, *args: Any, **options: Any) -> Any:
@@ -40,32 +40,36 @@ def leaves(value: Any) -> list[Any]:
 
 
 #: Programs of `t`, and of a matrix and a vector, whose text is PyTorch's.
-PROGRAMS: list[Any] = [
-    lambda t, x, v: x + 1, lambda t, x, v: (1 - x, 2 * x, x / 2, x - v, x * v, -x),
-    lambda t, x, v: (x**2, x**0.5, 2**x), lambda t, x, v: (x > 0, x <= v, x == 1, ~(x > 0), x.abs(), x.sign()),
-    lambda t, x, v: (x.sum(), x.sum(1), x.sum(0, keepdim=True), x.mean(), x.mean((0, 1)), x.amax(1), x.argmax(1)),
-    lambda t, x, v: x.max(1), lambda t, x, v: (x.max(), x.min(), x.std(0), x.var(1, keepdim=True), x.prod(1)),
-    lambda t, x, v: (x.view(4, 3), x.reshape(2, 6), x.t(), x.transpose(0, 1), x.permute(1, 0), x.t().reshape(-1)),
-    lambda t, x, v: (x[1], x[:, 1:3], x[0, 2], x[:, None], x[..., ::2], x[1:, 0]),
-    lambda t, x, v: (x.unsqueeze(0), x[None].squeeze(0), x.expand(2, 3, 4), x.flatten(), x.contiguous().clone()),
-    lambda t, x, v: (x.split(2, 1), x.chunk(2), x.unbind(0), t.cat([x, x], 1), t.stack([x, x])),
-    lambda t, x, v: (t.mm(x, x.t()), t.mv(x, v), t.dot(v, v), t.addmm(x @ x.t(), x, x.t())),
-    lambda t, x, v: (t.relu(x), t.sigmoid(x), t.tanh(x), x.exp(), x.abs().log(), x.sin().cos(), x.rsqrt()),
-    lambda t, x, v: (t.nn.functional.silu(x), t.nn.functional.gelu(x), t.nn.functional.relu(x)),
-    lambda t, x, v: (x.softmax(1), x.log_softmax(0), x.clamp(0, 1), x.cumsum(0), x.tril(), x.triu()),
-    lambda t, x, v: (x.to(t.float64), x.int(), (x > 0).float()),
-    lambda t, x, v: (t.ones_like(x) * x, t.zeros(4) + x, t.ones(3, 4) * x, t.full((4,), 2.0) * x),
-    lambda t, x, v: t.nn.functional.layer_norm(x, (4,)), lambda t, x, v: t.nn.functional.linear(x, x),
-    lambda t, x, v: t.nn.functional.linear(x, x, v[:3]), lambda t, x, v: t.nn.functional.max_pool2d(x[None], 2),
-    lambda t, x, v: t.nn.functional.avg_pool2d(x[None], 2, 1, 1),
-    lambda t, x, v: t.nn.functional.conv2d(x.view(1, 1, 3, 4), t.ones(1, 1, 3, 3), t.ones(1), padding=1),
-    lambda t, x, v: (t.nn.functional.mse_loss(x, x * 2), t.nn.functional.mse_loss(x, x * 2, reduction="sum")),
-    lambda t, x, v: t.where(x > 0, x, x * 2), lambda t, x, v: x.masked_fill(x > 0, 0.0),
-    lambda t, x, v: {"a": x, "b": [x + 1, v]}, lambda t, x, v: t.func.vjp(t.sin, x)[1](x),
-]  # fmt: skip
+PROGRAMS = programs(
+    """
+    x + 1; (1 - x, 2 * x, x / 2, x - v, x * v, -x); (x**2, x**0.5, 2**x)
+    (x > 0, x <= v, x == 1, ~(x > 0), x.abs(), x.sign())
+    (x.sum(), x.sum(1), x.sum(0, keepdim=True), x.mean(), x.mean((0, 1)), x.amax(1), x.argmax(1)); x.max(1)
+    (x.max(), x.min(), x.std(0), x.var(1, keepdim=True), x.prod(1))
+    (x.view(4, 3), x.reshape(2, 6), x.torch(), x.transpose(0, 1), x.permute(1, 0), x.torch().reshape(-1))
+    (x[1], x[:, 1:3], x[0, 2], x[:, None], x[..., ::2], x[1:, 0])
+    (x.unsqueeze(0), x[None].squeeze(0), x.expand(2, 3, 4), x.flatten(), x.contiguous().clone())
+    (x.split(2, 1), x.chunk(2), x.unbind(0), torch.cat([x, x], 1), torch.stack([x, x]))
+    (torch.mm(x, x.torch()), torch.mv(x, v), torch.dot(v, v), torch.addmm(x @ x.torch(), x, x.torch()))
+    (torch.relu(x), torch.sigmoid(x), torch.tanh(x), x.exp(), x.abs().log(), x.sin().cos(), x.rsqrt())
+    (torch.nn.functional.silu(x), torch.nn.functional.gelu(x), torch.nn.functional.relu(x))
+    (x.softmax(1), x.log_softmax(0), x.clamp(0, 1), x.cumsum(0), x.tril(), x.triu())
+    (x.to(torch.float64), x.int(), (x > 0).float())
+    (torch.ones_like(x) * x, torch.zeros(4) + x, torch.ones(3, 4) * x, torch.full((4,), 2.0) * x)
+    torch.nn.functional.layer_norm(x, (4,)); torch.nn.functional.linear(x, x); torch.nn.functional.linear(x, x, v[:3])
+    torch.nn.functional.max_pool2d(x[None], 2); torch.nn.functional.avg_pool2d(x[None], 2, 1, 1)
+    torch.nn.functional.conv2d(x.view(1, 1, 3, 4), torch.ones(1, 1, 3, 3), torch.ones(1), padding=1)
+    (torch.nn.functional.mse_loss(x, x * 2), torch.nn.functional.mse_loss(x, x * 2, reduction="sum"))
+    torch.where(x > 0, x, x * 2); x.masked_fill(x > 0, 0.0); {"a": x, "b": [x + 1, v]}
+    torch.func.vjp(torch.sin, x)[1](x)
+""",
+    {},
+    "x",
+    "v",
+)
 
 
-@pytest.mark.parametrize("number", range(len(PROGRAMS)))
+@pytest.mark.parametrize("number", PROGRAMS)
 @compared
 def test_text_and_results(t: Any, number: int) -> str:
     return text(t, lambda x, v: PROGRAMS[number](t, x, v), ramp(t, 3, 4), ramp(t, 4))

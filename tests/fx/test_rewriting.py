@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.fx.programs import named, net, ramp, shown
+from tests.fx.programs import model, named, net, ramp, shown
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch, same_to_the_word
 
@@ -78,31 +78,13 @@ def result_twice(t: Any) -> Any:
 
 
 def modules(t: Any) -> Any:
-    class Pattern(t.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = t.nn.Linear(4, 4)
-
-        def forward(self, x):  # type: ignore[no-untyped-def]
-            return self.linear(x)
-
-    class Replacement(t.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.other = t.nn.Tanh()
-            self.scale = t.nn.Parameter(t.ones(4))
-
-        def forward(self, x):  # type: ignore[no-untyped-def]
-            return self.other(x) * self.scale
-
     module = t.fx.symbolic_trace(net(t))
-    matches = t.fx.replace_pattern(module, t.fx.symbolic_trace(Pattern()), t.fx.symbolic_trace(Replacement()))
-    return (
-        told(matches),
-        shown(module),
-        [name for name, _ in module.named_modules()],
-        sorted(dict(module.named_parameters())),
-    )
+    pattern = model(t, lambda self, x: self.linear(x), linear=t.nn.Linear(4, 4))
+    scale = t.nn.Parameter(t.ones(4))
+    replacement = model(t, lambda self, x: self.other(x) * self.scale, other=t.nn.Tanh(), scale=scale)
+    matches = t.fx.replace_pattern(module, t.fx.symbolic_trace(pattern), t.fx.symbolic_trace(replacement))
+    names = [name for name, _ in module.named_modules()]
+    return told(matches), shown(module), names, sorted(dict(module.named_parameters()))
 
 
 def with_filters(t: Any) -> Any:

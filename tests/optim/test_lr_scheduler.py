@@ -11,7 +11,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tests.same import compared, outcome, same_as_pytorch
+from tests.same import compared, outcome, programs, same_as_pytorch
 
 pytestmark = [needs_oracle, pytest.mark.filterwarnings("ignore:.*lr_scheduler.step.*before:UserWarning")]
 
@@ -266,37 +266,34 @@ def test_a_group_added_after_the_plateau_scheduler():
     same_as_pytorch(lambda t: program(t, min_lr=[0.1, 0.1]))
 
 
-BAD = [
-    lambda t, s, o: s.LRScheduler(3), lambda t, s, o: s.LRScheduler(o), lambda t, s, o: s.StepLR(o, 3, last_epoch=2),
-    lambda t, s, o: s.LambdaLR(o, [lambda e: e]), lambda t, s, o: s.MultiplicativeLR(o, [lambda e: e]),
-    lambda t, s, o: s.MultiplicativeLR(o, 3), lambda t, s, o: s.ConstantLR(o, 1.5),
-    lambda t, s, o: s.ConstantLR(o, -0.5), lambda t, s, o: s.LinearLR(o, 0.0), lambda t, s, o: s.LinearLR(o, 0.5, 1.5),
-    lambda t, s, o: s.SequentialLR(o, [], []), lambda t, s, o: s.SequentialLR(o, [s.StepLR(o, 3)], [3]),
-    lambda t, s, o: s.SequentialLR(o, [s.StepLR(o, 3), 4], [3]),
-    lambda t, s, o: s.SequentialLR(o, [s.ReduceLROnPlateau(o)], []),
-    lambda t, s, o: s.SequentialLR(o, [s.StepLR(optimizer_of(t), 3)], []), lambda t, s, o: s.ChainedScheduler([]),
-    lambda t, s, o: s.ChainedScheduler([s.StepLR(o, 3), s.ReduceLROnPlateau(o)]),
-    lambda t, s, o: s.ChainedScheduler([s.StepLR(o, 3), s.StepLR(optimizer_of(t), 3)]),
-    lambda t, s, o: s.ReduceLROnPlateau(o, factor=1.0), lambda t, s, o: s.ReduceLROnPlateau(3),
-    lambda t, s, o: s.ReduceLROnPlateau(o, min_lr=[0.1]), lambda t, s, o: s.ReduceLROnPlateau(o, mode="mean"),
-    lambda t, s, o: s.ReduceLROnPlateau(o, threshold_mode="mean"), lambda t, s, o: s.CyclicLR(3, 0.1, 0.2),
-    lambda t, s, o: s.CyclicLR(o, [0.1], 0.2), lambda t, s, o: s.CyclicLR(o, 0.1, 0.2, mode="square"),
-    lambda t, s, o: s.CyclicLR(t.optim.Adagrad([t.ones(2, requires_grad=True)]), 0.1, 0.2),
-    lambda t, s, o: s.CosineAnnealingWarmRestarts(o, 0), lambda t, s, o: s.CosineAnnealingWarmRestarts(o, 2.5),
-    lambda t, s, o: s.CosineAnnealingWarmRestarts(o, 2, 0),
-    lambda t, s, o: s.CosineAnnealingWarmRestarts(o, 2, eta_min="0"), lambda t, s, o: s.OneCycleLR(3, 0.1, 10),
-    lambda t, s, o: s.OneCycleLR(o, 0.1), lambda t, s, o: s.OneCycleLR(o, 0.1, 0),
-    lambda t, s, o: s.OneCycleLR(o, 0.1, epochs=1, steps_per_epoch=-1),
-    lambda t, s, o: s.OneCycleLR(o, 0.1, 10, pct_start=2.0),
-    lambda t, s, o: s.OneCycleLR(o, 0.1, 10, anneal_strategy="steep"),
-    lambda t, s, o: s.OneCycleLR(t.optim.Rprop([t.ones(2, requires_grad=True)]), 0.1, 10),
-    lambda t, s, o: [s.OneCycleLR(o, 0.1, 1).step() for _ in range(3)],
-    lambda t, s, o: t.optim.swa_utils.SWALR(o, [0.1]), lambda t, s, o: t.optim.swa_utils.SWALR(o, 0.1, -1),
-    lambda t, s, o: t.optim.swa_utils.SWALR(o, 0.1, anneal_strategy="steep"),
-]  # fmt: skip
+BAD = programs(
+    """
+    s.LRScheduler(3); s.LRScheduler(o); s.StepLR(o, 3, last_epoch=2); s.LambdaLR(o, [lambda e: e])
+    s.MultiplicativeLR(o, [lambda e: e]); s.MultiplicativeLR(o, 3); s.ConstantLR(o, 1.5); s.ConstantLR(o, -0.5)
+    s.LinearLR(o, 0.0); s.LinearLR(o, 0.5, 1.5); s.SequentialLR(o, [], []); s.SequentialLR(o, [s.StepLR(o, 3)], [3])
+    s.SequentialLR(o, [s.StepLR(o, 3), 4], [3]); s.SequentialLR(o, [s.ReduceLROnPlateau(o)], [])
+    s.SequentialLR(o, [s.StepLR(optimizer_of(torch), 3)], []); s.ChainedScheduler([])
+    s.ChainedScheduler([s.StepLR(o, 3), s.ReduceLROnPlateau(o)])
+    s.ChainedScheduler([s.StepLR(o, 3), s.StepLR(optimizer_of(torch), 3)]); s.ReduceLROnPlateau(o, factor=1.0)
+    s.ReduceLROnPlateau(3); s.ReduceLROnPlateau(o, min_lr=[0.1]); s.ReduceLROnPlateau(o, mode="mean")
+    s.ReduceLROnPlateau(o, threshold_mode="mean"); s.CyclicLR(3, 0.1, 0.2); s.CyclicLR(o, [0.1], 0.2)
+    s.CyclicLR(o, 0.1, 0.2, mode="square")
+    s.CyclicLR(torch.optim.Adagrad([torch.ones(2, requires_grad=True)]), 0.1, 0.2); s.CosineAnnealingWarmRestarts(o, 0)
+    s.CosineAnnealingWarmRestarts(o, 2.5); s.CosineAnnealingWarmRestarts(o, 2, 0)
+    s.CosineAnnealingWarmRestarts(o, 2, eta_min="0"); s.OneCycleLR(3, 0.1, 10); s.OneCycleLR(o, 0.1)
+    s.OneCycleLR(o, 0.1, 0); s.OneCycleLR(o, 0.1, epochs=1, steps_per_epoch=-1); s.OneCycleLR(o, 0.1, 10, pct_start=2.0)
+    s.OneCycleLR(o, 0.1, 10, anneal_strategy="steep")
+    s.OneCycleLR(torch.optim.Rprop([torch.ones(2, requires_grad=True)]), 0.1, 10)
+    [s.OneCycleLR(o, 0.1, 1).step() for _ in range(3)]; torch.optim.swa_utils.SWALR(o, [0.1])
+    torch.optim.swa_utils.SWALR(o, 0.1, -1); torch.optim.swa_utils.SWALR(o, 0.1, anneal_strategy="steep")
+""",
+    {"optimizer_of": optimizer_of},
+    "s",
+    "o",
+)
 
 
-@pytest.mark.parametrize("call", BAD)
+@pytest.mark.parametrize("call", BAD.values(), ids=BAD)
 def test_bad_arguments(call):
     same_as_pytorch(lambda t: call(t, schedulers(t), optimizer_of(t, momentum=0.9)) and None)
 

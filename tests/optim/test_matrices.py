@@ -10,7 +10,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tests.same import compare, compared, same_as_pytorch
+from tests.same import compare, compared, programs, same_as_pytorch
 
 STEPS = 25
 SHAPES = {"Adafactor": [(), (1,), (7,), (4, 3), (3, 5), (2, 3, 4)], "Muon": [(4, 3), (3, 5), (8, 8), (1, 4)]}
@@ -85,26 +85,31 @@ def test_muon_makes_all_singular_values_about_one():
 
 
 @needs_oracle
-@pytest.mark.parametrize("make", [
-    lambda t, w: t.optim.Muon([w], lr=-1.0), lambda t, w: t.optim.Muon([w], momentum=-1.0),
-    lambda t, w: t.optim.Muon([w], weight_decay=-1.0), lambda t, w: t.optim.Muon([w], adjust_lr_fn="never"),
-    lambda t, w: t.optim.Muon([t.ones(3, requires_grad=True)]), lambda t, w: t.optim.Adafactor([w], lr=-1.0),
-    lambda t, w: t.optim.Adafactor([w], lr=t.ones(2)), lambda t, w: t.optim.Adafactor([w], beta2_decay=1.0),
-    lambda t, w: t.optim.Adafactor([w], eps=(-1.0, 0.1)), lambda t, w: t.optim.Adafactor([w], eps=(None, -0.1)),
-    lambda t, w: t.optim.Adafactor([w], d=0.5), lambda t, w: t.optim.Adafactor([w], weight_decay=-1.0),
-    lambda t, w: t.optim.SparseAdam([w], lr=0.0), lambda t, w: t.optim.SparseAdam([w], eps=0.0),
-    lambda t, w: t.optim.SparseAdam([w], betas=(1.0, 0.9)), lambda t, w: t.optim.NAdam([w], lr=-1.0),
-    lambda t, w: t.optim.NAdam([w], momentum_decay=-1.0), lambda t, w: t.optim.NAdam([w], betas=(0.9, 1.0)),
-    lambda t, w: t.optim.RAdam([w], eps=-1.0), lambda t, w: t.optim.RAdam([w], weight_decay=-1.0),
-    lambda t, w: t.optim.Adamax([w], betas=(-1.0, 0.9)), lambda t, w: t.optim.Adamax([w], eps=-1.0),
-    lambda t, w: t.optim.Adagrad([w], lr_decay=-1.0), lambda t, w: t.optim.Adagrad([w], initial_accumulator_value=-1.0),
-    lambda t, w: t.optim.Adagrad([w], fused=True, foreach=True), lambda t, w: t.optim.Adadelta([w], rho=1.5),
-    lambda t, w: t.optim.Adadelta([w], eps=-1.5), lambda t, w: t.optim.RMSprop([w], alpha=-1.0),
-    lambda t, w: t.optim.RMSprop([w], momentum=-1.0), lambda t, w: t.optim.Rprop([w], etas=(1.5, 2.0)),
-    lambda t, w: t.optim.Rprop([w], lr=t.ones(3)), lambda t, w: t.optim.ASGD([w], lr=-1.0),
-    lambda t, w: t.optim.ASGD([w], weight_decay=-1.0), lambda t, w: t.optim.LBFGS([w], lr=-1.0),
-    lambda t, w: t.optim.LBFGS([{"params": [w]}, {"params": [t.ones(2, requires_grad=True)]}]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "make",
+    programs(
+        """
+    torch.optim.Muon([w], lr=-1.0); torch.optim.Muon([w], momentum=-1.0); torch.optim.Muon([w], weight_decay=-1.0)
+    torch.optim.Muon([w], adjust_lr_fn="never"); torch.optim.Muon([torch.ones(3, requires_grad=True)])
+    torch.optim.Adafactor([w], lr=-1.0); torch.optim.Adafactor([w], lr=torch.ones(2))
+    torch.optim.Adafactor([w], beta2_decay=1.0); torch.optim.Adafactor([w], eps=(-1.0, 0.1))
+    torch.optim.Adafactor([w], eps=(None, -0.1)); torch.optim.Adafactor([w], d=0.5)
+    torch.optim.Adafactor([w], weight_decay=-1.0); torch.optim.SparseAdam([w], lr=0.0)
+    torch.optim.SparseAdam([w], eps=0.0); torch.optim.SparseAdam([w], betas=(1.0, 0.9)); torch.optim.NAdam([w], lr=-1.0)
+    torch.optim.NAdam([w], momentum_decay=-1.0); torch.optim.NAdam([w], betas=(0.9, 1.0))
+    torch.optim.RAdam([w], eps=-1.0); torch.optim.RAdam([w], weight_decay=-1.0)
+    torch.optim.Adamax([w], betas=(-1.0, 0.9)); torch.optim.Adamax([w], eps=-1.0)
+    torch.optim.Adagrad([w], lr_decay=-1.0); torch.optim.Adagrad([w], initial_accumulator_value=-1.0)
+    torch.optim.Adagrad([w], fused=True, foreach=True); torch.optim.Adadelta([w], rho=1.5)
+    torch.optim.Adadelta([w], eps=-1.5); torch.optim.RMSprop([w], alpha=-1.0); torch.optim.RMSprop([w], momentum=-1.0)
+    torch.optim.Rprop([w], etas=(1.5, 2.0)); torch.optim.Rprop([w], lr=torch.ones(3)); torch.optim.ASGD([w], lr=-1.0)
+    torch.optim.ASGD([w], weight_decay=-1.0); torch.optim.LBFGS([w], lr=-1.0)
+    torch.optim.LBFGS([{"params": [w]}, {"params": [torch.ones(2, requires_grad=True)]}])
+""",
+        {},
+        "w",
+    ).values(),
+)
 def test_bad_arguments(make):
     same_as_pytorch(lambda t: make(t, t.ones(2, 2, requires_grad=True)))
 
