@@ -169,3 +169,16 @@ def compared(program: Callable[..., Any] | None = None, **options: Any) -> Any:
     vars(test)["__signature__"] = inspect.Signature(parameters)
     del vars(test)["__wrapped__"]
     return needs_oracle(test)
+
+
+def of_each(table: Any, **options: Any) -> Any:
+    """Make a test of each program of a table, by its name, or of a list, by that of the function: see `compared`."""
+    names = list(table) if isinstance(table, dict) else [getattr(each, "__name__", None) for each in table]
+    cases = table.values() if isinstance(table, dict) else table
+
+    @pytest.mark.parametrize("program", list(cases), ids=names)
+    @compared(**options)
+    def test(torch: Any, program: Callable[[Any], Any]) -> Any:
+        return program(torch)
+
+    return test

@@ -20,7 +20,7 @@ import tinytorch
 import tinytorch.fx
 from tests.fx.programs import named, net, ramp, shown
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch, same_to_the_word
+from tests.same import of_each
 
 Program = Callable[[Any], Any]
 
@@ -233,16 +233,10 @@ REFUSED = named(
 )
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_modules_are_those_of_pytorch(name: str) -> None:
-    same_as_pytorch(PROGRAMS[name])
+test_modules_are_those_of_pytorch = of_each(PROGRAMS)
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", REFUSED)
-def test_errors_are_those_of_pytorch(name: str) -> None:
-    same_to_the_word(REFUSED[name])
+test_errors_are_those_of_pytorch = of_each(REFUSED, to_the_word=True)
 
 
 def test_a_pickle_keeps_the_class_of_the_tracer() -> None:

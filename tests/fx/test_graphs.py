@@ -14,8 +14,7 @@ import pytest
 import tinytorch
 import tinytorch.fx
 from tests.fx.programs import model, named, net, ramp, shown
-from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch, same_to_the_word
+from tests.same import of_each
 
 Program = Callable[[Any], Any]
 
@@ -413,16 +412,10 @@ REFUSED = named(
 )  # fmt: skip
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_graphs_are_those_of_pytorch(name: str) -> None:
-    same_as_pytorch(PROGRAMS[name])
+test_graphs_are_those_of_pytorch = of_each(PROGRAMS)
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", REFUSED)
-def test_errors_are_those_of_pytorch(name: str) -> None:
-    same_to_the_word(REFUSED[name])
+test_errors_are_those_of_pytorch = of_each(REFUSED, to_the_word=True)
 
 
 def test_a_table_needs_tabulate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.fx.programs import model
-from tests.oracle import needs_oracle
-from tests.same import compared, expressions, same_as_pytorch
+from tests.same import compared, expressions, of_each
 
 LAYERS = """
     nn.AdaptiveAvgPool2d(1); nn.AlphaDropout(); nn.AvgPool1d(1); nn.BatchNorm1d(2).eval(); nn.Bilinear(2, 2, 2)
@@ -77,7 +75,4 @@ def weight_norm(t: Any) -> Any:
     return t.fx.symbolic_trace(Normed()).code
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", [hooked, attention, shared, weight_norm], ids=lambda each: each.__name__)
-def test_models_are_traced_as_in_pytorch(program: Callable[[Any], Any]) -> None:
-    same_as_pytorch(program)
+test_models_are_traced_as_in_pytorch = of_each([hooked, attention, shared, weight_norm])

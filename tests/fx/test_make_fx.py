@@ -12,7 +12,7 @@ import tinytorch
 import tinytorch.fx
 from tests.fx.programs import ramp
 from tests.oracle import needs_oracle
-from tests.same import compared, programs, refused, same_as_pytorch
+from tests.same import compared, of_each, programs, refused, same_as_pytorch
 
 
 def make_fx(t: Any, *args: Any, **options: Any) -> Any:
@@ -123,10 +123,7 @@ def refusals(t: Any) -> Any:
     return None
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", [written, of_module, of_containers, drawn, refusals], ids=lambda f: f.__name__)
-def test_programs(program: Any) -> None:
-    same_as_pytorch(program)
+test_programs = of_each([written, of_module, of_containers, drawn, refusals])
 
 
 def gradients(t: Any) -> list[Any]:

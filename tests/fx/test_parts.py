@@ -15,7 +15,7 @@ import tinytorch
 import tinytorch.fx
 from tests.fx.programs import net, ramp, shown
 from tests.oracle import needs, needs_oracle
-from tests.same import compared, same_as_pytorch, same_to_the_word
+from tests.same import compared, of_each, same_as_pytorch
 
 
 def of(t: Any, name: str) -> Any:
@@ -153,10 +153,7 @@ def unknown_layer(t: Any) -> Any:
     of(t, "passes.param_fetch").extract_attrs_for_lowering(t.nn.Tanh())
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", [circle, untagged, backwards], ids=lambda f: f.__name__)
-def test_errors(program: Any) -> None:
-    same_to_the_word(program)
+test_errors = of_each([circle, untagged, backwards], to_the_word=True)
 
 
 def supports(t: Any) -> Any:
@@ -217,10 +214,7 @@ def sources(t: Any) -> Any:
     return told, connected(one, two), connected(two, one)
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", [fused, supports, fetched, annotated, sources], ids=lambda f: f.__name__)
-def test_programs(program: Any) -> None:
-    same_as_pytorch(program)
+test_programs = of_each([fused, supports, fetched, annotated, sources])
 
 
 def lazy(t: Any) -> Any:

@@ -8,11 +8,8 @@ from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.fx.programs import named, net, ramp, shown
-from tests.oracle import needs_oracle
-from tests.same import compared, same_as_pytorch, same_to_the_word
+from tests.same import compared, of_each
 
 Program = Callable[[Any], Any]
 Pair = namedtuple("Pair", "first second")
@@ -151,16 +148,10 @@ REFUSED = named(
 )
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_passes_are_those_of_pytorch(name: str) -> None:
-    same_as_pytorch(PROGRAMS[name])
+test_passes_are_those_of_pytorch = of_each(PROGRAMS)
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", REFUSED)
-def test_errors_are_those_of_pytorch(name: str) -> None:
-    same_to_the_word(REFUSED[name])
+test_errors_are_those_of_pytorch = of_each(REFUSED, to_the_word=True)
 
 
 @compared

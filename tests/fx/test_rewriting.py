@@ -7,11 +7,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from tests.fx.programs import model, named, net, ramp, shown
-from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch, same_to_the_word
+from tests.same import of_each
 
 Program = Callable[[Any], Any]
 
@@ -189,13 +186,7 @@ REFUSED = named(
 )
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_patterns_are_replaced_as_in_pytorch(name: str) -> None:
-    same_as_pytorch(PROGRAMS[name])
+test_patterns_are_replaced_as_in_pytorch = of_each(PROGRAMS)
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", REFUSED)
-def test_errors_are_those_of_pytorch(name: str) -> None:
-    same_to_the_word(REFUSED[name])
+test_errors_are_those_of_pytorch = of_each(REFUSED, to_the_word=True)

@@ -19,7 +19,7 @@ import tinytorch.fx
 from tests import declared
 from tests.fx.programs import model, named, net, ramp, shown, traced
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch, same_to_the_word
+from tests.same import of_each
 from tinytorch.ops import overrides
 
 Program = Callable[[Any], Any]
@@ -521,16 +521,10 @@ REFUSED = named(
 )  # fmt: skip
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_programs_are_recorded_as_in_pytorch(name: str) -> None:
-    same_as_pytorch(PROGRAMS[name], 1e-4, 1e-6)
+test_programs_are_recorded_as_in_pytorch = of_each(PROGRAMS, rtol=1e-4, atol=1e-6)
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", REFUSED)
-def test_errors_are_those_of_pytorch(name: str) -> None:
-    same_to_the_word(REFUSED[name])
+test_errors_are_those_of_pytorch = of_each(REFUSED, to_the_word=True)
 
 
 def called(t: Any, name: str, count: int) -> str | None:

@@ -8,7 +8,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import compared, expressions, programs, same_as_pytorch
+from tests.same import compared, expressions, of_each, programs, same_as_pytorch
 
 IN_PLACE = expressions("""
     x.t_(); x.transpose_(0, -1); x.swapaxes_(0, 1); x.swapdims_(0, 1); x.unsqueeze_(1)
@@ -46,14 +46,11 @@ def test_a_view_in_place(torch: Any, name: str, source: str) -> Any:
     return [*seen, p.grad]
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", [
+test_views_in_place_that_are_refused = of_each([
     lambda torch: torch.ones(4, 3, requires_grad=True).mul(1).chunk(2)[0].t_(),
     lambda torch: torch.zeros(2, 1).expand(2, 3).t_(), lambda torch: torch.ones(2, 3, requires_grad=True)[:1].t_(),
     lambda torch: torch.ones(2, 2, 2).t_(),
 ])  # fmt: skip
-def test_views_in_place_that_are_refused(program: Any) -> None:
-    same_as_pytorch(program)
 
 
 def test_a_tangent_is_viewed_too() -> None:
@@ -139,16 +136,12 @@ def test_the_functions_are_pytorchs() -> None:
     assert [name for name in ours if not hasattr(tinytorch, name)] == []
 
 
-@needs_oracle
-@pytest.mark.parametrize(
-    "program",
+test_layers = of_each(
     programs("""
     torch.nn.PixelShuffle(2)(torch.arange(16.0).view(1, 8, 1, 2))
     torch.nn.PixelUnshuffle(2)(torch.arange(16.0).view(1, 2, 2, 4))
     torch.nn.ChannelShuffle(2)(torch.arange(8.0).view(1, 4, 2))
     torch.nn.functional.pixel_shuffle(torch.arange(4.0).view(4, 1, 1), 2)
     [repr(torch.nn.PixelShuffle(2)), repr(torch.nn.PixelUnshuffle(2)), repr(torch.nn.ChannelShuffle(3))]
-""").values(),
+""")
 )
-def test_layers(program: Any) -> None:
-    same_as_pytorch(program)

@@ -12,7 +12,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import compared, programs, same_as_pytorch
+from tests.same import compared, of_each, programs, same_as_pytorch
 from tests.samples import normal
 from tests.samples.decompose import positive, spread_out
 from tinytorch.autograd import gradcheck, gradgradcheck
@@ -241,10 +241,7 @@ ERRORS = {
 }  # fmt: skip
 
 
-@needs_oracle
-@pytest.mark.parametrize("k", ERRORS)
-def test_errors(k: int) -> None:
-    same_as_pytorch(ERRORS[k])
+test_errors = of_each(ERRORS)
 
 
 RESULTS = {
@@ -589,10 +586,7 @@ OF_EIGENVALUES = programs(
 )
 
 
-@needs_oracle
-@pytest.mark.parametrize("k", OF_EIGENVALUES)
-def test_eigenvalues_and_errors_of_complex_matrices(k: int) -> None:
-    same_as_pytorch(OF_EIGENVALUES[k], rtol=1e-5, atol=1e-5)
+test_eigenvalues_and_errors_of_complex_matrices = of_each(OF_EIGENVALUES, rtol=1e-5, atol=1e-5)
 
 
 def test_eigenvalues_on_the_meta_device() -> None:

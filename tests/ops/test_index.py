@@ -11,7 +11,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import compared, programs, same_as_pytorch
+from tests.same import compared, of_each, programs, same_as_pytorch
 
 Program = Callable[[Any], Any]
 
@@ -288,10 +288,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_behaves_as_pytorch(program: Program) -> None:
-    same_as_pytorch(program)
+test_behaves_as_pytorch = of_each(PROGRAMS)
 
 
 # Writing ops in place -----------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle
 from tests.oracle import torch as oracle
-from tests.same import compared, expressions, programs, same_as_pytorch
+from tests.same import compared, expressions, of_each, programs
 
 pytestmark = [needs_oracle, pytest.mark.filterwarnings("ignore:index_reduce")]
 
@@ -43,8 +43,7 @@ def test_operands_by_name(torch: Any, name: str) -> Any:
     return [call(x, other=y), call(input=x, other=y), call(y, x), call(x, y, out=x.clone() > 9)]
 
 
-@pytest.mark.parametrize(
-    "program",
+test_errors = of_each(
     programs("""
     torch.isclose(torch.ones(2), torch.ones(2), rtol=-0.4); torch.isclose(torch.ones(2), torch.ones(2), atol=-0.4)
     torch.allclose(torch.ones(2), torch.ones(2), atol=-1); torch.clamp_min(torch.ones(2), None)
@@ -58,18 +57,15 @@ def test_operands_by_name(torch: Any, name: str) -> Any:
     torch.take_along_dim(torch.ones(2, 2), torch.zeros(1), 0)
     torch.einsum("ij,j->", torch.ones(2, 3).int(), torch.ones(3).int())
     torch.einsum("i,i->", torch.ones(3).int(), torch.ones(3))
-""").values(),
+""")
 )
-def test_errors(program: Program) -> None:
-    same_as_pytorch(program)
 
 
 def _shared(torch: Any, count: int, **kwargs: Any) -> Any:
     return torch.empty(1, **kwargs).expand(count)
 
 
-@pytest.mark.parametrize(
-    "program",
+test_out_that_shares_memory = of_each(
     programs(
         """
     torch.gather(torch.arange(3), 0, (i := torch.tensor([0, 1, 1]))[1:], out=i[:2])
@@ -82,14 +78,13 @@ def _shared(torch: Any, count: int, **kwargs: Any) -> Any:
     torch.exp(torch.ones(3), out=_shared(torch, 6))
 """,
         {"_shared": _shared},
-    ).values(),
+    )
 )
-def test_out_that_shares_memory(program: Program) -> None:
-    same_as_pytorch(program)
 
 
-@pytest.mark.parametrize("program", {
-    **programs("""
+test_values = of_each(
+    {
+        **programs("""
     torch.diff(torch.arange(4), 0, 0, torch.arange(2), torch.arange(3))
     torch.logspace(0, 62, 5, 2.0, dtype=torch.int64); torch.gather(torch.ones(2, 2), 0, torch.zeros(1, 0)).shape
     torch.tensor(True).index_add(0, torch.tensor([0]), torch.tensor(True), alpha=True)
@@ -99,19 +94,26 @@ def test_out_that_shares_memory(program: Program) -> None:
     torch.logcumsumexp(torch.linspace(-3, 3, 30).bfloat16(), 0).float()
     [torch.fill(torch.ones(2).int(), value) for value in (3, 2.5, True, torch.tensor(4))]; torch.tensor([2]).__rdiv__(3)
 """),
-    "0": lambda torch: [torch.logspace(*ends, dtype=torch.int32) for ends in (
-        (0, 1.2, 4, 3.0), (0.5, 2.7, 5, 3.0), (3, 0, 7, 2.0), (-2.5, 3.5, 8, 2.0), (4, 9, 1, 2.0))],
-    "1": lambda torch: [call(torch.ones(2, 2), 0, torch.zeros(0, dtype=torch.uint8), torch.ones(2, 2)) for call in (
-        torch.scatter, torch.scatter_add)],
-    "2": lambda torch: torch.index_add(torch.tensor([5], dtype=torch.uint8), 0, torch.tensor([0]),
-                                  torch.tensor([1], dtype=torch.uint8), alpha=-1),
-    "3": lambda torch: [torch.histc(torch.linspace(-9.3, 9.1, 40).to(kind), 25, -10, 10).float() for kind in (
-        torch.float16, torch.bfloat16, torch.float32)],
-    "4": lambda torch: torch.autograd.grad(
-        torch.fill(torch.ones(2, requires_grad=True), value := torch.tensor(2.0, requires_grad=True)).sum(), value),
-}.values())  # fmt: skip
-def test_values(program: Program) -> None:
-    same_as_pytorch(program)
+        "0": lambda torch: [
+            torch.logspace(*ends, dtype=torch.int32)
+            for ends in ((0, 1.2, 4, 3.0), (0.5, 2.7, 5, 3.0), (3, 0, 7, 2.0), (-2.5, 3.5, 8, 2.0), (4, 9, 1, 2.0))
+        ],
+        "1": lambda torch: [
+            call(torch.ones(2, 2), 0, torch.zeros(0, dtype=torch.uint8), torch.ones(2, 2))
+            for call in (torch.scatter, torch.scatter_add)
+        ],
+        "2": lambda torch: torch.index_add(
+            torch.tensor([5], dtype=torch.uint8), 0, torch.tensor([0]), torch.tensor([1], dtype=torch.uint8), alpha=-1
+        ),
+        "3": lambda torch: [
+            torch.histc(torch.linspace(-9.3, 9.1, 40).to(kind), 25, -10, 10).float()
+            for kind in (torch.float16, torch.bfloat16, torch.float32)
+        ],
+        "4": lambda torch: torch.autograd.grad(
+            torch.fill(torch.ones(2, requires_grad=True), value := torch.tensor(2.0, requires_grad=True)).sum(), value
+        ),
+    }
+)
 
 
 @pytest.mark.parametrize(
@@ -145,8 +147,7 @@ def test_distances_that_tie(torch: Any, p: float) -> Any:
     return out, torch.autograd.grad(out, (x, y), torch.arange(6.0).reshape(2, 3) - 1)
 
 
-@pytest.mark.parametrize(
-    "program",
+test_distances_and_integrals = of_each(
     programs("""
     torch.cdist(torch.ones(2, 3, 4), torch.ones(3, 3, 4), 1.0)
     torch.cdist(torch.ones(3, 4), torch.ones(3, 4), float("nan")); torch.dist(torch.ones(3), 1)
@@ -156,10 +157,8 @@ def test_distances_that_tie(torch: Any, p: float) -> Any:
     torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]), dx=0.3)
     torch.cumulative_trapezoid(torch.tensor([1, 5, 10]))
     torch.cumulative_trapezoid(torch.tensor([1.0, 5.0]), torch.tensor([0.0, 3.0]))
-""").values(),
+""")
 )
-def test_distances_and_integrals(program: Program) -> None:
-    same_as_pytorch(program)
 
 
 @compared(rtol=1e-5, atol=1e-6)

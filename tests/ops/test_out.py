@@ -12,7 +12,7 @@ import pytest
 import tinytorch
 from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle, torch
-from tests.same import compared, expressions, programs, same_as_pytorch
+from tests.same import compared, expressions, of_each, programs
 from tests.samples import Sample, all_samples
 from tinytorch.ops import out as out_module
 
@@ -273,10 +273,7 @@ PROGRAMS = {
 }  # fmt: skip
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_as_pytorch(name: str) -> None:
-    same_as_pytorch(PROGRAMS[name])
+test_as_pytorch = of_each(PROGRAMS)
 
 
 COPIED = """

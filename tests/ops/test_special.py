@@ -10,7 +10,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tests.same import programs, same_as_pytorch
+from tests.same import of_each, programs, same_as_pytorch
 
 RANDOM = np.random.default_rng(7)
 LINE = np.concatenate(
@@ -194,9 +194,10 @@ def test_dtypes_of_two(name: str, dtype: str) -> None:
         same_as_pytorch(program, rtol=1e-5)
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", {
-    **programs("""
+test_behaves_as_pytorch = of_each(
+    {
+        **programs(
+            """
     torch.polygamma(-1, torch.ones(2)); torch.polygamma(1.5, torch.ones(2)); torch.ones(2).polygamma(-1)
     torch.polygamma(2, input=torch.ones(2)); torch.mvlgamma(torch.ones(2), 0); torch.mvlgamma(torch.ones(2), 4)
     torch.special.multigammaln(torch.ones(2), p=1); torch.igamma(torch.ones(2), 1.0); torch.igamma(1.0, torch.ones(2))
@@ -232,15 +233,30 @@ def test_dtypes_of_two(name: str, dtype: str) -> None:
     torch.special.round(torch.tensor([1.24, 2.5]), decimals=1)
     torch.lgamma(torch.tensor([1.0, 2.5]), out=torch.empty(2)); torch.special.zeta(2.0, torch.tensor([1.0, 2.5]))
     torch.lgamma(2.0); torch.special.i0e(2.0)
-""", {"math": math}),
-    "0": lambda torch: [f(x) is x for x in [torch.ones(2)] for f in (
-        torch.conj, torch.real, torch.conj_physical, torch.resolve_conj, torch.resolve_neg, torch.positive,
-        torch.Tensor.conj, torch.Tensor.conj_physical_, torch.Tensor.resolve_neg)],
-    "1": lambda torch: torch.logaddexp2(torch.tensor([math.inf, -math.inf, math.inf, math.nan, 1.0]),
-                                   torch.tensor([math.inf, -math.inf, -math.inf, 1.0, 2.0])),
-}.values())  # fmt: skip
-def test_behaves_as_pytorch(program: Any) -> None:
-    same_as_pytorch(program)
+""",
+            {"math": math},
+        ),
+        "0": lambda torch: [
+            f(x) is x
+            for x in [torch.ones(2)]
+            for f in (
+                torch.conj,
+                torch.real,
+                torch.conj_physical,
+                torch.resolve_conj,
+                torch.resolve_neg,
+                torch.positive,
+                torch.Tensor.conj,
+                torch.Tensor.conj_physical_,
+                torch.Tensor.resolve_neg,
+            )
+        ],
+        "1": lambda torch: torch.logaddexp2(
+            torch.tensor([math.inf, -math.inf, math.inf, math.nan, 1.0]),
+            torch.tensor([math.inf, -math.inf, -math.inf, 1.0, 2.0]),
+        ),
+    }
+)
 
 
 @needs_oracle

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import compared, programs, same_as_pytorch
+from tests.same import compared, of_each, programs, same_as_pytorch
 
 Program = Callable[[Any], Any]
 NAN, INF = float("nan"), float("inf")
@@ -133,10 +133,7 @@ PROGRAMS = programs(
 )
 
 
-@needs_oracle
-@pytest.mark.parametrize("k", PROGRAMS)
-def test_special_cases_are_those_of_pytorch(k: int) -> None:
-    same_as_pytorch(PROGRAMS[k])
+test_special_cases_are_those_of_pytorch = of_each(PROGRAMS)
 
 
 SIXTEEN_BITS = programs(

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import needs_oracle
-from tests.same import compared, programs, same_as_pytorch
+from tests.same import compared, of_each, programs, same_as_pytorch
 
 Program = Callable[[Any], Any]
 
@@ -40,9 +40,7 @@ NAMES = programs(
 )
 
 
-@pytest.mark.parametrize("case", NAMES)
-def test_each_overload_has_its_node(case: str) -> None:
-    same_as_pytorch(NAMES[case])
+test_each_overload_has_its_node = of_each(NAMES)
 
 
 REDUCTIONS = ("sum", "mean", "prod", "amax", "amin", "max", "min")
@@ -97,9 +95,7 @@ FORMATS: dict[str, Program] = {
 }
 
 
-@pytest.mark.parametrize("case", FORMATS)
-def test_to_a_memory_format_is_one_copy(case: str) -> None:
-    same_as_pytorch(FORMATS[case])
+test_to_a_memory_format_is_one_copy = of_each(FORMATS)
 
 
 LAYOUTS = {
@@ -147,9 +143,7 @@ LAYOUTS = {
 }
 
 
-@pytest.mark.parametrize("case", LAYOUTS)
-def test_layouts(case: str) -> None:
-    same_as_pytorch(LAYOUTS[case])
+test_layouts = of_each(LAYOUTS)
 
 
 WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
@@ -197,9 +191,7 @@ ERRORS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ERRORS)
-def test_errors(case: str) -> None:
-    same_as_pytorch(ERRORS[case])
+test_errors = of_each(ERRORS)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])

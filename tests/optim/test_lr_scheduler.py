@@ -20,6 +20,10 @@ def schedulers(t):
     return importlib.import_module(f"{t.__name__}.optim.lr_scheduler")
 
 
+def swalr(s):
+    return importlib.import_module(s.__name__.replace("lr_scheduler", "swa_utils")).SWALR
+
+
 def optimizer_of(t, rates=(0.5, 0.01), kind="SGD", **options):
     groups = [{"params": [t.ones(2, requires_grad=True)], "lr": lr} for lr in rates]
     return getattr(t.optim, kind)(groups, **options)
@@ -73,14 +77,9 @@ OTHER = {
         o, [s.SequentialLR(o, [s.ConstantLR(o, 0.5, 2), s.StepLR(o, 3)], [4]), s.PolynomialLR(o, 30)], [10]
     ),
     "chained": lambda s, o: s.ChainedScheduler([s.ConstantLR(o, 0.1, 3), s.ExponentialLR(o, 0.97)]),
-    "swa": lambda s, o: importlib.import_module(s.__name__.replace("lr_scheduler", "swa_utils")).SWALR(o, [0.05, 0.07]),
-    "swa, linear": lambda s, o: importlib.import_module(s.__name__.replace("lr_scheduler", "swa_utils")).SWALR(
-        o, 0.05, 33, "linear"
-    ),
-    "swa at once": lambda s, o: importlib.import_module(s.__name__.replace("lr_scheduler", "swa_utils")).SWALR(
-        o, 0.05, 0
-    ),
-}
+    "swa": lambda s, o: swalr(s)(o, [0.05, 0.07]), "swa, linear": lambda s, o: swalr(s)(o, 0.05, 33, "linear"),
+    "swa at once": lambda s, o: swalr(s)(o, 0.05, 0),
+}  # fmt: skip
 ALL = {**SIMPLE, **OTHER}
 
 
@@ -110,13 +109,7 @@ def test_the_same_floats_over_hundreds_of_steps(t, make, kind):
     for _ in range(200):
         optimizer.step()
         scheduler.step()
-        path.append(
-            (
-                scheduler.get_last_lr(),
-                rates_and_momenta(optimizer),
-                scheduler.last_epoch if hasattr(scheduler, "last_epoch") else 0,
-            )
-        )
+        path.append((scheduler.get_last_lr(), rates_and_momenta(optimizer), getattr(scheduler, "last_epoch", 0)))
     return copy.deepcopy(path), plain(scheduler.state_dict())
 
 
@@ -134,11 +127,8 @@ def test_a_tensor_for_a_rate_is_changed_in_place(t, make):
         optimizer.step()
         scheduler.step()
         path.append(lr.clone())
-    return (
-        path,
-        optimizer.param_groups[0]["lr"] is lr,
-        [x.clone() if hasattr(x, "clone") else x for x in scheduler.get_last_lr()],
-    )
+    last = [x.clone() if hasattr(x, "clone") else x for x in scheduler.get_last_lr()]
+    return path, optimizer.param_groups[0]["lr"] is lr, last
 
 
 @pytest.mark.parametrize("make", ALL.values(), ids=ALL)
@@ -253,17 +243,15 @@ def test_plateaus(t, options):
     return path, plain(scheduler.state_dict()), other.get_last_lr(), other.best
 
 
-def test_a_group_added_after_the_plateau_scheduler():
-    def program(t, **options):
-        optimizer = optimizer_of(t)
-        scheduler = schedulers(t).ReduceLROnPlateau(optimizer, patience=0, **options)
-        optimizer.add_param_group({"params": [t.ones(2, requires_grad=True)], "lr": 1.0})
-        for metric in (1.0, 2.0, 3.0):
-            scheduler.step(metric)
-        return scheduler.get_last_lr()
-
-    same_as_pytorch(program)
-    same_as_pytorch(lambda t: program(t, min_lr=[0.1, 0.1]))
+@pytest.mark.parametrize("options", [{}, {"min_lr": [0.1, 0.1]}])
+@compared
+def test_a_group_added_after_the_plateau_scheduler(t, options):
+    optimizer = optimizer_of(t)
+    scheduler = schedulers(t).ReduceLROnPlateau(optimizer, patience=0, **options)
+    optimizer.add_param_group({"params": [t.ones(2, requires_grad=True)], "lr": 1.0})
+    for metric in (1.0, 2.0, 3.0):
+        scheduler.step(metric)
+    return scheduler.get_last_lr()
 
 
 BAD = programs(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.oracle import needs_oracle
-from tests.same import compared, same_as_pytorch
+from tests.same import compared, of_each, same_as_pytorch
 
 pytestmark = needs_oracle
 
@@ -64,12 +64,10 @@ def test_averages(options):
     same_as_pytorch(lambda t: averaged(t, **options))
 
 
-@pytest.mark.parametrize("call", [
+test_errors = of_each([
     lambda t: t.optim.swa_utils.get_ema_avg_fn(1.5), lambda t: t.optim.swa_utils.get_ema_multi_avg_fn(-0.5),
     lambda t: t.optim.swa_utils.AveragedModel(t.nn.Linear(1, 1), avg_fn=max, multi_avg_fn=max),
 ])  # fmt: skip
-def test_errors(call):
-    same_as_pytorch(call)
 
 
 @compared

@@ -10,6 +10,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
+from tests.same import compared
 from tinytorch.kernels.optim import BLOCK, SMALL
 from tinytorch.optim import SGD
 
@@ -132,91 +133,63 @@ def test_goes_on_from_a_checkpoint_of_the_other(name, options, ours_first, tmp_p
         np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), 1e-6, 1e-6)
 
 
-@needs_oracle
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
-def test_parameters_that_are_not_contiguous(name, options):
-    trajectories = []
-    for module in (tinytorch, torch):
-        base = module.from_numpy(np.random.default_rng(0).standard_normal((5, 4)))
-        views = [base.t(), base[:, ::2]]
-        params = [v.detach().requires_grad_() for v in views]
-        optimizers = [getattr(module.optim, name)([p], **options) for p in params]
-        for step in range(1, 4):
-            for p, optimizer in zip(params, optimizers, strict=True):
-                rng = np.random.default_rng(step)
-                p.grad = module.from_numpy(rng.standard_normal(tuple(p.shape)))
-                optimizer.step()
-        trajectories.append(base)
-    assert_close(*trajectories, "float64")
-
-
-@needs_oracle
-@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
-def test_half_precision_follows_within_its_precision(name, options):
-    ends = []
-    for module in (tinytorch, torch):
-        p = module.from_numpy(np.linspace(-2, 2, 20).astype("float16")).requires_grad_()
-        optimizer = getattr(module.optim, name)([p], **{"eps": 1e-3, **options} if "Adam" in name else options)
-        for step in range(1, 4):
-            p.grad = module.from_numpy(np.random.default_rng(step).random(20).astype("float16"))
+@compared(rtol=1e-14, atol=1e-14)
+def test_parameters_that_are_not_contiguous(torch, name, options):
+    base = torch.from_numpy(np.random.default_rng(0).standard_normal((5, 4)))
+    params = [view.detach().requires_grad_() for view in (base.t(), base[:, ::2])]
+    optimizers = [getattr(torch.optim, name)([p], **options) for p in params]
+    for step in range(1, 4):
+        for p, optimizer in zip(params, optimizers, strict=True):
+            p.grad = torch.from_numpy(np.random.default_rng(step).standard_normal(tuple(p.shape)))
             optimizer.step()
-        ends.append(p.detach().numpy())
-    np.testing.assert_allclose(ends[0], ends[1], rtol=4e-3, atol=4e-3)
+    return base
 
 
-@needs_oracle
+@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
+@compared(rtol=4e-3, atol=4e-3)
+def test_half_precision_follows_within_its_precision(torch, name, options):
+    p = torch.from_numpy(np.linspace(-2, 2, 20).astype("float16")).requires_grad_()
+    optimizer = getattr(torch.optim, name)([p], **{"eps": 1e-3, **options} if "Adam" in name else options)
+    for step in range(1, 4):
+        p.grad = torch.from_numpy(np.random.default_rng(step).random(20).astype("float16"))
+        optimizer.step()
+    return p
+
+
+@pytest.mark.parametrize("option", ["lr", "betas"])
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
-def test_learning_rate_as_tensor(name):
-    ends = []
-    for module in (tinytorch, torch):
-        p = module.from_numpy(np.linspace(-2, 2, 20)).requires_grad_()
-        lr = module.tensor(0.125)
-        optimizer = getattr(module.optim, name)([p], lr=lr)
-        for step in range(1, 4):
-            p.grad = module.from_numpy(np.random.default_rng(step).random(20))
-            optimizer.step()
-            lr.mul_(0.5)  # the tensor, not its value, is what the group holds
-        assert optimizer.param_groups[0]["lr"] is lr
-        ends.append(p.detach().numpy())
-    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-6)
+@compared(rtol=1e-6)
+def test_options_as_tensors(torch, name, option):
+    if option == "betas" and name == "SGD":
+        return None
+    p = torch.from_numpy(np.linspace(-2, 2, 20)).requires_grad_()
+    lr = torch.tensor(0.125)
+    given = {"lr": lr} if option == "lr" else {"betas": (torch.tensor(0.5), torch.tensor(0.75))}
+    optimizer = getattr(torch.optim, name)([p], **given)
+    for step in range(1, 4):
+        p.grad = torch.from_numpy(np.random.default_rng(step).random(20))
+        optimizer.step()
+        lr.mul_(0.5)  # the tensor, not its value, is what the group holds
+    return p, option != "lr" or optimizer.param_groups[0]["lr"] is lr
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", ["Adam", "AdamW"])
-def test_betas_as_tensors(name):
-    ends = []
-    for module in (tinytorch, torch):
-        p = module.from_numpy(np.linspace(-2, 2, 20)).requires_grad_()
-        betas = (module.tensor(0.5), module.tensor(0.75))
-        optimizer = getattr(module.optim, name)([p], betas=betas)
-        for step in range(1, 4):
-            p.grad = module.from_numpy(np.random.default_rng(step).random(20))
-            optimizer.step()
-        ends.append(p.detach().numpy())
-    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-6)
-
-
-@needs_oracle
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
-def test_options_changed_on_the_way(name):
+@compared(rtol=1e-14)
+def test_options_changed_on_the_way(torch, name):
     """Momentum that comes later, another rate per group, a gradient that is not always there."""
-    ends = []
-    for module in (tinytorch, torch):
-        p, q = (module.from_numpy(np.linspace(-2, 2, 6)).requires_grad_() for _ in range(2))
-        groups = [{"params": [p], "lr": 0.5}, {"params": [q], "weight_decay": 0.1}]
-        optimizer = getattr(module.optim, name)(groups, lr=0.25)
-        for step in range(1, 7):
-            p.grad = module.from_numpy(np.random.default_rng(step).random(6))
-            q.grad = None if step % 2 else p.grad * 2
-            optimizer.step()
-            optimizer.param_groups[0]["lr"] *= 0.5
-            if step == 3 and name == "SGD":
-                for group in optimizer.param_groups:
-                    group["momentum"] = 0.9
-        ends.append([p.detach().numpy(), q.detach().numpy()])
-        numbers = list(optimizer.state_dict()["state"])
-        assert numbers == [0, 1]
-    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-14)
+    p, q = (torch.from_numpy(np.linspace(-2, 2, 6)).requires_grad_() for _ in range(2))
+    groups = [{"params": [p], "lr": 0.5}, {"params": [q], "weight_decay": 0.1}]
+    optimizer = getattr(torch.optim, name)(groups, lr=0.25)
+    for step in range(1, 7):
+        p.grad = torch.from_numpy(np.random.default_rng(step).random(6))
+        q.grad = None if step % 2 else p.grad * 2
+        optimizer.step()
+        optimizer.param_groups[0]["lr"] *= 0.5
+        if step == 3 and name == "SGD":
+            for group in optimizer.param_groups:
+                group["momentum"] = 0.9
+    return p, q, list(optimizer.state_dict()["state"])
 
 
 @needs_oracle
