@@ -24,11 +24,12 @@ from tinytorch._atomic import replacing
 
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions, links and signals")
 
+Patch, Make = pytest.MonkeyPatch, Callable[[str, float], Path]
 WAYS = ["without a name", "with a name", "without locks", "without links"]
 
 
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request: pytest.FixtureRequest, monkeypatch: Patch) -> str:
     """Remove one feature of the system at a time."""
     name: str = request.param
     if name in ("with a name", "without locks"):
@@ -120,9 +121,7 @@ def test_a_block_that_fails_changes_nothing(tmp_path: Path, way: str, known: boo
 
 
 @pytest.mark.parametrize("step", ["fsync", "link", "replace"])
-def test_an_interrupt_at_the_end_changes_nothing(
-    tmp_path: Path, way: str, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_at_the_end_changes_nothing(tmp_path: Path, way: str, step: str, monkeypatch: Patch) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"old")
     write(tmp_path / "a first one")
@@ -140,7 +139,7 @@ def interrupt(*args: Any, **options: Any) -> None:
     raise KeyboardInterrupt
 
 
-def test_the_bytes_reach_the_disk_before_the_name(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bytes_reach_the_disk_before_the_name(tmp_path: Path, way: str, monkeypatch: Patch) -> None:
     write(tmp_path / "a first one")
     calls: list[str] = []
     for name in ("fsync", "link", "replace"):
@@ -198,7 +197,7 @@ def test_what_may_not_be_written_is_not_replaced(folder: Path, way: str) -> None
     assert path.read_bytes() == b"old" and os.listdir(folder) == ["a"]
 
 
-def fixed(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fixed(folder: Path, kind: str, monkeypatch: Patch) -> Path:
     """Return a file that can be written, but not replaced."""
     inner = folder / "inner"
     inner.mkdir()
@@ -226,7 +225,7 @@ KINDS = ["the directory may not be written", "sticky", "mounted"]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("content", [b"short", b"longer than the old bytes"])
 def test_what_cannot_be_replaced_is_overwritten(
-    folder: Path, way: str, kind: str, content: bytes, monkeypatch: pytest.MonkeyPatch
+    folder: Path, way: str, kind: str, content: bytes, monkeypatch: Patch
 ) -> None:
     path = fixed(folder, kind, monkeypatch)
     if kind == "sticky" and os.geteuid() != 0:
@@ -246,7 +245,7 @@ def test_what_cannot_be_replaced_is_overwritten(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
 def test_overwriting_that_fails_puts_the_old_bytes_back(
-    folder: Path, kind: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+    folder: Path, kind: str, error: BaseException, monkeypatch: Patch
 ) -> None:
     path = fixed(folder, kind, monkeypatch)
     if kind == "sticky" and os.geteuid() != 0:
@@ -286,7 +285,7 @@ def test_a_new_file_where_none_may_be_made(folder: Path, way: str) -> None:
 @posix
 @pytest.mark.parametrize("kind", ["replaced", *KINDS])
 @pytest.mark.parametrize("old", [b"", b"short", b"o" * 50_000, b"o" * 200_000])
-def test_a_full_disk(folder: Path, way: str, kind: str, old: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(folder: Path, way: str, kind: str, old: bytes, monkeypatch: Patch) -> None:
     """A limit on the file size fails in the middle of a write, as a full disk does."""
     import resource
 
@@ -308,7 +307,7 @@ def test_a_full_disk(folder: Path, way: str, kind: str, old: bytes, monkeypatch:
 
 
 @posix
-def test_links_stay_links(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_stay_links(tmp_path: Path, way: str, monkeypatch: Patch) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "link").symlink_to("../a")
     (tmp_path / "to a link").symlink_to(tmp_path / "inner" / "link")
@@ -449,7 +448,7 @@ def test_kills_at_random_moments_of_a_save(tmp_path: Path, named: str) -> None:
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Callable[[str, float], Path]:
+def make(tmp_path: Path) -> Make:
     def made(machine: str, age: float) -> Path:
         path = tmp_path / f".tinytorch-{machine}-0123.part"
         path.write_bytes(b"half")
@@ -459,9 +458,7 @@ def make(tmp_path: Path) -> Callable[[str, float], Path]:
     return made
 
 
-def test_only_what_is_left_over_is_removed(
-    tmp_path: Path, make: Callable[[str, float], Path], way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_left_over_is_removed(tmp_path: Path, make: Make, way: str, monkeypatch: Patch) -> None:
     """On a network file system, and without locks, a file that was written recently may be in use."""
     monkeypatch.setattr(platform, "node", lambda: "here.example")
     own, old = make("hereexample", 1), make("elsewhere", 7200)
@@ -476,9 +473,7 @@ def test_only_what_is_left_over_is_removed(
 
 
 @pytest.mark.skipif(_atomic.fcntl is None, reason="there are no locks")
-def test_what_is_locked_or_no_file_stays(
-    tmp_path: Path, make: Callable[[str, float], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_locked_or_no_file_stays(tmp_path: Path, make: Make, monkeypatch: Patch) -> None:
     monkeypatch.setattr(platform, "node", lambda: "here")
     locked, link, pipe = make("here", 7200), *(tmp_path / f".tinytorch-here-{name}.part" for name in ("link", "folder"))
     (tmp_path / "precious").write_bytes(b"")
@@ -493,9 +488,7 @@ def test_what_is_locked_or_no_file_stays(
 
 
 @pytest.mark.skipif(_atomic.fcntl is None, reason="there are no locks")
-def test_a_disk_without_locks(
-    tmp_path: Path, make: Callable[[str, float], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_without_locks(tmp_path: Path, make: Make, monkeypatch: Patch) -> None:
     def unknown(*args: Any) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -506,7 +499,7 @@ def test_a_disk_without_locks(
     assert (tmp_path / "a").read_bytes() == b"new" and left.exists()
 
 
-def test_a_file_that_was_taken_for_left_over_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_was_taken_for_left_over_is_made_anew(tmp_path: Path, monkeypatch: Patch) -> None:
     """Another process may remove the file between its creation and its locking."""
     monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     real, removed = _atomic._lock, []
