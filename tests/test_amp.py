@@ -249,12 +249,10 @@ def states(torch: Any) -> list[Any]:
     def look() -> None:
         seen.append(
             (
-                torch.is_autocast_enabled("cpu"),
-                torch.get_autocast_dtype("cpu"),
-                torch.is_autocast_cache_enabled(),
+                torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled(),
                 (x @ x).dtype,
             )
-        )
+        )  # fmt: skip
 
     look()
     with torch.autocast("cpu"):
@@ -337,10 +335,8 @@ def in_place(torch: Any) -> Any:
     x = torch.ones(2, 2)
     with torch.autocast("cpu"):
         return (
-            x.clone().addmm_(x, x),
-            x.clone().baddbmm_ is not None,
-            x.clone().index_copy_(0, torch.tensor([0]), x[1:]),
-        )
+            x.clone().addmm_(x, x), x.clone().baddbmm_ is not None, x.clone().index_copy_(0, torch.tensor([0]), x[1:]),
+        )  # fmt: skip
 
 
 def in_place_of_two_precisions(torch: Any) -> Any:
@@ -598,8 +594,7 @@ def test_nothing_is_left_on() -> None:
     before = autocast.on
     with tinytorch.autocast("cpu"), tinytorch.autocast("cpu", enabled=False):
         assert autocast.on == before
-    assert autocast.on == before
-    assert not autocast.active()
+    assert autocast.on == before and not autocast.active()
 
 
 def test_bfloat16_without_its_package() -> None:

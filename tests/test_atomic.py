@@ -90,8 +90,7 @@ def test_a_file_is_there_when_it_is_whole(tmp_path: Path, way: str, known: bool)
         file.flush()
         assert path.read_bytes() == b"old and long" if known else not path.exists()
         file.write(b" and half")
-    assert path.read_bytes() == b"half and half"
-    assert os.listdir(tmp_path) == ["a"]
+    assert path.read_bytes() == b"half and half" and os.listdir(tmp_path) == ["a"]
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files without a name")
@@ -160,9 +159,6 @@ def test_the_bytes_reach_the_disk_before_the_name(tmp_path: Path, way: str, monk
     assert calls == ["fsync", *(["link"] if unnamed else []), "replace", *last]
 
 
-# Permissions --------------------------------------------------------------------------------------
-
-
 @posix
 def test_permissions_are_those_of_a_new_file_or_the_old_one(tmp_path: Path, way: str) -> None:
     path = tmp_path / "a"
@@ -183,8 +179,7 @@ def test_the_owner_stays(tmp_path: Path, way: str) -> None:
     path.write_bytes(b"old")
     os.chown(path, 65533, 65532)
     write(path)
-    assert path.read_bytes() == b"new"
-    assert (path.stat().st_uid, path.stat().st_gid) == (65533, 65532)
+    assert path.read_bytes() == b"new" and (path.stat().st_uid, path.stat().st_gid) == (65533, 65532)
 
 
 @posix
@@ -303,9 +298,6 @@ def test_a_full_disk(folder: Path, way: str, kind: str, old: bytes, monkeypatch:
     assert path.read_bytes() == old and os.listdir(path.parent) == ["a"]
 
 
-# Links and devices --------------------------------------------------------------------------------
-
-
 @posix
 def test_links_stay_links(tmp_path: Path, way: str, monkeypatch: Patch) -> None:
     (tmp_path / "inner").mkdir()
@@ -363,9 +355,6 @@ def test_folders_are_refused(tmp_path: Path) -> None:
         write(tmp_path)
     with pytest.raises(FileNotFoundError):
         write(tmp_path / "missing" / "a")
-
-
-# Temporary files of killed writers ----------------------------------------------------------------
 
 
 def run(program: str, *arguments: str, code: int = 0, **options: Any) -> bytes:
@@ -467,8 +456,7 @@ def test_only_what_is_left_over_is_removed(tmp_path: Path, make: Make, way: str,
     for other in others:
         other.write_bytes(b"the user's")
     write(tmp_path / "a")
-    assert own.exists() == (way == "without locks")
-    assert recent.exists() and not old.exists()
+    assert own.exists() == (way == "without locks") and recent.exists() and not old.exists()
     assert all(other.exists() for other in others)
 
 
@@ -515,9 +503,6 @@ def test_a_file_that_was_taken_for_left_over_is_made_anew(tmp_path: Path, monkey
     write(tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == b"new" and os.listdir(tmp_path) == ["a"]
     assert len(removed) == (3 if os.name != "nt" else 0)
-
-
-# Several writers ----------------------------------------------------------------------------------
 
 
 def test_blocks_inside_each_other(tmp_path: Path, way: str) -> None:

@@ -40,15 +40,11 @@ def start(folder, *arguments):
     )  # fmt: skip
 
 
-# Training of the PINN ----------------------------------------------------------------------------
-
-
 def test_it_learns(capsys):
     pinn.main([*SMALL, "--steps", "500", "--no-plot"])
     output = capsys.readouterr().out
     found = losses(output)
-    assert len(found) == 500
-    assert np.mean(found[-50:]) < 0.1 * found[0]
+    assert len(found) == 500 and np.mean(found[-50:]) < 0.1 * found[0]
     assert relative_error(output) < 0.5  # the error of u = 0 is 1
 
 
@@ -78,9 +74,7 @@ def test_the_learning_rate_falls(monkeypatch):
     monkeypatch.setattr(pinn, "improve", improve)
     args = pinn.parse(["--no-plot", "--steps", "101", "--lr", "0.01"])
     pinn.train(pinn.Network(args.width, args.depth), args)
-    assert rates[0] == 0.01
-    assert rates == sorted(rates, reverse=True)
-    assert 1e-5 < rates[-1] < 2e-5
+    assert rates[0] == 0.01 and rates == sorted(rates, reverse=True) and 1e-5 < rates[-1] < 2e-5
 
 
 def test_residual_of_a_known_function():
@@ -96,13 +90,8 @@ def test_residual_of_a_known_function():
 
 def test_given_points():
     t, x, u = (each.numpy() for each in pinn.given_points(100))
-    assert np.all(t[:50] == 0)
-    assert np.all(abs(x[50:]) == 1)
-    assert {-1, 1} == set(x[50:].ravel())
+    assert np.all(t[:50] == 0) and np.all(abs(x[50:]) == 1) and {-1, 1} == set(x[50:].ravel())
     np.testing.assert_allclose(u, np.where(t == 0, -np.sin(np.pi * x), 0), atol=1e-6)
-
-
-# The exact solution ------------------------------------------------------------------------------
 
 
 def spectral(times, points):
@@ -161,20 +150,15 @@ def test_relative_error(monkeypatch):
     assert {each.shape for each in grid} == {(100, 256)}
 
 
-# As a process ------------------------------------------------------------------------------------
-
-
 def test_the_whole_program(tmp_path):
     """It trains, prints the error and writes a plot."""
     process = start(tmp_path, *SMALL, "--steps", "20", "--out", "burgers.png")
     output, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
-    assert len(losses(output)) == 20
-    assert 0 < relative_error(output) < 2
+    assert len(losses(output)) == 20 and 0 < relative_error(output) < 2
     assert output.endswith("Drew burgers.png\n")
     picture = (tmp_path / "burgers.png").read_bytes()
-    assert picture.startswith(b"\x89PNG\r\n\x1a\n")
-    assert len(picture) > 20_000
+    assert picture.startswith(b"\x89PNG\r\n\x1a\n") and len(picture) > 20_000
     assert [path.name for path in tmp_path.iterdir()] == ["burgers.png"]
 
 
@@ -189,15 +173,9 @@ def test_interrupted(tmp_path):
         output, errors = process.communicate(timeout=60)
     finally:
         process.kill()
-    assert process.returncode == 130
-    assert errors == ""
+    assert process.returncode == 130 and errors == ""
     steps = re.search(r"\nInterrupted after (\d+) steps\n", output)
-    assert steps is not None
-    assert int(steps[1]) >= 50
-    assert 0 < relative_error(output) < 2
-
-
-# Mistakes ----------------------------------------------------------------------------------------
+    assert steps is not None and int(steps[1]) >= 50 and 0 < relative_error(output) < 2
 
 
 def refusal(capsys, *arguments):
@@ -240,17 +218,13 @@ def test_without_matplotlib(capsys, monkeypatch, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-# All other examples ------------------------------------------------------------------------------
-
 #: The examples with options that shorten them; {data} is a folder with a small FashionMNIST.
 SHORT = {
     "cnn_fashion_mnist": "--data {data} --epochs 2 --width 4 --batch-size 64 --lr 0.01",
-    "char_gpt": "--quick --length 5",
-    "ddp_cnn": "--data {data} --epochs 2 --width 4 --batch-size 64 --lr 0.01",
-    "gan_2d": "--quick",
-    "lstm_rows": "--data {data} --epochs 2 --hidden 16 --layers 2 --lr 0.02",
+    "char_gpt": "--quick --length 5", "ddp_cnn": "--data {data} --epochs 2 --width 4 --batch-size 64 --lr 0.01",
+    "gan_2d": "--quick", "lstm_rows": "--data {data} --epochs 2 --hidden 16 --layers 2 --lr 0.02",
     "vae_fashion_mnist": "--data {data} --epochs 2 --hidden 32 --latent 4 --no-plot",
-}
+}  # fmt: skip
 PICTURES = [name for name in SHORT if "{data}" in SHORT[name]]
 every_example = pytest.mark.parametrize("name", SHORT)
 
@@ -308,13 +282,11 @@ def test_numbers_are_pytorchs(name, data, capsys):
 #: Options that shorten each example, and the number of programs that `--compile` creates for its step: another one for
 #: a smaller last batch. (Not `ddp_cnn`: DistributedDataParallel works by hooks.)
 COMPILED = {
-    "cnn_fashion_mnist": (SHORT["cnn_fashion_mnist"].replace("64", "60"), 2),
-    "char_gpt": (SHORT["char_gpt"], 1),
-    "gan_2d": (SHORT["gan_2d"], 1),
-    "lstm_rows": (SHORT["lstm_rows"] + " --batch-size 60", 2),
+    "cnn_fashion_mnist": (SHORT["cnn_fashion_mnist"].replace("64", "60"), 2), "char_gpt": (SHORT["char_gpt"], 1),
+    "gan_2d": (SHORT["gan_2d"], 1), "lstm_rows": (SHORT["lstm_rows"] + " --batch-size 60", 2),
     "pinn": (" ".join([*SMALL, "--steps 30 --no-plot"]), 1),
     "vae_fashion_mnist": (SHORT["vae_fashion_mnist"] + " --batch-size 60", 2),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COMPILED)
@@ -331,8 +303,7 @@ def test_compiled_it_prints_the_same(name, data, capsys, monkeypatch):
     expected, found = (run(name, capsys, arguments.format(data=data) + more) for more in ("", " --compile"))
     assert re.sub(r"[\d.]+ s$", "", found, flags=re.MULTILINE) == re.sub(r"[\d.]+ s$", "", expected, flags=re.MULTILINE)
     (step,) = made
-    assert not step.reasons
-    assert len(step.variants) == programs
+    assert not step.reasons and len(step.variants) == programs
 
 
 @every_example
@@ -389,8 +360,7 @@ def test_classifiers_learn(name, accuracy, data, capsys):
     """The classes of the small data are easy to distinguish; the accuracy of guessing is a tenth."""
     arguments = SHORT[name].format(data=data).replace("--epochs 2", "--epochs 6")
     found = numbers(run(name, capsys, arguments))
-    assert found[-1, 1] < 0.6 * found[0, 1]
-    assert found[-1, 2] >= accuracy
+    assert found[-1, 1] < 0.6 * found[0, 1] and found[-1, 2] >= accuracy
 
 
 @needs_mpi
@@ -402,10 +372,8 @@ def test_several_processes(data, tmp_path):
         arguments = ["--epochs", str(epochs), "--checkpoint", str(tmp_path / checkpoint)]
         ran = subprocess.run(
             [*command, str(EXAMPLES / "ddp_cnn.py"), *SHORT["ddp_cnn"].format(data=data).split(), *arguments],
-            env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)},
-            capture_output=True,
-            text=True,
-        )
+            env={**os.environ, "PYTHONPATH": str(EXAMPLES.parent)}, capture_output=True, text=True,
+        )  # fmt: skip
         assert ran.returncode == 0, ran.stderr
         outputs.append(numbers(ran.stdout))
     one, two, four = outputs
@@ -431,8 +399,7 @@ def test_drawn_pictures(name, dataset, alone, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     arguments = SHORT[name].format(data="data").replace("--epochs 2", "--epochs 1")
     first, *rest, last = run(name, capsys, f"{arguments} --dataset {dataset}").splitlines()
-    assert first == last == tinytorch.data.DrawnFashion.notice
-    assert len(numbers("\n".join(rest))) == 1
+    assert first == last == tinytorch.data.DrawnFashion.notice and len(numbers("\n".join(rest))) == 1
     assert list(tmp_path.iterdir()) == []
 
 
@@ -449,8 +416,6 @@ def test_pytorch_runs_an_example_on_torchvisions_data(data, capsys):
     np.testing.assert_allclose(ours, theirs, rtol=2e-3, atol=1.01)
 
 
-# The character GPT -------------------------------------------------------------------------------
-
 gpt = models.load("char_gpt", "tinytorch")
 
 
@@ -464,9 +429,7 @@ def test_gpt_learns_a_text_by_heart(capsys, tmp_path):
         " --temperature 0.2 --log-every 50",
     )
     found = numbers(output)
-    assert found[0, 1] > 3
-    assert found[-1, 1] < 0.5
-    assert found[-1, 2] < 0.5
+    assert found[0, 1] > 3 and found[-1, 1] < 0.5 and found[-1, 2] < 0.5
     assert "quick brown fox jumps" in output.split("-" * 32)[1]
 
 
@@ -505,11 +468,8 @@ def test_gpt_writes_also_when_interrupted(capsys, monkeypatch):
         program.main(["--quick"])
     assert caught.value.code == 130
     output = capsys.readouterr().out
-    assert "\nInterrupted after 2 steps\n" in output
-    assert len(output.split("-" * 32 + "\n")[1]) == 51
+    assert "\nInterrupted after 2 steps\n" in output and len(output.split("-" * 32 + "\n")[1]) == 51
 
-
-# The GAN and the VAE -----------------------------------------------------------------------------
 
 gan = models.load("gan_2d", "tinytorch")
 
@@ -549,8 +509,7 @@ def test_pictures(name, arguments, size, data, capsys, tmp_path, monkeypatch):
         pytest.importorskip("matplotlib")
     assert run(name, capsys, arguments.format(data=data)).endswith("Drew out.png\n")
     with image.open(tmp_path / "out.png") as picture:
-        assert picture.format == "PNG"
-        assert size in (None, picture.size)
+        assert picture.format == "PNG" and size in (None, picture.size)
         assert len(set(picture.convert("L").tobytes())) > 20
     assert [path.name for path in tmp_path.iterdir()] == ["out.png"]
 
@@ -574,8 +533,7 @@ def test_without_the_extra(name, arguments, package, words, capsys, monkeypatch,
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(SystemExit) as caught:
         run(name, capsys, arguments)
-    assert caught.value.code == 2
-    assert words in capsys.readouterr().err
+    assert caught.value.code == 2 and words in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
@@ -587,6 +545,4 @@ def test_as_a_process(name, data, tmp_path):
         capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert process.returncode == 0, process.stderr
-    assert process.stderr == ""
-    assert len(numbers(process.stdout)) >= 2
-    assert list(tmp_path.iterdir()) == []
+    assert process.stderr == "" and len(numbers(process.stdout)) >= 2 and list(tmp_path.iterdir()) == []

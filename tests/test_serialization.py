@@ -404,8 +404,7 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(
     kind = RuntimeError if isinstance(error, OSError) else type(error)
     refused(kind, r"file write failed: disk full, file path: .*a\.pt|^$", save, {"new": wrap(grid())}, path)
     monkeypatch.undo()
-    assert os.listdir(tmp_path) == ["a.pt"]
-    assert path.read_bytes() == before and load(path) == "old"
+    assert os.listdir(tmp_path) == ["a.pt"] and path.read_bytes() == before and load(path) == "old"
 
 
 def test_what_cannot_be_saved_leaves_the_old_file(tmp_path: Path) -> None:
@@ -432,14 +431,12 @@ def test_links_and_devices(tmp_path: Path) -> None:
 
 
 REFUSED = {
-    "missing/a.pt": "Parent directory missing does not exist",
-    "file/a.pt": "Parent directory file does not exist",
-    "": "invalid file name",
-    ".": "invalid file name",
+    "missing/a.pt": "Parent directory missing does not exist", "file/a.pt": "Parent directory file does not exist",
+    "": "invalid file name", ".": "invalid file name",
     "round": "open file failed with strerror: Too many levels of symbolic links",
     "dangling": "open file failed with strerror: No such file or directory",
     "n" * 300: "open file failed with strerror: File name too long",
-}
+}  # fmt: skip
 
 
 @needs_oracle
@@ -761,8 +758,7 @@ def test_classes_that_the_user_allows() -> None:
         clear_safe_globals()
     assert get_safe_globals() == []
     assert found[0] == settings and found[1].a == 3 and found[2].restored == {"x": 1}
-    assert found[3] == default and found[3]["new"] == []
-    assert found[4] == {2}
+    assert found[3] == default and found[3]["new"] == [] and found[4] == {2}
 
 
 def test_a_name_can_be_given_and_wrong_entries_are_errors() -> None:
@@ -865,8 +861,7 @@ def test_a_module_and_its_optimizer_stay_together(name: str) -> None:
 
     train(model, optimizer, scheduler)
     found = trusted([model, optimizer, scheduler])
-    assert found[1].param_groups[0]["params"][0] is found[0].weight
-    assert found[2].optimizer is found[1]
+    assert found[1].param_groups[0]["params"][0] is found[0].weight and found[2].optimizer is found[1]
     for _ in range(2):
         assert tt.equal(train(*found), train(model, optimizer, scheduler))
 
@@ -882,8 +877,7 @@ def test_other_objects_come_back() -> None:
     found = trusted([*data, tt.strided, tt.channels_last, tt.Size([2]), tt.device("cpu"), tt.int8])
     assert tt.equal(tt.rand(3, generator=found[0]), tt.rand(3, generator=generator))
     assert type(found[1]) is TensorSubclass and found[1].label == "a" and found[1].sum() == 2
-    assert found[2].a == 1 and found[3] == default
-    assert found[3:8] == data[3:8]
+    assert found[2].a == 1 and found[3] == default and found[3:8] == data[3:8]
     assert found[8] is tt.strided and found[9] is tt.channels_last
     assert found[10:] == [tt.Size([2]), tt.device("cpu"), tt.int8]
 
@@ -938,8 +932,7 @@ def test_pytorch_reads_what_is_written_here(dtype: str, tmp_path: Path) -> None:
     mapped = torch.load(tmp_path / "a.pt", mmap=True)
     assert mapped[0].tolist() == grid().tolist() and mapped[1].tolist() == [0, 1, 2]
     assert found[1].storage_offset() == 6 and found[1].stride() == (6, 2)
-    assert found[2].stride() == (1, 6)
-    assert found[0].data_ptr() == found[2].data_ptr()
+    assert found[2].stride() == (1, 6) and found[0].data_ptr() == found[2].data_ptr()
 
 
 @needs_oracle
@@ -994,8 +987,7 @@ def test_what_pytorch_writes_is_read() -> None:
             assert array.strides == tuple(s * array.itemsize for s in theirs.stride())
     assert found[9].note == [1] and found[10].note == [1] and type(found[10]) is Parameter
     found[0]._array[...] = 5
-    assert (found[1]._array == 5).all()
-    assert repr(rest) == repr(others[:5] + others[6:])
+    assert (found[1]._array == 5).all() and repr(rest) == repr(others[:5] + others[6:])
 
 
 @needs_oracle

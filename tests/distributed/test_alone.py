@@ -82,8 +82,6 @@ assert not any(name.startswith("mpi4py") for name in sys.modules)
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-# Stores -------------------------------------------------------------------------------------------
-
 STORES = """
     s.set("a", "1"), s.get("a"), s.check(["a"]), s.check(["a", "b"]), s.check([]); s.set("a", b"2"), s.get("a")
     s.add("n", 2), s.add("n", -5), s.get("n"), s.add("m", 0)

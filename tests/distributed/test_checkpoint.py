@@ -63,9 +63,6 @@ def causes(call: Any) -> dict[int, str]:
     raise AssertionError("nothing went wrong")
 
 
-# The files ----------------------------------------------------------------------------------------
-
-
 @needs_oracle
 def test_pytorch_reads_ours_and_we_read_pytorchs(tmp_path: Path) -> None:
     ours, theirs = tmp_path / "ours", tmp_path / "theirs"
@@ -140,8 +137,6 @@ def test_files_by_entry_and_by_thread(tmp_path: Path) -> None:
         dcp.load(into, checkpoint_id=tmp_path / name)
         assert into["x"].sum().item() == 30 and into["y"].sum().item() == 0 and into["n"] == 1
 
-
-# What may be wrong --------------------------------------------------------------------------------
 
 WRONG = """
     {"nothing": t.zeros(2)}; {"x": t.zeros(3)}; {"x": 3}; {"n": 1, "x": {"y": t.zeros(2)}}
@@ -229,8 +224,7 @@ def test_a_save_that_fails_leaves_the_checkpoint_before(tmp_path: Path) -> None:
     dcp.save({"x": tinytorch.ones(3), "y": 1}, checkpoint_id=tmp_path)
     before = sorted(each.name for each in tmp_path.iterdir())
     words = causes(lambda: dcp.save({"x": tinytorch.zeros(3), "y": lambda: 1}, checkpoint_id=tmp_path))
-    assert "lambda" in words[0]
-    assert sorted(each.name for each in tmp_path.iterdir()) == before
+    assert "lambda" in words[0] and sorted(each.name for each in tmp_path.iterdir()) == before
     into = {"x": tinytorch.zeros(3), "y": 0}
     dcp.load(into, checkpoint_id=tmp_path)
     assert into["x"].tolist() == [1, 1, 1] and into["y"] == 1
@@ -268,8 +262,6 @@ def test_async_save_alone(tmp_path: Path) -> None:
     refused(BaseException, "lambda", wrong.result)
     refused(NotImplementedError, "only threads", dcp.async_save, {"x": x}, checkpoint_id=tmp_path, async_stager=3)
 
-
-# States of models and optimizers ------------------------------------------------------------------
 
 STATES = """
     d.get_model_state_dict(m); d.get_optimizer_state_dict(m, o); d.get_optimizer_state_dict(m, [o, o2])
@@ -356,9 +348,6 @@ def test_states_of_optimizers_come_back(t: Any, flat: bool, trained: bool) -> An
         out.append(plain(m.state_dict()))
     assert out[0] == out[1]
     return out, list(keys), sorted(states[1])
-
-
-# Several processes --------------------------------------------------------------------------------
 
 
 def ends(processes: int, what: str, folder: Path, well: bool = True) -> None:

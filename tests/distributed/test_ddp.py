@@ -109,9 +109,6 @@ def test_what_is_our_own() -> None:
     assert words.count("ok") == 12
 
 
-# One process, without MPI ---------------------------------------------------------------------------
-
-
 @contextlib.contextmanager
 def group(torch: Any) -> Iterator[None]:
     """A group of this process alone."""

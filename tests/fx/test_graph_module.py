@@ -133,11 +133,9 @@ def copies(t: Any) -> Any:
         deep.weight.mul_(2)
     x = ramp(t, 2, 4)
     shared = [
-        flat.weight is module.weight,
-        deep.weight is module.weight,
-        deep.meta is module.meta,
+        flat.weight is module.weight, deep.weight is module.weight, deep.meta is module.meta,
         deep.graph is module.graph,
-    ]
+    ]  # fmt: skip
     return (
         shown(deep), shown(flat), module(x), deep(x), flat(x), shared, deep.meta, type(deep).__name__,
         deep.graph.output_node().meta,
@@ -243,8 +241,7 @@ def test_a_pickle_keeps_the_class_of_the_tracer() -> None:
     model = net(tinytorch)
     module = tinytorch.fx.GraphModule(model, Scaling().trace(model), "Scaled")
     made = pickle.loads(pickle.dumps(module))
-    assert made._tracer_cls is Scaling
-    assert made.code == module.code
+    assert made._tracer_cls is Scaling and made.code == module.code
 
 
 def test_a_failing_line_of_generated_code_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

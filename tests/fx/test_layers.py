@@ -64,15 +64,8 @@ def shared(t: Any) -> Any:
 
 
 def weight_norm(t: Any) -> Any:
-    class Normed(t.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = t.nn.utils.parametrizations.weight_norm(t.nn.Linear(2, 2))
-
-        def forward(self, x):  # type: ignore[no-untyped-def]
-            return self.layer(x)
-
-    return t.fx.symbolic_trace(Normed()).code
+    layer = t.nn.utils.parametrizations.weight_norm(t.nn.Linear(2, 2))
+    return t.fx.symbolic_trace(model(t, lambda self, x: self.layer(x), layer=layer)).code
 
 
 test_models_are_traced_as_in_pytorch = of_each([hooked, attention, shared, weight_norm])

@@ -63,10 +63,8 @@ PROGRAMS = programs(
     torch.where(x > 0, x, x * 2); x.masked_fill(x > 0, 0.0); {"a": x, "b": [x + 1, v]}
     torch.func.vjp(torch.sin, x)[1](x)
 """,
-    {},
-    "x",
-    "v",
-)
+    {}, "x", "v",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("number", PROGRAMS)
@@ -193,9 +191,6 @@ def test_modes() -> None:
     refused(ValueError, "Unexpected tracing type", make_fx, torch, torch.sin, tracing_mode="unknown")
     table = {torch.ops.aten.sin.default: torch.cos}
     refused(NotImplementedError, "a decomposition of", lambda: make_fx(torch, lambda x: x.sin(), table)(ramp(torch, 3)))
-
-
-# Operators ----------------------------------------------------------------------------------------
 
 
 def operators(t: Any) -> Any:

@@ -174,16 +174,14 @@ PROGRAMS = named(
     ),
 )  # fmt: skip
 REFUSED = named(
-    by_nothing,
-    empty_pattern,
-    dead_pattern,
+    by_nothing, empty_pattern, dead_pattern,
     other_parameters=lambda t: t.fx.replace_pattern(
         t.fx.symbolic_trace(lambda x: x + 1), lambda x: x + 1, lambda x, y: x + y
     ),
     other_results=lambda t: t.fx.replace_pattern(
         t.fx.symbolic_trace(lambda x: x + 1), lambda x: x + 1, lambda x: (x, x)
     ),
-)
+)  # fmt: skip
 
 
 test_patterns_are_replaced_as_in_pytorch = of_each(PROGRAMS)

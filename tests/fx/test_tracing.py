@@ -567,8 +567,7 @@ def test_every_function_is_recorded_by_pytorchs_name_and_with_its_arguments() ->
         ours = called(tinytorch, name, len(required) or 1)
         if ours != theirs:
             wrong[name] = ours, theirs
-    assert not wrong
-    assert compared > 700
+    assert not wrong and compared > 700
 
 
 def test_a_trace_leaves_no_replacement_behind() -> None:
@@ -577,8 +576,7 @@ def test_a_trace_leaves_no_replacement_behind() -> None:
     with pytest.raises(tinytorch.fx.proxy.TraceError):
         tinytorch.fx.symbolic_trace(lambda x: x if x else None)
     tinytorch.fx.symbolic_trace(net(tinytorch))
-    assert (module.__call__, module.__getattr__) == before
-    assert not tinytorch.fx.is_fx_tracing()
+    assert (module.__call__, module.__getattr__) == before and not tinytorch.fx.is_fx_tracing()
 
 
 def test_after_a_trace_functions_do_not_ask_for_overrides() -> None:

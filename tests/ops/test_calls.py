@@ -19,12 +19,10 @@ MAKERS = (
 )  # fmt: skip
 TARGETS = {
     "part": lambda torch: (b := torch.zeros(2, 3), b.narrow(1, 1, 2)),
-    "short": lambda torch: (b := torch.zeros(7), b[1:3]),
-    "expanded": lambda torch: (b := torch.zeros(1), b.expand(4)),
-    "empty": lambda torch: (b := torch.zeros(0), b),
-    "transposed": lambda torch: (b := torch.zeros(2, 2).t(), b),
+    "short": lambda torch: (b := torch.zeros(7), b[1:3]), "expanded": lambda torch: (b := torch.zeros(1), b.expand(4)),
+    "empty": lambda torch: (b := torch.zeros(0), b), "transposed": lambda torch: (b := torch.zeros(2, 2).t(), b),
     "column": lambda torch: (b := torch.zeros(4, 2), b[:, 0]),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(

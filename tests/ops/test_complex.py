@@ -88,8 +88,7 @@ def test_printing(values: Any) -> None:
     array = np.array(values, np.complex128)
     for kind in KINDS:
         x, y = tinytorch.from_numpy(array.astype(kind)), torch.from_numpy(array.astype(kind))
-        assert repr(x) == repr(y)
-        assert repr(x.requires_grad_()) == repr(y.requires_grad_())
+        assert repr(x) == repr(y) and repr(x.requires_grad_()) == repr(y.requires_grad_())
         if not array.ndim:
             assert f"{x.detach()}" == f"{y.detach()}"
 
@@ -107,8 +106,7 @@ def test_files_and_copies() -> None:
             assert str(loaded.dtype) == str(value.dtype)
             np.testing.assert_array_equal(loaded.numpy(), value.numpy())
     for copied in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), x.clone()):
-        assert copied.dtype is tinytorch.complex64
-        assert copied.equal(x)
+        assert copied.dtype is tinytorch.complex64 and copied.equal(x)
 
 
 @compared
@@ -322,10 +320,8 @@ def test_compiled_functions_and_autocasting_leave_complex_numbers_alone() -> Non
 
 def test_eigenvalues_may_be_the_first_complex_numbers_of_a_program() -> None:
     lines = (
-        "import tinytorch as torch",
-        "x = torch.tensor([[1.0, 2.0], [-3.0, 1.0]], requires_grad=True)",
-        "vectors = torch.linalg.eig(x).eigenvectors",
-        "(vectors * vectors.conj()).sum().real.backward()",
+        "import tinytorch as torch", "x = torch.tensor([[1.0, 2.0], [-3.0, 1.0]], requires_grad=True)",
+        "vectors = torch.linalg.eig(x).eigenvectors", "(vectors * vectors.conj()).sum().real.backward()",
         "assert x.grad.abs().max() < 1e-6",
-    )
+    )  # fmt: skip
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, cwd=Path(__file__).parents[2])

@@ -248,9 +248,6 @@ def test_linspace_rounds_as_pytorch(start: int, end: int, steps: int, dtype: str
     )
 
 
-# Memory -------------------------------------------------------------------------------------------
-
-
 def test_memory_is_shared_or_copied() -> None:
     for name in ("from_numpy", "as_tensor", "asarray", "tensor"):
         source = np.arange(3.0)
@@ -282,6 +279,7 @@ def test_out_is_written_and_resized() -> None:
     version = out._version
     assert tinytorch.zeros(2, 2, out=out) is out
     assert out.tolist() == [[0, 0], [0, 0]] and out._version > version
+    refused(TypeError, "'out' must be Tensor, not ndarray", tinytorch.zeros, 2, out=np.zeros(2))
 
 
 def test_out_must_not_require_grad() -> None:
@@ -322,13 +320,9 @@ def test_the_default_dtype() -> None:
     tinytorch.set_default_dtype(tinytorch.float64)
     try:
         made = [tinytorch.zeros(1), tinytorch.tensor(0.1), tinytorch.arange(1.0), tinytorch.full((1,), 0.1)]
-        assert all(each.dtype is tinytorch.float64 for each in made)
-        assert made[1].item() == 0.1
+        assert all(each.dtype is tinytorch.float64 for each in made) and made[1].item() == 0.1
     finally:
         tinytorch.set_default_dtype(tinytorch.float32)
-
-
-# Warnings that PyTorch gives once in a process, so that they cannot be compared -------------------
 
 
 def test_warnings() -> None:

@@ -37,8 +37,6 @@ def hermitian(*shape: int) -> Any:
     return positive(*shape) + 1j * (skew - skew.swapaxes(-1, -2))
 
 
-# Gradients ---------------------------------------------------------------------------------------
-
 OF_SYMMETRIC: dict[str, Callable[[Any], Any]] = {
     "cholesky": lambda a: tinytorch.linalg.cholesky(a),
     "cholesky upper": lambda a: tinytorch.linalg.cholesky(a, upper=True),
@@ -68,8 +66,7 @@ def test_gradients_on_symmetric_input(name: str, matrices: Any) -> None:
 
     for shape in ((3, 3), (2, 3, 3)):
         x = tensor(matrices(*shape))
-        assert gradcheck(run, (x,), check_forward_ad=True)
-        assert gradgradcheck(run, (x,), atol=1e-4)
+        assert gradcheck(run, (x,), check_forward_ad=True) and gradgradcheck(run, (x,), atol=1e-4)
 
 
 OF_GENERAL: dict[str, Callable[[Any], Any]] = {
@@ -82,22 +79,17 @@ OF_GENERAL |= {"vander": lambda a: tinytorch.vander(a[0], 4), "kron": lambda a: 
 @pytest.mark.parametrize("name", OF_GENERAL)
 def test_gradients_that_pytorch_does_not_give(name: str) -> None:
     x = tensor(spread_out(3, 3) + 2 * np.eye(3))
-    assert gradcheck(OF_GENERAL[name], (x,))
-    assert gradgradcheck(OF_GENERAL[name], (x,), atol=1e-4)
+    assert gradcheck(OF_GENERAL[name], (x,)) and gradgradcheck(OF_GENERAL[name], (x,), atol=1e-4)
 
 
 @pytest.mark.parametrize("factor", [1, 1 - 2j])
 def test_gradient_of_the_determinant_of_a_singular_matrix(factor: Any) -> None:
     x = tensor(np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [3.0, 1.0, 0.0]]) * factor)
-    assert tinytorch.det(x) == 0
-    assert gradcheck(tinytorch.det, (x,))
+    assert tinytorch.det(x) == 0 and gradcheck(tinytorch.det, (x,))
     if factor != 1:
         return
     (g,) = tinytorch.autograd.grad(tinytorch.det(x), x)
     np.testing.assert_allclose(g.numpy()[:, 2], [-1, 5, -3], atol=1e-12)
-
-
-# Kernels -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(100, 100), (2, 120, 60), (60, 120), (0, 3, 3), (3, 0)])
@@ -111,8 +103,7 @@ def test_lu_of_several_blocks(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(
         lower @ np.triu(factors[..., :k, :]), np.take_along_axis(x, rows[..., None], -2), atol=1e-12
     )
-    assert np.abs(lower).max(initial=0) <= 1
-    assert not info.any()
+    assert np.abs(lower).max(initial=0) <= 1 and not info.any()
 
 
 @pytest.mark.parametrize("upper", [False, True])
@@ -148,8 +139,6 @@ def test_complex_ldl(n: int, is_hermitian: bool) -> None:
 
     same_as_pytorch(program, rtol=1e-7, atol=1e-7)
 
-
-# Against PyTorch ---------------------------------------------------------------------------------
 
 A = [[1.0, 2.0], [2.0, 4.0]]
 ERRORS = {
@@ -424,8 +413,6 @@ def test_old_names_warn(name: str) -> None:
         DEPRECATED[name](tinytorch)
     same_as_pytorch(DEPRECATED[name])
 
-
-# Complex matrices --------------------------------------------------------------------------------
 
 # Of a (n, n), b (n, 2) complex, r (n, n) real: results that do not depend on the phases of vectors.
 OF_COMPLEX: dict[str, Callable[[Any, Any, Any, Any], Any]] = {

@@ -112,12 +112,9 @@ ERRORS = {
     "0": assigned(plain((0, 0)), lambda torch: torch.zeros(5)),
     "1": assigned(plain(0), lambda torch: torch.zeros(2, 3, 4)),
     "2": assigned(plain(0), lambda torch: torch.zeros(3, 5)),
-    "3": assigned(plain((0, 0, 0)), lambda torch: torch.zeros(2)),
-    "4": assigned(plain(0), lambda torch: [1, 2, 3, 4]),
-    "5": assigned(plain(0), lambda torch: np.zeros(4)),
-    "6": assigned(plain(0), lambda torch: "a"),
-    "7": assigned(plain(0), lambda torch: None),
-    "8": assigned(plain(5), lambda torch: 1),
+    "3": assigned(plain((0, 0, 0)), lambda torch: torch.zeros(2)), "4": assigned(plain(0), lambda torch: [1, 2, 3, 4]),
+    "5": assigned(plain(0), lambda torch: np.zeros(4)), "6": assigned(plain(0), lambda torch: "a"),
+    "7": assigned(plain(0), lambda torch: None), "8": assigned(plain(5), lambda torch: 1),
     "9": assigned(plain(slice(None, None, -1)), lambda torch: 1),
     "10": assigned(lambda torch, x: index(torch, 0, 1), lambda torch: torch.zeros(5)),
     "11": assigned(lambda torch, x: index(torch, 0, 5), lambda torch: 1.0),
@@ -135,8 +132,6 @@ def test_errors_are_pytorchs(program: Program) -> None:
         program(tinytorch)
     same_as_pytorch(program)
 
-
-# x[key] = value -----------------------------------------------------------------------------------
 
 #: Keys, each with the shape of a value for them.
 KEYS: list[tuple[Callable[[Any, Any], Any], tuple[int, ...]]] = [
@@ -257,8 +252,7 @@ PROGRAMS = {
         for key in ((slice(None), index(torch, 0, 1)), (..., index(torch, 0, 1)), (0, slice(None), index(torch, 1)),
                     (slice(None), x[0, :, 0] > 2), x > 3)
     ],
-    "2": assigned(plain(0), lambda torch: 2**63),
-    "3": assigned(plain(0), lambda torch: 2**63 - 1),
+    "2": assigned(plain(0), lambda torch: 2**63), "3": assigned(plain(0), lambda torch: 2**63 - 1),
     "4": assigned(lambda torch, x: x > 3, lambda torch: 2**63),
     "5": lambda torch: [
         torch.searchsorted(torch.tensor([1, 3, 5, 7]), values, **options)
@@ -289,9 +283,6 @@ PROGRAMS = {
 
 
 test_behaves_as_pytorch = of_each(PROGRAMS)
-
-
-# Writing ops in place -----------------------------------------------------------------------------
 
 WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "copy_": lambda torch, y, z: y.copy_(z[0]), "copy_ of itself": lambda torch, y, z: y.copy_(y.flip(0)),
@@ -366,8 +357,7 @@ def test_a_written_index_of_getitem_does_not_change_the_gradient() -> None:
     y = x[i]
     i.fill_(1)
     y.sum().backward()  # (PyTorch raises an error here; the index was copied instead)
-    assert x.grad is not None
-    assert x.grad.tolist() == [1, 0, 1]
+    assert x.grad is not None and x.grad.tolist() == [1, 0, 1]
 
 
 def test_gradients_where_the_source_is_larger_than_the_index() -> None:

@@ -20,8 +20,6 @@ def ones(*shape: int, dtype: Any = np.float32) -> Any:
     return tinytorch.from_numpy(np.ones(shape, dtype))
 
 
-# Errors ------------------------------------------------------------------------------------------
-
 SHAPES = [
     ("matmul", (2, 3), (4, 5), "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"),
     ("mm", (2, 3), (4, 5), "mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)"),
@@ -38,10 +36,8 @@ SHAPES = [
     ("matmul", (2, 3, 2, 3), (5, 3, 4), "a (3) must match the size of tensor b (5) at non-singleton dimension 1"),
     ("matmul", (), (2, 3), "both arguments to matmul need to be at least 1D, but they are 0D and 2D"),
     ("matmul", (2, 3), (), "both arguments to matmul need to be at least 1D, but they are 2D and 0D"),
-    ("mm", (3,), (3, 2), "self must be a matrix"),
-    ("mm", (2, 3), (3,), "mat2 must be a matrix"),
-    ("bmm", (2, 3), (5, 3, 4), "batch1 must be a 3D tensor"),
-    ("bmm", (5, 2, 3), (3, 4), "batch2 must be a 3D tensor"),
+    ("mm", (3,), (3, 2), "self must be a matrix"), ("mm", (2, 3), (3,), "mat2 must be a matrix"),
+    ("bmm", (2, 3), (5, 3, 4), "batch1 must be a 3D tensor"), ("bmm", (5, 2, 3), (3, 4), "batch2 must be a 3D tensor"),
     ("bmm", (5, 2, 3), (4, 3, 4), "first two dimensions of batch2 tensor to be: [5, 3] but got: [4, 3]."),
     ("bmm", (5, 2, 3), (1, 3, 4), "first two dimensions of batch2 tensor to be: [5, 3] but got: [1, 3]."),
     ("mv", (3,), (3,), "vector + matrix @ vector expected, got 1, 1, 1"),
@@ -50,7 +46,7 @@ SHAPES = [
     ("inner", (2, 3), (4,), "the last dimension must match on both input tensors but got shapes [2, 3] and [4]"),
     ("outer", (2, 3), (3,), "outer: Expected 1-D argument self, but got 2-D"),
     ("outer", (3,), (), "outer: Expected 1-D argument vec2, but got 0-D"),
-]
+]  # fmt: skip
 
 
 def assert_refused(words: str, name: str, *shapes: Any, change: Any = lambda x: x) -> None:
@@ -131,9 +127,6 @@ def test_what_is_no_tensor() -> None:
     refused(TypeError, "unsupported operand type", lambda: 3 @ ones(2, 3))
 
 
-# Types and layout --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("x", "y"), [((9, 2000), (2000, 3)), ((2, 9, 2000), (2, 2000, 3)), ((9, 2000), (2000,))])
 def test_half_is_summed_as_float32(x: Any, y: Any) -> None:
     a, b = (np.random.default_rng(0).random(shape).astype(np.float16) for shape in (x, y))
@@ -176,8 +169,6 @@ def test_names_of_the_nodes() -> None:
     }.items():  # fmt: skip
         assert result.grad_fn.name() == f"{name}Backward0"
 
-
-# Contractions ------------------------------------------------------------------------------------
 
 EQUATIONS = [
     ("ij,jk->il", [(2, 3), (3, 4)], "output subscript l does not appear in the equation for any input operand"),
@@ -255,9 +246,6 @@ def test_tensordot_of_booleans_is_computed_as_the_memory_lies(torch: Any, call: 
 def test_tensordot_takes_its_dimensions_from_a_tensor() -> None:
     pairs = tinytorch.from_numpy(np.array([[0, 1], [0, 1]]))
     assert tinytorch.tensordot(ones(2, 3), ones(2, 3), pairs).item() == 6
-
-
-# Chains ------------------------------------------------------------------------------------------
 
 
 def test_chains_are_multiplied_in_the_best_order() -> None:

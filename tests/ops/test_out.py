@@ -155,9 +155,6 @@ def _compare_into(sample: Sample, expected: Any, kind: str) -> bool:
     return True
 
 
-# What `out` does, by example ----------------------------------------------------------------------
-
-
 def _resized(torch: Any) -> Any:
     out = torch.zeros(5)
     return torch.add(torch.arange(3.0), 1, out=out), out
@@ -254,15 +251,9 @@ PROGRAMS = {
     torch.mul(input=torch.ones(2), other=torch.exp(input=torch.ones(2))); torch.exp(torch.ones(2), foo=1)
     (torch.exp.__name__, torch.concat.__name__, torch.nn.functional.linear.__name__)
 """, {"_int64": _int64}),
-    "resized": _resized,
-    "resized view": _resized_view,
-    "resized matrix": _resized_matrix,
-    "into a transpose": _into_a_transpose,
-    "versions": _versions,
-    "saved": _saved,
-    "under no_grad": _under_no_grad,
-    "inference": _inference,
-    "tangent": _with_a_tangent,
+    "resized": _resized, "resized view": _resized_view, "resized matrix": _resized_matrix,
+    "into a transpose": _into_a_transpose, "versions": _versions, "saved": _saved, "under no_grad": _under_no_grad,
+    "inference": _inference, "tangent": _with_a_tangent,
     **{
         f"{name} over its input": _overlap(name, *args)
         for name, *args in (

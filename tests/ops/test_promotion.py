@@ -170,13 +170,11 @@ BINARY = {
     )
 }  # fmt: skip
 BINARY |= {
-    "add alpha=2": named("add", alpha=2),
-    "sub alpha=2": named("sub", alpha=2),
-    "add alpha=0.5": named("add", alpha=0.5),
-    "sub alpha=True": named("sub", alpha=True),
+    "add alpha=2": named("add", alpha=2), "sub alpha=2": named("sub", alpha=2),
+    "add alpha=0.5": named("add", alpha=0.5), "sub alpha=True": named("sub", alpha=True),
     "result_type": lambda library, a, b: str(library.result_type(a, b)),
     "where": lambda library, a, b: library.where(library.tensor([[True], [False]])[:1], a, b),
-}
+}  # fmt: skip
 BINARY |= {symbol: operator_of(symbol) for symbol in ("+", "-", "/", "&", "==", "<")}
 # Those that raise where integers are divided by zero: once with zeros, once without.
 DIVISIONS: dict[str, Callable[..., Any]] = {
@@ -220,11 +218,9 @@ def test_divisions() -> None:
 
 
 SHIFTS = {
-    "bitwise_left_shift": named("bitwise_left_shift"),
-    "bitwise_right_shift": named("bitwise_right_shift"),
-    "<<": operator_of("<<"),
-    ">>": operator_of(">>"),
-}
+    "bitwise_left_shift": named("bitwise_left_shift"), "bitwise_right_shift": named("bitwise_right_shift"),
+    "<<": operator_of("<<"), ">>": operator_of(">>"),
+}  # fmt: skip
 
 
 def widths(dtype: str) -> list[Any]:
@@ -378,8 +374,7 @@ def test_bounds_fills_and_ops_of_three() -> None:
 
 OF_TWO: dict[str, Callable[..., Any]] = {
     "clamp to tensors": lambda library, a, b: library.clamp(a, b, b),
-    "clamp_min": lambda library, a, b: library.clamp_min(a, b),
-    "lerp": lambda library, a, b: library.lerp(a, b, 0.5),
+    "clamp_min": lambda library, a, b: library.clamp_min(a, b), "lerp": lambda library, a, b: library.lerp(a, b, 0.5),
     "lerp weight": lambda library, a, b: library.lerp(a, a, b.reshape(1, -1)),
     "addcmul": lambda library, a, b: library.addcmul(a, b, b),
     "addcmul mixed": lambda library, a, b: library.addcmul(a, a, b),
@@ -396,9 +391,8 @@ OF_TWO: dict[str, Callable[..., Any]] = {
     "setitem": lambda library, a, b: put(a.clone().reshape(-1), b.reshape(-1)[0]),
     "index_add": lambda library, a, b: a.reshape(-1).index_add(0, library.tensor([0, 0]), b.reshape(-1)[:1].expand(2)),
     "scatter": lambda library, a, b: a.reshape(-1).scatter(0, library.tensor([0]), b.reshape(-1)[:1]),
-    "equal": lambda library, a, b: library.equal(a, b),
-    "allclose": lambda library, a, b: library.allclose(a, b),
-}
+    "equal": lambda library, a, b: library.equal(a, b), "allclose": lambda library, a, b: library.allclose(a, b),
+}  # fmt: skip
 
 
 def put(a: Any, value: Any) -> Any:

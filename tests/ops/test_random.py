@@ -315,8 +315,6 @@ def test_exponential() -> None:
     np.testing.assert_allclose(tinytorch.empty(50).exponential_(2).numpy(), theirs.numpy(), rtol=1e-6)
 
 
-# The graph ----------------------------------------------------------------------------------------
-
 FILLS = ["uniform_()", "normal_()", "random_()", "exponential_()", "cauchy_()", "log_normal_()", "geometric_(0.5)"]
 
 
@@ -376,9 +374,6 @@ def test_like_and_index_results_do_not_require_grad() -> None:
 def test_inference_tensors() -> None:
     with tinytorch.inference_mode():
         assert tinytorch.rand(2).is_inference()
-
-
-# Generators ---------------------------------------------------------------------------------------
 
 
 def test_a_generator_is_independent_of_the_default_one() -> None:

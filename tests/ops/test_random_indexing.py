@@ -41,8 +41,6 @@ class Case(NamedTuple):
     value_dtype: str
 
 
-# Writing cases ------------------------------------------------------------------------------------
-
 LAYOUTS = ("contiguous", "contiguous", "transposed", "every other", "offset", "expanded")
 VALUES = ("same", "same", "number", "scalar", "ones", "fewer", "one more", "leading", "wrong")
 INTEGERS = ("int64", "int64", "int64", "int32", "uint8", "int8", "int16")
@@ -137,9 +135,6 @@ def cases(draw: Draw) -> Case:
         len(parts) == 1 and draw(st.booleans()), draw(st.sampled_from(VALUES)),
         draw(st.sampled_from(("same", "same", "same", "same", "float32", "int64"))),
     )  # fmt: skip
-
-
-# Running them -------------------------------------------------------------------------------------
 
 
 def made_part(lib: Any, part: Part) -> Any:

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle, torch
 from tests.same import compared, expressions, refused
 from tinytorch.kernels import reduce as kernels
 from tinytorch.ops import return_types
@@ -22,8 +21,6 @@ INTEGERS = (tinytorch.bool, tinytorch.uint8, tinytorch.int8, tinytorch.int16, ti
 def ones(*shape: int, dtype: Any = tinytorch.float32) -> Any:
     return tinytorch.from_numpy(np.ones(shape, dtype.numpy))
 
-
-# Refusals ----------------------------------------------------------------------------------------
 
 OVER_SEVERAL = "sum mean amax amin var std nansum nanmean any all logsumexp norm "
 OVER_ONE = "max min median nanmedian prod argmax argmin cumsum cumprod cummax cummin"
@@ -81,9 +78,6 @@ def test_refusals(names: str, call: str, error: Any, words: str) -> None:
         refused(error, words.replace("NAME", name), eval, call.replace("NAME", name), known)
 
 
-# Types -------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_integers_are_summed_as_int64(dtype: Any) -> None:
     x = ones(2, 3, dtype=dtype)
@@ -109,9 +103,6 @@ def test_other_dtypes() -> None:
     assert x.grad.dtype is tinytorch.float32
 
 
-# Accuracy ----------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("shape", [(100_000,), (40_000, 3), (3, 40_000), (2000, 6, 5), (6, 2000, 5), (300, 700)])
 @pytest.mark.parametrize("layout", ["C", "F", "gaps"])
 def test_sums_of_float32_are_as_good_as_pairwise(shape: tuple[int, ...], layout: str) -> None:
@@ -127,8 +118,7 @@ def test_sums_of_float32_are_as_good_as_pairwise(shape: tuple[int, ...], layout:
         each = (axis,) if isinstance(axis, int) else axis
         for keep in (False, True):
             got, want = kernels.total(x, each, keep), exact.sum(axis=axis, keepdims=keep)
-            assert got.dtype == np.float32
-            assert got.shape == want.shape
+            assert got.dtype == np.float32 and got.shape == want.shape
             np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
@@ -143,9 +133,6 @@ def test_cumulative_sums_of_float32_are_accurate() -> None:
     x = np.full(1_000_000, 0.1, np.float32)
     total = tinytorch.from_numpy(x).cumsum(0).numpy()[-1]
     assert total == pytest.approx(x.astype(np.float64).sum(), rel=1e-7)
-
-
-# Variance ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
@@ -193,9 +180,6 @@ def test_subgradients_at_zero() -> None:
     assert x.grad is None
 
 
-# Ties and choices --------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("call", [
     "max()", "min()", "amax()", "amin(1)", "amax((0, 1))", "max(1)[0]", "min(0).values", "median()",
     "norm(float('inf'))", "aminmax().max",
@@ -215,9 +199,7 @@ def test_the_first_of_equals_is_chosen() -> None:
 
 def test_indices_take_no_part_in_the_graph() -> None:
     values, indices = ones(2, 3).requires_grad_().max(1)
-    assert values.requires_grad
-    assert not indices.requires_grad
-    assert indices.dtype is tinytorch.int64
+    assert values.requires_grad and not indices.requires_grad and indices.dtype is tinytorch.int64
     assert not ones(2).requires_grad_().argmax().requires_grad
 
 
@@ -233,9 +215,6 @@ def test_names_of_the_nodes() -> None:
         "Sum": x.sum(0), "Mean": x.mean(0), "Max": x.max(), "Min": x.min(), "Median": x.median(0)[0], "Prod": x.prod(0),
     }.items():  # fmt: skip
         assert result.grad_fn.name() == f"{name}Backward1"
-
-
-# Results with names ------------------------------------------------------------------------------
 
 
 def test_results_have_names_and_pytorchs_repr() -> None:
@@ -269,16 +248,12 @@ def test_hashes_that_fail(torch: Any, call: str) -> Any:
     return eval(call, {"torch": torch, "x": torch.ones(2, 3)})
 
 
-@needs_oracle
-def test_hashes() -> None:
-    values = [0.0, -0.0, 1.5, float("nan"), float("-inf"), 3e-40]
-    for dtype in ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int64", "bool"):
-        ours, theirs = (m.tensor([5, 0, 3, 127]).to(getattr(m, dtype)) for m in (tinytorch, torch))
-        assert ours.hash_tensor().item() == theirs.hash_tensor().item()
-    for value in values:
-        assert tinytorch.hash_tensor(tinytorch.tensor(value)).item() == torch.hash_tensor(torch.tensor(value)).item()
-    out = tinytorch.empty(0, dtype=tinytorch.uint64)
-    x = tinytorch.ones(2, 3, requires_grad=True)
-    assert tinytorch.hash_tensor(x.detach(), 0, out=out) is out and out.shape == (3,)
-    assert not tinytorch.hash_tensor(x).requires_grad
-    assert tinytorch.hash_tensor(x.to("meta"), 1).dtype is tinytorch.uint64
+@compared
+def test_hashes(torch: Any) -> Any:
+    kinds = "float16 bfloat16 float32 float64 int8 uint8 int64 bool".split()
+    found = [torch.tensor([5, 0, 3, 127]).to(getattr(torch, kind)).hash_tensor().item() for kind in kinds]
+    for value in (0.0, -0.0, 1.5, float("nan"), float("-inf"), 3e-40):
+        found.append(torch.hash_tensor(torch.tensor(value)).item())
+    out, x = torch.empty(0, dtype=torch.uint64), torch.ones(2, 3, requires_grad=True)
+    found += [torch.hash_tensor(x.detach(), 0, out=out) is out, out.shape, torch.hash_tensor(x).requires_grad]
+    return [*found, torch.hash_tensor(x.to("meta"), 1).dtype]

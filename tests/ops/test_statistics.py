@@ -96,11 +96,8 @@ ERRORS = programs(
     torch.nn.functional.embedding_bag(torch.tensor([[0]]), table, torch.tensor([0]))
     torch.nn.functional.embedding_bag(torch.tensor(0), table)
 """,
-    {"INF": INF, "NAN": NAN},
-    line=line,
-    table=table,
-    bags=lambda torch: partial(bags, torch),
-)
+    {"INF": INF, "NAN": NAN}, line=line, table=table, bags=lambda torch: partial(bags, torch),
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("k", ERRORS)
@@ -127,10 +124,8 @@ PROGRAMS = programs(
     torch.searchsorted(torch.tensor([1, 3, 4]), 4.5)
     torch.bincount(torch.tensor([1, 2]), torch.tensor([1.0, 2.0]).half())
 """,
-    {"INF": INF, "NAN": NAN},
-    table=table,
-    bags=lambda torch: partial(bags, torch),
-)
+    {"INF": INF, "NAN": NAN}, table=table, bags=lambda torch: partial(bags, torch),
+)  # fmt: skip
 
 
 test_special_cases_are_those_of_pytorch = of_each(PROGRAMS)

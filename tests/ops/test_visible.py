@@ -77,9 +77,7 @@ FORMATS: dict[str, Program] = {
         for made in [given(torch, x)]
     ]
     for label, source in {
-        "contiguous": lambda x: x,
-        "permuted": lambda x: x.permute(0, 2, 3, 1),
-        "one pixel": lambda x: x[:, :, :1, :1],
+        "contiguous": lambda x: x, "permuted": lambda x: x.permute(0, 2, 3, 1), "one pixel": lambda x: x[:, :, :1, :1],
     }.items()
     for arguments, given in {
         "channels_last": lambda torch, x: x.to(memory_format=torch.channels_last),
@@ -92,7 +90,7 @@ FORMATS: dict[str, Program] = {
         "no rank": lambda torch, x: x[0].to(memory_format=torch.channels_last),
         "clone": lambda torch, x: x.clone(memory_format=torch.channels_last),
     }.items()
-}
+}  # fmt: skip
 
 
 test_to_a_memory_format_is_one_copy = of_each(FORMATS)

@@ -97,16 +97,11 @@ def test_errors(torch: Any, name: str, args: tuple[Any, ...], options: dict[str,
 def test_further_parameters_need_periodic() -> None:
     for library in (torch, tinytorch):
         for name, args, option in (
-            ("hamming", (5,), "alpha"),
-            ("kaiser", (5,), "beta"),
-            ("hamming", (5, True), "beta"),
-        ):
+            ("hamming", (5,), "alpha"), ("kaiser", (5,), "beta"), ("hamming", (5, True), "beta"),
+        ):  # fmt: skip
             call, words = getattr(library, f"{name}_window"), "received an invalid combination of arguments"
             refused(TypeError, words, call, *args, **{option: 0.5})
         assert library.hamming_window(5, periodic=True, alpha=0.5).shape == (5,)
-
-
-# torch.signal.windows -----------------------------------------------------------------------------
 
 
 def signal(library: Any, name: str, length: int, dtype: str, options: dict[str, Any]) -> Any:

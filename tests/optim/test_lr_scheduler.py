@@ -219,12 +219,10 @@ def test_resuming_after_an_epoch(t, name):
 
 
 PLATEAU = [
-    {},
-    {"mode": "max", "patience": 2},
-    {"threshold_mode": "abs", "threshold": 0.05, "patience": 1, "cooldown": 3},
+    {}, {"mode": "max", "patience": 2}, {"threshold_mode": "abs", "threshold": 0.05, "patience": 1, "cooldown": 3},
     {"mode": "max", "threshold_mode": "abs", "patience": 0, "min_lr": [0.1, 0.001]},
     {"patience": 1, "factor": 0.5, "min_lr": 0.01, "eps": 0.05},
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("options", PLATEAU, ids=lambda o: "-".join(map(str, o)) or "default")
@@ -275,10 +273,8 @@ BAD = programs(
     [s.OneCycleLR(o, 0.1, 1).step() for _ in range(3)]; torch.optim.swa_utils.SWALR(o, [0.1])
     torch.optim.swa_utils.SWALR(o, 0.1, -1); torch.optim.swa_utils.SWALR(o, 0.1, anneal_strategy="steep")
 """,
-    {"optimizer_of": optimizer_of},
-    "s",
-    "o",
-)
+    {"optimizer_of": optimizer_of}, "s", "o",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("call", BAD.values(), ids=BAD)
@@ -293,9 +289,6 @@ def test_the_end_of_one_cycle(t):
     for _ in range(7):
         optimizer.step()
         scheduler.step()
-
-
-# Warnings -----------------------------------------------------------------------------------------
 
 
 def text_of_warnings(program, library):
@@ -348,8 +341,7 @@ def test_epochs_are_deprecated():
     ours, theirs = (text_of_warnings(program, t) for t in (tinytorch, torch))
     assert len(ours) == len(theirs) == 2
     for mine, other in zip(ours, theirs, strict=True):
-        assert mine[0] == other[0]
-        assert other[1].startswith(mine[1])
+        assert mine[0] == other[0] and other[1].startswith(mine[1])
 
 
 def test_a_scheduler_does_not_keep_the_optimizer_of_a_wrapped_step():

@@ -131,9 +131,6 @@ def test_capturable_is_for_accelerators(t, name):
     optimizer.step()
 
 
-# LBFGS -------------------------------------------------------------------------------------------
-
-
 def rosenbrock(t, w):
     return (100 * (w[1:] - w[:-1] ** 2) ** 2 + (1 - w[:-1]) ** 2).sum()
 

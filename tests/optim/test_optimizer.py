@@ -39,8 +39,6 @@ def with_gradient(optimizer_class, module, p):
     return optimizer_class([p], {})
 
 
-# Bad input: PyTorch's class and words ------------------------------------------------------------
-
 #: A call, with `o` for `torch.optim`, its error and words of that.
 BAD = [
     ("o.SGD([])", ValueError, "optimizer got an empty parameter list"),
@@ -125,9 +123,6 @@ def test_retained_gradient_of_a_non_leaf_may_be_optimized():
     assert p.tolist() == [1.0, 3.0]
 
 
-# Groups ------------------------------------------------------------------------------------------
-
-
 def test_groups_take_the_defaults_they_do_not_give():
     a, b, c = weight(), weight(), weight()
     optimizer = SGD([{"params": a}, {"params": [b], "lr": 0.5}], lr=0.25)
@@ -153,8 +148,7 @@ def test_named_parameters():
     model = nn.Linear(2, 1)
     optimizer = SGD(model.named_parameters(), lr=0.1)
     group = optimizer.param_groups[0]
-    assert group["param_names"] == ["weight", "bias"]
-    assert group["params"][0] is model.weight
+    assert group["param_names"] == ["weight", "bias"] and group["params"][0] is model.weight
     saved = optimizer.state_dict()
     assert saved["param_groups"][0]["param_names"] == ["weight", "bias"]
 
@@ -165,9 +159,6 @@ def test_named_parameters():
     del saved["param_groups"][0]["param_names"]
     optimizer.load_state_dict(saved)
     assert optimizer.param_groups[0]["param_names"] == ["w", "b"]
-
-
-# The step ----------------------------------------------------------------------------------------
 
 
 def test_a_closure_is_recorded_even_without_grad():
@@ -181,9 +172,7 @@ def test_a_closure_is_recorded_even_without_grad():
 
     with tinytorch.no_grad():
         loss = optimizer.step(closure)
-    assert loss.item() == 5.0
-    assert p.tolist() == [0.0, 0.0]
-    assert optimizer.step() is None
+    assert loss.item() == 5.0 and p.tolist() == [0.0, 0.0] and optimizer.step() is None
 
 
 def test_a_step_updates_in_place_and_is_seen_by_the_version_check():
@@ -191,8 +180,7 @@ def test_a_step_updates_in_place_and_is_seen_by_the_version_check():
     view, version = p.detach(), p._version
     loss = (p * p).sum()
     optimizer.step()
-    assert view.tolist() == [0.0, 1.0]
-    assert p._version > version
+    assert view.tolist() == [0.0, 1.0] and p._version > version
     refused(RuntimeError, "modified by an inplace operation", loss.backward)
 
 
@@ -202,8 +190,7 @@ def test_parameters_without_gradient_are_left_alone():
         optimizer = make([p, q], lr=1.0, weight_decay=0.5)
         p.grad = tinytorch.ones(2)
         optimizer.step()
-        assert q.tolist() == [1.0, 2.0]
-        assert q not in optimizer.state
+        assert q.tolist() == [1.0, 2.0] and q not in optimizer.state
 
 
 @pytest.mark.filterwarnings("ignore:Using backward")
@@ -247,12 +234,8 @@ def test_an_optimizer_in_pytorchs_way():
     optimizer.register_step_post_hook(lambda *args: calls.append(args))
     optimizer.step()
     optimizer.step()
-    assert p.tolist() == [-0.5, 0.5]
-    assert len(calls) == 2
+    assert p.tolist() == [-0.5, 0.5] and len(calls) == 2
     assert optimizer.state_dict()["state"] == {0: {"seen": True}}
-
-
-# Hooks -------------------------------------------------------------------------------------------
 
 
 def test_step_hooks():
@@ -304,8 +287,7 @@ def test_state_dict_hooks():
     optimizer.register_state_dict_post_hook(lambda opt, state: {**state, "extra": len(state)})
     optimizer.register_state_dict_post_hook(lambda opt, state: state.update(more=1), prepend=True)
     assert set(optimizer.state_dict()) == {"state", "param_groups", "extra", "more"}
-    assert optimizer.state_dict()["extra"] == 3
-    assert seen == ["first", "second"] * 2
+    assert optimizer.state_dict()["extra"] == 3 and seen == ["first", "second"] * 2
 
 
 def test_load_state_dict_hooks():
@@ -326,9 +308,6 @@ def test_load_state_dict_hooks():
     assert set(given) == {"state", "groups"}  # the hook had a copy
 
 
-# Saving and loading ------------------------------------------------------------------------------
-
-
 def stepped(optimizer_class=Adam, **options):
     p, optimizer = ready(optimizer_class, **options)
     optimizer.step()
@@ -342,8 +321,7 @@ def test_a_loaded_state_is_taken_over():
     other.load_state_dict(saved)
     other.step()
     other.param_groups[0]["lr"] = 7.0
-    assert optimizer.param_groups[0]["lr"] == 1e-3
-    assert saved["state"][0]["step"].item() == 2.0
+    assert optimizer.param_groups[0]["lr"] == 1e-3 and saved["state"][0]["step"].item() == 2.0
     np.testing.assert_allclose(saved["state"][0]["exp_avg"].numpy(), 0.19, rtol=1e-6)
 
 
@@ -413,8 +391,7 @@ def test_copies_and_pickles(duplicate):
     optimizer.register_step_pre_hook(lambda *_: pytest.fail("hooks are not copied"))
     twin = duplicate(optimizer)
     (q,) = twin.param_groups[0]["params"]
-    assert q is not p
-    assert twin.state[q]["momentum_buffer"].tolist() == [1.0, 1.0]
+    assert q is not p and twin.state[q]["momentum_buffer"].tolist() == [1.0, 1.0]
     q.grad = tinytorch.ones(2)
     twin.step()
     assert (p.tolist(), q.tolist()) == ([0.5, 1.5], [-0.25, 0.75])

@@ -97,14 +97,12 @@ def test_walks_long_with_every_option(name, options):
 
 
 SKIPS = {
-    "frozen from the start": lambda step: (1, 4),
-    "frozen later": lambda step: (0, 1, 2) if step > 5 else (),
-    "freed later": lambda step: () if step > 5 else (0, 1, 2),
-    "in turn": lambda step: (step % 5,),
+    "frozen from the start": lambda step: (1, 4), "frozen later": lambda step: (0, 1, 2) if step > 5 else (),
+    "freed later": lambda step: () if step > 5 else (0, 1, 2), "in turn": lambda step: (step % 5,),
     "two halves": lambda step: (0, 1, 2, 3) if step % 2 else (4, 5, 6, 7, 8, 9, 10),
     "at random": lambda step: tuple(np.random.default_rng(step).choice(11, 4)),
     "none at all for a while": lambda step: tuple(range(11)) if 3 < step < 9 else (),
-}
+}  # fmt: skip
 
 
 @needs_oracle
@@ -258,8 +256,7 @@ def test_parameters_in_others_memory():
         p.requires_grad_()
     optimizer = Adam(params, lr=0.5)
     walk(tinytorch, params, optimizer, range(3))
-    assert len(packed(optimizer)) == 3
-    assert (array[:30] != 1).all() and (array[30:] == 1).all()
+    assert len(packed(optimizer)) == 3 and (array[:30] != 1).all() and (array[30:] == 1).all()
 
 
 @needs_oracle
@@ -311,8 +308,7 @@ def test_states_are_views_of_one_memory_that_do_not_meet():
     params, optimizer = make(tinytorch)
     walk(tinytorch, params, optimizer, range(2))
     averages = [optimizer.state[p]["exp_avg"]._array for p in packed(optimizer) if p.numel()]
-    assert len({id(a.base) for a in averages}) == 1
-    assert all(a.flags.c_contiguous for a in averages)
+    assert len({id(a.base) for a in averages}) == 1 and all(a.flags.c_contiguous for a in averages)
     for i, a in enumerate(averages):
         for b in averages[:i]:
             assert not np.shares_memory(a, b)

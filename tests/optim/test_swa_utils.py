@@ -44,9 +44,7 @@ def averaged(t, steps=6, **options):
 
 
 OPTIONS = {
-    "mean": {},
-    "mean, buffers": {"use_buffers": True},
-    "mean by function": {"avg_fn": lambda t, u: u.get_swa_avg_fn()},
+    "mean": {}, "mean, buffers": {"use_buffers": True}, "mean by function": {"avg_fn": lambda t, u: u.get_swa_avg_fn()},
     "mean by lists": {"multi_avg_fn": lambda t, u: u.get_swa_multi_avg_fn()},
     "ema by function": {"avg_fn": lambda t, u: u.get_ema_avg_fn(0.9)},
     "ema by lists": {"multi_avg_fn": lambda t, u: u.get_ema_multi_avg_fn(0.3)},
@@ -56,7 +54,7 @@ OPTIONS = {
         "multi_avg_fn": lambda t, u: lambda a, p, n: [x.mul_(0.5).add_(y) for x, y in zip(a, p, strict=True)]
     },
     "device": {"device": lambda t, u: t.device("cpu")},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)

@@ -100,8 +100,7 @@ def test_walks_as_pytorch(name, options, dtype):
     ours, theirs = parameters(tinytorch, dtype), parameters(torch, dtype)
     a = getattr(tinytorch.optim, name)(ours, **options)
     b = getattr(torch.optim, name)(theirs, **options)
-    assert a.defaults == b.defaults
-    assert repr(a) == repr(b)
+    assert a.defaults == b.defaults and repr(a) == repr(b)
     assert_same_state(a.state_dict(), b.state_dict(), dtype)
     for step in range(1, 7):
         walk(tinytorch, a, ours, dtype, [step])
@@ -273,9 +272,6 @@ def test_the_memory_of_the_state_is_what_a_file_holds():
     tinytorch.save(optimizer.state_dict(), buffer)
     numbers = sum(t.numel() for t in tensors[len(params) :])
     assert 4 * numbers < buffer.tell() < 4 * numbers + 20_000
-
-
-# What a step keeps, and leaves alone ------------------------------------------------------------------
 
 
 @needs_oracle

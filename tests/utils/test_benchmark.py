@@ -86,8 +86,7 @@ def test_the_statement_is_run_and_timed() -> None:
     assert pickle.loads(pickle.dumps(blocked)) == blocked
     seen: list[Any] = []
     adaptive = timer.adaptive_autorange(min_run_time=2.0, callback=lambda number, time: seen.append((number, time)))
-    assert len(adaptive.raw_times) == 4 == len(seen)
-    assert adaptive.iqr == 0
+    assert len(adaptive.raw_times) == 4 == len(seen) and adaptive.iqr == 0
     with pytest.raises(NotImplementedError):
         timer.repeat()
 
@@ -120,9 +119,7 @@ def task(b: Any, seconds: list[float], **given: Any) -> Any:
 
 WILD = [1e-3, 5e-3, 1e-2, 3e-3]
 TABLES: dict[str, Any] = {
-    "a grid": grid,
-    "merged": lambda b: grid(b) + grid(b),
-    "with a gap": lambda b: grid(b, missing=2),
+    "a grid": grid, "merged": lambda b: grid(b) + grid(b), "with a gap": lambda b: grid(b, missing=2),
     "environments": lambda b: grid(b, env="new") + grid(b, env="older one"),
     "no label": lambda b: [task(b, [1.0, 1.2], label=None)],
     "two labels": lambda b: [task(b, [1e-3]), task(b, [2e-6], label="M")],
@@ -130,7 +127,7 @@ TABLES: dict[str, Any] = {
     "far apart": lambda b: [task(b, [1e-9]), task(b, [2e-3], stmt="long")],
     "close": lambda b: [task(b, [each * 1e-3], stmt=str(each)) for each in (1, 1.005, 1.05, 1.5, 2, 5)],
     "none": lambda b: [],
-}
+}  # fmt: skip
 SETTINGS: dict[str, Any] = {
     "plain": lambda c: None, "trimmed": lambda c: c.trim_significant_figures(), "by columns": lambda c: c.colorize(),
     "by rows": lambda c: c.colorize(rowwise=True), "warnings": lambda c: c.highlight_warnings(),

@@ -30,9 +30,6 @@ def leaf(torch: Any, *shape: int) -> Any:
     return torch.randn(shape, dtype=torch.float64, requires_grad=True)
 
 
-# Both variants ------------------------------------------------------------------------------------
-
-
 @both
 @compared
 def test_gradients_and_dropout_masks_are_those_without(torch: Any, reentrant: bool) -> Any:
@@ -51,8 +48,7 @@ def test_gradients_and_dropout_masks_are_those_without(torch: Any, reentrant: bo
         drawn.append(torch.rand(2))
         seen.append([out.detach(), drawn, x.grad, [each.grad for each in net.parameters()]])
     without, with_checkpoint = seen
-    assert torch.equal(without[0], with_checkpoint[0])
-    assert torch.equal(without[2], with_checkpoint[2])
+    assert torch.equal(without[0], with_checkpoint[0]) and torch.equal(without[2], with_checkpoint[2])
     return seen, torch.get_rng_state()
 
 
@@ -251,9 +247,6 @@ def test_the_helpers(torch: Any) -> Any:
     a, b, c = module.detach_variable((x * 2, x.detach(), "text"))
     assert issubclass(module.CheckpointError, RuntimeError)
     return a, b, c, len(module.noop_context_fn()), module.detach_variable([x])
-
-
-# The non-reentrant variant ------------------------------------------------------------------------
 
 
 @compared
@@ -468,9 +461,6 @@ def test_hooks_on_saved_tensors_around_a_checkpoint_see_its_arguments(torch: Any
         out = saved(torch, lambda x, y: (x * y).sin().exp(), x, y)
     out.sum().backward()
     return seen, x.grad, y.grad
-
-
-# Memory -------------------------------------------------------------------------------------------
 
 
 def living(function: Any) -> int:

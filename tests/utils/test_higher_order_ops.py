@@ -30,17 +30,15 @@ SCANS = [
     lambda torch, f: f(lambda s, x: (s + x, s * 2), torch.zeros(3), matrix(torch), dim=1),
     lambda torch, f: f(lambda s, x: (s + x, s * 2), torch.zeros(2), matrix(torch), dim=-2, reverse=True),
     lambda torch, f: f(
-        lambda s, x: ({"a": s["a"] + x[0]}, [x[0].sin(), x[1].sum()]),
-        {"a": torch.zeros(2)},
+        lambda s, x: ({"a": s["a"] + x[0]}, [x[0].sin(), x[1].sum()]), {"a": torch.zeros(2)},
         (matrix(torch), torch.ones(3, 4)),
     ),
     lambda torch, f: f(lambda s, x: (s, x), torch.zeros(2), []),
     lambda torch, f: f(lambda s, x: (s, x), torch.zeros(2), torch.zeros(0, 2)),
     lambda torch, f: f(lambda s, x: (s, x), torch.zeros(2), matrix(torch), dim=3),
     lambda torch, f: f(lambda s, x: (s, x), None, matrix(torch)),
-    lambda torch, f: f(lambda s, x: (s, x), 3, matrix(torch)),
-    lambda torch, f: f(3, torch.zeros(2), matrix(torch)),
-]
+    lambda torch, f: f(lambda s, x: (s, x), 3, matrix(torch)), lambda torch, f: f(3, torch.zeros(2), matrix(torch)),
+]  # fmt: skip
 ASSOCIATIVE = [
     lambda torch, f: f(torch.add, matrix(torch), 0, combine_mode="generic"),
     lambda torch, f: f(lambda a, b: a + b, matrix(torch), -1, True, "generic"),
@@ -65,11 +63,9 @@ FOREACH = [
     lambda torch, f: f(lambda a, b: (a, b), [torch.ones(2)], [torch.ones(1)]),
 ]
 PROGRAMS = [
-    *[("scan", each) for each in SCANS],
-    *[("associative_scan", each) for each in ASSOCIATIVE],
-    *[("map", each) for each in MAPS],
-    *[("foreach_map", each) for each in FOREACH],
-]
+    *[("scan", each) for each in SCANS], *[("associative_scan", each) for each in ASSOCIATIVE],
+    *[("map", each) for each in MAPS], *[("foreach_map", each) for each in FOREACH],
+]  # fmt: skip
 
 
 @needs_oracle

@@ -44,8 +44,7 @@ def test_scalars(tmp_path: Path) -> None:
         writer.add_scalar("loss", 0.25, global_step=2)
         writer.add_scalars("both", {"a": tinytorch.tensor(1.0), "b": 2}, 3)
     found = values(tmp_path)
-    assert found["loss", 1].simple_value == 0.5
-    assert found["loss", 2].simple_value == 0.25
+    assert found["loss", 1].simple_value == 0.5 and found["loss", 2].simple_value == 0.25
     third = [v.simple_value for e in events(tmp_path) if e.step == 3 for v in e.summary.value]
     assert sorted(third) == [1.0, 2.0]  # each in a separate run
 
@@ -61,8 +60,7 @@ def test_histograms_pictures_and_texts(tmp_path: Path) -> None:
     found = values(tmp_path)
     assert found["weights", 7].histo.num == 12
     picture = found["picture", 7].image
-    assert (picture.height, picture.width, picture.colorspace) == (5, 6, 3)
-    assert ("pictures", 7) in found
+    assert (picture.height, picture.width, picture.colorspace) == (5, 6, 3) and ("pictures", 7) in found
     assert b"a word" in found["note/text_summary", 7].tensor.string_val[0]
     assert any(tag == "accuracy" and np.isclose(v.simple_value, 0.9) for (tag, _), v in found.items())
 
@@ -116,9 +114,6 @@ def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
         refused(ImportError, r"by tensorboard or tensorboardX.*pip install tensorboardX", getattr, tensorboard, name)
     with pytest.raises(AttributeError, match="no attribute 'Writer'"):
         tensorboard.Writer  # noqa: B018
-
-
-# With tensorboard, but without tensorboardX -------------------------------------------------------
 
 
 @pytest.fixture

@@ -278,10 +278,8 @@ def compressed():
 def power_sgd():
     found = []
     for rank_, options in (
-        (1, {}),
-        (2, {"use_error_feedback": False}),
-        (4, {"warm_start": False, "batch_tensors_with_same_shape": True}),
-    ):
+        (1, {}), (2, {"use_error_feedback": False}), (4, {"warm_start": False, "batch_tensors_with_same_shape": True}),
+    ):  # fmt: skip
         net = DDP(linears(16, 20, 20, 20, 3))
         state = power.PowerSGDState(None, rank_, start_powerSGD_iter=2, orthogonalization_epsilon=1e-8, **options)
         net.register_comm_hook(state, power.powerSGD_hook)

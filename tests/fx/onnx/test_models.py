@@ -224,9 +224,6 @@ def test_creation() -> None:
             np.testing.assert_allclose(y.numpy(), z.numpy(), rtol=1e-6, atol=1e-6)
 
 
-# Errors -------------------------------------------------------------------------------------------
-
-
 class Singular(nn.Module):
     def forward(self, x: Any) -> Any:
         return torch.linalg.svd(x)[1]  # this line
