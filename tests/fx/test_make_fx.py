@@ -40,8 +40,7 @@ def leaves(value: Any) -> list[Any]:
 
 
 #: Programs of `t`, and of a matrix and a vector, whose text is PyTorch's.
-PROGRAMS = programs(
-    """
+PROGRAMS = programs("""
     x + 1; (1 - x, 2 * x, x / 2, x - v, x * v, -x); (x**2, x**0.5, 2**x)
     (x > 0, x <= v, x == 1, ~(x > 0), x.abs(), x.sign())
     (x.sum(), x.sum(1), x.sum(0, keepdim=True), x.mean(), x.mean((0, 1)), x.amax(1), x.argmax(1)); x.max(1)
@@ -62,9 +61,7 @@ PROGRAMS = programs(
     (torch.nn.functional.mse_loss(x, x * 2), torch.nn.functional.mse_loss(x, x * 2, reduction="sum"))
     torch.where(x > 0, x, x * 2); x.masked_fill(x > 0, 0.0); {"a": x, "b": [x + 1, v]}
     torch.func.vjp(torch.sin, x)[1](x)
-""",
-    {}, "x", "v",
-)  # fmt: skip
+""", {}, "x", "v")  # fmt: skip
 
 
 @pytest.mark.parametrize("number", PROGRAMS)

@@ -70,10 +70,7 @@ def test_what_was_saved_is_noticed_to_have_changed() -> None:
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    "program",
-    programs(
-        """
+@pytest.mark.parametrize("program", programs("""
     torch.t_copy(p); torch.unbind_copy(p); torch.view_copy(p, dtype=torch.int32).dtype
     torch.expand_copy(p, (2, 2, 3), implicit=True); torch.slice_copy(p, step=0); torch.select_copy(p, 0, 5)
     torch.t_copy(p).grad_fn.name(); torch.split_copy(p, 1)[0].grad_fn.name()
@@ -94,11 +91,7 @@ def test_what_was_saved_is_noticed_to_have_changed() -> None:
     torch.feature_dropout_(p.detach(), 0.5, True); torch.feature_alpha_dropout(torch.ones(2, 3, 2), 0.5, True)
     torch.feature_alpha_dropout_(torch.ones(2, 3, 2), 0.5, True); torch.range(1, 4); torch.range(0, 1, 0.1)
     torch.range(4, 1, -1, dtype=torch.int64); torch.range(4, 1); torch.range(0, 1, 0)
-""",
-        {},
-        "p",
-    ).values(),
-)
+""", {}, "p").values())  # fmt: skip
 def test_as_pytorch(program: Any) -> None:
     same_as_pytorch(lambda torch: program(torch, torch.arange(6.0).view(2, 3).requires_grad_()))
 
@@ -136,12 +129,10 @@ def test_the_functions_are_pytorchs() -> None:
     assert [name for name in ours if not hasattr(tinytorch, name)] == []
 
 
-test_layers = of_each(
-    programs("""
+test_layers = of_each(programs("""
     torch.nn.PixelShuffle(2)(torch.arange(16.0).view(1, 8, 1, 2))
     torch.nn.PixelUnshuffle(2)(torch.arange(16.0).view(1, 2, 2, 4))
     torch.nn.ChannelShuffle(2)(torch.arange(8.0).view(1, 4, 2))
     torch.nn.functional.pixel_shuffle(torch.arange(4.0).view(4, 1, 1), 2)
     [repr(torch.nn.PixelShuffle(2)), repr(torch.nn.PixelUnshuffle(2)), repr(torch.nn.ChannelShuffle(3))]
-""")
-)
+"""))  # fmt: skip

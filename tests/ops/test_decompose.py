@@ -542,8 +542,7 @@ def test_complex_tangents(torch: Any, name: str) -> Any:
     return [(pair.primal.mH @ pair.tangent).abs() for pair in pairs if pair.primal.ndim > 1]
 
 
-OF_EIGENVALUES = programs(
-    """
+OF_EIGENVALUES = programs("""
     torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])); torch.linalg.eig(torch.eye(2, dtype=torch.float64))
     torch.linalg.eig(torch.zeros(2, 0, 0)); torch.linalg.eigvals(torch.zeros(0, 3, 3, dtype=torch.complex128))
     torch.linalg.eigvals(torch.eye(2), out=torch.empty(0, dtype=torch.complex128))
@@ -568,9 +567,7 @@ OF_EIGENVALUES = programs(
     torch.linalg.lu_factor(torch.tensor([[1, 1.2 + 1.2j], [3j, 1 + 2.5j]])).pivots
     torch.linalg.lu_factor(torch.tensor([[3, 1], [2.2 + 2.2j, 1]])).pivots
     torch.cdist(torch.ones(2, 2) * 1j, torch.ones(2, 2) * 1j)
-""",
-    {"math": math},
-)
+""", {"math": math})  # fmt: skip
 
 
 test_eigenvalues_and_errors_of_complex_matrices = of_each(OF_EIGENVALUES, rtol=1e-5, atol=1e-5)

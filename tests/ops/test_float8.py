@@ -43,10 +43,7 @@ def written(x: Any, key: Any, value: Any) -> Any:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "run",
-    programs(
-        """
+@pytest.mark.parametrize("run", programs("""
     x; x[0]; x[[0, 2]]; x[1:]; torch.cat([x, x]); torch.stack([x, x]); x.repeat(2); x.reshape(3, 1).t(); x.roll(1)
     x.expand(2, 3).contiguous(); torch.nn.functional.pad(x, (1, 1)); torch.zeros_like(x)
     torch.where(torch.tensor([True, False, True]), x, x.flatten()); x.index_select(0, torch.tensor([2, 0]))
@@ -58,11 +55,7 @@ def written(x: Any, key: Any, value: Any) -> Any:
     x.requires_grad_(); x.to("meta").dtype.itemsize; x + torch.ones(3); torch.promote_types(x.dtype, torch.float32)
     torch.arange(3, dtype=x.dtype); torch.randn(3, dtype=x.dtype); x.sin(); x + x; x.add_(1); x.sum(); x.sort()
     x.relu()
-""",
-        {"written": written},
-        "x",
-    ).values(),
-)
+""", {"written": written}, "x").values())  # fmt: skip
 @compared
 def test_what_tensors_do(library: Any, run: Any, kind: str) -> Any:
     made = run(library, library.tensor([1.0, 2.5, -3.0]).to(getattr(library, kind)))

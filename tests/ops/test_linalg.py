@@ -229,13 +229,10 @@ def test_infinities_times_a_matrix_of_one_zero_are_nan(torch: Any, kind: str) ->
     return [each.isnan() for each in found]
 
 
-@pytest.mark.parametrize(
-    "call",
-    expressions("""
+@pytest.mark.parametrize("call", expressions("""
     v, v, 1; v, w[::2], 1; v[None], v, 1; v[None], w[::2], 1; w[None, ::2], v[:, None], 1; m, m, 2; m, m.T, 2
     m, m, ([0, 1], [1, 0]); m.T, m.T, ([1, 0], [1, 0]); v, w[::2], 0; m, w[:4:2], 1
-"""),
-)
+"""))  # fmt: skip
 @compared(to_the_word=True)
 def test_tensordot_of_booleans_is_computed_as_the_memory_lies(torch: Any, call: str) -> Any:
     v, m = torch.tensor([True, False, True]), torch.tensor([[True, False], [True, True]])

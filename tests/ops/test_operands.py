@@ -43,8 +43,7 @@ def test_operands_by_name(torch: Any, name: str) -> Any:
     return [call(x, other=y), call(input=x, other=y), call(y, x), call(x, y, out=x.clone() > 9)]
 
 
-test_errors = of_each(
-    programs("""
+test_errors = of_each(programs("""
     torch.isclose(torch.ones(2), torch.ones(2), rtol=-0.4); torch.isclose(torch.ones(2), torch.ones(2), atol=-0.4)
     torch.allclose(torch.ones(2), torch.ones(2), atol=-1); torch.clamp_min(torch.ones(2), None)
     torch.lerp(torch.ones(2), 1, 0.5); torch.ones(2).lerp_(1, 0.5)
@@ -57,17 +56,14 @@ test_errors = of_each(
     torch.take_along_dim(torch.ones(2, 2), torch.zeros(1), 0)
     torch.einsum("ij,j->", torch.ones(2, 3).int(), torch.ones(3).int())
     torch.einsum("i,i->", torch.ones(3).int(), torch.ones(3))
-""")
-)
+"""))  # fmt: skip
 
 
 def _shared(torch: Any, count: int, **kwargs: Any) -> Any:
     return torch.empty(1, **kwargs).expand(count)
 
 
-test_out_that_shares_memory = of_each(
-    programs(
-        """
+test_out_that_shares_memory = of_each(programs("""
     torch.gather(torch.arange(3), 0, (i := torch.tensor([0, 1, 1]))[1:], out=i[:2])
     torch.kthvalue(x := torch.ones(10), 5, out=(x, torch.tensor(0)))
     torch.index_select(torch.ones(3, 6), 1, torch.tensor([0, 1]), out=_shared(torch, 6))
@@ -76,10 +72,7 @@ test_out_that_shares_memory = of_each(
     torch.nonzero(torch.ones(3), out=_shared(torch, 6, dtype=torch.int64))
     torch.scatter(torch.ones(3), 0, torch.tensor([0]), 1.0, out=_shared(torch, 6))
     torch.exp(torch.ones(3), out=_shared(torch, 6))
-""",
-        {"_shared": _shared},
-    )
-)
+""", {"_shared": _shared}))  # fmt: skip
 
 
 test_values = of_each(
@@ -116,10 +109,7 @@ test_values = of_each(
 )
 
 
-@pytest.mark.parametrize(
-    "program",
-    programs(
-        """
+@pytest.mark.parametrize("program", programs("""
     x.clamp_min(torch.zeros(3)); x.clamp_max(0.5); x.clone().clamp_min_(torch.zeros(3)); x.clone().clamp_max_(0.5)
     x.lerp(torch.ones(3), 0.3); x.lerp(torch.ones(3), torch.tensor(0.3))
     x.clone().lerp_(torch.ones(3), torch.tensor(0.3)); torch.dist(x, torch.zeros(3))
@@ -128,11 +118,7 @@ test_values = of_each(
     torch.index_reduce(x, 0, torch.tensor([0, 0]), torch.ones(2), "amax")
     x.clone().index_reduce_(0, torch.tensor([1]), torch.ones(1), "prod"); torch.aminmax(x)[0]
     torch.aminmax(x, dim=0)[1]; torch.fill(x, 3); torch.fill(x, torch.tensor(3))
-""",
-        {},
-        "x",
-    ).values(),
-)
+""", {}, "x").values())  # fmt: skip
 def test_names_of_nodes(program: Callable[[Any, Any], Any]) -> None:
     names = [program(library, library.ones(3, requires_grad=True)).grad_fn.name() for library in (tinytorch, oracle)]
     assert names[0] == names[1]
@@ -147,8 +133,7 @@ def test_distances_that_tie(torch: Any, p: float) -> Any:
     return out, torch.autograd.grad(out, (x, y), torch.arange(6.0).reshape(2, 3) - 1)
 
 
-test_distances_and_integrals = of_each(
-    programs("""
+test_distances_and_integrals = of_each(programs("""
     torch.cdist(torch.ones(2, 3, 4), torch.ones(3, 3, 4), 1.0)
     torch.cdist(torch.ones(3, 4), torch.ones(3, 4), float("nan")); torch.dist(torch.ones(3), 1)
     torch.dist(torch.ones(3).int(), torch.ones(3).int()); torch.dist(torch.ones(3).half(), torch.zeros(3), 3)
@@ -157,8 +142,7 @@ test_distances_and_integrals = of_each(
     torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]), dx=0.3)
     torch.cumulative_trapezoid(torch.tensor([1, 5, 10]))
     torch.cumulative_trapezoid(torch.tensor([1.0, 5.0]), torch.tensor([0.0, 3.0]))
-""")
-)
+"""))  # fmt: skip
 
 
 @compared(rtol=1e-5, atol=1e-6)
@@ -186,17 +170,10 @@ def test_numbers_that_float16_cannot_hold(torch: Any, name: str, value: float) -
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize(
-    "program",
-    programs(
-        """
+@pytest.mark.parametrize("program", programs("""
     torch.addcmul(x, x, x, value=0.1); torch.addcdiv(x, x, x * 3, value=0.1); torch.lerp(x, x * 2, 0.3)
     torch.lerp(x, x * 2, 0.7); x.pow(1.1); torch.nn.functional.leaky_relu(x, 0.1); torch.nn.functional.softplus(x, 0.1)
-""",
-        {},
-        "x",
-    ).values(),
-)
+""", {}, "x").values())  # fmt: skip
 @compared(rtol=0, atol=0)
 def test_numbers_of_16_bits(torch: Any, program: Any, dtype: str) -> Any:
     """They are rounded as PyTorch rounds them: mostly, the result alone."""

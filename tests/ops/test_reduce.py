@@ -235,14 +235,11 @@ def test_every_result_type_is_exported() -> None:
         assert getattr(return_types, name)((1, 2))[1] == 2
 
 
-@pytest.mark.parametrize(
-    "call",
-    expressions("""
+@pytest.mark.parametrize("call", expressions("""
     torch.hash_tensor(x, mode=1); torch.hash_tensor(x, 2); torch.hash_tensor(x, (0, 0)); torch.hash_tensor(3)
     torch.hash_tensor(torch.empty(0)); torch.hash_tensor(torch.empty(0, 3), 0); x.to(torch.uint64).hash_tensor()
     torch.hash_tensor(x, out=torch.empty(0)); torch.hash_tensor(x.to(torch.uint16))
-"""),
-)
+"""))  # fmt: skip
 @compared(to_the_word=True)
 def test_hashes_that_fail(torch: Any, call: str) -> Any:
     return eval(call, {"torch": torch, "x": torch.ones(2, 3)})

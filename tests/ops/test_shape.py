@@ -21,8 +21,7 @@ def block(torch: Any, **options: Any) -> Any:
 
 
 #: Each must raise the same class with the same words as PyTorch.
-ERRORS = programs(
-    """
+ERRORS = programs("""
     x.view(); x.view(5, 5); x.view(-2, 12); x.view(-1, -1); x.view(-1, 5); x.view(2.0, 12); x.view("a")
     torch.zeros(0).view(-1, 0); x.transpose(0, 1).view(24); torch.arange(3.0).view(torch.float64)
     torch.tensor(1.0).view(torch.float64); x.transpose(0, 2).view(torch.float64); x.view_as(5); x.reshape(5, 5)
@@ -56,10 +55,7 @@ ERRORS = programs(
     torch.broadcast_tensors(torch.zeros(3), torch.zeros(2)); torch.broadcast_shapes((2, 3), (2,)); x.size(3)
     x.stride(3); torch.tensor(1.0).size(0); torch.zeros(2, 3).clone(memory_format=torch.channels_last); x.type_as(5)
     x.cuda(); x.to("nowhere")
-""",
-    {},
-    x=block,
-)
+""", {}, x=block)  # fmt: skip
 
 
 @needs_oracle
@@ -122,18 +118,14 @@ test_behaves_as_pytorch = of_each(PROGRAMS)
 
 # Views share memory with their base, and writes to either have the right gradients.
 
-VIEWS = programs(
-    """
+VIEWS = programs("""
     t.view(4, 6); t.reshape(6, 4); t.narrow(1, 1, 2); t.select(2, -1); t.permute(2, 0, 1); t.transpose(0, 2); t[1].t()
     t[0].T; t.mT; t.movedim(0, 2); t[:1].squeeze(); t[:, :1].squeeze(1); t[:1, :1].squeeze((0, 1)); t.unsqueeze(1)
     t.flatten(1); t.unflatten(2, (2, 2)); t.diagonal(0, 1, 2); t.diagonal(1, 0, 2); t.unfold(2, 2, 2)
     t.as_strided((2, 2), (12, 2), 1); t.tensor_split(2, 2)[1]; t[:, 1:, ::2]; t[0, 1, 2]; t[None, ..., 1]; t[...]
     t[1:].transpose(1, 2)[0, 1:].unsqueeze(0); t[:, :, None].expand(2, 3, 1, 4); t.ravel(); t.swapaxes(0, 1)
     torch.atleast_3d(t[0])
-""",
-    {},
-    "t",
-)
+""", {}, "t")  # fmt: skip
 
 
 def written_view(make: Callable[[Any, Any], Any]) -> Program:

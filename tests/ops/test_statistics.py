@@ -33,8 +33,7 @@ def bags(torch: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 #: Each must raise the same class with the same words as PyTorch.
-ERRORS = programs(
-    """
+ERRORS = programs("""
     # One element along a dimension.
     torch.mode(torch.zeros(0)); torch.mode(torch.zeros(0, 3), 0); torch.mode(line, 5); torch.kthvalue(line, 0)
     torch.kthvalue(line, 4); torch.kthvalue(torch.tensor(3.0), 2); torch.kthvalue(torch.zeros(0, 3), 1, 0)
@@ -95,9 +94,7 @@ ERRORS = programs(
     bags(torch.tensor([0]), mode="max", scale_grad_by_freq=True); bags(torch.tensor([0]), padding_idx=7)
     torch.nn.functional.embedding_bag(torch.tensor([[0]]), table, torch.tensor([0]))
     torch.nn.functional.embedding_bag(torch.tensor(0), table)
-""",
-    {"INF": INF, "NAN": NAN}, line=line, table=table, bags=lambda torch: partial(bags, torch),
-)  # fmt: skip
+""", {"INF": INF, "NAN": NAN}, line=line, table=table, bags=lambda torch: partial(bags, torch))  # fmt: skip
 
 
 @pytest.mark.parametrize("k", ERRORS)
@@ -108,8 +105,7 @@ def test_errors_are_those_of_pytorch(torch: Any, k: int) -> Any:
 
 
 #: Each must give the same as PyTorch.
-PROGRAMS = programs(
-    """
+PROGRAMS = programs("""
     torch.mode(torch.tensor([2, 2, 1, 1, 1, 2])); torch.mode(torch.tensor([1.0, 2.0, 2.0], dtype=torch.float16)).indices
     torch.kthvalue(torch.tensor([3.0, NAN, 2.0]), 2)
     torch.quantile(torch.tensor([1.0, NAN, 3.0]), torch.tensor([0.1, 0.9]))
@@ -123,25 +119,19 @@ PROGRAMS = programs(
     torch.embedding_bag(table, torch.tensor([0, 1, 2]), torch.tensor([0, 2]), mode=2)
     torch.searchsorted(torch.tensor([1, 3, 4]), 4.5)
     torch.bincount(torch.tensor([1, 2]), torch.tensor([1.0, 2.0]).half())
-""",
-    {"INF": INF, "NAN": NAN}, table=table, bags=lambda torch: partial(bags, torch),
-)  # fmt: skip
+""", {"INF": INF, "NAN": NAN}, table=table, bags=lambda torch: partial(bags, torch))  # fmt: skip
 
 
 test_special_cases_are_those_of_pytorch = of_each(PROGRAMS)
 
 
-SIXTEEN_BITS = programs(
-    """
+SIXTEEN_BITS = programs("""
     torch.mode(x); torch.kthvalue(x, 2)[0]; torch.histc(x, 4, -2, 3); torch.diff(x); torch.unique(x, return_counts=True)
     torch.sort(x)[0]; torch.topk(x, 2)[0]; torch.searchsorted(torch.sort(x)[0], x); torch.aminmax(x)
     torch.nanmedian(x, 0)[0]; x.masked_fill(x > 1, 2.5); x.index_add(0, torch.tensor([1, 1]), x[:2])
     x.scatter_reduce(0, torch.tensor([0, 0, 2]), x[:3], "prod")
     x.scatter_reduce(0, torch.tensor([0, 0, 2]), x[:3], "amin"); x[torch.tensor([0, -1])]; x.take(torch.tensor([0, -1]))
-""",
-    {},
-    "x",
-)
+""", {}, "x")  # fmt: skip
 
 
 @pytest.mark.parametrize("kind", ["float16", "bfloat16"])

@@ -25,8 +25,7 @@ def name(x: Any) -> str | None:
     return None if x.grad_fn is None else x.grad_fn.name()
 
 
-NAMES = programs(
-    """
+NAMES = programs("""
     name(leaf(3) ** leaf(3)); name(leaf(3) ** 2); name(leaf(3) ** 2.0); name(2 ** leaf(3))
     name(torch.pow(leaf(3), torch.tensor(2))); name(leaf(3).clone().pow_(leaf(3))); name(leaf(3).clone().pow_(2))
     name(torch.float_power(leaf(3), leaf(3))); name(torch.trace(leaf(2, 3))); name(torch.dot(leaf(3), leaf(3)))
@@ -34,10 +33,7 @@ NAMES = programs(
     name(torch.slice_copy(leaf(4, 2), 0, 1, 2)); name(torch.normal(leaf(3), torch.ones(3)))
     name(torch.normal(leaf(3), 1.0)); name(torch.normal(1.0, leaf(3))); name(leaf(3).clone().normal_())
     name(torch.polygamma(1, leaf(3))); name(leaf(3).clone().polygamma_(1))
-""",
-    {"name": name},
-    leaf=lambda torch: partial(leaf, torch),
-)
+""", {"name": name}, leaf=lambda torch: partial(leaf, torch))  # fmt: skip
 
 
 test_each_overload_has_its_node = of_each(NAMES)
@@ -207,15 +203,11 @@ def test_a_number_is_not_rounded_to_sixteen_bits_first(torch, compute, number, d
 
 # How a tensor may lie in memory that is not in rows, and what ops make of it.
 
-PLACES = programs(
-    """
+PLACES = programs("""
     numbers(2, 4, 3, 5).permute(0, 2, 1, 3); numbers(2, 4, 5, 3).permute(0, 3, 1, 2)
     numbers(5, 4, 3, 2).permute(3, 2, 1, 0); numbers(4, 3).t(); numbers(6, 8)[:, ::2]; numbers(6, 8)[:, ::2].t()
     numbers(2, 4, 3, 5)[:, 1:].transpose(1, 2); numbers(4).expand(3, 4); numbers(4, 1).expand(4, 3); numbers(2, 3, 4, 5)
-""",
-    {},
-    numbers=lambda torch: partial(numbers, torch),
-)
+""", {}, numbers=lambda torch: partial(numbers, torch))  # fmt: skip
 
 
 def numbers(torch: Any, *shape: int) -> Any:

@@ -252,8 +252,7 @@ def test_a_group_added_after_the_plateau_scheduler(t, options):
     return scheduler.get_last_lr()
 
 
-BAD = programs(
-    """
+BAD = programs("""
     s.LRScheduler(3); s.LRScheduler(o); s.StepLR(o, 3, last_epoch=2); s.LambdaLR(o, [lambda e: e])
     s.MultiplicativeLR(o, [lambda e: e]); s.MultiplicativeLR(o, 3); s.ConstantLR(o, 1.5); s.ConstantLR(o, -0.5)
     s.LinearLR(o, 0.0); s.LinearLR(o, 0.5, 1.5); s.SequentialLR(o, [], []); s.SequentialLR(o, [s.StepLR(o, 3)], [3])
@@ -272,9 +271,7 @@ BAD = programs(
     s.OneCycleLR(torch.optim.Rprop([torch.ones(2, requires_grad=True)]), 0.1, 10)
     [s.OneCycleLR(o, 0.1, 1).step() for _ in range(3)]; torch.optim.swa_utils.SWALR(o, [0.1])
     torch.optim.swa_utils.SWALR(o, 0.1, -1); torch.optim.swa_utils.SWALR(o, 0.1, anneal_strategy="steep")
-""",
-    {"optimizer_of": optimizer_of}, "s", "o",
-)  # fmt: skip
+""", {"optimizer_of": optimizer_of}, "s", "o")  # fmt: skip
 
 
 @pytest.mark.parametrize("call", BAD.values(), ids=BAD)

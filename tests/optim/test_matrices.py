@@ -85,10 +85,7 @@ def test_muon_makes_all_singular_values_about_one():
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    "make",
-    programs(
-        """
+@pytest.mark.parametrize("make", programs("""
     torch.optim.Muon([w], lr=-1.0); torch.optim.Muon([w], momentum=-1.0); torch.optim.Muon([w], weight_decay=-1.0)
     torch.optim.Muon([w], adjust_lr_fn="never"); torch.optim.Muon([torch.ones(3, requires_grad=True)])
     torch.optim.Adafactor([w], lr=-1.0); torch.optim.Adafactor([w], lr=torch.ones(2))
@@ -105,11 +102,7 @@ def test_muon_makes_all_singular_values_about_one():
     torch.optim.Rprop([w], etas=(1.5, 2.0)); torch.optim.Rprop([w], lr=torch.ones(3)); torch.optim.ASGD([w], lr=-1.0)
     torch.optim.ASGD([w], weight_decay=-1.0); torch.optim.LBFGS([w], lr=-1.0)
     torch.optim.LBFGS([{"params": [w]}, {"params": [torch.ones(2, requires_grad=True)]}])
-""",
-        {},
-        "w",
-    ).values(),
-)
+""", {}, "w").values())  # fmt: skip
 def test_bad_arguments(make):
     same_as_pytorch(lambda t: make(t, t.ones(2, 2, requires_grad=True)))
 
