@@ -5,12 +5,13 @@ from __future__ import annotations
 import gc
 import weakref
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
 import tinytorch
-from tests.same import compared
+from tests.same import compared, expressions
 from tinytorch.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
 
 parametrize = pytest.mark.parametrize
@@ -80,13 +81,23 @@ def test_the_function_runs_once_forward_and_once_in_each_backward(torch: Any, re
     return count, calls, x.grad, y.grad, type(out.grad_fn).__name__
 
 
+CALLS = expressions("""
+    # A second backward needs `retain_graph`; an argument that was written to before backward is noticed.
+    [y := run(torch.sin, x).sum(), y.backward(), y.backward()]
+    [y := x * 2, out := run(torch.sin, y), y.detach().mul_(2), out.sum().backward()]
+    # Nothing requires grad, or nothing is recorded; an error in the function comes through.
+    [out := run(layer, torch.ones(2)), out.requires_grad and out.sum().backward(), layer.weight.grad, layer.bias.grad]
+    torch.no_grad()(lambda: run(torch.exp, x))(); run(lambda x: {}["mine"], x)
+""")
+
+
 @both
+@parametrize("call", CALLS)
 @compared
-def test_a_second_backward_needs_retain_graph(torch: Any, reentrant: bool) -> Any:
-    x = leaf(torch, 3)
-    y = torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=reentrant).sum()
-    y.backward()
-    y.backward()
+def test_calls(torch: Any, call: str, reentrant: bool) -> Any:
+    run = partial(torch.utils.checkpoint.checkpoint, use_reentrant=reentrant)
+    result = eval(call, {"torch": torch, "x": leaf(torch, 3), "layer": torch.nn.Linear(2, 2), "run": run})
+    return [each for each in result if each is not None][-2:] if isinstance(result, list) else result
 
 
 @both
@@ -104,33 +115,6 @@ def test_several_outputs_and_arguments_of_all_kinds(torch: Any, reentrant: bool)
 
 
 @both
-@compared
-def test_nothing_requires_grad(torch: Any, reentrant: bool) -> Any:
-    linear = torch.nn.Linear(2, 2)
-    out = torch.utils.checkpoint.checkpoint(linear, torch.ones(2), use_reentrant=reentrant)
-    if out.requires_grad:
-        out.sum().backward()
-    return out.requires_grad, [each.grad for each in linear.parameters()]
-
-
-@both
-@compared
-def test_under_no_grad(torch: Any, reentrant: bool) -> Any:
-    x = leaf(torch, 3)
-    with torch.no_grad():
-        return torch.utils.checkpoint.checkpoint(torch.exp, x, use_reentrant=reentrant)
-
-
-@both
-@compared
-def test_an_error_in_the_function_comes_through(torch: Any, reentrant: bool) -> Any:
-    def function(x: Any) -> Any:
-        raise KeyError("mine")
-
-    torch.utils.checkpoint.checkpoint(function, leaf(torch, 2), use_reentrant=reentrant)
-
-
-@both
 @parametrize("name", ["grad", "inputs"])
 @compared
 def test_gradients_of_some_inputs_only(torch: Any, reentrant: bool, name: str) -> Any:
@@ -140,17 +124,6 @@ def test_gradients_of_some_inputs_only(torch: Any, reentrant: bool, name: str) -
         return torch.autograd.grad(out, x)
     out.backward(inputs=[y])
     return x.grad, y.grad
-
-
-@both
-@compared
-def test_an_argument_written_to_before_backward_is_noticed(torch: Any, reentrant: bool) -> Any:
-    x = leaf(torch, 3)
-    y = x * 2
-    out = torch.utils.checkpoint.checkpoint(torch.sin, y, use_reentrant=reentrant)
-    with torch.no_grad():
-        y.mul_(2)
-    out.sum().backward()
 
 
 @both
@@ -251,21 +224,17 @@ def test_the_helpers(torch: Any) -> Any:
 
 @compared
 def test_second_derivatives(torch: Any) -> Any:
+    def function(x: Any, y: Any) -> Any:
+        return saved(torch, lambda x: (x.tanh() @ y).exp(), x)
+
     x, w = leaf(torch, 3), leaf(torch, 3)
     out = saved(torch, lambda x: (x.sin() * w).exp() * x, x * 2)
     (first,) = torch.autograd.grad(out.sum(), x, create_graph=True)
     second = torch.autograd.grad(first.pow(2).sum(), [x, w])
     first.sum().backward()
-    return first, second, x.grad, w.grad
-
-
-@compared
-def test_gradcheck_through_a_checkpoint(torch: Any) -> Any:
-    def function(x: Any, y: Any) -> Any:
-        return saved(torch, lambda x: (x.tanh() @ y).exp(), x)
-
     inputs = (leaf(torch, 2, 2), leaf(torch, 2, 2))
-    return torch.autograd.gradcheck(function, inputs), torch.autograd.gradgradcheck(function, inputs)
+    checks = torch.autograd.gradcheck(function, inputs), torch.autograd.gradgradcheck(function, inputs)
+    return first, second, x.grad, w.grad, checks
 
 
 @compared
