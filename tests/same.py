@@ -1,20 +1,24 @@
 """Run a program with tinytorch and with PyTorch, and compare results, errors and warnings.
 
 `same_as_pytorch(program)` accepts error messages that contain most words of PyTorch's, and compares only the classes of
-warnings; `same_to_the_word(program)` requires the same messages.
+warnings; `same_to_the_word(program)` requires the same messages. `@compared` makes
+a test of a program.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
 import re
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 
 import tinytorch
-from tests.oracle import torch
+from tests.oracle import needs_oracle, torch
 
 
 class Raised:
@@ -54,6 +58,30 @@ def outcome(program: Callable[[Any], Any], library: Any, to_the_word: bool = Fal
         texts = [in_pytorchs_name(str(warning.message))[:50] for warning in caught]
         shown = [f"{name}: {text}" for name, text in zip(shown, texts, strict=True)]
     return result, shown
+
+
+def expressions(table: str) -> list[str]:
+    """Return the expressions of a table: one per line, or several with semicolons between."""
+    lines = [line for line in table.splitlines() if not line.strip().startswith("#")]
+    return [each.strip() for line in lines for each in line.split(";") if each.strip()]
+
+
+def programs(
+    table: str, scope: dict[str, Any] | None = None, /, *arguments: str, **made: Callable[[Any], Any]
+) -> dict[str, Callable[..., Any]]:
+    """Return, by its text, a function of `torch` and of further arguments for each expression of a table.
+
+    The expressions may use the names of the scope, and those `made` anew of the library for each call.
+    """
+
+    def program_of(text: str) -> Callable[..., Any]:
+        def program(torch: Any, *values: Any) -> Any:
+            names = {name: make(torch) for name, make in made.items()} | dict(zip(arguments, values, strict=True))
+            return eval(text, {**(scope or {}), "torch": torch, **names})
+
+        return program
+
+    return {text: program_of(text) for text in expressions(table)}
 
 
 def words(text: str) -> set[str]:
@@ -116,3 +144,41 @@ def _same(program: Callable[[Any], Any], rtol: float, atol: float, to_the_word: 
     theirs, their_warnings = outcome(program, torch, to_the_word)
     compare(ours, theirs, rtol, atol, to_the_word=to_the_word)
     assert our_warnings == their_warnings, f"warnings: {our_warnings} against {their_warnings}"
+
+
+def refused(error: Any, words: str, call: Callable[..., Any], *args: Any, **options: Any) -> None:
+    """Assert that a call raises an error whose message has the words (a regular expression)."""
+    with pytest.raises(error, match=words):
+        call(*args, **options)
+
+
+def compared(program: Callable[..., Any] | None = None, **options: Any) -> Any:
+    """Make a test of a program: `program(torch, **parameters)` is compared, with the options of `same_as_pytorch`.
+
+    `to_the_word=True` compares as `same_to_the_word`. Without PyTorch the test is skipped.
+    """
+    if program is None:
+        return functools.partial(compared, **options)
+    same = same_to_the_word if options.pop("to_the_word", False) else same_as_pytorch
+
+    def test(*values: Any, **parameters: Any) -> None:
+        same(lambda library: program(library, *values, **parameters), **options)
+
+    _, *parameters = inspect.signature(program).parameters.values()
+    functools.update_wrapper(test, program)
+    vars(test)["__signature__"] = inspect.Signature(parameters)
+    del vars(test)["__wrapped__"]
+    return needs_oracle(test)
+
+
+def of_each(table: Any, **options: Any) -> Any:
+    """Make a test of each program of a table, by its name, or of a list, by that of the function: see `compared`."""
+    names = list(table) if isinstance(table, dict) else [getattr(each, "__name__", None) for each in table]
+    cases = table.values() if isinstance(table, dict) else table
+
+    @pytest.mark.parametrize("program", list(cases), ids=names)
+    @compared(**options)
+    def test(torch: Any, program: Callable[[Any], Any]) -> Any:
+        return program(torch)
+
+    return test

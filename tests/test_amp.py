@@ -16,7 +16,7 @@ import pytest
 import tinytorch
 from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle, package, torch
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions, same_as_pytorch
 from tinytorch.ops import autocast, register
 
 package("ml_dtypes")
@@ -34,172 +34,84 @@ SHAPES = {
 }  # fmt: skip
 
 PRODUCTS = """
-    m @ n
-    v @ w
-    m.t() @ v
-    v @ m
-    t @ n
-    t @ u
-    torch.matmul(m, n)
-    m.matmul(n)
-    torch.mm(m, n)
-    m.mm(n)
-    torch.bmm(t, u)
-    torch.addmm(p, m, n)
-    p.addmm(m, n, beta=0.5, alpha=2)
-    torch.addbmm(p, t, u)
-    torch.baddbmm(o, t, u)
-    torch.linalg.vecdot(x, y)
-    torch.nn.functional.linear(m, n.t())
-    torch.nn.functional.linear(m, n.t(), q)
-    torch.nn.functional.linear(t, n.t(), q)
-    torch.nn.functional.conv1d(c, k1)
-    torch.nn.functional.conv1d(c, k1, b, padding="same")
-    torch.nn.functional.conv2d(d, k2, b, stride=2)
-    torch.conv2d(d, k2, b, padding="valid")
-    torch.nn.functional.conv3d(e, k3, b)
-    torch.nn.functional.conv_transpose1d(c, r1)
-    torch.nn.functional.conv_transpose2d(d, r2, b)
-    torch.nn.functional.conv_transpose3d(e, r3, b)
-    torch.conv_tbc(f, kt, b)
-    torch.prelu(x, torch.nn.functional.pad(v[:1], (0, 0)))
-    torch.nn.functional.scaled_dot_product_attention(t, t, h)
-    torch.nn.functional.scaled_dot_product_attention(t, t, h, s)
-    torch.einsum("ij,jk->ik", m, n)
-    torch.einsum("i,i->", v, w)
-    torch.einsum("ij,jk,k->i", m, n, q)
-    torch.einsum("bij,bjk->bik", t, u)
-    torch.tensordot(m, n, 1)
-    torch.inner(x, y)
-    torch.chain_matmul(m, n)
-    torch.linalg.multi_dot([m, n, q])
+    m @ n; v @ w; m.t() @ v; v @ m; t @ n; t @ u; torch.matmul(m, n); m.matmul(n); torch.mm(m, n); m.mm(n)
+    torch.bmm(t, u); torch.addmm(p, m, n); p.addmm(m, n, beta=0.5, alpha=2); torch.addbmm(p, t, u)
+    torch.baddbmm(o, t, u); torch.linalg.vecdot(x, y); torch.nn.functional.linear(m, n.t())
+    torch.nn.functional.linear(m, n.t(), q); torch.nn.functional.linear(t, n.t(), q); torch.nn.functional.conv1d(c, k1)
+    torch.nn.functional.conv1d(c, k1, b, padding="same"); torch.nn.functional.conv2d(d, k2, b, stride=2)
+    torch.conv2d(d, k2, b, padding="valid"); torch.nn.functional.conv3d(e, k3, b)
+    torch.nn.functional.conv_transpose1d(c, r1); torch.nn.functional.conv_transpose2d(d, r2, b)
+    torch.nn.functional.conv_transpose3d(e, r3, b); torch.conv_tbc(f, kt, b)
+    torch.prelu(x, torch.nn.functional.pad(v[:1], (0, 0))); torch.nn.functional.scaled_dot_product_attention(t, t, h)
+    torch.nn.functional.scaled_dot_product_attention(t, t, h, s); torch.einsum("ij,jk->ik", m, n)
+    torch.einsum("i,i->", v, w); torch.einsum("ij,jk,k->i", m, n, q); torch.einsum("bij,bjk->bik", t, u)
+    torch.tensordot(m, n, 1); torch.inner(x, y); torch.chain_matmul(m, n); torch.linalg.multi_dot([m, n, q])
     torch.matrix_power(s, 3)
     torch.nn.functional.multi_head_attention_forward(t, t, t, 4, 2, None, None, None, None, False, 0.0, torch.eye(4), None, use_separate_proj_weight=True, q_proj_weight=torch.eye(4), k_proj_weight=torch.eye(4), v_proj_weight=torch.eye(4))[0]
 """  # noqa: E501
 
 IN_FLOAT32 = """
-    torch.prod(v)
-    torch.prod(m, 1)
-    m.prod(1, keepdim=True)
-    torch.trace(s)
-    s.trace()
-    torch.cdist(x, y)
-    torch.quantile(m, 0.5)
-    torch.quantile(m, 0.5, dim=1)
-    torch.nanquantile(m, 0.5, dim=0)
-    m.quantile(0.25)
-    torch.inverse(s)
-    s.inverse()
-    torch.linalg.inv(s)
-    torch.linalg.inv_ex(s)[0]
-    torch.linalg.cholesky(s @ s.t() + torch.eye(3))
-    torch.cholesky_inverse(torch.eye(3).to(s) + s * 0)
-    torch.cholesky_solve(s, torch.eye(3).to(s))
-    torch.linalg.qr(s)[0]
-    torch.linalg.svd(m)[1]
-    torch.svd(m)[1]
-    torch.linalg.svdvals(m)
-    torch.linalg.eigh(s + s.t())[0]
-    torch.linalg.eigvalsh(s + s.t())
-    torch.linalg.solve(s, v)
-    torch.linalg.lstsq(m.t(), torch.ones(4, 1).to(m))[0]
-    torch.linalg.tensorinv(s, ind=1)
-    torch.linalg.tensorsolve(s, v)
-    torch.linalg.cond(s)
-    torch.pinverse(m)
-    torch.geqrf(s)[0]
+    torch.prod(v); torch.prod(m, 1); m.prod(1, keepdim=True); torch.trace(s); s.trace(); torch.cdist(x, y)
+    torch.quantile(m, 0.5); torch.quantile(m, 0.5, dim=1); torch.nanquantile(m, 0.5, dim=0); m.quantile(0.25)
+    torch.inverse(s); s.inverse(); torch.linalg.inv(s); torch.linalg.inv_ex(s)[0]
+    torch.linalg.cholesky(s @ s.t() + torch.eye(3)); torch.cholesky_inverse(torch.eye(3).to(s) + s * 0)
+    torch.cholesky_solve(s, torch.eye(3).to(s)); torch.linalg.qr(s)[0]; torch.linalg.svd(m)[1]; torch.svd(m)[1]
+    torch.linalg.svdvals(m); torch.linalg.eigh(s + s.t())[0]; torch.linalg.eigvalsh(s + s.t())
+    torch.linalg.solve(s, v); torch.linalg.lstsq(m.t(), torch.ones(4, 1).to(m))[0]; torch.linalg.tensorinv(s, ind=1)
+    torch.linalg.tensorsolve(s, v); torch.linalg.cond(s); torch.pinverse(m); torch.geqrf(s)[0]
     torch.triangular_solve(v[:, None], s)[0]
     torch.linalg.lu_solve(*torch.linalg.lu_factor(s.float() @ torch.eye(3).double().float()), v[:, None].float())
-    torch.nn.functional.avg_pool3d(e, 2)
-    torch.nn.functional.adaptive_avg_pool3d(e, 2)
-    torch.nn.functional.adaptive_max_pool3d(e, 2)
-    torch.nn.functional.max_pool3d(e, 2)
-    torch.nn.functional.max_pool3d(e, 2, return_indices=True)[0]
-    torch.max_pool3d(e, 2)
+    torch.nn.functional.avg_pool3d(e, 2); torch.nn.functional.adaptive_avg_pool3d(e, 2)
+    torch.nn.functional.adaptive_max_pool3d(e, 2); torch.nn.functional.max_pool3d(e, 2)
+    torch.nn.functional.max_pool3d(e, 2, return_indices=True)[0]; torch.max_pool3d(e, 2)
     torch.nn.functional.max_unpool2d(d, torch.arange(64).reshape(8, 8).expand(2, 3, 8, 8), 1)
     torch.nn.functional.fractional_max_pool2d(d, 2, output_size=3, _random_samples=torch.full((2, 3, 2), 0.5).to(d))
-    torch.nn.functional.interpolate(e, 3, mode="area")
-    torch.nn.functional.interpolate(d, 3, mode="area")
-    torch.nn.functional.local_response_norm(d, 2)
-    torch.nn.functional.grid_sample(d, g, align_corners=False)
-    torch.nn.functional.grid_sample(e, g3, align_corners=False)
-    torch.nn.functional.pad(c, (1, 2), mode="reflect")
+    torch.nn.functional.interpolate(e, 3, mode="area"); torch.nn.functional.interpolate(d, 3, mode="area")
+    torch.nn.functional.local_response_norm(d, 2); torch.nn.functional.grid_sample(d, g, align_corners=False)
+    torch.nn.functional.grid_sample(e, g3, align_corners=False); torch.nn.functional.pad(c, (1, 2), mode="reflect")
     torch.nn.functional.pad(d, (1, 2, 1, 1), mode="reflect")
     torch.nn.functional.pad(e, (1, 2, 1, 1, 1, 1), mode="reflect")
-    torch.nn.functional.pad(c, (1, 2), mode="replicate")
-    torch.nn.functional.pad(d, (1, 2, 1, 1), mode="replicate")
+    torch.nn.functional.pad(c, (1, 2), mode="replicate"); torch.nn.functional.pad(d, (1, 2, 1, 1), mode="replicate")
     torch.nn.functional.pad(e, (1, 2, 1, 1, 1, 1), mode="replicate")
-    torch.nn.functional.pad(d, (1, 2, 1, 1), mode="circular")
-    torch.nn.functional.pad(d, (1, 2, 1, 1))
+    torch.nn.functional.pad(d, (1, 2, 1, 1), mode="circular"); torch.nn.functional.pad(d, (1, 2, 1, 1))
     torch.nn.functional.binary_cross_entropy(x.sigmoid(), y.sigmoid().detach())
     torch.nn.functional.binary_cross_entropy_with_logits(x, y.sigmoid().detach(), pos_weight=q.exp())
-    torch.nn.functional.mse_loss(x, y)
-    torch.nn.functional.mse_loss(x, y, weight=z)
-    torch.nn.functional.l1_loss(x, y, reduction="sum")
-    torch.nn.functional.smooth_l1_loss(x, y)
-    torch.nn.functional.huber_loss(x, y)
-    torch.nn.functional.kl_div(x, y.softmax(1), reduction="batchmean")
+    torch.nn.functional.mse_loss(x, y); torch.nn.functional.mse_loss(x, y, weight=z)
+    torch.nn.functional.l1_loss(x, y, reduction="sum"); torch.nn.functional.smooth_l1_loss(x, y)
+    torch.nn.functional.huber_loss(x, y); torch.nn.functional.kl_div(x, y.softmax(1), reduction="batchmean")
     torch.nn.functional.cross_entropy(x, torch.tensor([0, 1, 4]))
     torch.nn.functional.cross_entropy(x, torch.tensor([0, 1, 4]), q.exp().detach(), label_smoothing=0.1)
-    torch.nn.functional.cross_entropy(x, y.softmax(1))
-    torch.nn.functional.nll_loss(x, torch.tensor([0, 1, 4]))
+    torch.nn.functional.cross_entropy(x, y.softmax(1)); torch.nn.functional.nll_loss(x, torch.tensor([0, 1, 4]))
     torch.nn.functional.nll_loss(d, torch.ones(2, 8, 8, dtype=torch.int64))
-    torch.nn.functional.poisson_nll_loss(x, y.abs())
-    torch.nn.functional.gaussian_nll_loss(x, y, z.abs() + 1)
+    torch.nn.functional.poisson_nll_loss(x, y.abs()); torch.nn.functional.gaussian_nll_loss(x, y, z.abs() + 1)
     torch.nn.functional.hinge_embedding_loss(x, torch.ones(3, 5))
     torch.nn.functional.soft_margin_loss(x, torch.ones(3, 5))
     torch.nn.functional.margin_ranking_loss(x, y, torch.ones(3, 5))
-    torch.nn.functional.cosine_embedding_loss(x, y, torch.ones(3))
-    torch.nn.functional.triplet_margin_loss(x, y, z)
+    torch.nn.functional.cosine_embedding_loss(x, y, torch.ones(3)); torch.nn.functional.triplet_margin_loss(x, y, z)
     torch.nn.functional.multi_margin_loss(x, torch.tensor([0, 1, 4]))
     torch.nn.functional.multilabel_margin_loss(x, torch.tensor([[0, 1, -1, 0, 0]] * 3))
     torch.nn.functional.multilabel_soft_margin_loss(x, torch.ones(3, 5))
     torch.nn.functional.ctc_loss(d[0].log_softmax(2), torch.ones(8, 2, dtype=torch.int64), (3,) * 8, (2,) * 8)
-    torch.kl_div(x, y.softmax(1))
-    torch.triplet_margin_loss(x, y, z, 1.0, 2.0, 1e-6, False, 1)
+    torch.kl_div(x, y.softmax(1)); torch.triplet_margin_loss(x, y, z, 1.0, 2.0, 1e-6, False, 1)
 """
 
 OTHERS = """
-    torch.mv(m.t(), v)
-    torch.dot(v, w)
-    torch.vdot(v, w)
-    torch.outer(v, q)
-    torch.addmv(v, s, w)
-    torch.addr(p, v, q)
-    torch.inner(v, w)
-    torch.tensordot(x, y)
-    torch.kron(m, n)
-    torch.linalg.norm(m)
-    torch.linalg.matrix_power(s, 1)
-    torch.matrix_exp(s)
-    torch.einsum("ij->i", m)
-    torch.einsum("i,j->ij", v, q)
-    torch.nn.functional.bilinear(v[None], q[None], torch.ones(2, 3, 5).to(v))
-    torch.nn.functional.softmax(x, 1)
-    torch.nn.functional.layer_norm(x, (5,))
-    torch.nn.functional.cosine_similarity(x, y)
-    torch.nn.functional.gelu(x)
-    torch.nn.functional.max_pool2d(d, 2)
-    torch.nn.functional.avg_pool2d(d, 2)
-    torch.exp(x) + y.sum() * z.mean()
-    torch.convolution(d, k2, b, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
-    torch.cumsum(x, 1)
-    x.std()
+    torch.mv(m.t(), v); torch.dot(v, w); torch.vdot(v, w); torch.outer(v, q); torch.addmv(v, s, w); torch.addr(p, v, q)
+    torch.inner(v, w); torch.tensordot(x, y); torch.kron(m, n); torch.linalg.norm(m); torch.linalg.matrix_power(s, 1)
+    torch.matrix_exp(s); torch.einsum("ij->i", m); torch.einsum("i,j->ij", v, q)
+    torch.nn.functional.bilinear(v[None], q[None], torch.ones(2, 3, 5).to(v)); torch.nn.functional.softmax(x, 1)
+    torch.nn.functional.layer_norm(x, (5,)); torch.nn.functional.cosine_similarity(x, y); torch.nn.functional.gelu(x)
+    torch.nn.functional.max_pool2d(d, 2); torch.nn.functional.avg_pool2d(d, 2); torch.exp(x) + y.sum() * z.mean()
+    torch.convolution(d, k2, b, [1, 1], [0, 0], [1, 1], False, [0, 0], 1); torch.cumsum(x, 1); x.std()
 """
 
 WIDEST = """
-    torch.cat([x, y])
-    torch.cat(tensors=(x, y), dim=1)
-    torch.stack([x, y])
-    torch.hstack([x, y])
-    torch.vstack((x, y))
-    torch.column_stack((x, y))
-    torch.concat([x, y])
-    torch.index_copy(x, 0, torch.tensor([2]), y[:1])
-    x.index_copy(0, torch.tensor([2]), y[:1])
+    torch.cat([x, y]); torch.cat(tensors=(x, y), dim=1); torch.stack([x, y]); torch.hstack([x, y])
+    torch.vstack((x, y)); torch.column_stack((x, y)); torch.concat([x, y])
+    torch.index_copy(x, 0, torch.tensor([2]), y[:1]); x.index_copy(0, torch.tensor([2]), y[:1])
 """
 
-CALLS = [line.strip() for text in (PRODUCTS, IN_FLOAT32, OTHERS, WIDEST) for line in text.strip().splitlines()]
+CALLS = expressions(PRODUCTS + IN_FLOAT32 + OTHERS + WIDEST)
 
 
 def called(torch: Any, call: str, low: str, kinds: dict[str, str]) -> Any:
@@ -267,43 +179,25 @@ def test_precision_of_float64(call: str) -> None:
 
 
 MIXED = """
-    m @ n
-    m.mm(n)
-    t @ u
-    torch.baddbmm(o, t, u)
-    torch.addmm(p, m, n)
-    torch.nn.functional.linear(m, n.t(), q)
-    torch.nn.functional.conv2d(d, k2, b)
-    torch.nn.functional.conv_transpose2d(d, r2, b)
-    torch.nn.functional.scaled_dot_product_attention(t, t, h, s)
-    torch.nn.functional.mse_loss(x, y)
-    torch.nn.functional.kl_div(x, y)
-    torch.nn.functional.soft_margin_loss(x, y)
-    torch.nn.functional.triplet_margin_loss(x, y, z)
-    torch.cdist(x, y)
-    torch.nn.functional.grid_sample(d, g, align_corners=False)
-    torch.linalg.solve(s, v)
-    torch.cat([x, y, z])
-    torch.cat([y, x])
-    torch.stack([x, y])
-    x.index_copy(0, torch.tensor([2]), y[:1])
-    torch.einsum("ij,jk->ik", m, n)
+    m @ n; m.mm(n); t @ u; torch.baddbmm(o, t, u); torch.addmm(p, m, n); torch.nn.functional.linear(m, n.t(), q)
+    torch.nn.functional.conv2d(d, k2, b); torch.nn.functional.conv_transpose2d(d, r2, b)
+    torch.nn.functional.scaled_dot_product_attention(t, t, h, s); torch.nn.functional.mse_loss(x, y)
+    torch.nn.functional.kl_div(x, y); torch.nn.functional.soft_margin_loss(x, y)
+    torch.nn.functional.triplet_margin_loss(x, y, z); torch.cdist(x, y)
+    torch.nn.functional.grid_sample(d, g, align_corners=False); torch.linalg.solve(s, v); torch.cat([x, y, z])
+    torch.cat([y, x]); torch.stack([x, y]); x.index_copy(0, torch.tensor([2]), y[:1]); torch.einsum("ij,jk->ik", m, n)
     x + y
 """
 
 
 @needs_oracle
-@pytest.mark.parametrize("call", [line.strip() for line in MIXED.strip().splitlines()])
-@pytest.mark.parametrize(
-    "kinds",
-    [
-        {"": "bfloat16", **dict.fromkeys(("n", "u", "y", "k2", "v", "h"), "float32")},
-        {"": "float32", "b": "bfloat16", "q": "bfloat16", "s": "bfloat16", "p": "bfloat16", "z": "bfloat16"},
-        {"": "float32", "m": "float16", "t": "float16", "x": "float16", "d": "float16"},
-        {"": "float32", "m": "float64", "t": "float64", "x": "float64", "d": "float64", "s": "float64"},
-    ],
-    ids=["bfloat16", "float32", "float16", "float64"],
-)
+@pytest.mark.parametrize("call", expressions(MIXED))
+@pytest.mark.parametrize("kinds", [
+    {"": "bfloat16", **dict.fromkeys(("n", "u", "y", "k2", "v", "h"), "float32")},
+    {"": "float32", "b": "bfloat16", "q": "bfloat16", "s": "bfloat16", "p": "bfloat16", "z": "bfloat16"},
+    {"": "float32", "m": "float16", "t": "float16", "x": "float16", "d": "float16"},
+    {"": "float32", "m": "float64", "t": "float64", "x": "float64", "d": "float64", "s": "float64"},
+], ids=["bfloat16", "float32", "float16", "float64"])  # fmt: skip
 def test_mixed_precisions(kinds: dict[str, str], call: str) -> None:
     alike(call, "bfloat16", kinds, 0.05)
 
@@ -355,12 +249,10 @@ def states(torch: Any) -> list[Any]:
     def look() -> None:
         seen.append(
             (
-                torch.is_autocast_enabled("cpu"),
-                torch.get_autocast_dtype("cpu"),
-                torch.is_autocast_cache_enabled(),
+                torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"), torch.is_autocast_cache_enabled(),
                 (x @ x).dtype,
             )
-        )
+        )  # fmt: skip
 
     look()
     with torch.autocast("cpu"):
@@ -443,10 +335,8 @@ def in_place(torch: Any) -> Any:
     x = torch.ones(2, 2)
     with torch.autocast("cpu"):
         return (
-            x.clone().addmm_(x, x),
-            x.clone().baddbmm_ is not None,
-            x.clone().index_copy_(0, torch.tensor([0]), x[1:]),
-        )
+            x.clone().addmm_(x, x), x.clone().baddbmm_ is not None, x.clone().index_copy_(0, torch.tensor([0]), x[1:]),
+        )  # fmt: skip
 
 
 def in_place_of_two_precisions(torch: Any) -> Any:
@@ -690,25 +580,21 @@ def test_lstm_runs_in_low_precision() -> None:
     assert all(each.grad.dtype is tinytorch.float32 for each in layer.parameters())
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", ["autocast", "GradScaler"])
-def test_old_names(name: str) -> None:
-    def program(torch: Any) -> Any:
-        made = getattr(torch.cpu.amp, name)()
-        if name == "GradScaler":
-            return made.get_scale(), made.is_enabled()
-        with made:
-            return (torch.ones(2, 2) @ torch.ones(2, 2)).dtype, made.device
-
-    same_as_pytorch(program)
+@compared
+def test_old_names(torch: Any, name: str) -> Any:
+    made = getattr(torch.cpu.amp, name)()
+    if name == "GradScaler":
+        return made.get_scale(), made.is_enabled()
+    with made:
+        return (torch.ones(2, 2) @ torch.ones(2, 2)).dtype, made.device
 
 
 def test_nothing_is_left_on() -> None:
     before = autocast.on
     with tinytorch.autocast("cpu"), tinytorch.autocast("cpu", enabled=False):
         assert autocast.on == before
-    assert autocast.on == before
-    assert not autocast.active()
+    assert autocast.on == before and not autocast.active()
 
 
 def test_bfloat16_without_its_package() -> None:

@@ -24,11 +24,12 @@ from tinytorch._atomic import replacing
 
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions, links and signals")
 
+Patch, Make = pytest.MonkeyPatch, Callable[[str, float], Path]
 WAYS = ["without a name", "with a name", "without locks", "without links"]
 
 
 @pytest.fixture(params=WAYS)
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+def way(request: pytest.FixtureRequest, monkeypatch: Patch) -> str:
     """Remove one feature of the system at a time."""
     name: str = request.param
     if name in ("with a name", "without locks"):
@@ -89,8 +90,7 @@ def test_a_file_is_there_when_it_is_whole(tmp_path: Path, way: str, known: bool)
         file.flush()
         assert path.read_bytes() == b"old and long" if known else not path.exists()
         file.write(b" and half")
-    assert path.read_bytes() == b"half and half"
-    assert os.listdir(tmp_path) == ["a"]
+    assert path.read_bytes() == b"half and half" and os.listdir(tmp_path) == ["a"]
 
 
 @pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files without a name")
@@ -120,9 +120,7 @@ def test_a_block_that_fails_changes_nothing(tmp_path: Path, way: str, known: boo
 
 
 @pytest.mark.parametrize("step", ["fsync", "link", "replace"])
-def test_an_interrupt_at_the_end_changes_nothing(
-    tmp_path: Path, way: str, step: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_at_the_end_changes_nothing(tmp_path: Path, way: str, step: str, monkeypatch: Patch) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"old")
     write(tmp_path / "a first one")
@@ -140,7 +138,7 @@ def interrupt(*args: Any, **options: Any) -> None:
     raise KeyboardInterrupt
 
 
-def test_the_bytes_reach_the_disk_before_the_name(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_bytes_reach_the_disk_before_the_name(tmp_path: Path, way: str, monkeypatch: Patch) -> None:
     write(tmp_path / "a first one")
     calls: list[str] = []
     for name in ("fsync", "link", "replace"):
@@ -159,9 +157,6 @@ def test_the_bytes_reach_the_disk_before_the_name(tmp_path: Path, way: str, monk
     calls.clear()
     write(tmp_path / "b")
     assert calls == ["fsync", *(["link"] if unnamed else []), "replace", *last]
-
-
-# Permissions --------------------------------------------------------------------------------------
 
 
 @posix
@@ -184,8 +179,7 @@ def test_the_owner_stays(tmp_path: Path, way: str) -> None:
     path.write_bytes(b"old")
     os.chown(path, 65533, 65532)
     write(path)
-    assert path.read_bytes() == b"new"
-    assert (path.stat().st_uid, path.stat().st_gid) == (65533, 65532)
+    assert path.read_bytes() == b"new" and (path.stat().st_uid, path.stat().st_gid) == (65533, 65532)
 
 
 @posix
@@ -198,7 +192,7 @@ def test_what_may_not_be_written_is_not_replaced(folder: Path, way: str) -> None
     assert path.read_bytes() == b"old" and os.listdir(folder) == ["a"]
 
 
-def fixed(folder: Path, kind: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+def fixed(folder: Path, kind: str, monkeypatch: Patch) -> Path:
     """Return a file that can be written, but not replaced."""
     inner = folder / "inner"
     inner.mkdir()
@@ -226,7 +220,7 @@ KINDS = ["the directory may not be written", "sticky", "mounted"]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("content", [b"short", b"longer than the old bytes"])
 def test_what_cannot_be_replaced_is_overwritten(
-    folder: Path, way: str, kind: str, content: bytes, monkeypatch: pytest.MonkeyPatch
+    folder: Path, way: str, kind: str, content: bytes, monkeypatch: Patch
 ) -> None:
     path = fixed(folder, kind, monkeypatch)
     if kind == "sticky" and os.geteuid() != 0:
@@ -246,7 +240,7 @@ def test_what_cannot_be_replaced_is_overwritten(
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt()])
 def test_overwriting_that_fails_puts_the_old_bytes_back(
-    folder: Path, kind: str, error: BaseException, monkeypatch: pytest.MonkeyPatch
+    folder: Path, kind: str, error: BaseException, monkeypatch: Patch
 ) -> None:
     path = fixed(folder, kind, monkeypatch)
     if kind == "sticky" and os.geteuid() != 0:
@@ -286,7 +280,7 @@ def test_a_new_file_where_none_may_be_made(folder: Path, way: str) -> None:
 @posix
 @pytest.mark.parametrize("kind", ["replaced", *KINDS])
 @pytest.mark.parametrize("old", [b"", b"short", b"o" * 50_000, b"o" * 200_000])
-def test_a_full_disk(folder: Path, way: str, kind: str, old: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(folder: Path, way: str, kind: str, old: bytes, monkeypatch: Patch) -> None:
     """A limit on the file size fails in the middle of a write, as a full disk does."""
     import resource
 
@@ -304,11 +298,8 @@ def test_a_full_disk(folder: Path, way: str, kind: str, old: bytes, monkeypatch:
     assert path.read_bytes() == old and os.listdir(path.parent) == ["a"]
 
 
-# Links and devices --------------------------------------------------------------------------------
-
-
 @posix
-def test_links_stay_links(tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_links_stay_links(tmp_path: Path, way: str, monkeypatch: Patch) -> None:
     (tmp_path / "inner").mkdir()
     (tmp_path / "inner" / "link").symlink_to("../a")
     (tmp_path / "to a link").symlink_to(tmp_path / "inner" / "link")
@@ -366,18 +357,12 @@ def test_folders_are_refused(tmp_path: Path) -> None:
         write(tmp_path / "missing" / "a")
 
 
-# Temporary files of killed writers ----------------------------------------------------------------
-
-
 def run(program: str, *arguments: str, code: int = 0, **options: Any) -> bytes:
     options.setdefault("stdout", subprocess.PIPE)
     made = subprocess.run(
-        [sys.executable, "-c", program, *arguments],
-        stderr=subprocess.PIPE,
-        timeout=100,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
-        **options,
-    )
+        [sys.executable, "-c", program, *arguments], stderr=subprocess.PIPE, timeout=100,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}, **options,
+    )  # fmt: skip
     assert made.returncode == code, made.stderr.decode()
     return made.stdout or b""
 
@@ -452,7 +437,7 @@ def test_kills_at_random_moments_of_a_save(tmp_path: Path, named: str) -> None:
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Callable[[str, float], Path]:
+def make(tmp_path: Path) -> Make:
     def made(machine: str, age: float) -> Path:
         path = tmp_path / f".tinytorch-{machine}-0123.part"
         path.write_bytes(b"half")
@@ -462,9 +447,7 @@ def make(tmp_path: Path) -> Callable[[str, float], Path]:
     return made
 
 
-def test_only_what_is_left_over_is_removed(
-    tmp_path: Path, make: Callable[[str, float], Path], way: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_what_is_left_over_is_removed(tmp_path: Path, make: Make, way: str, monkeypatch: Patch) -> None:
     """On a network file system, and without locks, a file that was written recently may be in use."""
     monkeypatch.setattr(platform, "node", lambda: "here.example")
     own, old = make("hereexample", 1), make("elsewhere", 7200)
@@ -473,15 +456,12 @@ def test_only_what_is_left_over_is_removed(
     for other in others:
         other.write_bytes(b"the user's")
     write(tmp_path / "a")
-    assert own.exists() == (way == "without locks")
-    assert recent.exists() and not old.exists()
+    assert own.exists() == (way == "without locks") and recent.exists() and not old.exists()
     assert all(other.exists() for other in others)
 
 
 @pytest.mark.skipif(_atomic.fcntl is None, reason="there are no locks")
-def test_what_is_locked_or_no_file_stays(
-    tmp_path: Path, make: Callable[[str, float], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_locked_or_no_file_stays(tmp_path: Path, make: Make, monkeypatch: Patch) -> None:
     monkeypatch.setattr(platform, "node", lambda: "here")
     locked, link, pipe = make("here", 7200), *(tmp_path / f".tinytorch-here-{name}.part" for name in ("link", "folder"))
     (tmp_path / "precious").write_bytes(b"")
@@ -496,9 +476,7 @@ def test_what_is_locked_or_no_file_stays(
 
 
 @pytest.mark.skipif(_atomic.fcntl is None, reason="there are no locks")
-def test_a_disk_without_locks(
-    tmp_path: Path, make: Callable[[str, float], Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_disk_without_locks(tmp_path: Path, make: Make, monkeypatch: Patch) -> None:
     def unknown(*args: Any) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
@@ -509,7 +487,7 @@ def test_a_disk_without_locks(
     assert (tmp_path / "a").read_bytes() == b"new" and left.exists()
 
 
-def test_a_file_that_was_taken_for_left_over_is_made_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_was_taken_for_left_over_is_made_anew(tmp_path: Path, monkeypatch: Patch) -> None:
     """Another process may remove the file between its creation and its locking."""
     monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     real, removed = _atomic._lock, []
@@ -525,9 +503,6 @@ def test_a_file_that_was_taken_for_left_over_is_made_anew(tmp_path: Path, monkey
     write(tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == b"new" and os.listdir(tmp_path) == ["a"]
     assert len(removed) == (3 if os.name != "nt" else 0)
-
-
-# Several writers ----------------------------------------------------------------------------------
 
 
 def test_blocks_inside_each_other(tmp_path: Path, way: str) -> None:

@@ -22,6 +22,7 @@ import pytest
 
 import tinytorch as tt
 from tests.oracle import needs, needs_oracle, torch
+from tests.same import compared, refused
 from tinytorch import serialization as serialization
 from tinytorch.core.tensor import Size, wrap
 from tinytorch.nn.parameter import Parameter
@@ -101,15 +102,11 @@ def test_tensors_of_every_dtype_and_shape_come_back(dtype: str, shape: tuple[int
 def test_other_data_comes_back_as_it_was() -> None:
     data = {
         "numbers": [1, -1, 255, 65536, 2**31, -(2**70), 1.5, float("inf"), 2j, True, False, None],
-        "text": ["", "plain", "éß✓"],
-        "bytes": [b"", b"\0\xff", bytearray(b"ab")],
-        ("a", 1): (1, (), (2, (3,))),
-        3: {1, 2},
-        "counts": Counter("abracadabra"),
-        "types": [tt.float32, tt.int64, tt.bool, tt.device("cpu"), tt.device("cuda:1")],
-        "size": Size([2, 3]),
+        "text": ["", "plain", "éß✓"], "bytes": [b"", b"\0\xff", bytearray(b"ab")], ("a", 1): (1, (), (2, (3,))),
+        3: {1, 2}, "counts": Counter("abracadabra"),
+        "types": [tt.float32, tt.int64, tt.bool, tt.device("cpu"), tt.device("cuda:1")], "size": Size([2, 3]),
         "ordered": OrderedDict([("z", 1), ("a", 2)]),
-    }
+    }  # fmt: skip
     found = round_trip(data)
     assert found == data
     assert repr(found) == repr(data)  # the same types and the same order
@@ -145,20 +142,14 @@ def test_views_share_memory_again_and_keep_their_strides() -> None:
     assert all((ours == -1).all() for ours in found)
 
 
-@pytest.mark.parametrize(
-    ("array", "elements"),
-    [
-        (np.asfortranarray(grid()), 24),
-        (grid().reshape(2, 2, 6).transpose(2, 0, 1).copy("K"), 24),
-        (np.broadcast_to(np.float32(2), (3, 4)), 1),
-        (np.lib.stride_tricks.sliding_window_view(grid(), 3, axis=1), 24),
-        (grid()[::-1, ::-2], 12),  # negative strides: PyTorch has none, so a copy
-        (grid()[:1][::-1], 24),  # a negative stride that is never used
-        (grid().astype(">f4"), 24),
-        (grid().view(np.int32), 24),
-        (np.frombuffer(bytes(8) + grid().tobytes()[:12], np.float32)[2:], 5),
-    ],
-)
+@pytest.mark.parametrize(("array", "elements"), [
+    (np.asfortranarray(grid()), 24), (grid().reshape(2, 2, 6).transpose(2, 0, 1).copy("K"), 24),
+    (np.broadcast_to(np.float32(2), (3, 4)), 1), (np.lib.stride_tricks.sliding_window_view(grid(), 3, axis=1), 24),
+    (grid()[::-1, ::-2], 12),  # negative strides: PyTorch has none, so a copy
+    (grid()[:1][::-1], 24),  # a negative stride that is never used
+    (grid().astype(">f4"), 24), (grid().view(np.int32), 24),
+    (np.frombuffer(bytes(8) + grid().tobytes()[:12], np.float32)[2:], 5),
+])  # fmt: skip
 def test_memory_layouts(array: np.ndarray[Any, Any], elements: int) -> None:
     file = file_of(wrap(array))
     assert len(records(file)["data/0"]) == elements * 4
@@ -167,8 +158,7 @@ def test_memory_layouts(array: np.ndarray[Any, Any], elements: int) -> None:
 
 def test_one_memory_as_two_dtypes_is_refused() -> None:
     base = grid()
-    with pytest.raises(RuntimeError, match="view the same data as different types"):
-        file_of([wrap(base), wrap(base.view(np.int32))])
+    refused(RuntimeError, "view the same data as different types", file_of, [wrap(base), wrap(base.view(np.int32))])
 
 
 def test_parameters_and_leaves_come_back_as_what_they_were() -> None:
@@ -238,13 +228,9 @@ def test_records_are_stored_and_aligned_and_equal_contents_make_equal_files() ->
             name_length, extra_length = struct.unpack("<2H", content[start + 26 : start + 30])
             assert (start + 30 + name_length + extra_length) % 64 == 0
     assert names == [
-        "archive/data.pkl",
-        "archive/byteorder",
-        "archive/data/0",
-        "archive/data/1",
-        "archive/version",
+        "archive/data.pkl", "archive/byteorder", "archive/data/0", "archive/data/1", "archive/version",
         "archive/.data/serialization_id",
-    ]
+    ]  # fmt: skip
     assert "byteorder" not in records(file_of(data, _disable_byteorder_record=True))
 
 
@@ -274,15 +260,12 @@ class OnlyWrites:
         return len(taken)
 
 
-def test_a_file_needs_no_more_than_write_and_may_write_in_parts() -> None:
+def test_a_file_needs_no_more_than_write_and_may_write_in_parts(tmp_path: Path) -> None:
     file = OnlyWrites(most=7)
     save(wrap(grid()), file)  # type: ignore[arg-type]
     np.testing.assert_array_equal(load(io.BytesIO(file.content))._array, grid())
-
-
-def test_a_file_that_buffers_has_written_all_of_it(tmp_path: Path) -> None:
-    with open(tmp_path / "a.pt", "wb") as file:
-        save(wrap(grid()), file)
+    with open(tmp_path / "a.pt", "wb") as buffered:
+        save(wrap(grid()), buffered)
         np.testing.assert_array_equal(load(tmp_path / "a.pt")._array, grid())
 
 
@@ -302,19 +285,13 @@ class Raw(Answers, io.RawIOBase):
     """An unbuffered file."""
 
 
-@pytest.mark.parametrize(
-    ("file", "words"),
-    [
-        (Answers(0), "0 were written"),
-        (Answers(-1), "-1 were written"),
-        (Answers(10**9), "1000000000 were written"),
-        (Raw(None), "0 were written"),  # a non-blocking file that would block
-        (Answers(OSError("disk full")), "^disk full$"),
-    ],
-)
+@pytest.mark.parametrize(("file", "words"), [
+    (Answers(0), "0 were written"), (Answers(-1), "-1 were written"), (Answers(10**9), "1000000000 were written"),
+    (Raw(None), "0 were written"),  # a non-blocking file that would block
+    (Answers(OSError("disk full")), "^disk full$"),
+])  # fmt: skip
 def test_a_file_that_does_not_take_all_is_an_error(file: Any, words: str) -> None:
-    with pytest.raises(OSError, match=words):
-        save(wrap(grid()), file)
+    refused(OSError, words, save, wrap(grid()), file)
 
 
 @needs_oracle
@@ -362,18 +339,19 @@ def test_a_checkpoint_behind_other_bytes_is_read_from_where_the_file_stands() ->
     buffer.seek(0, io.SEEK_END)
     save("second", buffer)
     buffer.seek(6)
-    with pytest.raises(RuntimeError, match="does not begin where the file is read from"):
-        load(buffer)
+    refused(RuntimeError, "does not begin where the file is read from", load, buffer)
 
 
-def test_paths(tmp_path: Path) -> None:
+def test_paths(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for path in (tmp_path / "a.pt", str(tmp_path / "b.pt")):
         save({"x": 1}, path)
         assert load(path) == {"x": 1}
     with open(tmp_path / "c.pt", "wb") as file:
         save([2], file)
     assert load(tmp_path / "c.pt") == [2]
-    assert sorted(os.listdir(tmp_path)) == ["a.pt", "b.pt", "c.pt"]
+    monkeypatch.chdir(tmp_path)
+    save([1], "d.pt")
+    assert load("d.pt") == [1] and sorted(os.listdir(tmp_path)) == ["a.pt", "b.pt", "c.pt", "d.pt"]
 
 
 def test_mapped_files_are_read_when_used_and_never_written(tmp_path: Path) -> None:
@@ -404,8 +382,7 @@ def test_a_file_of_the_other_byte_order_is_converted() -> None:
     np.testing.assert_array_equal(found[0]._array, grid())
     np.testing.assert_array_equal(found[1]._array, np.arange(3))
     contents["byteorder"] = b"middle"
-    with pytest.raises(ValueError, match="Unknown endianness type: middle"):
-        load(archive_of(contents))
+    refused(ValueError, "Unknown endianness type: middle", load, archive_of(contents))
 
 
 # Safe writing -------------------------------------------------------------------------------------
@@ -425,21 +402,16 @@ def test_a_failed_save_leaves_the_old_file_and_nothing_else(
 
     monkeypatch.setattr(serialization.saving, "_write_archive", write_half)
     kind = RuntimeError if isinstance(error, OSError) else type(error)
-    with pytest.raises(kind, match=r"file write failed: disk full, file path: .*a\.pt|^$"):
-        save({"new": wrap(grid())}, path)
+    refused(kind, r"file write failed: disk full, file path: .*a\.pt|^$", save, {"new": wrap(grid())}, path)
     monkeypatch.undo()
-    assert os.listdir(tmp_path) == ["a.pt"]
-    assert path.read_bytes() == before and load(path) == "old"
+    assert os.listdir(tmp_path) == ["a.pt"] and path.read_bytes() == before and load(path) == "old"
 
 
 def test_what_cannot_be_saved_leaves_the_old_file(tmp_path: Path) -> None:
-    path = tmp_path / "a.pt"
+    path, buffer = tmp_path / "a.pt", io.BytesIO()
     save("old", path)
-    with pytest.raises((AttributeError, pickle.PicklingError)):
-        save([wrap(grid()), lambda: None], path)
-    buffer = io.BytesIO()
-    with pytest.raises((AttributeError, pickle.PicklingError)):
-        save([wrap(grid()), lambda: None], buffer)
+    for file in (path, buffer):
+        refused((AttributeError, pickle.PicklingError), "Can't", save, [wrap(grid()), lambda: None], file)
     assert load(path) == "old" and buffer.getvalue() == b"" and os.listdir(tmp_path) == ["a.pt"]
 
 
@@ -455,24 +427,16 @@ def test_links_and_devices(tmp_path: Path) -> None:
     assert stat.S_ISCHR(os.stat(os.devnull).st_mode)
 
 
-def test_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    save([1], "a.pt")
-    assert load("a.pt") == [1]
-
-
 # Refusals -----------------------------------------------------------------------------------------
 
 
 REFUSED = {
-    "missing/a.pt": "Parent directory missing does not exist",
-    "file/a.pt": "Parent directory file does not exist",
-    "": "invalid file name",
-    ".": "invalid file name",
+    "missing/a.pt": "Parent directory missing does not exist", "file/a.pt": "Parent directory file does not exist",
+    "": "invalid file name", ".": "invalid file name",
     "round": "open file failed with strerror: Too many levels of symbolic links",
     "dangling": "open file failed with strerror: No such file or directory",
     "n" * 300: "open file failed with strerror: File name too long",
-}
+}  # fmt: skip
 
 
 @needs_oracle
@@ -485,47 +449,27 @@ def test_paths_that_are_refused_as_in_pytorch(name: str, tmp_path: Path, monkeyp
     Path("file").touch()
     before = sorted(os.listdir())
     for library in (tt, torch):
-        with pytest.raises(RuntimeError, match=REFUSED[name]):
-            library.save([1], name)
+        refused(RuntimeError, REFUSED[name], library.save, [1], name)
     assert sorted(os.listdir()) == before
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
-def test_a_full_device() -> None:
-    with pytest.raises(RuntimeError, match="file write failed: No space left on device"):
-        save(1, "/dev/full")
+NAMELESS = [lambda: None, type("Nameless", (), {})(), type("Nameless", (), {})]
 
 
-def test_places_that_cannot_be_written_or_read(tmp_path: Path) -> None:
-    with pytest.raises(RuntimeError, match=r"Parent directory .*missing does not exist"):
-        save(1, tmp_path / "missing" / "a.pt")
-    with pytest.raises(RuntimeError, match="invalid file name"):
-        save(1, tmp_path)
-    with pytest.raises(AttributeError, match="expected 'f' to be string, path, or a file-like"):
-        save(1, 3)  # type: ignore[arg-type]
-    with pytest.raises(AttributeError, match=r"'int' object has no attribute .*seekable"):
-        load(3)  # type: ignore[arg-type]
-    with pytest.raises(FileNotFoundError):
-        load(tmp_path / "missing.pt")
-    with pytest.raises(ValueError, match="f must be a file path in order to use the mmap"):
-        load(file_of(1), mmap=True)
-
-
-def test_options_that_are_left_out() -> None:
-    with pytest.raises(NotImplementedError, match="pickle_module"):
-        file_of(1, pickle_module=builtins)
-    with pytest.raises(ValueError, match="pickle_protocol must be"):
-        file_of(1, pickle_protocol=1)
-    with pytest.raises(RuntimeError, match="explicit pickle_module"):
-        load(file_of(1), pickle_module=pickle, weights_only=True)
-
-
-@pytest.mark.parametrize(
-    "obj", [lambda: None, type("Nameless", (), {})(), type("Nameless", (), {})], ids=["function", "instance", "class"]
-)
-def test_what_has_no_name_cannot_be_saved(obj: Any) -> None:
-    with pytest.raises(pickle.PicklingError, match="Can't pickle"):
-        file_of({"nested": [obj]})
+def test_calls_that_are_refused(tmp_path: Path) -> None:
+    refused(RuntimeError, r"Parent directory .*missing does not exist", save, 1, tmp_path / "missing" / "a.pt")
+    refused(RuntimeError, "invalid file name", save, 1, tmp_path)
+    refused(AttributeError, "expected 'f' to be string, path, or a file-like", save, 1, 3)
+    refused(AttributeError, r"'int' object has no attribute .*seekable", load, 3)
+    refused(FileNotFoundError, "missing.pt", load, tmp_path / "missing.pt")
+    refused(ValueError, "f must be a file path in order to use the mmap", load, file_of(1), mmap=True)
+    refused(NotImplementedError, "pickle_module", file_of, 1, pickle_module=builtins)
+    refused(ValueError, "pickle_protocol must be", file_of, 1, pickle_protocol=1)
+    refused(RuntimeError, "explicit pickle_module", load, file_of(1), pickle_module=pickle, weights_only=True)
+    for nameless in NAMELESS:
+        refused(pickle.PicklingError, "Can't pickle", file_of, {"nested": [nameless]})
+    if os.path.exists("/dev/full"):
+        refused(RuntimeError, "file write failed: No space left on device", save, 1, "/dev/full")
 
 
 class Malicious:
@@ -538,169 +482,119 @@ class Malicious:
         return self.function, self.args
 
 
-@pytest.mark.parametrize(
-    ("function", "name"),
-    [
-        (os.system, f"{os.name}.system"),
-        (builtins.eval, "eval"),
-        (builtins.getattr, "getattr"),
-        (builtins.__import__, "__import__"),
-        (codecs.decode, "_codecs.decode"),
-    ],
-)
+@pytest.mark.parametrize(("function", "name"), [
+    (os.system, f"{os.name}.system"), (builtins.eval, "eval"), (builtins.getattr, "getattr"),
+    (builtins.__import__, "__import__"), (codecs.decode, "_codecs.decode"),
+])  # fmt: skip
 @pytest.mark.parametrize("protocol", [2, 4])
 def test_calls_of_other_functions_are_refused(function: Any, name: str, protocol: int) -> None:
     marker = "raise AssertionError('code of the file was run')"
     program = pickle.dumps({"x": [Malicious(function, marker)]}, protocol)
     words = f"Weights only load failed(.|\n)*Unsupported global: GLOBAL {name} was not an allowed"
-    with pytest.raises(pickle.UnpicklingError, match=words):
-        load(with_pickle(program))
+    refused(pickle.UnpicklingError, words, load, with_pickle(program))
 
 
 def test_classes_are_refused_by_name() -> None:
-    program = b"\x80\2ctorch.nn.modules.linear\nLinear\n)\x81."
-    with pytest.raises(pickle.UnpicklingError, match=r"GLOBAL torch.nn.modules.linear.Linear was"):
-        load(with_pickle(program))
-    program = program.replace(b"torch", b"tinytorch")
-    words = r"weights_only=False(.|\n)*GLOBAL tinytorch.nn.modules.linear.Linear was not an"
-    with pytest.raises(pickle.UnpicklingError, match=words):
-        load(with_pickle(program))
+    for library, before in (("torch", ""), ("tinytorch", r"weights_only=False(.|\n)*")):
+        program = f"\x80\2c{library}.nn.modules.linear\nLinear\n)\x81.".encode("latin1")
+        words = f"{before}GLOBAL {library}.nn.modules.linear.Linear was not an"
+        refused(pickle.UnpicklingError, words, load, with_pickle(program))
 
 
 def _text(text: str) -> bytes:
     return b"X" + struct.pack("<I", len(text)) + text.encode()
 
 
-@pytest.mark.parametrize(
-    ("program", "words"),
-    [
-        (b"\x80\2cos\nsystem\n.", "whose module os is blocked"),
-        (b"\x80\2ctorch\nfloat32\n)R.", "reduce for unrecognized function"),
-        (b"\x80\2ctorch\nFloatStorage\n)R.", "reduce for unrecognized function"),
-        (b"\x80\2ctorch\nTensor\n)R.", "reduce for unrecognized function"),
-        (b"\x80\2ctorch\nTensor\n)\x81.", "Can only create new object"),
-        (b"\x80\2ccollections\nOrderedDict\n)\x81.", "Can only create new object"),
-        (b"\x80\2ctorch._utils\n_rebuild_tensor_v2\n}" + _text("__defaults__") + b")sb.", "Can only build"),
-        (b"\x80\2]}b.", "Can only build"),
-        (tensor_program(b"K\0", b"(K\4t", b"(K\1t")[:-1] + b"}" + _text("_array") + b"K\1sb.", "Can only build"),
-        (b"\x80\2ccollections\nOrderedDict\n)R}" + _text("items") + b"K\1sb.", "its own 'items'"),
-        (b"\x80\2ccollections\nOrderedDict\n)R]b.", "must be a dict"),
-        (b"\x80\2(c__builtin__\nset\no.", "Unsupported operand OBJ"),
-        (b"\x80\2(i__builtin__\nset\n.", "Unsupported operand INST"),
-        (b"\x80\2\x82\1.", "Unsupported operand EXT1"),
-        (b"\x80\2Pid\n.", "Unsupported operand PERSID"),
-        (b"\x80\2c__builtin__\nset\nK\1a.", "Can only append to lists"),
-        (b"\x80\2]K\1K\1s.", "Can only set items of dicts"),
-        (b"\x80\4](K\1\x90.", "Can only add to sets"),
-        (b"\x80\2K\1Q.", "Unknown typename for persistent_load"),
-        (b"\x80\2c__builtin__\nbytearray\nJ\xff\xff\xff\x7f\x85R.", "text in latin1 only"),
-        (b"\x80\2c_codecs\nencode\n" + _text("x") + _text("rot13") + b"\x86R.", "latin1 only"),
-        (b"\x80\2ctorch\nSize\nK\1\x85R.", "a Size is made from a tuple of ints"),
-        (b"\x80\2ccollections\nCounter\nK\1\x85R.", "a Counter is made from a dict"),
-        (b"\x80\2c__builtin__\ncomplex\n" + _text("1") + b"K\1\x86R.", "from two floats"),
-        (b"\x80\2c__builtin__\nset\n]R.", "arguments must be a tuple"),
-        (b"\x80\2ctorch._utils\n_rebuild_parameter\nK\1\x88}\x87R.", "a parameter is made from"),
-        (
-            b"\x80\2ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_parameter\nctorch\nTensor\n)}tR.",
-            "only a plain Tensor",
-        ),
-        (b"\x80\2}](K\1es.", "pickle is damaged"),
-        (b"\x80\2}]K\1s.", "unhashable"),
-        (b"\x80\2h\5.", "pickle is damaged: KeyError"),
-        (b"\x80\2.", "pickle is damaged: IndexError"),
-        (b"\x80\2K\1", "exhausted before seeing STOP"),
-        (b"\x80\2X\xff\xff\xff\x7fabc.", "pickle is damaged"),
-        (b"\x80\4\x96" + struct.pack("<Q", 2**62) + b"abc.", "pickle is damaged"),
-        (b"\xff\xff", "pickle is damaged"),
-        (b"\x80\4K\1K\2\x93.", "named by two strings"),
-    ],
-)
-def test_pickles_that_do_more_than_describe_data(program: bytes, words: str) -> None:
-    with pytest.raises(pickle.UnpicklingError, match=words) as caught:
-        load(with_pickle(program))
-    assert str(caught.value).startswith("Weights only load failed")
+#: Programs that do more than describe data, and words of their refusals.
+MORE = [
+    (b"\x80\2cos\nsystem\n.", "whose module os is blocked"),
+    (b"\x80\2ctorch\nfloat32\n)R.", "reduce for unrecognized function"),
+    (b"\x80\2ctorch\nFloatStorage\n)R.", "reduce for unrecognized function"),
+    (b"\x80\2ctorch\nTensor\n)R.", "reduce for unrecognized function"),
+    (b"\x80\2ctorch\nTensor\n)\x81.", "Can only create new object"),
+    (b"\x80\2ccollections\nOrderedDict\n)\x81.", "Can only create new object"),
+    (b"\x80\2ctorch._utils\n_rebuild_tensor_v2\n}" + _text("__defaults__") + b")sb.", "Can only build"),
+    (b"\x80\2]}b.", "Can only build"),
+    (tensor_program(b"K\0", b"(K\4t", b"(K\1t")[:-1] + b"}" + _text("_array") + b"K\1sb.", "Can only build"),
+    (b"\x80\2ccollections\nOrderedDict\n)R}" + _text("items") + b"K\1sb.", "its own 'items'"),
+    (b"\x80\2ccollections\nOrderedDict\n)R]b.", "must be a dict"),
+    (b"\x80\2(c__builtin__\nset\no.", "Unsupported operand OBJ"),
+    (b"\x80\2(i__builtin__\nset\n.", "Unsupported operand INST"), (b"\x80\2\x82\1.", "Unsupported operand EXT1"),
+    (b"\x80\2Pid\n.", "Unsupported operand PERSID"), (b"\x80\2c__builtin__\nset\nK\1a.", "Can only append to lists"),
+    (b"\x80\2]K\1K\1s.", "Can only set items of dicts"), (b"\x80\4](K\1\x90.", "Can only add to sets"),
+    (b"\x80\2K\1Q.", "Unknown typename for persistent_load"),
+    (b"\x80\2c__builtin__\nbytearray\nJ\xff\xff\xff\x7f\x85R.", "text in latin1 only"),
+    (b"\x80\2c_codecs\nencode\n" + _text("x") + _text("rot13") + b"\x86R.", "latin1 only"),
+    (b"\x80\2ctorch\nSize\nK\1\x85R.", "a Size is made from a tuple of ints"),
+    (b"\x80\2ccollections\nCounter\nK\1\x85R.", "a Counter is made from a dict"),
+    (b"\x80\2c__builtin__\ncomplex\n" + _text("1") + b"K\1\x86R.", "from two floats"),
+    (b"\x80\2c__builtin__\nset\n]R.", "arguments must be a tuple"),
+    (b"\x80\2ctorch._utils\n_rebuild_parameter\nK\1\x88}\x87R.", "a parameter is made from"),
+    (
+        b"\x80\2ctorch._tensor\n_rebuild_from_type_v2\n(ctorch._utils\n_rebuild_parameter\nctorch\nTensor\n)}tR.",
+        "only a plain Tensor",
+    ),
+    (b"\x80\2}](K\1es.", "pickle is damaged"), (b"\x80\2}]K\1s.", "unhashable"),
+    (b"\x80\2h\5.", "pickle is damaged: KeyError"), (b"\x80\2.", "pickle is damaged: IndexError"),
+    (b"\x80\2K\1", "exhausted before seeing STOP"), (b"\x80\2X\xff\xff\xff\x7fabc.", "pickle is damaged"),
+    (b"\x80\4\x96" + struct.pack("<Q", 2**62) + b"abc.", "pickle is damaged"), (b"\xff\xff", "pickle is damaged"),
+    (b"\x80\4K\1K\2\x93.", "named by two strings"),
+]  # fmt: skip
 
 
-def test_values_of_a_pickle_that_grow_without_end() -> None:
-    # A tuple that contains the previous one twice, nested 60 times, would need 2**60 hashes.
-    doubling = b"\x80\2)q\x010" + b"h\1h\1\x86q\x010" * 60 + b"}h\1K\1s."
-    with pytest.raises(pickle.UnpicklingError, match="a key is too large a tuple"):
-        load(with_pickle(doubling))
-    nested = b"\x80\2})" + b"\x85" * 200_000 + b"K\1s."  # this nesting would overflow the C stack
-    with pytest.raises(pickle.UnpicklingError, match="a key is too large a tuple"):
-        load(with_pickle(nested))
-    deep = load(with_pickle(b"\x80\2)" + b"\x85" * 1000 + b"."))
-    assert len(deep) == 1
+def flat(offset: bytes, shape: bytes, strides: bytes, storage: bytes = b"") -> bytes:
+    """Return the program of a tensor of one dimension, or of others: their lengths and strides are opcodes."""
+    return tensor_program(offset, b"(" + shape + b"t", b"(" + strides + b"t", storage)
 
 
-@pytest.mark.parametrize(
-    ("offset", "shape", "strides"),
-    [
-        (b"K\0", b"(K\5t", b"(K\1t"),
-        (b"K\1", b"(K\4t", b"(K\1t"),
-        (b"K\0", b"(K\2K\2t", b"(K\3K\1t"),
-        (b"J\xff\xff\xff\x7f", b"(K\1t", b"(K\1t"),
-        (b"K\0", b"(K\2t", b"(\x8a\x08" + struct.pack("<q", 2**62) + b"t"),
-        (b"K\0", b"(\x8a\x08" + struct.pack("<q", 2**62) + b"t", b"(K\1t"),
-        (b"K\4", b")", b")"),
-    ],
-)
-def test_tensors_outside_their_storage(offset: bytes, shape: bytes, strides: bytes) -> None:
-    with pytest.raises(RuntimeError, match="out of bounds for storage of size 16"):
-        load(with_pickle(tensor_program(offset, shape, strides)))
+HUGE = b"\x8a\x08" + struct.pack("<q", 2**62)
+OUTSIDE = [
+    flat(b"K\0", b"K\5", b"K\1"), flat(b"K\1", b"K\4", b"K\1"), flat(b"K\0", b"K\2K\2", b"K\3K\1"),
+    flat(b"J\xff\xff\xff\x7f", b"K\1", b"K\1"), flat(b"K\0", b"K\2", HUGE), flat(b"K\0", HUGE, b"K\1"),
+    tensor_program(b"K\4", b")", b")"),
+]  # fmt: skip
+NOT_WHOLE = [
+    flat(b"J\xff\xff\xff\xff", b"K\1", b"K\1"), flat(b"K\0", b"J\xff\xff\xff\xff", b"K\1"),
+    flat(b"K\0", b"K\1", b"J\xff\xff\xff\xff"), flat(b"\x88", b"K\1", b"K\1"),
+    tensor_program(b"K\0", _text("text"), b"(K\1t"),
+]  # fmt: skip
+ABSENT: list[tuple[bytes, type[Exception], str]] = [
+    (storage_op(key="1"), RuntimeError, "failed locating file data/1: file not found"),
+    (storage_op(key="../0"), RuntimeError, "failed locating file"),
+    *[(storage_op(numel=n), RuntimeError, "wrong size") for n in (3, 5, 2**31 - 1)],
+    (storage_op(kind="DoubleStorage"), RuntimeError, "wrong size"),
+    (storage_op(numel=-1), pickle.UnpicklingError, "impossible length"),
+    *[(storage_op(kind=f"{kind}Storage"), pickle.UnpicklingError, kind) for kind in ("ComplexHalf", "QInt8")],
+    (storage_op() + b"0" + storage_op(kind="IntStorage"), RuntimeError, "in two ways"),
+    (b"(X\7\0\0\0storageK\1K\1K\1K\1tQ", pickle.UnpicklingError, "a storage is described by"),
+]  # fmt: skip
+LONG_LEAF = flat(b"K\0", b"K\2", b"K\1", storage_op(kind="LongStorage", numel=2)).replace(b"\x89cc", b"\x88cc")
+#: A tuple that contains the previous one twice, nested 60 times, would need 2**60 hashes; 200,000 overflow the C stack.
+DOUBLED = b"h\1h\1\x86q\x010" * 60
+MALFORMED: list[tuple[bytes, type[Exception], str]] = [
+    *[(program, pickle.UnpicklingError, f"^Weights only load failed(.|\n)*{words}") for program, words in MORE],
+    *[(program, RuntimeError, "out of bounds for storage of size 16") for program in OUTSIDE],
+    *[(program, pickle.UnpicklingError, "not described by a storage and whole") for program in NOT_WHOLE],
+    *[(flat(b"K\0", b"K\1", b"K\1", storage), error, words) for storage, error, words in ABSENT],
+    (tensor_program(b"K\0", b"K\1", b"(K\1t"), pickle.UnpicklingError, "pickle is damaged"),
+    (flat(b"K\0", b"K\1" * 100, b"K\1" * 100), pickle.UnpicklingError, "pickle is damaged"),
+    (flat(b"K\0", b"J\xff\xff\xff\x7f" * 3, b"K\0" * 3), pickle.UnpicklingError, "is damaged"),
+    (flat(b"K\0", b"K\1", b"K\1K\1"), RuntimeError, r"sizes .* but strides"),
+    (LONG_LEAF, RuntimeError, "floating point"),
+    (b"\x80\2)q\x010" + DOUBLED + b"}h\1K\1s.", pickle.UnpicklingError, "a key is too large a tuple"),
+    (b"\x80\2})" + b"\x85" * 200_000 + b"K\1s.", pickle.UnpicklingError, "a key is too large a tuple"),
+    (b"\x80\2)q\1" + b"h\1h\1\x86q\1" * 60 + b"Q.", pickle.UnpicklingError, "persistent_load"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("offset", "shape", "strides", "words"),
-    [
-        (b"J\xff\xff\xff\xff", b"(K\1t", b"(K\1t", "not described by a storage and whole"),
-        (b"K\0", b"(J\xff\xff\xff\xfft", b"(K\1t", "not described by a storage and whole"),
-        (b"K\0", b"(K\1t", b"(J\xff\xff\xff\xfft", "not described by a storage and whole"),
-        (b"\x88", b"(K\1t", b"(K\1t", "not described by a storage and whole"),
-        (b"K\0", _text("text"), b"(K\1t", "not described by a storage and whole"),
-        (b"K\0", b"K\1", b"(K\1t", "pickle is damaged"),
-        (b"K\0", b"(" + b"K\1" * 100 + b"t", b"(" + b"K\1" * 100 + b"t", "pickle is damaged"),
-        (b"K\0", b"(" + b"J\xff\xff\xff\x7f" * 3 + b"t", b"(" + b"K\0" * 3 + b"t", "is damaged"),
-    ],
-)
-def test_tensors_of_impossible_form(offset: bytes, shape: bytes, strides: bytes, words: str) -> None:
-    with pytest.raises(pickle.UnpicklingError, match=words):
-        load(with_pickle(tensor_program(offset, shape, strides)))
+@pytest.mark.parametrize("k", range(len(MALFORMED)))
+def test_pickles_that_are_no_data(k: int) -> None:
+    program, error, words = MALFORMED[k]
+    refused(error, words, load, with_pickle(program))
 
 
-def test_a_tensor_of_another_number_of_strides_and_an_integer_that_requires_grad() -> None:
-    with pytest.raises(RuntimeError, match=r"sizes .* but strides"):
-        load(with_pickle(tensor_program(b"K\0", b"(K\1t", b"(K\1K\1t")))
-    program = tensor_program(b"K\0", b"(K\2t", b"(K\1t", storage_op(kind="LongStorage", numel=2))
-    with pytest.raises(RuntimeError, match="floating point"):
-        load(with_pickle(program.replace(b"\x89cc", b"\x88cc")))
-
-
-@pytest.mark.parametrize(
-    ("storage", "error", "words"),
-    [
-        (storage_op(key="1"), RuntimeError, "failed locating file data/1: file not found"),
-        (storage_op(key="../0"), RuntimeError, "failed locating file"),
-        (storage_op(numel=5), RuntimeError, "wrong size"),
-        (storage_op(numel=3), RuntimeError, "wrong size"),
-        (storage_op(numel=2**31 - 1), RuntimeError, "wrong size"),
-        (storage_op(kind="DoubleStorage"), RuntimeError, "wrong size"),
-        (storage_op(numel=-1), pickle.UnpicklingError, "impossible length"),
-        (storage_op(kind="ComplexHalfStorage"), pickle.UnpicklingError, "ComplexHalfStorage"),
-        (storage_op(kind="QInt8Storage"), pickle.UnpicklingError, "QInt8Storage"),
-        (storage_op() + b"0" + storage_op(kind="IntStorage"), RuntimeError, "in two ways"),
-        (b"(X\7\0\0\0storageK\1K\1K\1K\1tQ", pickle.UnpicklingError, "a storage is described by"),
-    ],
-)
-def test_storages_that_are_not_there(storage: bytes, error: type[Exception], words: str) -> None:
-    with pytest.raises(error, match=words):
-        load(with_pickle(tensor_program(b"K\0", b"(K\1t", b"(K\1t", storage)))
-
-
-def test_a_description_that_nests_without_end_is_not_printed() -> None:
-    program = b"\x80\2)q\1" + b"h\1h\1\x86q\1" * 60 + b"Q."
-    with pytest.raises(pickle.UnpicklingError, match="persistent_load"):
-        load(with_pickle(program))
+def test_a_deep_tuple_is_data() -> None:
+    assert len(load(with_pickle(b"\x80\2)" + b"\x85" * 1000 + b"."))) == 1
 
 
 # Damaged and foreign files ------------------------------------------------------------------------
@@ -711,13 +605,6 @@ def test_a_file_cut_anywhere_is_an_error() -> None:
     for length in [*range(1, 40), *range(40, len(content), 29), len(content) - 1]:
         with pytest.raises((RuntimeError, pickle.UnpicklingError)):
             load(io.BytesIO(content[:length]))
-
-
-def test_a_changed_byte_of_a_storage_is_noticed() -> None:
-    content = bytearray(file_of(wrap(grid())).getvalue())
-    content[content.index(grid().tobytes()) + 3] ^= 1
-    with pytest.raises(RuntimeError, match="data/0: its bytes were changed"):
-        load(io.BytesIO(content))
 
 
 def test_changed_bytes_never_do_worse_than_an_error() -> None:
@@ -736,42 +623,28 @@ def test_changed_bytes_never_do_worse_than_an_error() -> None:
 
 
 def test_foreign_files() -> None:
-    with pytest.raises(EOFError, match="Ran out of input"):
-        load(io.BytesIO(b""))
-    with pytest.raises(pickle.UnpicklingError, match=r"Weights only load failed.*no checkpoint"):
-        load(io.BytesIO(b"just some text"))
-    with pytest.raises(RuntimeError, match="failed reading zip archive"):
-        load(io.BytesIO(b"PK\3\4 and then nothing"))
-    with pytest.raises(RuntimeError, match=r"failed locating file data.pkl"):
-        load(archive_of({"word/document.xml": b"<xml/>"}))
-    with pytest.raises(RuntimeError, match="TorchScript"):
-        load(archive_of({"data.pkl": b"", "constants.pkl": b""}))
+    refused(EOFError, "Ran out of input", load, io.BytesIO(b""))
+    refused(pickle.UnpicklingError, r"Weights only load failed.*no checkpoint", load, io.BytesIO(b"just some text"))
+    refused(RuntimeError, "failed reading zip archive", load, io.BytesIO(b"PK\3\4 and then nothing"))
+    refused(RuntimeError, r"failed locating file data.pkl", load, archive_of({"word/document.xml": b"<xml/>"}))
+    refused(RuntimeError, "TorchScript", load, archive_of({"data.pkl": b"", "constants.pkl": b""}))
 
 
 def test_archives_with_tricks() -> None:
     contents = records(file_of(wrap(grid())))
-    packed = io.BytesIO()
+    packed, doubled, outside = io.BytesIO(), archive_of(contents), archive_of(contents)
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in contents.items():
             archive.writestr(f"archive/{name}", data)
-    packed.seek(0)
-    with pytest.raises(RuntimeError, match="is compressed or encrypted"):
-        load(packed)
-    doubled = io.BytesIO()
-    with zipfile.ZipFile(doubled, "w") as archive:
-        for name, data in contents.items():
-            archive.writestr(f"archive/{name}", data)
-        with pytest.warns(UserWarning, match="Duplicate name"):
-            archive.writestr("archive/data.pkl", contents["data.pkl"])
-    doubled.seek(0)
-    with pytest.raises(RuntimeError, match="two records named"):
-        load(doubled)
-    outside = archive_of(contents)
+    with zipfile.ZipFile(doubled, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("archive/data.pkl", contents["data.pkl"])
     with zipfile.ZipFile(outside, "a") as archive:
         archive.writestr("other/data.pkl", b"")
-    outside.seek(0)
-    with pytest.raises(RuntimeError, match="lies outside archive/"):
-        load(outside)
+    for file, words in (
+        (packed, "is compressed or encrypted"), (doubled, "two records named"), (outside, "lies outside archive/"),
+    ):  # fmt: skip
+        file.seek(0)
+        refused(RuntimeError, words, load, file)
 
 
 def directory_entry(content: bytes, name: str) -> int:
@@ -784,22 +657,19 @@ def test_declared_sizes_are_not_believed(size: int, words: str) -> None:
     content = bytearray(file_of(wrap(grid())).getvalue())
     place = directory_entry(content, "data/0")
     content[place + 20 : place + 28] = struct.pack("<2I", size, size)
-    with pytest.raises(RuntimeError, match=words):
-        load(io.BytesIO(content))
+    refused(RuntimeError, words, load, io.BytesIO(content))
 
 
-def test_two_entries_for_the_same_bytes_are_refused() -> None:
+def test_directories_that_contradict_their_records() -> None:
     content = bytearray(file_of([wrap(grid()), wrap(grid())]).getvalue())
+    named = content.replace(b"archive/data/0", b"archive/data/9", 1)
+    refused(RuntimeError, "failed reading file data/0", load, io.BytesIO(named))
     first, second = directory_entry(content, "data/0"), directory_entry(content, "data/1")
     content[second + 42 : second + 46] = content[first + 42 : first + 46]
-    with pytest.raises(RuntimeError, match="overlaps another"):
-        load(io.BytesIO(content))
-
-
-def test_a_name_that_differs_between_directory_and_record_is_refused() -> None:
-    content = file_of(wrap(grid())).getvalue()
-    with pytest.raises(RuntimeError, match="failed reading file data/0"):
-        load(io.BytesIO(content.replace(b"archive/data/0", b"archive/data/9", 1)))
+    refused(RuntimeError, "overlaps another", load, io.BytesIO(content))
+    content = bytearray(file_of(wrap(grid())).getvalue())
+    content[content.index(grid().tobytes()) + 3] ^= 1
+    refused(RuntimeError, "data/0: its bytes were changed", load, io.BytesIO(content))
 
 
 # Devices ------------------------------------------------------------------------------------------
@@ -835,16 +705,11 @@ def test_a_function_is_told_the_location_and_may_leave_it() -> None:
 @pytest.mark.parametrize("map_location", [None, "cuda", tt.device("cuda:1"), {"cpu": "cuda"}])
 def test_a_device_that_is_not_there(map_location: Any) -> None:
     words = "Attempting to deserialize object on a CUDA device but torch.cuda.is_available"
-    with pytest.raises(RuntimeError, match=words):
-        load(cuda_file(), map_location)
-    with pytest.raises(RuntimeError, match=words):
-        load(cuda_file(), lambda storage, location: storage.cuda())
-    with pytest.raises(RuntimeError, match="don't know how to restore data location"):
-        load(cuda_file(), "elsewhere")
-    with pytest.raises(TypeError, match="map_location must return"):
-        load(cuda_file(), lambda storage, location: 3)
-    with pytest.raises(TypeError, match="not callable"):
-        load(cuda_file(), 3)
+    refused(RuntimeError, words, load, cuda_file(), map_location)
+    refused(RuntimeError, words, load, cuda_file(), lambda storage, location: storage.cuda())
+    refused(RuntimeError, "don't know how to restore data location", load, cuda_file(), "elsewhere")
+    refused(TypeError, "map_location must return", load, cuda_file(), lambda storage, location: 3)
+    refused(TypeError, "not callable", load, cuda_file(), 3)
     with pytest.raises(ZeroDivisionError):  # the error of the function is propagated
         load(cuda_file(), lambda storage, location: 1 // 0)
 
@@ -884,8 +749,7 @@ def test_classes_that_the_user_allows() -> None:
     with safe_globals(allowed):
         assert get_safe_globals() == allowed
         file = file_of([settings, slotted, WithState(), default, frozenset([2])])
-    with pytest.raises(pickle.UnpicklingError, match="add_safe_globals"):
-        load(file)
+    refused(pickle.UnpicklingError, "add_safe_globals", load, file)
     file.seek(0)
     add_safe_globals(allowed)
     try:
@@ -894,18 +758,15 @@ def test_classes_that_the_user_allows() -> None:
         clear_safe_globals()
     assert get_safe_globals() == []
     assert found[0] == settings and found[1].a == 3 and found[2].restored == {"x": 1}
-    assert found[3] == default and found[3]["new"] == []
-    assert found[4] == {2}
+    assert found[3] == default and found[3]["new"] == [] and found[4] == {2}
 
 
 def test_a_name_can_be_given_and_wrong_entries_are_errors() -> None:
     program = b"\x80\2cold.module\nSettings\n)\x81}X\4\0\0\0rateK\1sb."
     with safe_globals([(Settings, "old.module.Settings")]):
         assert load(with_pickle(program)).rate == 1
-    with pytest.raises(ValueError, match="Expected tuple of length 2"):
-        add_safe_globals([(Settings,)])
-    with pytest.raises(TypeError, match="Expected second item in tuple to be str"):
-        add_safe_globals([(Settings, 1)])
+    refused(ValueError, "Expected tuple of length 2", add_safe_globals, [(Settings,)])
+    refused(TypeError, "Expected second item in tuple to be str", add_safe_globals, [(Settings, 1)])
     with (
         safe_globals([(os.getcwd, "os.getcwd")]),
         pytest.raises(pickle.UnpicklingError, match="whose module os is blocked"),
@@ -916,8 +777,7 @@ def test_a_name_can_be_given_and_wrong_entries_are_errors() -> None:
 def test_numpys_data_needs_weights_only_false() -> None:
     data = {"best": np.float64(0.5), "state": np.arange(6).reshape(2, 3), "flag": np.bool_(True)}
     file = file_of(data)
-    with pytest.raises(pickle.UnpicklingError, match=r"GLOBAL numpy\._core\.multiarray"):
-        load(file)
+    refused(pickle.UnpicklingError, r"GLOBAL numpy\._core\.multiarray", load, file)
     file.seek(0)
     found = load(file, weights_only=False)
     assert found["best"] == 0.5 and type(found["best"]) is np.float64 and found["flag"] == True  # noqa: E712
@@ -926,8 +786,7 @@ def test_numpys_data_needs_weights_only_false() -> None:
 
 def test_safetensors_needs_its_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "safetensors.numpy", None)
-    with pytest.raises(RuntimeError, match="safetensors is not installed"):
-        load(tmp_path / "a.safetensors")
+    refused(RuntimeError, "safetensors is not installed", load, tmp_path / "a.safetensors")
 
 
 # Any objects --------------------------------------------------------------------------------------
@@ -1002,8 +861,7 @@ def test_a_module_and_its_optimizer_stay_together(name: str) -> None:
 
     train(model, optimizer, scheduler)
     found = trusted([model, optimizer, scheduler])
-    assert found[1].param_groups[0]["params"][0] is found[0].weight
-    assert found[2].optimizer is found[1]
+    assert found[1].param_groups[0]["params"][0] is found[0].weight and found[2].optimizer is found[1]
     for _ in range(2):
         assert tt.equal(train(*found), train(model, optimizer, scheduler))
 
@@ -1019,8 +877,7 @@ def test_other_objects_come_back() -> None:
     found = trusted([*data, tt.strided, tt.channels_last, tt.Size([2]), tt.device("cpu"), tt.int8])
     assert tt.equal(tt.rand(3, generator=found[0]), tt.rand(3, generator=generator))
     assert type(found[1]) is TensorSubclass and found[1].label == "a" and found[1].sum() == 2
-    assert found[2].a == 1 and found[3] == default
-    assert found[3:8] == data[3:8]
+    assert found[2].a == 1 and found[3] == default and found[3:8] == data[3:8]
     assert found[8] is tt.strided and found[9] is tt.channels_last
     assert found[10:] == [tt.Size([2]), tt.device("cpu"), tt.int8]
 
@@ -1064,16 +921,18 @@ def test_a_pickle_module_reads_with_its_unpickler() -> None:
 
 @needs_oracle
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_pytorch_reads_what_is_written_here(dtype: str) -> None:
+def test_pytorch_reads_what_is_written_here(dtype: str, tmp_path: Path) -> None:
     base = np.random.default_rng(0).integers(0, 100, (4, 6)).astype(dtype)
     arrays = [base, base[1:3, ::2], base.T, base[2, 3, ...], base[:0], base[::-1]]
     found = torch.load(file_of([wrap(array) for array in arrays]), weights_only=True)
     for theirs, array in zip(found, arrays, strict=True):
         np.testing.assert_array_equal(theirs.numpy(), array)
         assert theirs.dtype is getattr(torch, dtype)
+    save([wrap(grid()), wrap(np.arange(3))], tmp_path / "a.pt")
+    mapped = torch.load(tmp_path / "a.pt", mmap=True)
+    assert mapped[0].tolist() == grid().tolist() and mapped[1].tolist() == [0, 1, 2]
     assert found[1].storage_offset() == 6 and found[1].stride() == (6, 2)
-    assert found[2].stride() == (1, 6)
-    assert found[0].data_ptr() == found[2].data_ptr()
+    assert found[2].stride() == (1, 6) and found[0].data_ptr() == found[2].data_ptr()
 
 
 @needs_oracle
@@ -1098,14 +957,6 @@ def test_pytorch_reads_the_other_data() -> None:
     assert found[7:] == data[7:]
 
 
-@needs_oracle
-def test_pytorch_maps_files_written_here(tmp_path: Path) -> None:
-    save([wrap(grid()), wrap(np.arange(3))], tmp_path / "a.pt")
-    found = torch.load(tmp_path / "a.pt", mmap=True)
-    np.testing.assert_array_equal(found[0].numpy(), grid())
-    assert found[1].tolist() == [0, 1, 2]
-
-
 def theirs_file(obj: Any, **options: Any) -> io.BytesIO:
     buffer = io.BytesIO()
     torch.save(obj, buffer, **options)
@@ -1120,8 +971,7 @@ def test_what_pytorch_writes_is_read() -> None:
     noted.note = weight.note = [1]
     tensors = [
         big, big[2:], big.view(3, 4).t(), torch.tensor(3), torch.zeros(0, 3), channels_last,
-        torch.ones(3, 1).expand(3, 10**6), torch.tensor([True]), torch.ones(2, requires_grad=True),
-        noted, weight,
+        torch.ones(3, 1).expand(3, 10**6), torch.tensor([True]), torch.ones(2, requires_grad=True), noted, weight,
     ]  # fmt: skip
     others = [
         torch.Size([2]), torch.int8, torch.device("cpu"), {1}, Counter("aa"), b"", b"x",
@@ -1137,8 +987,7 @@ def test_what_pytorch_writes_is_read() -> None:
             assert array.strides == tuple(s * array.itemsize for s in theirs.stride())
     assert found[9].note == [1] and found[10].note == [1] and type(found[10]) is Parameter
     found[0]._array[...] = 5
-    assert (found[1]._array == 5).all()
-    assert repr(rest) == repr(others[:5] + others[6:])
+    assert (found[1]._array == 5).all() and repr(rest) == repr(others[:5] + others[6:])
 
 
 @needs_oracle
@@ -1175,8 +1024,10 @@ def test_files_of_pytorch_without_sums_are_read() -> None:
 @pytest.mark.filterwarnings("ignore:ComplexHalf support is experimental")
 def test_what_is_not_data_is_named() -> None:
     words = "GLOBAL torch.nn.modules.linear.Linear was not an allowed global by default"
-    with pytest.raises(pickle.UnpicklingError, match=words):
-        load(theirs_file(torch.nn.Linear(1, 1)))
+    refused(pickle.UnpicklingError, words, load, theirs_file(torch.nn.Linear(1, 1)))
+    with safe_globals([tt.nn.Linear]):
+        found = load(theirs_file(torch.nn.Linear(2, 3)))
+    assert type(found) is tt.nn.Linear and found.weight.shape == (3, 2)
     with pytest.raises(pickle.UnpicklingError, match=r"ComplexHalfStorage|torch\.complex32"):
         load(theirs_file(torch.ones(1).to(torch.complex32)))
     assert load(theirs_file(torch.ones(1).to_sparse())).is_sparse
@@ -1186,29 +1037,24 @@ def test_what_is_not_data_is_named() -> None:
 def test_refusals_use_pytorchs_classes_and_words(tmp_path: Path) -> None:
     """The same invalid call raises the same class of error in both libraries, with common words."""
     program = pickle.dumps(Malicious(os.path.join, "a"), 2)
+    still = r"^Weights only load failed\. This file can still be loaded(.|\n)*WeightsUnpickler error: "
     cases: list[tuple[Callable[[Any], Any], str]] = [
-        (lambda m: m.save(1, 3), "file-like object with a 'write' attribute"),
-        (lambda m: m.load(3), "seekable"),
+        (lambda m: m.save(1, 3), "file-like object with a 'write' attribute"), (lambda m: m.load(3), "seekable"),
         (lambda m: m.save(1, tmp_path / "no" / "x"), "Parent directory"),
-        (lambda m: m.load(tmp_path / "none"), "No such file"),
-        (lambda m: m.load(io.BytesIO()), "^"),
+        (lambda m: m.load(tmp_path / "none"), "No such file"), (lambda m: m.load(io.BytesIO()), "^"),
         (lambda m: m.load(io.BytesIO(b"PK\3\4...")), "failed reading zip archive"),
         (lambda m: m.load(with_pickle(program)), "join was not an allowed global by default"),
-        (
-            lambda m: m.load(with_pickle(program)),
-            r"^Weights only load failed\. This file can still be loaded(.|\n)*WeightsUnpickler error: "
-            r"Unsupported global(.|\n)*add_safe_globals",
-        ),
+        (lambda m: m.load(with_pickle(program)), rf"{still}Unsupported global(.|\n)*add_safe_globals"),
         (lambda m: m.load(with_pickle(b"\x80\2cno\nx\n."), weights_only=False), "No module named"),
         (lambda m: m.load(file_of(wrap(grid())), "cuda"), "Attempting to deserialize object on"),
         (lambda m: m.load(file_of(wrap(grid())), "here"), "don't know how to restore data loc"),
         (lambda m: m.load(file_of(1), mmap=True), "f must be a file path"),
-    ]
+        (lambda m: m.save([1, lambda: None], io.BytesIO()), "Can't (get local|pickle)"),
+    ]  # fmt: skip
     for call, words in cases:
         with pytest.raises(Exception, match=words) as theirs:
             call(torch)
-        with pytest.raises(type(theirs.value), match=words):
-            call(serialization)
+        refused(type(theirs.value), words, call, serialization)
 
 
 def _models(nn: Any) -> list[Any]:
@@ -1272,13 +1118,6 @@ def test_optimizers_generators_and_functions_of_pytorch_are_read() -> None:
     assert found[11:] == [tt.float16, tt.Size([2]), tt.device("cpu"), tt.strided]
 
 
-@needs_oracle
-def test_classes_of_pytorch_allowed_by_name() -> None:
-    with safe_globals([tt.nn.Linear]):
-        found = load(theirs_file(torch.nn.Linear(2, 3)))
-    assert type(found) is tt.nn.Linear and found.weight.shape == (3, 2)
-
-
 def quickstart_model(nn: Any) -> Any:
     return nn.Sequential(
         nn.Flatten(), nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
@@ -1302,14 +1141,10 @@ def test_logits_are_the_same_on_the_other_side(from_pytorch: bool, tmp_path: Pat
     np.testing.assert_allclose(mine.numpy(), other.numpy(), rtol=0, atol=1e-6)
 
 
-@needs_oracle
-def test_a_pickle_of_a_result_is_a_leaf() -> None:
-    def program(library: Any) -> Any:
-        result = library.ones(2, requires_grad=True) * 2
-        again = pickle.loads(pickle.dumps([result, result.detach(), result[:1]]))
-        return [(t.tolist(), t.requires_grad, t.is_leaf) for t in again]
-
-    assert program(tt) == program(torch)
+@compared
+def test_a_pickle_of_a_result_is_a_leaf(torch: Any) -> Any:
+    result = torch.ones(2, requires_grad=True) * 2
+    return pickle.loads(pickle.dumps([result, result.detach(), result[:1]]))
 
 
 @needs_oracle
@@ -1327,13 +1162,3 @@ def test_storages_classes_and_layouts_between_the_libraries(weights_only: bool) 
         view[0] = 9
         assert storage[1] == 9
         assert layout is reader.strided and found == [reader.Tensor, reader.nn.Parameter]
-
-
-@needs_oracle
-def test_the_error_of_a_local_function_is_pytorchs() -> None:
-    errors = []
-    for library in (tt, torch):
-        with pytest.raises((AttributeError, pickle.PicklingError)) as caught:
-            library.save([library.ones(2), lambda: None], io.BytesIO())
-        errors.append((caught.type, str(caught.value)))
-    assert errors[0] == errors[1]

@@ -96,17 +96,13 @@ def test_a_folder_that_cannot_be_written(train, tmp_path, monkeypatch):
     assert f"Saved model state to {tmp_path / 'model.pth'}\n" in train("--epochs", "1")
 
 
-# The losses --------------------------------------------------------------------------------------
-
-
 @needs_data
 def test_losses_are_pytorchs_on_the_real_data(train):
     output = train("--epochs", 1, folder=DATA)
     expected = [2.305311, 2.298351, 2.277986, 2.275867, 2.254384, 2.230112, 2.230498, 2.198090, 2.203434, 2.172683]
     np.testing.assert_allclose(losses(output), expected, atol=2e-5, rtol=0)
     ((accuracy, loss),) = evaluations(output)
-    assert accuracy == 49.5
-    assert abs(loss - 2.162513) < 2e-5
+    assert accuracy == 49.5 and abs(loss - 2.162513) < 2e-5
     assert 'Predicted: "Ankle boot", Actual: "Ankle boot"' in output
 
 
@@ -152,22 +148,9 @@ def test_losses_are_pytorchs(train, data, momentum):
 
 def test_what_is_printed(train):
     output = train("--epochs", 2, "--lr", 0.1)
-    assert output.startswith(
-        "Using cpu device\n"
-        "NeuralNetwork(\n"
-        "  (flatten): Flatten(start_dim=1, end_dim=-1)\n"
-        "  (linear_relu_stack): Sequential(\n"
-        "    (0): Linear(in_features=784, out_features=512, bias=True)\n"
-        "    (1): ReLU()\n"
-        "    (2): Linear(in_features=512, out_features=512, bias=True)\n"
-        "    (3): ReLU()\n"
-        "    (4): Linear(in_features=512, out_features=10, bias=True)\n"
-        "  )\n"
-        ")\n"
-        "Epoch 1\n"
-        "-------------------------------\n"
-        "loss: "
-    )
+    network = repr(train_fashion_mnist.NeuralNetwork())
+    assert output.startswith(f"Using cpu device\n{network}\nEpoch 1\n{'-' * 31}\nloss: ")
+    assert network.startswith("NeuralNetwork(\n  (flatten): Flatten(start_dim=1, end_dim=-1)\n  (linear_relu_stack): ")
     assert re.search(
         r"\nloss: \d\.\d{6}  \[   64/  640\]\n"
         r"Test Error: \n Accuracy: \d+\.\d%, Avg loss: \d\.\d{6} \n\nEpoch 2\n-{31}\n",
@@ -185,15 +168,11 @@ def test_it_learns(train):
     assert last[0] > 95 > first[0]
 
 
-# Files -------------------------------------------------------------------------------------------
-
-
 def test_evaluate_gives_what_training_ended_with(train):
     end = train("--epochs", 2, "--lr", 0.1, "--save", "mine.pth").partition("Epoch 2")[2]
     output = train("--evaluate", "mine.pth")
     assert evaluations(output) == evaluations(end)
-    assert re.findall("Predicted.*", output) == re.findall("Predicted.*", end)
-    assert losses(output) == []
+    assert re.findall("Predicted.*", output) == re.findall("Predicted.*", end) and losses(output) == []
     assert sorted(os.listdir()) == ["mine.checkpoint.pth", "mine.pth"]
 
 
@@ -202,8 +181,7 @@ def test_resume_goes_on_as_if_it_had_not_stopped(train):
     whole = train("--epochs", 3, *options, "--save", "whole.pth")
     train("--epochs", 1, *options, "--save", "part.pth")
     rest = train("--epochs", 3, *options, "--save", "rest.pth", "--resume", "part.checkpoint.pth")
-    assert "Resuming after epoch 1\nEpoch 2\n" in rest
-    assert losses(rest) == losses(whole)[1:]
+    assert "Resuming after epoch 1\nEpoch 2\n" in rest and losses(rest) == losses(whole)[1:]
     assert evaluations(rest) == evaluations(whole)[1:]
     one, other = tinytorch.load("whole.pth"), tinytorch.load("rest.pth")
     assert all(tinytorch.equal(one[name], other[name]) for name in one)
@@ -276,58 +254,25 @@ assert (sys.modules["torchvision"] is sys.modules.get("tinytorch.torchvision")) 
     assert losses(done.stdout) == losses(expected) and evaluations(done.stdout) == evaluations(expected)
 
 
-# Mistakes ----------------------------------------------------------------------------------------
-
-
-def test_missing_files_are_named(fails):
-    assert "cannot load the model 'none.pth': " in fails("--evaluate", "none.pth")
-    assert "cannot resume from 'none.pth': " in fails("--resume", "none.pth")
-    assert "No such file" in fails("--evaluate", "none.pth")
-
-
 def test_files_that_are_no_models(fails):
     Path("words.pth").write_text("no model at all")
     assert "cannot load the model 'words.pth': " in fails("--evaluate", "words.pth")
     tinytorch.save(tinytorch.nn.Linear(3, 2).state_dict(), "other.pth")
     said = fails("--evaluate", "other.pth")
-    assert "Missing key(s)" in said
-    assert "Unexpected key(s)" in said
+    assert "Missing key(s)" in said and "Unexpected key(s)" in said
     tinytorch.save(train_fashion_mnist.NeuralNetwork().state_dict(), "model.pth")
     assert "cannot resume from 'model.pth': this is no checkpoint" in fails("--resume", "model.pth")
 
 
-def test_a_half_written_model(train, fails):
-    train("--epochs", 0)
-    whole = Path("model.pth").read_bytes()
-    Path("half.pth").write_bytes(whole[: len(whole) // 2])
-    assert "cannot load the model 'half.pth': " in fails("--evaluate", "half.pth")
-
-
-def test_a_folder_that_is_not_there_is_noticed_before_training(fails, capsys):
-    said = fails("--save", "nowhere/model.pth")
-    assert "cannot save to 'nowhere/model.pth'" in said
-
-
-@pytest.mark.parametrize(
-    ("option", "value", "words"),
-    [
-        ("--batch-size", "0", "batch_size"),
-        ("--lr", "-1", "Invalid learning rate: -1.0"),
-        ("--momentum", "-1", "Invalid momentum value: -1.0"),
-        ("--epochs", "-1", "--epochs should not be negative"),
-        ("--epochs", "many", "invalid int value: 'many'"),
-        ("--device", "quantum", "cannot use --device quantum: "),
-        ("--dataset", "photographed", "invalid choice: 'photographed'"),
-        ("--speed", "11", "unrecognized arguments"),
-    ],
-)
-def test_settings_that_cannot_be(fails, option, value, words):
-    assert words in fails(option, value)
-
-
-def test_torchvision_has_no_drawn_pictures(fails):
-    words = "--torchvision: not allowed with --dataset drawn"
-    assert words in fails("--dataset", "drawn", "--torchvision")
+@pytest.mark.parametrize(("options", "words"), [
+    ("--batch-size 0", "batch_size"), ("--lr -1", "Invalid learning rate: -1.0"),
+    ("--momentum -1", "Invalid momentum value: -1.0"), ("--epochs -1", "--epochs should not be negative"),
+    ("--epochs many", "invalid int value: 'many'"), ("--device quantum", "cannot use --device quantum: "),
+    ("--dataset photographed", "invalid choice: 'photographed'"), ("--speed 11", "unrecognized arguments"),
+    ("--dataset drawn --torchvision", "--torchvision: not allowed with --dataset drawn"),
+])  # fmt: skip
+def test_settings_that_cannot_be(fails, options, words):
+    assert words in fails(*options.split())
 
 
 def test_damaged_data(fails, tmp_path):
@@ -336,11 +281,8 @@ def test_damaged_data(fails, tmp_path):
     pictures = folder / "FashionMNIST" / "raw" / "train-images-idx3-ubyte"
     pictures.write_bytes(pictures.read_bytes()[:-100])
     said = fails(folder=folder)
-    assert "cannot read the data in " in said
-    assert "train-images-idx3-ubyte" in said
+    assert "cannot read the data in " in said and "train-images-idx3-ubyte" in said
 
-
-# Generated images --------------------------------------------------------------------------------
 
 NOTICE = tinytorch.data.DrawnFashion.notice
 
@@ -358,42 +300,32 @@ def test_drawn_pictures(train, alone, tmp_path, dataset):
     """The program works as with FashionMNIST, except for notices at the beginning and the end."""
     options = ["--dataset", dataset]
     output = train("--epochs", 2, "--lr", 0.1, *options, folder="data")
-    assert output.startswith(f"{NOTICE}\nUsing cpu device\n")
-    assert output.endswith(f'"\n{NOTICE}\n')
+    assert output.startswith(f"{NOTICE}\nUsing cpu device\n") and output.endswith(f'"\n{NOTICE}\n')
     assert len(evaluations(output)) == 2
     assert sorted(os.listdir()) == ["model.checkpoint.pth", "model.pth"]
     again = train("--evaluate", "model.pth", *options, folder="data")
-    assert again.startswith(f"{NOTICE}\nUsing cpu device\n")
-    assert again.endswith(f'"\n{NOTICE}\n')
+    assert again.startswith(f"{NOTICE}\nUsing cpu device\n") and again.endswith(f'"\n{NOTICE}\n')
     assert evaluations(again) == evaluations(output)[1:]
     assert re.findall("Predicted.*", again) == re.findall("Predicted.*", output)
     rest = train("--epochs", 3, "--resume", "model.checkpoint.pth", *options, folder="data")
-    assert "Resuming after epoch 2\nEpoch 3\n" in rest
-    assert rest.count(NOTICE) == 2
+    assert "Resuming after epoch 2\nEpoch 3\n" in rest and rest.count(NOTICE) == 2
 
 
 def test_why_they_are_drawn(train, alone, capsys):
     train_fashion_mnist.main(["--data", "data", "--no-progress", "--epochs", "0"])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("FashionMNIST cannot be downloaded from http://127.0.0.1:9/: ")
-
-
-def test_data_on_disk_is_not_drawn(train, alone):
-    assert NOTICE not in train("--epochs", 0)
+    Path("file").write_text("no folder")
+    assert train("--epochs", 0, folder="file/data").startswith(NOTICE)
+    assert NOTICE not in train("--epochs", 0)  # (there are data on disk)
     assert NOTICE not in train("--epochs", 0, "--dataset", "fashion")
 
 
 def test_fashion_mnist_insisted_on(fails, alone, tmp_path):
     said = fails("--dataset", "fashion", folder="data")
     assert said.startswith("train_fashion_mnist.py: cannot read the data in 'data': ")
-    assert "Tried http://127.0.0.1:9/, got:" in said
-    assert "Without a network, put these files" in said
+    assert "Tried http://127.0.0.1:9/, got:" in said and "Without a network, put these files" in said
     assert os.listdir() == []
-
-
-def test_a_folder_that_cannot_be_made(train, alone):
-    Path("file").write_text("no folder")
-    assert train("--epochs", 0, folder="file/data").startswith(NOTICE)
 
 
 def test_the_task_is_neither_easy_nor_hopeless(tmp_path, monkeypatch, capsys):
@@ -403,8 +335,7 @@ def test_the_task_is_neither_easy_nor_hopeless(tmp_path, monkeypatch, capsys):
     train_fashion_mnist.main(options)
     output = capsys.readouterr().out
     epochs = np.reshape(losses(output), (5, 10)).mean(axis=1)
-    assert np.all(np.diff(epochs) < 0)
-    assert 60 <= evaluations(output)[-1][0] <= 90
+    assert np.all(np.diff(epochs) < 0) and 60 <= evaluations(output)[-1][0] <= 90
 
     class Linear(train_fashion_mnist.NeuralNetwork):
         def __init__(self):
@@ -414,9 +345,6 @@ def test_the_task_is_neither_easy_nor_hopeless(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(train_fashion_mnist, "NeuralNetwork", Linear)
     train_fashion_mnist.main(options)
     assert evaluations(capsys.readouterr().out)[-1][0] < 55
-
-
-# As a process ------------------------------------------------------------------------------------
 
 
 def start(folder, *arguments, **options):
@@ -460,12 +388,9 @@ def test_interrupted(data, tmp_path):
         shown += chunk
     os.close(terminal)
     shown = shown.decode()
-    assert process.returncode == 130
-    assert "batch" in shown
-    assert "accuracy=" in shown
+    assert process.returncode == 130 and "batch" in shown and "accuracy=" in shown
     # The last line of the bar is erased before the message.
-    assert re.search(r"\r *\r[\r\n]*Interrupted\. [^\r\n]*\r\n$", shown)
-    assert "Traceback" not in shown
+    assert re.search(r"\r *\r[\r\n]*Interrupted\. [^\r\n]*\r\n$", shown) and "Traceback" not in shown
 
     assert (tmp_path / "model.pth").read_bytes() == before
     names = {path.name for path in tmp_path.iterdir()}
@@ -492,14 +417,9 @@ def test_without_a_network(tmp_path):
     environment = {**os.environ, **proxy, "no_proxy": "", "TINYTORCH_DATA": "data"}
     process = start(tmp_path, "--epochs", "1", stderr=subprocess.PIPE, env=environment)
     output, errors = process.communicate(timeout=600)
-    assert process.returncode == 0
-    assert output.startswith(NOTICE)
-    assert output.endswith(f"{NOTICE}\n")
+    assert process.returncode == 0 and output.startswith(NOTICE) and output.endswith(f"{NOTICE}\n")
     assert len(errors.splitlines()) == len(tinytorch.data.FashionMNIST.mirrors) + 1  # and the line of the epoch
     assert sorted(os.listdir(tmp_path)) == ["model.checkpoint.pth", "model.pth"]
-
-
-# Plots, and the line of each epoch ---------------------------------------------------------------
 
 
 def test_the_plot_has_the_curves_of_all_epochs(train, tmp_path, monkeypatch):

@@ -22,9 +22,6 @@ def run(program: str, processes: int, *args: object, timeout: float = 100) -> su
     command = [sys.executable, "-m", "tinytorch.distributed.run", "--nproc_per_node", str(processes)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
     return subprocess.run(
-        [*command, str(PROGRAMS / program), *map(str, args)],
-        env=environment,
-        capture_output=True,
-        text=True,
+        [*command, str(PROGRAMS / program), *map(str, args)], env=environment, capture_output=True, text=True,
         timeout=timeout,
-    )
+    )  # fmt: skip

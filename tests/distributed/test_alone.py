@@ -14,7 +14,7 @@ import pytest
 import tinytorch
 import tinytorch.distributed as dist
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions, refused
 
 
 @pytest.fixture(autouse=True)
@@ -29,87 +29,45 @@ def alone() -> Iterator[None]:
 
 
 CALLS = """
-    d.all_reduce(x), x
-    d.all_reduce(x, d.ReduceOp.AVG), x
-    d.all_reduce(x, d.ReduceOp.MAX), x
-    d.all_reduce(x, op=d.ReduceOp.BAND)
-    d.all_reduce(i, op=d.ReduceOp.BXOR), i
-    d.all_reduce(i, op=d.ReduceOp.AVG)
-    d.all_reduce([x])
-    d.all_reduce(x, "sum")
-    d.all_reduce(x, async_op=True).wait(), x
-    d.all_reduce(x, async_op=True).get_future().then(lambda f: f.value()[0] * 2).wait()
-    d.reduce(x, 0), x
-    d.reduce(x, 1)
-    d.broadcast(x, 0), x
-    d.broadcast(x, 5)
-    d.broadcast(x)
-    d.broadcast(x, src=0, group_src=0)
-    d.all_gather([y], x), y
-    d.all_gather([y, y], x)
-    d.all_gather([torch.ones(3)], x)
-    d.all_gather([torch.ones(2, 2).double()], x)
-    d.all_gather([3], x)
-    d.gather(x, [y]), y
-    d.gather(x)
-    d.scatter(y, [x]), y
-    d.scatter(y)
-    d.scatter(y, [x, x])
-    d.reduce_scatter(y, [x]), y
-    d.reduce_scatter(y, [x, x])
-    d.all_to_all([y], [x]), y
-    d.all_to_all_single(y, x), y
-    d.all_to_all_single(y, x, [1], [2])
-    d.all_to_all_single(y, x, [2], [1])
-    d.send(x, 0)
-    d.P2POp(d.all_reduce, x, 0)
-    d.batch_isend_irecv([1])
-    d.barrier()
-    d.barrier(async_op=True).wait()
-    d.monitored_barrier()
-    objects(lambda them: d.all_gather_object(them, {1: 2}))
-    objects(lambda them: d.gather_object("a", them))
-    objects(lambda them: d.broadcast_object_list(them, 0))
-    objects(lambda them: d.scatter_object_list(them, ["a"], 0))
-    d.scatter_object_list([], ["a"], 0)
-    d.scatter_object_list([None], ["a", "b"], 0)
+    d.all_reduce(x), x; d.all_reduce(x, d.ReduceOp.AVG), x; d.all_reduce(x, d.ReduceOp.MAX), x
+    d.all_reduce(x, op=d.ReduceOp.BAND); d.all_reduce(i, op=d.ReduceOp.BXOR), i; d.all_reduce(i, op=d.ReduceOp.AVG)
+    d.all_reduce([x]); d.all_reduce(x, "sum"); d.all_reduce(x, async_op=True).wait(), x
+    d.all_reduce(x, async_op=True).get_future().then(lambda f: f.value()[0] * 2).wait(); d.reduce(x, 0), x
+    d.reduce(x, 1); d.broadcast(x, 0), x; d.broadcast(x, 5); d.broadcast(x); d.broadcast(x, src=0, group_src=0)
+    d.all_gather([y], x), y; d.all_gather([y, y], x); d.all_gather([torch.ones(3)], x)
+    d.all_gather([torch.ones(2, 2).double()], x); d.all_gather([3], x); d.gather(x, [y]), y; d.gather(x)
+    d.scatter(y, [x]), y; d.scatter(y); d.scatter(y, [x, x]); d.reduce_scatter(y, [x]), y; d.reduce_scatter(y, [x, x])
+    d.all_to_all([y], [x]), y; d.all_to_all_single(y, x), y; d.all_to_all_single(y, x, [1], [2])
+    d.all_to_all_single(y, x, [2], [1]); d.send(x, 0); d.P2POp(d.all_reduce, x, 0); d.batch_isend_irecv([1])
+    d.barrier(); d.barrier(async_op=True).wait(); d.monitored_barrier()
+    objects(lambda them: d.all_gather_object(them, {1: 2})); objects(lambda them: d.gather_object("a", them))
+    objects(lambda them: d.broadcast_object_list(them, 0)); objects(lambda them: d.scatter_object_list(them, ["a"], 0))
+    d.scatter_object_list([], ["a"], 0); d.scatter_object_list([None], ["a", "b"], 0)
     d.get_rank(), d.get_world_size(), d.get_backend(), d.is_initialized(), d.get_pg_count()
-    d.get_rank(-100), d.get_world_size(-100)
-    d.get_process_group_ranks(None), d.get_process_group_ranks(d.group.WORLD)
+    d.get_rank(-100), d.get_world_size(-100); d.get_process_group_ranks(None), d.get_process_group_ranks(d.group.WORLD)
     d.get_global_rank(d.group.WORLD, 0), d.get_group_rank(d.group.WORLD, 0)
-    d.group.WORLD.rank(), d.group.WORLD.size(), d.group.WORLD.name()
-    d.group.WORLD is d.GroupMember.WORLD
-    d.get_rank(d.new_group([0])), d.get_pg_count()
-    d.new_group([0, 1])
-    d.new_group([0, 0])
-    d.get_world_size(d.new_subgroups(1)[0])
-    d.new_subgroups(2)
-    d.new_subgroups_by_enumeration([])
-    d.new_subgroups_by_enumeration([[0], [0]])
-    d.init_process_group("gloo", rank=0, world_size=1)
-    d.destroy_process_group(3)
-    d.destroy_process_group(-100), d.is_initialized()
-    d.destroy_process_group(d.group.WORLD), d.is_initialized()
-    d.get_node_local_rank(3)
+    d.group.WORLD.rank(), d.group.WORLD.size(), d.group.WORLD.name(); d.group.WORLD is d.GroupMember.WORLD
+    d.get_rank(d.new_group([0])), d.get_pg_count(); d.new_group([0, 1]); d.new_group([0, 0])
+    d.get_world_size(d.new_subgroups(1)[0]); d.new_subgroups(2); d.new_subgroups_by_enumeration([])
+    d.new_subgroups_by_enumeration([[0], [0]]); d.init_process_group("gloo", rank=0, world_size=1)
+    d.destroy_process_group(3); d.destroy_process_group(-100), d.is_initialized()
+    d.destroy_process_group(d.group.WORLD), d.is_initialized(); d.get_node_local_rank(3)
     d.is_available(), d.is_torchelastic_launched()
     d.supports_complex(d.ReduceOp.SUM), d.supports_complex(d.ReduceOp.MAX)
 """
 
 
-@needs_oracle
 @pytest.mark.filterwarnings("ignore::FutureWarning", "ignore::UserWarning")
-@pytest.mark.parametrize("line", [each.strip() for each in CALLS.strip().splitlines()])
-def test_a_group_of_one(line: str) -> None:
-    def call(t: Any) -> Any:
-        def objects(function: Any) -> list[Any]:
-            them = [None]
-            function(them)
-            return them
+@pytest.mark.parametrize("line", expressions(CALLS))
+@compared
+def test_a_group_of_one(t: Any, line: str) -> Any:
+    def objects(function: Any) -> list[Any]:
+        them = [None]
+        function(them)
+        return them
 
-        names = {"x": t.arange(4.0).reshape(2, 2) + 1, "y": t.zeros(2, 2), "i": t.tensor([1, 2])}
-        return eval(line, {"torch": t, "d": t.distributed, "objects": objects, **names})
-
-    same_as_pytorch(call)
+    names = {"x": t.arange(4.0).reshape(2, 2) + 1, "y": t.zeros(2, 2), "i": t.tensor([1, 2])}
+    return eval(line, {"torch": t, "d": t.distributed, "objects": objects, **names})
 
 
 def test_no_mpi_is_loaded_for_one_process() -> None:
@@ -124,43 +82,32 @@ assert not any(name.startswith("mpi4py") for name in sys.modules)
     subprocess.run([sys.executable, "-c", program], check=True)
 
 
-# Stores -------------------------------------------------------------------------------------------
-
 STORES = """
-    s.set("a", "1"), s.get("a"), s.check(["a"]), s.check(["a", "b"]), s.check([])
-    s.set("a", b"2"), s.get("a")
+    s.set("a", "1"), s.get("a"), s.check(["a"]), s.check(["a", "b"]), s.check([]); s.set("a", b"2"), s.get("a")
     s.add("n", 2), s.add("n", -5), s.get("n"), s.add("m", 0)
     s.compare_set("k", "", "first"), s.compare_set("k", "wrong", "x"), s.compare_set("k", "first", "y"), s.get("k")
-    s.compare_set("none", "expected", "x"), s.check(["none"])
-    s.append("p", "po"), s.append("p", "tato"), s.get("p")
-    s.multi_set(["a", "b"], ["1", "2"]), s.multi_get(["b", "a"])
-    s.set("a", "1"), s.wait(["a"])
+    s.compare_set("none", "expected", "x"), s.check(["none"]); s.append("p", "po"), s.append("p", "tato"), s.get("p")
+    s.multi_set(["a", "b"], ["1", "2"]), s.multi_get(["b", "a"]); s.set("a", "1"), s.wait(["a"])
     s.set_timeout(timedelta(milliseconds=50)), s.timeout
 """
 
 
-@needs_oracle
 @pytest.mark.parametrize("kind", ["HashStore()", "FileStore(path, 1)", "TCPStore('127.0.0.1', 0, 1, True)", "Prefix"])
-@pytest.mark.parametrize("line", [each.strip() for each in STORES.strip().splitlines()])
-def test_stores(kind: str, line: str, tmp_path: Any) -> None:
-    def call(t: Any) -> Any:
-        d = t.distributed
-        path = str(tmp_path / t.__name__)
-        made = d.PrefixStore("p", d.HashStore()) if kind == "Prefix" else eval(f"d.{kind}", {"d": d, "path": path})
-        return eval(line, {"s": made, "timedelta": timedelta})
-
-    same_as_pytorch(call)
+@pytest.mark.parametrize("line", expressions(STORES))
+@compared
+def test_stores(t: Any, kind: str, line: str, tmp_path: Any) -> Any:
+    d = t.distributed
+    path = str(tmp_path / t.__name__)
+    made = d.PrefixStore("p", d.HashStore()) if kind == "Prefix" else eval(f"d.{kind}", {"d": d, "path": path})
+    return eval(line, {"s": made, "timedelta": timedelta})
 
 
-@needs_oracle
 @pytest.mark.parametrize("line", ['s.wait(["a", "b"], timedelta(milliseconds=50))', 's.get("none")'])
-def test_values_that_do_not_come(line: str) -> None:
-    def call(t: Any) -> Any:
-        store = t.distributed.HashStore()
-        store.set_timeout(timedelta(milliseconds=50))
-        return eval(line, {"s": store, "timedelta": timedelta})
-
-    same_as_pytorch(call)
+@compared
+def test_values_that_do_not_come(t: Any, line: str) -> Any:
+    store = t.distributed.HashStore()
+    store.set_timeout(timedelta(milliseconds=50))
+    return eval(line, {"s": store, "timedelta": timedelta})
 
 
 def test_deleted_keys() -> None:
@@ -188,10 +135,8 @@ def test_a_store_that_others_reach() -> None:
     for each in threads:
         each.join()
     assert master.add("n", 0) == 800
-    with pytest.raises(dist.DistStoreError, match="invalid literal"):
-        other.add("a", 1)
-    with pytest.raises(dist.DistNetworkError, match="failed to listen"):
-        dist.TCPStore("127.0.0.1", master.port, 1, True)
+    refused(dist.DistStoreError, "invalid literal", other.add, "a", 1)
+    refused(dist.DistNetworkError, "failed to listen", dist.TCPStore, "127.0.0.1", master.port, 1, True)
 
 
 def test_a_store_that_nobody_serves() -> None:
@@ -226,5 +171,4 @@ def test_an_exchange_counts_as_a_write() -> None:
     y = x * 1
     z = y * y
     dist.all_reduce(y)
-    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
-        z.sum().backward()
+    refused(RuntimeError, "modified by an inplace operation", z.sum().backward)

@@ -15,7 +15,7 @@ import tinytorch
 import tinytorch.distributed.checkpoint as dcp
 from tests.distributed import needs_mpi, run
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions, refused, same_as_pytorch
 from tinytorch.distributed.checkpoint import state_dict
 from tinytorch.distributed.checkpoint.format_utils import dcp_to_torch_save, torch_save_to_dcp
 
@@ -61,9 +61,6 @@ def causes(call: Any) -> dict[int, str]:
             raise
         return {rank: f"{type(cause).__name__}: {cause}" for rank, (cause, _) in error.failures.items()}
     raise AssertionError("nothing went wrong")
-
-
-# The files ----------------------------------------------------------------------------------------
 
 
 @needs_oracle
@@ -141,26 +138,18 @@ def test_files_by_entry_and_by_thread(tmp_path: Path) -> None:
         assert into["x"].sum().item() == 30 and into["y"].sum().item() == 0 and into["n"] == 1
 
 
-# What may be wrong --------------------------------------------------------------------------------
-
 WRONG = """
-    {"nothing": t.zeros(2)}
-    {"x": t.zeros(3)}
-    {"x": 3}
-    {"n": 1, "x": {"y": t.zeros(2)}}
+    {"nothing": t.zeros(2)}; {"x": t.zeros(3)}; {"x": 3}; {"n": 1, "x": {"y": t.zeros(2)}}
 """
 
 
-@needs_oracle
-@pytest.mark.parametrize("into", [each.strip() for each in WRONG.strip().splitlines()])
-def test_errors_are_pytorchs(into: str, tmp_path: Path) -> None:
-    def program(t: Any) -> Any:
-        folder = tmp_path / t.__name__
-        of(t).save({"x": t.ones(2), "n": 7}, checkpoint_id=folder)
-        words = causes(lambda: of(t).load(eval(into, {"t": t}), checkpoint_id=folder))
-        return {rank: each.replace("tinytorch", "torch") for rank, each in words.items()}
-
-    same_as_pytorch(program)
+@pytest.mark.parametrize("into", expressions(WRONG))
+@compared
+def test_errors_are_pytorchs(t: Any, into: str, tmp_path: Path) -> Any:
+    folder = tmp_path / t.__name__
+    of(t).save({"x": t.ones(2), "n": 7}, checkpoint_id=folder)
+    words = causes(lambda: of(t).load(eval(into, {"t": t}), checkpoint_id=folder))
+    return {rank: each.replace("tinytorch", "torch") for rank, each in words.items()}
 
 
 @needs_oracle
@@ -235,8 +224,7 @@ def test_a_save_that_fails_leaves_the_checkpoint_before(tmp_path: Path) -> None:
     dcp.save({"x": tinytorch.ones(3), "y": 1}, checkpoint_id=tmp_path)
     before = sorted(each.name for each in tmp_path.iterdir())
     words = causes(lambda: dcp.save({"x": tinytorch.zeros(3), "y": lambda: 1}, checkpoint_id=tmp_path))
-    assert "lambda" in words[0]
-    assert sorted(each.name for each in tmp_path.iterdir()) == before
+    assert "lambda" in words[0] and sorted(each.name for each in tmp_path.iterdir()) == before
     into = {"x": tinytorch.zeros(3), "y": 0}
     dcp.load(into, checkpoint_id=tmp_path)
     assert into["x"].tolist() == [1, 1, 1] and into["y"] == 1
@@ -271,24 +259,16 @@ def test_async_save_alone(tmp_path: Path) -> None:
     dcp.load(into := {"x": tinytorch.zeros(3)}, checkpoint_id=tmp_path)
     assert into["x"].tolist() == [1, 1, 1]
     wrong = dcp.async_save({"x": lambda: 1}, checkpoint_id=tmp_path)
-    with pytest.raises(BaseException, match="lambda"):
-        wrong.result()
-    with pytest.raises(NotImplementedError, match="only threads"):
-        dcp.async_save({"x": x}, checkpoint_id=tmp_path, async_stager=3)
+    refused(BaseException, "lambda", wrong.result)
+    refused(NotImplementedError, "only threads", dcp.async_save, {"x": x}, checkpoint_id=tmp_path, async_stager=3)
 
-
-# States of models and optimizers ------------------------------------------------------------------
 
 STATES = """
-    d.get_model_state_dict(m)
-    d.get_optimizer_state_dict(m, o)
-    d.get_optimizer_state_dict(m, [o, o2])
+    d.get_model_state_dict(m); d.get_optimizer_state_dict(m, o); d.get_optimizer_state_dict(m, [o, o2])
     d.get_optimizer_state_dict(m, t.optim.SGD(m.parameters(), lr=t.tensor(0.5), momentum=0.9))
     d.get_state_dict(m, o, options=d.StateDictOptions(full_state_dict=True, cpu_offload=True))
     d.get_state_dict(m, o, options=d.StateDictOptions(flatten_optimizer_state_dict=True, ignore_frozen_params=True))
-    d.get_state_dict(m, [])
-    d.get_optimizer_state_dict(m, [])
-    d.get_model_state_dict(m, submodules={m[0]})
+    d.get_state_dict(m, []); d.get_optimizer_state_dict(m, []); d.get_model_state_dict(m, submodules={m[0]})
     d.get_model_state_dict(m, submodules={m[0]}, options=d.StateDictOptions(keep_submodule_prefixes=False))
     d.get_model_state_dict(m, options=d.StateDictOptions(broadcast_from_rank0=True))
     d.set_model_state_dict(m, {"0.weight": t.ones(2, 3)})
@@ -298,18 +278,15 @@ STATES = """
 """
 
 
-@needs_oracle
 @pytest.mark.filterwarnings("ignore::FutureWarning")
-@pytest.mark.parametrize("line", [each.strip() for each in STATES.strip().splitlines()])
-def test_states_are_pytorchs(line: str) -> None:
-    def program(t: Any) -> Any:
-        model = t.nn.Sequential(t.nn.Linear(3, 2), t.nn.BatchNorm1d(2), t.nn.Linear(2, 1))
-        model[2].bias.requires_grad = False
-        groups = [{"params": list(model[0].parameters()), "lr": 0.5}, {"params": list(model[1].parameters())}]
-        names = {"t": t, "d": of(t, ".state_dict"), "m": model, "o": t.optim.Adam(groups)}
-        return plain(eval(line, {**names, "o2": t.optim.SGD([model[2].weight], lr=0.1)}))
-
-    same_as_pytorch(program, rtol=1e-5, atol=1e-7)
+@pytest.mark.parametrize("line", expressions(STATES))
+@compared(rtol=1e-5, atol=1e-7)
+def test_states_are_pytorchs(t: Any, line: str) -> Any:
+    model = t.nn.Sequential(t.nn.Linear(3, 2), t.nn.BatchNorm1d(2), t.nn.Linear(2, 1))
+    model[2].bias.requires_grad = False
+    groups = [{"params": list(model[0].parameters()), "lr": 0.5}, {"params": list(model[1].parameters())}]
+    names = {"t": t, "d": of(t, ".state_dict"), "m": model, "o": t.optim.Adam(groups)}
+    return plain(eval(line, {**names, "o2": t.optim.SGD([model[2].weight], lr=0.1)}))
 
 
 def test_names_without_wrappers() -> None:
@@ -333,52 +310,44 @@ def test_names_without_wrappers() -> None:
     tinytorch.distributed.destroy_process_group()
     keys = state_dict.set_model_state_dict(compiled, found)
     assert not any(keys) and not model.weight.any() and list(found) == ["weight", "bias"]
-    with pytest.raises(RuntimeError, match=r"Missing key: bias\."):
-        state_dict.set_model_state_dict(compiled, {"weight": model.weight})
+    refused(RuntimeError, r"Missing key: bias\.", state_dict.set_model_state_dict, compiled, {"weight": model.weight})
     for call in (state_dict.get_model_state_dict, lambda model: state_dict.set_model_state_dict(model, {})):
-        with pytest.raises(RuntimeError, match="model state_dict is empty"):
-            call(tinytorch.nn.ReLU())
+        refused(RuntimeError, "model state_dict is empty", call, tinytorch.nn.ReLU())
 
 
-@needs_oracle
 @pytest.mark.parametrize("flat", [False, True])
 @pytest.mark.parametrize("trained", [False, True])
-def test_states_of_optimizers_come_back(flat: bool, trained: bool) -> None:
-    def program(t: Any) -> Any:
-        d = of(t, ".state_dict")
-        options = d.StateDictOptions(flatten_optimizer_state_dict=flat)
+@compared(rtol=1e-4, atol=1e-6)
+def test_states_of_optimizers_come_back(t: Any, flat: bool, trained: bool) -> Any:
+    d = of(t, ".state_dict")
+    options = d.StateDictOptions(flatten_optimizer_state_dict=flat)
 
-        def made(reverse: bool) -> tuple[Any, Any]:
-            model = t.nn.Sequential(t.nn.Linear(3, 2), t.nn.Tanh(), t.nn.Linear(2, 2))
-            model[2].bias = model[0].bias  # one parameter, two names
-            parts = [list(model[0].parameters()), [model[2].weight]]
-            return model, t.optim.AdamW([{"params": each} for each in (reversed(parts) if reverse else parts)])
+    def made(reverse: bool) -> tuple[Any, Any]:
+        model = t.nn.Sequential(t.nn.Linear(3, 2), t.nn.Tanh(), t.nn.Linear(2, 2))
+        model[2].bias = model[0].bias  # one parameter, two names
+        parts = [list(model[0].parameters()), [model[2].weight]]
+        return model, t.optim.AdamW([{"params": each} for each in (reversed(parts) if reverse else parts)])
 
-        model, optimizer = made(False)
-        for _ in range(3):
-            optimizer.zero_grad()
-            model(t.ones(4, 3)).square().sum().backward()
-            optimizer.step()
-        states = d.get_state_dict(model, optimizer, options=options)
-        other, its = made(True)  # the groups come in another order
-        if trained:
-            other(t.ones(4, 3)).sum().backward()
-            its.step()
-            its.zero_grad()
-        keys = d.set_state_dict(other, its, model_state_dict=states[0], optim_state_dict=states[1], options=options)
-        out = []
-        for m, o in ((model, optimizer), (other, its)):
-            o.zero_grad()
-            m(t.ones(4, 3)).square().sum().backward()
-            o.step()
-            out.append(plain(m.state_dict()))
-        assert out[0] == out[1]
-        return out, list(keys), sorted(states[1])
-
-    same_as_pytorch(program, rtol=1e-4, atol=1e-6)
-
-
-# Several processes --------------------------------------------------------------------------------
+    model, optimizer = made(False)
+    for _ in range(3):
+        optimizer.zero_grad()
+        model(t.ones(4, 3)).square().sum().backward()
+        optimizer.step()
+    states = d.get_state_dict(model, optimizer, options=options)
+    other, its = made(True)  # the groups come in another order
+    if trained:
+        other(t.ones(4, 3)).sum().backward()
+        its.step()
+        its.zero_grad()
+    keys = d.set_state_dict(other, its, model_state_dict=states[0], optim_state_dict=states[1], options=options)
+    out = []
+    for m, o in ((model, optimizer), (other, its)):
+        o.zero_grad()
+        m(t.ones(4, 3)).square().sum().backward()
+        o.step()
+        out.append(plain(m.state_dict()))
+    assert out[0] == out[1]
+    return out, list(keys), sorted(states[1])
 
 
 def ends(processes: int, what: str, folder: Path, well: bool = True) -> None:

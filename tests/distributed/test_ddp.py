@@ -18,8 +18,9 @@ import pytest
 
 import tinytorch
 from tests.distributed import PROGRAMS, needs_mpi, run
+from tests.fx.programs import model
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared
 
 MODELS = ["mlp", "cnn", "batchnorm", "gpt", "small_buckets", "static"]
 
@@ -108,9 +109,6 @@ def test_what_is_our_own() -> None:
     assert words.count("ok") == 12
 
 
-# One process, without MPI ---------------------------------------------------------------------------
-
-
 @contextlib.contextmanager
 def group(torch: Any) -> Iterator[None]:
     """A group of this process alone."""
@@ -152,17 +150,14 @@ def completed(torch: Any, value: Any) -> Any:
 def changing(torch: Any, first: str, then: str) -> Any:
     """A model of two parts, of which each step uses some."""
 
-    class Parts(torch.nn.Module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-            self.a, self.b, self.uses = linear(torch, 3, 3), linear(torch, 3, 3), [*first.split(), *then.split()]
+    uses = [*first.split(), *then.split()]
 
-        def forward(self, x: Any) -> Any:
-            for name in self.uses.pop(0):
-                x = getattr(self, name)(x)
-            return x
+    def forward(self: Any, x: Any) -> Any:
+        for name in uses.pop(0):
+            x = getattr(self, name)(x)
+        return x
 
-    return Parts()
+    return model(torch, forward, a=linear(torch, 3, 3), b=linear(torch, 3, 3))
 
 
 def two_steps(torch: Any, model: Any, **options: Any) -> Any:
@@ -206,12 +201,10 @@ def annotated(torch: Any) -> Any:
 ALONE = {
     "gradients": lambda torch: step(torch, wrapped(torch)),
     "views": lambda torch: [g._is_view() for g in step(torch, wrapped(torch, gradient_as_bucket_view=True))],
-    "keys": lambda torch: [list(wrapped(torch).state_dict()), repr(wrapped(torch))],
-    "a hook": seen_by_a_hook,
+    "keys": lambda torch: [list(wrapped(torch).state_dict()), repr(wrapped(torch))], "a hook": seen_by_a_hook,
     "a hook twice": lambda torch: registered(torch, *[lambda state, bucket: completed(torch, bucket.buffer())] * 2),
     "a hook's future of something": lambda torch: registered(torch, lambda state, bucket: completed(torch, 3)),
-    "no hook": lambda torch: registered(torch, 3),
-    "a hook of something": annotated,
+    "no hook": lambda torch: registered(torch, 3), "a hook of something": annotated,
     "no parameters": lambda torch: wrapped(torch, torch.nn.ReLU()),
     "frozen": lambda torch: wrapped(torch, linear(torch, 3, 2).requires_grad_(False)),
     "lazy": lambda torch: wrapped(torch, torch.nn.LazyLinear(3)),
@@ -230,13 +223,11 @@ ALONE = {
     ),
     "static, more": lambda torch: two_steps(torch, changing(torch, "a ab", ""), static_graph=True),
     "static twice": lambda torch: wrapped(torch, static_graph=True)._set_static_graph(),
-    "a copy": lambda torch: pickled(torch, False),
-    "a copy in another group": lambda torch: pickled(torch, True),
-    "averaging each step": lambda torch: averager(torch, 1),
-    "averaging never": lambda torch: averager(torch, 0),
+    "a copy": lambda torch: pickled(torch, False), "a copy in another group": lambda torch: pickled(torch, True),
+    "averaging each step": lambda torch: averager(torch, 1), "averaging never": lambda torch: averager(torch, 0),
     "no joinables": lambda torch: join(torch).Join([]),
     "power too early": lambda torch: power(torch).PowerSGDState(None, start_powerSGD_iter=1),
-}
+}  # fmt: skip
 
 
 def averager(torch: Any, period: int) -> Any:
@@ -252,15 +243,12 @@ def power(torch: Any) -> Any:
     return __import__(f"{torch.__name__}.distributed.algorithms.ddp_comm_hooks.powerSGD_hook", fromlist=["_"])
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", ALONE)
 @pytest.mark.filterwarnings("ignore:find_unused")
-def test_alone_is_pytorchs(name: str) -> None:
-    def program(torch: Any) -> Any:
-        with group(torch):
-            return ALONE[name](torch)
-
-    same_as_pytorch(program)
+@compared
+def test_alone_is_pytorchs(torch: Any, name: str) -> Any:
+    with group(torch):
+        return ALONE[name](torch)
 
 
 def test_without_a_group() -> None:

@@ -25,16 +25,11 @@ def ran(*command: object, environment: Any = KNOWN) -> tuple[int, str, str]:
 
 
 ASKED = {
-    "nothing": ({}, (None, -1, -1)),
-    "rank alone": ({"RANK": "0"}, (None, -1, -1)),
-    "no address": ({}, (None, 0, 2)),
-    "no port": ({"MASTER_ADDR": "localhost"}, (None, 0, 2)),
-    "tcp without rank": ({}, ("tcp://localhost:1", -1, 2)),
-    "tcp without world size": ({}, ("tcp://localhost:1", 1, -1)),
-    "tcp without port": ({}, ("tcp://localhost", 1, 2)),
-    "file without path": ({}, ("file://", 1, 2)),
-    "unknown": ({}, ("what://x", 0, 2)),
-}
+    "nothing": ({}, (None, -1, -1)), "rank alone": ({"RANK": "0"}, (None, -1, -1)), "no address": ({}, (None, 0, 2)),
+    "no port": ({"MASTER_ADDR": "localhost"}, (None, 0, 2)), "tcp without rank": ({}, ("tcp://localhost:1", -1, 2)),
+    "tcp without world size": ({}, ("tcp://localhost:1", 1, -1)), "tcp without port": ({}, ("tcp://localhost", 1, 2)),
+    "file without path": ({}, ("file://", 1, 2)), "unknown": ({}, ("what://x", 0, 2)),
+}  # fmt: skip
 
 
 @needs_oracle
@@ -66,9 +61,6 @@ def test_without_mpi_it_is_said_what_to_install() -> None:
     assert "pip install mpi4py mpich" in ran(sys.executable, "-c", code)[2]
 
 
-# mp.spawn -----------------------------------------------------------------------------------------
-
-
 @needs_mpi
 @pytest.mark.parametrize("how", ["fine", "raise", "kill", "silent"])
 def test_spawned_processes_meet_and_end(how: str, tmp_path: Path) -> None:
@@ -80,8 +72,7 @@ def test_spawned_processes_meet_and_end(how: str, tmp_path: Path) -> None:
         return
     assert sorted(out.splitlines()) == [f"rank {rank}: 3 ''" for rank in range(3)]
     assert (code, "ValueError: a word to be seen" in said) == (int(how != "fine"), how == "raise"), said
-    assert ("SIGKILL" in said) == (how == "kill")
-    assert not left(str(program))
+    assert ("SIGKILL" in said) == (how == "kill") and not left(str(program))
 
 
 @needs_mpi
@@ -110,9 +101,6 @@ def test_processes_that_do_not_come() -> None:
     assert "DistNetworkError: The server socket of rank 0 has failed to listen" in said and "torchrun" in said
 
 
-# A bare mpiexec -----------------------------------------------------------------------------------
-
-
 @needs_mpi
 @pytest.mark.parametrize(("how", "status"), [("fine", 0), ("again", 0), ("raise", 1), ("exit", 3)])
 def test_a_bare_mpiexec(how: str, status: int) -> None:
@@ -120,9 +108,6 @@ def test_a_bare_mpiexec(how: str, status: int) -> None:
     more = [] if _is_mpich() else ["--oversubscribe"]
     code, _, said = ran(find_mpiexec(), *more, "-n", 3, sys.executable, ENDING, how, environment=KNOWN | root)
     assert code == status and ("ValueError: a word to be seen" in said) == (how == "raise"), said
-
-
-# `record` -----------------------------------------------------------------------------------------
 
 
 @needs_oracle
@@ -147,5 +132,4 @@ def test_record_writes_what_pytorch_writes(tmp_path: Path, monkeypatch: pytest.M
     import tinytorch
 
     ours, theirs = written(tinytorch, tmp_path / "a"), written(torch, tmp_path / "b")
-    assert ours == theirs and ours[0] == "ValueError: no data"
-    assert errors.get_error_handler()
+    assert ours == theirs and ours[0] == "ValueError: no data" and errors.get_error_handler()

@@ -26,5 +26,4 @@ def test_another_number_of_processes_goes_on(tmp_path: Path) -> None:
     assert begun == steps[:14]
     for processes in (1, 3, 4):
         rest, found = trained(processes, "go on", tmp_path)
-        assert rest == steps[14:]
-        assert found == pytest.approx(weights, abs=1e-5)
+        assert rest == steps[14:] and found == pytest.approx(weights, abs=1e-5)

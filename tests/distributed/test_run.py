@@ -47,9 +47,6 @@ def left(program: str) -> list[str]:
     return found
 
 
-# What is asked for --------------------------------------------------------------------------------
-
-
 @needs_oracle
 def test_options_are_pytorchs() -> None:
     theirs = __import__("torch.distributed.run").distributed.run.get_args_parser()
@@ -92,15 +89,11 @@ def test_what_is_not_there_raises(words: str) -> None:
         run.config_from_args(run.parse_args([*words.split(), "program.py"]))
 
 
-# Programs -----------------------------------------------------------------------------------------
-
 PLAIN = {
     "arguments": "import sys; print(__name__, __file__, sys.argv, sys.path[0], __spec__)",
-    "exit code": "import sys; sys.exit('said')",
-    "traceback": "def f():\n    1 / 0\nf()",
-    "wrong syntax": "x = = 1",
+    "exit code": "import sys; sys.exit('said')", "traceback": "def f():\n    1 / 0\nf()", "wrong syntax": "x = = 1",
     "at exit": "import atexit, threading as t\natexit.register(print, 'bye')\nt.Timer(0.05, print, ['late']).start()",
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", PLAIN)
@@ -149,8 +142,6 @@ def test_logs(tmp_path: Path) -> None:
     }  # fmt: skip
     assert ran("--nproc_per_node", 2, "--local_ranks_filter", 1, program)[:2] == (0, "out 1\n")
 
-
-# How they end -------------------------------------------------------------------------------------
 
 ENDS = {
     "raise": ("rank 1 failed with exit code 1", "ValueError: a word to be seen"),
@@ -205,9 +196,6 @@ def test_a_signal_leaves_time_for_a_checkpoint(tmp_path: Path) -> None:
         process.terminate()
         out, _ = process.communicate(timeout=10)
     assert out == "saved\n" * 2 and process.returncode == 143
-
-
-# Two machines -------------------------------------------------------------------------------------
 
 
 def _port() -> int:

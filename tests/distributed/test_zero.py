@@ -13,7 +13,7 @@ import pytest
 import tinytorch
 from tests.distributed import needs_mpi, run
 from tests.oracle import needs_oracle, torch
-from tests.same import outcome, same_as_pytorch
+from tests.same import compared, expressions, outcome, same_as_pytorch
 from tinytorch.distributed.optim import ZeroRedundancyOptimizer
 
 
@@ -36,43 +36,36 @@ def made(t: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 CALLS = """
-    made(t, 3, t.optim.SGD, lr=0.1)
-    made(t, [], t.optim.SGD, lr=0.1)
-    made(t, [t.ones(2), 3], t.optim.SGD, lr=0.1)
-    made(t, [{"lr": 3}], t.optim.SGD, lr=0.1)
-    made(t, [t.ones(2), t.ones(2).double()], t.optim.SGD, lr=0.1)
-    made(t, [t.ones(2)], t.optim.SGD, lr=-1.0)
-    made(t, [t.ones(2)], t.optim.SGD, lr=0.1).state_dict()
+    made(t, 3, t.optim.SGD, lr=0.1); made(t, [], t.optim.SGD, lr=0.1); made(t, [t.ones(2), 3], t.optim.SGD, lr=0.1)
+    made(t, [{"lr": 3}], t.optim.SGD, lr=0.1); made(t, [t.ones(2), t.ones(2).double()], t.optim.SGD, lr=0.1)
+    made(t, [t.ones(2)], t.optim.SGD, lr=-1.0); made(t, [t.ones(2)], t.optim.SGD, lr=0.1).state_dict()
     made(t, [t.ones(2)], t.optim.SGD, lr=0.1).param_groups
 """
 
 
 @needs_oracle
-@pytest.mark.parametrize("call", [each.strip() for each in CALLS.strip().splitlines()])
+@pytest.mark.parametrize("call", expressions(CALLS))
 def test_calls_are_pytorchs(call: str, groups: None) -> None:
     same_as_pytorch(lambda t: repr(eval(call, {"t": t, "made": made})))
 
 
-@needs_oracle
 @pytest.mark.parametrize("views", [False, True])
-def test_steps_and_states_are_pytorchs(views: bool, groups: None) -> None:
-    def program(t: Any) -> Any:
-        model = t.nn.Sequential(t.nn.Linear(3, 2), t.nn.Linear(2, 5))
-        zero = made(t, model.parameters(), t.optim.Adam, parameters_as_bucket_view=views, lr=0.1)
-        shares = [[p.numel() for p in group["params"]] for share in zero._partition_parameters() for group in share]
-        losses = []
-        for _ in range(3):
-            zero.zero_grad()
-            losses.append(zero.step(lambda: model(t.ones(2, 3)).square().sum().backward() or 7.0))
-        zero.consolidate_state_dict()
-        state = zero.state_dict()
-        again = made(t, model.parameters(), t.optim.Adam, lr=0.5)
-        again.load_state_dict(state)
-        model(t.ones(2, 3)).square().sum().backward()
-        again.step()
-        return shares, losses, state, again.param_groups[0]["lr"], model.state_dict()
-
-    same_as_pytorch(program, rtol=1e-4, atol=1e-6)
+@compared(rtol=1e-4, atol=1e-6)
+def test_steps_and_states_are_pytorchs(t: Any, views: bool, groups: None) -> Any:
+    model = t.nn.Sequential(t.nn.Linear(3, 2), t.nn.Linear(2, 5))
+    zero = made(t, model.parameters(), t.optim.Adam, parameters_as_bucket_view=views, lr=0.1)
+    shares = [[p.numel() for p in group["params"]] for share in zero._partition_parameters() for group in share]
+    losses = []
+    for _ in range(3):
+        zero.zero_grad()
+        losses.append(zero.step(lambda: model(t.ones(2, 3)).square().sum().backward() or 7.0))
+    zero.consolidate_state_dict()
+    state = zero.state_dict()
+    again = made(t, model.parameters(), t.optim.Adam, lr=0.5)
+    again.load_state_dict(state)
+    model(t.ones(2, 3)).square().sum().backward()
+    again.step()
+    return shares, losses, state, again.param_groups[0]["lr"], model.state_dict()
 
 
 def test_shares_of_three() -> None:

@@ -20,21 +20,15 @@ def traced(t: Any, program: Any, *inputs: Any, **options: Any) -> list[Any]:
 def net(t: Any) -> Any:
     """Return a module with layers, containers, parameters, a buffer and a constant."""
 
-    class Net(t.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = t.nn.Linear(4, 4)
-            self.weight = t.nn.Parameter(t.ones(4))
-            self.register_buffer("shift", t.full((4,), 0.5))
-            self.constant = t.tensor([1.0, 2.0, 3.0, 4.0])
-            self.layers = t.nn.Sequential(t.nn.Linear(4, 3), t.nn.ReLU())
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        y = self.linear(x) * self.weight + self.shift
+        return self.layers(y - self.constant).sum(dim=-1)
 
-        def forward(self, x: Any) -> Any:
-            y = self.linear(x) * self.weight + self.shift
-            return self.layers(y - self.constant).sum(dim=-1)
-
-    Net.forward.__annotations__.clear()  # (texts, which generated code does not import)
-    return Net()
+    made = model(t, forward, "Net", linear=t.nn.Linear(4, 4), weight=t.nn.Parameter(t.ones(4)))
+    made.register_buffer("shift", t.full((4,), 0.5))
+    made.constant = t.tensor([1.0, 2.0, 3.0, 4.0])
+    made.layers = t.nn.Sequential(t.nn.Linear(4, 3), t.nn.ReLU())
+    return made
 
 
 def ramp(t: Any, *shape: int) -> Any:
@@ -43,3 +37,16 @@ def ramp(t: Any, *shape: int) -> Any:
     for size in shape:
         count *= size
     return t.linspace(-1, 1, count).view(*shape)
+
+
+def named(*programs: Any, **others: Any) -> dict[str, Any]:
+    """Return programs by their names."""
+    return {each.__name__: each for each in programs} | others
+
+
+def model(t: Any, forward: Any, name: str = "Model", **parts: Any) -> Any:
+    """Return a module of a class with a name, which has parts and a `forward`."""
+    made = type(name, (t.nn.Module,), {"forward": forward})()
+    for key, part in parts.items():
+        setattr(made, key, part)
+    return made

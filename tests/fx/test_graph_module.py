@@ -18,9 +18,9 @@ import pytest
 
 import tinytorch
 import tinytorch.fx
-from tests.fx.programs import net, ramp, shown
+from tests.fx.programs import named, net, ramp, shown
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch, same_to_the_word
+from tests.same import of_each
 
 Program = Callable[[Any], Any]
 
@@ -33,12 +33,8 @@ def module_of(t: Any) -> Any:
 def texts(t: Any) -> Any:
     module = module_of(t)
     return (
-        str(module),
-        repr(module),
-        module.print_readable(print_output=False),
-        type(module).__name__,
-        module._get_name(),
-    )
+        str(module), repr(module), module.print_readable(print_output=False), type(module).__name__, module._get_name(),
+    )  # fmt: skip
 
 
 def readable(t: Any) -> Any:
@@ -97,10 +93,6 @@ def from_a_lacking_dict(t: Any) -> Any:
     return t.fx.GraphModule({}, graph)
 
 
-def from_nothing(t: Any) -> Any:
-    return t.fx.GraphModule(3, t.fx.Graph())
-
-
 def no_graph(t: Any) -> Any:
     module_of(t).graph = 3
 
@@ -141,22 +133,13 @@ def copies(t: Any) -> Any:
         deep.weight.mul_(2)
     x = ramp(t, 2, 4)
     shared = [
-        flat.weight is module.weight,
-        deep.weight is module.weight,
-        deep.meta is module.meta,
+        flat.weight is module.weight, deep.weight is module.weight, deep.meta is module.meta,
         deep.graph is module.graph,
-    ]
+    ]  # fmt: skip
     return (
-        shown(deep),
-        shown(flat),
-        module(x),
-        deep(x),
-        flat(x),
-        shared,
-        deep.meta,
-        type(deep).__name__,
+        shown(deep), shown(flat), module(x), deep(x), flat(x), shared, deep.meta, type(deep).__name__,
         deep.graph.output_node().meta,
-    )
+    )  # fmt: skip
 
 
 def hooks_of_copies(t: Any) -> Any:
@@ -206,13 +189,9 @@ def _trees(t: Any) -> Any:
     deep = copy.deepcopy(module)
     x = {"b": ramp(t, 2)}
     return (
-        shown(made),
-        made(x),
-        deep(x),
-        shown(deep),
-        t.fx.Interpreter(module).run(x),
+        shown(made), made(x), deep(x), shown(deep), t.fx.Interpreter(module).run(x),
         t.fx.Transformer(module).transform()(x),
-    )
+    )  # fmt: skip
 
 
 def errors_of_calls(t: Any) -> Any:
@@ -243,31 +222,26 @@ def replaced_graph(t: Any) -> Any:
     return shown(module), module(ramp(t, 2)), module.graph.owning_module is module
 
 
-PROGRAMS: list[Program] = [
+PROGRAMS = named(
     texts, readable, annotated, nested, from_a_dict, training, submodules, unused, copies, hooks_of_copies, pickles,
     trees, errors_in_code, replaced_graph, methods_of_tensor,
-]  # fmt: skip
-REFUSED: list[Program] = [from_a_lacking_dict, from_nothing, no_graph, errors_of_calls]
+)  # fmt: skip
+REFUSED = named(
+    from_a_lacking_dict, no_graph, errors_of_calls, from_nothing=lambda t: t.fx.GraphModule(3, t.fx.Graph())
+)
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
-def test_modules_are_those_of_pytorch(program: Program) -> None:
-    same_as_pytorch(program)
+test_modules_are_those_of_pytorch = of_each(PROGRAMS)
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", REFUSED, ids=lambda each: each.__name__)
-def test_errors_are_those_of_pytorch(program: Program) -> None:
-    same_to_the_word(program)
+test_errors_are_those_of_pytorch = of_each(REFUSED, to_the_word=True)
 
 
 def test_a_pickle_keeps_the_class_of_the_tracer() -> None:
     model = net(tinytorch)
     module = tinytorch.fx.GraphModule(model, Scaling().trace(model), "Scaled")
     made = pickle.loads(pickle.dumps(module))
-    assert made._tracer_cls is Scaling
-    assert made.code == module.code
+    assert made._tracer_cls is Scaling and made.code == module.code
 
 
 def test_a_failing_line_of_generated_code_is_shown(capsys: pytest.CaptureFixture[str]) -> None:

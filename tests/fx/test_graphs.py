@@ -13,9 +13,8 @@ import pytest
 
 import tinytorch
 import tinytorch.fx
-from tests.fx.programs import net, ramp, shown
-from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch, same_to_the_word
+from tests.fx.programs import model, named, net, ramp, shown
+from tests.same import of_each
 
 Program = Callable[[Any], Any]
 
@@ -85,12 +84,9 @@ def replaced(t: Any) -> Any:
     n["x"].meta["a"] = 1
     n["y"].replace_all_uses_with(new, delete_user_cb=lambda user: False, propagate_meta=False)
     return (
-        str(graph),
-        str(changed),
-        str(n["x"].replace_all_uses_with(n["y"], propagate_meta=True)),
-        str(graph),
+        str(graph), str(changed), str(n["x"].replace_all_uses_with(n["y"], propagate_meta=True)), str(graph),
         n["y"].meta,
-    )
+    )  # fmt: skip
 
 
 def meta_is_not_overwritten(t: Any) -> Any:
@@ -155,16 +151,8 @@ def iterated_while_changed(t: Any) -> Any:
 
 def found(t: Any) -> Any:
     graph, _ = small(t)
-    functions = graph.find_nodes(op="call_function", target=t.add)
-    return (
-        str(functions),
-        str(graph.find_nodes(op="placeholder")),
-        str(graph.find_nodes(op="call_method", target="abs")),
-    )
-
-
-def found_without_target(t: Any) -> Any:
-    return small(t)[0].find_nodes(op="call_function")
+    wanted = ({"op": "call_function", "target": t.add}, {"op": "placeholder"}, {"op": "call_method", "target": "abs"})
+    return [str(graph.find_nodes(**each)) for each in wanted]
 
 
 def copied(t: Any) -> Any:
@@ -217,19 +205,14 @@ def impure(t: Any) -> Any:
 
 
 def impure_modules(t: Any) -> Any:
-    class Printing(t.nn.Module):  # type: ignore[misc, name-defined]
-        _is_impure = True
-
-        def forward(self, x: Any) -> Any:
-            return x
-
     graph = t.fx.Graph()
     x = graph.placeholder("x")
     for name in ("a", "b"):
         graph.call_module(name, (x,))
     graph.output(x)
-    module = t.fx.GraphModule({"a": Printing(), "b": t.nn.ReLU()}, graph)
-    module.graph.eliminate_dead_code(lambda node: node.op == "placeholder") if False else None
+    printing = model(t, lambda self, x: x)
+    type(printing)._is_impure = True
+    module = t.fx.GraphModule({"a": printing, "b": t.nn.ReLU()}, graph)
     module.graph.eliminate_dead_code()
     return str(module.graph)
 
@@ -281,30 +264,6 @@ def lint_of_modules(t: Any) -> Any:
     module = t.fx.symbolic_trace(net(t))
     next(iter(module.graph.find_nodes(op="call_module"))).target = "linear.weight"
     module.graph.lint()
-
-
-def wrong_target(t: Any) -> Any:
-    return t.fx.Graph().create_node("call_function", "relu")
-
-
-def wrong_text(t: Any) -> Any:
-    return t.fx.Graph().create_node("call_method", 3)
-
-
-def wrong_operation(t: Any) -> Any:
-    return t.fx.Graph().create_node("call", "relu")
-
-
-def wrong_arguments(t: Any) -> Any:
-    return t.fx.Graph().create_node("call_method", "relu", [1])
-
-
-def argument_beyond(t: Any) -> Any:
-    small(t)[1]["add"].insert_arg(5, 1)
-
-
-def immutable_list(t: Any) -> Any:
-    small(t)[1]["cat"].args[0].append(1)
 
 
 def immutable_dict(t: Any) -> Any:
@@ -435,29 +394,28 @@ def tables(t: Any) -> Any:
     return text.getvalue()
 
 
-PROGRAMS: list[Program] = [
+PROGRAMS = named(
     built, facts, order, moved, arguments, replaced, inserted, erased, iterated_while_changed, found, copied, pickled,
     dead_code, impure, impure_modules, own_impurity, side_effects, immutables, mapped, names, renamed, transformed_code,
     own_code, attributes_that_are_missing, tensors_in_code, in_place_code,
-]  # fmt: skip
-REFUSED: list[Program] = [
+)  # fmt: skip
+REFUSED = named(
     meta_is_not_overwritten, erased_while_used, erased_from_another, moved_to_another, inserted_in_another,
-    found_without_target, lint_of_order, lint_of_graphs, lint_of_names, lint_of_targets, lint_of_modules, wrong_target,
-    wrong_text, wrong_operation, modules_that_are_missing, wrong_arguments, argument_beyond, immutable_list,
-    immutable_dict,
-]  # fmt: skip
+    lint_of_order, lint_of_graphs, lint_of_names, lint_of_targets, lint_of_modules, modules_that_are_missing,
+    immutable_dict, found_without_target=lambda t: small(t)[0].find_nodes(op="call_function"),
+    wrong_target=lambda t: t.fx.Graph().create_node("call_function", "relu"),
+    wrong_text=lambda t: t.fx.Graph().create_node("call_method", 3),
+    wrong_operation=lambda t: t.fx.Graph().create_node("call", "relu"),
+    wrong_arguments=lambda t: t.fx.Graph().create_node("call_method", "relu", [1]),
+    argument_beyond=lambda t: small(t)[1]["add"].insert_arg(5, 1),
+    immutable_list=lambda t: small(t)[1]["cat"].args[0].append(1),
+)  # fmt: skip
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
-def test_graphs_are_those_of_pytorch(program: Program) -> None:
-    same_as_pytorch(program)
+test_graphs_are_those_of_pytorch = of_each(PROGRAMS)
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", REFUSED, ids=lambda each: each.__name__)
-def test_errors_are_those_of_pytorch(program: Program) -> None:
-    same_to_the_word(program)
+test_errors_are_those_of_pytorch = of_each(REFUSED, to_the_word=True)
 
 
 def test_a_table_needs_tabulate(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -6,11 +6,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from tests.fx.programs import net, ramp, shown
-from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch, same_to_the_word
+from tests.fx.programs import named, net, ramp, shown
+from tests.same import of_each
 
 Program = Callable[[Any], Any]
 
@@ -64,10 +61,6 @@ def defaults(t: Any) -> Any:
 def boxed(t: Any) -> Any:
     arguments = [t.ones(2), t.ones(2)]
     return t.fx.Interpreter(t.fx.symbolic_trace(lambda x, y: x + y)).boxed_run(arguments), arguments
-
-
-def boxed_too_few(t: Any) -> Any:
-    return t.fx.Interpreter(t.fx.symbolic_trace(lambda x, y: x + y)).boxed_run([1])
 
 
 def own_graph(t: Any) -> Any:
@@ -163,20 +156,18 @@ def preserved(t: Any) -> Any:
     )
 
 
-PROGRAMS: list[Program] = [
+PROGRAMS = named(
     run, swapped, nodes_run, from_the_middle, defaults, boxed, own_graph, argument_missing, key_error, transformed,
     entered, shape_prop, preserved, shape_prop_fails,
-]  # fmt: skip
-REFUSED: list[Program] = [boxed_too_few, attribute_missing, value_missing]
+)  # fmt: skip
+REFUSED = named(
+    attribute_missing,
+    value_missing,
+    boxed_too_few=lambda t: t.fx.Interpreter(t.fx.symbolic_trace(lambda x, y: x + y)).boxed_run([1]),
+)
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
-def test_graphs_run_as_in_pytorch(program: Program) -> None:
-    same_as_pytorch(program)
+test_graphs_run_as_in_pytorch = of_each(PROGRAMS)
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", REFUSED, ids=lambda each: each.__name__)
-def test_errors_are_those_of_pytorch(program: Program) -> None:
-    same_to_the_word(program)
+test_errors_are_those_of_pytorch = of_each(REFUSED, to_the_word=True)

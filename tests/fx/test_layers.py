@@ -2,45 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.fx.programs import model
+from tests.same import compared, expressions, of_each
 
-LAYERS: dict[str, Callable[[Any], Any]] = {
-    "AdaptiveAvgPool2d": lambda nn: nn.AdaptiveAvgPool2d(1), "AlphaDropout": lambda nn: nn.AlphaDropout(),
-    "AvgPool1d": lambda nn: nn.AvgPool1d(1), "BatchNorm1d": lambda nn: nn.BatchNorm1d(2).eval(),
-    "Bilinear": lambda nn: nn.Bilinear(2, 2, 2), "CTCLoss": lambda nn: nn.CTCLoss(),
-    "ChannelShuffle": lambda nn: nn.ChannelShuffle(1), "Conv2d": lambda nn: nn.Conv2d(1, 1, 1),
-    "ConvTranspose2d": lambda nn: nn.ConvTranspose2d(1, 1, 1), "CosineSimilarity": lambda nn: nn.CosineSimilarity(),
-    "CrossEntropyLoss": lambda nn: nn.CrossEntropyLoss(), "Dropout": lambda nn: nn.Dropout(),
-    "Embedding": lambda nn: nn.Embedding(3, 2), "EmbeddingBag": lambda nn: nn.EmbeddingBag(10, 3, mode="sum"),
-    "Flatten": lambda nn: nn.Flatten(), "Fold": lambda nn: nn.Fold((2, 2), 1), "GELU": lambda nn: nn.GELU(),
-    "GLU": lambda nn: nn.GLU(), "GRUCell": lambda nn: nn.GRUCell(2, 2), "GroupNorm": lambda nn: nn.GroupNorm(1, 2),
-    "Hardtanh": lambda nn: nn.Hardtanh(), "Identity": lambda nn: nn.Identity(),
-    "InstanceNorm1d": lambda nn: nn.InstanceNorm1d(2), "KLDivLoss": lambda nn: nn.KLDivLoss(),
-    "LPPool2d": lambda nn: nn.LPPool2d(2, 2), "LSTM": lambda nn: nn.LSTM(2, 2), "LayerNorm": lambda nn: nn.LayerNorm(2),
-    "Linear": lambda nn: nn.Linear(2, 2), "MSELoss": lambda nn: nn.MSELoss(), "MaxPool2d": lambda nn: nn.MaxPool2d(2),
-    "MaxUnpool2d": lambda nn: nn.MaxUnpool2d(2), "MultiheadAttention": lambda nn: nn.MultiheadAttention(4, 2),
-    "NLLLoss": lambda nn: nn.NLLLoss(), "PReLU": lambda nn: nn.PReLU(), "PixelShuffle": lambda nn: nn.PixelShuffle(1),
-    "RReLU": lambda nn: nn.RReLU(), "ReflectionPad1d": lambda nn: nn.ReflectionPad1d(1),
-    "Softmax": lambda nn: nn.Softmax(1), "Threshold": lambda nn: nn.Threshold(0, 1),
-    "TripletMarginLoss": lambda nn: nn.TripletMarginLoss(), "Unflatten": lambda nn: nn.Unflatten(1, (1, 2)),
-    "Unfold": lambda nn: nn.Unfold(1), "Upsample": lambda nn: nn.Upsample(2), "ZeroPad2d": lambda nn: nn.ZeroPad2d(1),
-}  # fmt: skip
+LAYERS = """
+    nn.AdaptiveAvgPool2d(1); nn.AlphaDropout(); nn.AvgPool1d(1); nn.BatchNorm1d(2).eval(); nn.Bilinear(2, 2, 2)
+    nn.CTCLoss(); nn.ChannelShuffle(1); nn.Conv2d(1, 1, 1); nn.ConvTranspose2d(1, 1, 1); nn.CosineSimilarity()
+    nn.CrossEntropyLoss(); nn.Dropout(); nn.Embedding(3, 2); nn.EmbeddingBag(10, 3, mode="sum"); nn.Flatten()
+    nn.Fold((2, 2), 1); nn.GELU(); nn.GLU(); nn.GRUCell(2, 2); nn.GroupNorm(1, 2); nn.Hardtanh(); nn.Identity()
+    nn.InstanceNorm1d(2); nn.KLDivLoss(); nn.LPPool2d(2, 2); nn.LSTM(2, 2); nn.LayerNorm(2); nn.Linear(2, 2)
+    nn.MSELoss(); nn.MaxPool2d(2); nn.MaxUnpool2d(2); nn.MultiheadAttention(4, 2); nn.NLLLoss(); nn.PReLU()
+    nn.PixelShuffle(1); nn.RReLU(); nn.ReflectionPad1d(1); nn.Softmax(1); nn.Threshold(0, 1); nn.TripletMarginLoss()
+    nn.Unflatten(1, (1, 2)); nn.Unfold(1); nn.Upsample(2); nn.ZeroPad2d(1)
+"""
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", LAYERS)
-def test_layers_are_traced_as_in_pytorch(name: str) -> None:
-    def program(t: Any) -> Any:
-        module = t.fx.symbolic_trace(LAYERS[name](t.nn))
-        return str(module.graph), module.code
-
-    same_as_pytorch(program)
+@pytest.mark.parametrize("layer", expressions(LAYERS))
+@compared
+def test_layers_are_traced_as_in_pytorch(t: Any, layer: str) -> Any:
+    module = t.fx.symbolic_trace(eval(layer, {"nn": t.nn}))
+    return str(module.graph), module.code
 
 
 def hooked(t: Any) -> Any:
@@ -53,53 +38,34 @@ def hooked(t: Any) -> Any:
 
 
 def attention(t: Any) -> Any:
-    class Attention(t.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.qkv = t.nn.Linear(8, 24)
-
-        def forward(self, x, mask=None):  # type: ignore[no-untyped-def]
-            n, length, size = x.shape
-            q, k, v = self.qkv(x).reshape(n, length, 3, 2, size // 2).permute(2, 0, 3, 1, 4).unbind(0)
-            weights = (q @ k.transpose(-2, -1)) * (size // 2) ** -0.5
-            if mask is not None:
-                weights = weights.masked_fill(mask == 0, float("-inf"))
-            plain = t.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.0)
-            return (weights.softmax(dim=-1) @ v).transpose(1, 2).flatten(2), plain
+    def forward(self, x, mask=None):  # type: ignore[no-untyped-def]
+        n, length, size = x.shape
+        q, k, v = self.qkv(x).reshape(n, length, 3, 2, size // 2).permute(2, 0, 3, 1, 4).unbind(0)
+        weights = (q @ k.transpose(-2, -1)) * (size // 2) ** -0.5
+        if mask is not None:
+            weights = weights.masked_fill(mask == 0, float("-inf"))
+        plain = t.nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.0)
+        return (weights.softmax(dim=-1) @ v).transpose(1, 2).flatten(2), plain
 
     t.manual_seed(0)
-    module = t.fx.symbolic_trace(Attention(), concrete_args={"mask": None})
+    module = t.fx.symbolic_trace(model(t, forward, qkv=t.nn.Linear(8, 24)), concrete_args={"mask": None})
     return module.code, module(t.linspace(-1, 1, 48).view(2, 3, 8), None)
 
 
 def shared(t: Any) -> Any:
-    class Shared(t.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.a, self.b = t.nn.Linear(2, 2), t.nn.Linear(2, 2)
-            self.b.weight = self.a.weight
-            self.listed = t.nn.ParameterList([t.nn.Parameter(t.ones(2))])
+    def forward(self, x):  # type: ignore[no-untyped-def]
+        return t.nn.functional.linear(x, self.b.weight, self.b.bias) + self.a(x) + self.listed[0]
 
-        def forward(self, x):  # type: ignore[no-untyped-def]
-            return t.nn.functional.linear(x, self.b.weight, self.b.bias) + self.a(x) + self.listed[0]
-
-    module = t.fx.symbolic_trace(Shared())
+    made = model(t, forward, a=t.nn.Linear(2, 2), b=t.nn.Linear(2, 2))
+    made.b.weight = made.a.weight
+    made.listed = t.nn.ParameterList([t.nn.Parameter(t.ones(2))])
+    module = t.fx.symbolic_trace(made)
     return module.code, list(module.state_dict()), [name for name, _ in module.named_parameters()]
 
 
 def weight_norm(t: Any) -> Any:
-    class Normed(t.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = t.nn.utils.parametrizations.weight_norm(t.nn.Linear(2, 2))
-
-        def forward(self, x):  # type: ignore[no-untyped-def]
-            return self.layer(x)
-
-    return t.fx.symbolic_trace(Normed()).code
+    layer = t.nn.utils.parametrizations.weight_norm(t.nn.Linear(2, 2))
+    return t.fx.symbolic_trace(model(t, lambda self, x: self.layer(x), layer=layer)).code
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", [hooked, attention, shared, weight_norm], ids=lambda each: each.__name__)
-def test_models_are_traced_as_in_pytorch(program: Callable[[Any], Any]) -> None:
-    same_as_pytorch(program)
+test_models_are_traced_as_in_pytorch = of_each([hooked, attention, shared, weight_norm])

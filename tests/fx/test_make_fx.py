@@ -12,7 +12,7 @@ import tinytorch
 import tinytorch.fx
 from tests.fx.programs import ramp
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, of_each, programs, refused, same_as_pytorch
 
 
 def make_fx(t: Any, *args: Any, **options: Any) -> Any:
@@ -40,45 +40,34 @@ def leaves(value: Any) -> list[Any]:
 
 
 #: Programs of `t`, and of a matrix and a vector, whose text is PyTorch's.
-PROGRAMS: list[Any] = [
-    lambda t, x, v: x + 1,
-    lambda t, x, v: (1 - x, 2 * x, x / 2, x - v, x * v, -x),
-    lambda t, x, v: (x**2, x**0.5, 2**x),
-    lambda t, x, v: (x > 0, x <= v, x == 1, ~(x > 0), x.abs(), x.sign()),
-    lambda t, x, v: (x.sum(), x.sum(1), x.sum(0, keepdim=True), x.mean(), x.mean((0, 1)), x.amax(1), x.argmax(1)),
-    lambda t, x, v: x.max(1),
-    lambda t, x, v: (x.max(), x.min(), x.std(0), x.var(1, keepdim=True), x.prod(1)),
-    lambda t, x, v: (x.view(4, 3), x.reshape(2, 6), x.t(), x.transpose(0, 1), x.permute(1, 0), x.t().reshape(-1)),
-    lambda t, x, v: (x[1], x[:, 1:3], x[0, 2], x[:, None], x[..., ::2], x[1:, 0]),
-    lambda t, x, v: (x.unsqueeze(0), x[None].squeeze(0), x.expand(2, 3, 4), x.flatten(), x.contiguous().clone()),
-    lambda t, x, v: (x.split(2, 1), x.chunk(2), x.unbind(0), t.cat([x, x], 1), t.stack([x, x])),
-    lambda t, x, v: (t.mm(x, x.t()), t.mv(x, v), t.dot(v, v), t.addmm(x @ x.t(), x, x.t())),
-    lambda t, x, v: (t.relu(x), t.sigmoid(x), t.tanh(x), x.exp(), x.abs().log(), x.sin().cos(), x.rsqrt()),
-    lambda t, x, v: (t.nn.functional.silu(x), t.nn.functional.gelu(x), t.nn.functional.relu(x)),
-    lambda t, x, v: (x.softmax(1), x.log_softmax(0), x.clamp(0, 1), x.cumsum(0), x.tril(), x.triu()),
-    lambda t, x, v: (x.to(t.float64), x.int(), (x > 0).float()),
-    lambda t, x, v: (t.ones_like(x) * x, t.zeros(4) + x, t.ones(3, 4) * x, t.full((4,), 2.0) * x),
-    lambda t, x, v: t.nn.functional.layer_norm(x, (4,)),
-    lambda t, x, v: t.nn.functional.linear(x, x),
-    lambda t, x, v: t.nn.functional.linear(x, x, v[:3]),
-    lambda t, x, v: t.nn.functional.max_pool2d(x[None], 2),
-    lambda t, x, v: t.nn.functional.avg_pool2d(x[None], 2, 1, 1),
-    lambda t, x, v: t.nn.functional.conv2d(x.view(1, 1, 3, 4), t.ones(1, 1, 3, 3), t.ones(1), padding=1),
-    lambda t, x, v: (t.nn.functional.mse_loss(x, x * 2), t.nn.functional.mse_loss(x, x * 2, reduction="sum")),
-    lambda t, x, v: t.where(x > 0, x, x * 2),
-    lambda t, x, v: x.masked_fill(x > 0, 0.0),
-    lambda t, x, v: {"a": x, "b": [x + 1, v]},
-    lambda t, x, v: t.func.vjp(t.sin, x)[1](x),
-]
+PROGRAMS = programs("""
+    x + 1; (1 - x, 2 * x, x / 2, x - v, x * v, -x); (x**2, x**0.5, 2**x)
+    (x > 0, x <= v, x == 1, ~(x > 0), x.abs(), x.sign())
+    (x.sum(), x.sum(1), x.sum(0, keepdim=True), x.mean(), x.mean((0, 1)), x.amax(1), x.argmax(1)); x.max(1)
+    (x.max(), x.min(), x.std(0), x.var(1, keepdim=True), x.prod(1))
+    (x.view(4, 3), x.reshape(2, 6), x.torch(), x.transpose(0, 1), x.permute(1, 0), x.torch().reshape(-1))
+    (x[1], x[:, 1:3], x[0, 2], x[:, None], x[..., ::2], x[1:, 0])
+    (x.unsqueeze(0), x[None].squeeze(0), x.expand(2, 3, 4), x.flatten(), x.contiguous().clone())
+    (x.split(2, 1), x.chunk(2), x.unbind(0), torch.cat([x, x], 1), torch.stack([x, x]))
+    (torch.mm(x, x.torch()), torch.mv(x, v), torch.dot(v, v), torch.addmm(x @ x.torch(), x, x.torch()))
+    (torch.relu(x), torch.sigmoid(x), torch.tanh(x), x.exp(), x.abs().log(), x.sin().cos(), x.rsqrt())
+    (torch.nn.functional.silu(x), torch.nn.functional.gelu(x), torch.nn.functional.relu(x))
+    (x.softmax(1), x.log_softmax(0), x.clamp(0, 1), x.cumsum(0), x.tril(), x.triu())
+    (x.to(torch.float64), x.int(), (x > 0).float())
+    (torch.ones_like(x) * x, torch.zeros(4) + x, torch.ones(3, 4) * x, torch.full((4,), 2.0) * x)
+    torch.nn.functional.layer_norm(x, (4,)); torch.nn.functional.linear(x, x); torch.nn.functional.linear(x, x, v[:3])
+    torch.nn.functional.max_pool2d(x[None], 2); torch.nn.functional.avg_pool2d(x[None], 2, 1, 1)
+    torch.nn.functional.conv2d(x.view(1, 1, 3, 4), torch.ones(1, 1, 3, 3), torch.ones(1), padding=1)
+    (torch.nn.functional.mse_loss(x, x * 2), torch.nn.functional.mse_loss(x, x * 2, reduction="sum"))
+    torch.where(x > 0, x, x * 2); x.masked_fill(x > 0, 0.0); {"a": x, "b": [x + 1, v]}
+    torch.func.vjp(torch.sin, x)[1](x)
+""", {}, "x", "v")  # fmt: skip
 
 
-@needs_oracle
-@pytest.mark.parametrize("number", range(len(PROGRAMS)))
-def test_text_and_results(number: int) -> None:
-    def program(t: Any) -> str:
-        return text(t, lambda x, v: PROGRAMS[number](t, x, v), ramp(t, 3, 4), ramp(t, 4))
-
-    same_as_pytorch(program)
+@pytest.mark.parametrize("number", PROGRAMS)
+@compared
+def test_text_and_results(t: Any, number: int) -> str:
+    return text(t, lambda x, v: PROGRAMS[number](t, x, v), ramp(t, 3, 4), ramp(t, 4))
 
 
 def written(t: Any) -> Any:
@@ -129,10 +118,7 @@ def refusals(t: Any) -> Any:
     return None
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", [written, of_module, of_containers, drawn, refusals], ids=lambda f: f.__name__)
-def test_programs(program: Any) -> None:
-    same_as_pytorch(program)
+test_programs = of_each([written, of_module, of_containers, drawn, refusals])
 
 
 def gradients(t: Any) -> list[Any]:
@@ -148,15 +134,12 @@ def gradients(t: Any) -> list[Any]:
     ]
 
 
-@needs_oracle
 @pytest.mark.parametrize("number", range(6))
-def test_gradients_are_recorded(number: int) -> None:
-    def program(t: Any) -> Any:
-        function = gradients(t)[number]
-        module = make_fx(t, function)(ramp(t, 3, 4))
-        return module(ramp(t, 3, 4) / 2), function(ramp(t, 3, 4) / 2)
-
-    same_as_pytorch(program, rtol=1e-5, atol=1e-6)
+@compared(rtol=1e-5, atol=1e-6)
+def test_gradients_are_recorded(t: Any, number: int) -> Any:
+    function = gradients(t)[number]
+    module = make_fx(t, function)(ramp(t, 3, 4))
+    return module(ramp(t, 3, 4) / 2), function(ramp(t, 3, 4) / 2)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -188,33 +171,23 @@ def test_random_programs(seed: int) -> None:
         assert torch.equal(module(*given), program(*given))
 
 
-@pytest.mark.parametrize(
-    ("program", "words"),
-    [
-        (lambda torch, x: torch.nn.functional.rrelu(x, training=True), "make_fx"),
-        (lambda torch, x: x * torch.empty_like(x).uniform_(), "not recorded|make_fx"),
-        (lambda torch, x: torch.linalg.svd(x)[1], "make_fx: no operators of ATen"),
-        (lambda torch, x: torch.nn.functional.batch_norm(x, None, None, training=True), "make_fx: no operators"),
-    ],
-)
+@pytest.mark.parametrize(("program", "words"), [
+    (lambda torch, x: torch.nn.functional.rrelu(x, training=True), "make_fx"),
+    (lambda torch, x: x * torch.empty_like(x).uniform_(), "not recorded|make_fx"),
+    (lambda torch, x: torch.linalg.svd(x)[1], "make_fx: no operators of ATen"),
+    (lambda torch, x: torch.nn.functional.batch_norm(x, None, None, training=True), "make_fx: no operators"),
+])  # fmt: skip
 def test_what_is_not_recorded_is_refused(program: Any, words: str) -> None:
     torch = tinytorch
-    with pytest.raises(NotImplementedError, match=words):
-        make_fx(torch, lambda x: program(torch, x))(ramp(torch, 3, 4))
+    refused(NotImplementedError, words, lambda: make_fx(torch, lambda x: program(torch, x))(ramp(torch, 3, 4)))
 
 
 def test_modes() -> None:
     torch = tinytorch
-    with pytest.raises(NotImplementedError, match="symbolic sizes"):
-        make_fx(torch, torch.sin, tracing_mode="symbolic")
-    with pytest.raises(ValueError, match="Unexpected tracing type"):
-        make_fx(torch, torch.sin, tracing_mode="unknown")
+    refused(NotImplementedError, "symbolic sizes", make_fx, torch, torch.sin, tracing_mode="symbolic")
+    refused(ValueError, "Unexpected tracing type", make_fx, torch, torch.sin, tracing_mode="unknown")
     table = {torch.ops.aten.sin.default: torch.cos}
-    with pytest.raises(NotImplementedError, match="a decomposition of"):
-        make_fx(torch, lambda x: x.sin(), table)(ramp(torch, 3))
-
-
-# Operators ----------------------------------------------------------------------------------------
+    refused(NotImplementedError, "a decomposition of", lambda: make_fx(torch, lambda x: x.sin(), table)(ramp(torch, 3)))
 
 
 def operators(t: Any) -> Any:
@@ -246,27 +219,22 @@ def test_operators() -> None:
 
 
 def test_operators_without_implementation() -> None:
-    with pytest.raises(NotImplementedError, match="no operator profiler::unknown"):
-        tinytorch.ops.profiler.unknown()
+    refused(NotImplementedError, "no operator profiler::unknown", tinytorch.ops.profiler.unknown)
     with pytest.raises(AttributeError, match="has no attribute"):
         tinytorch.ops.aten.add.Tensor.unknown  # noqa: B018
     aten = tinytorch.ops.aten
     x = ramp(tinytorch, 3, 4)
     with pytest.raises(NotImplementedError, match="computes the statistics"):
         aten.native_batch_norm(x, None, None, None, None, True, 0.1, 1e-5)
-    with pytest.raises(NotImplementedError, match="with these arguments"):
-        aten.huber_loss(x, x, 3.0, 1)
+    refused(NotImplementedError, "with these arguments", aten.huber_loss, x, x, 3.0, 1)
     region = tinytorch.ops.profiler._record_function_enter_new("region")
     tinytorch.ops.profiler._record_function_exit(region)
 
 
-@needs_oracle
-def test_custom_operators_are_recorded() -> None:
-    def program(t: Any) -> Any:
-        library = t.library.Library("tests_fx", "DEF")
-        library.define("double(Tensor x) -> Tensor")
-        library.impl("double", lambda x: x * 2, "CompositeExplicitAutograd")
-        module = t.fx.symbolic_trace(lambda x: t.ops.tests_fx.double(x) + 1)
-        return module.code, module(ramp(t, 3))
-
-    same_as_pytorch(program)
+@compared
+def test_custom_operators_are_recorded(t: Any) -> Any:
+    library = t.library.Library("tests_fx", "DEF")
+    library.define("double(Tensor x) -> Tensor")
+    library.impl("double", lambda x: x * 2, "CompositeExplicitAutograd")
+    module = t.fx.symbolic_trace(lambda x: t.ops.tests_fx.double(x) + 1)
+    return module.code, module(ramp(t, 3))

@@ -15,7 +15,7 @@ import tinytorch
 import tinytorch.fx
 from tests.fx.programs import net, ramp, shown
 from tests.oracle import needs, needs_oracle
-from tests.same import same_as_pytorch, same_to_the_word
+from tests.same import compared, of_each, same_as_pytorch
 
 
 def of(t: Any, name: str) -> Any:
@@ -61,77 +61,65 @@ def run(t: Any, module: Any) -> Any:
     return shown(module), below, module(*inputs(t))
 
 
-@needs_oracle
 @pytest.mark.parametrize("seed", range(40))
-def test_partitions_of_random_graphs(seed: int) -> None:
-    def program(t: Any) -> Any:
-        module = random_module(t, seed)
-        support = of(t, "passes.operator_support")
-        draw = random.Random(seed)
-        names = draw.sample(["_operator.add", "_operator.mul", "torch.sub", "torch.relu", "torch.sin", "tanh"], 4)
-        supported = support.OperatorSupport(dict.fromkeys(names))
-        only = support.chain(supported, support.create_op_support(lambda modules, node: node.op != "get_attr"))
-        made = of(t, "passes.infra.partitioner").CapabilityBasedPartitioner(
-            module, only, allows_single_node_partition=bool(seed % 2), skip_horizontal_fusion=seed % 3 == 0,
-            non_compute_ops=["torch.sub"] if seed % 4 == 0 else None,
-        )  # fmt: skip
-        groups = made.propose_partitions()
-        told = [str(list(group.nodes)) for group in groups]
-        made.remove_bookend_non_compute_ops(groups)
-        groups = [group for group in groups if all(node.op != "output" for node in group.nodes) and group.nodes]
-        after = [str(list(group.nodes)) for group in groups]
-        return told, after, run(t, made.fuse_partitions(groups))
-
-    same_as_pytorch(program)
+@compared
+def test_partitions_of_random_graphs(t: Any, seed: int) -> Any:
+    module = random_module(t, seed)
+    support = of(t, "passes.operator_support")
+    draw = random.Random(seed)
+    names = draw.sample(["_operator.add", "_operator.mul", "torch.sub", "torch.relu", "torch.sin", "tanh"], 4)
+    supported = support.OperatorSupport(dict.fromkeys(names))
+    only = support.chain(supported, support.create_op_support(lambda modules, node: node.op != "get_attr"))
+    made = of(t, "passes.infra.partitioner").CapabilityBasedPartitioner(
+        module, only, allows_single_node_partition=bool(seed % 2), skip_horizontal_fusion=seed % 3 == 0,
+        non_compute_ops=["torch.sub"] if seed % 4 == 0 else None,
+    )  # fmt: skip
+    groups = made.propose_partitions()
+    told = [str(list(group.nodes)) for group in groups]
+    made.remove_bookend_non_compute_ops(groups)
+    groups = [group for group in groups if all(node.op != "output" for node in group.nodes) and group.nodes]
+    after = [str(list(group.nodes)) for group in groups]
+    return told, after, run(t, made.fuse_partitions(groups))
 
 
-@needs_oracle
 @pytest.mark.parametrize("seed", range(20))
-def test_splitting_random_graphs_by_tags(seed: int) -> None:
-    def program(t: Any) -> Any:
-        module = random_module(t, seed)
-        tags, place = ["first", "second", "third"], 0
-        draw = random.Random(seed)
-        for node in module.graph.nodes:
-            place = min(2, place + (draw.randrange(5) == 0))
-            node.tag = tags[place]
-        split = of(t, "passes.split_utils").split_by_tags
-        made, paths = split(module, tags, return_fqn_mapping=True, return_tuple=bool(seed % 2))
-        return run(t, made), paths
-
-    same_as_pytorch(program)
+@compared
+def test_splitting_random_graphs_by_tags(t: Any, seed: int) -> Any:
+    module = random_module(t, seed)
+    tags, place = ["first", "second", "third"], 0
+    draw = random.Random(seed)
+    for node in module.graph.nodes:
+        place = min(2, place + (draw.randrange(5) == 0))
+        node.tag = tags[place]
+    split = of(t, "passes.split_utils").split_by_tags
+    made, paths = split(module, tags, return_fqn_mapping=True, return_tuple=bool(seed % 2))
+    return run(t, made), paths
 
 
-@needs_oracle
 @pytest.mark.parametrize("seed", range(20))
-def test_constants_of_random_graphs(seed: int) -> None:
-    def program(t: Any) -> Any:
-        module = random_module(t, seed, 20)
-        plain = module(*inputs(t))
-        made = of(t, "experimental.const_fold").split_const_subgraphs(module)
-        constants = made.const_subgraph_module
-        return plain, made(*inputs(t)), shown(made), None if constants is None else shown(constants)
-
-    same_as_pytorch(program)
+@compared
+def test_constants_of_random_graphs(t: Any, seed: int) -> Any:
+    module = random_module(t, seed, 20)
+    plain = module(*inputs(t))
+    made = of(t, "experimental.const_fold").split_const_subgraphs(module)
+    constants = made.const_subgraph_module
+    return plain, made(*inputs(t)), shown(made), None if constants is None else shown(constants)
 
 
-@needs_oracle
 @pytest.mark.parametrize("seed", range(20))
-def test_equal_calls_and_sorting(seed: int) -> None:
-    def program(t: Any) -> Any:
-        module = random_module(t, seed, 30)
-        once = of(t, "passes.dialect.common.cse_pass").CSEPass()(module)
-        tools = of(t, "passes.tools_common")
-        seen = [run(t, once.graph_module), once.modified]
-        draw = random.Random(seed)
-        nodes = [node for node in module.graph.nodes if node.op not in ("placeholder", "output")]
-        for _ in range(4):
-            draw.choice(nodes).prepend(draw.choice(nodes))
-        for sort in (tools.stable_topological_sort, tools.legalize_graph):
-            seen.append(str(sort(module).graph))
-        return seen
-
-    same_as_pytorch(program)
+@compared
+def test_equal_calls_and_sorting(t: Any, seed: int) -> Any:
+    module = random_module(t, seed, 30)
+    once = of(t, "passes.dialect.common.cse_pass").CSEPass()(module)
+    tools = of(t, "passes.tools_common")
+    seen = [run(t, once.graph_module), once.modified]
+    draw = random.Random(seed)
+    nodes = [node for node in module.graph.nodes if node.op not in ("placeholder", "output")]
+    for _ in range(4):
+        draw.choice(nodes).prepend(draw.choice(nodes))
+    for sort in (tools.stable_topological_sort, tools.legalize_graph):
+        seen.append(str(sort(module).graph))
+    return seen
 
 
 def fused(t: Any) -> Any:
@@ -165,10 +153,7 @@ def unknown_layer(t: Any) -> Any:
     of(t, "passes.param_fetch").extract_attrs_for_lowering(t.nn.Tanh())
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", [circle, untagged, backwards], ids=lambda f: f.__name__)
-def test_errors(program: Any) -> None:
-    same_to_the_word(program)
+test_errors = of_each([circle, untagged, backwards], to_the_word=True)
 
 
 def supports(t: Any) -> Any:
@@ -229,10 +214,7 @@ def sources(t: Any) -> Any:
     return told, connected(one, two), connected(two, one)
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", [fused, supports, fetched, annotated, sources], ids=lambda f: f.__name__)
-def test_programs(program: Any) -> None:
-    same_as_pytorch(program)
+test_programs = of_each([fused, supports, fetched, annotated, sources])
 
 
 def lazy(t: Any) -> Any:
@@ -287,50 +269,41 @@ def test_pass_manager() -> None:
     same_as_pytorch(passes)
 
 
-@pytest.mark.parametrize(
-    ("break_it", "error", "words"),
-    [
-        (lambda infra: infra.PassManager().add_checks(lambda a, b: None), TypeError, "one variable"),
-        (lambda infra: infra.PassManager([lambda module: 3])(None), Exception, "'<lambda>' pass after the following"),
-        (
-            lambda infra: infra.PassManager(
-                [len, print],
-                [
-                    infra.this_before_that_pass_constraint(len, print),
-                    infra.this_before_that_pass_constraint(print, len),
-                ],
-            ).solve_constraints(),
-            RuntimeError,
-            "Circular dependency",
-        ),
-        (
-            lambda infra: infra.PassManager(
-                [len, print], [infra.this_before_that_pass_constraint(print, len)]
-            ).validate_constraints(),
-            RuntimeError,
-            "schedule constraint violated",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("break_it", "error", "words"), [
+    (lambda infra: infra.PassManager().add_checks(lambda a, b: None), TypeError, "one variable"),
+    (lambda infra: infra.PassManager([lambda module: 3])(None), Exception, "'<lambda>' pass after the following"),
+    (
+        lambda infra: infra.PassManager(
+            [len, print],
+            [
+                infra.this_before_that_pass_constraint(len, print), infra.this_before_that_pass_constraint(print, len),
+            ],
+        ).solve_constraints(),
+        RuntimeError, "Circular dependency",
+    ),
+    (
+        lambda infra: infra.PassManager(
+            [len, print], [infra.this_before_that_pass_constraint(print, len)]
+        ).validate_constraints(),
+        RuntimeError, "schedule constraint violated",
+    ),
+])  # fmt: skip
 def test_errors_of_pass_managers(break_it: Any, error: Any, words: str) -> None:
     with pytest.raises(error, match=words):
         break_it(of(tinytorch, "passes.infra.pass_manager"))
 
 
-@needs_oracle
 @needs("pydot")
-def test_pictures() -> None:
-    def program(t: Any) -> Any:
-        t.manual_seed(0)
-        module = t.fx.symbolic_trace(net(t))
-        of(t, "passes.shape_prop").ShapeProp(module).propagate(ramp(t, 2, 4))
-        drawer = of(t, "passes.graph_drawer").FxGraphDrawer
-        return [
-            drawer(module, "net").get_dot_graph().to_string(),
-            drawer(module, "net", True, True, False, normalize_args=True).get_main_dot_graph().to_string(),
-        ]
-
-    same_as_pytorch(program)
+@compared
+def test_pictures(t: Any) -> Any:
+    t.manual_seed(0)
+    module = t.fx.symbolic_trace(net(t))
+    of(t, "passes.shape_prop").ShapeProp(module).propagate(ramp(t, 2, 4))
+    drawer = of(t, "passes.graph_drawer").FxGraphDrawer
+    return [
+        drawer(module, "net").get_dot_graph().to_string(),
+        drawer(module, "net", True, True, False, normalize_args=True).get_main_dot_graph().to_string(),
+    ]
 
 
 def test_pictures_need_pydot(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,11 +8,8 @@ from collections import namedtuple
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from tests.fx.programs import net, ramp, shown
-from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch, same_to_the_word
+from tests.fx.programs import named, net, ramp, shown
+from tests.same import compared, of_each
 
 Program = Callable[[Any], Any]
 Pair = namedtuple("Pair", "first second")
@@ -35,36 +32,13 @@ def parts(t: Any, number_of: Any, **options: Any) -> Any:
     below = [(name, shown(each)) for name, each in made.named_children() if hasattr(each, "graph")]
     x = ramp(t, 2, 4)
     return (
-        shown(made),
-        below,
-        paths,
-        made(x),
-        module(x),
-        sorted(made.meta["partition_names"]),
-        sorted(made.state_dict()),
-    )
-
-
-def in_two(t: Any) -> Any:
-    return parts(t, lambda node: 1 if "layers" in node.name or node.name == "sum_1" else 0)
+        shown(made), below, paths, made(x), module(x), sorted(made.meta["partition_names"]), sorted(made.state_dict()),
+    )  # fmt: skip
 
 
 def in_many(t: Any) -> Any:
     names = ["linear", "mul", "add", "sub", "layers_0", "layers_1", "sum_1"]
     return parts(t, lambda node: names.index(node.name) // 2, partition_affix="part", keep_original_node_name=True)
-
-
-def in_order(t: Any) -> Any:
-    return parts(t, lambda node: int(node.name in ("layers_1", "sum_1")), tuple_return=True)
-
-
-def in_their_order(t: Any) -> Any:
-    return parts(t, lambda node: int(node.op == "call_module" or "sum" in node.name) if node.name > "m" else 7,
-                 keep_original_order=True, keep_original_input_name=False)  # fmt: skip
-
-
-def in_a_circle(t: Any) -> Any:
-    return parts(t, lambda node: int(node.name == "mul"))
 
 
 def several_results(t: Any) -> Any:
@@ -94,10 +68,6 @@ def a_pass(t: Any) -> Any:
 
     result = Clean()(t.fx.symbolic_trace(lambda x: (x + 1, x * 2)[0]))
     return seen, result.modified, result._fields, str(result.graph_module.graph)
-
-
-def no_pass(t: Any) -> Any:
-    return of(t, "passes.infra.pass_base").PassBase()
 
 
 def structures(t: Any) -> Any:
@@ -155,41 +125,37 @@ def types(t: Any) -> Any:
         schemas.type_matches(*pair)
         for pair in (
             (int, int), (int, float), (t.Tensor | int, int), (list[int], int), (list[int], list[int]),
-            (list[int], tuple[int, int]),
-            (int | str, str), (list[int], tuple[str, ...]),
+            (list[int], tuple[int, int]), (int | str, str), (list[int], tuple[str, ...]),
             (float, bool), (object, int), (int, t.float32.__class__),
         )
     ]  # fmt: skip
     return [str(each) for each in hints], fits
 
 
-def missing_module(t: Any) -> Any:
-    return t.fx.operator_schemas.normalize_module(t.nn.Module(), "nothing", ())
+PROGRAMS = named(
+    in_many, several_results, a_pass, structures, registered, normalized, types,
+    in_two=lambda t: parts(t, lambda node: 1 if "layers" in node.name or node.name == "sum_1" else 0),
+    in_order=lambda t: parts(t, lambda node: int(node.name in ("layers_1", "sum_1")), tuple_return=True),
+    in_their_order=lambda t: parts(
+        t, lambda node: int(node.op == "call_module" or "sum" in node.name) if node.name > "m" else 7,
+        keep_original_order=True, keep_original_input_name=False,
+    ),
+)  # fmt: skip
+REFUSED = named(
+    in_a_circle=lambda t: parts(t, lambda node: int(node.name == "mul")),
+    no_pass=lambda t: of(t, "passes.infra.pass_base").PassBase(),
+    missing_module=lambda t: t.fx.operator_schemas.normalize_module(t.nn.Module(), "nothing", ()),
+)
 
 
-PROGRAMS: list[Program] = [
-    in_two, in_many, in_order, in_their_order, several_results, a_pass, structures, registered, normalized, types,
-]  # fmt: skip
-REFUSED: list[Program] = [in_a_circle, no_pass, missing_module]
+test_passes_are_those_of_pytorch = of_each(PROGRAMS)
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
-def test_passes_are_those_of_pytorch(program: Program) -> None:
-    same_as_pytorch(program)
+test_errors_are_those_of_pytorch = of_each(REFUSED, to_the_word=True)
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", REFUSED, ids=lambda each: each.__name__)
-def test_errors_are_those_of_pytorch(program: Program) -> None:
-    same_to_the_word(program)
-
-
-@needs_oracle
-def test_a_part_can_be_copied() -> None:
-    def program(t: Any) -> Any:
-        module = traced(t)
-        made = of(t, "passes.split_module").split_module(module, module, lambda node: int(node.name == "sum_1"))
-        return copy.deepcopy(made)(ramp(t, 2, 4))
-
-    same_as_pytorch(program)
+@compared
+def test_a_part_can_be_copied(t: Any) -> Any:
+    module = traced(t)
+    made = of(t, "passes.split_module").split_module(module, module, lambda node: int(node.name == "sum_1"))
+    return copy.deepcopy(made)(ramp(t, 2, 4))

@@ -12,8 +12,7 @@ import pytest
 
 import tinytorch
 import tinytorch.fx
-from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared
 
 NAMES = "x x_1 sum add_2 len class a.b a_b_7 1 fooBar _ self torch x__1 ü input".split()
 METHODS = "relu sum __add__ fooBar view add_".split()
@@ -38,15 +37,8 @@ def argument(draw: random.Random, nodes: list[Any], depth: int = 0) -> Any:
 def insert(t: Any, draw: random.Random, graph: Any, known: list[Any]) -> None:
     """Insert a random node that uses known ones."""
     functions = [
-        t.relu,
-        t.nn.functional.relu,
-        operator.add,
-        operator.getitem,
-        getattr,
-        len,
-        t.linalg.norm,
-        t.Tensor.add,
-    ]
+        t.relu, t.nn.functional.relu, operator.add, operator.getitem, getattr, len, t.linalg.norm, t.Tensor.add,
+    ]  # fmt: skip
     kind = draw.randrange(5)
     values = [argument(draw, known) for _ in range(draw.randrange(1, 3))]
     if kind == 0:
@@ -112,25 +104,22 @@ def code_of(graph: Any) -> str:
     return text
 
 
-@needs_oracle
 @pytest.mark.parametrize("seed", range(60))
-def test_random_changes(seed: int) -> None:
-    def program(t: Any) -> Any:
-        draw = random.Random(seed)
-        graph = t.fx.Graph()
-        results = []
-        for _ in range(40):
-            results.append(change(t, draw, graph))
-        seen = told(graph)
-        errors = []
-        for check in (graph.lint, lambda: copy.deepcopy(graph), lambda: graph.eliminate_dead_code(lambda node: False)):
-            try:
-                check()
-            except (RuntimeError, KeyError) as error:
-                errors.append((type(error).__name__, str(error).partition("\n")[0]))
-        return results, seen, errors, told(graph)
-
-    same_as_pytorch(program)
+@compared
+def test_random_changes(t: Any, seed: int) -> Any:
+    draw = random.Random(seed)
+    graph = t.fx.Graph()
+    results = []
+    for _ in range(40):
+        results.append(change(t, draw, graph))
+    seen = told(graph)
+    errors = []
+    for check in (graph.lint, lambda: copy.deepcopy(graph), lambda: graph.eliminate_dead_code(lambda node: False)):
+        try:
+            check()
+        except (RuntimeError, KeyError) as error:
+            errors.append((type(error).__name__, str(error).partition("\n")[0]))
+    return results, seen, errors, told(graph)
 
 
 @pytest.mark.parametrize("seed", range(5))

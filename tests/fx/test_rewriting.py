@@ -7,11 +7,8 @@ import importlib
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
-from tests.fx.programs import net, ramp, shown
-from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch, same_to_the_word
+from tests.fx.programs import model, named, net, ramp, shown
+from tests.same import of_each
 
 Program = Callable[[Any], Any]
 
@@ -27,12 +24,6 @@ def replaced(t: Any, program: Any, pattern: Any, replacement: Any, *inputs: Any)
     return told(matches), shown(module), module(*inputs) if inputs else None
 
 
-def one(t: Any) -> Any:
-    return replaced(
-        t, lambda x, y: t.relu(x + y) * 2, lambda a, b: a + b, lambda a, b: t.sub(b, a), t.ones(2), ramp(t, 2)
-    )
-
-
 def several(t: Any) -> Any:
     def f(x: Any) -> Any:
         y = t.neg(x) + t.relu(x)
@@ -42,28 +33,12 @@ def several(t: Any) -> Any:
     return replaced(t, f, lambda x: t.neg(x) + t.relu(x), lambda x: x.abs() * 3, ramp(t, 3))
 
 
-def overlapping(t: Any) -> Any:
-    return replaced(t, lambda x: x + 1 + 1 + 1 + 1, lambda x: x + 1 + 1, lambda x: x * 5, ramp(t, 3))
-
-
-def literals(t: Any) -> Any:
-    return replaced(t, lambda x: (x + 1) * (x + 2), lambda x: x + 1, lambda x: x - 1, ramp(t, 3))
-
-
-def literal_for_a_parameter(t: Any) -> Any:
-    return replaced(t, lambda x: x + 1, lambda x, y: x + y, lambda x, y: x * y, ramp(t, 3))
-
-
 def used_elsewhere(t: Any) -> Any:
     def f(x: Any) -> Any:
         y = t.neg(x)
         return t.relu(y) + y
 
     return replaced(t, f, lambda x: t.relu(t.neg(x)), lambda x: x * 2, ramp(t, 3))
-
-
-def same_parameter(t: Any) -> Any:
-    return replaced(t, lambda x, y: x * x + x * y, lambda x: x * x, lambda x: x**2, ramp(t, 3), ramp(t, 3))
 
 
 def several_results(t: Any) -> Any:
@@ -91,21 +66,6 @@ def keywords(t: Any) -> Any:
     return replaced(t, f, pattern, lambda x: t.relu(x), ramp(t, 2, 2))
 
 
-def lists(t: Any) -> Any:
-    return replaced(
-        t,
-        lambda x, y: t.cat([x, y]) + t.cat([x, x]),
-        lambda x: t.cat([x, x]),
-        lambda x: x.repeat(2),
-        t.ones(2),
-        t.ones(2),
-    )
-
-
-def is_the_result(t: Any) -> Any:
-    return replaced(t, lambda x: t.relu(x), lambda x: t.relu(x), lambda x: x.sigmoid(), ramp(t, 2))
-
-
 def result_twice(t: Any) -> Any:
     def f(x: Any) -> Any:
         y = t.relu(x)
@@ -114,40 +74,14 @@ def result_twice(t: Any) -> Any:
     return replaced(t, f, lambda x: t.relu(x), lambda x: x.sigmoid() * 2, ramp(t, 2))
 
 
-def nothing_found(t: Any) -> Any:
-    return replaced(t, lambda x: x + 1, lambda x: x * 2, lambda x: x, ramp(t, 2))
-
-
-def grown(t: Any) -> Any:
-    return replaced(t, lambda x: t.relu(t.relu(t.relu(x))), lambda x: t.relu(x), lambda x: x.relu(), ramp(t, 2))
-
-
 def modules(t: Any) -> Any:
-    class Pattern(t.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.linear = t.nn.Linear(4, 4)
-
-        def forward(self, x):  # type: ignore[no-untyped-def]
-            return self.linear(x)
-
-    class Replacement(t.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.other = t.nn.Tanh()
-            self.scale = t.nn.Parameter(t.ones(4))
-
-        def forward(self, x):  # type: ignore[no-untyped-def]
-            return self.other(x) * self.scale
-
     module = t.fx.symbolic_trace(net(t))
-    matches = t.fx.replace_pattern(module, t.fx.symbolic_trace(Pattern()), t.fx.symbolic_trace(Replacement()))
-    return (
-        told(matches),
-        shown(module),
-        [name for name, _ in module.named_modules()],
-        sorted(dict(module.named_parameters())),
-    )
+    pattern = model(t, lambda self, x: self.linear(x), linear=t.nn.Linear(4, 4))
+    scale = t.nn.Parameter(t.ones(4))
+    replacement = model(t, lambda self, x: self.other(x) * self.scale, other=t.nn.Tanh(), scale=scale)
+    matches = t.fx.replace_pattern(module, t.fx.symbolic_trace(pattern), t.fx.symbolic_trace(replacement))
+    names = [name for name, _ in module.named_modules()]
+    return told(matches), shown(module), names, sorted(dict(module.named_parameters()))
 
 
 def with_filters(t: Any) -> Any:
@@ -181,14 +115,6 @@ def by_a_callback(t: Any) -> Any:
 def by_nothing(t: Any) -> Any:
     rewriter = importlib.import_module(f"{t.__name__}.fx.subgraph_rewriter")
     return rewriter.replace_pattern_with_filters(t.fx.symbolic_trace(lambda x: x + 1), lambda x: x + 1)
-
-
-def other_parameters(t: Any) -> Any:
-    return t.fx.replace_pattern(t.fx.symbolic_trace(lambda x: x + 1), lambda x: x + 1, lambda x, y: x + y)
-
-
-def other_results(t: Any) -> Any:
-    return t.fx.replace_pattern(t.fx.symbolic_trace(lambda x: x + 1), lambda x: x + 1, lambda x: (x, x))
 
 
 def matched(t: Any) -> Any:
@@ -225,21 +151,40 @@ def dead_pattern(t: Any) -> Any:
     return t.fx.replace_pattern(t.fx.symbolic_trace(lambda x: x * 2), pattern, lambda x: x)
 
 
-PROGRAMS: list[Program] = [
-    one, several, overlapping, literals, literal_for_a_parameter, used_elsewhere, same_parameter, several_results,
-    keywords, lists, is_the_result, result_twice, nothing_found, grown, modules, with_filters, by_a_callback, matched,
+PROGRAMS = named(
+    several, used_elsewhere, several_results, keywords, result_twice, modules, with_filters, by_a_callback, matched,
     matched_in_a_circle,
-]  # fmt: skip
-REFUSED: list[Program] = [by_nothing, other_parameters, other_results, empty_pattern, dead_pattern]
+    one=lambda t: replaced(
+        t, lambda x, y: t.relu(x + y) * 2, lambda a, b: a + b, lambda a, b: t.sub(b, a), t.ones(2), ramp(t, 2)
+    ),
+    overlapping=lambda t: replaced(t, lambda x: x + 1 + 1 + 1 + 1, lambda x: x + 1 + 1, lambda x: x * 5, ramp(t, 3)),
+    literals=lambda t: replaced(t, lambda x: (x + 1) * (x + 2), lambda x: x + 1, lambda x: x - 1, ramp(t, 3)),
+    literal_for_a_parameter=lambda t: replaced(t, lambda x: x + 1, lambda x, y: x + y, lambda x, y: x * y, ramp(t, 3)),
+    same_parameter=lambda t: replaced(
+        t, lambda x, y: x * x + x * y, lambda x: x * x, lambda x: x**2, ramp(t, 3), ramp(t, 3)
+    ),
+    lists=lambda t: replaced(
+        t, lambda x, y: t.cat([x, y]) + t.cat([x, x]), lambda x: t.cat([x, x]), lambda x: x.repeat(2), t.ones(2),
+        t.ones(2),
+    ),
+    is_the_result=lambda t: replaced(t, lambda x: t.relu(x), lambda x: t.relu(x), lambda x: x.sigmoid(), ramp(t, 2)),
+    nothing_found=lambda t: replaced(t, lambda x: x + 1, lambda x: x * 2, lambda x: x, ramp(t, 2)),
+    grown=lambda t: replaced(
+        t, lambda x: t.relu(t.relu(t.relu(x))), lambda x: t.relu(x), lambda x: x.relu(), ramp(t, 2)
+    ),
+)  # fmt: skip
+REFUSED = named(
+    by_nothing, empty_pattern, dead_pattern,
+    other_parameters=lambda t: t.fx.replace_pattern(
+        t.fx.symbolic_trace(lambda x: x + 1), lambda x: x + 1, lambda x, y: x + y
+    ),
+    other_results=lambda t: t.fx.replace_pattern(
+        t.fx.symbolic_trace(lambda x: x + 1), lambda x: x + 1, lambda x: (x, x)
+    ),
+)  # fmt: skip
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda each: each.__name__)
-def test_patterns_are_replaced_as_in_pytorch(program: Program) -> None:
-    same_as_pytorch(program)
+test_patterns_are_replaced_as_in_pytorch = of_each(PROGRAMS)
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", REFUSED, ids=lambda each: each.__name__)
-def test_errors_are_those_of_pytorch(program: Program) -> None:
-    same_to_the_word(program)
+test_errors_are_those_of_pytorch = of_each(REFUSED, to_the_word=True)

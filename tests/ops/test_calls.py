@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions
 
 #: Makers of sequences, written into what is named: the numbers go in, whatever the shape; or it is resized in place.
 MAKERS = (
@@ -19,15 +19,12 @@ MAKERS = (
 )  # fmt: skip
 TARGETS = {
     "part": lambda torch: (b := torch.zeros(2, 3), b.narrow(1, 1, 2)),
-    "short": lambda torch: (b := torch.zeros(7), b[1:3]),
-    "expanded": lambda torch: (b := torch.zeros(1), b.expand(4)),
-    "empty": lambda torch: (b := torch.zeros(0), b),
-    "transposed": lambda torch: (b := torch.zeros(2, 2).t(), b),
+    "short": lambda torch: (b := torch.zeros(7), b[1:3]), "expanded": lambda torch: (b := torch.zeros(1), b.expand(4)),
+    "empty": lambda torch: (b := torch.zeros(0), b), "transposed": lambda torch: (b := torch.zeros(2, 2).t(), b),
     "column": lambda torch: (b := torch.zeros(4, 2), b[:, 0]),
-}
+}  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize(
     ("maker", "target"),
     [
@@ -38,60 +35,34 @@ TARGETS = {
         if not (target == "expanded" and maker.startswith(("ones", "eye")))
     ],
 )
-def test_made_into_out(maker: str, target: str) -> None:
-    def program(torch: Any) -> Any:
-        base, out = TARGETS[target](torch)
-        result = eval(f"torch.{maker[:-1]}, out=out)", {"torch": torch, "out": out})
-        return result is out, out, base, out.stride(), out.storage_offset()
-
-    same_as_pytorch(program)
+@compared
+def test_made_into_out(torch: Any, maker: str, target: str) -> Any:
+    base, out = TARGETS[target](torch)
+    result = eval(f"torch.{maker[:-1]}, out=out)", {"torch": torch, "out": out})
+    return result is out, out, base, out.stride(), out.storage_offset()
 
 
 CALLS = """
-    torch.add(x, 2, x)
-    x.add(2, x)
-    x.clone().add_(2, x)
-    torch.sub(x, 2, x)
-    x.clone().sub_(2, x)
-    torch.addcmul(x, 2, x, x)
-    x.addcmul(2, x, x)
-    x.clone().addcmul_(2, x, x)
-    torch.addcdiv(x, 2, x, x)
-    x.clone().addcdiv_(2, x, x)
-    torch.add(torch.tensor(True), torch.tensor(True), True)
-    torch.add(x, x, alpha=torch.tensor(3.0))
-    torch.add(x, x, alpha=torch.tensor([3.0]))
-    torch.add(x, x, alpha=np.float64(3))
-    torch.add(x, x, alpha=np.float32(3))
-    torch.add(x, x, alpha=True)
-    torch.sub(x, x, alpha=np.float64(3))
-    torch.addcmul(x, x, x, value=torch.tensor(3.0))
-    torch.addcmul(x, x, x, value=np.float64(3))
-    torch.addcdiv(x, x, x, value=torch.tensor([3.0]))
-    torch.addcdiv(x, x, x, value=np.float64(3))
-    torch.add(x1=x, x2=x)
-    torch.nn.functional.celu(x, np.float64(0.5))
-    torch.nn.functional.leaky_relu(x, np.float32(0.5))
-    torch.nn.functional.hardshrink(x, torch.tensor(0.5))
+    torch.add(x, 2, x); x.add(2, x); x.clone().add_(2, x); torch.sub(x, 2, x); x.clone().sub_(2, x)
+    torch.addcmul(x, 2, x, x); x.addcmul(2, x, x); x.clone().addcmul_(2, x, x); torch.addcdiv(x, 2, x, x)
+    x.clone().addcdiv_(2, x, x); torch.add(torch.tensor(True), torch.tensor(True), True)
+    torch.add(x, x, alpha=torch.tensor(3.0)); torch.add(x, x, alpha=torch.tensor([3.0]))
+    torch.add(x, x, alpha=np.float64(3)); torch.add(x, x, alpha=np.float32(3)); torch.add(x, x, alpha=True)
+    torch.sub(x, x, alpha=np.float64(3)); torch.addcmul(x, x, x, value=torch.tensor(3.0))
+    torch.addcmul(x, x, x, value=np.float64(3)); torch.addcdiv(x, x, x, value=torch.tensor([3.0]))
+    torch.addcdiv(x, x, x, value=np.float64(3)); torch.add(x1=x, x2=x); torch.nn.functional.celu(x, np.float64(0.5))
+    torch.nn.functional.leaky_relu(x, np.float32(0.5)); torch.nn.functional.hardshrink(x, torch.tensor(0.5))
     torch.autograd.grad(torch.nn.functional.celu(y := x.clone().requires_grad_(), np.float64(0.5)).sum(), y)
     torch.autograd.grad(torch.nn.functional.leaky_relu(y := x.clone().requires_grad_(), np.float64(0.5)).sum(), y)
-    delattr(x, "data")
-    x.clone().add_(x, alpha=torch.tensor(3.0))
-    x.clone().add_(x, alpha=np.float64(3))
-    x.clone().addcmul_(x, x, value=torch.tensor(3.0))
-    x.clone().addcdiv_(x, x, value=torch.tensor(3.0))
-    torch.rsub(x, x, alpha=np.float64(3))
-    torch.tensor_split(m, torch.tensor(1.1))
-    torch.tensor_split(m, torch.rand(5))
-    torch.tensor_split(m, torch.tensor([[1]]))
-    torch.broadcast_shapes((-1, 2), (1, 2))
-    torch.broadcast_shapes(-1, 2)
+    delattr(x, "data"); x.clone().add_(x, alpha=torch.tensor(3.0)); x.clone().add_(x, alpha=np.float64(3))
+    x.clone().addcmul_(x, x, value=torch.tensor(3.0)); x.clone().addcdiv_(x, x, value=torch.tensor(3.0))
+    torch.rsub(x, x, alpha=np.float64(3)); torch.tensor_split(m, torch.tensor(1.1))
+    torch.tensor_split(m, torch.rand(5)); torch.tensor_split(m, torch.tensor([[1]]))
+    torch.broadcast_shapes((-1, 2), (1, 2)); torch.broadcast_shapes(-1, 2)
     torch.zeros(6).resize_as_(torch.zeros(3, 2).t(), memory_format=torch.preserve_format).stride()
     torch.zeros(120).resize_as_(last, memory_format=torch.preserve_format).stride()
-    torch.zeros(6).resize_(2, 3, memory_format=torch.preserve_format)
-    x.__dlpack__(stream=object())
-    x.__dlpack__(stream=1)
-    torch.from_dlpack(torch.ones(2, dtype=torch.bfloat16)).float()
+    torch.zeros(6).resize_(2, 3, memory_format=torch.preserve_format); x.__dlpack__(stream=object())
+    x.__dlpack__(stream=1); torch.from_dlpack(torch.ones(2, dtype=torch.bfloat16)).float()
     torch.from_dlpack(torch.ones(2, dtype=torch.bfloat16, requires_grad=True))
     torch.unique_consecutive(torch.empty(0, 3), return_inverse=True, return_counts=True)
     torch.unique_consecutive(torch.empty(0, 3), return_inverse=True, return_counts=True, dim=0)
@@ -99,94 +70,45 @@ CALLS = """
     torch.unique(torch.tensor([[nan, 1], [nan, 1], [2, 3]]), return_inverse=True, return_counts=True, dim=0)
     torch.unique(torch.tensor([[2, 3], [nan, 1], [2, 3]]), return_inverse=True, return_counts=True, dim=0)
     torch.unique(torch.tensor([[2, nan], [1, 1], [2, 0]]), return_inverse=True, return_counts=True, dim=1)
-    torch.tensor(endless)
-    torch.as_tensor(endless)
-    torch.tensor(endless[:0])
-    x.new(size=(3, 4)).shape
-    x.new([1, 2])
-    x.apply_(lambda each: "a")
-    x.apply_(lambda each: each + 1)
-    x.map_(x, lambda a, b: "a")
-    torch.device(-1)
-    torch.device("cpu", -1)
-    torch.device("cpu", "0")
-    torch.device("cpu:01")
-    torch.device("cpu:0")
-    x.layout is torch.strided
-    torch.add(x1=x, x2=x)
-    torch.add(a=x, other=2, alpha=3)
-    torch.exp(x1=x)
-    torch.sum(a=m)
-    torch.sum(x=m, axis=0, keepdims=True)
-    torch.sum(x=m, axis=0, out=torch.zeros(4))
-    torch.exp(a=x, out=torch.zeros(2))
-    torch.maximum(x1=x, x2=x, out=torch.zeros(2))
-    torch.mm(a=m, mat2=m)
-    torch.matmul(x1=m, x2=m)
-    torch.argmax(a=m, axis=1, keepdims=True)
-    torch.exp(x, a=x)
-    torch.maximum(x1=x)
-    torch.frobenius_norm(m, axis=1, keepdims=True)
-    torch.pow(self=2, exponent=x)
-    torch.remainder(self=2, other=x)
-    torch.repeat_interleave(x, 2, axis=0)
-    torch.repeat_interleave(repeats=torch.tensor([0, 2, 1]))
+    torch.tensor(endless); torch.as_tensor(endless); torch.tensor(endless[:0]); x.new(size=(3, 4)).shape; x.new([1, 2])
+    x.apply_(lambda each: "a"); x.apply_(lambda each: each + 1); x.map_(x, lambda a, b: "a"); torch.device(-1)
+    torch.device("cpu", -1); torch.device("cpu", "0"); torch.device("cpu:01"); torch.device("cpu:0")
+    x.layout is torch.strided; torch.add(x1=x, x2=x); torch.add(a=x, other=2, alpha=3); torch.exp(x1=x); torch.sum(a=m)
+    torch.sum(x=m, axis=0, keepdims=True); torch.sum(x=m, axis=0, out=torch.zeros(4))
+    torch.exp(a=x, out=torch.zeros(2)); torch.maximum(x1=x, x2=x, out=torch.zeros(2)); torch.mm(a=m, mat2=m)
+    torch.matmul(x1=m, x2=m); torch.argmax(a=m, axis=1, keepdims=True); torch.exp(x, a=x); torch.maximum(x1=x)
+    torch.frobenius_norm(m, axis=1, keepdims=True); torch.pow(self=2, exponent=x); torch.remainder(self=2, other=x)
+    torch.repeat_interleave(x, 2, axis=0); torch.repeat_interleave(repeats=torch.tensor([0, 2, 1]))
     torch.gradient(m, axis=1)
     torch.trapezoid(m, axis=0), torch.trapz(m, axis=0), torch.cumulative_trapezoid(m, axis=0)
     torch.split_with_sizes(m, [1, 3], axis=1)
     torch.unsafe_chunk(m, 2, axis=1), torch.unsafe_split_with_sizes(m, [1, 3], axis=1)
     torch.select_scatter(m, x.new_ones(4), axis=1, index=0)
-    torch.zeros(1, 2).squeeze_(axis=0).shape, torch.zeros(2).unsqueeze_(axis=0).shape
-    x.copy_(other=torch.zeros(2))
-    m.sum_to_size(size=(1, 4))
-    torch.isin(element=2, test_elements=x), torch.isin(elements=x, test_element=1)
-    torch.cholesky_solve(x.view(2, 1), input2=torch.eye(2))
-    torch.orgqr(torch.ones(2, 1), input2=torch.ones(1))
+    torch.zeros(1, 2).squeeze_(axis=0).shape, torch.zeros(2).unsqueeze_(axis=0).shape; x.copy_(other=torch.zeros(2))
+    m.sum_to_size(size=(1, 4)); torch.isin(element=2, test_elements=x), torch.isin(elements=x, test_element=1)
+    torch.cholesky_solve(x.view(2, 1), input2=torch.eye(2)); torch.orgqr(torch.ones(2, 1), input2=torch.ones(1))
     torch.polygamma(np.int64(1), x), torch.polygamma(torch.tensor(1), x), x.mvlgamma(np.int64(1))
-    torch.polygamma(True, x)
-    torch.mvlgamma(x, True)
+    torch.polygamma(True, x); torch.mvlgamma(x, True)
     torch.tril_indices(2, 3, dtype=None, requires_grad=False, pin_memory=False)
-    torch.triu_indices(2, 3, dtype=torch.int32)
-    torch.tril_indices(2, 3, dtype=torch.float32)
-    torch.triu_indices(2, 2, requires_grad=True)
-    m.flip(True)
-    m.flip([True])
-    m.permute([True, 0])
-    m.tile(True)
-    m.roll(1, False)
-    m.tril(True)
-    m.triu(False)
-    torch.tensor_split(m, True)
+    torch.triu_indices(2, 3, dtype=torch.int32); torch.tril_indices(2, 3, dtype=torch.float32)
+    torch.triu_indices(2, 2, requires_grad=True); m.flip(True); m.flip([True]); m.permute([True, 0]); m.tile(True)
+    m.roll(1, False); m.tril(True); m.triu(False); torch.tensor_split(m, True)
     torch.nonzero(m, as_tuple=True, out=torch.zeros(0, dtype=torch.int64))
-    torch.nonzero(m, as_tuple=False, out=torch.zeros(0, dtype=torch.int64))
-    torch.nonzero(m, as_tuple=True, out=None)
-    torch.nonzero(a=m)
-    torch.nonzero(m, as_tuple=1)
-    torch.nonzero(m, as_tuple=None)
-    m.nonzero(as_tuple="a")
+    torch.nonzero(m, as_tuple=False, out=torch.zeros(0, dtype=torch.int64)); torch.nonzero(m, as_tuple=True, out=None)
+    torch.nonzero(a=m); torch.nonzero(m, as_tuple=1); torch.nonzero(m, as_tuple=None); m.nonzero(as_tuple="a")
     m.nonzero(out=torch.zeros(0, dtype=torch.int64))
     m.max(dim=torch.tensor(1)), torch.min(m, dim=torch.tensor(0), keepdim=True), m.max(torch.tensor(1.0))
-    torch.frobenius_norm(m, np.int64(1), True)
-    torch.avg_pool1d(m, np.int64(2), np.int64(1))
-    torch.histogramdd(m[:, :2], np.int64(2)).hist
-    torch.rot90(m, torch.tensor(1))
+    torch.frobenius_norm(m, np.int64(1), True); torch.avg_pool1d(m, np.int64(2), np.int64(1))
+    torch.histogramdd(m[:, :2], np.int64(2)).hist; torch.rot90(m, torch.tensor(1))
     m.scatter(1, torch.tensor([[0], [1]]), value=torch.tensor(9.0))
     m.clone().scatter_(1, torch.tensor([[0], [1]]), value=torch.tensor(9.0))
     torch.add(x, np.float64(0.5), alpha=2), torch.add(x, np.int64(1), alpha=2), torch.sub(x, np.bool_(True), alpha=2)
     torch.lerp(x, x, np.float64(0.5)), x.lerp(x, np.int64(1))
     torch.promote_types(float, torch.int64), torch.can_cast(int, torch.float32), torch.can_cast(float, bool)
-    torch.promote_types(str, torch.int64)
-    torch.finfo(float).eps, torch.iinfo(int).max
-    torch.nn.LayerNorm(np.int64(2))(x), torch.nn.RMSNorm(np.int64(2))(x)
-    torch.addcdiv(2, x, x)
-    torch.cov(2)
-    torch.corrcoef(None)
-    torch.trapz(2)
-    torch.arange(4).view(dtype=float), torch.arange(4).view(dtype=bool).shape
-    m.clone().fill_diagonal_(torch.tensor(1))
-    torch.pdist(2)
-    torch.unsafe_chunk(2, 2)
-    torch.adjoint(2)
+    torch.promote_types(str, torch.int64); torch.finfo(float).eps, torch.iinfo(int).max
+    torch.nn.LayerNorm(np.int64(2))(x), torch.nn.RMSNorm(np.int64(2))(x); torch.addcdiv(2, x, x); torch.cov(2)
+    torch.corrcoef(None); torch.trapz(2); torch.arange(4).view(dtype=float), torch.arange(4).view(dtype=bool).shape
+    m.clone().fill_diagonal_(torch.tensor(1)); torch.pdist(2); torch.unsafe_chunk(2, 2); torch.adjoint(2)
     torch.argsort(2)
 """
 
@@ -195,23 +117,18 @@ def evaluate(text: str, torch: Any) -> Any:
     endless: list[Any] = []
     endless.append(endless)
     names = {
-        "torch": torch,
-        "np": np,
-        "nan": float("nan"),
-        "x": torch.ones(2),
-        "m": torch.zeros(4, 4),
-        "last": torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last),
-        "endless": endless,
-    }
+        "torch": torch, "np": np, "nan": float("nan"), "x": torch.ones(2), "m": torch.zeros(4, 4),
+        "last": torch.zeros(2, 3, 4, 5).to(memory_format=torch.channels_last), "endless": endless,
+    }  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the older calls: once in a process, in both
         return eval(text, names)
 
 
-@needs_oracle
-@pytest.mark.parametrize("text", [each.strip() for each in CALLS.strip().splitlines()])
-def test_same_as_pytorch(text: str) -> None:
-    same_as_pytorch(lambda torch: evaluate(text, torch))
+@pytest.mark.parametrize("text", expressions(CALLS))
+@compared
+def test_same_as_pytorch(torch: Any, text: str) -> Any:
+    return evaluate(text, torch)
 
 
 ALONG = """
@@ -226,23 +143,16 @@ ALONG = """
 """
 
 
-@needs_oracle
 @pytest.mark.parametrize("kind", ["np.int64(1)", "np.int32(-1)", "torch.tensor(1)"])
 @pytest.mark.parametrize("text", ALONG.split())
-def test_a_dimension_that_is_no_int_of_pythons(text: str, kind: str) -> None:
-    if text == "x.max(d)[0]" and kind.startswith("torch"):
-        text = "x.max(d)"  # of two tensors
-    if text == "x.min(d)[0]" and kind.startswith("torch"):
-        text = "x.min(d)"
-
-    def program(torch: Any) -> Any:
-        x = (torch.arange(6.0).reshape(2, 3).sin() + 2).requires_grad_()
-        names = {"torch": torch, "x": x, "d": eval(kind, {"torch": torch, "np": np})}
-        result = eval(text, names)
-        (result * result).sum().backward()
-        return result, x.grad
-
-    same_as_pytorch(program)
+@compared
+def test_a_dimension_that_is_no_int_of_pythons(torch: Any, text: str, kind: str) -> Any:
+    if text in ("x.max(d)[0]", "x.min(d)[0]") and kind.startswith("torch"):
+        text = text[:8]  # of two tensors
+    x = (torch.arange(6.0).reshape(2, 3).sin() + 2).requires_grad_()
+    result = eval(text, {"torch": torch, "x": x, "d": eval(kind, {"torch": torch, "np": np})})
+    (result * result).sum().backward()
+    return result, x.grad
 
 
 @needs_oracle

@@ -15,96 +15,64 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch
+from tests.same import compared, of_each, programs, refused
 
 parametrize = pytest.mark.parametrize
 KINDS = ("complex64", "complex128")
 
 
-@needs_oracle
-def test_dtypes_and_promotion() -> None:
+@compared
+def test_dtypes_and_promotion(torch: Any) -> list[Any]:
     names = "bool uint8 int64 float16 bfloat16 float32 float64 complex64 complex128".split()
-
-    def program(torch: Any) -> list[Any]:
-        kinds = [getattr(torch, name) for name in names]
-        found = [str(torch.promote_types(a, b)) for a in kinds for b in (torch.complex64, torch.complex128, a)]
-        found += [torch.can_cast(a, b) for a in kinds for b in kinds]
-        for kind in kinds:
-            for shape in ((), (2,)):
-                x = torch.ones(shape).to(kind)
-                if kind is torch.float16:
-                    continue  # (complex32)
-                found += [str(torch.result_type(x, 1j)), str(torch.result_type(x, torch.ones((), dtype=torch.cfloat)))]
-                found += [str(torch.result_type(x, torch.ones(2, dtype=torch.cfloat)))]
-        found += [str(kind.to_real()) for kind in kinds]
-        found += [str(kind.to_complex()) for kind in kinds[3:]]
-        found += [(kind.is_complex, kind.is_floating_point, kind.is_signed, kind.itemsize) for kind in kinds]
-        found += [repr(torch.finfo(torch.complex64)), repr(torch.finfo(torch.cdouble)), torch.cfloat is torch.complex64]
-        return found
-
-    same_as_pytorch(program)
-    same_as_pytorch(lambda torch: torch.int64.to_complex())
-    same_as_pytorch(lambda torch: torch.set_default_dtype(torch.complex64))
+    kinds = [getattr(torch, name) for name in names]
+    found = [str(torch.promote_types(a, b)) for a in kinds for b in (torch.complex64, torch.complex128, a)]
+    found += [torch.can_cast(a, b) for a in kinds for b in kinds]
+    for kind in kinds:
+        for shape in ((), (2,)):
+            x = torch.ones(shape).to(kind)
+            if kind is torch.float16:
+                continue  # (complex32)
+            found += [str(torch.result_type(x, 1j)), str(torch.result_type(x, torch.ones((), dtype=torch.cfloat)))]
+            found += [str(torch.result_type(x, torch.ones(2, dtype=torch.cfloat)))]
+    found += [str(kind.to_real()) for kind in kinds]
+    found += [str(kind.to_complex()) for kind in kinds[3:]]
+    found += [(kind.is_complex, kind.is_floating_point, kind.is_signed, kind.itemsize) for kind in kinds]
+    found += [repr(torch.finfo(torch.complex64)), repr(torch.finfo(torch.cdouble)), torch.cfloat is torch.complex64]
+    return found
 
 
-@needs_oracle
-def test_the_default_dtype_decides_the_complex_one() -> None:
-    def program(torch: Any) -> list[Any]:
-        torch.set_default_dtype(torch.float64)
-        try:
-            return [str(torch.tensor([1j]).dtype), repr(torch.tensor(1 + 2j)), str((torch.arange(2) * 1j).dtype)]
-        finally:
-            torch.set_default_dtype(torch.float32)
-
-    same_as_pytorch(program)
+@compared
+def test_the_default_dtype_decides_the_complex_one(torch: Any) -> list[Any]:
+    torch.set_default_dtype(torch.float64)
+    try:
+        return [str(torch.tensor([1j]).dtype), repr(torch.tensor(1 + 2j)), str((torch.arange(2) * 1j).dtype)]
+    finally:
+        torch.set_default_dtype(torch.float32)
 
 
-@needs_oracle
 @parametrize("kind", KINDS)
-def test_creation(kind: str) -> None:
-    def program(torch: Any) -> list[Any]:
-        d = getattr(torch, kind)
-        x = torch.tensor([[1 + 2j, 3], [-1j, 0.5]], dtype=d)
-        found = [x, torch.zeros(2, dtype=d), torch.ones(2, 1, dtype=d), torch.full((2,), 1 - 1j, dtype=d)]
-        found += [torch.eye(2, dtype=d), torch.empty(0, dtype=d), torch.zeros_like(x), torch.ones_like(x)]
-        found += [
-            torch.full_like(x, 2j),
-            x.new_zeros(2),
-            x.new_full((1,), 1j),
-            x.new_tensor([1, 2]),
-            x.T,
-            x[0].item() if x[0].numel() == 1 else x[0, 0].item(),
-            x.tolist(),
-            complex(x[0, 0]),
-            bool(x[0, 1]),
-            x.numpy(),
-        ]
-        found += [torch.as_tensor(np.array([1j, 2])).dtype, torch.from_numpy(np.array([1j, 2], kind)), x.type()]
-        found += [x.to(torch.complex64), torch.ones(2).to(d), x.cfloat(), x.cdouble(), x.is_complex(), float(x[0, 1])]
-        return [each if isinstance(each, (complex, list, bool, str, float)) else repr(each) for each in found]
-
-    same_as_pytorch(program)
-    same_as_pytorch(lambda torch: torch.tensor(1j, dtype=torch.float32))
-    same_as_pytorch(lambda torch: float(torch.tensor(1j)))
-    same_as_pytorch(lambda torch: int(torch.tensor(1j)))
-    same_as_pytorch(lambda torch: torch.ones(2).fill_(1j))
+@compared
+def test_creation(torch: Any, kind: str) -> list[Any]:
+    d = getattr(torch, kind)
+    x = torch.tensor([[1 + 2j, 3], [-1j, 0.5]], dtype=d)
+    found = [x, torch.zeros(2, dtype=d), torch.ones(2, 1, dtype=d), torch.full((2,), 1 - 1j, dtype=d)]
+    found += [torch.eye(2, dtype=d), torch.empty(0, dtype=d), torch.zeros_like(x), torch.ones_like(x)]
+    found += [
+        torch.full_like(x, 2j), x.new_zeros(2), x.new_full((1,), 1j), x.new_tensor([1, 2]), x.T,
+        x[0].item() if x[0].numel() == 1 else x[0, 0].item(), x.tolist(), complex(x[0, 0]), bool(x[0, 1]), x.numpy(),
+    ]  # fmt: skip
+    found += [torch.as_tensor(np.array([1j, 2])).dtype, torch.from_numpy(np.array([1j, 2], kind)), x.type()]
+    found += [x.to(torch.complex64), torch.ones(2).to(d), x.cfloat(), x.cdouble(), x.is_complex(), float(x[0, 1])]
+    return [each if isinstance(each, (complex, list, bool, str, float)) else repr(each) for each in found]
 
 
-@needs_oracle
 @parametrize("kind", KINDS)
-def test_random_numbers(kind: str) -> None:
-    for draw in (
-        lambda torch, d: torch.randn(3, 20, dtype=d), lambda torch, d: torch.rand(7, dtype=d),
-        lambda torch, d: torch.randn_like(torch.zeros(5, dtype=d)), lambda torch, d: torch.zeros(4, dtype=d).uniform_(),
-        lambda torch, d: torch.zeros(40, dtype=d).normal_(0, 3),
-    ):  # fmt: skip
-        found = []
-        for library in (tinytorch, torch):
-            library.manual_seed(3)
-            found.append([draw(library, getattr(library, kind)).numpy(), library.rand(2).numpy()])
-        for ours, theirs in zip(*found, strict=True):
-            assert ours.dtype == theirs.dtype
-            np.testing.assert_allclose(ours, theirs, rtol=1e-6)
+@compared(rtol=1e-6)
+def test_random_numbers(torch: Any, kind: str) -> Any:
+    d = getattr(torch, kind)
+    drawn = [torch.randn(3, 20, dtype=d), torch.rand(7, dtype=d), torch.randn_like(torch.zeros(5, dtype=d))]
+    drawn += [torch.zeros(4, dtype=d).uniform_(), torch.zeros(40, dtype=d).normal_(0, 3)]
+    return drawn, torch.rand(2)
 
 
 PRINTED = [
@@ -120,8 +88,7 @@ def test_printing(values: Any) -> None:
     array = np.array(values, np.complex128)
     for kind in KINDS:
         x, y = tinytorch.from_numpy(array.astype(kind)), torch.from_numpy(array.astype(kind))
-        assert repr(x) == repr(y)
-        assert repr(x.requires_grad_()) == repr(y.requires_grad_())
+        assert repr(x) == repr(y) and repr(x.requires_grad_()) == repr(y.requires_grad_())
         if not array.ndim:
             assert f"{x.detach()}" == f"{y.detach()}"
 
@@ -139,41 +106,60 @@ def test_files_and_copies() -> None:
             assert str(loaded.dtype) == str(value.dtype)
             np.testing.assert_array_equal(loaded.numpy(), value.numpy())
     for copied in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), x.clone()):
-        assert copied.dtype is tinytorch.complex64
-        assert copied.equal(x)
+        assert copied.dtype is tinytorch.complex64 and copied.equal(x)
 
 
-@needs_oracle
-def test_parts_are_views() -> None:
-    def program(torch: Any) -> list[Any]:
-        z = torch.tensor([[1 + 2j, 3 - 1j], [0, 1j]])
-        z.real[0] = 7
-        z.imag.mul_(2)
-        torch.view_as_real(z)[1, 1, 0] = 9
-        z[1].imag = torch.tensor([4.0, -4.0])
-        z.T[0].real = torch.tensor(6.0)
-        pairs = torch.arange(6.0).reshape(3, 2)
-        torch.view_as_complex(pairs)[0] = 5 - 5j
-        found = [z, pairs, z.T.imag, z[:, 1].real, torch.view_as_real(z.T).stride(), z.real.stride(), z.mH, z.H]
-        found += [z.adjoint(), z.conj(), z.angle(), z.abs(), z.sgn(), z.isreal(), torch.real(z), torch.imag(z)]
-        found += [
-            torch.complex(z.real, z.imag),
-            torch.polar(torch.ones(2), torch.ones(2)),
-            torch.ones(2).conj(),
-            z.is_neg(),
-        ]
-        return [repr(each) for each in found]
+@compared
+def test_parts_are_views(torch: Any) -> list[Any]:
+    z = torch.tensor([[1 + 2j, 3 - 1j], [0, 1j]])
+    z.real[0] = 7
+    z.imag.mul_(2)
+    torch.view_as_real(z)[1, 1, 0] = 9
+    z[1].imag = torch.tensor([4.0, -4.0])
+    z.T[0].real = torch.tensor(6.0)
+    pairs = torch.arange(6.0).reshape(3, 2)
+    torch.view_as_complex(pairs)[0] = 5 - 5j
+    found = [z, pairs, z.T.imag, z[:, 1].real, torch.view_as_real(z.T).stride(), z.real.stride(), z.mH, z.H]
+    found += [z.adjoint(), z.conj(), z.angle(), z.abs(), z.sgn(), z.isreal(), torch.real(z), torch.imag(z)]
+    found += [
+        torch.complex(z.real, z.imag), torch.polar(torch.ones(2), torch.ones(2)), torch.ones(2).conj(), z.is_neg(),
+    ]  # fmt: skip
+    return [repr(each) for each in found]
 
-    same_as_pytorch(program)
-    for call in (
-        lambda torch: setattr(torch.ones(2), "imag", torch.ones(2)),
-        lambda torch: torch.ones(2).imag, lambda torch: torch.view_as_real(torch.ones(2)),
-        lambda torch: torch.view_as_complex(torch.ones(2, 3)), lambda torch: torch.view_as_complex(torch.ones(2, 2).T),
-        lambda torch: torch.view_as_complex(torch.ones(2, 2, dtype=torch.int64)),
-        lambda torch: torch.complex(torch.ones(2), torch.ones(2).double()),
-        lambda torch: torch.complex(torch.ones(2).long(), torch.ones(2).long()),
-    ):  # fmt: skip
-        same_as_pytorch(call)
+
+test_small_programs = of_each(
+    programs("""
+    # Dtypes and conversions.
+    torch.int64.to_complex(); torch.set_default_dtype(torch.complex64); torch.tensor(1j, dtype=torch.float32)
+    float(torch.tensor(1j)); int(torch.tensor(1j)); torch.ones(2).fill_(1j); torch.nn.Linear(1, 1).to(torch.int64)
+    # Parts.
+    setattr(torch.ones(2), "imag", torch.ones(2)); torch.ones(2).imag; torch.view_as_real(torch.ones(2))
+    torch.view_as_complex(torch.ones(2, 3)); torch.view_as_complex(torch.ones(2, 2).T)
+    torch.view_as_complex(torch.ones(2, 2, dtype=torch.int64)); torch.complex(torch.ones(2), torch.ones(2).double())
+    torch.complex(torch.ones(2).long(), torch.ones(2).long())
+    # Backward.
+    (z * 2).sum().backward(); (z * 2).backward(torch.ones(1)); z.abs().backward(torch.ones(1) * 1j)
+    # Sequences and random numbers.
+    torch.linspace(0, 1j, 3, dtype=torch.float32); repr(torch.linspace(torch.tensor(1j), 2, 3))
+    torch.arange(0, 3, dtype=torch.cfloat); torch.randint(0, 3, (2,), dtype=torch.cfloat)
+    torch.randperm(3, dtype=torch.cfloat); torch.arange(0, 3, dtype=torch.cdouble)
+    torch.randint(0, 3, (2,), dtype=torch.cdouble); torch.randperm(3, dtype=torch.cdouble)
+    torch.normal(torch.tensor([1j]), torch.tensor([1j]))
+    # Numbers that real tensors refuse.
+    torch.mul(torch.ones(2), 1j, out=torch.empty(2)); torch.ones(2).mul_(1j); torch.add(x, x, alpha=1j)
+    torch.addcmul(x, x, x, value=1j); x.addcdiv_(x, x, value=1j)
+    torch.ones(2, dtype=torch.int64).masked_fill(torch.tensor([True, False]), torch.tensor(1j))
+    torch.isin(torch.tensor([1j]), torch.tensor([1j])); torch.nn.functional.dropout(torch.tensor([1j, 2]))
+    torch.nn.init.orthogonal_(torch.empty(2, 2, dtype=torch.cfloat))
+    torch.func.jacrev(lambda z: z * z)(torch.tensor([1j])); torch.func.jacfwd(lambda z: z * z)(torch.tensor([1j]))
+    torch.convolution(c(1, 1, 3, 3), c(1, 1, 2, 2), None, [1, 1], [0, 0], [1, 1], False, [0, 0], 1)
+    # Tolerances.
+    torch.testing.assert_close(torch.tensor([1j, 2]), torch.tensor([1j, 2]) + 1e-9)
+    torch.testing.assert_close(torch.tensor([1j, 2]), torch.tensor([1j, 2]) + 1e-3)
+    torch.testing.assert_close(torch.tensor([1j, 2]), torch.tensor([1j, 2]) + 1j)
+""", x=lambda torch: torch.ones(2), z=lambda torch: torch.tensor([1 + 2j], requires_grad=True),
+        c=lambda torch: lambda *shape: torch.ones(shape, dtype=torch.cfloat))
+)  # fmt: skip
 
 
 REFUSED = {
@@ -192,8 +178,7 @@ def test_functions_without_complex_numbers_refuse_them(name: str) -> None:
     eval(program, {"torch": tinytorch, "c": tinytorch.ones(2)})  # (the function of real numbers was used before)
     with pytest.raises((RuntimeError, NotImplementedError)):
         eval(program, {"torch": torch, "c": torch.tensor([1 + 2j, 3])})
-    with pytest.raises(NotImplementedError, match="complex"):
-        eval(program, {"torch": tinytorch, "c": tinytorch.tensor([1 + 2j, 3])})
+    refused(NotImplementedError, "complex", eval, program, {"torch": tinytorch, "c": tinytorch.tensor([1 + 2j, 3])})
 
 
 @needs_oracle
@@ -217,167 +202,92 @@ def test_gradients_by_pytorchs_convention() -> None:
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
 
 
-@needs_oracle
-def test_errors_of_backward() -> None:
-    def leaf(torch: Any) -> Any:
-        return torch.tensor([1 + 2j], requires_grad=True)
-
-    same_as_pytorch(lambda torch: (leaf(torch) * 2).sum().backward())
-    same_as_pytorch(lambda torch: (leaf(torch) * 2).backward(torch.ones(1)))
-    same_as_pytorch(lambda torch: leaf(torch).abs().backward(torch.ones(1) * 1j))
-
-
 def test_recorded_writes_through_parts_are_refused() -> None:
     z = tinytorch.tensor([1 + 2j], requires_grad=True) * 1
-    with pytest.raises(RuntimeError, match="another dtype"):
-        z.real.mul_(2)
+    refused(RuntimeError, "another dtype", z.real.mul_, 2)
     part = z.imag
     z.mul_(2)
-    with pytest.raises(RuntimeError, match="another dtype"):
-        part.sum()
+    refused(RuntimeError, "another dtype", part.sum)
 
 
-@needs_oracle
-def test_writes_in_place_are_recorded() -> None:
-    def program(torch: Any) -> Any:
-        z = torch.tensor([[1 + 2j, 3 - 1j], [2, 1j]], requires_grad=True)
-        y = z * 1
-        y[0] *= 1j
-        y[:, 1].mul_(y[0, 0].detach().clone())
-        y.add_(z.conj(), alpha=2)
-        y[1, 0] = z[0, 1]
-        (y * y.conj()).real.sum().backward()
-        return z.grad.tolist()
-
-    np.testing.assert_allclose(program(tinytorch), program(torch), rtol=1e-6)
+@compared(rtol=1e-6)
+def test_writes_in_place_are_recorded(torch: Any) -> Any:
+    z = torch.tensor([[1 + 2j, 3 - 1j], [2, 1j]], requires_grad=True)
+    y = z * 1
+    y[0] *= 1j
+    y[:, 1].mul_(y[0, 0].detach().clone())
+    y.add_(z.conj(), alpha=2)
+    y[1, 0] = z[0, 1]
+    (y * y.conj()).real.sum().backward()
+    return z.grad
 
 
-@needs_oracle
-def test_out_and_comparisons() -> None:
-    def program(torch: Any) -> list[Any]:
-        z, out = torch.tensor([1 + 2j, 3 - 1j]), torch.empty(2, dtype=torch.cfloat)
-        torch.mul(z, 2j, out=out)
-        found = [repr(out), repr(z == torch.tensor([1 + 2j, 0])), repr(z != 3 - 1j), torch.equal(z, z.clone())]
-        found += [repr(torch.isclose(z, z + 1e-9)), torch.allclose(z, z + 1e-9), torch.allclose(z, z + 1)]
-        return found
-
-    same_as_pytorch(program)
-    same_as_pytorch(lambda torch: torch.mul(torch.ones(2), 1j, out=torch.empty(2)))
-    same_as_pytorch(lambda torch: torch.ones(2).mul_(1j))
+@compared
+def test_out_and_comparisons(torch: Any) -> list[Any]:
+    z, out = torch.tensor([1 + 2j, 3 - 1j]), torch.empty(2, dtype=torch.cfloat)
+    torch.mul(z, 2j, out=out)
+    found = [repr(out), repr(z == torch.tensor([1 + 2j, 0])), repr(z != 3 - 1j), torch.equal(z, z.clone())]
+    return [*found, repr(torch.isclose(z, z + 1e-9)), torch.allclose(z, z + 1e-9), torch.allclose(z, z + 1)]
 
 
-@needs_oracle
-@parametrize("kind", KINDS)
-def test_sequences(kind: str) -> None:
-    for ends in ((0, 1j, 3), (1 + 1j, 2, 4), (0, 1, 3), (1j, 2, 1), (1j, 2, 0)):
-        for name in ("linspace", "logspace"):
-            same_as_pytorch(lambda torch, n=name, e=ends: repr(getattr(torch, n)(*e, dtype=getattr(torch, kind))))
-            same_as_pytorch(lambda torch, n=name, e=ends: repr(getattr(torch, n)(*e)))
-    same_as_pytorch(lambda torch: torch.linspace(0, 1j, 3, dtype=torch.float32))
-    same_as_pytorch(lambda torch: repr(torch.linspace(torch.tensor(1j), 2, 3)))
-    same_as_pytorch(lambda torch: torch.arange(0, 3, dtype=getattr(torch, kind)))
-    same_as_pytorch(lambda torch: torch.randint(0, 3, (2,), dtype=getattr(torch, kind)))
-    same_as_pytorch(lambda torch: torch.randperm(3, dtype=getattr(torch, kind)))
+@parametrize("kind", [*KINDS, None])
+@parametrize("ends", [(0, 1j, 3), (1 + 1j, 2, 4), (0, 1, 3), (1j, 2, 1), (1j, 2, 0)], ids=str)
+@compared
+def test_sequences(torch: Any, ends: Any, kind: str | None) -> Any:
+    dtype = {} if kind is None else {"dtype": getattr(torch, kind)}
+    return [repr(make(*ends, **dtype)) for make in (torch.linspace, torch.logspace)]
 
 
-@needs_oracle
-def test_normal_numbers_of_complex_means() -> None:
-    def program(torch: Any) -> list[Any]:
-        torch.manual_seed(3)
-        means, stds = torch.tensor([1j, 2, 3 - 1j]), torch.tensor([1.0, 2.0, 0.5])
-        return [torch.normal(means, stds).numpy(), torch.normal(means, 2.0).numpy(), torch.rand(2).numpy()]
-
-    for ours, theirs in zip(program(tinytorch), program(torch), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-5)
-    same_as_pytorch(lambda torch: torch.normal(torch.tensor([1j]), torch.tensor([1j])))
+@compared(rtol=1e-5)
+def test_normal_numbers_of_complex_means(torch: Any) -> list[Any]:
+    means, stds = torch.tensor([1j, 2, 3 - 1j]), torch.tensor([1.0, 2.0, 0.5])
+    return [torch.normal(means, stds), torch.normal(means, 2.0), torch.rand(2)]
 
 
-@needs_oracle
-def test_numbers_that_real_tensors_refuse() -> None:
-    for program in (
-        lambda torch: torch.add(torch.ones(2), torch.ones(2), alpha=1j),
-        lambda torch: torch.addcmul(torch.ones(2), torch.ones(2), torch.ones(2), value=1j),
-        lambda torch: torch.ones(2).addcdiv_(torch.ones(2), torch.ones(2), value=1j),
-        lambda torch: torch.ones(2, dtype=torch.int64).masked_fill(torch.tensor([True, False]), torch.tensor(1j)),
-        lambda torch: torch.isin(torch.tensor([1j]), torch.tensor([1j])),
-        lambda torch: torch.nn.functional.dropout(torch.tensor([1j, 2])),
-        lambda torch: torch.nn.init.orthogonal_(torch.empty(2, 2, dtype=torch.cfloat)),
-        lambda torch: torch.func.jacrev(lambda z: z * z)(torch.tensor([1j])),
-        lambda torch: torch.func.jacfwd(lambda z: z * z)(torch.tensor([1j])),
-        lambda torch: torch.convolution(
-            torch.ones(1, 1, 3, 3, dtype=torch.cfloat), torch.ones(1, 1, 2, 2, dtype=torch.cfloat), None, [1, 1],
-            [0, 0], [1, 1], False, [0, 0], 1,
-        ),
-    ):  # fmt: skip
-        same_as_pytorch(program)
+@compared
+def test_modules(torch: Any) -> list[Any]:
+    nn = torch.nn
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).to(torch.cfloat)
+    norm = nn.BatchNorm1d(3).to(torch.cdouble)
+    found = [(key, str(value.dtype)) for each in (net, norm) for key, value in each.state_dict().items()]
+    found += [str(net.double()[0].weight.dtype), repr(net(torch.ones(1, 3, dtype=torch.cfloat)))]
+    file = io.BytesIO()
+    torch.save(net.state_dict(), file)
+    file.seek(0)
+    other = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).to(torch.cfloat)
+    found += [str(other.load_state_dict(torch.load(file))), other[0].weight.equal(net[0].weight)]
+    found.append(str(net.to(torch.float64)[0].weight.dtype))
+    return found
 
 
-@needs_oracle
-def test_modules() -> None:
-    def program(torch: Any) -> list[Any]:
-        nn = torch.nn
-        torch.manual_seed(0)
-        net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).to(torch.cfloat)
-        norm = nn.BatchNorm1d(3).to(torch.cdouble)
-        found = [(key, str(value.dtype)) for each in (net, norm) for key, value in each.state_dict().items()]
-        found += [str(net.double()[0].weight.dtype), repr(net(torch.ones(1, 3, dtype=torch.cfloat)))]
-        file = io.BytesIO()
-        torch.save(net.state_dict(), file)
-        file.seek(0)
-        other = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)).to(torch.cfloat)
-        found += [str(other.load_state_dict(torch.load(file))), other[0].weight.equal(net[0].weight)]
-        found.append(str(net.to(torch.float64)[0].weight.dtype))
-        return found
-
-    same_as_pytorch(program)
-    same_as_pytorch(lambda torch: torch.nn.Linear(1, 1).to(torch.int64))
-
-
-@needs_oracle
 @parametrize("name", ["LSTM", "GRU", "RNN"])
-def test_recurrent_layers(name: str) -> None:
-    def program(torch: Any) -> list[Any]:
-        torch.manual_seed(0)
-        layer = getattr(torch.nn, name)(2, 3, num_layers=2, bidirectional=True, batch_first=True, dtype=torch.cdouble)
-        x = torch.randn(2, 4, 2, dtype=torch.cdouble, requires_grad=True)
-        lengths = torch.tensor([4, 2])
-        packed = torch.nn.utils.rnn.pack_padded_sequence(x.detach(), lengths, batch_first=True)
-        outputs = [layer(x)[0], layer(packed)[0].data]
-        loss = sum((each.abs() ** 2).sum() for each in outputs)
-        loss.backward()
-        return [each.detach().numpy() for each in (*outputs, x.grad, *(p.grad for p in layer.parameters()))]
-
-    for ours, theirs in zip(program(tinytorch), program(torch), strict=True):
-        np.testing.assert_allclose(ours, theirs, rtol=1e-8, atol=1e-12)
+@compared(rtol=1e-8, atol=1e-12)
+def test_recurrent_layers(torch: Any, name: str) -> list[Any]:
+    torch.manual_seed(0)
+    layer = getattr(torch.nn, name)(2, 3, num_layers=2, bidirectional=True, batch_first=True, dtype=torch.cdouble)
+    x = torch.randn(2, 4, 2, dtype=torch.cdouble, requires_grad=True)
+    lengths = torch.tensor([4, 2])
+    packed = torch.nn.utils.rnn.pack_padded_sequence(x.detach(), lengths, batch_first=True)
+    outputs = [layer(x)[0], layer(packed)[0].data]
+    loss = sum((each.abs() ** 2).sum() for each in outputs)
+    loss.backward()
+    return [*outputs, x.grad, *(p.grad for p in layer.parameters())]
 
 
-@needs_oracle
-def test_tolerances_of_comparisons() -> None:
-    for other in (1e-9, 1e-3, 1j):
-        same_as_pytorch(
-            lambda torch, y=other: torch.testing.assert_close(torch.tensor([1j, 2]), torch.tensor([1j, 2]) + y)
-        )
+@compared
+def test_parts_are_assigned(torch: Any) -> str:
+    z = torch.tensor([1 + 2j, 3 - 1j])
+    z.real = torch.tensor([9.0, 8.0])
+    z.imag = 1.0
+    return repr(z)
 
 
-@needs_oracle
-def test_parts_are_assigned() -> None:
-    def program(torch: Any) -> str:
-        z = torch.tensor([1 + 2j, 3 - 1j])
-        z.real = torch.tensor([9.0, 8.0])
-        z.imag = 1.0
-        return repr(z)
-
-    same_as_pytorch(program)
-
-
-@needs_oracle
 @parametrize("reduce", ["sum", "prod", "mean", "amax"])
-def test_scatter_reduce(reduce: str) -> None:
-    def program(torch: Any) -> str:
-        index, source = torch.tensor([0, 0, 1]), torch.tensor([1 + 1j, 2, 3j])
-        return repr(torch.ones(2, dtype=torch.cfloat).scatter_reduce(0, index, source, reduce))
-
-    same_as_pytorch(program)
+@compared
+def test_scatter_reduce(torch: Any, reduce: str) -> str:
+    index, source = torch.tensor([0, 0, 1]), torch.tensor([1 + 1j, 2, 3j])
+    return repr(torch.ones(2, dtype=torch.cfloat).scatter_reduce(0, index, source, reduce))
 
 
 def test_gradients_of_scatter_reduce() -> None:
@@ -410,10 +320,8 @@ def test_compiled_functions_and_autocasting_leave_complex_numbers_alone() -> Non
 
 def test_eigenvalues_may_be_the_first_complex_numbers_of_a_program() -> None:
     lines = (
-        "import tinytorch as torch",
-        "x = torch.tensor([[1.0, 2.0], [-3.0, 1.0]], requires_grad=True)",
-        "vectors = torch.linalg.eig(x).eigenvectors",
-        "(vectors * vectors.conj()).sum().real.backward()",
+        "import tinytorch as torch", "x = torch.tensor([[1.0, 2.0], [-3.0, 1.0]], requires_grad=True)",
+        "vectors = torch.linalg.eig(x).eigenvectors", "(vectors * vectors.conj()).sum().real.backward()",
         "assert x.grad.abs().max() < 1e-6",
-    )
+    )  # fmt: skip
     subprocess.run([sys.executable, "-c", "\n".join(lines)], check=True, cwd=Path(__file__).parents[2])

@@ -2,78 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions, of_each, programs, same_as_pytorch
 
-IN_PLACE: dict[str, Callable[[Any], Any]] = {
-    "t_": lambda x: x.t_(),
-    "transpose_": lambda x: x.transpose_(0, -1),
-    "swapaxes_": lambda x: x.swapaxes_(0, 1),
-    "swapdims_": lambda x: x.swapdims_(0, 1),
-    "unsqueeze_": lambda x: x.unsqueeze_(1),
-    "squeeze_": lambda x: x.squeeze_(),
-    "squeeze_ dim": lambda x: x.squeeze_(0),
-    "squeeze_ dims": lambda x: x.squeeze_((0, 1)),
-    "as_strided_": lambda x: x.as_strided_((2, 2), (1, 2)),
-    "as_strided_ offset": lambda x: x.as_strided_((2,), (2,), 1),
-    "tril_": lambda x: x.tril_(),
-    "triu_": lambda x: x.triu_(1),
-    "no such dimension": lambda x: x.transpose_(0, 5),
-    "out of bounds": lambda x: x.as_strided_((40,), (1,)),
-    "twice": lambda x: x.t_().unsqueeze_(0),
-    "then written to": lambda x: x.t_().mul_(2),
-}
+IN_PLACE = expressions("""
+    x.t_(); x.transpose_(0, -1); x.swapaxes_(0, 1); x.swapdims_(0, 1); x.unsqueeze_(1)
+    x.squeeze_(); x.squeeze_(0); x.squeeze_((0, 1)); x.as_strided_((2, 2), (1, 2))
+    x.as_strided_((2,), (2,), 1); x.tril_(); x.triu_(1); x.transpose_(0, 5)
+    x.as_strided_((40,), (1,)); x.t_().unsqueeze_(0); x.t_().mul_(2)
+""")
 
 
 def weighted(torch: Any, x: Any) -> Any:
     return (x * torch.arange(float(x.numel())).view(x.shape)).sum()
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", IN_PLACE)
 @pytest.mark.parametrize("source", ["result", "leaf", "plain", "view", "base", "detached", "no_grad"])
-def test_a_view_in_place(name: str, source: str) -> None:
-    def program(torch: Any) -> Any:
-        p = torch.arange(6.0).view(2, 3).clone().requires_grad_(source != "plain")
-        other = x = p if source in ("leaf", "plain") else p * 2
-        if source == "view":
-            x = other[:1]
-        elif source == "base":
-            other = x[:, :2]
-        elif source == "detached":
-            x = other.detach()
-        elif source == "no_grad":
-            with torch.no_grad():
-                IN_PLACE[name](x)
-            return x.shape, x._version
-        before = x._version
-        assert IN_PLACE[name](x) is x
-        seen = [x, x.stride(), x._version - before, other, x.grad_fn and x.grad_fn.name(), x._is_view()]
-        if x.requires_grad:
-            (weighted(torch, x) + 3 * weighted(torch, other)).backward()
-        return [*seen, p.grad]
-
-    same_as_pytorch(program)
+@compared
+def test_a_view_in_place(torch: Any, name: str, source: str) -> Any:
+    p = torch.arange(6.0).view(2, 3).clone().requires_grad_(source != "plain")
+    other = x = p if source in ("leaf", "plain") else p * 2
+    if source == "view":
+        x = other[:1]
+    elif source == "base":
+        other = x[:, :2]
+    elif source == "detached":
+        x = other.detach()
+    elif source == "no_grad":
+        with torch.no_grad():
+            eval(name, {"x": x})
+        return x.shape, x._version
+    before = x._version
+    assert eval(name, {"x": x}) is x
+    seen = [x, x.stride(), x._version - before, other, x.grad_fn and x.grad_fn.name(), x._is_view()]
+    if x.requires_grad:
+        (weighted(torch, x) + 3 * weighted(torch, other)).backward()
+    return [*seen, p.grad]
 
 
-@needs_oracle
-@pytest.mark.parametrize(
-    "program",
-    [
-        lambda torch: torch.ones(4, 3, requires_grad=True).mul(1).chunk(2)[0].t_(),
-        lambda torch: torch.zeros(2, 1).expand(2, 3).t_(),
-        lambda torch: torch.ones(2, 3, requires_grad=True)[:1].t_(),
-        lambda torch: torch.ones(2, 2, 2).t_(),
-    ],
-)
-def test_views_in_place_that_are_refused(program: Any) -> None:
-    same_as_pytorch(program)
+test_views_in_place_that_are_refused = of_each([
+    lambda torch: torch.ones(4, 3, requires_grad=True).mul(1).chunk(2)[0].t_(),
+    lambda torch: torch.zeros(2, 1).expand(2, 3).t_(), lambda torch: torch.ones(2, 3, requires_grad=True)[:1].t_(),
+    lambda torch: torch.ones(2, 2, 2).t_(),
+])  # fmt: skip
 
 
 def test_a_tangent_is_viewed_too() -> None:
@@ -93,54 +70,28 @@ def test_what_was_saved_is_noticed_to_have_changed() -> None:
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    "program",
-    [
-        lambda torch, p: torch.t_copy(p),
-        lambda torch, p: torch.unbind_copy(p),
-        lambda torch, p: torch.view_copy(p, dtype=torch.int32).dtype,
-        lambda torch, p: torch.expand_copy(p, (2, 2, 3), implicit=True),
-        lambda torch, p: torch.slice_copy(p, step=0),
-        lambda torch, p: torch.select_copy(p, 0, 5),
-        lambda torch, p: torch.t_copy(p).grad_fn.name(),
-        lambda torch, p: torch.split_copy(p, 1)[0].grad_fn.name(),
-        lambda torch, p: torch.permute_copy(p.detach(), (1, 0)).stride(),
-        lambda torch, p: torch.select_scatter(p, torch.ones(2), 0, 1),
-        lambda torch, p: torch.select_scatter(p, torch.ones(3).long(), 0, 1),
-        lambda torch, p: torch.slice_scatter(p, torch.ones(1), 0, 1),
-        lambda torch, p: torch.diagonal_scatter(p, torch.ones(2)).grad_fn.name(),
-        lambda torch, p: torch.as_strided_scatter(p, torch.ones(2, 2), (2, 2), (1, 2)),
-        lambda torch, p: torch.as_strided_scatter(p.detach().t(), torch.ones(2), (2,), (1,)),
-        lambda torch, p: torch.slice_inverse(p.detach()[:1], torch.zeros(2, 3), 0, 0, 1),
-        lambda torch, p: torch.unsafe_split(p, 1),
-        lambda torch, p: torch.unsafe_chunk(p, 0),
-        lambda torch, p: torch.constant_pad_nd(p, (1,)),
-        lambda torch, p: torch.constant_pad_nd(p, (-2, -3)),
-        lambda torch, p: torch.constant_pad_nd(p, (0,) * 6),
-        lambda torch, p: torch.pixel_shuffle(torch.ones(3, 2, 2), 2),
-        lambda torch, p: torch.pixel_shuffle(p, 2),
-        lambda torch, p: torch.pixel_unshuffle(torch.ones(3, 3, 2), 2),
-        lambda torch, p: torch.pixel_unshuffle(torch.ones(4, 2, 2), 0),
-        lambda torch, p: torch.channel_shuffle(p, 2),
-        lambda torch, p: torch.channel_shuffle(torch.ones(1, 4, 2), 3),
-        lambda torch, p: torch.unbind_copy(p.detach(), out=[torch.empty(3), torch.empty(3)]),
-        lambda torch, p: torch.split_copy(p.detach(), 1, out=[torch.empty(3)]),
-        lambda torch, p: torch.detach(p),
-        lambda torch, p: (torch.is_nonzero(p[0, :1]), torch.is_signed(p), torch.get_device(p)),
-        lambda torch, p: torch.dropout_(p.detach(), 0.5, True),
-        lambda torch, p: torch.dropout_(p * 1, -1.0, True),
-        lambda torch, p: torch.alpha_dropout_(p.detach(), 0.5, True),
-        lambda torch, p: torch.feature_dropout(p, 0.5, True),
-        lambda torch, p: torch.feature_dropout_(p.detach(), 0.5, True),
-        lambda torch, p: torch.feature_alpha_dropout(torch.ones(2, 3, 2), 0.5, True),
-        lambda torch, p: torch.feature_alpha_dropout_(torch.ones(2, 3, 2), 0.5, True),
-        lambda torch, p: torch.range(1, 4),
-        lambda torch, p: torch.range(0, 1, 0.1),
-        lambda torch, p: torch.range(4, 1, -1, dtype=torch.int64),
-        lambda torch, p: torch.range(4, 1),
-        lambda torch, p: torch.range(0, 1, 0),
-    ],
-)
+@pytest.mark.parametrize("program", programs("""
+    torch.t_copy(p); torch.unbind_copy(p); torch.view_copy(p, dtype=torch.int32).dtype
+    torch.expand_copy(p, (2, 2, 3), implicit=True); torch.slice_copy(p, step=0); torch.select_copy(p, 0, 5)
+    torch.t_copy(p).grad_fn.name(); torch.split_copy(p, 1)[0].grad_fn.name()
+    torch.permute_copy(p.detach(), (1, 0)).stride(); torch.select_scatter(p, torch.ones(2), 0, 1)
+    torch.select_scatter(p, torch.ones(3).long(), 0, 1); torch.slice_scatter(p, torch.ones(1), 0, 1)
+    torch.diagonal_scatter(p, torch.ones(2)).grad_fn.name()
+    torch.as_strided_scatter(p, torch.ones(2, 2), (2, 2), (1, 2))
+    torch.as_strided_scatter(p.detach().t(), torch.ones(2), (2,), (1,))
+    torch.slice_inverse(p.detach()[:1], torch.zeros(2, 3), 0, 0, 1); torch.unsafe_split(p, 1); torch.unsafe_chunk(p, 0)
+    torch.constant_pad_nd(p, (1,)); torch.constant_pad_nd(p, (-2, -3)); torch.constant_pad_nd(p, (0,) * 6)
+    torch.pixel_shuffle(torch.ones(3, 2, 2), 2); torch.pixel_shuffle(p, 2)
+    torch.pixel_unshuffle(torch.ones(3, 3, 2), 2); torch.pixel_unshuffle(torch.ones(4, 2, 2), 0)
+    torch.channel_shuffle(p, 2); torch.channel_shuffle(torch.ones(1, 4, 2), 3)
+    torch.unbind_copy(p.detach(), out=[torch.empty(3), torch.empty(3)])
+    torch.split_copy(p.detach(), 1, out=[torch.empty(3)]); torch.detach(p)
+    (torch.is_nonzero(p[0, :1]), torch.is_signed(p), torch.get_device(p)); torch.dropout_(p.detach(), 0.5, True)
+    torch.dropout_(p * 1, -1.0, True); torch.alpha_dropout_(p.detach(), 0.5, True); torch.feature_dropout(p, 0.5, True)
+    torch.feature_dropout_(p.detach(), 0.5, True); torch.feature_alpha_dropout(torch.ones(2, 3, 2), 0.5, True)
+    torch.feature_alpha_dropout_(torch.ones(2, 3, 2), 0.5, True); torch.range(1, 4); torch.range(0, 1, 0.1)
+    torch.range(4, 1, -1, dtype=torch.int64); torch.range(4, 1); torch.range(0, 1, 0)
+""", {}, "p").values())  # fmt: skip
 def test_as_pytorch(program: Any) -> None:
     same_as_pytorch(lambda torch: program(torch, torch.arange(6.0).view(2, 3).requires_grad_()))
 
@@ -178,18 +129,10 @@ def test_the_functions_are_pytorchs() -> None:
     assert [name for name in ours if not hasattr(tinytorch, name)] == []
 
 
-@needs_oracle
-@pytest.mark.parametrize(
-    "program",
-    [
-        lambda torch: torch.nn.PixelShuffle(2)(torch.arange(16.0).view(1, 8, 1, 2)),
-        lambda torch: torch.nn.PixelUnshuffle(2)(torch.arange(16.0).view(1, 2, 2, 4)),
-        lambda torch: torch.nn.ChannelShuffle(2)(torch.arange(8.0).view(1, 4, 2)),
-        lambda torch: torch.nn.functional.pixel_shuffle(torch.arange(4.0).view(4, 1, 1), 2),
-        lambda torch: [
-            repr(torch.nn.PixelShuffle(2)), repr(torch.nn.PixelUnshuffle(2)), repr(torch.nn.ChannelShuffle(3))
-        ],
-    ],
-)  # fmt: skip
-def test_layers(program: Any) -> None:
-    same_as_pytorch(program)
+test_layers = of_each(programs("""
+    torch.nn.PixelShuffle(2)(torch.arange(16.0).view(1, 8, 1, 2))
+    torch.nn.PixelUnshuffle(2)(torch.arange(16.0).view(1, 2, 2, 4))
+    torch.nn.ChannelShuffle(2)(torch.arange(8.0).view(1, 4, 2))
+    torch.nn.functional.pixel_shuffle(torch.arange(4.0).view(4, 1, 1), 2)
+    [repr(torch.nn.PixelShuffle(2)), repr(torch.nn.PixelUnshuffle(2)), repr(torch.nn.ChannelShuffle(3))]
+"""))  # fmt: skip

@@ -12,7 +12,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, of_each, programs, same_as_pytorch
 from tests.samples import normal
 from tests.samples.decompose import positive, spread_out
 from tinytorch.autograd import gradcheck, gradgradcheck
@@ -36,8 +36,6 @@ def hermitian(*shape: int) -> Any:
     skew = normal(*shape, seed=7) / 10
     return positive(*shape) + 1j * (skew - skew.swapaxes(-1, -2))
 
-
-# Gradients ---------------------------------------------------------------------------------------
 
 OF_SYMMETRIC: dict[str, Callable[[Any], Any]] = {
     "cholesky": lambda a: tinytorch.linalg.cholesky(a),
@@ -68,8 +66,7 @@ def test_gradients_on_symmetric_input(name: str, matrices: Any) -> None:
 
     for shape in ((3, 3), (2, 3, 3)):
         x = tensor(matrices(*shape))
-        assert gradcheck(run, (x,), check_forward_ad=True)
-        assert gradgradcheck(run, (x,), atol=1e-4)
+        assert gradcheck(run, (x,), check_forward_ad=True) and gradgradcheck(run, (x,), atol=1e-4)
 
 
 OF_GENERAL: dict[str, Callable[[Any], Any]] = {
@@ -82,22 +79,17 @@ OF_GENERAL |= {"vander": lambda a: tinytorch.vander(a[0], 4), "kron": lambda a: 
 @pytest.mark.parametrize("name", OF_GENERAL)
 def test_gradients_that_pytorch_does_not_give(name: str) -> None:
     x = tensor(spread_out(3, 3) + 2 * np.eye(3))
-    assert gradcheck(OF_GENERAL[name], (x,))
-    assert gradgradcheck(OF_GENERAL[name], (x,), atol=1e-4)
+    assert gradcheck(OF_GENERAL[name], (x,)) and gradgradcheck(OF_GENERAL[name], (x,), atol=1e-4)
 
 
 @pytest.mark.parametrize("factor", [1, 1 - 2j])
 def test_gradient_of_the_determinant_of_a_singular_matrix(factor: Any) -> None:
     x = tensor(np.array([[1.0, 2.0, 0.0], [2.0, 1.0, 0.0], [3.0, 1.0, 0.0]]) * factor)
-    assert tinytorch.det(x) == 0
-    assert gradcheck(tinytorch.det, (x,))
+    assert tinytorch.det(x) == 0 and gradcheck(tinytorch.det, (x,))
     if factor != 1:
         return
     (g,) = tinytorch.autograd.grad(tinytorch.det(x), x)
     np.testing.assert_allclose(g.numpy()[:, 2], [-1, 5, -3], atol=1e-12)
-
-
-# Kernels -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(100, 100), (2, 120, 60), (60, 120), (0, 3, 3), (3, 0)])
@@ -111,8 +103,7 @@ def test_lu_of_several_blocks(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(
         lower @ np.triu(factors[..., :k, :]), np.take_along_axis(x, rows[..., None], -2), atol=1e-12
     )
-    assert np.abs(lower).max(initial=0) <= 1
-    assert not info.any()
+    assert np.abs(lower).max(initial=0) <= 1 and not info.any()
 
 
 @pytest.mark.parametrize("upper", [False, True])
@@ -149,11 +140,68 @@ def test_complex_ldl(n: int, is_hermitian: bool) -> None:
     same_as_pytorch(program, rtol=1e-7, atol=1e-7)
 
 
-# Against PyTorch ---------------------------------------------------------------------------------
-
 A = [[1.0, 2.0], [2.0, 4.0]]
-ERRORS: list[Callable[[Any], Any]] = [
-    *[
+ERRORS = {
+    **programs("""
+    torch.linalg.inv(torch.zeros(2, 2)); torch.linalg.inv(torch.stack([torch.eye(2), torch.zeros(2, 2)]))
+    torch.linalg.inv_ex(torch.zeros(2, 2), check_errors=True); torch.linalg.cholesky(-torch.eye(2))
+    torch.linalg.cholesky(torch.stack([torch.eye(2), torch.tensor([[1.0, 2], [2, 1]])]))
+    torch.linalg.solve(torch.zeros(2, 2), torch.ones(2)); torch.linalg.solve(torch.ones(2, 3), torch.ones(2))
+    torch.linalg.solve(torch.eye(2), torch.ones(3)); torch.linalg.solve(torch.eye(2), torch.ones(2).double())
+    torch.linalg.solve(torch.ones(3, 2, 2), torch.ones(4, 2, 1))
+    torch.linalg.solve_triangular(torch.eye(2), torch.ones(3, 1), upper=True)
+    torch.linalg.solve_triangular(torch.eye(2), torch.ones(2), upper=True); torch.linalg.lu_factor(torch.zeros(2, 2))
+    torch.linalg.lu(torch.eye(2), pivot=False); torch.linalg.lu(torch.empty(0, 3), pivot=False)
+    torch.linalg.lu_factor(torch.empty(2, 3, 0), pivot=False); torch.linalg.qr(torch.eye(2), "x")
+    torch.linalg.qr(torch.ones(2, 2, requires_grad=True), "r").R.sum().backward(); torch.linalg.eigh(torch.eye(2), "X")
+    torch.linalg.matrix_norm(torch.eye(2), 3); torch.linalg.matrix_norm(torch.eye(2), "x")
+    torch.linalg.matrix_norm(torch.eye(2), "fro", (0, 0)); torch.linalg.norm(torch.ones(2, 2, 2), 2)
+    torch.linalg.norm(torch.ones(2), "nuc"); torch.norm(torch.ones(2, 2, 2), "nuc")
+    torch.linalg.cond(torch.eye(2), "x"); torch.linalg.cond(torch.ones(2, 3), 1)
+    torch.linalg.matrix_power(torch.ones(2, 3), 2); torch.linalg.matrix_power(torch.ones(2, 2).long(), -1)
+    torch.linalg.lstsq(torch.ones(3, 2), torch.ones(4, 1))
+    torch.linalg.lstsq(torch.ones(3, 2), torch.ones(3, 1), driver="x")
+    torch.linalg.householder_product(torch.ones(2, 3), torch.ones(3))
+    torch.linalg.vecdot(torch.arange(3), torch.arange(3)); torch.linalg.cross(torch.ones(2, 2), torch.ones(2, 2))
+    torch.linalg.cross(torch.ones(2, 3), torch.ones(3)); torch.geqrf(torch.eye(2).requires_grad_()).a.sum().backward()
+    torch.ormqr(torch.ones(3, 2), torch.ones(2), torch.ones(2, 3))
+    torch.ormqr(torch.eye(3), input2=torch.ones(3), input3=torch.ones(3, 2))
+    torch.lu(torch.eye(2), out=(torch.empty(0), torch.empty(0, dtype=torch.int32)))
+    torch.lu(torch.eye(2), out=[torch.empty(2, 2), torch.empty(1, dtype=torch.int32)])
+    torch.lu(torch.eye(2), get_infos=True, out=(torch.empty(2, 2), torch.empty(2, dtype=torch.int32)))
+    torch.cholesky_solve(torch.ones(3, 1), torch.eye(2)); torch.cholesky_inverse(torch.ones(2, 3))
+    torch.lu_unpack(torch.eye(2), torch.tensor([1, 2])); torch.cdist(torch.ones(2, 3), torch.ones(2, 2))
+    torch.cdist(torch.ones(2, 3), torch.ones(2, 3), p=-1); torch.cdist(torch.ones(2, 3).long(), torch.ones(2, 3).long())
+    torch.cdist(torch.ones(2), torch.ones(2)); torch.cdist(torch.ones(2, 3), torch.ones(2, 3), compute_mode="x")
+    torch.pdist(torch.ones(3)); torch.dist(torch.arange(3), torch.arange(3))
+    torch.trapezoid(torch.ones(3), torch.ones(2)); torch.trapezoid(torch.tensor(1.0)); torch.cov(torch.ones(2, 2, 2))
+    torch.cov(torch.ones(2, 3), fweights=torch.ones(3)); torch.cov(torch.ones(2, 3), aweights=-torch.ones(3))
+    torch.cov(torch.ones(2, 3), fweights=torch.ones(2).long()); torch.vander(torch.ones(2, 2))
+    torch.renorm(torch.ones(2, 2), -1, 0, 1); torch.renorm(torch.ones(2), 2, 0, 1)
+    torch.pca_lowrank(torch.ones(2, 3), q=9); torch.linalg.vander(torch.ones(2, 1))
+    torch.linalg.vander(torch.ones(3).half()); torch.linalg.solve(torch.eye(2), torch.tensor(1.0))
+    torch.linalg.solve(torch.eye(2).half(), torch.ones(2).half())
+    torch.linalg.solve(torch.eye(2), torch.ones(2), left=False)
+    torch.linalg.solve_triangular(torch.eye(2).long(), torch.eye(2), upper=True)
+    torch.linalg.lstsq(torch.ones(3, 2), torch.ones(4, 3, 1))
+    torch.linalg.householder_product(torch.eye(2).long(), torch.ones(2).long())
+    torch.linalg.cross(torch.eye(3).bool(), torch.eye(3).bool()); torch.linalg.cross(torch.eye(3), 3)
+    torch.linalg.norm(torch.ones(2, 2, 2), "nuc")
+    torch.linalg.lu_solve(torch.eye(2), torch.ones(3).int(), torch.eye(2))
+    torch.linalg.lu_solve(torch.ones(2, 3, 3), torch.ones(3).int(), torch.eye(3))
+    torch.linalg.lu_solve(torch.eye(2), torch.ones(2).int(), torch.eye(2).double())
+    torch.linalg.ldl_solve(torch.eye(2), torch.ones(2), torch.eye(2))
+    torch.linalg.ldl_solve(torch.eye(2), torch.ones(3).int(), torch.eye(2))
+    torch.linalg.ldl_solve(torch.eye(2), torch.ones(2).int(), torch.eye(2).double())
+    torch.linalg.ldl_factor(torch.eye(2).requires_grad_()).LD.sum().backward(); torch.cholesky(torch.eye(2).long())
+    torch.cholesky_inverse(torch.zeros(2, 2)); torch.cholesky_solve(torch.eye(2).long(), torch.eye(2).long())
+    torch.geqrf(torch.eye(2).long()); torch.ormqr(torch.eye(3), torch.ones(3), torch.ones(2, 3, 3))
+    torch.ormqr(torch.eye(3), torch.ones(3), torch.eye(3).double())
+    torch.ormqr(torch.ones(2, 3, 3), torch.ones(4, 3), torch.ones(2, 3, 3))
+    torch.lu_unpack(torch.tensor(1.0), torch.ones(1).int()); torch.lobpcg(torch.eye(2))
+    torch.chain_matmul(torch.ones(3), torch.ones(3)); torch.linalg.multi_dot([torch.eye(2), torch.eye(2).double()])
+"""),
+    **{str(k): each for k, each in enumerate([
         lambda torch, f=f, x=x: getattr(torch.linalg, f)(x(torch))  # type: ignore[misc]
         for f in (
             "inv", "det", "slogdet", "cholesky", "eigh", "eigvalsh", "svd", "svdvals", "qr", "lu", "lu_factor",
@@ -162,167 +210,66 @@ ERRORS: list[Callable[[Any], Any]] = [
         for x in (
             lambda torch: torch.ones(3), lambda torch: 3, lambda torch: torch.ones(2, 2, dtype=torch.int64),
         )
-    ],
-    *[
+    ])},
+    **{str(k): each for k, each in enumerate([
         lambda torch, f=f: getattr(torch.linalg, f)(torch.ones(2, 3))  # type: ignore[misc]
         for f in ("inv", "det", "slogdet", "cholesky", "eigh", "matrix_exp")
-    ],
-    *[
+    ])},
+    **{str(k): each for k, each in enumerate([
         lambda torch, f=f: getattr(torch.linalg, f)(torch.eye(2).half())  # type: ignore[misc]
         for f in ("inv", "det", "slogdet", "cholesky", "eigh", "svd", "qr", "lu", "pinv", "matrix_rank")
-    ],
-    lambda torch: torch.linalg.inv(torch.zeros(2, 2)),
-    lambda torch: torch.linalg.inv(torch.stack([torch.eye(2), torch.zeros(2, 2)])),
-    lambda torch: torch.linalg.inv_ex(torch.zeros(2, 2), check_errors=True),
-    lambda torch: torch.linalg.cholesky(-torch.eye(2)),
-    lambda torch: torch.linalg.cholesky(torch.stack([torch.eye(2), torch.tensor([[1.0, 2], [2, 1]])])),
-    lambda torch: torch.linalg.solve(torch.zeros(2, 2), torch.ones(2)),
-    lambda torch: torch.linalg.solve(torch.ones(2, 3), torch.ones(2)),
-    lambda torch: torch.linalg.solve(torch.eye(2), torch.ones(3)),
-    lambda torch: torch.linalg.solve(torch.eye(2), torch.ones(2).double()),
-    lambda torch: torch.linalg.solve(torch.ones(3, 2, 2), torch.ones(4, 2, 1)),
-    lambda torch: torch.linalg.solve_triangular(torch.eye(2), torch.ones(3, 1), upper=True),
-    lambda torch: torch.linalg.solve_triangular(torch.eye(2), torch.ones(2), upper=True),
-    lambda torch: torch.linalg.lu_factor(torch.zeros(2, 2)),
-    lambda torch: torch.linalg.lu(torch.eye(2), pivot=False),
-    lambda torch: torch.linalg.lu(torch.empty(0, 3), pivot=False),
-    lambda torch: torch.linalg.lu_factor(torch.empty(2, 3, 0), pivot=False),
-    lambda torch: torch.linalg.qr(torch.eye(2), "x"),
-    lambda torch: torch.linalg.qr(torch.ones(2, 2, requires_grad=True), "r").R.sum().backward(),
-    lambda torch: torch.linalg.eigh(torch.eye(2), "X"),
-    lambda torch: torch.linalg.matrix_norm(torch.eye(2), 3),
-    lambda torch: torch.linalg.matrix_norm(torch.eye(2), "x"),
-    lambda torch: torch.linalg.matrix_norm(torch.eye(2), "fro", (0, 0)),
-    lambda torch: torch.linalg.norm(torch.ones(2, 2, 2), 2),
-    lambda torch: torch.linalg.norm(torch.ones(2), "nuc"),
-    lambda torch: torch.norm(torch.ones(2, 2, 2), "nuc"),
-    lambda torch: torch.linalg.cond(torch.eye(2), "x"),
-    lambda torch: torch.linalg.cond(torch.ones(2, 3), 1),
-    lambda torch: torch.linalg.matrix_power(torch.ones(2, 3), 2),
-    lambda torch: torch.linalg.matrix_power(torch.ones(2, 2).long(), -1),
-    lambda torch: torch.linalg.lstsq(torch.ones(3, 2), torch.ones(4, 1)),
-    lambda torch: torch.linalg.lstsq(torch.ones(3, 2), torch.ones(3, 1), driver="x"),
-    lambda torch: torch.linalg.householder_product(torch.ones(2, 3), torch.ones(3)),
-    lambda torch: torch.linalg.vecdot(torch.arange(3), torch.arange(3)),
-    lambda torch: torch.linalg.cross(torch.ones(2, 2), torch.ones(2, 2)),
-    lambda torch: torch.linalg.cross(torch.ones(2, 3), torch.ones(3)),
-    lambda torch: torch.geqrf(torch.eye(2).requires_grad_()).a.sum().backward(),
-    lambda torch: torch.ormqr(torch.ones(3, 2), torch.ones(2), torch.ones(2, 3)),
-    lambda torch: torch.ormqr(torch.eye(3), input2=torch.ones(3), input3=torch.ones(3, 2)),
-    lambda torch: torch.lu(torch.eye(2), out=(torch.empty(0), torch.empty(0, dtype=torch.int32))),
-    lambda torch: torch.lu(torch.eye(2), out=[torch.empty(2, 2), torch.empty(1, dtype=torch.int32)]),
-    lambda torch: torch.lu(torch.eye(2), get_infos=True, out=(torch.empty(2, 2), torch.empty(2, dtype=torch.int32))),
-    lambda torch: torch.cholesky_solve(torch.ones(3, 1), torch.eye(2)),
-    lambda torch: torch.cholesky_inverse(torch.ones(2, 3)),
-    lambda torch: torch.lu_unpack(torch.eye(2), torch.tensor([1, 2])),
-    lambda torch: torch.cdist(torch.ones(2, 3), torch.ones(2, 2)),
-    lambda torch: torch.cdist(torch.ones(2, 3), torch.ones(2, 3), p=-1),
-    lambda torch: torch.cdist(torch.ones(2, 3).long(), torch.ones(2, 3).long()),
-    lambda torch: torch.cdist(torch.ones(2), torch.ones(2)),
-    lambda torch: torch.cdist(torch.ones(2, 3), torch.ones(2, 3), compute_mode="x"),
-    lambda torch: torch.pdist(torch.ones(3)),
-    lambda torch: torch.dist(torch.arange(3), torch.arange(3)),
-    lambda torch: torch.trapezoid(torch.ones(3), torch.ones(2)),
-    lambda torch: torch.trapezoid(torch.tensor(1.0)),
-    lambda torch: torch.cov(torch.ones(2, 2, 2)),
-    lambda torch: torch.cov(torch.ones(2, 3), fweights=torch.ones(3)),
-    lambda torch: torch.cov(torch.ones(2, 3), aweights=-torch.ones(3)),
-    lambda torch: torch.cov(torch.ones(2, 3), fweights=torch.ones(2).long()),
-    lambda torch: torch.vander(torch.ones(2, 2)),
-    lambda torch: torch.renorm(torch.ones(2, 2), -1, 0, 1),
-    lambda torch: torch.renorm(torch.ones(2), 2, 0, 1),
-    lambda torch: torch.pca_lowrank(torch.ones(2, 3), q=9),
-    *[
+    ])},
+    **{str(k): each for k, each in enumerate([
         lambda torch, f=f: getattr(torch.linalg, f)(torch.full((2, 2), math.nan))  # type: ignore[misc]
         for f in ("cholesky", "svd", "svdvals", "eigh", "eigvalsh", "pinv", "matrix_rank", "cond")
-    ],
-    *[
+    ])},
+    **{str(k): each for k, each in enumerate([
         lambda torch, f=f: getattr(torch.linalg, f)(3)  # type: ignore[misc]
         for f in ("vander", "tensorinv")
-    ],
-    lambda torch: torch.linalg.vander(torch.ones(2, 1)),
-    lambda torch: torch.linalg.vander(torch.ones(3).half()),
-    lambda torch: torch.linalg.solve(torch.eye(2), torch.tensor(1.0)),
-    lambda torch: torch.linalg.solve(torch.eye(2).half(), torch.ones(2).half()),
-    lambda torch: torch.linalg.solve(torch.eye(2), torch.ones(2), left=False),
-    lambda torch: torch.linalg.solve_triangular(torch.eye(2).long(), torch.eye(2), upper=True),
-    lambda torch: torch.linalg.lstsq(torch.ones(3, 2), torch.ones(4, 3, 1)),
-    lambda torch: torch.linalg.householder_product(torch.eye(2).long(), torch.ones(2).long()),
-    lambda torch: torch.linalg.cross(torch.eye(3).bool(), torch.eye(3).bool()),
-    lambda torch: torch.linalg.cross(torch.eye(3), 3),
-    lambda torch: torch.linalg.norm(torch.ones(2, 2, 2), "nuc"),
-    lambda torch: torch.linalg.lu_solve(torch.eye(2), torch.ones(3).int(), torch.eye(2)),
-    lambda torch: torch.linalg.lu_solve(torch.ones(2, 3, 3), torch.ones(3).int(), torch.eye(3)),
-    lambda torch: torch.linalg.lu_solve(torch.eye(2), torch.ones(2).int(), torch.eye(2).double()),
-    lambda torch: torch.linalg.ldl_solve(torch.eye(2), torch.ones(2), torch.eye(2)),
-    lambda torch: torch.linalg.ldl_solve(torch.eye(2), torch.ones(3).int(), torch.eye(2)),
-    lambda torch: torch.linalg.ldl_solve(torch.eye(2), torch.ones(2).int(), torch.eye(2).double()),
-    lambda torch: torch.linalg.ldl_factor(torch.eye(2).requires_grad_()).LD.sum().backward(),
-    lambda torch: torch.cholesky(torch.eye(2).long()),
-    lambda torch: torch.cholesky_inverse(torch.zeros(2, 2)),
-    lambda torch: torch.cholesky_solve(torch.eye(2).long(), torch.eye(2).long()),
-    lambda torch: torch.geqrf(torch.eye(2).long()),
-    lambda torch: torch.ormqr(torch.eye(3), torch.ones(3), torch.ones(2, 3, 3)),
-    lambda torch: torch.ormqr(torch.eye(3), torch.ones(3), torch.eye(3).double()),
-    lambda torch: torch.ormqr(torch.ones(2, 3, 3), torch.ones(4, 3), torch.ones(2, 3, 3)),
-    lambda torch: torch.lu_unpack(torch.tensor(1.0), torch.ones(1).int()),
-    lambda torch: torch.lobpcg(torch.eye(2)),
-    lambda torch: torch.chain_matmul(torch.ones(3), torch.ones(3)),
-    lambda torch: torch.linalg.multi_dot([torch.eye(2), torch.eye(2).double()]),
-]  # fmt: skip
+    ])},
+}  # fmt: skip
 
 
-@needs_oracle
-@pytest.mark.parametrize("k", range(len(ERRORS)))
-def test_errors(k: int) -> None:
-    same_as_pytorch(ERRORS[k])
+test_errors = of_each(ERRORS)
 
 
-RESULTS: list[Callable[[Any], Any]] = [
-    lambda torch: torch.linalg.inv_ex(torch.stack([torch.eye(2), torch.zeros(2, 2)])).info,
-    lambda torch: torch.linalg.solve_ex(torch.tensor(A), torch.ones(2, 1)).info,
-    lambda torch: tuple(torch.linalg.cholesky_ex(torch.tensor([[4.0, 4], [4, 1]]))),
-    lambda torch: tuple(torch.linalg.lu_factor_ex(torch.tensor(A))),
-    lambda torch: torch.linalg.slogdet(torch.zeros(2, 2)),
-    lambda torch: torch.logdet(-torch.eye(3)),
-    lambda torch: torch.linalg.svdvals(torch.tensor(A).double())[0],
-    lambda torch: torch.linalg.lstsq(torch.eye(3)[:, :2] + 1, torch.ones(3)),
-    lambda torch: torch.linalg.lstsq(torch.eye(3)[:, :2] + 1, torch.ones(3, 1), driver="gelsd"),
-    lambda torch: torch.linalg.lstsq(torch.eye(3)[:, :2] + 1, torch.ones(3, 1), driver="gels"),
-    lambda torch: torch.linalg.cond(torch.zeros(2, 2), 1),
-    lambda torch: torch.linalg.matrix_norm(torch.eye(2).half(), 1),
-    lambda torch: torch.linalg.solve_triangular(torch.tensor([[0.0, 1], [0, 1]]), torch.ones(2, 1), upper=True),
-    lambda torch: torch.linalg.pinv(torch.eye(3, dtype=torch.float64), atol=torch.tensor(0.5)),
-    lambda torch: torch.linalg.ldl_factor_ex(torch.tensor(A)).info,
-    lambda torch: torch.linalg.LinAlgError.__mro__[1] is RuntimeError,
-    lambda torch: type(torch.slogdet(torch.eye(2))).__name__,
-    lambda torch: repr(torch.linalg.qr(torch.tensor([[2.0]]))).replace("-", ""),
-    lambda torch: [tuple(each.shape) for each in torch.svd_lowrank(torch.ones(2, 5, 3), q=2)],
-    lambda torch: torch.svd_lowrank(torch.arange(12.0).reshape(4, 3), q=2)[1],
-    lambda torch: torch.svd_lowrank(torch.arange(12.0).reshape(3, 4), q=3, M=torch.ones(4))[1][:2],
-    lambda torch: torch.pca_lowrank(torch.arange(12.0).reshape(4, 3) ** 2, q=2)[1],
-    lambda torch: torch.pca_lowrank(torch.arange(12.0).reshape(4, 3), q=2, center=False)[1],
-    lambda torch: torch.cov(torch.tensor(1.0)),
-    lambda torch: torch.cov(torch.ones(2, 3), correction=5),
-    lambda torch: torch.corrcoef(torch.ones(3)),
-    lambda torch: torch.matrix_power(torch.ones(2, 2, requires_grad=True), 0).detach(),
-    lambda torch: torch.renorm(torch.arange(6.0).reshape(2, 3).half(), 1, 1, 2.0),
-    lambda torch: torch.linalg.ldl_factor_ex(torch.zeros(0, 0)),
-    lambda torch: torch.linalg.ldl_factor(torch.zeros(2, 0, 0)),
-    lambda torch: torch.linalg.ldl_solve(torch.zeros(0, 0), torch.zeros(0).int(), torch.zeros(0, 5)),
-    lambda torch: torch.linalg.vander(torch.tensor(3), N=3),
-    lambda torch: torch.linalg.solve_triangular(torch.eye(2), torch.ones(2, 1).double(), upper=True),
-    lambda torch: torch.lu(torch.zeros(2, 2)),
-    lambda torch: torch.autograd.grad(
+RESULTS = {
+    **programs("""
+    torch.linalg.inv_ex(torch.stack([torch.eye(2), torch.zeros(2, 2)])).info
+    torch.linalg.solve_ex(torch.tensor(A), torch.ones(2, 1)).info
+    tuple(torch.linalg.cholesky_ex(torch.tensor([[4.0, 4], [4, 1]]))); tuple(torch.linalg.lu_factor_ex(torch.tensor(A)))
+    torch.linalg.slogdet(torch.zeros(2, 2)); torch.logdet(-torch.eye(3))
+    torch.linalg.svdvals(torch.tensor(A).double())[0]; torch.linalg.lstsq(torch.eye(3)[:, :2] + 1, torch.ones(3))
+    torch.linalg.lstsq(torch.eye(3)[:, :2] + 1, torch.ones(3, 1), driver="gelsd")
+    torch.linalg.lstsq(torch.eye(3)[:, :2] + 1, torch.ones(3, 1), driver="gels")
+    torch.linalg.cond(torch.zeros(2, 2), 1); torch.linalg.matrix_norm(torch.eye(2).half(), 1)
+    torch.linalg.solve_triangular(torch.tensor([[0.0, 1], [0, 1]]), torch.ones(2, 1), upper=True)
+    torch.linalg.pinv(torch.eye(3, dtype=torch.float64), atol=torch.tensor(0.5))
+    torch.linalg.ldl_factor_ex(torch.tensor(A)).info; torch.linalg.LinAlgError.__mro__[1] is RuntimeError
+    type(torch.slogdet(torch.eye(2))).__name__; repr(torch.linalg.qr(torch.tensor([[2.0]]))).replace("-", "")
+    [tuple(each.shape) for each in torch.svd_lowrank(torch.ones(2, 5, 3), q=2)]
+    torch.svd_lowrank(torch.arange(12.0).reshape(4, 3), q=2)[1]
+    torch.svd_lowrank(torch.arange(12.0).reshape(3, 4), q=3, M=torch.ones(4))[1][:2]
+    torch.pca_lowrank(torch.arange(12.0).reshape(4, 3) ** 2, q=2)[1]
+    torch.pca_lowrank(torch.arange(12.0).reshape(4, 3), q=2, center=False)[1]; torch.cov(torch.tensor(1.0))
+    torch.cov(torch.ones(2, 3), correction=5); torch.corrcoef(torch.ones(3))
+    torch.matrix_power(torch.ones(2, 2, requires_grad=True), 0).detach()
+    torch.renorm(torch.arange(6.0).reshape(2, 3).half(), 1, 1, 2.0); torch.linalg.ldl_factor_ex(torch.zeros(0, 0))
+    torch.linalg.ldl_factor(torch.zeros(2, 0, 0))
+    torch.linalg.ldl_solve(torch.zeros(0, 0), torch.zeros(0).int(), torch.zeros(0, 5))
+    torch.linalg.vander(torch.tensor(3), N=3)
+    torch.linalg.solve_triangular(torch.eye(2), torch.ones(2, 1).double(), upper=True); torch.lu(torch.zeros(2, 2))
+    torch.linalg.lstsq(torch.eye(3, requires_grad=True), torch.ones(3)).residuals.requires_grad
+""", {"A": A}),
+    "0": lambda torch: torch.autograd.grad(
         torch.linalg.slogdet(torch.eye(2).requires_grad_().clone())[0], torch.ones(1, requires_grad=True),
         allow_unused=True,
     ),
-    lambda torch: torch.linalg.lstsq(torch.eye(3, requires_grad=True), torch.ones(3)).residuals.requires_grad,
-]  # fmt: skip
+}  # fmt: skip
 
 
 @needs_oracle
-@pytest.mark.parametrize("k", range(len(RESULTS)))
+@pytest.mark.parametrize("k", RESULTS)
 def test_results(k: int) -> None:
     # (svd_lowrank and corrcoef of rank 1: what is below the rounding of the largest does not count.)
     same_as_pytorch(RESULTS[k], rtol=1e-4, atol=1e-4)
@@ -360,8 +307,7 @@ LAYOUTS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
     ],
     "triangular": lambda torch, a, b, c: [
         torch.linalg.solve_triangular(c, b, upper=True), torch.linalg.solve_triangular(c, b, upper=False),
-        torch.linalg.solve_triangular(c, b.mT, upper=True, left=False),
-        *torch.triangular_solve(b, c, transpose=True),
+        torch.linalg.solve_triangular(c, b.mT, upper=True, left=False), *torch.triangular_solve(b, c, transpose=True),
     ],
     "lstsq": lambda torch, a, b, c: [
         torch.linalg.lstsq(b, c).solution, torch.linalg.lstsq(b.mT, b.mT).solution,
@@ -390,20 +336,17 @@ LAYOUTS: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
 }  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("kind", ["float64", "complex128"])
 @pytest.mark.parametrize("batch", [(), (2,)])
 @pytest.mark.parametrize("name", LAYOUTS)
-def test_strides_and_nodes(name: str, batch: tuple[int, ...], kind: str) -> None:
-    def program(torch: Any) -> Any:
-        arrays = positive(*batch, 4, 4), normal(*batch, 4, 2), spread_out(*batch, 4, 4, seed=1)
-        tensors = [torch.tensor(x.tolist(), dtype=getattr(torch, kind), requires_grad=True) for x in arrays]
-        return [
-            (tuple(part.shape), part.stride(), part.grad_fn and part.grad_fn.name())
-            for part in LAYOUTS[name](torch, *tensors)
-        ]
-
-    same_as_pytorch(program)
+@compared
+def test_strides_and_nodes(torch: Any, name: str, batch: tuple[int, ...], kind: str) -> Any:
+    arrays = positive(*batch, 4, 4), normal(*batch, 4, 2), spread_out(*batch, 4, 4, seed=1)
+    tensors = [torch.tensor(x.tolist(), dtype=getattr(torch, kind), requires_grad=True) for x in arrays]
+    return [
+        (tuple(part.shape), part.stride(), part.grad_fn and part.grad_fn.name())
+        for part in LAYOUTS[name](torch, *tensors)
+    ]
 
 
 @needs_oracle
@@ -430,29 +373,23 @@ def test_old_solvers() -> None:
 
 NORMS = [
     lambda torch, v: [
-        torch.norm_except_dim(v),
-        torch.norm_except_dim(v, 1, 2),
-        torch.norm_except_dim(v=v, pow=3, dim=-2),
+        torch.norm_except_dim(v), torch.norm_except_dim(v, 1, 2), torch.norm_except_dim(v=v, pow=3, dim=-2),
     ],
     lambda torch, v: [torch.norm_except_dim(v, 2, -1), torch.norm_except_dim(v, 0, 1), torch.norm_except_dim(v.half())],
     lambda torch, v: [torch.norm_except_dim(v[0, 0]), torch.norm_except_dim(v[0, 0, 0], 2, -1)],
-    lambda torch, v: torch.norm_except_dim(v[0, 0, 0]),
-    lambda torch, v: torch.norm_except_dim(v, 2, 3),
+    lambda torch, v: torch.norm_except_dim(v[0, 0, 0]), lambda torch, v: torch.norm_except_dim(v, 2, 3),
     lambda torch, v: torch.norm_except_dim(v, 2.5),
-]
+]  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("norms", NORMS)
-def test_norm_except_dim(norms: Any) -> None:
-    def program(torch: Any) -> Any:
-        v = (torch.arange(24.0).reshape(2, 3, 4) - 9).requires_grad_()
-        found = norms(torch, v)
-        for each in found if isinstance(found, list) else [found]:
-            each.sum().backward()
-        return found, v.grad
-
-    same_as_pytorch(program, rtol=1e-3)
+@compared(rtol=1e-3)
+def test_norm_except_dim(torch: Any, norms: Any) -> Any:
+    v = (torch.arange(24.0).reshape(2, 3, 4) - 9).requires_grad_()
+    found = norms(torch, v)
+    for each in found if isinstance(found, list) else [found]:
+        each.sum().backward()
+    return found, v.grad
 
 
 DEPRECATED: dict[str, Callable[[Any], Any]] = {
@@ -476,8 +413,6 @@ def test_old_names_warn(name: str) -> None:
         DEPRECATED[name](tinytorch)
     same_as_pytorch(DEPRECATED[name])
 
-
-# Complex matrices --------------------------------------------------------------------------------
 
 # Of a (n, n), b (n, 2) complex, r (n, n) real: results that do not depend on the phases of vectors.
 OF_COMPLEX: dict[str, Callable[[Any, Any, Any, Any], Any]] = {
@@ -585,71 +520,57 @@ def test_complex_derivatives(name: str) -> None:
     assert gradgradcheck(run, inputs, fast_mode=True, atol=1e-4, rtol=1e-3)
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", ["svd", "eigh", "eig", "real eig", "qr", "slogdet"])
-def test_complex_tangents(name: str) -> None:
+@compared(rtol=1e-7, atol=1e-7)
+def test_complex_tangents(torch: Any, name: str) -> Any:
     """The phases of vectors turn as in PyTorch's forward mode, where they depend on the phases of the vectors alone."""
-
-    def program(torch: Any) -> Any:
-        a, _, r = (torch.tensor(x) for x in complex_operands())
-        function = getattr(torch.linalg, name.split()[-1])
-        x = {"real eig": r, "eigh": a @ a.mH}.get(name, a)
-        with warnings.catch_warnings(), torch.autograd.forward_ad.dual_level():
-            warnings.simplefilter("ignore")  # (PyTorch's own use of torch.jit)
-            direction = x.roll(1, 0)
-            direction = direction + direction.mH if name == "eigh" else direction
-            parts = function(torch.autograd.forward_ad.make_dual(x, direction))
-            pairs = [torch.autograd.forward_ad.unpack_dual(part) for part in parts]
-        if name == "slogdet":
-            return pairs[0].tangent, pairs[1].tangent
-        if name == "qr":
-            return [pair.tangent for pair in pairs]
-        if name == "svd":
-            pairs[-1] = torch.autograd.forward_ad.unpack_dual(parts[-1].mH.resolve_conj())
-        return [(pair.primal.mH @ pair.tangent).abs() for pair in pairs if pair.primal.ndim > 1]
-
-    same_as_pytorch(program, rtol=1e-7, atol=1e-7)
+    a, _, r = (torch.tensor(x) for x in complex_operands())
+    function = getattr(torch.linalg, name.split()[-1])
+    x = {"real eig": r, "eigh": a @ a.mH}.get(name, a)
+    with warnings.catch_warnings(), torch.autograd.forward_ad.dual_level():
+        warnings.simplefilter("ignore")  # (PyTorch's own use of torch.jit)
+        direction = x.roll(1, 0)
+        direction = direction + direction.mH if name == "eigh" else direction
+        parts = function(torch.autograd.forward_ad.make_dual(x, direction))
+        pairs = [torch.autograd.forward_ad.unpack_dual(part) for part in parts]
+    if name == "slogdet":
+        return pairs[0].tangent, pairs[1].tangent
+    if name == "qr":
+        return [pair.tangent for pair in pairs]
+    if name == "svd":
+        pairs[-1] = torch.autograd.forward_ad.unpack_dual(parts[-1].mH.resolve_conj())
+    return [(pair.primal.mH @ pair.tangent).abs() for pair in pairs if pair.primal.ndim > 1]
 
 
-OF_EIGENVALUES: list[Callable[[Any], Any]] = [
-    lambda torch: torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])),
-    lambda torch: torch.linalg.eig(torch.eye(2, dtype=torch.float64)),
-    lambda torch: torch.linalg.eig(torch.zeros(2, 0, 0)),
-    lambda torch: torch.linalg.eigvals(torch.zeros(0, 3, 3, dtype=torch.complex128)),
-    lambda torch: torch.linalg.eigvals(torch.eye(2), out=torch.empty(0, dtype=torch.complex128)),
-    lambda torch: torch.linalg.eigvals(torch.eye(2), out=torch.empty(0)),
-    lambda torch: torch.linalg.eig(
-        torch.eye(2), out=(torch.empty(0, dtype=torch.complex64), torch.empty(0, dtype=torch.complex64))
-    ),
-    lambda torch: torch.linalg.eig(torch.full((2, 2), math.nan)),
-    lambda torch: torch.linalg.eig(torch.full((2, 2), complex(0, math.inf))),
-    lambda torch: torch.linalg.eig(torch.eye(2).long()),
-    lambda torch: torch.linalg.eig(torch.ones(2, 3)),
-    lambda torch: torch.linalg.eig(torch.ones(3)),
-    lambda torch: torch.linalg.eig(3),
+OF_EIGENVALUES = programs("""
+    torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])); torch.linalg.eig(torch.eye(2, dtype=torch.float64))
+    torch.linalg.eig(torch.zeros(2, 0, 0)); torch.linalg.eigvals(torch.zeros(0, 3, 3, dtype=torch.complex128))
+    torch.linalg.eigvals(torch.eye(2), out=torch.empty(0, dtype=torch.complex128))
+    torch.linalg.eigvals(torch.eye(2), out=torch.empty(0))
+    torch.linalg.eig(torch.eye(2), out=(torch.empty(0, dtype=torch.complex64), torch.empty(0, dtype=torch.complex64)))
+    torch.linalg.eig(torch.full((2, 2), math.nan)); torch.linalg.eig(torch.full((2, 2), complex(0, math.inf)))
+    torch.linalg.eig(torch.eye(2).long()); torch.linalg.eig(torch.ones(2, 3)); torch.linalg.eig(torch.ones(3))
+    torch.linalg.eig(3)
     # Functions of the phases of vectors.
-    lambda torch: torch.linalg.eig(torch.tensor([[1j, 2], [3, 4]], requires_grad=True))[1].sum().real.backward(),
-    lambda torch: torch.linalg.eigh(torch.tensor([[1, 2j], [-2j, 4]], requires_grad=True))[1].sum().real.backward(),
-    lambda torch: torch.linalg.svd(torch.tensor([[1j, 2], [3, 4]], requires_grad=True))[0].sum().real.backward(),
-    lambda torch: torch.linalg.svd(torch.tensor([[1j, 2], [3, 4]], requires_grad=True))[2].sum().real.backward(),
-    lambda torch: torch.linalg.qr(torch.eye(2, dtype=torch.cfloat, requires_grad=True), "r").R.abs().sum().backward(),
-    lambda torch: torch.linalg.matrix_norm(torch.eye(2, dtype=torch.cfloat), dtype=torch.float64),
-    lambda torch: torch.linalg.vector_norm(torch.ones(2), dtype=torch.complex64),
-    lambda torch: torch.linalg.vector_norm(torch.ones(2, dtype=torch.cfloat), dtype=torch.complex128),
-    lambda torch: torch.linalg.pinv(torch.eye(2), rtol=torch.tensor(0.5j)),
-    lambda torch: torch.linalg.cholesky(torch.tensor([[1.0, 2j], [-2j, 1.0]])),
-    lambda torch: torch.linalg.cholesky_ex(torch.tensor([[4.0, 4j], [-4j, 1.0]])),
-    lambda torch: torch.linalg.inv(torch.zeros(2, 2, dtype=torch.cfloat)),
-    lambda torch: torch.linalg.lu_factor(torch.tensor([[1, 1.2 + 1.2j], [3j, 1 + 2.5j]])).pivots,
-    lambda torch: torch.linalg.lu_factor(torch.tensor([[3, 1], [2.2 + 2.2j, 1]])).pivots,
-    lambda torch: torch.cdist(torch.ones(2, 2) * 1j, torch.ones(2, 2) * 1j),
-]
+    torch.linalg.eig(torch.tensor([[1j, 2], [3, 4]], requires_grad=True))[1].sum().real.backward()
+    torch.linalg.eigh(torch.tensor([[1, 2j], [-2j, 4]], requires_grad=True))[1].sum().real.backward()
+    torch.linalg.svd(torch.tensor([[1j, 2], [3, 4]], requires_grad=True))[0].sum().real.backward()
+    torch.linalg.svd(torch.tensor([[1j, 2], [3, 4]], requires_grad=True))[2].sum().real.backward()
+    torch.linalg.qr(torch.eye(2, dtype=torch.cfloat, requires_grad=True), "r").R.abs().sum().backward()
+    torch.linalg.matrix_norm(torch.eye(2, dtype=torch.cfloat), dtype=torch.float64)
+    torch.linalg.vector_norm(torch.ones(2), dtype=torch.complex64)
+    torch.linalg.vector_norm(torch.ones(2, dtype=torch.cfloat), dtype=torch.complex128)
+    torch.linalg.pinv(torch.eye(2), rtol=torch.tensor(0.5j))
+    torch.linalg.cholesky(torch.tensor([[1.0, 2j], [-2j, 1.0]]))
+    torch.linalg.cholesky_ex(torch.tensor([[4.0, 4j], [-4j, 1.0]]))
+    torch.linalg.inv(torch.zeros(2, 2, dtype=torch.cfloat))
+    torch.linalg.lu_factor(torch.tensor([[1, 1.2 + 1.2j], [3j, 1 + 2.5j]])).pivots
+    torch.linalg.lu_factor(torch.tensor([[3, 1], [2.2 + 2.2j, 1]])).pivots
+    torch.cdist(torch.ones(2, 2) * 1j, torch.ones(2, 2) * 1j)
+""", {"math": math})  # fmt: skip
 
 
-@needs_oracle
-@pytest.mark.parametrize("k", range(len(OF_EIGENVALUES)))
-def test_eigenvalues_and_errors_of_complex_matrices(k: int) -> None:
-    same_as_pytorch(OF_EIGENVALUES[k], rtol=1e-5, atol=1e-5)
+test_eigenvalues_and_errors_of_complex_matrices = of_each(OF_EIGENVALUES, rtol=1e-5, atol=1e-5)
 
 
 def test_eigenvalues_on_the_meta_device() -> None:

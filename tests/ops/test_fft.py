@@ -9,7 +9,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions, of_each, programs
 from tinytorch import fft as functions
 
 parametrize = pytest.mark.parametrize
@@ -64,8 +64,7 @@ def test_both_halves_of_a_spectrum_of_real_numbers_are_conjugates() -> None:
     for length in (64, 128, 4096):
         x = tinytorch.randn(3, length)
         out = tinytorch.fft.fft(x)
-        assert out[:, 1:].equal(out[:, 1:].flip(1).conj())
-        assert out[:, 0].imag.abs().max() == 0
+        assert out[:, 1:].equal(out[:, 1:].flip(1).conj()) and out[:, 0].imag.abs().max() == 0
         np.testing.assert_allclose(tinytorch.fft.rfft(x).numpy(), out[:, : length // 2 + 1].numpy(), 1e-6, 1e-5)
 
 
@@ -80,50 +79,25 @@ def test_inputs_are_not_changed() -> None:
         assert x.equal(copies[0]) and z.equal(copies[1])
 
 
-@needs_oracle
-def test_frequencies() -> None:
-    for name in ("fftfreq", "rfftfreq"):
-        for n in (0, 1, 4, 7):
-            for d in (1.0, 0.3, 0.0):
-                same_as_pytorch(lambda torch, name=name, n=n, d=d: getattr(torch.fft, name)(n, d))
-        same_as_pytorch(lambda torch, name=name: getattr(torch.fft, name)(-3))
-        for kind in ("float16", "float32", "float64", "int64", "complex64"):
-
-            def program(torch: Any, name: str = name, kind: str = kind) -> Any:
-                return getattr(torch.fft, name)(5, dtype=getattr(torch, kind))
-
-            same_as_pytorch(program)
-
-        def into(torch: Any, name: str = name) -> Any:
-            out = torch.empty(0, dtype=torch.float64)
-            assert getattr(torch.fft, name)(5, d=0.5, out=out) is out
-            return out
-
-        same_as_pytorch(into)
-        same_as_pytorch(lambda torch, name=name: getattr(torch.fft, name)(5, out=torch.ones(2)))  # (a warning)
-        assert getattr(tinytorch.fft, name)(4, device="meta").is_meta
+FREQUENCIES = [
+    *[f"{n}, {d}" for n in (0, 1, 4, 7) for d in (1.0, 0.3, 0.0)], "-3", "5, out=torch.ones(2)",
+    *[f"5, dtype=torch.{kind}" for kind in ("float16", "float32", "float64", "int64", "complex64")],
+    "5, d=0.5, out=(out := torch.empty(0, dtype=torch.float64))) is out, (out",
+]  # fmt: skip
+NAMES = ("fftfreq", "rfftfreq")
+test_frequencies = of_each(programs("\n".join(f"(torch.fft.{name}({each}))" for name in NAMES for each in FREQUENCIES)))
 
 
-@needs_oracle
-def test_out() -> None:
-    def program(torch: Any) -> Any:
-        x = torch.tensor([[1.0, 2.0, -1.0], [0.0, 4.0, 3.0]])
-        found = []
-        for name, kind in (
-            ("fft", "complex64"),
-            ("ifft2", "complex128"),
-            ("rfftn", "complex64"),
-            ("ihfft", "complex64"),
-        ):
-            out = torch.empty(0, dtype=getattr(torch, kind))
-            assert getattr(torch.fft, name)(x, out=out) is out
-            found.append(torch.view_as_real(out).tolist())
-        for name, kind in (("irfft", "float32"), ("hfft2", "float64"), ("irfftn", "float16")):
-            out = torch.empty(0, dtype=getattr(torch, kind))
-            found.append(getattr(torch.fft, name)(x, out=out).tolist())
-        return torch.tensor([n for each in found for n in np.ravel(each).tolist()])
-
-    np.testing.assert_allclose(program(tinytorch).numpy(), program(torch).numpy(), 1e-3, 1e-6)
+@compared(rtol=1e-3, atol=1e-6)
+def test_out(torch: Any) -> Any:
+    x, found = torch.tensor([[1.0, 2.0, -1.0], [0.0, 4.0, 3.0]]), []
+    for name, kind in (
+        ("fft", "complex64"), ("ifft2", "complex128"), ("rfftn", "complex64"), ("ihfft", "complex64"),
+        ("irfft", "float32"), ("hfft2", "float64"), ("irfftn", "float16"),
+    ):  # fmt: skip
+        out = torch.empty(0, dtype=getattr(torch, kind))
+        found += [getattr(torch.fft, name)(x, out=out) is out, out]
+    return found, torch.fft.fftfreq(4, device="meta").is_meta, torch.fft.rfftfreq(4, device="meta").is_meta
 
 
 ERRORS = """
@@ -153,18 +127,13 @@ torch.istft(X, 8.5, window=w)
 """
 
 
-@needs_oracle
-@parametrize("call", ERRORS.strip().replace("\n", "|").split("|"))
-def test_errors(call: str) -> None:
-    program = compile(call, call, "eval")
-
-    def run(torch: Any) -> Any:
-        x = torch.arange(80.0).reshape(2, 40)
-        names = {"torch": torch, "F": torch.fft, "x": x, "z": torch.complex(x, -x), "w": torch.hann_window(8)}
-        names["X"] = torch.stft(x, 8, window=names["w"], return_complex=True)
-        return eval(program, names)
-
-    same_as_pytorch(run)
+@parametrize("call", expressions(ERRORS.replace("|", ";")))
+@compared
+def test_errors(torch: Any, call: str) -> Any:
+    x = torch.arange(80.0).reshape(2, 40)
+    names = {"torch": torch, "F": torch.fft, "x": x, "z": torch.complex(x, -x), "w": torch.hann_window(8)}
+    names["X"] = torch.stft(x, 8, window=names["w"], return_complex=True)
+    return eval(call, names)
 
 
 @needs_oracle

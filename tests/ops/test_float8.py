@@ -10,7 +10,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch
+from tests.same import compared, programs
 
 KINDS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz")
 
@@ -42,36 +42,24 @@ def written(x: Any, key: Any, value: Any) -> Any:
     return x
 
 
-@needs_oracle
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "run",
-    [
-        lambda torch, x: x, lambda torch, x: x[0], lambda torch, x: x[[0, 2]], lambda torch, x: x[1:],
-        lambda torch, x: torch.cat([x, x]), lambda torch, x: torch.stack([x, x]), lambda torch, x: x.repeat(2),
-        lambda torch, x: x.reshape(3, 1).t(), lambda torch, x: x.roll(1), lambda torch, x: x.expand(2, 3).contiguous(),
-        lambda torch, x: torch.nn.functional.pad(x, (1, 1)), lambda torch, x: torch.zeros_like(x),
-        lambda torch, x: torch.where(torch.tensor([True, False, True]), x, x.flatten()),
-        lambda torch, x: x.index_select(0, torch.tensor([2, 0])), lambda torch, x: x.fill_(3.3),
-        lambda torch, x: x.zero_(), lambda torch, x: torch.ones(2, dtype=x.dtype), lambda torch, x: x.view(torch.int8),
-        lambda torch, x: torch.full((2,), 1.7, dtype=x.dtype), lambda torch, x: torch.full((2,), 1e6, dtype=x.dtype),
-        lambda torch, x: torch.tensor([1.0, 500.0, 1e9, float("inf")], dtype=x.dtype),
-        lambda torch, x: x.copy_(torch.tensor([500.0, 1e6, 1.0])), lambda torch, x: torch.ones(3).copy_(x),
-        lambda torch, x: written(x, 0, 500.0), lambda torch, x: written(x, slice(2), torch.tensor([500.0, 1.0])),
-        lambda torch, x: [x.tolist(), x[0].item(), x.element_size(), x.type(), x.is_floating_point()],
-        lambda torch, x: repr(torch.finfo(x.dtype)), lambda torch, x: x.requires_grad_(),
-        lambda torch, x: x.to("meta").dtype.itemsize, lambda torch, x: x + torch.ones(3),
-        lambda torch, x: torch.promote_types(x.dtype, torch.float32), lambda torch, x: torch.arange(3, dtype=x.dtype),
-        lambda torch, x: torch.randn(3, dtype=x.dtype), lambda torch, x: x.sin(), lambda torch, x: x + x,
-        lambda torch, x: x.add_(1), lambda torch, x: x.sum(), lambda torch, x: x.sort(), lambda torch, x: x.relu(),
-    ],
-)  # fmt: skip
-def test_what_tensors_do(run: Any, kind: str) -> None:
-    def program(library: Any) -> Any:
-        made = run(library, library.tensor([1.0, 2.5, -3.0]).to(getattr(library, kind)))
-        return [repr(made), made.requires_grad] if isinstance(made, library.Tensor) else made
-
-    same_as_pytorch(program)
+@pytest.mark.parametrize("run", programs("""
+    x; x[0]; x[[0, 2]]; x[1:]; torch.cat([x, x]); torch.stack([x, x]); x.repeat(2); x.reshape(3, 1).t(); x.roll(1)
+    x.expand(2, 3).contiguous(); torch.nn.functional.pad(x, (1, 1)); torch.zeros_like(x)
+    torch.where(torch.tensor([True, False, True]), x, x.flatten()); x.index_select(0, torch.tensor([2, 0]))
+    x.fill_(3.3); x.zero_(); torch.ones(2, dtype=x.dtype); x.view(torch.int8); torch.full((2,), 1.7, dtype=x.dtype)
+    torch.full((2,), 1e6, dtype=x.dtype); torch.tensor([1.0, 500.0, 1e9, float("inf")], dtype=x.dtype)
+    x.copy_(torch.tensor([500.0, 1e6, 1.0])); torch.ones(3).copy_(x); written(x, 0, 500.0)
+    written(x, slice(2), torch.tensor([500.0, 1.0]))
+    [x.tolist(), x[0].item(), x.element_size(), x.type(), x.is_floating_point()]; repr(torch.finfo(x.dtype))
+    x.requires_grad_(); x.to("meta").dtype.itemsize; x + torch.ones(3); torch.promote_types(x.dtype, torch.float32)
+    torch.arange(3, dtype=x.dtype); torch.randn(3, dtype=x.dtype); x.sin(); x + x; x.add_(1); x.sum(); x.sort()
+    x.relu()
+""", {"written": written}, "x").values())  # fmt: skip
+@compared
+def test_what_tensors_do(library: Any, run: Any, kind: str) -> Any:
+    made = run(library, library.tensor([1.0, 2.5, -3.0]).to(getattr(library, kind)))
+    return [repr(made), made.requires_grad] if isinstance(made, library.Tensor) else made
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions
 
 #: The shapes of the factors of each form; PyTorch wants sizes of 16 bytes.
 FORMS = {
@@ -23,64 +22,44 @@ def factors(form: str, dtype: str = "float32") -> list[Any]:
     return [rng.normal(size=shape).astype(dtype) for shape in FORMS[form]]
 
 
-@needs_oracle
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("ends", [[4, 8, 16], [0, 16, 16], [1, 2, 16]])
-def test_products_and_gradients(form: str, ends: list[int]) -> None:
-    def program(torch: Any) -> Any:
-        a, b = (torch.tensor(x, requires_grad=True) for x in factors(form))
-        offs = None if form == "stacks" else torch.tensor(ends, dtype=torch.int32)
-        y = torch.nn.functional.grouped_mm(a, b, offs=offs)
-        first = torch.autograd.grad((y * y).sum(), (a, b), create_graph=True)
-        second = torch.autograd.grad(sum(g.sin().sum() for g in first), (a, b))
-        return [y, type(y.grad_fn).__name__, y.stride(), *first, *second]
-
-    same_as_pytorch(program, rtol=1e-4, atol=1e-3)
+@compared(rtol=1e-4, atol=1e-3)
+def test_products_and_gradients(torch: Any, form: str, ends: list[int]) -> Any:
+    a, b = (torch.tensor(x, requires_grad=True) for x in factors(form))
+    offs = None if form == "stacks" else torch.tensor(ends, dtype=torch.int32)
+    y = torch.nn.functional.grouped_mm(a, b, offs=offs)
+    first = torch.autograd.grad((y * y).sum(), (a, b), create_graph=True)
+    second = torch.autograd.grad(sum(g.sin().sum() for g in first), (a, b))
+    return [y, type(y.grad_fn).__name__, y.stride(), *first, *second]
 
 
-@needs_oracle
 @pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
 @pytest.mark.parametrize("form", FORMS)
-def test_16_bits(form: str, dtype: str) -> None:
-    def program(torch: Any) -> Any:
-        a, b = (torch.tensor(x).to(getattr(torch, dtype)) for x in factors(form))
-        offs = None if form == "stacks" else torch.tensor([4, 8, 16], dtype=torch.int32)
-        y = torch.nn.functional.grouped_mm(a, b, offs=offs)
-        return [y.dtype, y.float()]
-
-    same_as_pytorch(program, rtol=1e-2, atol=1e-2)
+@compared(rtol=0.01, atol=0.01)
+def test_16_bits(torch: Any, form: str, dtype: str) -> Any:
+    a, b = (torch.tensor(x).to(getattr(torch, dtype)) for x in factors(form))
+    offs = None if form == "stacks" else torch.tensor([4, 8, 16], dtype=torch.int32)
+    y = torch.nn.functional.grouped_mm(a, b, offs=offs)
+    return [y.dtype, y.float()]
 
 
 ERRORS = """
-f(x.double(), w.double(), offs=o)
-f(x, w.half(), offs=o)
-f(x, w)
-f(w, w, offs=o)
-f(x[0], w, offs=o)
-f(x, w[None], offs=o)
-f(x, w[:, :4], offs=o)
-f(x, w, offs=o.long())
-f(x, w, offs=o[:2])
-f(x, w, offs=o[None])
-f(x, w, offs=o, bias=x[0])
-f(x, w, offs=o, out_dtype=torch.float64)
-f(w.mT, w[:2])
-f(x.tolist(), w, offs=o)
-f(x, w, o)
+    f(x.double(), w.double(), offs=o); f(x, w.half(), offs=o); f(x, w); f(w, w, offs=o); f(x[0], w, offs=o)
+    f(x, w[None], offs=o); f(x, w[:, :4], offs=o); f(x, w, offs=o.long()); f(x, w, offs=o[:2]); f(x, w, offs=o[None])
+    f(x, w, offs=o, bias=x[0]); f(x, w, offs=o, out_dtype=torch.float64); f(w.mT, w[:2]); f(x.tolist(), w, offs=o)
+    f(x, w, o)
 """
 
 
-@needs_oracle
-@pytest.mark.parametrize("text", ERRORS.strip().splitlines())
-def test_errors(text: str) -> None:
-    def program(torch: Any) -> Any:
-        names = {
-            "torch": torch, "f": torch.nn.functional.grouped_mm, "x": torch.zeros(12, 8), "w": torch.zeros(3, 8, 8),
-            "o": torch.tensor([4, 8, 12], dtype=torch.int32),
-        }  # fmt: skip
-        return eval(text, names)
-
-    same_as_pytorch(program)
+@pytest.mark.parametrize("text", expressions(ERRORS))
+@compared
+def test_errors(torch: Any, text: str) -> Any:
+    names = {
+        "torch": torch, "f": torch.nn.functional.grouped_mm, "x": torch.zeros(12, 8), "w": torch.zeros(3, 8, 8),
+        "o": torch.tensor([4, 8, 12], dtype=torch.int32),
+    }  # fmt: skip
+    return eval(text, names)
 
 
 def test_what_belongs_to_no_group_is_zero() -> None:

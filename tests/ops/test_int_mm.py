@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions
 
 SHAPES = [(1, 1, 1), (1, 768, 33), (17, 100, 64), (5, 33, 2), (33, 1030, 9), (0, 4, 3), (3, 4, 0), (3, 0, 4)]
 
@@ -20,17 +19,14 @@ def factors(torch: Any, m: int, k: int, n: int, dtype: str = "int8") -> tuple[An
     return torch.tensor(a.astype(dtype)), torch.tensor(b.astype(np.int8))
 
 
-@needs_oracle
 @pytest.mark.parametrize("dtype", ["int8", "uint8"])
 @pytest.mark.parametrize("shape", SHAPES)
-def test_products(shape: tuple[int, int, int], dtype: str) -> None:
-    def program(torch: Any) -> Any:
-        a, b = factors(torch, *shape, dtype)
-        by_columns = b.t().contiguous().t()
-        products = [torch._int_mm(a, b), torch._int_mm(a, by_columns), torch._int_mm(a.t().contiguous().t(), b)]
-        return [[y.dtype, y.stride(), y.requires_grad, y] for y in products]
-
-    same_as_pytorch(program)
+@compared
+def test_products(torch: Any, shape: tuple[int, int, int], dtype: str) -> Any:
+    a, b = factors(torch, *shape, dtype)
+    by_columns = b.t().contiguous().t()
+    products = [torch._int_mm(a, b), torch._int_mm(a, by_columns), torch._int_mm(a.t().contiguous().t(), b)]
+    return [[y.dtype, y.stride(), y.requires_grad, y] for y in products]
 
 
 def test_the_largest_sums_are_exact() -> None:
@@ -40,44 +36,29 @@ def test_the_largest_sums_are_exact() -> None:
         assert tinytorch._int_mm(a, b).unique().tolist() == [value * -128 * 60_000]
 
 
-@needs_oracle
-def test_out() -> None:
-    def program(torch: Any) -> Any:
-        a, b = factors(torch, 4, 7, 6)
-        out = torch.zeros(2, 4, 6, dtype=torch.int32)
-        result = torch._int_mm(a, b, out=out[1])
-        return [result.stride(), out, out._version]
-
-    same_as_pytorch(program)
+@compared
+def test_out(torch: Any) -> Any:
+    a, b = factors(torch, 4, 7, 6)
+    out = torch.zeros(2, 4, 6, dtype=torch.int32)
+    result = torch._int_mm(a, b, out=out[1])
+    return [result.stride(), out, out._version]
 
 
 ERRORS = """
-torch._int_mm(a, b[:6])
-torch._int_mm(a.int(), b)
-torch._int_mm(a.bool(), b)
-torch._int_mm(a, b.float())
-torch._int_mm(a, b.to(torch.uint8))
-torch._int_mm(a[0], b)
-torch._int_mm(a[None], b)
-torch._int_mm(a, b[None])
-torch._int_mm(a, 3)
-torch._int_mm(a)
-torch._int_mm(a, b, out=torch.zeros(4, 6))
-torch._int_mm(a, b, out=torch.zeros(4, 5, dtype=torch.int32))
-torch._int_mm(a, b, out=torch.zeros(0, dtype=torch.int32))
-torch._int_mm(a, b, out=torch.zeros(6, 4, dtype=torch.int32).t())
-torch._int_mm(a, b, a)
+    torch._int_mm(a, b[:6]); torch._int_mm(a.int(), b); torch._int_mm(a.bool(), b); torch._int_mm(a, b.float())
+    torch._int_mm(a, b.to(torch.uint8)); torch._int_mm(a[0], b); torch._int_mm(a[None], b); torch._int_mm(a, b[None])
+    torch._int_mm(a, 3); torch._int_mm(a); torch._int_mm(a, b, out=torch.zeros(4, 6))
+    torch._int_mm(a, b, out=torch.zeros(4, 5, dtype=torch.int32))
+    torch._int_mm(a, b, out=torch.zeros(0, dtype=torch.int32))
+    torch._int_mm(a, b, out=torch.zeros(6, 4, dtype=torch.int32).t()); torch._int_mm(a, b, a)
 """
 
 
-@needs_oracle
-@pytest.mark.parametrize("text", ERRORS.strip().splitlines())
-def test_errors(text: str) -> None:
-    def program(torch: Any) -> Any:
-        a, b = factors(torch, 4, 7, 6)
-        return eval(text, {"torch": torch, "a": a, "b": b})
-
-    same_as_pytorch(program)
+@pytest.mark.parametrize("text", expressions(ERRORS))
+@compared
+def test_errors(torch: Any, text: str) -> Any:
+    a, b = factors(torch, 4, 7, 6)
+    return eval(text, {"torch": torch, "a": a, "b": b})
 
 
 def test_keywords() -> None:

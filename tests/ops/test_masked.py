@@ -18,13 +18,11 @@ OF_ONE = ["cumsum", "cumprod", "softmax", "log_softmax", "softmin"]
 INDICES = ["argmax", "argmin"]
 
 MASKS = {
-    "none": None,
-    "some": [[True, False, True], [True, True, False], [False, True, False], [True, True, True]],
+    "none": None, "some": [[True, False, True], [True, True, False], [False, True, False], [True, True, True]],
     "empty rows": [[False, False, False], [True, False, False], [False, False, False], [True, False, True]],
-    "row": [True, False, True],
-    "column": [[True], [False], [True], [True]],
+    "row": [True, False, True], "column": [[True], [False], [True], [True]],
     "numbers": [[1, 0, 2], [0, 0, 3], [1, 1, 1], [0, 0, 0]],
-}
+}  # fmt: skip
 
 
 def data(library: Any, dtype: str) -> Any:
@@ -101,10 +99,8 @@ def test_orders_and_corrections(mask: str) -> None:
         for options in ({"unbiased": False}, {"correction": 0}, {"correction": 2}, {"unbiased": True, "correction": 1}):
             assert_same(
                 lambda m, x, k: getattr(m.masked, name)(x, 1, mask=k, **options),  # noqa: B023
-                "float64",
-                MASKS[mask],
-                False,
-            )
+                "float64", MASKS[mask], False,
+            )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*REDUCTIONS, *OF_ONE, "median"])
@@ -116,10 +112,8 @@ def test_dtypes(name: str) -> None:
             dim = 1 if name not in REDUCTIONS else None
             assert_same(
                 lambda m, x, k: getattr(m.masked, name)(x, dim=dim, dtype=getattr(m, wanted), mask=k),  # noqa: B023
-                dtype,
-                MASKS["some"],
-                False,
-            )
+                dtype, MASKS["some"], False,
+            )  # fmt: skip
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -127,15 +121,11 @@ def test_logaddexp(dtype: str) -> None:
     for first, second in (("none", "none"), ("some", "row"), ("empty rows", "some"), ("none", "column")):
         assert_same(
             lambda m, x, k: m.masked.logaddexp(
-                x,
-                x.detach() * 2,
-                input_mask=k,
+                x, x.detach() * 2, input_mask=k,
                 other_mask=None if MASKS[second] is None else m.tensor(MASKS[second]),  # noqa: B023
             ),
-            dtype,
-            MASKS[first],
-            False,
-        )
+            dtype, MASKS[first], False,
+        )  # fmt: skip
 
 
 def test_wrong_arguments() -> None:

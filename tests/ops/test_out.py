@@ -12,7 +12,7 @@ import pytest
 import tinytorch
 from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions, of_each, programs
 from tests.samples import Sample, all_samples
 from tinytorch.ops import out as out_module
 
@@ -155,9 +155,6 @@ def _compare_into(sample: Sample, expected: Any, kind: str) -> bool:
     return True
 
 
-# What `out` does, by example ----------------------------------------------------------------------
-
-
 def _resized(torch: Any) -> Any:
     out = torch.zeros(5)
     return torch.add(torch.arange(3.0), 1, out=out), out
@@ -234,106 +231,64 @@ def _int64(torch: Any) -> Any:
 
 
 PROGRAMS = {
-    "resized": _resized,
-    "resized view": _resized_view,
-    "resized matrix": _resized_matrix,
-    "no elements": lambda torch: torch.exp(torch.zeros(3), out=torch.empty(4, 0)),
-    "into a transpose": _into_a_transpose,
-    "versions": _versions,
-    "saved": _saved,
-    "under no_grad": _under_no_grad,
-    "inference": _inference,
-    "tangent": _with_a_tangent,
-    "requires grad": lambda torch: torch.exp(torch.ones(2, requires_grad=True), out=torch.empty(0)),
-    "out requires grad": lambda torch: torch.mm(
-        torch.ones(2, 2), torch.ones(2, 2), out=torch.ones(2, 2, requires_grad=True)
-    ),
-    "one of a list": lambda torch: torch.cat([torch.ones(2), torch.ones(2, requires_grad=True)], out=torch.empty(0)),
-    "no derivative": lambda torch: torch.gt(torch.ones(2, requires_grad=True), 0, out=torch.empty(0, dtype=torch.bool)),
-    "not a tensor": lambda torch: torch.exp(torch.ones(2), out=3),
-    "a list": lambda torch: torch.exp(torch.ones(2), out=[torch.empty(0)]),
-    "two of one": lambda torch: torch.sort(torch.ones(2), out=(torch.empty(0),)),
-    "one for two": lambda torch: torch.sort(torch.ones(2), out=torch.empty(0)),
-    "sort": lambda torch: torch.sort(torch.arange(3.0), 0, True, out=(torch.empty(0), _int64(torch))),
-    "sort names": lambda torch: repr(torch.sort(torch.arange(3.0), out=(torch.empty(0), _int64(torch)))).split("=")[0],
-    "max": lambda torch: torch.max(torch.eye(2), 0, out=(torch.empty(0), _int64(torch))).values,
-    "max of all": lambda torch: torch.max(torch.eye(2), out=torch.empty(0)),
-    "nonzero": lambda torch: torch.nonzero(torch.eye(2), out=_int64(torch)),
-    "sum of ints": lambda torch: torch.sum(torch.tensor([1, 2]), 0, out=torch.empty(0)),
-    "dtype and out": lambda torch: torch.cumsum(
-        torch.ones(2), 0, dtype=torch.float64, out=torch.empty(0, dtype=torch.float64)
-    ),
-    "expanded": lambda torch: torch.exp(torch.zeros(3), out=torch.zeros(1).expand(3)),
-    "part of the input": lambda torch: (lambda b: torch.add(b[:-1], 1, out=b[1:]))(torch.ones(4)),
-    "itself": lambda torch: (lambda b: torch.add(b, 1, out=b))(torch.ones(4)),
-    "broadcast": lambda torch: torch.add(torch.ones(2, 1), torch.ones(3), out=torch.empty(2, 3)),
-    "number": lambda torch: torch.mul(torch.ones(2), 3, out=torch.empty(2)),
-    "div rounded": lambda torch: torch.div(torch.tensor([7.0, -7.0]), 2, rounding_mode="floor", out=torch.empty(2)),
-    "None": lambda torch: torch.exp(torch.zeros(2), out=None),
-    "by name": lambda torch: torch.add(input=torch.ones(2), other=torch.ones(2), out=torch.empty(2)),
-    "names": lambda torch: torch.mul(input=torch.ones(2), other=torch.exp(input=torch.ones(2))),
-    "inherited": lambda torch: torch.exp(torch.ones(2), foo=1),
-    "name": lambda torch: (torch.exp.__name__, torch.concat.__name__, torch.nn.functional.linear.__name__),
+    **programs("""
+    torch.exp(torch.zeros(3), out=torch.empty(4, 0)); torch.exp(torch.ones(2, requires_grad=True), out=torch.empty(0))
+    torch.mm(torch.ones(2, 2), torch.ones(2, 2), out=torch.ones(2, 2, requires_grad=True))
+    torch.cat([torch.ones(2), torch.ones(2, requires_grad=True)], out=torch.empty(0))
+    torch.gt(torch.ones(2, requires_grad=True), 0, out=torch.empty(0, dtype=torch.bool))
+    torch.exp(torch.ones(2), out=3); torch.exp(torch.ones(2), out=[torch.empty(0)])
+    torch.sort(torch.ones(2), out=(torch.empty(0),)); torch.sort(torch.ones(2), out=torch.empty(0))
+    torch.sort(torch.arange(3.0), 0, True, out=(torch.empty(0), _int64(torch)))
+    repr(torch.sort(torch.arange(3.0), out=(torch.empty(0), _int64(torch)))).split("=")[0]
+    torch.max(torch.eye(2), 0, out=(torch.empty(0), _int64(torch))).values; torch.max(torch.eye(2), out=torch.empty(0))
+    torch.nonzero(torch.eye(2), out=_int64(torch)); torch.sum(torch.tensor([1, 2]), 0, out=torch.empty(0))
+    torch.cumsum(torch.ones(2), 0, dtype=torch.float64, out=torch.empty(0, dtype=torch.float64))
+    torch.exp(torch.zeros(3), out=torch.zeros(1).expand(3)); (lambda b: torch.add(b[:-1], 1, out=b[1:]))(torch.ones(4))
+    (lambda b: torch.add(b, 1, out=b))(torch.ones(4)); torch.add(torch.ones(2, 1), torch.ones(3), out=torch.empty(2, 3))
+    torch.mul(torch.ones(2), 3, out=torch.empty(2))
+    torch.div(torch.tensor([7.0, -7.0]), 2, rounding_mode="floor", out=torch.empty(2))
+    torch.exp(torch.zeros(2), out=None); torch.add(input=torch.ones(2), other=torch.ones(2), out=torch.empty(2))
+    torch.mul(input=torch.ones(2), other=torch.exp(input=torch.ones(2))); torch.exp(torch.ones(2), foo=1)
+    (torch.exp.__name__, torch.concat.__name__, torch.nn.functional.linear.__name__)
+""", {"_int64": _int64}),
+    "resized": _resized, "resized view": _resized_view, "resized matrix": _resized_matrix,
+    "into a transpose": _into_a_transpose, "versions": _versions, "saved": _saved, "under no_grad": _under_no_grad,
+    "inference": _inference, "tangent": _with_a_tangent,
     **{
         f"{name} over its input": _overlap(name, *args)
         for name, *args in (
-            ("gather", "b", 0, "i"),
-            ("take", "b", "i"),
-            ("index_select", "b", 0, "v"),
-            ("where", "m", "b", "b"),
-            ("masked_select", "b", "m"),
-            ("scatter", "b", 0, "i", "b"),
-            ("tril", "b"),
-            ("cumsum", "b", 0),
+            ("gather", "b", 0, "i"), ("take", "b", "i"), ("index_select", "b", 0, "v"), ("where", "m", "b", "b"),
+            ("masked_select", "b", "m"), ("scatter", "b", 0, "i", "b"), ("tril", "b"), ("cumsum", "b", 0),
         )
     },
-}
+}  # fmt: skip
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", PROGRAMS)
-def test_as_pytorch(name: str) -> None:
-    same_as_pytorch(PROGRAMS[name])
+test_as_pytorch = of_each(PROGRAMS)
 
 
 COPIED = """
-    linalg.norm(x, out=o)
-    linalg.norm(x, "nuc", out=o)
-    linalg.norm(x, 1, 0, out=o)
-    linalg.cond(x, out=o)
-    linalg.matrix_norm(x, out=o)
-    nuclear_norm(x, out=o)
-    quantile(x, 0.5, out=o)
-    nanquantile(x, 0.5, out=o)
-    tensordot(x, x, 1, out=o)
-    inner(x, x, out=o)
-    linalg.tensorsolve(x, x[0], out=o)
-    linalg.tensorinv(x, ind=1, out=o)
-    softmax(x, 0, out=o)
-    softmax(x, 1, dtype=torch.float64, out=o.double())
-    log_softmax(x, 0, out=o)
-    softmax(x.detach(), 0, out=x + 1)
-    softmax(x.detach(), 0, out=x)
-    quantile(x, 0.5, 0, out=x[0])
-    special.logsumexp(x, 0, out=o)
+    linalg.norm(x, out=o); linalg.norm(x, "nuc", out=o); linalg.norm(x, 1, 0, out=o); linalg.cond(x, out=o)
+    linalg.matrix_norm(x, out=o); nuclear_norm(x, out=o); quantile(x, 0.5, out=o); nanquantile(x, 0.5, out=o)
+    tensordot(x, x, 1, out=o); inner(x, x, out=o); linalg.tensorsolve(x, x[0], out=o)
+    linalg.tensorinv(x, ind=1, out=o); softmax(x, 0, out=o); softmax(x, 1, dtype=torch.float64, out=o.double())
+    log_softmax(x, 0, out=o); softmax(x.detach(), 0, out=x + 1); softmax(x.detach(), 0, out=x)
+    quantile(x, 0.5, 0, out=x[0]); special.logsumexp(x, 0, out=o)
 """
 
 
-@needs_oracle
 @pytest.mark.filterwarnings("ignore:.*(nuclear_norm|deprecated)")
-@pytest.mark.parametrize("line", [each.strip() for each in COPIED.strip().splitlines()])
-def test_gradients_where_pytorch_copies_into_out(line: str) -> None:
-    def program(torch: Any) -> Any:
-        x = torch.tensor([[3.0, 1.0], [-1.0, 2.0]], requires_grad=True)
-        o = torch.empty(0)
-        made = eval(f"torch.{line}", {"torch": torch, "x": x, "o": o})
-        try:
-            made.sum().backward()
-        except RuntimeError as error:
-            return made.requires_grad, made.detach(), str(error)
-        return made.requires_grad, made.detach(), x.grad, type(made.grad_fn).__name__
-
-    same_as_pytorch(program, rtol=1e-4)
+@pytest.mark.parametrize("line", expressions(COPIED))
+@compared(rtol=1e-4)
+def test_gradients_where_pytorch_copies_into_out(torch: Any, line: str) -> Any:
+    x = torch.tensor([[3.0, 1.0], [-1.0, 2.0]], requires_grad=True)
+    o = torch.empty(0)
+    made = eval(f"torch.{line}", {"torch": torch, "x": x, "o": o})
+    try:
+        made.sum().backward()
+    except RuntimeError as error:
+        return made.requires_grad, made.detach(), str(error)
+    return made.requires_grad, made.detach(), x.grad, type(made.grad_fn).__name__
 
 
 def test_the_result_of_a_product_may_replace_its_factor() -> None:

@@ -170,24 +170,18 @@ BINARY = {
     )
 }  # fmt: skip
 BINARY |= {
-    "add alpha=2": named("add", alpha=2),
-    "sub alpha=2": named("sub", alpha=2),
-    "add alpha=0.5": named("add", alpha=0.5),
-    "sub alpha=True": named("sub", alpha=True),
+    "add alpha=2": named("add", alpha=2), "sub alpha=2": named("sub", alpha=2),
+    "add alpha=0.5": named("add", alpha=0.5), "sub alpha=True": named("sub", alpha=True),
     "result_type": lambda library, a, b: str(library.result_type(a, b)),
     "where": lambda library, a, b: library.where(library.tensor([[True], [False]])[:1], a, b),
-}
+}  # fmt: skip
 BINARY |= {symbol: operator_of(symbol) for symbol in ("+", "-", "/", "&", "==", "<")}
 # Those that raise where integers are divided by zero: once with zeros, once without.
 DIVISIONS: dict[str, Callable[..., Any]] = {
-    "floor_divide": named("floor_divide"),
-    "remainder": named("remainder"),
-    "fmod": named("fmod"),
-    "div trunc": named("div", rounding_mode="trunc"),
-    "div floor": named("div", rounding_mode="floor"),
-    "//": operator_of("//"),
-    "%": operator_of("%"),
-}
+    "floor_divide": named("floor_divide"), "remainder": named("remainder"), "fmod": named("fmod"),
+    "div trunc": named("div", rounding_mode="trunc"), "div floor": named("div", rounding_mode="floor"),
+    "//": operator_of("//"), "%": operator_of("%"),
+}  # fmt: skip
 
 
 def accepted(theirs: Any, operands: Any) -> bool:
@@ -224,11 +218,9 @@ def test_divisions() -> None:
 
 
 SHIFTS = {
-    "bitwise_left_shift": named("bitwise_left_shift"),
-    "bitwise_right_shift": named("bitwise_right_shift"),
-    "<<": operator_of("<<"),
-    ">>": operator_of(">>"),
-}
+    "bitwise_left_shift": named("bitwise_left_shift"), "bitwise_right_shift": named("bitwise_right_shift"),
+    "<<": operator_of("<<"), ">>": operator_of(">>"),
+}  # fmt: skip
 
 
 def widths(dtype: str) -> list[Any]:
@@ -284,18 +276,14 @@ IN_PLACE = {
     for name in (
         "add_", "sub_", "mul_", "div_", "true_divide_", "atan2_", "hypot_", "copysign_", "xlogy_",
         "logical_and_", "logical_or_", "logical_xor_", "bitwise_and_", "bitwise_or_", "bitwise_xor_",
-        "__iadd__", "copy_", "fill_",
-        "eq_", "lt_",
+        "__iadd__", "copy_", "fill_", "eq_", "lt_",
     )
 }  # fmt: skip
 IN_PLACE |= {"add_ alpha=2": written("add_", alpha=2), "sub_ alpha=2": written("sub_", alpha=2)}
 IN_PLACE_DIVISIONS = {
-    "floor_divide_": written("floor_divide_"),
-    "remainder_": written("remainder_"),
-    "fmod_": written("fmod_"),
-    "div_ trunc": written("div_", rounding_mode="trunc"),
-    "div_ floor": written("div_", rounding_mode="floor"),
-}
+    "floor_divide_": written("floor_divide_"), "remainder_": written("remainder_"), "fmod_": written("fmod_"),
+    "div_ trunc": written("div_", rounding_mode="trunc"), "div_ floor": written("div_", rounding_mode="floor"),
+}  # fmt: skip
 
 
 def tensor_first(operands: Any) -> list[Any]:
@@ -363,27 +351,19 @@ BOUNDS: dict[str, Callable[..., Any]] = {
     for low, high in ((0, 3), (0.5, 2.5), (None, 2), (1.5, None), (3, 0.5), (True, None))
 }
 BOUNDS |= {
-    "clamp_ 0 2": method("clamp_", 0, 2),
-    "clamp_ 0.5": method("clamp_", 0.5),
-    "clamp_min 1": named("clamp_min", min=1),
-    "clamp_max 1.5": named("clamp_max", max=1.5),
-    "softmax": named("softmax", dim=0),
-    "log_softmax": named("log_softmax", dim=0),
-    "lerp 0.5": lambda library, a: library.lerp(a, a, 0.5),
+    "clamp_ 0 2": method("clamp_", 0, 2), "clamp_ 0.5": method("clamp_", 0.5), "clamp_min 1": named("clamp_min", min=1),
+    "clamp_max 1.5": named("clamp_max", max=1.5), "softmax": named("softmax", dim=0),
+    "log_softmax": named("log_softmax", dim=0), "lerp 0.5": lambda library, a: library.lerp(a, a, 0.5),
     "addcmul": lambda library, a: library.addcmul(a, a, a, value=2),
     "addcmul 0.5": lambda library, a: library.addcmul(a, a, a, value=0.5),
-    "addcdiv": lambda library, a: library.addcdiv(a, a, a),
-    "addcmul_": lambda library, a: a.clone().addcmul_(a, a),
-    "addcdiv_": lambda library, a: a.clone().addcdiv_(a, a),
-    "lerp_": lambda library, a: a.clone().lerp_(a, 0.25),
+    "addcdiv": lambda library, a: library.addcdiv(a, a, a), "addcmul_": lambda library, a: a.clone().addcmul_(a, a),
+    "addcdiv_": lambda library, a: a.clone().addcdiv_(a, a), "lerp_": lambda library, a: a.clone().lerp_(a, 0.25),
     "masked_fill 1.5": lambda library, a: a.masked_fill(a != 0, 1.5),
-    "masked_fill True": lambda library, a: a.masked_fill(a != 0, True),
-    "fill_ 2": method("fill_", 2),
-    "fill_ 2.5": method("fill_", 2.5),
-    "where 1": lambda library, a: library.where(a != 0, a, 1),
+    "masked_fill True": lambda library, a: a.masked_fill(a != 0, True), "fill_ 2": method("fill_", 2),
+    "fill_ 2.5": method("fill_", 2.5), "where 1": lambda library, a: library.where(a != 0, a, 1),
     "where 1.5": lambda library, a: library.where(a != 0, 1.5, a),
     "full_like 2": lambda library, a: library.full_like(a, 2),
-}
+}  # fmt: skip
 
 
 def test_bounds_fills_and_ops_of_three() -> None:
@@ -394,8 +374,7 @@ def test_bounds_fills_and_ops_of_three() -> None:
 
 OF_TWO: dict[str, Callable[..., Any]] = {
     "clamp to tensors": lambda library, a, b: library.clamp(a, b, b),
-    "clamp_min": lambda library, a, b: library.clamp_min(a, b),
-    "lerp": lambda library, a, b: library.lerp(a, b, 0.5),
+    "clamp_min": lambda library, a, b: library.clamp_min(a, b), "lerp": lambda library, a, b: library.lerp(a, b, 0.5),
     "lerp weight": lambda library, a, b: library.lerp(a, a, b.reshape(1, -1)),
     "addcmul": lambda library, a, b: library.addcmul(a, b, b),
     "addcmul mixed": lambda library, a, b: library.addcmul(a, a, b),
@@ -412,9 +391,8 @@ OF_TWO: dict[str, Callable[..., Any]] = {
     "setitem": lambda library, a, b: put(a.clone().reshape(-1), b.reshape(-1)[0]),
     "index_add": lambda library, a, b: a.reshape(-1).index_add(0, library.tensor([0, 0]), b.reshape(-1)[:1].expand(2)),
     "scatter": lambda library, a, b: a.reshape(-1).scatter(0, library.tensor([0]), b.reshape(-1)[:1]),
-    "equal": lambda library, a, b: library.equal(a, b),
-    "allclose": lambda library, a, b: library.allclose(a, b),
-}
+    "equal": lambda library, a, b: library.equal(a, b), "allclose": lambda library, a, b: library.allclose(a, b),
+}  # fmt: skip
 
 
 def put(a: Any, value: Any) -> Any:
@@ -456,16 +434,12 @@ REDUCTIONS |= {
     if (name, dtype) != ("nansum", "int32")  # C leaves infinity as an integer undefined
 }
 REDUCTIONS |= {
-    "logsumexp": named("logsumexp", dim=0),
-    "topk": lambda library, a: library.topk(a, min(1, a.numel()), 0),
-    "unique": named("unique"),
-    "nonzero": named("nonzero"),
-    "bincount": lambda library, a: library.bincount(a.reshape(-1)),
-    "norm 1": named("norm", p=1),
-    "flip": named("flip", dims=[0]),
-    "diff-like": lambda library, a: a.reshape(-1)[1:] - a.reshape(-1)[:-1],
+    "logsumexp": named("logsumexp", dim=0), "topk": lambda library, a: library.topk(a, min(1, a.numel()), 0),
+    "unique": named("unique"), "nonzero": named("nonzero"),
+    "bincount": lambda library, a: library.bincount(a.reshape(-1)), "norm 1": named("norm", p=1),
+    "flip": named("flip", dims=[0]), "diff-like": lambda library, a: a.reshape(-1)[1:] - a.reshape(-1)[:-1],
     "tril": lambda library, a: library.tril(a.reshape(-1, 1)),
-}
+}  # fmt: skip
 
 
 @pytest.mark.filterwarnings("ignore:.*degrees of freedom:UserWarning")
@@ -479,16 +453,12 @@ def test_reductions() -> None:
 
 
 CREATION: dict[str, Callable[..., Any]] = {
-    "int / int": lambda library: library.tensor([1, 2]) / 2,
-    "int + 0.5": lambda library: library.tensor([1, 2]) + 0.5,
+    "int / int": lambda library: library.tensor([1, 2]) / 2, "int + 0.5": lambda library: library.tensor([1, 2]) + 0.5,
     "bool * 0.5": lambda library: library.tensor([True]) * 0.5,
     "exp of int": lambda library: library.exp(library.tensor([1, 2])),
-    "tensor of floats": lambda library: library.tensor([1.5, 2.5]),
-    "zeros": lambda library: library.zeros(2),
-    "arange": lambda library: library.arange(0, 1, 0.25),
-    "linspace": lambda library: library.linspace(0, 1, 3),
-    "full": lambda library: library.full((2,), 1.5),
-    "eye": lambda library: library.eye(2),
+    "tensor of floats": lambda library: library.tensor([1.5, 2.5]), "zeros": lambda library: library.zeros(2),
+    "arange": lambda library: library.arange(0, 1, 0.25), "linspace": lambda library: library.linspace(0, 1, 3),
+    "full": lambda library: library.full((2,), 1.5), "eye": lambda library: library.eye(2),
     "half + 0.5": lambda library: library.ones(2, dtype=library.float16) + 0.5,
     "float32 + 0-d default": lambda library: library.ones(2, dtype=library.float32) + library.tensor(1.5),
     "int + 0-d default": lambda library: library.tensor([1, 2]) + library.tensor(1.5),
@@ -497,7 +467,7 @@ CREATION: dict[str, Callable[..., Any]] = {
     "float_power": lambda library: library.float_power(library.tensor([2]), 3),
     "sigmoid of bool": lambda library: library.sigmoid(library.tensor([True])),
     "atan2 of ints": lambda library: library.atan2(library.tensor([1]), library.tensor([2])),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("default", FLOATS)

@@ -1,6 +1,6 @@
 """Random calls of the ops with random dtypes, shapes, layouts and arguments, run by both libraries.
 
-A call is the text of a small program, so that a failure shows one that can be run. `CALLS` has one line for each op;
+A call is the text of a small program, so that a failure shows one that can be run. `CALLS` has an entry for each op;
 HYPOTHESIS_PROFILE=long makes 100,000 calls, from a seed that TINYTORCH_SEED sets (see `tests/conftest.py`).
 """
 
@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import tinytorch
 from tests.oracle import FUSED, needs_oracle, torch
 from tests.programs.drawn import RANDOMS, executed, random_programs
+from tests.same import expressions
 
 pytestmark = needs_oracle
 
@@ -22,79 +23,26 @@ pytestmark = needs_oracle
 #: name that begins with a dot is a method's. After a bar: "distinct" where equal numbers would leave open which one is
 #: chosen, "view" where strides are compared too, "finite" where infinities and NaN are left out.
 CALLS = """
-    abs x
-    acos x
-    acosh x
-    add x like [alpha=whole]
-    addcdiv x same same [value=number]
-    addcmul x same same [value=number]
-    addmm x2 mat_b mat_c [beta=number] [alpha=number]
-    all x [dim] [keepdim=flag]
-    allclose x same
-    amax x [dim=dims] [keepdim=flag]
-    amin x [dim=dims] [keepdim=flag]
-    aminmax x [dim=dim] [keepdim=flag]
-    any x [dim] [keepdim=flag]
-    argmax x [dim] [keepdim=flag] | distinct
-    argmin x [dim] [keepdim=flag] | distinct
-    argsort x [dim] [descending=flag] | distinct
-    argwhere x
-    asin x
-    asinh x
-    atan x
-    atan2 x like
-    atanh x
-    atleast_2d x
-    baddbmm x3 x3 x3
-    bincount flat
-    bitwise_and x like
-    bitwise_not x
-    bitwise_or x like
-    bitwise_xor x like
-    bmm x3 x3
-    broadcast_to x shape | view
-    bucketize x edges [right=flag]
-    cat xs [dim]
-    ceil x
-    chunk x count [dim] | view
-    clamp x number number
-    clamp x other other
-    clamp_max x number
-    clamp_min x number
-    clone x | view
-    copysign x like
-    cos x
-    cosh x
-    count_nonzero x [dim]
-    cummax x dim | distinct
-    cummin x dim | distinct
-    cumprod x dim
-    cumsum x dim
-    deg2rad x
-    diag x [offset]
-    diag_embed x [offset=offset]
-    diagflat x [offset]
-    diagonal x [offset] [dim] | view
-    div x like [rounding_mode=rounding]
-    dot x1 x1
-    eq x like
-    equal x same
-    erf x
-    erfc x
-    exp x
-    exp2 x
-    expm1 x
-    fft.fft x [count] [dim=dim] [norm=norm] | view finite
+    abs x; acos x; acosh x; add x like [alpha=whole]; addcdiv x same same [value=number]
+    addcmul x same same [value=number]; addmm x2 mat_b mat_c [beta=number] [alpha=number]; all x [dim] [keepdim=flag]
+    allclose x same; amax x [dim=dims] [keepdim=flag]; amin x [dim=dims] [keepdim=flag]
+    aminmax x [dim=dim] [keepdim=flag]; any x [dim] [keepdim=flag]; argmax x [dim] [keepdim=flag] | distinct
+    argmin x [dim] [keepdim=flag] | distinct; argsort x [dim] [descending=flag] | distinct; argwhere x; asin x; asinh x
+    atan x; atan2 x like; atanh x; atleast_2d x; baddbmm x3 x3 x3; bincount flat; bitwise_and x like; bitwise_not x
+    bitwise_or x like; bitwise_xor x like; bmm x3 x3; broadcast_to x shape | view; bucketize x edges [right=flag]
+    cat xs [dim]; ceil x; chunk x count [dim] | view; clamp x number number; clamp x other other; clamp_max x number
+    clamp_min x number; clone x | view; copysign x like; cos x; cosh x; count_nonzero x [dim]; cummax x dim | distinct
+    cummin x dim | distinct; cumprod x dim; cumsum x dim; deg2rad x; diag x [offset]; diag_embed x [offset=offset]
+    diagflat x [offset]; diagonal x [offset] [dim] | view; div x like [rounding_mode=rounding]; dot x1 x1; eq x like
+    equal x same; erf x; erfc x; exp x; exp2 x; expm1 x; fft.fft x [count] [dim=dim] [norm=norm] | view finite
     fft.fft2 x [s=lengths] [dim=dims] [norm=norm] | view finite
-    fft.fftn x [s=lengths] [dim=dims] [norm=norm] | view finite
-    fft.fftshift x [dims]
+    fft.fftn x [s=lengths] [dim=dims] [norm=norm] | view finite; fft.fftshift x [dims]
     fft.hfft x [count] [dim=dim] [norm=norm] | view finite
     fft.hfft2 x [s=lengths] [dim=dims] [norm=norm] | view finite
     fft.hfftn x [s=lengths] [dim=dims] [norm=norm] | view finite
     fft.ifft x [count] [dim=dim] [norm=norm] | view finite
     fft.ifft2 x [s=lengths] [dim=dims] [norm=norm] | view finite
-    fft.ifftn x [s=lengths] [dim=dims] [norm=norm] | view finite
-    fft.ifftshift x [dims]
+    fft.ifftn x [s=lengths] [dim=dims] [norm=norm] | view finite; fft.ifftshift x [dims]
     fft.ihfft x [count] [dim=dim] [norm=norm] | view finite
     fft.ihfft2 x [s=lengths] [dim=dims] [norm=norm] | view finite
     fft.ihfftn x [s=lengths] [dim=dims] [norm=norm] | view finite
@@ -103,162 +51,35 @@ CALLS = """
     fft.irfftn x [s=lengths] [dim=dims] [norm=norm] | view finite
     fft.rfft x [count] [dim=dim] [norm=norm] | view finite
     fft.rfft2 x [s=lengths] [dim=dims] [norm=norm] | view finite
-    fft.rfftn x [s=lengths] [dim=dims] [norm=norm] | view finite
-    flatten x [dim] [dim] | view
-    flip x dims
-    fliplr x
-    flipud x
-    float_power x like
-    floor x
-    floor_divide x like
-    fmax x like
-    fmin x like
-    fmod x like
-    frac x
-    full_like x number
-    gather x dim index
-    ge x like
-    gt x like
-    hypot x same
-    index_select x dim places
-    index_fill x dim places number
-    isclose x same
-    isfinite x
-    isinf x
-    isnan x
-    le x like
-    lerp x same number
-    log x
-    log10 x
-    log1p x
-    log2 x
-    log_softmax x dim
-    logaddexp x same
-    logical_and x like
-    logical_not x
-    logical_or x like
-    logical_xor x like
-    logsumexp x dims [keepdim=flag]
-    lt x like
-    masked_fill x mask number
-    masked_select x mask
-    matmul x fitting
-    maximum x like
-    max x
-    max x dim [keepdim=flag] | distinct
-    mean x [dim=dims] [keepdim=flag]
-    median x | distinct
-    median x dim [keepdim=flag] | distinct
-    min x
-    min x dim [keepdim=flag] | distinct
-    minimum x like
-    mm x2 x2
-    movedim x dim dim | view
-    mul x like
-    mv x2 x1
-    nan_to_num x [number]
-    nanmean x [dim=dims] [keepdim=flag]
-    nanmedian x | distinct
-    nansum x [dim=dims] [keepdim=flag]
-    narrow x dim small small | view
-    ne x like
-    neg x
-    nonzero x
-    norm x [p=order] [dim=dims]
-    ones_like x | view
-    outer x1 x1
-    permute x permutation | view
-    pow x like
-    pow x whole
-    pow x number
-    prod x [dim] [keepdim=flag]
-    rad2deg x
-    ravel x
-    reciprocal x
-    relu x
-    remainder x like
-    repeat_interleave x small [dim=dim]
-    reshape x shape
-    roll x whole [dim]
-    rot90 x whole
-    round x
-    rsqrt x
-    rsub x like
-    scatter x dim index number
-    scatter_add x dim index twin
-    select x dim whole | view
-    sgn x
-    sigmoid x
-    sign x
-    signbit x
-    sin x
-    sinc x
-    sinh x
-    softmax x dim
-    sort x [dim] [descending=flag] | distinct
-    split x small [dim] | view
-    sqrt x
-    square x
-    squeeze x [dim] | view
-    stack xs [dim]
-    std x [dim=dims] [keepdim=flag] [correction=small]
+    fft.rfftn x [s=lengths] [dim=dims] [norm=norm] | view finite; flatten x [dim] [dim] | view; flip x dims; fliplr x
+    flipud x; float_power x like; floor x; floor_divide x like; fmax x like; fmin x like; fmod x like; frac x
+    full_like x number; gather x dim index; ge x like; gt x like; hypot x same; index_select x dim places
+    index_fill x dim places number; isclose x same; isfinite x; isinf x; isnan x; le x like; lerp x same number; log x
+    log10 x; log1p x; log2 x; log_softmax x dim; logaddexp x same; logical_and x like; logical_not x; logical_or x like
+    logical_xor x like; logsumexp x dims [keepdim=flag]; lt x like; masked_fill x mask number; masked_select x mask
+    matmul x fitting; maximum x like; max x; max x dim [keepdim=flag] | distinct; mean x [dim=dims] [keepdim=flag]
+    median x | distinct; median x dim [keepdim=flag] | distinct; min x; min x dim [keepdim=flag] | distinct
+    minimum x like; mm x2 x2; movedim x dim dim | view; mul x like; mv x2 x1; nan_to_num x [number]
+    nanmean x [dim=dims] [keepdim=flag]; nanmedian x | distinct; nansum x [dim=dims] [keepdim=flag]
+    narrow x dim small small | view; ne x like; neg x; nonzero x; norm x [p=order] [dim=dims]; ones_like x | view
+    outer x1 x1; permute x permutation | view; pow x like; pow x whole; pow x number; prod x [dim] [keepdim=flag]
+    rad2deg x; ravel x; reciprocal x; relu x; remainder x like; repeat_interleave x small [dim=dim]; reshape x shape
+    roll x whole [dim]; rot90 x whole; round x; rsqrt x; rsub x like; scatter x dim index number
+    scatter_add x dim index twin; select x dim whole | view; sgn x; sigmoid x; sign x; signbit x; sin x; sinc x; sinh x
+    softmax x dim; sort x [dim] [descending=flag] | distinct; split x small [dim] | view; sqrt x; square x
+    squeeze x [dim] | view; stack xs [dim]; std x [dim=dims] [keepdim=flag] [correction=small]
     stft x2 count [hop_length=count] [center=flag] [normalized=flag] [onesided=flag] return_complex=yes | view finite
-    sub x like [alpha=whole]
-    sum x [dim=dims] [keepdim=flag] [dtype=dtype]
-    swapaxes x dim dim | view
-    t x | view
-    take x places
-    take_along_dim x index dim
-    tan x
-    tanh x
-    tensor_split x count [dim] | view
-    tensordot x fitting [dims=small]
-    tile x times
-    topk x count [dim] | distinct
-    trace x2
-    transpose x dim dim | view
-    tril x [offset]
-    triu x [offset]
-    trunc x
-    unbind x [dim] | view
-    unflatten x dim shape | view
-    unique x [return_counts=flag] | distinct
-    unique_consecutive x
-    unsqueeze x dim | view
-    var x [dim=dims] [keepdim=flag] [correction=small]
-    vdot x1 x1
-    where mask x same
-    xlogy x like
-    zeros_like x | view
-    .add_ x like
-    .bool x
-    .clamp_ x number
-    .contiguous x | view
-    .copy_ x like
-    .div_ x like
-    .double x
-    .expand x shape | view
-    .expand_as x like | view
-    .fill_ x number
-    .float x
-    .half x
-    .index_add x dim places twin
-    .int x
-    .item x
-    .long x
-    .masked_fill_ x mask number
-    .mul_ x like
-    .new_zeros x shape
-    .pow_ x number
-    .repeat x times
-    .sub_ x like
-    .sum_to_size x shape
-    .to x dtype
-    .tolist x
-    .type_as x like
-    .unfold x dim small small | view
-    .view x shape | view
-    .view_as x like | view
+    sub x like [alpha=whole]; sum x [dim=dims] [keepdim=flag] [dtype=dtype]; swapaxes x dim dim | view; t x | view
+    take x places; take_along_dim x index dim; tan x; tanh x; tensor_split x count [dim] | view
+    tensordot x fitting [dims=small]; tile x times; topk x count [dim] | distinct; trace x2; transpose x dim dim | view
+    tril x [offset]; triu x [offset]; trunc x; unbind x [dim] | view; unflatten x dim shape | view
+    unique x [return_counts=flag] | distinct; unique_consecutive x; unsqueeze x dim | view
+    var x [dim=dims] [keepdim=flag] [correction=small]; vdot x1 x1; where mask x same; xlogy x like
+    zeros_like x | view; .add_ x like; .bool x; .clamp_ x number; .contiguous x | view; .copy_ x like; .div_ x like
+    .double x; .expand x shape | view; .expand_as x like | view; .fill_ x number; .float x; .half x
+    .index_add x dim places twin; .int x; .item x; .long x; .masked_fill_ x mask number; .mul_ x like
+    .new_zeros x shape; .pow_ x number; .repeat x times; .sub_ x like; .sum_to_size x shape; .to x dtype; .tolist x
+    .type_as x like; .unfold x dim small small | view; .view x shape | view; .view_as x like | view
 """
 
 DTYPES = (
@@ -444,43 +265,30 @@ class Program:
 
 
 KINDS = {
-    "x": Program.first,
-    "x1": lambda p: p.first(1) if not p.shape else p.tensor(p.shape[-1:]),
+    "x": Program.first, "x1": lambda p: p.first(1) if not p.shape else p.tensor(p.shape[-1:]),
     "x2": lambda p: p.first(2) if not p.shape else p.tensor((p.shape[-1], 2)),
     "x3": lambda p: p.first(3) if not p.shape else p.tensor((p.shape[0], p.shape[2], 2)),
-    "mat_b": lambda p: p.tensor((p.shape[0], 3)),
-    "mat_c": lambda p: p.tensor((3, p.shape[1])),
+    "mat_b": lambda p: p.tensor((p.shape[0], 3)), "mat_c": lambda p: p.tensor((3, p.shape[1])),
     "xs": lambda p: f"[{p.first()}, {p.tensor(p.shape, p.rng.choice(DTYPES))}]",
     "flat": lambda p: p.tensor((p.rng.randrange(4),), p.rng.choice(DTYPES)),
-    "same": lambda p: p.tensor(p.fitting_shape()),
-    "twin": lambda p: p.tensor(p.shape),
-    "like": Program.like,
+    "same": lambda p: p.tensor(p.fitting_shape()), "twin": lambda p: p.tensor(p.shape), "like": Program.like,
     "other": lambda p: p.tensor(p.fitting_shape(), p.rng.choice(DTYPES)),
-    "times": lambda p: str(tuple(p.rng.randrange(4) for _ in range(p.rng.randrange(5)))),
-    "fitting": Program.fitting,
-    "mask": lambda p: p.tensor(p.fitting_shape(), "bool"),
-    "edges": lambda p: "torch.tensor([-1.0, 0.0, 1.5])",
-    "index": Program.index,
-    "places": Program.places,
-    "number": Program.number,
+    "times": lambda p: str(tuple(p.rng.randrange(4) for _ in range(p.rng.randrange(5)))), "fitting": Program.fitting,
+    "mask": lambda p: p.tensor(p.fitting_shape(), "bool"), "edges": lambda p: "torch.tensor([-1.0, 0.0, 1.5])",
+    "index": Program.index, "places": Program.places, "number": Program.number,
     "whole": lambda p: p.rng.choice(("0", "1", "2", "3", "-1", "-2")),
-    "small": lambda p: p.rng.choice(("0", "1", "2", "3")),
-    "count": lambda p: p.rng.choice(("1", "2", "3")),
-    "offset": lambda p: p.rng.choice(("-2", "-1", "0", "1", "2")),
-    "permutation": Program.permutation,
+    "small": lambda p: p.rng.choice(("0", "1", "2", "3")), "count": lambda p: p.rng.choice(("1", "2", "3")),
+    "offset": lambda p: p.rng.choice(("-2", "-1", "0", "1", "2")), "permutation": Program.permutation,
     "order": lambda p: p.rng.choice(("1", "2", "0", "3", "float('inf')", "-float('inf')", "'fro'")),
     "norm": lambda p: p.rng.choice(("None", "'forward'", "'backward'", "'ortho'")),
     "lengths": lambda p: str(tuple(p.rng.choice((-1, 1, 2, 3, 5)) for _ in range(p.rng.randrange(4)))),
-    "yes": lambda p: "True",
-    "flag": lambda p: p.rng.choice(("True", "False")),
-    "dim": Program.dim,
-    "dims": Program.dims,
-    "shape": Program.new_shape,
+    "yes": lambda p: "True", "flag": lambda p: p.rng.choice(("True", "False")), "dim": Program.dim,
+    "dims": Program.dims, "shape": Program.new_shape,
     "rounding": lambda p: p.rng.choice(("None", "'trunc'", "'floor'")),
     "dtype": lambda p: f"torch.{p.rng.choice(DTYPES)}",
-}
+}  # fmt: skip
 
-LINES = [line.strip() for line in CALLS.strip().splitlines()]
+LINES = expressions(CALLS)
 
 
 def outcome(text: str, library: str) -> Any:

@@ -41,8 +41,6 @@ class Case(NamedTuple):
     value_dtype: str
 
 
-# Writing cases ------------------------------------------------------------------------------------
-
 LAYOUTS = ("contiguous", "contiguous", "transposed", "every other", "offset", "expanded")
 VALUES = ("same", "same", "number", "scalar", "ones", "fewer", "one more", "leading", "wrong")
 INTEGERS = ("int64", "int64", "int64", "int32", "uint8", "int8", "int16")
@@ -132,17 +130,11 @@ def cases(draw: Draw) -> Case:
             parts.append((kind, draw(st.sampled_from((1.5, "a", {}, (0, 1), [[]])))))
             at += 1
     return Case(
-        shape,
-        draw(st.sampled_from(LAYOUTS)),
-        draw(st.sampled_from(("float64", "float64", "float32", "float16", "int64", "bool", "uint8"))),
-        parts,
-        len(parts) == 1 and draw(st.booleans()),
-        draw(st.sampled_from(VALUES)),
+        shape, draw(st.sampled_from(LAYOUTS)),
+        draw(st.sampled_from(("float64", "float64", "float32", "float16", "int64", "bool", "uint8"))), parts,
+        len(parts) == 1 and draw(st.booleans()), draw(st.sampled_from(VALUES)),
         draw(st.sampled_from(("same", "same", "same", "same", "float32", "int64"))),
-    )
-
-
-# Running them -------------------------------------------------------------------------------------
+    )  # fmt: skip
 
 
 def made_part(lib: Any, part: Part) -> Any:
@@ -238,14 +230,10 @@ def value_for(lib: Any, case: Case, shape: tuple[int, ...]) -> Any:
     if case.value == "number":
         return 3 if case.dtype in ("int64", "uint8") else True if case.dtype == "bool" else 2.5
     how = {
-        "same": shape,
-        "scalar": (),
-        "ones": tuple([1 if k % 2 else n for k, n in enumerate(shape)]),
-        "fewer": shape[1:],
-        "one more": (1, *shape),
-        "leading": (1, 1, *shape[-1:]),
+        "same": shape, "scalar": (), "ones": tuple([1 if k % 2 else n for k, n in enumerate(shape)]),
+        "fewer": shape[1:], "one more": (1, *shape), "leading": (1, 1, *shape[-1:]),
         "wrong": (*shape[:-1], 5) if shape else (5,),
-    }[case.value]
+    }[case.value]  # fmt: skip
     dtype = case.dtype if case.value_dtype == "same" else case.value_dtype
     return numbers(lib, how, dtype, 50)
 
@@ -325,13 +313,9 @@ def putting(accumulate: bool) -> Callable[[Any, Case], Any]:
 
 
 PROGRAMS: dict[str, Callable[[Any, Case], Any]] = {
-    "read": read,
-    "assignment": assignment,
-    "plain assignment": plain_assignment,
-    "accumulation": accumulation,
-    "index_put_": putting(False),
-    "index_put_ accumulate": putting(True),
-}
+    "read": read, "assignment": assignment, "plain assignment": plain_assignment, "accumulation": accumulation,
+    "index_put_": putting(False), "index_put_ accumulate": putting(True),
+}  # fmt: skip
 
 
 def check(name: str, case: Case) -> None:

@@ -20,6 +20,7 @@ from tests.nn.test_random_calls import outcome
 from tests.ops.test_random_calls import difference
 from tests.oracle import needs_oracle
 from tests.programs.drawn import RANDOMS, random_programs
+from tests.same import expressions
 
 pytestmark = needs_oracle
 
@@ -108,7 +109,7 @@ class Program(Base):
 
     def choice(self, table: str, count: int = 0, /, **words: Any) -> str:
         """Return one line of a table, its options and choices made; `count` is that of the dimensions."""
-        line = self.one(*[each.strip() for each in table.strip().splitlines()])
+        line = self.one(*expressions(table))
         line = re.sub(r"\[, ([^\[\]]*)\]", lambda m: f"<, {m[1]}|>" if self.flag() else "", line)
         line = re.sub(r"<, (\w+=)([^<>]*)\|>", lambda m: f", {m[1]}{self.one(*m[2].split('|'))}", line)
         line = re.sub(r"<([^<>]+)>", lambda m: self.one(*m[1].split("|")), line)
@@ -132,8 +133,7 @@ def decomposition(p: Program) -> str:
         torch.linalg.svd({x}[, full_matrices={flag}]) # [A[..., :{k}] * B.sin()[..., None, :] @ C[..., :{k}, :], B]
         torch.svd({x}[, some={flag}][, compute_uv=True|False]) # [A[..., :{k}] * B[..., None, :] @ C[..., :{k}].mT, B]
         (*torch.linalg.qr({x}[, mode='reduced'|'complete'|'r'|'x']), 0) # [A, B]
-        torch.linalg.lu({x}[, pivot=True]) # [A, B, C]
-        (torch.linalg.svdvals({x}), *torch.geqrf({x})) # [A, B, C]
+        torch.linalg.lu({x}[, pivot=True]) # [A, B, C]; (torch.linalg.svdvals({x}), *torch.geqrf({x})) # [A, B, C]
         torch.lu({x}, get_infos=True) # [A, B, C, *torch.lu_unpack(A, B[, unpack_pivots={flag}])]
         """,
         x=x, k=k,
@@ -149,11 +149,9 @@ def hermitian(p: Program) -> str:
     y = p.name(f"{x} @ {x}.mT" + p.often(f" + torch.eye({n}, dtype={x}.dtype)", "", " - 0.1"))
     return p.choice(
         """
-        [L, (Q * L.sin()[..., None, :]) @ Q.mT]
-        torch.linalg.eigvalsh({x}[, UPLO='L'|'U'])
+        [L, (Q * L.sin()[..., None, :]) @ Q.mT]; torch.linalg.eigvalsh({x}[, UPLO='L'|'U'])
         torch.linalg.cholesky({y}[, upper={flag}])
-        [*torch.linalg.cholesky_ex({y}[, upper={flag}][, check_errors={flag}])]
-        torch.cholesky({y}, {flag})
+        [*torch.linalg.cholesky_ex({y}[, upper={flag}][, check_errors={flag}])]; torch.cholesky({y}, {flag})
         torch.cholesky_solve({b}, torch.linalg.cholesky({y}[, upper={flag}])[, upper={flag}])
         torch.cholesky_inverse(torch.linalg.cholesky({y}[, upper={flag}])[, upper={flag}])
         [*torch.linalg.ldl_factor_ex({y}.detach()[, hermitian={flag}])][1:]
@@ -171,14 +169,11 @@ def inverse(p: Program) -> str:
     shape = p.one((n,), (*lead, n), (*lead, n, p.size(0, 3)), (*lead, p.size(0, 3), n))
     return p.choice(
         """
-        torch.linalg.inv({x})
-        [*torch.linalg.inv_ex({x}[, check_errors={flag}])]
-        <torch.linalg.det|torch.logdet|torch.linalg.matrix_exp>({x})
-        [*torch.linalg.slogdet({x})]
+        torch.linalg.inv({x}); [*torch.linalg.inv_ex({x}[, check_errors={flag}])]
+        <torch.linalg.det|torch.logdet|torch.linalg.matrix_exp>({x}); [*torch.linalg.slogdet({x})]
         torch.linalg.solve({x}, {b}[, left={flag}])
         [*torch.linalg.solve_ex({x}, {b}[, left={flag}][, check_errors={flag}])]
-        torch.linalg.matrix_power({x}, <-2|-1|0|1|3|5>)
-        [*torch.linalg.lu_factor_ex({x}[, check_errors={flag}])]
+        torch.linalg.matrix_power({x}, <-2|-1|0|1|3|5>); [*torch.linalg.lu_factor_ex({x}[, check_errors={flag}])]
         torch.linalg.lu_solve(*torch.linalg.lu_factor({x}), {b}[, left={flag}][, adjoint={flag}])
         torch.lu_solve({b}, *torch.linalg.lu_factor({x}))
         torch.linalg.solve_triangular({x}, {b}, upper={flag}[, left={flag}][, unitriangular={flag}])
@@ -201,8 +196,7 @@ def low_rank(p: Program) -> str:
         [*torch.linalg.lstsq({x}, {b}[, rcond=0.0001|1e-06]{driver})][:4]
         [*torch.linalg.lstsq({x}, {b}, driver=<'gelsd'|'gelss'|'x'>)]
         torch.linalg.pinv({which}[, atol={e}|torch.tensor({e})][, rtol={e}|torch.tensor({e})])
-        torch.linalg.pinv({which}[, rcond={e}])
-        torch.pinverse({x}[, rcond={e}])
+        torch.linalg.pinv({which}[, rcond={e}]); torch.pinverse({x}[, rcond={e}])
         torch.linalg.matrix_rank({which}[, atol={e}|torch.tensor({e})][, rtol={e}])
         torch.linalg.matrix_rank({which}, tol={e})
         torch.linalg.cond({regular}[, p=1|-1|2|-2|torch.inf|-torch.inf|'fro'|'nuc'|3])
@@ -224,10 +218,8 @@ def norms(p: Program) -> str:
         torch.linalg.matrix_norm({x}[, ord={m}][, dim={pair}][, keepdim={flag}][, dtype={dt}])
         torch.linalg.norm({x}[, ord={p}|{m}|None][, dim={dims}|{pair}][, keepdim={flag}][, dtype={dt}])
         torch.norm({x}[, p={p}|'fro'|'nuc'][, dim={dims}|{pair}][, keepdim={flag}][, dtype={dt}])
-        torch.renorm({x}, <1|2|0.5|3.0>, {dim}, <0.5|1|0>)
-        torch.frobenius_norm({x}, {pair}[, keepdim={flag}])
-        torch.nuclear_norm({x}[, dim={pair}])
-        torch.dist({x}, {x}.mul(2), {p})
+        torch.renorm({x}, <1|2|0.5|3.0>, {dim}, <0.5|1|0>); torch.frobenius_norm({x}, {pair}[, keepdim={flag}])
+        torch.nuclear_norm({x}[, dim={pair}]); torch.dist({x}, {x}.mul(2), {p})
         """,
         n, x=x, pair=pair, p=lambda: p.one(0, 1, 2, -1, -2, 3, 0.5, 2.5, "torch.inf", "-torch.inf"),
         m=lambda: p.one(1, -1, 2, -2, 3, "torch.inf", "-torch.inf", "'fro'", "'nuc'", "'x'"),
@@ -245,20 +237,14 @@ def product(p: Program) -> str:
     kind = p.one("cdist", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
     return p.choice(
         """
-        torch.linalg.multi_dot([{ab}, {bc}, {ce}])
-        torch.linalg.multi_dot([{vb}, {bc}, {vc}])
-        torch.chain_matmul({ab}, {bc}, {ce})
-        torch.linalg.cross({v3}, {v3}[, dim=-2|{dim}])
-        torch.cross({v3}, {v3}[, dim=-2|{dim}|None])
-        torch.linalg.vecdot({v3}, {v3}[, dim={dim}])
-        torch.kron({v}, {v})
-        torch.linalg.vander({v}[, N=0|1|2|4|None])
-        torch.vander({vb}.detach()[, N=0|1|3][, increasing={flag}])
-        torch.cov(<{ab}|{vb}>[, correction=0|1|2])
+        torch.linalg.multi_dot([{ab}, {bc}, {ce}]); torch.linalg.multi_dot([{vb}, {bc}, {vc}])
+        torch.chain_matmul({ab}, {bc}, {ce}); torch.linalg.cross({v3}, {v3}[, dim=-2|{dim}])
+        torch.cross({v3}, {v3}[, dim=-2|{dim}|None]); torch.linalg.vecdot({v3}, {v3}[, dim={dim}])
+        torch.kron({v}, {v}); torch.linalg.vander({v}[, N=0|1|2|4|None])
+        torch.vander({vb}.detach()[, N=0|1|3][, increasing={flag}]); torch.cov(<{ab}|{vb}>[, correction=0|1|2])
         torch.corrcoef(<{ab}|{vb}>)
         torch.cdist({batch}, {batch}[, p=0.0|1.0|2.0|3.0|0.5|torch.inf][, compute_mode='{kind}'])
-        torch.inner({ab}, {cb})
-        torch.addbmm({ac}, {two_ab}, {two_bc}[, beta=0|2][, alpha=0|3])
+        torch.inner({ab}, {cb}); torch.addbmm({ac}, {two_ab}, {two_bc}[, beta=0|2][, alpha=0|3])
         torch.addmv({va}, {ab}, {vb}[, beta=0|2][, alpha=0|3])
         torch.addr(<{ab}|{vb}>, {va}, {vb}[, beta=0|2|0.5|True][, alpha=0|3|1.5])
         torch.linalg.diagonal({v3}[, offset=-1|0|1|2][, dim1={dim}][, dim2={dim}])
@@ -266,10 +252,8 @@ def product(p: Program) -> str:
         torch.linalg.tensorsolve({six}, {two_three}[, dims=None|(1,)|(0, 2)|(2,)])
         torch.tensordot({abc}, {cba}, dims=<([1, 2], [1, 0])|([2], [0])|([-1], [-3])|1|0|2|([], [])>)
         torch.linalg.householder_product({v42}, {v2})
-        torch.ormqr({v43}, {v3d}, {v44}[, left={flag}][, transpose={flag}])
-        torch.block_diag({full}, {full}, {full})
-        torch.cartesian_prod({va}, {vb})
-        torch.combinations({vb}[, r=0|1|2|3|4][, with_replacement={flag}])
+        torch.ormqr({v43}, {v3d}, {v44}[, left={flag}][, transpose={flag}]); torch.block_diag({full}, {full}, {full})
+        torch.cartesian_prod({va}, {vb}); torch.combinations({vb}[, r=0|1|2|3|4][, with_replacement={flag}])
         """,
         len(lead) + 2, ab=t(a, b), bc=t(b, c), ce=t(c, e), va=t(max(a, 1)), vb=t(b), vc=t(c), cb=t(c, b), ac=t(a, c),
         v3=t(*lead, 3, 2), v=t(*other), batch=t(*lead, a, b), two_ab=t(2, a, b), two_bc=t(2, b, c), six=t(2, 3, 6),
@@ -343,19 +327,14 @@ def special(p: Program) -> str:
     near = p.often(shape, shape[1:], (1, *shape))
     return p.choice(
         f"""
-        torch.special.{SPECIAL}({{x}})
-        torch.special.{SPECIAL}({{x}})
-        torch.special.{SPECIAL}({{x}})
+        torch.special.{SPECIAL}({{x}}); torch.special.{SPECIAL}({{x}}); torch.special.{SPECIAL}({{x}})
         torch.special.<gammainc|gammaincc|xlog1py|xlogy|zeta>({{y}}, {{z}})
         torch.special.<xlog1py|xlogy|zeta>(<{{y}}, 2|{{y}}, 0.5|1.5, {{y}}>)
-        torch.special.{POLYNOMIAL}({{x}}, <0|1|2|5|3.0|{{whole}}>)
-        torch.special.logit({{x}}[, eps=None|0.1|0.4])
-        torch.special.polygamma(<0|1|2|3>, {{y}} + 1)
-        torch.special.multigammaln({{y}} + 3, <1|2|3>)
+        torch.special.{POLYNOMIAL}({{x}}, <0|1|2|5|3.0|{{whole}}>); torch.special.logit({{x}}[, eps=None|0.1|0.4])
+        torch.special.polygamma(<0|1|2|3>, {{y}} + 1); torch.special.multigammaln({{y}} + 3, <1|2|3>)
         torch.special.round({{real}}[, decimals=-1|0|1|2])
         torch.special.<softmax|log_softmax>({{x}}, {{dim}}[, dtype=None|{{dt}}])
-        torch.special.logsumexp({{x}}, {{dim}}[, keepdim={{flag}}])
-        torch.logcumsumexp({{x}}, {{dim}})
+        torch.special.logsumexp({{x}}, {{dim}}[, keepdim={{flag}}]); torch.logcumsumexp({{x}}, {{dim}})
         torch.frexp({{x}})
         """,
         len(shape), x=lambda: p.any(shape, scale=p.one(1, 3, 0.5)), y=lambda: p.any(shape, ".abs()"),
@@ -370,12 +349,9 @@ def pointwise(p: Program) -> str:
     like = p.one(p.any(p.often(shape, shape[1:], p.shape(len(shape)))), "2", "0.5", "True", "-1", "0")
     return p.choice(
         f"""
-        torch.{UNARY}({{x}})
-        torch.{BINARY}({{x}}, {{y}})
-        torch.{BINARY}({{x}}, {{y}})
+        torch.{UNARY}({{x}}); torch.{BINARY}({{x}}, {{y}}); torch.{BINARY}({{x}}, {{y}})
         torch.<add|sub>({{x}}, {{y}}, alpha=<2|0.5|True|-1>)
-        torch.div({{x}}, {{y}}, rounding_mode=<None|'floor'|'trunc'|'x'>)
-        torch.float_power(<2|2.5>, {{x}})
+        torch.div({{x}}, {{y}}, rounding_mode=<None|'floor'|'trunc'|'x'>); torch.float_power(<2|2.5>, {{x}})
         torch.<bitwise_left_shift|bitwise_right_shift>({{x}}, <1|2|{{small}}>)
         {{x}} {p.one("<<", ">>", "&", "|", "^")} <1|2|True|1.5|{{small}}>
         <3|1|True|2.5> {p.one("<<", ">>", "&", "|", "^", "//", "%", "**", "-", "/")} {{small}}
@@ -395,14 +371,11 @@ def reduction(p: Program) -> str:
         torch.<sum|mean|nansum|nanmean>({x}[, dtype={dt}|None])
         torch.<sum|mean|nansum|nanmean>({x}, {some}[, keepdim={flag}][, dtype={dt}|None])
         torch.prod({x}, {dim}[, keepdim={flag}][, dtype={dt}])
-        torch.<amax|amin|all|any>({x}, {some}[, keepdim={flag}])
-        [*torch.aminmax({x}[, dim={dim}][, keepdim={flag}])]
+        torch.<amax|amin|all|any>({x}, {some}[, keepdim={flag}]); [*torch.aminmax({x}[, dim={dim}][, keepdim={flag}])]
         torch.logsumexp({x}, <{dim}|({dim}, {dim})>[, keepdim={flag}])
         torch.<max|min|median|nanmedian>({x}.contiguous(), {dim}[, keepdim={flag}])[0]
-        {x}.sum_to_size(<{shape}|{ones}|{less}>)
-        torch.<softmax|log_softmax|cumsum|cumprod>({x}, {dim}[, dtype={dt}])
-        torch.<cummax|cummin>({x}, {dim})[0]
-        torch.<var|std>({x}, {some}[, correction=0|1|2|3.5][, keepdim={flag}])
+        {x}.sum_to_size(<{shape}|{ones}|{less}>); torch.<softmax|log_softmax|cumsum|cumprod>({x}, {dim}[, dtype={dt}])
+        torch.<cummax|cummin>({x}, {dim})[0]; torch.<var|std>({x}, {some}[, correction=0|1|2|3.5][, keepdim={flag}])
         [*torch.<std_mean|var_mean>({x}[, dim={some}][, keepdim={flag}][, correction=0|1|0.5])]
         torch.count_nonzero({x}[, dim={dims}])
         """,
@@ -466,8 +439,7 @@ def search(p: Program) -> str:
         torch.isin({x}, <2|0.5|True>[, assume_unique=False][, invert={flag}])
         torch.roll({x}, <1|-2|0|(1, 2)|(3,)>[, dims={dim}|({dim}, {dim})|None])
         torch.rot90({x}[, k=-2|-1|0|1|5][, dims=(0, 1)|(1, 0)|({dim}, {dim})])
-        torch.flip({x}, <({dim},)|({dim}, {dim})|()>)
-        torch.nonzero({x}[, as_tuple={flag}])
+        torch.flip({x}, <({dim},)|({dim}, {dim})|()>); torch.nonzero({x}[, as_tuple={flag}])
         torch.topk({x}, <1|2|3>[, dim={dim}][, largest={flag}])[0]
         torch.sort({x}, stable=True[, dim={dim}][, descending={flag}])
         """,
@@ -500,16 +472,12 @@ def scatter(p: Program) -> str:
         {y}.scatter_reduce{form}({at}, {index}, {src}, <'sum'|'prod'|'mean'|'amin'>[, include_self={flag}])
         {y}.index_reduce{form}({at}, {places}, {rows}, <'prod'|'mean'|'amax'|'amin'|'x'>[, include_self={flag}])
         {y}.detach().scatter({at}, {index}, <2|0.5|{src}.detach()>, reduce=<'add'|'multiply'|'x'>)
-        {y}.scatter_add{form}({at}, {index}, {src})
-        {y}.index_add{form}({at}, {places}, {rows}[, alpha=0|2|-1|0.5])
+        {y}.scatter_add{form}({at}, {index}, {src}); {y}.index_add{form}({at}, {places}, {rows}[, alpha=0|2|-1|0.5])
         {y}.index_copy{form}({at}, torch.arange({size})[:{count}], {part})
         {y}.index_fill{form}({at}, {long}, <1|0.5|torch.tensor(2)|torch.tensor((2,))>)
-        ({x}).clone().put_({flat}, {ten}, accumulate=True)
-        torch.take({x}, {flat})
-        {y}.masked_scatter{form}({mask}, {many})
-        torch.<gather|take_along_dim>({x}.detach(), {at}, {index})
-        torch.take_along_dim({x}, {index}, dim={at})
-        torch.index_select({x}, {at}, {places})
+        ({x}).clone().put_({flat}, {ten}, accumulate=True); torch.take({x}, {flat})
+        {y}.masked_scatter{form}({mask}, {many}); torch.<gather|take_along_dim>({x}.detach(), {at}, {index})
+        torch.take_along_dim({x}, {index}, dim={at}); torch.index_select({x}, {at}, {places})
         ({x}).clone().fill_diagonal_(<1|0.5>[, wrap={flag}])
         torch.slice_scatter({x}, {part}, {at}[, start=0|None][, end={count}|-1][, step=1|2])
         torch.select_scatter({x}, {less}, {at}, 0)
@@ -518,8 +486,7 @@ def scatter(p: Program) -> str:
         index=lambda: p.index(wide, size), src=t(*wide, dtype=p.often(d, d, p.dtype())), rows=t(*rows),
         places=lambda: p.index((count,), size, p.often("long", "int")), long=lambda: p.index((count,), size),
         flat=lambda: p.index((count,), total if n else 1), ten=t(count), many=t(120),
-        less=t(*shape[:at], *shape[at + 1 :]),
-        mask=lambda: p.tensor(p.often(shape, shape[1:], (1,) * n), " > 0"),
+        less=t(*shape[:at], *shape[at + 1 :]), mask=lambda: p.tensor(p.often(shape, shape[1:], (1,) * n), " > 0"),
     )  # fmt: skip
 
 
@@ -529,16 +496,12 @@ def creation(p: Program) -> str:
 
     return p.choice(
         """
-        torch.arange({a}[, dtype={dt}])
-        torch.arange({a}, {a}[, dtype={dt}])
-        torch.arange({a}, {a}, <1|2|-1|0.5|-0.3|0>[, dtype={dt}])
-        torch.linspace({a}, {a}, <0|1|2|5|8>[, dtype={dt}])
-        torch.logspace({a}, {a}, <0|1|2|5>[, base=2|10.0|0.5][, dtype={dt}])
-        torch.full({shape}, {a}[, dtype={dt}])
+        torch.arange({a}[, dtype={dt}]); torch.arange({a}, {a}[, dtype={dt}])
+        torch.arange({a}, {a}, <1|2|-1|0.5|-0.3|0>[, dtype={dt}]); torch.linspace({a}, {a}, <0|1|2|5|8>[, dtype={dt}])
+        torch.logspace({a}, {a}, <0|1|2|5>[, base=2|10.0|0.5][, dtype={dt}]); torch.full({shape}, {a}[, dtype={dt}])
         torch.eye({n}[, m={n}][, dtype={dt}])
         torch.<tril_indices|triu_indices>({n}, {n}[, offset=-2|-1|1|2][, dtype={dt}])
-        torch.full_like({x}, {a}[, dtype={dt}])
-        {x}.new_full({shape}, {a}[, dtype={dt}])
+        torch.full_like({x}, {a}[, dtype={dt}]); {x}.new_full({shape}, {a}[, dtype={dt}])
         {x}.new_tensor(<1|2.5|(1, 2)|(True,)|()>[, dtype={dt}])
         torch.tensor(<1|2.5|(1, 2)|((True,),)|()|(1.5, 2)|(True, 2)>[, dtype={dt}])
         torch.scalar_tensor({a}[, dtype={dt}])
@@ -558,28 +521,15 @@ def into(p: Program) -> str:
 
     x = p.name(p.tensor(shape, "", False, d, distinct=True))
     table = f"""
-        {UNARY}
-        {BINARY}, {{y}}
-        {BINARY}, {{y}}
-        <add|sub>, {{y}}, alpha=<2|0.5|True>
-        div, {{y}}, rounding_mode=<None|'floor'|'trunc'>
-        <addcmul|addcdiv>, {{t}}, {{t}}[, value=2|0.5]
-        lerp, {{t}}, 0.3
-        clamp, <{{t}}|None>, {{t}}
-        clamp, <-1|None>, <1|0.2>
-        clamp_min, {{t}}
-        renorm, 2, 0, 0.5
+        {UNARY}; {BINARY}, {{y}}; {BINARY}, {{y}}; <add|sub>, {{y}}, alpha=<2|0.5|True>
+        div, {{y}}, rounding_mode=<None|'floor'|'trunc'>; <addcmul|addcdiv>, {{t}}, {{t}}[, value=2|0.5]
+        lerp, {{t}}, 0.3; clamp, <{{t}}|None>, {{t}}; clamp, <-1|None>, <1|0.2>; clamp_min, {{t}}; renorm, 2, 0, 0.5
     """
     more = """
         <sum|mean|prod|nansum|amax|amin|all|any|argmax|logsumexp|cumsum|cumprod>, {dim}
-        <sum|prod|cumsum|cumprod>, {dim}, dtype={dt}
-        <matmul|mm|bmm|outer|kron|special.xlog1py>, {y}
-        <diag|nonzero|special.entr|special.i1|diff>
-        flip, (0,)
-        gather, {dim}, torch.zeros({shape}, dtype=torch.long)
-        index_select, {dim}, torch.tensor((0, 0))
-        bucketize, torch.tensor((0.0, 1.0))
-        quantile, 0.5
+        <sum|prod|cumsum|cumprod>, {dim}, dtype={dt}; <matmul|mm|bmm|outer|kron|special.xlog1py>, {y}
+        <diag|nonzero|special.entr|special.i1|diff>; flip, (0,); gather, {dim}, torch.zeros({shape}, dtype=torch.long)
+        index_select, {dim}, torch.tensor((0, 0)); bucketize, torch.tensor((0.0, 1.0)); quantile, 0.5
     """
     words = {"y": p.one(like(), "2", "0.5", "True", "-1"), "t": like, "shape": shape}
     place = p.flag()
@@ -687,44 +637,33 @@ FOUND = """
     torch.tensor(1.0).index_add(0, torch.tensor([0, 0]), torch.ones(2))
     torch.tensor(1.0).index_add(0, torch.tensor([0, 0]), torch.tensor(1.0))
     torch.ones(2).index_reduce(0, torch.tensor([0, 0]), torch.tensor(1.0), "prod")
-    torch.take_along_dim(torch.tensor(1.0), torch.tensor(0), dim=0)
-    torch.slice_copy(torch.tensor(1.0))
+    torch.take_along_dim(torch.tensor(1.0), torch.tensor(0), dim=0); torch.slice_copy(torch.tensor(1.0))
     torch.ones(2).scatter_reduce(0, torch.zeros(0, dtype=torch.long), torch.ones(0, dtype=torch.long), "sum")
-    torch.unique_consecutive(torch.ones(2, 0), return_inverse=True)
-    torch.isin(torch.ones(3), True)
+    torch.unique_consecutive(torch.ones(2, 0), return_inverse=True); torch.isin(torch.ones(3), True)
     torch.searchsorted(torch.tensor([False, True]), torch.tensor([True]))
-    torch.logspace(2.5, -2, 1, base=2, dtype=torch.int16)
-    torch.logspace(5, 0, 1, dtype=torch.float16)
-    torch.logspace(-1.5, 3, 0, dtype=torch.uint8)
-    torch.linspace(0, 3, 1, dtype=torch.bool)
-    torch.range(0, 3, dtype=torch.bool)
-    torch.round(torch.ones(3, dtype=torch.uint8), decimals=0)
+    torch.logspace(2.5, -2, 1, base=2, dtype=torch.int16); torch.logspace(5, 0, 1, dtype=torch.float16)
+    torch.logspace(-1.5, 3, 0, dtype=torch.uint8); torch.linspace(0, 3, 1, dtype=torch.bool)
+    torch.range(0, 3, dtype=torch.bool); torch.round(torch.ones(3, dtype=torch.uint8), decimals=0)
     torch.linalg.vector_norm(torch.ones(3), dtype=torch.float16)
     torch.linalg.vector_norm(torch.ones(3, dtype=torch.float16), dtype=torch.bfloat16)
     torch.norm(torch.ones(3), 0, dtype=torch.int64)
     torch.linalg.matrix_norm(torch.ones(3, 3, dtype=torch.bfloat16), 2, dtype=torch.float32)
-    torch.linalg.matrix_norm(torch.ones(2, 2), dim=1)
-    torch.linalg.norm(torch.ones(2, 2), dim=())
-    torch.linalg.norm(torch.ones(2, 2), "fro", dim=1)
-    torch.frobenius_norm(torch.ones(3), None)
+    torch.linalg.matrix_norm(torch.ones(2, 2), dim=1); torch.linalg.norm(torch.ones(2, 2), dim=())
+    torch.linalg.norm(torch.ones(2, 2), "fro", dim=1); torch.frobenius_norm(torch.ones(3), None)
     torch.addr(torch.ones(2, 2).long(), torch.ones(2).long(), torch.ones(2).long(), beta=0.5)
     torch.addr(torch.ones(2, 2), torch.ones(2), torch.ones(2), alpha=True)
     torch.linalg.lstsq(numbers(1, 3, 1, 3), numbers(2, 1, 2)).solution
-    torch.linalg.lstsq(numbers(1, 2, 3, 2), numbers(2, 1, 3))
-    torch.trapezoid(torch.ones(2, 0), torch.ones(2, 0))
+    torch.linalg.lstsq(numbers(1, 2, 3, 2), numbers(2, 1, 3)); torch.trapezoid(torch.ones(2, 0), torch.ones(2, 0))
     torch.trapezoid(torch.ones(2, 0, dtype=torch.long), dx=2)
-    torch.cumulative_trapezoid(torch.ones(2, 0), torch.ones(2, 0))
-    torch.trapezoid(torch.tensor([True, False]))
-    torch.trapezoid(torch.ones(2), 0.5)
-    torch.roll(torch.tensor(1.0), 1, (0, -1))
-    torch.roll(torch.ones(0), (1, 1), (0, 1))
-    torch.nanmean(torch.ones(3), dtype=torch.int32)
+    torch.cumulative_trapezoid(torch.ones(2, 0), torch.ones(2, 0)); torch.trapezoid(torch.tensor([True, False]))
+    torch.trapezoid(torch.ones(2), 0.5); torch.roll(torch.tensor(1.0), 1, (0, -1))
+    torch.roll(torch.ones(0), (1, 1), (0, 1)); torch.nanmean(torch.ones(3), dtype=torch.int32)
     torch.sum(torch.ones(3), 0, dtype=torch.float64, out=torch.zeros(()))
     torch.cumsum(torch.ones(3), 0, dtype=torch.int64, out=torch.zeros(3, dtype=torch.int32))
 """
 
 
-@pytest.mark.parametrize("call", [each.strip() for each in FOUND.strip().splitlines()])
+@pytest.mark.parametrize("call", expressions(FOUND))
 def test_calls_that_were_found(call: str) -> None:
     found = compared(f"{BEGIN}out = {call}{END.replace('{leaves}', '')}")
     assert found is None, found

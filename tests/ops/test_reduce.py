@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle, torch
+from tests.same import compared, expressions, refused
 from tinytorch.kernels import reduce as kernels
 from tinytorch.ops import return_types
 
@@ -22,182 +22,85 @@ def ones(*shape: int, dtype: Any = tinytorch.float32) -> Any:
     return tinytorch.from_numpy(np.ones(shape, dtype.numpy))
 
 
-# Dimensions --------------------------------------------------------------------------------------
-
-OVER_SEVERAL = ["sum", "mean", "amax", "amin", "var", "std", "nansum", "nanmean", "any", "all", "logsumexp", "norm"]
-OVER_ONE = ["max", "min", "median", "nanmedian", "prod", "argmax", "argmin", "cumsum", "cumprod", "cummax", "cummin"]
+OVER_SEVERAL = "sum mean amax amin var std nansum nanmean any all logsumexp norm "
+OVER_ONE = "max min median nanmedian prod argmax argmin cumsum cumprod cummax cummin"
 
 
-@pytest.mark.parametrize("name", OVER_SEVERAL + OVER_ONE)
-@pytest.mark.parametrize(("dim", "shown"), [(2, "[-2, 1], but got 2"), (-3, "[-2, 1], but got -3")])
-def test_dimension_out_of_range(name: str, dim: int, shown: str) -> None:
-    with pytest.raises(IndexError) as caught:
-        getattr(ones(2, 3), name)(dim=dim)
-    assert f"Dimension out of range (expected to be in range of {shown})" in str(caught.value)
+COMBINATION = "received an invalid combination of arguments - got"
+DTYPE = r"NAME\(\): argument 'dtype' must be torch.dtype, not str"
+
+#: Names of functions, a call of one, its error and words of it; `NAME` is the name, `x` ones(2, 3), `empty` ones(0, 3).
+REFUSED: list[tuple[str, str, Any, str]] = [
+    (OVER_SEVERAL + OVER_ONE, "x.NAME(dim=2)", IndexError, r"Dimension out of range \(.*of \[-2, 1\], but got 2\)"),
+    (OVER_SEVERAL + OVER_ONE, "x.NAME(dim=-3)", IndexError, r"Dimension out of range \(.*of \[-2, 1\], but got -3\)"),
+    (OVER_SEVERAL + OVER_ONE, "ones().NAME(dim=1)", IndexError, r"expected to be in range of \[-1, 0\], but got 1"),
+    *[(OVER_SEVERAL, f"x.NAME(dim={dim})", RuntimeError, "dim [01] appears multiple times in the list of dims")
+      for dim in ("(0, 0)", "(0, -2)", "[1, -1]")],
+    *[("sum mean amax var any", f"x.NAME(dim={dim})", TypeError, COMBINATION) for dim in ("1.5", "'a'")],
+    *[("max min median prod", f"x.NAME(dim={dim})", TypeError, COMBINATION) for dim in ("(0, 1)", "0.5", "'a'")],
+    ("cumsum cumprod", "x.NAME()", TypeError, 'missing 1 required positional arguments: "dim"'),
+    ("cumsum cumprod", "x.NAME((0,))", TypeError, r"argument 'dim' .* must be int, not tuple"),
+    ("max min median var std norm prod aminmax nanmean", "torch.NAME([1.0])", TypeError,
+     r"argument 'input' \(position 1\) must be Tensor, not list"),
+    ("max min amax amin", "empty.NAME()", RuntimeError,
+     r"NAME\(\): Expected reduction dim to be specified for input.numel\(\) == 0. Specify"),
+    ("argmax argmin", "empty.NAME()", IndexError, r"NAME\(\): Expected reduction dim to be specified for input.numel"),
+    ("max min amax amin argmax argmin median", "empty.NAME(dim=0)", IndexError,
+     r"NAME\(\): Expected reduction dim 0 to have non-zero size"),
+    ("aminmax", "ones(0).NAME()", RuntimeError, "cannot compute aminmax over an empty dimension"),
+    ("aminmax", "empty.NAME(dim=0)", IndexError, "Expected reduction dim 0 to have non-zero size"),
+    *[("norm", f"empty.NAME(float('{p}'), {dim})", RuntimeError, f"cannot compute the {p} norm {where}")
+      for p in ("inf", "-inf", "-1")
+      for dim, where in ((None, "on an empty tensor because"), (0, "on the dimension 0 because this dimension is"))],
+    ("norm", "ones(2, 2).NAME('foo')", RuntimeError, "linalg.matrix_norm: Order foo not supported."),
+    ("mean", "x.NAME(dtype=torch.int64)", RuntimeError, r"Optional dtype must be .* floating point .*Got: Long"),
+    ("var std var_mean std_mean", "torch.NAME(ints)", RuntimeError, "std and var only support floating point and"),
+    ("norm", "ints.NAME()", RuntimeError, r"Expected a floating point or complex tensor as input. Got Long"),
+    ("nanmean", "ints.NAME()", RuntimeError, "expected input to have floating point or complex dtype but got Long"),
+    ("argmax argmin", "bools.NAME()", RuntimeError, r"NAME\(\): does not support bool input"),
+    ("median nanmedian", "bools.NAME()", NotImplementedError, "not implemented for 'Bool'"),
+    ("sum mean prod nansum", "x.NAME(dtype='float')", TypeError, DTYPE),
+    ("cumsum cumprod", "x.NAME(0, dtype='float')", TypeError, DTYPE),
+    ("var std", "x.NAME(0, True, correction=1)", TypeError, "both unbiased and correction"),
+    ("sum_to_size", "x.NAME()", TypeError, 'missing 1 required positional arguments: "size"'),
+    *[("sum_to_size", f"x.NAME({size})", RuntimeError, r"size \{\[.*\]\} is not expandable to size \{\[2, 3\]\}")
+      for size in ("(2, 4)", "(5, 2, 3)", "(3, 3)")],
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", OVER_SEVERAL + OVER_ONE)
-def test_dimension_out_of_range_of_a_scalar(name: str) -> None:
-    with pytest.raises(IndexError, match=r"expected to be in range of \[-1, 0\], but got 1"):
-        getattr(ones(), name)(dim=1)
-
-
-@pytest.mark.parametrize("name", OVER_SEVERAL)
-@pytest.mark.parametrize("dim", [(0, 0), (0, -2), [1, -1]])
-def test_dimension_given_twice(name: str, dim: Any) -> None:
-    with pytest.raises(RuntimeError, match=r"dim [01] appears multiple times in the list of dims"):
-        getattr(ones(2, 3), name)(dim=dim)
-
-
-@pytest.mark.parametrize("name", ["sum", "mean", "amax", "var", "any"])
-@pytest.mark.parametrize("dim", [1.5, "a"])
-def test_dimension_of_a_wrong_type(name: str, dim: Any) -> None:
-    with pytest.raises(TypeError, match="received an invalid combination of arguments - got"):
-        getattr(ones(2, 3), name)(dim=dim)
-
-
-@pytest.mark.parametrize("name", ["max", "min", "median", "prod"])
-@pytest.mark.parametrize("dim", [(0, 1), 0.5, "a"])
-def test_one_dimension_only(name: str, dim: Any) -> None:
-    with pytest.raises(TypeError, match="received an invalid combination of arguments - got"):
-        getattr(ones(2, 3), name)(dim=dim)
-
-
-@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
-def test_cumulative_ops_need_one_dimension(name: str) -> None:
-    with pytest.raises(TypeError, match='missing 1 required positional arguments: "dim"'):
-        getattr(ones(2), name)()
-    with pytest.raises(TypeError, match=r"argument 'dim' .* must be int, not tuple"):
-        getattr(ones(2), name)((0,))
-
-
-@pytest.mark.parametrize("name", ["max", "min", "median", "var", "std", "norm", "prod", "aminmax", "nanmean"])
-def test_of_no_tensor(name: str) -> None:
-    with pytest.raises(TypeError, match=r"argument 'input' \(position 1\) must be Tensor, not list"):
-        getattr(tinytorch, name)([1.0])
-
-
-# No elements -------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ["max", "min", "amax", "amin"])
-def test_extreme_of_nothing(name: str) -> None:
-    text = rf"{name}\(\): Expected reduction dim to be specified for input.numel\(\) == 0. Specify"
-    with pytest.raises(RuntimeError, match=text):
-        getattr(ones(0, 3), name)()
-
-
-@pytest.mark.parametrize("name", ["argmax", "argmin"])
-def test_index_of_nothing(name: str) -> None:
-    with pytest.raises(IndexError, match=rf"{name}\(\): Expected reduction dim to be specified for input.numel\(\)"):
-        getattr(ones(0, 3), name)()
-
-
-@pytest.mark.parametrize("name", ["max", "min", "amax", "amin", "argmax", "argmin", "median"])
-def test_extreme_along_an_empty_dimension(name: str) -> None:
-    with pytest.raises(IndexError, match=rf"{name}\(\): Expected reduction dim 0 to have non-zero size"):
-        getattr(ones(0, 3), name)(dim=0)
-
-
-def test_aminmax_of_nothing() -> None:
-    with pytest.raises(RuntimeError, match="cannot compute aminmax over an empty dimension"):
-        ones(0).aminmax()
-    with pytest.raises(IndexError, match="Expected reduction dim 0 to have non-zero size"):
-        ones(0, 2).aminmax(dim=0)
-
-
-@pytest.mark.parametrize(
-    ("dim", "where"), [(None, "on an empty tensor because the"), (0, "on the dimension 0 because this dimension is")]
-)
-@pytest.mark.parametrize("p", [float("inf"), -float("inf"), -1])
-def test_norm_without_identity(p: float, dim: int | None, where: str) -> None:
-    with pytest.raises(RuntimeError, match=f"cannot compute the {p:g} norm {where}"):
-        ones(0, 3).norm(p, dim)
-
-
-# Types -------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("names", "call", "error", "words"), REFUSED, ids=[each[1] for each in REFUSED])
+def test_refusals(names: str, call: str, error: Any, words: str) -> None:
+    known = {
+        "torch": tinytorch, "ones": ones, "x": ones(2, 3), "empty": ones(0, 3), "ints": ones(2, dtype=tinytorch.int64),
+        "bools": ones(2, dtype=tinytorch.bool),
+    }  # fmt: skip
+    for name in names.split():
+        refused(error, words.replace("NAME", name), eval, call.replace("NAME", name), known)
 
 
 @pytest.mark.parametrize("dtype", INTEGERS, ids=str)
 def test_integers_are_summed_as_int64(dtype: Any) -> None:
     x = ones(2, 3, dtype=dtype)
-    for name in ("sum", "prod", "nansum"):
-        assert getattr(x, name)().dtype is tinytorch.int64
-        assert getattr(x, name)(dim=1).dtype is tinytorch.int64
-    for name in ("cumsum", "cumprod"):
-        assert getattr(x, name)(0).dtype is tinytorch.int64
+    for name, *given in (("sum",), ("prod",), ("nansum",), ("sum", 1), ("prod", 1), ("cumsum", 0), ("cumprod", 0)):
+        assert getattr(x, name)(*given).dtype is tinytorch.int64
     assert ones(300, dtype=dtype).sum().item() == 300
+    refused(RuntimeError, rf"could not infer output dtype. Input dtype .* floating .*Got: {dtype.tensor_name}", x.mean)
 
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_floats_keep_their_dtype(dtype: Any) -> None:
     x = ones(2, 3, dtype=dtype)
-    for name in [
-        "sum",
-        "mean",
-        "prod",
-        "amax",
-        "var",
-        "std",
-        "norm",
-        "nansum",
-        "nanmean",
-        "logsumexp",
-        "cumsum",
-        "cumprod",
-    ]:
-        given = (0,) if name in ("logsumexp", "cumsum", "cumprod") else ()
-        assert getattr(x, name)(*given).dtype is dtype
+    for name in "sum mean prod amax var std norm nansum nanmean".split():
+        assert getattr(x, name)().dtype is dtype
+    for name in "logsumexp cumsum cumprod".split():
+        assert getattr(x, name)(0).dtype is dtype
 
 
-def test_the_default_dtype_of_logsumexp() -> None:
+def test_other_dtypes() -> None:
     assert ones(2, dtype=tinytorch.int64).logsumexp(0).dtype is tinytorch.float32
-
-
-@pytest.mark.parametrize("dtype", INTEGERS, ids=str)
-def test_mean_needs_floats(dtype: Any) -> None:
-    text = rf"could not infer output dtype. Input dtype .* floating .*Got: {dtype.tensor_name}"
-    with pytest.raises(RuntimeError, match=text):
-        ones(2, dtype=dtype).mean()
-    with pytest.raises(RuntimeError, match=r"Optional dtype must be .* floating point .*Got: Long"):
-        ones(2).mean(dtype=tinytorch.int64)
-
-
-def test_other_ops_that_need_floats() -> None:
-    x = ones(2, dtype=tinytorch.int64)
-    for name in ("var", "std", "var_mean", "std_mean"):
-        with pytest.raises(RuntimeError, match="std and var only support floating point and complex dtypes"):
-            getattr(tinytorch, name)(x)
-    with pytest.raises(RuntimeError, match=r"Expected a floating point or complex tensor as input. Got Long"):
-        x.norm()
-    with pytest.raises(RuntimeError, match="expected input to have floating point or complex dtype but got Long"):
-        x.nanmean()
-
-
-def test_ops_that_refuse_booleans() -> None:
-    x = ones(2, dtype=tinytorch.bool)
-    for name in ("argmax", "argmin"):
-        with pytest.raises(RuntimeError, match=rf"{name}\(\): does not support bool input"):
-            getattr(x, name)()
-    for name in ("median", "nanmedian"):
-        with pytest.raises(NotImplementedError, match="not implemented for 'Bool'"):
-            getattr(x, name)()
-
-
-@pytest.mark.parametrize("name", ["sum", "mean", "prod", "nansum", "cumsum", "cumprod"])
-def test_dtype_of_a_wrong_type(name: str) -> None:
-    given = (0,) if name.startswith("cum") else ()
-    with pytest.raises(TypeError, match=rf"{name}\(\): argument 'dtype' must be torch.dtype, not str"):
-        getattr(ones(2), name)(*given, dtype="float")
-
-
-def test_gradients_have_the_dtype_of_the_input() -> None:
     x = ones(3).requires_grad_()
     x.sum(dtype=tinytorch.float64).backward()
     assert x.grad.dtype is tinytorch.float32
-
-
-# Accuracy ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("shape", [(100_000,), (40_000, 3), (3, 40_000), (2000, 6, 5), (6, 2000, 5), (300, 700)])
@@ -215,8 +118,7 @@ def test_sums_of_float32_are_as_good_as_pairwise(shape: tuple[int, ...], layout:
         each = (axis,) if isinstance(axis, int) else axis
         for keep in (False, True):
             got, want = kernels.total(x, each, keep), exact.sum(axis=axis, keepdims=keep)
-            assert got.dtype == np.float32
-            assert got.shape == want.shape
+            assert got.dtype == np.float32 and got.shape == want.shape
             np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
@@ -231,9 +133,6 @@ def test_cumulative_sums_of_float32_are_accurate() -> None:
     x = np.full(1_000_000, 0.1, np.float32)
     total = tinytorch.from_numpy(x).cumsum(0).numpy()[-1]
     assert total == pytest.approx(x.astype(np.float64).sum(), rel=1e-7)
-
-
-# Variance ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["var", "std", "var_mean", "std_mean"])
@@ -257,11 +156,6 @@ def test_more_correction_than_elements() -> None:
         assert np.isinf(tinytorch.tensor([1.0, 2.0]).var(correction=3).item())
 
 
-def test_unbiased_and_correction_contradict() -> None:
-    with pytest.raises(TypeError, match="both unbiased and correction"):
-        ones(2).var(0, True, correction=1)
-
-
 @pytest.mark.parametrize("name", ["var", "std"])
 def test_no_dimensions_are_all(name: str) -> None:
     # No sample: PyTorch's gradient for dim=() is infinite.
@@ -276,53 +170,25 @@ def test_no_dimensions_are_all(name: str) -> None:
     assert np.isfinite(gradients[0]).all()
 
 
-def test_the_gradient_of_std_at_zero_is_zero() -> None:
+def test_subgradients_at_zero() -> None:
+    for call in ("x.std()", "x.norm(1)", "x.norm(1.5)", "x.norm(2)", "x.norm(3)", "x.norm(float('inf'))"):
+        x = ones(3).requires_grad_() if "std" in call else tinytorch.zeros(3, requires_grad=True)
+        eval(call, {"x": x}).backward()
+        assert x.grad.tolist() == [0, 0, 0], call
     x = ones(3).requires_grad_()
-    x.std().backward()
-    assert x.grad.tolist() == [0, 0, 0]
-
-
-# Norms -------------------------------------------------------------------------------------------
-
-
-def test_norm_refuses_what_it_does_not_know() -> None:
-    with pytest.raises(RuntimeError, match=r"linalg.matrix_norm: Order foo not supported."):
-        ones(2, 2).norm("foo")
-
-
-@pytest.mark.parametrize("p", [1, 1.5, 2, 3, float("inf")])
-def test_the_subgradient_of_a_norm_at_zero_is_zero(p: float) -> None:
-    x = tinytorch.from_numpy(np.zeros(3)).requires_grad_()
-    x.norm(p).backward()
-    assert x.grad.tolist() == [0, 0, 0]
-
-
-def test_the_count_of_what_is_not_zero_gives_no_gradient() -> None:
-    x = ones(3).requires_grad_()
-    x.norm(0).backward()
+    x.norm(0).backward()  # the count of what is not zero gives no gradient
     assert x.grad is None
 
 
-# Ties and choices --------------------------------------------------------------------------------
-
-
-@needs_oracle
-@pytest.mark.parametrize(
-    "call",
-    [
-        "max()", "min()", "amax()", "amin(1)", "amax((0, 1))", "max(1)[0]", "min(0).values",
-        "median()",
-        "norm(float('inf'))", "aminmax().max",
-    ],
-)  # fmt: skip
-def test_gradients_at_ties(call: str) -> None:
-    ties = np.array([[1.0, 3.0, 3.0], [3.0, -3.0, 0.0], [1.0, 1.0, 0.0]])
-    gradients = []
-    for library in (tinytorch, torch):
-        x = library.from_numpy(ties.copy()).requires_grad_()
-        eval(f"x.{call}", {"x": x}).sum().backward()
-        gradients.append(x.grad.numpy())
-    np.testing.assert_allclose(*gradients)
+@pytest.mark.parametrize("call", [
+    "max()", "min()", "amax()", "amin(1)", "amax((0, 1))", "max(1)[0]", "min(0).values", "median()",
+    "norm(float('inf'))", "aminmax().max",
+])  # fmt: skip
+@compared
+def test_gradients_at_ties(torch: Any, call: str) -> Any:
+    x = torch.tensor([[1.0, 3.0, 3.0], [3.0, -3.0, 0.0], [1.0, 1.0, 0.0]], requires_grad=True)
+    eval(f"x.{call}", {"x": x}).sum().backward()
+    return x.grad
 
 
 def test_the_first_of_equals_is_chosen() -> None:
@@ -333,9 +199,7 @@ def test_the_first_of_equals_is_chosen() -> None:
 
 def test_indices_take_no_part_in_the_graph() -> None:
     values, indices = ones(2, 3).requires_grad_().max(1)
-    assert values.requires_grad
-    assert not indices.requires_grad
-    assert indices.dtype is tinytorch.int64
+    assert values.requires_grad and not indices.requires_grad and indices.dtype is tinytorch.int64
     assert not ones(2).requires_grad_().argmax().requires_grad
 
 
@@ -348,44 +212,21 @@ def test_names_of_the_nodes() -> None:
     }.items():  # fmt: skip
         assert result.grad_fn.name() == f"{name}Backward0"
     for name, result in {
-        "Sum": x.sum(0), "Mean": x.mean(0), "Max": x.max(), "Min": x.min(),
-        "Median": x.median(0)[0],
-        "Prod": x.prod(0),
+        "Sum": x.sum(0), "Mean": x.mean(0), "Max": x.max(), "Min": x.min(), "Median": x.median(0)[0], "Prod": x.prod(0),
     }.items():  # fmt: skip
         assert result.grad_fn.name() == f"{name}Backward1"
 
 
-# Sum to a size -----------------------------------------------------------------------------------
-
-
-def test_sum_to_size_errors() -> None:
-    with pytest.raises(TypeError, match='missing 1 required positional arguments: "size"'):
-        ones(2, 3).sum_to_size()
-    for size in ((2, 4), (5, 2, 3), (3, 3)):
-        with pytest.raises(RuntimeError, match=r"size \{\[.*\]\} is not expandable to size \{\[2, 3\]\}"):
-            ones(2, 3).sum_to_size(size)
-
-
-# Results with names ------------------------------------------------------------------------------
-
-
 def test_results_have_names_and_pytorchs_repr() -> None:
     result = tinytorch.tensor([[1.0, 2.0]]).max(1)
-    assert isinstance(result, return_types.max)
-    assert isinstance(result, tuple)
     values, indices = result
-    assert values is result.values is result[0]
-    assert indices is result.indices is result[1]
+    assert isinstance(result, return_types.max) and isinstance(result, tuple)
+    assert values is result.values is result[0] and indices is result.indices is result[1]
     assert repr(result) == "torch.return_types.max(\nvalues=tensor([2.]),\nindices=tensor([1]))"
-    assert repr(tinytorch.tensor([1.0, 2.0]).aminmax()) == (
-        "torch.return_types.aminmax(\nmin=tensor(1.),\nmax=tensor(2.))"
-    )
-
-
-def test_results_are_pickled() -> None:
-    again = pickle.loads(pickle.dumps(tinytorch.tensor([[1.0, 2.0]]).max(1)))
-    assert type(again) is return_types.max
-    assert again.indices.tolist() == [1]
+    shown = "torch.return_types.aminmax(\nmin=tensor(1.),\nmax=tensor(2.))"
+    assert repr(tinytorch.tensor([1.0, 2.0]).aminmax()) == shown
+    again = pickle.loads(pickle.dumps(result))
+    assert type(again) is return_types.max and again.indices.tolist() == [1]
 
 
 def test_every_result_type_is_exported() -> None:
@@ -394,36 +235,22 @@ def test_every_result_type_is_exported() -> None:
         assert getattr(return_types, name)((1, 2))[1] == 2
 
 
-@needs_oracle
-@pytest.mark.parametrize(
-    "call",
-    [
-        "torch.hash_tensor(x, mode=1)", "torch.hash_tensor(x, 2)", "torch.hash_tensor(x, (0, 0))",
-        "torch.hash_tensor(3)",
-        "torch.hash_tensor(torch.empty(0))", "torch.hash_tensor(torch.empty(0, 3), 0)",
-        "torch.hash_tensor(x, out=torch.empty(0))", "torch.hash_tensor(x.to(torch.uint64))",
-        "torch.hash_tensor(x.to(torch.uint16))",
-    ],
-)  # fmt: skip
-def test_hashes_that_fail(call: str) -> None:
-    caught = []
-    for library in (torch, tinytorch):
-        with pytest.raises((TypeError, IndexError, RuntimeError, NotImplementedError)) as error:
-            eval(call, {"torch": library, "x": library.ones(2, 3)})
-        caught.append((error.type, str(error.value)))
-    assert caught[0] == caught[1]
+@pytest.mark.parametrize("call", expressions("""
+    torch.hash_tensor(x, mode=1); torch.hash_tensor(x, 2); torch.hash_tensor(x, (0, 0)); torch.hash_tensor(3)
+    torch.hash_tensor(torch.empty(0)); torch.hash_tensor(torch.empty(0, 3), 0); x.to(torch.uint64).hash_tensor()
+    torch.hash_tensor(x, out=torch.empty(0)); torch.hash_tensor(x.to(torch.uint16))
+"""))  # fmt: skip
+@compared(to_the_word=True)
+def test_hashes_that_fail(torch: Any, call: str) -> Any:
+    return eval(call, {"torch": torch, "x": torch.ones(2, 3)})
 
 
-@needs_oracle
-def test_hashes() -> None:
-    values = [0.0, -0.0, 1.5, float("nan"), float("-inf"), 3e-40]
-    for dtype in ("float16", "bfloat16", "float32", "float64", "int8", "uint8", "int64", "bool"):
-        ours, theirs = (m.tensor([5, 0, 3, 127]).to(getattr(m, dtype)) for m in (tinytorch, torch))
-        assert ours.hash_tensor().item() == theirs.hash_tensor().item()
-    for value in values:
-        assert tinytorch.hash_tensor(tinytorch.tensor(value)).item() == torch.hash_tensor(torch.tensor(value)).item()
-    out = tinytorch.empty(0, dtype=tinytorch.uint64)
-    x = tinytorch.ones(2, 3, requires_grad=True)
-    assert tinytorch.hash_tensor(x.detach(), 0, out=out) is out and out.shape == (3,)
-    assert not tinytorch.hash_tensor(x).requires_grad
-    assert tinytorch.hash_tensor(x.to("meta"), 1).dtype is tinytorch.uint64
+@compared
+def test_hashes(torch: Any) -> Any:
+    kinds = "float16 bfloat16 float32 float64 int8 uint8 int64 bool".split()
+    found = [torch.tensor([5, 0, 3, 127]).to(getattr(torch, kind)).hash_tensor().item() for kind in kinds]
+    for value in (0.0, -0.0, 1.5, float("nan"), float("-inf"), 3e-40):
+        found.append(torch.hash_tensor(torch.tensor(value)).item())
+    out, x = torch.empty(0, dtype=torch.uint64), torch.ones(2, 3, requires_grad=True)
+    found += [torch.hash_tensor(x.detach(), 0, out=out) is out, out.shape, torch.hash_tensor(x).requires_grad]
+    return [*found, torch.hash_tensor(x.to("meta"), 1).dtype]

@@ -10,7 +10,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, of_each, programs, same_as_pytorch
 
 Program = Callable[[Any], Any]
 
@@ -21,245 +21,111 @@ def block(torch: Any, **options: Any) -> Any:
 
 
 #: Each must raise the same class with the same words as PyTorch.
-ERRORS: list[Program] = [
-    lambda torch: block(torch).view(),
-    lambda torch: block(torch).view(5, 5),
-    lambda torch: block(torch).view(-2, 12),
-    lambda torch: block(torch).view(-1, -1),
-    lambda torch: block(torch).view(-1, 5),
-    lambda torch: block(torch).view(2.0, 12),
-    lambda torch: block(torch).view("a"),
-    lambda torch: torch.zeros(0).view(-1, 0),
-    lambda torch: block(torch).transpose(0, 1).view(24),
-    lambda torch: torch.arange(3.0).view(torch.float64),
-    lambda torch: torch.tensor(1.0).view(torch.float64),
-    lambda torch: block(torch).transpose(0, 2).view(torch.float64),
-    lambda torch: block(torch).view_as(5),
-    lambda torch: block(torch).reshape(5, 5),
-    lambda torch: block(torch).transpose(0, 1).reshape(5, 5),
-    lambda torch: block(torch).reshape(),
-    lambda torch: torch.reshape(5, (1,)),
-    lambda torch: block(torch).flatten(1, 0),
-    lambda torch: block(torch).flatten(0, 4),
-    lambda torch: block(torch).unflatten(2, (2, 3)),
-    lambda torch: block(torch).unflatten(2, ()),
-    lambda torch: block(torch).unflatten(2, (-1, -1)),
-    lambda torch: torch.tensor(1.0).unflatten(0, (1, 1)),
-    lambda torch: block(torch).squeeze(3),
-    lambda torch: block(torch).squeeze((0, 0)),
-    lambda torch: torch.tensor(1.0).squeeze(1),
-    lambda torch: block(torch).unsqueeze(4),
-    lambda torch: block(torch).unsqueeze(),
-    lambda torch: block(torch).transpose(0, 3),
-    lambda torch: block(torch).transpose(0, 1.0),
-    lambda torch: torch.transpose(5, 0, 1),
-    lambda torch: block(torch).t(),
-    lambda torch: torch.arange(3).mT,
-    lambda torch: torch.arange(3).mH,
-    lambda torch: block(torch).H,
-    lambda torch: block(torch).imag,
-    lambda torch: block(torch).permute(0, 1),
-    lambda torch: block(torch).permute(0, 0, 1),
-    lambda torch: block(torch).permute(0, 1, 3),
-    lambda torch: block(torch).permute(),
-    lambda torch: block(torch).movedim(0, 3),
-    lambda torch: block(torch).movedim((0, 1), 0),
-    lambda torch: block(torch).movedim((0, 1), (0,)),
-    lambda torch: block(torch).movedim((0, 0), (0, 1)),
-    lambda torch: block(torch).movedim((0, 1), (0, 0)),
-    lambda torch: block(torch).narrow(3, 0, 1),
-    lambda torch: block(torch).narrow(0, 0, 5),
-    lambda torch: block(torch).narrow(0, -5, 1),
-    lambda torch: block(torch).narrow(0, 0, -1),
-    lambda torch: torch.tensor(1.0).narrow(0, 0, 1),
-    lambda torch: block(torch).select(1, 5),
-    lambda torch: block(torch).select(5, 0),
-    lambda torch: torch.tensor(1.0).select(0, 0),
-    lambda torch: block(torch).expand(2, 3),
-    lambda torch: block(torch).expand(2, 3, 5),
-    lambda torch: block(torch).expand(-1, 2, 3, 4),
-    lambda torch: block(torch).expand(2, 3, -2),
-    lambda torch: block(torch).expand(),
-    lambda torch: torch.broadcast_to(torch.arange(3), (2, 2)),
-    lambda torch: block(torch).diagonal(0, 1, 1),
-    lambda torch: block(torch).diagonal(0, 1, 4),
-    lambda torch: block(torch).unfold(0, 3, 1),
-    lambda torch: block(torch).unfold(0, 1, 0),
-    lambda torch: block(torch).unfold(0, -1, 1),
-    lambda torch: block(torch).unfold(4, 1, 1),
-    lambda torch: block(torch).as_strided((2, 2), (100, 1)),
-    lambda torch: block(torch).as_strided((2, 2), (1,)),
-    lambda torch: block(torch).as_strided((2, 2), (-1, 1)),
-    lambda torch: block(torch).split(0),
-    lambda torch: block(torch).split(-1),
-    lambda torch: block(torch).split(1.5),
-    lambda torch: block(torch).split([1, 2]),
-    lambda torch: block(torch).split([3, -1]),
-    lambda torch: block(torch).split(2, 5),
-    lambda torch: torch.tensor(1.0).split(1),
-    lambda torch: block(torch).chunk(0),
-    lambda torch: torch.tensor(1.0).chunk(1),
-    lambda torch: block(torch).tensor_split(0),
-    lambda torch: torch.tensor(1.0).tensor_split(2),
-    lambda torch: block(torch).hsplit(2),
-    lambda torch: torch.arange(3).vsplit(1),
-    lambda torch: torch.tensor(1.0).unbind(),
-    lambda torch: block(torch).unbind(4),
-    lambda torch: torch.cat([]),
-    lambda torch: torch.cat([block(torch), torch.zeros(3, 4)]),
-    lambda torch: torch.cat([torch.zeros(3, 3), torch.zeros(2, 4)], 0),
-    lambda torch: torch.cat([torch.zeros(3, 3), torch.zeros(2, 4)], 1),
-    lambda torch: torch.cat([torch.tensor(1.0), torch.tensor(1.0)]),
-    lambda torch: torch.cat([block(torch), block(torch)], 3),
-    lambda torch: torch.cat(block(torch)),
-    lambda torch: torch.cat([torch.zeros(1), 5]),
-    lambda torch: torch.stack([]),
-    lambda torch: torch.stack([torch.zeros(3), torch.zeros(4)]),
-    lambda torch: torch.stack([torch.zeros(3)], 3),
-    lambda torch: torch.stack(torch.zeros(3, 3)),
-    lambda torch: torch.hstack([torch.zeros(3), torch.zeros(3, 3)]),
-    lambda torch: torch.block_diag(block(torch)),
-    lambda torch: block(torch).repeat(2),
-    lambda torch: block(torch).repeat(-1, 1, 1),
-    lambda torch: block(torch).repeat(),
-    lambda torch: torch.arange(3).repeat_interleave(-1),
-    lambda torch: torch.arange(3).repeat_interleave(torch.tensor([1, 2])),
-    lambda torch: torch.arange(3).repeat_interleave(torch.tensor([1.0, 2, 0])),
-    lambda torch: torch.arange(3).repeat_interleave(torch.tensor([1, -2, 0])),
-    lambda torch: torch.arange(3).repeat_interleave(torch.tensor([1, 2, 0]), output_size=4),
-    lambda torch: block(torch).flip(0, 0),
-    lambda torch: block(torch).flip(3),
-    lambda torch: torch.arange(3).fliplr(),
-    lambda torch: torch.tensor(1).flipud(),
-    lambda torch: block(torch).roll(1, (0, 1)),
-    lambda torch: block(torch).roll((1, 2)),
-    lambda torch: block(torch).roll(()),
-    lambda torch: torch.tensor(1.0).roll(1, 0),
-    lambda torch: torch.arange(3).rot90(),
-    lambda torch: block(torch).rot90(1, (0, 0)),
-    lambda torch: block(torch).rot90(1, (0,)),
-    lambda torch: torch.arange(3).tril(),
-    lambda torch: torch.arange(3).triu(),
-    lambda torch: block(torch).diag(),
-    lambda torch: torch.diag_embed(torch.zeros(2, 2), 0, 0, 0),
-    lambda torch: torch.meshgrid(torch.zeros(2, 2), indexing="ij"),
-    lambda torch: torch.meshgrid(torch.zeros(2), indexing="zz"),
-    lambda torch: torch.meshgrid([], indexing="ij"),
-    lambda torch: torch.meshgrid(torch.zeros(2), torch.arange(2), indexing="ij"),
-    lambda torch: torch.broadcast_tensors(torch.zeros(3), torch.zeros(2)),
-    lambda torch: torch.broadcast_shapes((2, 3), (2,)),
-    lambda torch: block(torch).size(3),
-    lambda torch: block(torch).stride(3),
-    lambda torch: torch.tensor(1.0).size(0),
-    lambda torch: torch.zeros(2, 3).clone(memory_format=torch.channels_last),
-    lambda torch: block(torch).type_as(5),
-    lambda torch: block(torch).cuda(),
-    lambda torch: block(torch).to("nowhere"),
-]
+ERRORS = programs("""
+    x.view(); x.view(5, 5); x.view(-2, 12); x.view(-1, -1); x.view(-1, 5); x.view(2.0, 12); x.view("a")
+    torch.zeros(0).view(-1, 0); x.transpose(0, 1).view(24); torch.arange(3.0).view(torch.float64)
+    torch.tensor(1.0).view(torch.float64); x.transpose(0, 2).view(torch.float64); x.view_as(5); x.reshape(5, 5)
+    x.transpose(0, 1).reshape(5, 5); x.reshape(); torch.reshape(5, (1,)); x.flatten(1, 0); x.flatten(0, 4)
+    x.unflatten(2, (2, 3)); x.unflatten(2, ()); x.unflatten(2, (-1, -1)); torch.tensor(1.0).unflatten(0, (1, 1))
+    x.squeeze(3); x.squeeze((0, 0)); torch.tensor(1.0).squeeze(1); x.unsqueeze(4); x.unsqueeze(); x.transpose(0, 3)
+    x.transpose(0, 1.0); torch.transpose(5, 0, 1); x.t(); torch.arange(3).mT; torch.arange(3).mH; x.H; x.imag
+    x.permute(0, 1); x.permute(0, 0, 1); x.permute(0, 1, 3); x.permute(); x.movedim(0, 3); x.movedim((0, 1), 0)
+    x.movedim((0, 1), (0,)); x.movedim((0, 0), (0, 1)); x.movedim((0, 1), (0, 0)); x.narrow(3, 0, 1); x.narrow(0, 0, 5)
+    x.narrow(0, -5, 1); x.narrow(0, 0, -1); torch.tensor(1.0).narrow(0, 0, 1); x.select(1, 5); x.select(5, 0)
+    torch.tensor(1.0).select(0, 0); x.expand(2, 3); x.expand(2, 3, 5); x.expand(-1, 2, 3, 4); x.expand(2, 3, -2)
+    x.expand(); torch.broadcast_to(torch.arange(3), (2, 2)); x.diagonal(0, 1, 1); x.diagonal(0, 1, 4); x.unfold(0, 3, 1)
+    x.unfold(0, 1, 0); x.unfold(0, -1, 1); x.unfold(4, 1, 1); x.as_strided((2, 2), (100, 1)); x.as_strided((2, 2), (1,))
+    x.as_strided((2, 2), (-1, 1)); x.split(0); x.split(-1); x.split(1.5); x.split([1, 2]); x.split([3, -1])
+    x.split(2, 5); torch.tensor(1.0).split(1); x.chunk(0); torch.tensor(1.0).chunk(1); x.tensor_split(0)
+    torch.tensor(1.0).tensor_split(2); x.hsplit(2); torch.arange(3).vsplit(1); torch.tensor(1.0).unbind(); x.unbind(4)
+    torch.cat([]); torch.cat([x, torch.zeros(3, 4)]); torch.cat([torch.zeros(3, 3), torch.zeros(2, 4)], 0)
+    torch.cat([torch.zeros(3, 3), torch.zeros(2, 4)], 1); torch.cat([torch.tensor(1.0), torch.tensor(1.0)])
+    torch.cat([x, x], 3); torch.cat(x); torch.cat([torch.zeros(1), 5]); torch.stack([])
+    torch.stack([torch.zeros(3), torch.zeros(4)]); torch.stack([torch.zeros(3)], 3); torch.stack(torch.zeros(3, 3))
+    torch.hstack([torch.zeros(3), torch.zeros(3, 3)]); torch.block_diag(x); x.repeat(2); x.repeat(-1, 1, 1); x.repeat()
+    torch.arange(3).repeat_interleave(-1); torch.arange(3).repeat_interleave(torch.tensor([1, 2]))
+    torch.arange(3).repeat_interleave(torch.tensor([1.0, 2, 0]))
+    torch.arange(3).repeat_interleave(torch.tensor([1, -2, 0]))
+    torch.arange(3).repeat_interleave(torch.tensor([1, 2, 0]), output_size=4); x.flip(0, 0); x.flip(3)
+    torch.arange(3).fliplr(); torch.tensor(1).flipud(); x.roll(1, (0, 1)); x.roll((1, 2)); x.roll(())
+    torch.tensor(1.0).roll(1, 0); torch.arange(3).rot90(); x.rot90(1, (0, 0)); x.rot90(1, (0,)); torch.arange(3).tril()
+    torch.arange(3).triu(); x.diag(); torch.diag_embed(torch.zeros(2, 2), 0, 0, 0)
+    torch.meshgrid(torch.zeros(2, 2), indexing="ij"); torch.meshgrid(torch.zeros(2), indexing="zz")
+    torch.meshgrid([], indexing="ij"); torch.meshgrid(torch.zeros(2), torch.arange(2), indexing="ij")
+    torch.broadcast_tensors(torch.zeros(3), torch.zeros(2)); torch.broadcast_shapes((2, 3), (2,)); x.size(3)
+    x.stride(3); torch.tensor(1.0).size(0); torch.zeros(2, 3).clone(memory_format=torch.channels_last); x.type_as(5)
+    x.cuda(); x.to("nowhere")
+""", {}, x=block)  # fmt: skip
 
 
 @needs_oracle
-@pytest.mark.parametrize("program", ERRORS, ids=range(len(ERRORS)))
+@pytest.mark.parametrize("program", ERRORS.values(), ids=ERRORS)
 def test_errors_are_pytorchs(program: Program) -> None:
     with pytest.raises(Exception):  # noqa: B017  (which one, the next line says)
         program(tinytorch)
     same_as_pytorch(program)
 
 
-PROGRAMS: list[Program] = [
+PROGRAMS = {
+    **programs("""
     # Warnings.
-    lambda torch: block(torch).T,
-    lambda torch: torch.tensor(1.0).T,
-    lambda torch: torch.tensor(1.0).H,
-    lambda torch: torch.meshgrid(torch.arange(2), torch.arange(3)),
+    x.T; torch.tensor(1.0).T; torch.tensor(1.0).H; torch.meshgrid(torch.arange(2), torch.arange(3))
     # Properties.
-    lambda torch: [block(torch).mT, block(torch).mH, block(torch)[0].T, block(torch)[0].H],
+    [x.mT, x.mH, x[0].T, x[0].H]
     # Other dtypes over the same bytes.
-    lambda torch: block(torch).view(torch.int32),
-    lambda torch: block(torch).view(dtype=torch.float64).shape,
-    lambda torch: torch.arange(4, dtype=torch.uint8).view(torch.int16),
-    lambda torch: block(torch).view(size=(6, 4)),
+    x.view(torch.int32); x.view(dtype=torch.float64).shape; torch.arange(4, dtype=torch.uint8).view(torch.int16)
+    x.view(size=(6, 4))
     # What is returned itself.
-    lambda torch: [f(x) is x for x in [block(torch)] for f in (
+    # Sizes and strides.
+    # Conversions.
+    torch.tensor([1.7, -1.7, 300.0]).to(torch.uint8); torch.tensor([1.7, -1.7, 0.0]).to(torch.bool)
+    torch.broadcast_shapes((2, 1), (3,), 1); x.narrow(0, torch.tensor(1), 1); x.tensor_split(torch.tensor([1, 2]), 2)
+    x[1].as_strided((2, 2), (1, 1)); x[1].as_strided((2, 2), (1, 1), 3)
+""", {}, x=block),
+    "0": lambda torch: [f(x) is x for x in [block(torch)] for f in (
         lambda t: t.contiguous(), lambda t: t.float(), lambda t: t.to(torch.float32), lambda t: t.cpu(),
         lambda t: t.to("cpu"), lambda t: t.flatten(1, 1), lambda t: t.clone(), lambda t: t.to("cpu", copy=True),
         lambda t: t.reshape(2, 3, 4), lambda t: t.view(2, 3, 4), lambda t: t.double(), lambda t: t.type_as(t),
         lambda t: t.to(torch.zeros(1)), lambda t: t.real, lambda t: torch.atleast_2d(t),
     )],
-    # Sizes and strides.
-    lambda torch: [(t.size(), t.size(1), t.stride(), t.stride(-1), t.storage_offset(), t.is_contiguous(), t.dim(),
+    "1": lambda torch: [(t.size(), t.size(1), t.stride(), t.stride(-1), t.storage_offset(), t.is_contiguous(), t.dim(),
                     t.numel(), t.nelement(), t.element_size(), t.ndimension(), t.is_floating_point(), t.is_signed())
                    for t in (block(torch), block(torch)[1], block(torch)[:, 1:, ::2], block(torch).transpose(0, 2),
                              block(torch).expand(2, 2, 3, 4), block(torch).bool(), block(torch)[:, None])],
-    lambda torch: [f(torch.arange(24.0).view(2, 3, 4)).stride() for f in (
+    "2": lambda torch: [f(torch.arange(24.0).view(2, 3, 4)).stride() for f in (
         lambda t: t.transpose(0, 1).clone(), lambda t: t.transpose(0, 1).contiguous(), lambda t: t[:, :, ::2].clone(),
         lambda t: t.transpose(0, 2).double(), lambda t: t.expand(5, 2, 3, 4).clone(), lambda t: t.rot90(),
         lambda t: t.transpose(0, 1).reshape(6, 4), lambda t: t.diagonal(), lambda t: t.unfold(2, 2, 1),
         lambda t: t.permute(2, 0, 1), lambda t: t.transpose(0, 1).flip(0), lambda t: t.squeeze(), lambda t: t.T,
     )],
-    lambda torch: [
+    "3": lambda torch: [
         (t.stride(), t.is_contiguous(), t.is_contiguous(memory_format=torch.channels_last))
         for x in [torch.zeros(2, 3, 4, 5)]
         for t in (x, x.contiguous(memory_format=torch.channels_last), x.clone(memory_format=torch.channels_last),
                   x.to(memory_format=torch.channels_last), x.to(torch.float64, memory_format=torch.channels_last),
                   x.contiguous(memory_format=torch.channels_last).contiguous())
     ],
-    # Conversions.
-    lambda torch: torch.tensor([1.7, -1.7, 300.0]).to(torch.uint8),
-    lambda torch: torch.tensor([1.7, -1.7, 0.0]).to(torch.bool),
-    lambda torch: [block(torch).to(*a, **k).dtype for a, k in (
+    "4": lambda torch: [block(torch).to(*a, **k).dtype for a, k in (
         ((torch.int8,), {}), ((float,), {}), ((int,), {}), ((bool,), {}), (("cpu", torch.half), {}), ((), {}),
         ((None,), {}), ((), {"dtype": torch.int32, "device": "cpu"}), ((torch.zeros(1, dtype=torch.int16),), {}),
         ((torch.device("cpu"),), {"copy": True}), ((torch.int64, True, True), {}),
     )],
-    lambda torch: torch.broadcast_shapes((2, 1), (3,), 1),
-    lambda torch: block(torch).narrow(0, torch.tensor(1), 1),
-    lambda torch: block(torch).tensor_split(torch.tensor([1, 2]), 2),
-    lambda torch: block(torch)[1].as_strided((2, 2), (1, 1)),
-    lambda torch: block(torch)[1].as_strided((2, 2), (1, 1), 3),
-]  # fmt: skip
+}  # fmt: skip
 
 
-@needs_oracle
-@pytest.mark.parametrize("program", PROGRAMS, ids=range(len(PROGRAMS)))
-def test_behaves_as_pytorch(program: Program) -> None:
-    same_as_pytorch(program)
+test_behaves_as_pytorch = of_each(PROGRAMS)
 
 
 # Views share memory with their base, and writes to either have the right gradients.
 
-VIEWS: dict[str, Callable[[Any, Any], Any]] = {
-    "view": lambda torch, t: t.view(4, 6),
-    "reshape": lambda torch, t: t.reshape(6, 4),
-    "narrow": lambda torch, t: t.narrow(1, 1, 2),
-    "select": lambda torch, t: t.select(2, -1),
-    "permute": lambda torch, t: t.permute(2, 0, 1),
-    "transpose": lambda torch, t: t.transpose(0, 2),
-    "t of a part": lambda torch, t: t[1].t(),
-    "T": lambda torch, t: t[0].T,
-    "mT": lambda torch, t: t.mT,
-    "movedim": lambda torch, t: t.movedim(0, 2),
-    "squeeze": lambda torch, t: t[:1].squeeze(),
-    "squeeze dim": lambda torch, t: t[:, :1].squeeze(1),
-    "squeeze dims": lambda torch, t: t[:1, :1].squeeze((0, 1)),
-    "unsqueeze": lambda torch, t: t.unsqueeze(1),
-    "flatten": lambda torch, t: t.flatten(1),
-    "unflatten": lambda torch, t: t.unflatten(2, (2, 2)),
-    "diagonal": lambda torch, t: t.diagonal(0, 1, 2),
-    "diagonal off": lambda torch, t: t.diagonal(1, 0, 2),
-    "unfold apart": lambda torch, t: t.unfold(2, 2, 2),
-    "as_strided": lambda torch, t: t.as_strided((2, 2), (12, 2), 1),
-    "tensor_split": lambda torch, t: t.tensor_split(2, 2)[1],
-    "index": lambda torch, t: t[:, 1:, ::2],
-    "index all": lambda torch, t: t[0, 1, 2],
-    "index none": lambda torch, t: t[None, ..., 1],
-    "ellipsis": lambda torch, t: t[...],
-    "chain": lambda torch, t: t[1:].transpose(1, 2)[0, 1:].unsqueeze(0),
-    "expand of 1": lambda torch, t: t[:, :, None].expand(2, 3, 1, 4),
-    "ravel": lambda torch, t: t.ravel(),
-    "swapaxes": lambda torch, t: t.swapaxes(0, 1),
-    "atleast": lambda torch, t: torch.atleast_3d(t[0]),
-}
+VIEWS = programs("""
+    t.view(4, 6); t.reshape(6, 4); t.narrow(1, 1, 2); t.select(2, -1); t.permute(2, 0, 1); t.transpose(0, 2); t[1].t()
+    t[0].T; t.mT; t.movedim(0, 2); t[:1].squeeze(); t[:, :1].squeeze(1); t[:1, :1].squeeze((0, 1)); t.unsqueeze(1)
+    t.flatten(1); t.unflatten(2, (2, 2)); t.diagonal(0, 1, 2); t.diagonal(1, 0, 2); t.unfold(2, 2, 2)
+    t.as_strided((2, 2), (12, 2), 1); t.tensor_split(2, 2)[1]; t[:, 1:, ::2]; t[0, 1, 2]; t[None, ..., 1]; t[...]
+    t[1:].transpose(1, 2)[0, 1:].unsqueeze(0); t[:, :, None].expand(2, 3, 1, 4); t.ravel(); t.swapaxes(0, 1)
+    torch.atleast_3d(t[0])
+""", {}, "t")  # fmt: skip
 
 
 def written_view(make: Callable[[Any, Any], Any]) -> Program:
@@ -299,12 +165,8 @@ def test_a_view_of_a_leaf_cannot_be_written_to(name: str) -> None:
 
 
 SEVERAL: list[Callable[[Any], Any]] = [
-    lambda t: t.split(1),
-    lambda t: t.split([1, 1]),
-    lambda t: t.chunk(2),
-    lambda t: t.unbind(),
-    lambda t: tuple(t),
-]
+    lambda t: t.split(1), lambda t: t.split([1, 1]), lambda t: t.chunk(2), lambda t: t.unbind(), lambda t: tuple(t),
+]  # fmt: skip
 
 
 @needs_oracle
@@ -326,19 +188,16 @@ def test_several_views_cannot_be_written_to_where_it_is_recorded(make: Callable[
     same_as_pytorch(unrecorded)
 
 
-@needs_oracle
-def test_gradients_of_some_of_several_views() -> None:
-    def program(torch: Any) -> Any:
-        x = torch.arange(6.0).view(2, 3).requires_grad_()
-        a, _, c = x.unbind(1)
-        d, _ = x.split([2, 1], 1)
-        (a * c).sum().backward()
-        first = x.grad.clone()
-        (d * d).sum().backward()
-        names = [part.grad_fn.name() for part in (a, d)] + [c.output_nr]
-        return first, x.grad, names
-
-    same_as_pytorch(program)
+@compared
+def test_gradients_of_some_of_several_views(torch: Any) -> Any:
+    x = torch.arange(6.0).view(2, 3).requires_grad_()
+    a, _, c = x.unbind(1)
+    d, _ = x.split([2, 1], 1)
+    (a * c).sum().backward()
+    first = x.grad.clone()
+    (d * d).sum().backward()
+    names = [part.grad_fn.name() for part in (a, d)] + [c.output_nr]
+    return first, x.grad, names
 
 
 @needs_oracle
@@ -355,50 +214,41 @@ def test_an_expanded_tensor_cannot_be_written_to_but_its_parts_can() -> None:
     same_as_pytorch(part)
 
 
-@needs_oracle
-def test_writing_to_what_reshape_copied_leaves_the_source_alone() -> None:
-    def program(torch: Any) -> Any:
-        x = torch.zeros(2, 3)
-        x.t().reshape(6).add_(1)
-        x.t().flatten().add_(1)
-        x.t().contiguous().add_(1)
-        y = x.reshape(6).add_(5)
-        return x, y, x._version, x.t().reshape(6)._is_view(), y._is_view()
-
-    same_as_pytorch(program)
+@compared
+def test_writing_to_what_reshape_copied_leaves_the_source_alone(torch: Any) -> Any:
+    x = torch.zeros(2, 3)
+    x.t().reshape(6).add_(1)
+    x.t().flatten().add_(1)
+    x.t().contiguous().add_(1)
+    y = x.reshape(6).add_(5)
+    return x, y, x._version, x.t().reshape(6)._is_view(), y._is_view()
 
 
-@needs_oracle
-def test_views_of_other_types_share_memory_and_version() -> None:
-    def program(torch: Any) -> Any:
-        x = torch.zeros(2, 3)
-        y = x.view(torch.int32)
-        y[0, 0] = 1065353216
-        return x, x._version, y._version
-
-    same_as_pytorch(program)
+@compared
+def test_views_of_other_types_share_memory_and_version(torch: Any) -> Any:
+    x = torch.zeros(2, 3)
+    y = x.view(torch.int32)
+    y[0, 0] = 1065353216
+    return x, x._version, y._version
 
 
-@needs_oracle
-def test_names_of_nodes() -> None:
-    def program(torch: Any) -> Any:
-        x = torch.zeros(2, 3, 4, requires_grad=True)
-        m, v = x[0, :, :3], x[0, 0]
-        made = [
-            x.view(6, 4), x.narrow(1, 0, 2), x.select(1, 0), x.expand(2, 2, 3, 4), x.permute(2, 0, 1), x.mT, m.t(), m.T,
-            x.squeeze(), x.squeeze(0), x.squeeze((0, 1)), x.unsqueeze(0), x.unflatten(2, (2, 2)), m.diagonal(),
-            x.unfold(2, 2, 1), x.split(1)[0], x.split([1, 1])[0], x.chunk(2)[0], x.tensor_split(2)[0], x.unbind()[0],
-            x.as_strided((2, 2), (1, 1)), x.reshape(6, 4), x.transpose(0, 1).reshape(6, 4), x.ravel(), x.mT.ravel(),
-            x.mT.contiguous(), x.clone(), torch.cat([x, x]), torch.stack([x, x]), torch.vstack([v, v]),
-            torch.column_stack([v, v]), x.repeat(1, 1, 2), x.repeat_interleave(2), x.flip(0), x.roll(1), x.rot90(),
-            m.tril(), m.triu(), m.diag(), v.diag(), v.diagflat(), torch.meshgrid(v, v, indexing="ij")[0],
-            torch.block_diag(m, m), x.double(), x.to("cpu", copy=True), torch.atleast_3d(v),
-        ]  # fmt: skip
-        return [each.grad_fn.name() for each in made], [
-            [None if node is None else node.name() for node, _ in each.grad_fn.next_functions] for each in made
-        ]
-
-    same_as_pytorch(program)
+@compared
+def test_names_of_nodes(torch: Any) -> Any:
+    x = torch.zeros(2, 3, 4, requires_grad=True)
+    m, v = x[0, :, :3], x[0, 0]
+    made = [
+        x.view(6, 4), x.narrow(1, 0, 2), x.select(1, 0), x.expand(2, 2, 3, 4), x.permute(2, 0, 1), x.mT, m.t(), m.T,
+        x.squeeze(), x.squeeze(0), x.squeeze((0, 1)), x.unsqueeze(0), x.unflatten(2, (2, 2)), m.diagonal(),
+        x.unfold(2, 2, 1), x.split(1)[0], x.split([1, 1])[0], x.chunk(2)[0], x.tensor_split(2)[0], x.unbind()[0],
+        x.as_strided((2, 2), (1, 1)), x.reshape(6, 4), x.transpose(0, 1).reshape(6, 4), x.ravel(), x.mT.ravel(),
+        x.mT.contiguous(), x.clone(), torch.cat([x, x]), torch.stack([x, x]), torch.vstack([v, v]),
+        torch.column_stack([v, v]), x.repeat(1, 1, 2), x.repeat_interleave(2), x.flip(0), x.roll(1), x.rot90(),
+        m.tril(), m.triu(), m.diag(), v.diag(), v.diagflat(), torch.meshgrid(v, v, indexing="ij")[0],
+        torch.block_diag(m, m), x.double(), x.to("cpu", copy=True), torch.atleast_3d(v),
+    ]  # fmt: skip
+    return [each.grad_fn.name() for each in made], [
+        [None if node is None else node.name() for node, _ in each.grad_fn.next_functions] for each in made
+    ]
 
 
 def test_a_view_keeps_nothing_but_shapes() -> None:
@@ -410,20 +260,17 @@ def test_a_view_keeps_nothing_but_shapes() -> None:
     np.testing.assert_array_equal(x.grad.numpy(), [[0, 2, 2, 2]] * 3)
 
 
-@needs_oracle
-def test_what_another_type_needs_of_a_view() -> None:
-    def program(torch: Any) -> Any:
-        x, found = torch.zeros(4, 4, 3), []
-        for view in (
-            lambda: x[:, :, 1:].view(torch.float64), lambda: x.view(torch.float64),
-            lambda: torch.zeros(4, 7)[:, :2].view(torch.float64), lambda: torch.zeros(4, 6)[:, :2].view(torch.float64),
-            lambda: torch.zeros(0, 5, 64).view(torch.float64),
-            lambda: x[..., ::2].view(torch.int8), lambda: torch.tensor(1.0).view(torch.int8),
-        ):  # fmt: skip
-            try:
-                found.append(view().shape)
-            except RuntimeError as error:
-                found.append(str(error))
-        return found
-
-    same_as_pytorch(program)
+@compared
+def test_what_another_type_needs_of_a_view(torch: Any) -> Any:
+    x, found = torch.zeros(4, 4, 3), []
+    for view in (
+        lambda: x[:, :, 1:].view(torch.float64), lambda: x.view(torch.float64),
+        lambda: torch.zeros(4, 7)[:, :2].view(torch.float64), lambda: torch.zeros(4, 6)[:, :2].view(torch.float64),
+        lambda: torch.zeros(0, 5, 64).view(torch.float64),
+        lambda: x[..., ::2].view(torch.int8), lambda: torch.tensor(1.0).view(torch.int8),
+    ):  # fmt: skip
+        try:
+            found.append(view().shape)
+        except RuntimeError as error:
+            found.append(str(error))
+    return found

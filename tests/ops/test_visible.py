@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, of_each, programs, same_as_pytorch
 
 Program = Callable[[Any], Any]
 
@@ -24,32 +25,18 @@ def name(x: Any) -> str | None:
     return None if x.grad_fn is None else x.grad_fn.name()
 
 
-NAMES: dict[str, Program] = {
-    "x ** y": lambda torch: name(leaf(torch, 3) ** leaf(torch, 3)),
-    "x ** 2": lambda torch: name(leaf(torch, 3) ** 2),
-    "x ** 2.0": lambda torch: name(leaf(torch, 3) ** 2.0),
-    "2 ** x": lambda torch: name(2 ** leaf(torch, 3)),
-    "pow(x, y)": lambda torch: name(torch.pow(leaf(torch, 3), torch.tensor(2))),
-    "pow_(y)": lambda torch: name(leaf(torch, 3).clone().pow_(leaf(torch, 3))),
-    "pow_(2)": lambda torch: name(leaf(torch, 3).clone().pow_(2)),
-    "float_power": lambda torch: name(torch.float_power(leaf(torch, 3), leaf(torch, 3))),
-    "trace": lambda torch: name(torch.trace(leaf(torch, 2, 3))),
-    "dot": lambda torch: name(torch.dot(leaf(torch, 3), leaf(torch, 3))),
-    "vdot": lambda torch: name(torch.vdot(leaf(torch, 3), leaf(torch, 3))),
-    "narrow_copy": lambda torch: name(torch.narrow_copy(leaf(torch, 4, 2), 0, 1, 2)),
-    "slice_copy": lambda torch: name(torch.slice_copy(leaf(torch, 4, 2), 0, 1, 2)),
-    "normal(x, y)": lambda torch: name(torch.normal(leaf(torch, 3), torch.ones(3))),
-    "normal(x, 1.0)": lambda torch: name(torch.normal(leaf(torch, 3), 1.0)),
-    "normal(1.0, x)": lambda torch: name(torch.normal(1.0, leaf(torch, 3))),
-    "normal_": lambda torch: name(leaf(torch, 3).clone().normal_()),
-    "polygamma": lambda torch: name(torch.polygamma(1, leaf(torch, 3))),
-    "polygamma_": lambda torch: name(leaf(torch, 3).clone().polygamma_(1)),
-}
+NAMES = programs("""
+    name(leaf(3) ** leaf(3)); name(leaf(3) ** 2); name(leaf(3) ** 2.0); name(2 ** leaf(3))
+    name(torch.pow(leaf(3), torch.tensor(2))); name(leaf(3).clone().pow_(leaf(3))); name(leaf(3).clone().pow_(2))
+    name(torch.float_power(leaf(3), leaf(3))); name(torch.trace(leaf(2, 3))); name(torch.dot(leaf(3), leaf(3)))
+    name(torch.vdot(leaf(3), leaf(3))); name(torch.narrow_copy(leaf(4, 2), 0, 1, 2))
+    name(torch.slice_copy(leaf(4, 2), 0, 1, 2)); name(torch.normal(leaf(3), torch.ones(3)))
+    name(torch.normal(leaf(3), 1.0)); name(torch.normal(1.0, leaf(3))); name(leaf(3).clone().normal_())
+    name(torch.polygamma(1, leaf(3))); name(leaf(3).clone().polygamma_(1))
+""", {"name": name}, leaf=lambda torch: partial(leaf, torch))  # fmt: skip
 
 
-@pytest.mark.parametrize("case", NAMES)
-def test_each_overload_has_its_node(case: str) -> None:
-    same_as_pytorch(NAMES[case])
+test_each_overload_has_its_node = of_each(NAMES)
 
 
 REDUCTIONS = ("sum", "mean", "prod", "amax", "amin", "max", "min")
@@ -58,29 +45,25 @@ REDUCTIONS = ("sum", "mean", "prod", "amax", "amin", "max", "min")
 @pytest.mark.parametrize("kind", ["float32", "float16", "int64", "uint8", "bool"])
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduce", REDUCTIONS)
-def test_scatter_reduce(reduce: str, include_self: bool, kind: str) -> None:
-    def program(torch: Any) -> Any:
-        index = torch.tensor([0, 0, 2])
-        x, src = (torch.tensor(each).to(getattr(torch, kind)) for each in ([1, 0, 3, 2], [1, 3, 2]))
-        written = x.clone()
-        same = written.scatter_reduce_(0, index, src, reduce, include_self=include_self) is written
-        return (x.scatter_reduce(0, index, src, reduce, include_self=include_self), written, same, written._version)
-
-    same_as_pytorch(program)
+@compared
+def test_scatter_reduce(torch: Any, reduce: str, include_self: bool, kind: str) -> Any:
+    index = torch.tensor([0, 0, 2])
+    x, src = (torch.tensor(each).to(getattr(torch, kind)) for each in ([1, 0, 3, 2], [1, 3, 2]))
+    written = x.clone()
+    same = written.scatter_reduce_(0, index, src, reduce, include_self=include_self) is written
+    return (x.scatter_reduce(0, index, src, reduce, include_self=include_self), written, same, written._version)
 
 
 @pytest.mark.parametrize("include_self", [True, False])
 @pytest.mark.parametrize("reduce", REDUCTIONS[:5])
-def test_gradients_of_scatter_reduce_in_place(reduce: str, include_self: bool) -> None:
-    def program(torch: Any) -> Any:
-        x, src = leaf(torch, 4, 3), (leaf(torch, 2, 3) * 3 - 1).detach().requires_grad_()
-        index = torch.tensor([[0, 1, 1], [0, 2, 1]])
-        out = x.clone().scatter_reduce_(0, index, src, reduce, include_self=include_self)
-        first = torch.autograd.grad((out**2).sum(), (x, src), create_graph=True)
-        second = torch.autograd.grad(sum((each**2).sum() for each in first), (x, src))
-        return name(out), out, first, second
-
-    same_as_pytorch(program, rtol=1e-4)
+@compared(rtol=1e-4)
+def test_gradients_of_scatter_reduce_in_place(torch: Any, reduce: str, include_self: bool) -> Any:
+    x, src = leaf(torch, 4, 3), (leaf(torch, 2, 3) * 3 - 1).detach().requires_grad_()
+    index = torch.tensor([[0, 1, 1], [0, 2, 1]])
+    out = x.clone().scatter_reduce_(0, index, src, reduce, include_self=include_self)
+    first = torch.autograd.grad((out**2).sum(), (x, src), create_graph=True)
+    second = torch.autograd.grad(sum((each**2).sum() for each in first), (x, src))
+    return name(out), out, first, second
 
 
 FORMATS: dict[str, Program] = {
@@ -90,9 +73,7 @@ FORMATS: dict[str, Program] = {
         for made in [given(torch, x)]
     ]
     for label, source in {
-        "contiguous": lambda x: x,
-        "permuted": lambda x: x.permute(0, 2, 3, 1),
-        "one pixel": lambda x: x[:, :, :1, :1],
+        "contiguous": lambda x: x, "permuted": lambda x: x.permute(0, 2, 3, 1), "one pixel": lambda x: x[:, :, :1, :1],
     }.items()
     for arguments, given in {
         "channels_last": lambda torch, x: x.to(memory_format=torch.channels_last),
@@ -105,26 +86,26 @@ FORMATS: dict[str, Program] = {
         "no rank": lambda torch, x: x[0].to(memory_format=torch.channels_last),
         "clone": lambda torch, x: x.clone(memory_format=torch.channels_last),
     }.items()
-}
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("case", FORMATS)
-def test_to_a_memory_format_is_one_copy(case: str) -> None:
-    same_as_pytorch(FORMATS[case])
+test_to_a_memory_format_is_one_copy = of_each(FORMATS)
 
 
-LAYOUTS: dict[str, Program] = {
-    "nonzero": lambda torch: torch.nonzero(torch.eye(3)).stride(),
-    "nonzero of none": lambda torch: torch.nonzero(torch.zeros(3, 3)).shape,
-    "nonzero as a tuple": lambda torch: [(each, each.stride()) for each in torch.nonzero(torch.eye(3), as_tuple=True)],
+LAYOUTS = {
+    **programs("""
+    torch.nonzero(torch.eye(3)).stride(); torch.nonzero(torch.zeros(3, 3)).shape
+    [(each, each.stride()) for each in torch.nonzero(torch.eye(3), as_tuple=True)]
+    torch.argwhere(torch.eye(3)).stride(); torch.nonzero_static(torch.eye(3), size=2).stride()
+    torch.multinomial(torch.ones(3, 10), 3).stride(); torch.unravel_index(torch.zeros(0, dtype=torch.int64), (2, 0))
+    torch.unravel_index(torch.tensor(3), (2, 0)); torch.unravel_index(torch.tensor(3), (2, 2.0))
+    torch.trace(torch.zeros(0, 3))
+"""),
     "nonzero of a number": lambda torch: [
         torch.nonzero(torch.tensor(1)),
         torch.nonzero(torch.tensor(1), as_tuple=True),
         torch.nonzero(torch.tensor(0), as_tuple=True),
     ],
-    "argwhere": lambda torch: torch.argwhere(torch.eye(3)).stride(),
-    "nonzero_static": lambda torch: torch.nonzero_static(torch.eye(3), size=2).stride(),
-    "multinomial": lambda torch: torch.multinomial(torch.ones(3, 10), 3).stride(),
     "quantile": lambda torch: [
         (each, each.stride())
         for each in (
@@ -138,9 +119,6 @@ LAYOUTS: dict[str, Program] = {
         for kind in (torch.uint8, torch.int32, torch.int64)
         for each in torch.unravel_index(torch.tensor([[5, 3], [1, 255]], dtype=kind), (4, 5, 600))
     ],
-    "unravel_index of nothing": lambda torch: torch.unravel_index(torch.zeros(0, dtype=torch.int64), (2, 0)),
-    "unravel_index into nothing": lambda torch: torch.unravel_index(torch.tensor(3), (2, 0)),
-    "unravel_index by floats": lambda torch: torch.unravel_index(torch.tensor(3), (2, 2.0)),
     "unique_consecutive of nothing": lambda torch: [
         torch.unique_consecutive(torch.zeros(5, 0, 5), True, True, dim=1),
         torch.unique_consecutive(torch.zeros(0, 5), True, dim=0),
@@ -156,13 +134,10 @@ LAYOUTS: dict[str, Program] = {
         torch.trace(leaf(torch, 2, 3).detach().to(kind))
         for kind in (torch.float16, torch.float32, torch.float64, torch.uint8, torch.int64)
     ],
-    "trace of nothing": lambda torch: torch.trace(torch.zeros(0, 3)),
 }
 
 
-@pytest.mark.parametrize("case", LAYOUTS)
-def test_layouts(case: str) -> None:
-    same_as_pytorch(LAYOUTS[case])
+test_layouts = of_each(LAYOUTS)
 
 
 WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
@@ -183,31 +158,21 @@ def test_numbers_that_a_dtype_cannot_hold(write: str, kind: str, value: float) -
     same_as_pytorch(lambda torch: WRITES[write](torch, torch.ones(2, dtype=getattr(torch, kind)), value).double())
 
 
-ERRORS: dict[str, Program] = {
-    "narrow from a vector": lambda torch: torch.ones(5).narrow(0, torch.tensor([1]), 2),
-    "narrow from a bool": lambda torch: torch.ones(5).narrow(0, torch.tensor(True), 2),
-    "narrow from a float": lambda torch: torch.ones(5).narrow(0, torch.tensor(1.0), 2),
-    "narrow from a number": lambda torch: torch.ones(5).narrow(0, torch.tensor(1), 2),
-    "narrow_copy: dim": lambda torch: torch.narrow_copy(torch.ones(5), 1, 0, 0),
-    "narrow_copy: negative dim": lambda torch: torch.narrow_copy(torch.ones(5), -2, 0, 0),
-    "narrow_copy: length": lambda torch: torch.narrow_copy(torch.ones(5), 0, 0, -1),
-    "narrow_copy: start": lambda torch: torch.narrow_copy(torch.ones(5), 0, 6, 0),
-    "trace of a vector": lambda torch: torch.trace(torch.ones(3)),
-    "trace of a number": lambda torch: torch.trace(3),
-    "vdot of a number": lambda torch: torch.vdot(torch.ones(3), 2),
-    "multinomial: negative": lambda torch: torch.multinomial(torch.tensor([1.0, -1.0]), 2, True),
-    "multinomial: infinite": lambda torch: torch.multinomial(torch.tensor([1.0, torch.inf]), 2, True),
-    "multinomial: NaN": lambda torch: torch.multinomial(torch.tensor([1.0, torch.nan]), 2, True),
-    "multinomial: NaN, one": lambda torch: torch.multinomial(torch.tensor([1.0, torch.nan]), 1, True),
-    "multinomial: too many": lambda torch: torch.multinomial(torch.ones(1).expand(2**24 + 1), 3),
-    "scatter_reduce: name": lambda torch: torch.ones(3).scatter_reduce(0, torch.tensor([0]), torch.ones(1), "maximum"),
-    "scatter_reduce: number": lambda torch: torch.ones(3).scatter_reduce(0, torch.tensor([0]), 2.0, "sum"),
-    "scatter_reduce: dtype": lambda torch: torch.ones(3).scatter_reduce(
-        0, torch.tensor([0]), torch.ones(1, dtype=torch.int64), "sum"
-    ),
-    "scatter_reduce_ of itself": lambda torch: (
-        lambda x: x.scatter_reduce_(0, torch.tensor([0, 0, 1]), x, "sum")
-    )(torch.ones(3)),
+ERRORS = {
+    **programs("""
+    torch.ones(5).narrow(0, torch.tensor([1]), 2); torch.ones(5).narrow(0, torch.tensor(True), 2)
+    torch.ones(5).narrow(0, torch.tensor(1.0), 2); torch.ones(5).narrow(0, torch.tensor(1), 2)
+    torch.narrow_copy(torch.ones(5), 1, 0, 0); torch.narrow_copy(torch.ones(5), -2, 0, 0)
+    torch.narrow_copy(torch.ones(5), 0, 0, -1); torch.narrow_copy(torch.ones(5), 0, 6, 0); torch.trace(torch.ones(3))
+    torch.trace(3); torch.vdot(torch.ones(3), 2); torch.multinomial(torch.tensor([1.0, -1.0]), 2, True)
+    torch.multinomial(torch.tensor([1.0, torch.inf]), 2, True)
+    torch.multinomial(torch.tensor([1.0, torch.nan]), 2, True)
+    torch.multinomial(torch.tensor([1.0, torch.nan]), 1, True); torch.multinomial(torch.ones(1).expand(2**24 + 1), 3)
+    torch.ones(3).scatter_reduce(0, torch.tensor([0]), torch.ones(1), "maximum")
+    torch.ones(3).scatter_reduce(0, torch.tensor([0]), 2.0, "sum")
+    torch.ones(3).scatter_reduce(0, torch.tensor([0]), torch.ones(1, dtype=torch.int64), 'sum')
+    (lambda x: x.scatter_reduce_(0, torch.tensor([0, 0, 1]), x, 'sum'))(torch.ones(3))
+"""),
     **{
         f"{path} of numbers": lambda torch, path=path: (
             getattr(torch.special if path.startswith("special") else torch, path.split(".")[-1])(2, 3)
@@ -220,53 +185,47 @@ ERRORS: dict[str, Program] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", ERRORS)
-def test_errors(case: str) -> None:
-    same_as_pytorch(ERRORS[case])
+test_errors = of_each(ERRORS)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("number", [0.1, 1 / 3, 1e5, 1e-8, 7])
-@pytest.mark.parametrize(
-    "compute",
-    [
-        lambda x, number: x * number,
-        lambda x, number: number * x,
-        lambda x, number: x / number,
-        lambda x, number: number / (x + 4),
-        lambda x, number: x.clone().mul_(number),
-        lambda x, number: x.clone().div_(number),
-    ],
-)
-def test_a_number_is_not_rounded_to_sixteen_bits_first(compute, number, dtype):
-    def program(torch):
-        x = ((torch.arange(101) - 50) * 0.06).to(getattr(torch, dtype))
-        return compute(x, number).float(), compute(x, torch.tensor(number)).float()
-
-    same_as_pytorch(program)
+@pytest.mark.parametrize("compute", [
+    lambda x, number: x * number, lambda x, number: number * x, lambda x, number: x / number,
+    lambda x, number: number / (x + 4), lambda x, number: x.clone().mul_(number),
+    lambda x, number: x.clone().div_(number),
+])  # fmt: skip
+@compared
+def test_a_number_is_not_rounded_to_sixteen_bits_first(torch, compute, number, dtype):
+    x = ((torch.arange(101) - 50) * 0.06).to(getattr(torch, dtype))
+    return compute(x, number).float(), compute(x, torch.tensor(number)).float()
 
 
 # How a tensor may lie in memory that is not in rows, and what ops make of it.
 
-PLACES: dict[str, Program] = {
-    "permuted": lambda torch: numbers(torch, 2, 4, 3, 5).permute(0, 2, 1, 3),
-    "channels last": lambda torch: numbers(torch, 2, 4, 5, 3).permute(0, 3, 1, 2),
-    "reversed": lambda torch: numbers(torch, 5, 4, 3, 2).permute(3, 2, 1, 0),
-    "transposed": lambda torch: numbers(torch, 4, 3).t(),
-    "sliced": lambda torch: numbers(torch, 6, 8)[:, ::2],
-    "sliced and transposed": lambda torch: numbers(torch, 6, 8)[:, ::2].t(),
-    "heads": lambda torch: numbers(torch, 2, 4, 3, 5)[:, 1:].transpose(1, 2),
-    "expanded": lambda torch: numbers(torch, 4).expand(3, 4),
-    "expanded columns": lambda torch: numbers(torch, 4, 1).expand(4, 3),
-    "in rows": lambda torch: numbers(torch, 2, 3, 4, 5),
-}
+PLACES = programs("""
+    numbers(2, 4, 3, 5).permute(0, 2, 1, 3); numbers(2, 4, 5, 3).permute(0, 3, 1, 2)
+    numbers(5, 4, 3, 2).permute(3, 2, 1, 0); numbers(4, 3).t(); numbers(6, 8)[:, ::2]; numbers(6, 8)[:, ::2].t()
+    numbers(2, 4, 3, 5)[:, 1:].transpose(1, 2); numbers(4).expand(3, 4); numbers(4, 1).expand(4, 3); numbers(2, 3, 4, 5)
+""", {}, numbers=lambda torch: partial(numbers, torch))  # fmt: skip
 
 
 def numbers(torch: Any, *shape: int) -> Any:
     return (torch.arange(float(torch.Size(shape).numel())) / 7 - 3).reshape(shape)
 
 
-LAID_OUT: dict[str, Callable[[Any, Any], Any]] = {
+LAID_OUT = {
+    **programs("""
+    x.long().cumsum(1); torch.norm(x, dim=-1); torch.linalg.vector_norm(x, torch.inf, -1); torch.aminmax(x, dim=0)
+    torch.std_mean(x, -1); x / x.sum(-1, keepdim=True); x - x.mean(0, keepdim=True)
+    torch.nn.functional.normalize(x, dim=-1); x.topk(2); x.sort(0, descending=True)
+    x.index_put((torch.tensor([0]),), torch.tensor(1.0)); x.index_fill(0, torch.tensor([0]), 2.0)
+    x.put(torch.tensor([1]), torch.tensor([2.0])); x[0:0]; x.narrow(1, 1, 0)
+    torch.nn.functional.rms_norm(x, x.shape[-1:])
+    torch.nn.functional.rms_norm(x, x.shape[-1:], torch.ones(x.shape[-1]))
+    torch.nn.functional.one_hot(x.long().abs() % 4, 4); x.clone().relu_().cumsum_(-1).add_(1)
+    x.clone().copy_(x.softmax(-1))
+""", {}, "x"),
     **{
         f"{name} over {dim}": lambda torch, x, name=name, dim=dim: getattr(torch, name)(x, dim)
         for name in (
@@ -289,28 +248,6 @@ LAID_OUT: dict[str, Callable[[Any, Any], Any]] = {
         name: lambda torch, x, name=name: getattr(torch, name)(x)
         for name in ("exp", "sigmoid", "digamma", "lgamma", "erfinv", "i0", "isnan", "clone")
     },
-    "cumsum of integers": lambda torch, x: x.long().cumsum(1),
-    "norm": lambda torch, x: torch.norm(x, dim=-1),
-    "norm, infinite": lambda torch, x: torch.linalg.vector_norm(x, torch.inf, -1),
-    "aminmax": lambda torch, x: torch.aminmax(x, dim=0),
-    "std_mean": lambda torch, x: torch.std_mean(x, -1),
-    "x / its sum": lambda torch, x: x / x.sum(-1, keepdim=True),
-    "x less its mean": lambda torch, x: x - x.mean(0, keepdim=True),
-    "normalize": lambda torch, x: torch.nn.functional.normalize(x, dim=-1),
-    "topk": lambda torch, x: x.topk(2),
-    "sort, descending": lambda torch, x: x.sort(0, descending=True),
-    "index_put": lambda torch, x: x.index_put((torch.tensor([0]),), torch.tensor(1.0)),
-    "index_fill": lambda torch, x: x.index_fill(0, torch.tensor([0]), 2.0),
-    "put": lambda torch, x: x.put(torch.tensor([1]), torch.tensor([2.0])),
-    "nothing of it": lambda torch, x: x[0:0],
-    "nothing of its columns": lambda torch, x: x.narrow(1, 1, 0),
-    "rms_norm": lambda torch, x: torch.nn.functional.rms_norm(x, x.shape[-1:]),
-    "rms_norm and a weight": lambda torch, x: torch.nn.functional.rms_norm(
-        x, x.shape[-1:], torch.ones(x.shape[-1])
-    ),
-    "one_hot": lambda torch, x: torch.nn.functional.one_hot(x.long().abs() % 4, 4),
-    "in place": lambda torch, x: x.clone().relu_().cumsum_(-1).add_(1),
-    "softmax into": lambda torch, x: x.clone().copy_(x.softmax(-1)),
 }  # fmt: skip
 
 
@@ -347,7 +284,19 @@ def test_einsum_lies_in_memory_as_pytorchs(equation: str) -> None:
     same_as_pytorch(program, 1e-4, 1e-4)
 
 
-CALLS: dict[str, Program] = {
+CALLS = {
+    **programs("""
+    torch.nn.functional.leaky_relu(torch.ones(2), torch.ones(2)); torch.nn.functional.leaky_relu(torch.ones(2), "a")
+    torch.nn.functional.elu(torch.ones(2), None); torch.ones(2).softmax(); torch.cat([torch.ones(2, 2)], True)
+    torch.ones(3).topk(True); torch.ones(3).kthvalue(True); torch.nn.functional.linear(torch.ones(2, 2), 3)
+    torch.nn.functional.linear(torch.ones(2, 2), None)
+    torch.nn.functional.linear(torch.ones(2, 2), torch.ones(2, 2), 3); torch.nn.PReLU()((torch.ones(2),))
+    (lambda x: x[1:].masked_fill_(x[:-1], False))(torch.ones(4, dtype=torch.bool))
+    (lambda x: x.masked_fill_(x, False))(torch.tensor([True, False]))
+    (lambda x: x.masked_fill_(torch.tensor([True, False]), x[1]))(torch.tensor([1.0, 2.0]))
+    (lambda x: x.index_fill_(0, x, 5))(torch.tensor([0, 1]))
+    (lambda x: x.index_fill_(0, torch.tensor([1]), x[0]))(torch.tensor([7, 1]))
+"""),
     **{
         f"{name}: {words}": lambda torch, name=name, call=call: call(
             torch, name, numbers(torch, *CHANGED[name][0]), [numbers(torch, *each) for each in CHANGED[name][1:]]
@@ -375,14 +324,10 @@ CALLS: dict[str, Program] = {
             "hardtanh": (-0.1, 0.2),
         }.items()
     },
-    "leaky_relu of a vector": lambda torch: torch.nn.functional.leaky_relu(torch.ones(2), torch.ones(2)),
-    "leaky_relu of a word": lambda torch: torch.nn.functional.leaky_relu(torch.ones(2), "a"),
-    "elu of None": lambda torch: torch.nn.functional.elu(torch.ones(2), None),
     **{
         f"{words}, axis": lambda torch, call=call: call(torch, numbers(torch, 3, 3))
         for words, call in {
-            "softmax": lambda torch, x: x.softmax(axis=0),
-            "log_softmax": lambda torch, x: torch.log_softmax(x, axis=0),
+            "softmax": lambda torch, x: x.softmax(axis=0), "log_softmax": lambda torch, x: torch.log_softmax(x, axis=0),
             "logcumsumexp": lambda torch, x: x.logcumsumexp(axis=0),
             "tensor_split": lambda torch, x: torch.tensor_split(x, 2, axis=1),
             "linalg.norm": lambda torch, x: torch.linalg.norm(x, axis=0, keepdims=True),
@@ -392,38 +337,16 @@ CALLS: dict[str, Program] = {
             "renorm": lambda torch, x: x.renorm(p=2, axis=0, maxnorm=1),
         }.items()
     },
-    "softmax without a dimension": lambda torch: torch.ones(2).softmax(),
     **{
         f"{name}, a bool for the dimension": lambda torch, name=name: getattr(torch.ones(2, 2), name)(True)
         for name in ("cumsum", "cummax", "unbind", "argmax")
     },
-    "cat, a bool for the dimension": lambda torch: torch.cat([torch.ones(2, 2)], True),
-    "topk, a bool for k": lambda torch: torch.ones(3).topk(True),
-    "kthvalue, a bool for k": lambda torch: torch.ones(3).kthvalue(True),
-    "linear by a number": lambda torch: torch.nn.functional.linear(torch.ones(2, 2), 3),
-    "linear by None": lambda torch: torch.nn.functional.linear(torch.ones(2, 2), None),
-    "linear and a number": lambda torch: torch.nn.functional.linear(torch.ones(2, 2), torch.ones(2, 2), 3),
-    "PReLU of a tuple": lambda torch: torch.nn.PReLU()((torch.ones(2),)),
-    "masked_fill_ by its neighbour": lambda torch: (
-        lambda x: x[1:].masked_fill_(x[:-1], False)
-    )(torch.ones(4, dtype=torch.bool)),
-    "masked_fill_ by itself": lambda torch: (lambda x: x.masked_fill_(x, False))(torch.tensor([True, False])),
-    "masked_fill_ with an element of it": lambda torch: (
-        lambda x: x.masked_fill_(torch.tensor([True, False]), x[1])
-    )(torch.tensor([1.0, 2.0])),
-    "index_fill_ at itself": lambda torch: (lambda x: x.index_fill_(0, x, 5))(torch.tensor([0, 1])),
-    "index_fill_ with an element of it": lambda torch: (
-        lambda x: x.index_fill_(0, torch.tensor([1]), x[0])
-    )(torch.tensor([7, 1])),
 }  # fmt: skip
 
 CHANGED = {
-    "addmm": ((2, 2), (2, 3), (3, 2)),
-    "addmv": ((2,), (2, 3), (3,)),
-    "addr": ((2, 3), (2,), (3,)),
-    "addbmm": ((2, 2), (4, 2, 3), (4, 3, 2)),
-    "baddbmm": ((4, 2, 2), (4, 2, 3), (4, 3, 2)),
-}
+    "addmm": ((2, 2), (2, 3), (3, 2)), "addmv": ((2,), (2, 3), (3,)), "addr": ((2, 3), (2,), (3,)),
+    "addbmm": ((2, 2), (4, 2, 3), (4, 3, 2)), "baddbmm": ((4, 2, 2), (4, 2, 3), (4, 3, 2)),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("case", CALLS)

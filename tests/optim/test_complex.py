@@ -8,27 +8,19 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch
+from tests.oracle import torch
+from tests.same import compared, refused
 
 CASES: list[tuple[str, dict[str, Any]]] = [
-    ("SGD", {"lr": 0.05}),
-    ("SGD", {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
+    ("SGD", {"lr": 0.05}), ("SGD", {"lr": 0.05, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
     ("SGD", {"lr": 0.05, "momentum": 0.5, "dampening": 0.2, "maximize": True}),
-    ("Adam", {"lr": 0.05, "weight_decay": 0.1}),
-    ("Adam", {"lr": 0.05, "amsgrad": True, "maximize": True}),
+    ("Adam", {"lr": 0.05, "weight_decay": 0.1}), ("Adam", {"lr": 0.05, "amsgrad": True, "maximize": True}),
     ("AdamW", {"lr": 0.05, "weight_decay": 0.1}),
-    ("Adagrad", {"lr": 0.05, "lr_decay": 0.1, "initial_accumulator_value": 0.2}),
-    ("Adadelta", {"lr": 0.05}),
-    ("RMSprop", {"lr": 0.05, "centered": True, "momentum": 0.9}),
-    ("Rprop", {"lr": 0.05}),
-    ("NAdam", {"lr": 0.05, "weight_decay": 0.1}),
-    ("RAdam", {"lr": 0.05}),
-    ("Adamax", {"lr": 0.05}),
-    ("ASGD", {"lr": 0.05}),
-    ("LBFGS", {}),
-    ("LBFGS", {"line_search_fn": "strong_wolfe"}),
-]
+    ("Adagrad", {"lr": 0.05, "lr_decay": 0.1, "initial_accumulator_value": 0.2}), ("Adadelta", {"lr": 0.05}),
+    ("RMSprop", {"lr": 0.05, "centered": True, "momentum": 0.9}), ("Rprop", {"lr": 0.05}),
+    ("NAdam", {"lr": 0.05, "weight_decay": 0.1}), ("RAdam", {"lr": 0.05}), ("Adamax", {"lr": 0.05}),
+    ("ASGD", {"lr": 0.05}), ("LBFGS", {}), ("LBFGS", {"line_search_fn": "strong_wolfe"}),
+]  # fmt: skip
 parametrize = pytest.mark.parametrize
 
 
@@ -61,75 +53,45 @@ def trained(library: Any, name: str, options: dict[str, Any]) -> tuple[list[floa
     return losses, [each.detach() for each in params], optimizer.state_dict()["state"]
 
 
-def same(mine: Any, theirs: Any) -> None:
-    assert str(mine.dtype) == str(theirs.dtype)
-    np.testing.assert_allclose(mine.numpy(force=True), theirs.numpy(force=True), rtol=1e-3, atol=1e-5)
-
-
-@needs_oracle
 @parametrize("foreach", [None, True, False])
 @parametrize(("name", "options"), CASES, ids=lambda value: str(value))
-def test_trajectory(name: str, options: dict[str, Any], foreach: bool | None) -> None:
-    if name == "LBFGS":
-        foreach = None
-    given = options if foreach is None else {**options, "foreach": foreach}
-    mine, theirs = (trained(library, name, given) for library in (tinytorch, torch))
-    np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-4)
-    for x, y in zip(mine[1], theirs[1], strict=True):
-        same(x, y)
-    assert mine[2].keys() == theirs[2].keys()
-    for key in mine[2]:
-        assert mine[2][key].keys() == theirs[2][key].keys()
-        for name_of, value in theirs[2][key].items():
-            if hasattr(value, "dtype"):
-                same(mine[2][key][name_of], value)
+@compared(rtol=1e-3, atol=1e-5)
+def test_trajectory(torch: Any, name: str, options: dict[str, Any], foreach: bool | None) -> Any:
+    losses, params, state = trained(torch, name, options | ({"foreach": foreach} if name != "LBFGS" else {}))
+    kept = [{key: value for key, value in each.items() if hasattr(value, "dtype")} for each in state.values()]
+    return losses, params, list(state), [list(each) for each in state.values()], kept
 
 
-@needs_oracle
 @parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad", "Adadelta", "RMSprop", "NAdam", "RAdam", "ASGD"])
-def test_gradients_through_a_step(name: str) -> None:
-    def gradients(library: Any) -> list[Any]:
-        rng = np.random.default_rng(1)
-        w, g = (library.from_numpy(numbers(rng, (3,), np.complex128)).requires_grad_() for _ in range(2))
-        p = w.clone()
-        p.grad = g.clone()
-        options = {"momentum": 0.9} if name == "SGD" else {}
-        optimizer = getattr(library.optim, name)([p], lr=0.1, differentiable=True, **options)
-        for _ in range(2):
-            optimizer.step()
-        found = library.autograd.grad((p.abs() ** 2).sum(), (w, g), allow_unused=True)
-        return [p.detach(), *found]
-
-    for mine, theirs in zip(*(gradients(library) for library in (tinytorch, torch)), strict=True):
-        assert (mine is None) == (theirs is None)
-        if mine is not None:
-            np.testing.assert_allclose(mine.detach().numpy(), theirs.detach().numpy(), rtol=1e-4, atol=1e-5)
+@compared(rtol=1e-4, atol=1e-5)
+def test_gradients_through_a_step(torch: Any, name: str) -> Any:
+    rng = np.random.default_rng(1)
+    w, g = (torch.from_numpy(numbers(rng, (3,), np.complex128)).requires_grad_() for _ in range(2))
+    p = w.clone()
+    p.grad = g.clone()
+    options = {"momentum": 0.9} if name == "SGD" else {}
+    optimizer = getattr(torch.optim, name)([p], lr=0.1, differentiable=True, **options)
+    for _ in range(2):
+        optimizer.step()
+    return p.detach(), torch.autograd.grad((p.abs() ** 2).sum(), (w, g), allow_unused=True)
 
 
-@needs_oracle
 @parametrize("name", ["Muon", "Adafactor", "SparseAdam"])
-def test_refusals(name: str) -> None:
-    def program(torch: Any) -> Any:
-        w = torch.ones(2, 2, dtype=torch.cfloat, requires_grad=True)
-        optimizer = getattr(torch.optim, name)([w])
+@compared
+def test_refusals(torch: Any, name: str) -> Any:
+    w = torch.ones(2, 2, dtype=torch.cfloat, requires_grad=True)
+    optimizer = getattr(torch.optim, name)([w])
+    w.abs().sum().backward()
+    return optimizer.step()
+
+
+@pytest.mark.parametrize("library", [tinytorch, torch], ids=["tinytorch", "torch"])
+def test_fused_steps_are_refused(library: Any) -> None:
+    if library is not None:
+        w = library.ones(2, dtype=library.cfloat, requires_grad=True)
         w.abs().sum().backward()
-        return optimizer.step()
-
-    same_as_pytorch(program)
-
-
-@needs_oracle
-def test_fused_steps_are_refused() -> None:
-    def program(torch: Any) -> Any:
-        w = torch.ones(2, dtype=torch.cfloat, requires_grad=True)
-        optimizer = torch.optim.Adam([w], fused=True)
-        w.abs().sum().backward()
-        return optimizer.step()
-
-    with pytest.raises(RuntimeError, match="requires all the params to be floating point"):
-        program(tinytorch)
-    with pytest.raises(RuntimeError, match="requires all the params to be floating point"):
-        program(torch)
+        step = library.optim.Adam([w], fused=True).step
+        refused(RuntimeError, "requires all the params to be floating point", step)
 
 
 def test_a_loaded_state_continues() -> None:
@@ -143,5 +105,4 @@ def test_a_loaded_state_continues() -> None:
     other.load_state_dict(optimizer.state_dict())
     for each in (optimizer, other):
         each.step()
-    assert copy.equal(w)
-    assert other.state[copy]["exp_avg"].dtype is tinytorch.complex64
+    assert copy.equal(w) and other.state[copy]["exp_avg"].dtype is tinytorch.complex64

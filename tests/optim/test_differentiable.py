@@ -6,33 +6,21 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 OPTIONS = [
-    ("SGD", {"lr": 0.1}),
-    ("SGD", {"lr": 0.1, "momentum": 0.9}),
+    ("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9}),
     ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1}),
-    ("SGD", {"lr": 0.1, "momentum": 0.5, "dampening": 0.3, "maximize": True}),
-    ("Adam", {}),
-    ("Adam", {"amsgrad": True, "weight_decay": 0.1}),
-    ("Adam", {"maximize": True}),
-    ("AdamW", {"amsgrad": True}),
-    ("Adamax", {}),
-    ("Adamax", {"weight_decay": 0.1, "maximize": True}),
-    ("NAdam", {}),
-    ("NAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}),
-    ("RAdam", {}),
-    ("RAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}),
-    ("RMSprop", {}),
-    ("RMSprop", {"momentum": 0.9, "centered": True, "weight_decay": 0.1}),
-    ("Rprop", {}),
-    ("Rprop", {"lr": 0.5, "maximize": True}),
-    ("Adagrad", {}),
-    ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.1, "maximize": True}),
-    ("Adadelta", {"weight_decay": 0.1}),
-    ("ASGD", {}),
-    ("ASGD", {"t0": 1, "lambd": 0.1, "weight_decay": 0.1}),
-]
+    ("SGD", {"lr": 0.1, "momentum": 0.5, "dampening": 0.3, "maximize": True}), ("Adam", {}),
+    ("Adam", {"amsgrad": True, "weight_decay": 0.1}), ("Adam", {"maximize": True}), ("AdamW", {"amsgrad": True}),
+    ("Adamax", {}), ("Adamax", {"weight_decay": 0.1, "maximize": True}), ("NAdam", {}),
+    ("NAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True}), ("RAdam", {}),
+    ("RAdam", {"weight_decay": 0.1, "decoupled_weight_decay": True, "maximize": True}), ("RMSprop", {}),
+    ("RMSprop", {"momentum": 0.9, "centered": True, "weight_decay": 0.1}), ("Rprop", {}),
+    ("Rprop", {"lr": 0.5, "maximize": True}), ("Adagrad", {}),
+    ("Adagrad", {"lr_decay": 0.1, "weight_decay": 0.1, "maximize": True}), ("Adadelta", {"weight_decay": 0.1}),
+    ("ASGD", {}), ("ASGD", {"t0": 1, "lambd": 0.1, "weight_decay": 0.1}),
+]  # fmt: skip
 NAMES = sorted({name for name, _ in OPTIONS})
 
 
@@ -49,9 +37,8 @@ def test_gradients_flow_through_the_steps(name, options, steps):
             loss = ((p * a).sum() - 1) ** 2 + (p**3).sum() * 0.1
             (p.grad,) = torch.autograd.grad(loss, p, create_graph=True)
             optimizer.step()
-        grads = torch.autograd.grad((p * p).sum(), [start, a], allow_unused=True)
         kept = {k: v for k, v in optimizer.state[p].items() if k != "step"}
-        return p, grads, kept
+        return p, torch.autograd.grad((p * p).sum(), [start, a], allow_unused=True), kept
 
     # PyTorch's Adam computes `beta2**step` in float32 here.
     same_as_pytorch(program, rtol=1e-4 if name.startswith("Adam") else 1e-8)
@@ -72,54 +59,45 @@ def test_the_step_is_the_one_that_is_not_recorded(name, options):
         tinytorch.testing.assert_close(recorded, ours)
 
 
-@needs_oracle
 @pytest.mark.parametrize(
     ("name", "options"),
     [("SGD", {"lr": 0.1}), ("Adam", {"lr": 0.1}), ("Adam", {"lr": 0.1, "betas": (0.9, 0.99)})],
     ids=str,
 )
-def test_gradients_of_rates(name, options):
-    def program(torch):
-        def leaf(value):
-            return torch.tensor(value, dtype=torch.float64, requires_grad=True)
+@compared(rtol=1e-3)
+def test_gradients_of_rates(torch, name, options):
+    def leaf(value):
+        return torch.tensor(value, dtype=torch.float64, requires_grad=True)
 
-        lr = leaf(options["lr"])
-        betas = tuple(map(leaf, options.get("betas", ())))
-        given = {"lr": lr} | ({"betas": betas} if betas else {})
-        p = leaf([0.5, -1.0, 2.0]).clone()
-        optimizer = getattr(torch.optim, name)([p], differentiable=True, **given)
-        for _ in range(3):
-            loss = (p.sum() - 2) ** 2
-            (p.grad,) = torch.autograd.grad(loss, p, create_graph=True)
-            optimizer.step()
-        return loss, torch.autograd.grad(loss, (lr, *betas))
-
-    same_as_pytorch(program, rtol=1e-3)
-
-
-@needs_oracle
-def test_gradient_of_weight_decay():
-    # PyTorch's own writes the decay into `p.grad`: one step shows no difference.
-    def program(torch):
-        decay = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
-        p = torch.tensor([0.5, -1.0], dtype=torch.float64).clone()
-        optimizer = torch.optim.SGD([p], lr=0.1, weight_decay=decay, differentiable=True)
-        p.grad = torch.ones(2, dtype=torch.float64)
+    lr = leaf(options["lr"])
+    betas = tuple(map(leaf, options.get("betas", ())))
+    given = {"lr": lr} | ({"betas": betas} if betas else {})
+    p = leaf([0.5, -1.0, 2.0]).clone()
+    optimizer = getattr(torch.optim, name)([p], differentiable=True, **given)
+    for _ in range(3):
+        loss = (p.sum() - 2) ** 2
+        (p.grad,) = torch.autograd.grad(loss, p, create_graph=True)
         optimizer.step()
-        return p, torch.autograd.grad(p.sum(), decay)
-
-    same_as_pytorch(program)
+    return loss, torch.autograd.grad(loss, (lr, *betas))
 
 
-@needs_oracle
+@compared
+def test_gradient_of_weight_decay(torch):
+    # PyTorch's own writes the decay into `p.grad`: one step shows no difference.
+    decay = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
+    p = torch.tensor([0.5, -1.0], dtype=torch.float64).clone()
+    optimizer = torch.optim.SGD([p], lr=0.1, weight_decay=decay, differentiable=True)
+    p.grad = torch.ones(2, dtype=torch.float64)
+    optimizer.step()
+    return p, torch.autograd.grad(p.sum(), decay)
+
+
 @pytest.mark.parametrize("name", NAMES)
-def test_a_leaf_cannot_be_stepped(name):
-    def program(torch):
-        p = torch.ones(2, requires_grad=True)
-        p.grad = torch.ones(2)
-        getattr(torch.optim, name)([p], differentiable=True).step()
-
-    same_as_pytorch(program)
+@compared
+def test_a_leaf_cannot_be_stepped(torch, name):
+    p = torch.ones(2, requires_grad=True)
+    p.grad = torch.ones(2)
+    getattr(torch.optim, name)([p], differentiable=True).step()
 
 
 @needs_oracle

@@ -11,13 +11,17 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tests.same import outcome, same_as_pytorch
+from tests.same import compared, outcome, programs, same_as_pytorch
 
 pytestmark = [needs_oracle, pytest.mark.filterwarnings("ignore:.*lr_scheduler.step.*before:UserWarning")]
 
 
 def schedulers(t):
     return importlib.import_module(f"{t.__name__}.optim.lr_scheduler")
+
+
+def swalr(s):
+    return importlib.import_module(s.__name__.replace("lr_scheduler", "swa_utils")).SWALR
 
 
 def optimizer_of(t, rates=(0.5, 0.01), kind="SGD", **options):
@@ -39,18 +43,13 @@ SIMPLE = {
     "lambda": lambda s, o: s.LambdaLR(o, lambda e: 0.95**e),
     "lambdas": lambda s, o: s.LambdaLR(o, [lambda e: 0.95**e, Decay(0.9)]),
     "multiplicative": lambda s, o: s.MultiplicativeLR(o, lambda e: 1 - 1 / (e + 2)),
-    "step": lambda s, o: s.StepLR(o, 7, 0.3),
-    "multistep": lambda s, o: s.MultiStepLR(o, [3, 8, 8, 30], 0.7),
-    "constant": lambda s, o: s.ConstantLR(o),
-    "constant long": lambda s, o: s.ConstantLR(o, 0.3, 9),
-    "linear": lambda s, o: s.LinearLR(o),
-    "linear down": lambda s, o: s.LinearLR(o, 0.9, 0.1, 40),
-    "exponential": lambda s, o: s.ExponentialLR(o, 0.97),
-    "polynomial": lambda s, o: s.PolynomialLR(o),
-    "polynomial of 3": lambda s, o: s.PolynomialLR(o, 60, 3.0),
-    "cosine": lambda s, o: s.CosineAnnealingLR(o, 20),
+    "step": lambda s, o: s.StepLR(o, 7, 0.3), "multistep": lambda s, o: s.MultiStepLR(o, [3, 8, 8, 30], 0.7),
+    "constant": lambda s, o: s.ConstantLR(o), "constant long": lambda s, o: s.ConstantLR(o, 0.3, 9),
+    "linear": lambda s, o: s.LinearLR(o), "linear down": lambda s, o: s.LinearLR(o, 0.9, 0.1, 40),
+    "exponential": lambda s, o: s.ExponentialLR(o, 0.97), "polynomial": lambda s, o: s.PolynomialLR(o),
+    "polynomial of 3": lambda s, o: s.PolynomialLR(o, 60, 3.0), "cosine": lambda s, o: s.CosineAnnealingLR(o, 20),
     "cosine of 7": lambda s, o: s.CosineAnnealingLR(o, 7, 0.003),
-}
+}  # fmt: skip
 OTHER = {
     "restarts": lambda s, o: s.CosineAnnealingWarmRestarts(o, 7),
     "longer restarts": lambda s, o: s.CosineAnnealingWarmRestarts(o, 3, 2, 0.001),
@@ -78,14 +77,9 @@ OTHER = {
         o, [s.SequentialLR(o, [s.ConstantLR(o, 0.5, 2), s.StepLR(o, 3)], [4]), s.PolynomialLR(o, 30)], [10]
     ),
     "chained": lambda s, o: s.ChainedScheduler([s.ConstantLR(o, 0.1, 3), s.ExponentialLR(o, 0.97)]),
-    "swa": lambda s, o: importlib.import_module(s.__name__.replace("lr_scheduler", "swa_utils")).SWALR(o, [0.05, 0.07]),
-    "swa, linear": lambda s, o: importlib.import_module(s.__name__.replace("lr_scheduler", "swa_utils")).SWALR(
-        o, 0.05, 33, "linear"
-    ),
-    "swa at once": lambda s, o: importlib.import_module(s.__name__.replace("lr_scheduler", "swa_utils")).SWALR(
-        o, 0.05, 0
-    ),
-}
+    "swa": lambda s, o: swalr(s)(o, [0.05, 0.07]), "swa, linear": lambda s, o: swalr(s)(o, 0.05, 33, "linear"),
+    "swa at once": lambda s, o: swalr(s)(o, 0.05, 0),
+}  # fmt: skip
 ALL = {**SIMPLE, **OTHER}
 
 
@@ -106,48 +100,35 @@ def rates_and_momenta(optimizer):
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
 @pytest.mark.parametrize("make", ALL.values(), ids=ALL)
-def test_the_same_floats_over_hundreds_of_steps(make, kind):
-    def program(t):
-        options = {"momentum": 0.9} if kind == "SGD" else {}
-        optimizer = optimizer_of(t, kind=kind, **options)
-        scheduler = make(schedulers(t), optimizer)
-        path = [(scheduler.get_last_lr(), rates_and_momenta(optimizer))]
-        for _ in range(200):
-            optimizer.step()
-            scheduler.step()
-            path.append(
-                (
-                    scheduler.get_last_lr(),
-                    rates_and_momenta(optimizer),
-                    scheduler.last_epoch if hasattr(scheduler, "last_epoch") else 0,
-                )
-            )
-        return copy.deepcopy(path), plain(scheduler.state_dict())
-
-    same_as_pytorch(program, rtol=0, atol=0)
+@compared(rtol=0, atol=0)
+def test_the_same_floats_over_hundreds_of_steps(t, make, kind):
+    options = {"momentum": 0.9} if kind == "SGD" else {}
+    optimizer = optimizer_of(t, kind=kind, **options)
+    scheduler = make(schedulers(t), optimizer)
+    path = [(scheduler.get_last_lr(), rates_and_momenta(optimizer))]
+    for _ in range(200):
+        optimizer.step()
+        scheduler.step()
+        path.append((scheduler.get_last_lr(), rates_and_momenta(optimizer), getattr(scheduler, "last_epoch", 0)))
+    return copy.deepcopy(path), plain(scheduler.state_dict())
 
 
 @pytest.mark.parametrize("make", ALL.values(), ids=ALL)
-def test_a_tensor_for_a_rate_is_changed_in_place(make):
-    def program(t):
-        if "SWALR" in str(make):
-            return None
-        optimizer = t.optim.SGD([t.ones(2, requires_grad=True)], lr=t.tensor(0.5), momentum=0.9)
-        optimizer.add_param_group({"params": [t.ones(2, requires_grad=True)], "lr": t.tensor(0.25)})
-        lr = optimizer.param_groups[0]["lr"]
-        scheduler = make(schedulers(t), optimizer)
-        path = []
-        for _ in range(12):
-            optimizer.step()
-            scheduler.step()
-            path.append(lr.clone())
-        return (
-            path,
-            optimizer.param_groups[0]["lr"] is lr,
-            [x.clone() if hasattr(x, "clone") else x for x in scheduler.get_last_lr()],
-        )
-
-    same_as_pytorch(program, rtol=1e-6)
+@compared(rtol=1e-6)
+def test_a_tensor_for_a_rate_is_changed_in_place(t, make):
+    if "SWALR" in str(make):
+        return None
+    optimizer = t.optim.SGD([t.ones(2, requires_grad=True)], lr=t.tensor(0.5), momentum=0.9)
+    optimizer.add_param_group({"params": [t.ones(2, requires_grad=True)], "lr": t.tensor(0.25)})
+    lr = optimizer.param_groups[0]["lr"]
+    scheduler = make(schedulers(t), optimizer)
+    path = []
+    for _ in range(12):
+        optimizer.step()
+        scheduler.step()
+        path.append(lr.clone())
+    last = [x.clone() if hasattr(x, "clone") else x for x in scheduler.get_last_lr()]
+    return path, optimizer.param_groups[0]["lr"] is lr, last
 
 
 @pytest.mark.parametrize("make", ALL.values(), ids=ALL)
@@ -176,188 +157,135 @@ def test_states_go_on(make):
 
 
 @pytest.mark.parametrize("make", ALL.values(), ids=ALL)
-def test_closed_forms(make):
-    def program(t):
-        optimizer = optimizer_of(t, momentum=0.9)
-        scheduler = make(schedulers(t), optimizer)
-        if not hasattr(scheduler, "_get_closed_form_lr"):
-            return None
-        path = []
-        for epoch in (3, 1, 0, 7, 8, 30, 31, 100):
-            optimizer.step()
-            scheduler.step(epoch)
-            path.append(scheduler.get_last_lr())
-        return path
-
-    same_as_pytorch(program, rtol=0, atol=0)
+@compared(rtol=0, atol=0)
+def test_closed_forms(t, make):
+    optimizer = optimizer_of(t, momentum=0.9)
+    scheduler = make(schedulers(t), optimizer)
+    if not hasattr(scheduler, "_get_closed_form_lr"):
+        return None
+    path = []
+    for epoch in (3, 1, 0, 7, 8, 30, 31, 100):
+        optimizer.step()
+        scheduler.step(epoch)
+        path.append(scheduler.get_last_lr())
+    return path
 
 
-def test_restarts_at_fractions_of_epochs():
-    def program(t):
-        optimizer = optimizer_of(t)
-        one = schedulers(t).CosineAnnealingWarmRestarts(optimizer, 3, 2)
-        path = []
-        for k in range(60):
-            one.step(k / 4)
-            path.append((one.get_last_lr(), one.last_epoch, one.T_i))
-        one.step(-1)
-        return path
-
-    same_as_pytorch(program)
+@compared
+def test_restarts_at_fractions_of_epochs(t):
+    optimizer = optimizer_of(t)
+    one = schedulers(t).CosineAnnealingWarmRestarts(optimizer, 3, 2)
+    path = []
+    for k in range(60):
+        one.step(k / 4)
+        path.append((one.get_last_lr(), one.last_epoch, one.T_i))
+    one.step(-1)
+    return path
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "step",
-        "linear",
-        "cosine",
-        "exponential",
-        "constant",
-        "polynomial",
-        "lambda",
-        "multiplicative",
-        "restarts",
-        "triangular",
-        "one cycle",
-    ],
-)
-def test_resuming_after_an_epoch(name):
-    def program(t):
-        s = schedulers(t)
-        optimizer = optimizer_of(t, momentum=0.9)
-        scheduler = ALL[name](s, optimizer)
-        for _ in range(4):
-            optimizer.step()
-            scheduler.step()
-        fresh = optimizer_of(t, momentum=0.9)
-        fresh.load_state_dict(optimizer.state_dict())
-        again = {
-            "step": lambda: s.StepLR(fresh, 7, 0.3, last_epoch=3),
-            "linear": lambda: s.LinearLR(fresh, last_epoch=3),
-            "cosine": lambda: s.CosineAnnealingLR(fresh, 20, last_epoch=3),
-            "exponential": lambda: s.ExponentialLR(fresh, 0.97, last_epoch=3),
-            "constant": lambda: s.ConstantLR(fresh, last_epoch=3),
-            "polynomial": lambda: s.PolynomialLR(fresh, last_epoch=3),
-            "lambda": lambda: s.LambdaLR(fresh, lambda e: 0.95**e, last_epoch=3),
-            "multiplicative": lambda: s.MultiplicativeLR(fresh, lambda e: 0.5, last_epoch=3),
-            "restarts": lambda: s.CosineAnnealingWarmRestarts(fresh, 7, last_epoch=3),
-            "triangular": lambda: s.CyclicLR(fresh, 0.01, 0.1, 11, last_epoch=3),
-            "one cycle": lambda: s.OneCycleLR(fresh, 0.1, total_steps=201, last_epoch=3),
-        }[name]()
-        path = [again.get_last_lr(), again.last_epoch]
-        for _ in range(6):
-            fresh.step()
-            again.step()
-            path.append(again.get_last_lr())
-        return path
-
-    same_as_pytorch(program, rtol=0, atol=0)
+@pytest.mark.parametrize("name", [
+    "step", "linear", "cosine", "exponential", "constant", "polynomial", "lambda", "multiplicative", "restarts",
+    "triangular", "one cycle",
+])  # fmt: skip
+@compared(rtol=0, atol=0)
+def test_resuming_after_an_epoch(t, name):
+    s = schedulers(t)
+    optimizer = optimizer_of(t, momentum=0.9)
+    scheduler = ALL[name](s, optimizer)
+    for _ in range(4):
+        optimizer.step()
+        scheduler.step()
+    fresh = optimizer_of(t, momentum=0.9)
+    fresh.load_state_dict(optimizer.state_dict())
+    again = {
+        "step": lambda: s.StepLR(fresh, 7, 0.3, last_epoch=3),
+        "linear": lambda: s.LinearLR(fresh, last_epoch=3),
+        "cosine": lambda: s.CosineAnnealingLR(fresh, 20, last_epoch=3),
+        "exponential": lambda: s.ExponentialLR(fresh, 0.97, last_epoch=3),
+        "constant": lambda: s.ConstantLR(fresh, last_epoch=3),
+        "polynomial": lambda: s.PolynomialLR(fresh, last_epoch=3),
+        "lambda": lambda: s.LambdaLR(fresh, lambda e: 0.95**e, last_epoch=3),
+        "multiplicative": lambda: s.MultiplicativeLR(fresh, lambda e: 0.5, last_epoch=3),
+        "restarts": lambda: s.CosineAnnealingWarmRestarts(fresh, 7, last_epoch=3),
+        "triangular": lambda: s.CyclicLR(fresh, 0.01, 0.1, 11, last_epoch=3),
+        "one cycle": lambda: s.OneCycleLR(fresh, 0.1, total_steps=201, last_epoch=3),
+    }[name]()
+    path = [again.get_last_lr(), again.last_epoch]
+    for _ in range(6):
+        fresh.step()
+        again.step()
+        path.append(again.get_last_lr())
+    return path
 
 
 PLATEAU = [
-    {},
-    {"mode": "max", "patience": 2},
-    {"threshold_mode": "abs", "threshold": 0.05, "patience": 1, "cooldown": 3},
+    {}, {"mode": "max", "patience": 2}, {"threshold_mode": "abs", "threshold": 0.05, "patience": 1, "cooldown": 3},
     {"mode": "max", "threshold_mode": "abs", "patience": 0, "min_lr": [0.1, 0.001]},
     {"patience": 1, "factor": 0.5, "min_lr": 0.01, "eps": 0.05},
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("options", PLATEAU, ids=lambda o: "-".join(map(str, o)) or "default")
-def test_plateaus(options):
-    def program(t):
-        optimizer = optimizer_of(t)
-        scheduler = schedulers(t).ReduceLROnPlateau(optimizer, **options)
-        path = []
-        for k in range(150):
-            metric = math.sin(k / 9) + 3 / (k + 1)
-            scheduler.step(t.tensor(metric, dtype=t.float64) if k % 2 else metric)
-            path.append((scheduler.get_last_lr(), scheduler.best, scheduler.num_bad_epochs, scheduler.in_cooldown))
-        other = schedulers(t).ReduceLROnPlateau(optimizer)
-        other.load_state_dict(scheduler.state_dict())
-        other.step(100.0)
-        return path, plain(scheduler.state_dict()), other.get_last_lr(), other.best
-
-    same_as_pytorch(program, rtol=0, atol=0)
+@compared(rtol=0, atol=0)
+def test_plateaus(t, options):
+    optimizer = optimizer_of(t)
+    scheduler = schedulers(t).ReduceLROnPlateau(optimizer, **options)
+    path = []
+    for k in range(150):
+        metric = math.sin(k / 9) + 3 / (k + 1)
+        scheduler.step(t.tensor(metric, dtype=t.float64) if k % 2 else metric)
+        path.append((scheduler.get_last_lr(), scheduler.best, scheduler.num_bad_epochs, scheduler.in_cooldown))
+    other = schedulers(t).ReduceLROnPlateau(optimizer)
+    other.load_state_dict(scheduler.state_dict())
+    other.step(100.0)
+    return path, plain(scheduler.state_dict()), other.get_last_lr(), other.best
 
 
-def test_a_group_added_after_the_plateau_scheduler():
-    def program(t, **options):
-        optimizer = optimizer_of(t)
-        scheduler = schedulers(t).ReduceLROnPlateau(optimizer, patience=0, **options)
-        optimizer.add_param_group({"params": [t.ones(2, requires_grad=True)], "lr": 1.0})
-        for metric in (1.0, 2.0, 3.0):
-            scheduler.step(metric)
-        return scheduler.get_last_lr()
-
-    same_as_pytorch(program)
-    same_as_pytorch(lambda t: program(t, min_lr=[0.1, 0.1]))
+@pytest.mark.parametrize("options", [{}, {"min_lr": [0.1, 0.1]}])
+@compared
+def test_a_group_added_after_the_plateau_scheduler(t, options):
+    optimizer = optimizer_of(t)
+    scheduler = schedulers(t).ReduceLROnPlateau(optimizer, patience=0, **options)
+    optimizer.add_param_group({"params": [t.ones(2, requires_grad=True)], "lr": 1.0})
+    for metric in (1.0, 2.0, 3.0):
+        scheduler.step(metric)
+    return scheduler.get_last_lr()
 
 
-BAD = [
-    lambda t, s, o: s.LRScheduler(3),
-    lambda t, s, o: s.LRScheduler(o),
-    lambda t, s, o: s.StepLR(o, 3, last_epoch=2),
-    lambda t, s, o: s.LambdaLR(o, [lambda e: e]),
-    lambda t, s, o: s.MultiplicativeLR(o, [lambda e: e]),
-    lambda t, s, o: s.MultiplicativeLR(o, 3),
-    lambda t, s, o: s.ConstantLR(o, 1.5),
-    lambda t, s, o: s.ConstantLR(o, -0.5),
-    lambda t, s, o: s.LinearLR(o, 0.0),
-    lambda t, s, o: s.LinearLR(o, 0.5, 1.5),
-    lambda t, s, o: s.SequentialLR(o, [], []),
-    lambda t, s, o: s.SequentialLR(o, [s.StepLR(o, 3)], [3]),
-    lambda t, s, o: s.SequentialLR(o, [s.StepLR(o, 3), 4], [3]),
-    lambda t, s, o: s.SequentialLR(o, [s.ReduceLROnPlateau(o)], []),
-    lambda t, s, o: s.SequentialLR(o, [s.StepLR(optimizer_of(t), 3)], []),
-    lambda t, s, o: s.ChainedScheduler([]),
-    lambda t, s, o: s.ChainedScheduler([s.StepLR(o, 3), s.ReduceLROnPlateau(o)]),
-    lambda t, s, o: s.ChainedScheduler([s.StepLR(o, 3), s.StepLR(optimizer_of(t), 3)]),
-    lambda t, s, o: s.ReduceLROnPlateau(o, factor=1.0),
-    lambda t, s, o: s.ReduceLROnPlateau(3),
-    lambda t, s, o: s.ReduceLROnPlateau(o, min_lr=[0.1]),
-    lambda t, s, o: s.ReduceLROnPlateau(o, mode="mean"),
-    lambda t, s, o: s.ReduceLROnPlateau(o, threshold_mode="mean"),
-    lambda t, s, o: s.CyclicLR(3, 0.1, 0.2),
-    lambda t, s, o: s.CyclicLR(o, [0.1], 0.2),
-    lambda t, s, o: s.CyclicLR(o, 0.1, 0.2, mode="square"),
-    lambda t, s, o: s.CyclicLR(t.optim.Adagrad([t.ones(2, requires_grad=True)]), 0.1, 0.2),
-    lambda t, s, o: s.CosineAnnealingWarmRestarts(o, 0),
-    lambda t, s, o: s.CosineAnnealingWarmRestarts(o, 2.5),
-    lambda t, s, o: s.CosineAnnealingWarmRestarts(o, 2, 0),
-    lambda t, s, o: s.CosineAnnealingWarmRestarts(o, 2, eta_min="0"),
-    lambda t, s, o: s.OneCycleLR(3, 0.1, 10),
-    lambda t, s, o: s.OneCycleLR(o, 0.1),
-    lambda t, s, o: s.OneCycleLR(o, 0.1, 0),
-    lambda t, s, o: s.OneCycleLR(o, 0.1, epochs=1, steps_per_epoch=-1),
-    lambda t, s, o: s.OneCycleLR(o, 0.1, 10, pct_start=2.0),
-    lambda t, s, o: s.OneCycleLR(o, 0.1, 10, anneal_strategy="steep"),
-    lambda t, s, o: s.OneCycleLR(t.optim.Rprop([t.ones(2, requires_grad=True)]), 0.1, 10),
-    lambda t, s, o: [s.OneCycleLR(o, 0.1, 1).step() for _ in range(3)],
-    lambda t, s, o: t.optim.swa_utils.SWALR(o, [0.1]),
-    lambda t, s, o: t.optim.swa_utils.SWALR(o, 0.1, -1),
-    lambda t, s, o: t.optim.swa_utils.SWALR(o, 0.1, anneal_strategy="steep"),
-]
+BAD = programs("""
+    s.LRScheduler(3); s.LRScheduler(o); s.StepLR(o, 3, last_epoch=2); s.LambdaLR(o, [lambda e: e])
+    s.MultiplicativeLR(o, [lambda e: e]); s.MultiplicativeLR(o, 3); s.ConstantLR(o, 1.5); s.ConstantLR(o, -0.5)
+    s.LinearLR(o, 0.0); s.LinearLR(o, 0.5, 1.5); s.SequentialLR(o, [], []); s.SequentialLR(o, [s.StepLR(o, 3)], [3])
+    s.SequentialLR(o, [s.StepLR(o, 3), 4], [3]); s.SequentialLR(o, [s.ReduceLROnPlateau(o)], [])
+    s.SequentialLR(o, [s.StepLR(optimizer_of(torch), 3)], []); s.ChainedScheduler([])
+    s.ChainedScheduler([s.StepLR(o, 3), s.ReduceLROnPlateau(o)])
+    s.ChainedScheduler([s.StepLR(o, 3), s.StepLR(optimizer_of(torch), 3)]); s.ReduceLROnPlateau(o, factor=1.0)
+    s.ReduceLROnPlateau(3); s.ReduceLROnPlateau(o, min_lr=[0.1]); s.ReduceLROnPlateau(o, mode="mean")
+    s.ReduceLROnPlateau(o, threshold_mode="mean"); s.CyclicLR(3, 0.1, 0.2); s.CyclicLR(o, [0.1], 0.2)
+    s.CyclicLR(o, 0.1, 0.2, mode="square")
+    s.CyclicLR(torch.optim.Adagrad([torch.ones(2, requires_grad=True)]), 0.1, 0.2); s.CosineAnnealingWarmRestarts(o, 0)
+    s.CosineAnnealingWarmRestarts(o, 2.5); s.CosineAnnealingWarmRestarts(o, 2, 0)
+    s.CosineAnnealingWarmRestarts(o, 2, eta_min="0"); s.OneCycleLR(3, 0.1, 10); s.OneCycleLR(o, 0.1)
+    s.OneCycleLR(o, 0.1, 0); s.OneCycleLR(o, 0.1, epochs=1, steps_per_epoch=-1); s.OneCycleLR(o, 0.1, 10, pct_start=2.0)
+    s.OneCycleLR(o, 0.1, 10, anneal_strategy="steep")
+    s.OneCycleLR(torch.optim.Rprop([torch.ones(2, requires_grad=True)]), 0.1, 10)
+    [s.OneCycleLR(o, 0.1, 1).step() for _ in range(3)]; torch.optim.swa_utils.SWALR(o, [0.1])
+    torch.optim.swa_utils.SWALR(o, 0.1, -1); torch.optim.swa_utils.SWALR(o, 0.1, anneal_strategy="steep")
+""", {"optimizer_of": optimizer_of}, "s", "o")  # fmt: skip
 
 
-@pytest.mark.parametrize("call", BAD)
+@pytest.mark.parametrize("call", BAD.values(), ids=BAD)
 def test_bad_arguments(call):
     same_as_pytorch(lambda t: call(t, schedulers(t), optimizer_of(t, momentum=0.9)) and None)
 
 
-def test_the_end_of_one_cycle():
-    def program(t):
-        optimizer = optimizer_of(t, momentum=0.9)
-        scheduler = schedulers(t).OneCycleLR(optimizer, 0.1, 5)
-        for _ in range(7):
-            optimizer.step()
-            scheduler.step()
-
-    same_as_pytorch(program)
-
-
-# Warnings -----------------------------------------------------------------------------------------
+@compared
+def test_the_end_of_one_cycle(t):
+    optimizer = optimizer_of(t, momentum=0.9)
+    scheduler = schedulers(t).OneCycleLR(optimizer, 0.1, 5)
+    for _ in range(7):
+        optimizer.step()
+        scheduler.step()
 
 
 def text_of_warnings(program, library):
@@ -410,8 +338,7 @@ def test_epochs_are_deprecated():
     ours, theirs = (text_of_warnings(program, t) for t in (tinytorch, torch))
     assert len(ours) == len(theirs) == 2
     for mine, other in zip(ours, theirs, strict=True):
-        assert mine[0] == other[0]
-        assert other[1].startswith(mine[1])
+        assert mine[0] == other[0] and other[1].startswith(mine[1])
 
 
 def test_a_scheduler_does_not_keep_the_optimizer_of_a_wrapped_step():
@@ -430,26 +357,24 @@ def test_a_scheduler_does_not_keep_the_optimizer_of_a_wrapped_step():
         gc.enable()
 
 
-def test_user_schedulers():
-    def program(t):
-        class Warmup(schedulers(t)._LRScheduler):
-            def __init__(self, optimizer, steps, last_epoch=-1):
-                self.steps = steps
-                super().__init__(optimizer, last_epoch)
+@compared(rtol=0, atol=0)
+def test_user_schedulers(t):
+    class Warmup(schedulers(t)._LRScheduler):
+        def __init__(self, optimizer, steps, last_epoch=-1):
+            self.steps = steps
+            super().__init__(optimizer, last_epoch)
 
-            def get_lr(self):
-                return [base * min(1, (self.last_epoch + 1) / self.steps) for base in self.base_lrs]
+        def get_lr(self):
+            return [base * min(1, (self.last_epoch + 1) / self.steps) for base in self.base_lrs]
 
-        optimizer = optimizer_of(t)
-        scheduler = Warmup(optimizer, 4)
-        path = []
-        for _ in range(6):
-            optimizer.step()
-            scheduler.step()
-            path.append(scheduler.get_last_lr())
-        return path, plain(scheduler.state_dict())
-
-    same_as_pytorch(program, rtol=0, atol=0)
+    optimizer = optimizer_of(t)
+    scheduler = Warmup(optimizer, 4)
+    path = []
+    for _ in range(6):
+        optimizer.step()
+        scheduler.step()
+        path.append(scheduler.get_last_lr())
+    return path, plain(scheduler.state_dict())
 
 
 def test_outcomes_differ_where_programs_do():

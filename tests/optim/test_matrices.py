@@ -10,20 +10,17 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tests.same import compare, same_as_pytorch
+from tests.same import compare, compared, programs, same_as_pytorch
 
 STEPS = 25
 SHAPES = {"Adafactor": [(), (1,), (7,), (4, 3), (3, 5), (2, 3, 4)], "Muon": [(4, 3), (3, 5), (8, 8), (1, 4)]}
 CASES = [
-    ("Adafactor", {}),
-    ("Adafactor", {"lr": 0.1, "weight_decay": 0.1}),
-    ("Adafactor", {"lr": 0.1, "beta2_decay": -0.5, "eps": (1e-4, 0.1), "d": 2.0}),
-    ("Adafactor", {"maximize": True}),
-    ("Muon", {}),
-    ("Muon", {"lr": 0.1, "nesterov": False}),
+    ("Adafactor", {}), ("Adafactor", {"lr": 0.1, "weight_decay": 0.1}),
+    ("Adafactor", {"lr": 0.1, "beta2_decay": -0.5, "eps": (1e-4, 0.1), "d": 2.0}), ("Adafactor", {"maximize": True}),
+    ("Muon", {}), ("Muon", {"lr": 0.1, "nesterov": False}),
     ("Muon", {"lr": 0.1, "momentum": 0.3, "weight_decay": 0.0, "adjust_lr_fn": "match_rms_adamw"}),
     ("Muon", {"lr": 0.1, "ns_steps": 3, "adjust_lr_fn": "original", "ns_coefficients": (2.0, -1.5, 0.5)}),
-]
+]  # fmt: skip
 IDS = [f"{name}-{'-'.join(options) or 'default'}" for name, options in CASES]
 
 
@@ -88,74 +85,43 @@ def test_muon_makes_all_singular_values_about_one():
 
 
 @needs_oracle
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda t, w: t.optim.Muon([w], lr=-1.0),
-        lambda t, w: t.optim.Muon([w], momentum=-1.0),
-        lambda t, w: t.optim.Muon([w], weight_decay=-1.0),
-        lambda t, w: t.optim.Muon([w], adjust_lr_fn="never"),
-        lambda t, w: t.optim.Muon([t.ones(3, requires_grad=True)]),
-        lambda t, w: t.optim.Adafactor([w], lr=-1.0),
-        lambda t, w: t.optim.Adafactor([w], lr=t.ones(2)),
-        lambda t, w: t.optim.Adafactor([w], beta2_decay=1.0),
-        lambda t, w: t.optim.Adafactor([w], eps=(-1.0, 0.1)),
-        lambda t, w: t.optim.Adafactor([w], eps=(None, -0.1)),
-        lambda t, w: t.optim.Adafactor([w], d=0.5),
-        lambda t, w: t.optim.Adafactor([w], weight_decay=-1.0),
-        lambda t, w: t.optim.SparseAdam([w], lr=0.0),
-        lambda t, w: t.optim.SparseAdam([w], eps=0.0),
-        lambda t, w: t.optim.SparseAdam([w], betas=(1.0, 0.9)),
-        lambda t, w: t.optim.NAdam([w], lr=-1.0),
-        lambda t, w: t.optim.NAdam([w], momentum_decay=-1.0),
-        lambda t, w: t.optim.NAdam([w], betas=(0.9, 1.0)),
-        lambda t, w: t.optim.RAdam([w], eps=-1.0),
-        lambda t, w: t.optim.RAdam([w], weight_decay=-1.0),
-        lambda t, w: t.optim.Adamax([w], betas=(-1.0, 0.9)),
-        lambda t, w: t.optim.Adamax([w], eps=-1.0),
-        lambda t, w: t.optim.Adagrad([w], lr_decay=-1.0),
-        lambda t, w: t.optim.Adagrad([w], initial_accumulator_value=-1.0),
-        lambda t, w: t.optim.Adagrad([w], fused=True, foreach=True),
-        lambda t, w: t.optim.Adadelta([w], rho=1.5),
-        lambda t, w: t.optim.Adadelta([w], eps=-1.5),
-        lambda t, w: t.optim.RMSprop([w], alpha=-1.0),
-        lambda t, w: t.optim.RMSprop([w], momentum=-1.0),
-        lambda t, w: t.optim.Rprop([w], etas=(1.5, 2.0)),
-        lambda t, w: t.optim.Rprop([w], lr=t.ones(3)),
-        lambda t, w: t.optim.ASGD([w], lr=-1.0),
-        lambda t, w: t.optim.ASGD([w], weight_decay=-1.0),
-        lambda t, w: t.optim.LBFGS([w], lr=-1.0),
-        lambda t, w: t.optim.LBFGS([{"params": [w]}, {"params": [t.ones(2, requires_grad=True)]}]),
-    ],
-)
+@pytest.mark.parametrize("make", programs("""
+    torch.optim.Muon([w], lr=-1.0); torch.optim.Muon([w], momentum=-1.0); torch.optim.Muon([w], weight_decay=-1.0)
+    torch.optim.Muon([w], adjust_lr_fn="never"); torch.optim.Muon([torch.ones(3, requires_grad=True)])
+    torch.optim.Adafactor([w], lr=-1.0); torch.optim.Adafactor([w], lr=torch.ones(2))
+    torch.optim.Adafactor([w], beta2_decay=1.0); torch.optim.Adafactor([w], eps=(-1.0, 0.1))
+    torch.optim.Adafactor([w], eps=(None, -0.1)); torch.optim.Adafactor([w], d=0.5)
+    torch.optim.Adafactor([w], weight_decay=-1.0); torch.optim.SparseAdam([w], lr=0.0)
+    torch.optim.SparseAdam([w], eps=0.0); torch.optim.SparseAdam([w], betas=(1.0, 0.9)); torch.optim.NAdam([w], lr=-1.0)
+    torch.optim.NAdam([w], momentum_decay=-1.0); torch.optim.NAdam([w], betas=(0.9, 1.0))
+    torch.optim.RAdam([w], eps=-1.0); torch.optim.RAdam([w], weight_decay=-1.0)
+    torch.optim.Adamax([w], betas=(-1.0, 0.9)); torch.optim.Adamax([w], eps=-1.0)
+    torch.optim.Adagrad([w], lr_decay=-1.0); torch.optim.Adagrad([w], initial_accumulator_value=-1.0)
+    torch.optim.Adagrad([w], fused=True, foreach=True); torch.optim.Adadelta([w], rho=1.5)
+    torch.optim.Adadelta([w], eps=-1.5); torch.optim.RMSprop([w], alpha=-1.0); torch.optim.RMSprop([w], momentum=-1.0)
+    torch.optim.Rprop([w], etas=(1.5, 2.0)); torch.optim.Rprop([w], lr=torch.ones(3)); torch.optim.ASGD([w], lr=-1.0)
+    torch.optim.ASGD([w], weight_decay=-1.0); torch.optim.LBFGS([w], lr=-1.0)
+    torch.optim.LBFGS([{"params": [w]}, {"params": [torch.ones(2, requires_grad=True)]}])
+""", {}, "w").values())  # fmt: skip
 def test_bad_arguments(make):
     same_as_pytorch(lambda t: make(t, t.ones(2, 2, requires_grad=True)))
 
 
-@needs_oracle
-def test_sparse_adam_wants_sparse_gradients():
-    def program(t):
-        w = t.ones(2, requires_grad=True)
-        optimizer = t.optim.SparseAdam([w])
-        w.sum().backward()
-        optimizer.step()
-
-    same_as_pytorch(program)
+@compared
+def test_sparse_adam_wants_sparse_gradients(t):
+    w = t.ones(2, requires_grad=True)
+    optimizer = t.optim.SparseAdam([w])
+    w.sum().backward()
+    optimizer.step()
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", ["NAdam", "RAdam", "Adamax", "Adadelta", "RMSprop", "Rprop", "ASGD"])
-def test_capturable_is_for_accelerators(name):
-    def program(t):
-        w = t.ones(2, requires_grad=True)
-        optimizer = getattr(t.optim, name)([w], capturable=True, foreach=False)
-        w.sum().backward()
-        optimizer.step()
-
-    same_as_pytorch(program)
-
-
-# LBFGS -------------------------------------------------------------------------------------------
+@compared
+def test_capturable_is_for_accelerators(t, name):
+    w = t.ones(2, requires_grad=True)
+    optimizer = getattr(t.optim, name)([w], capturable=True, foreach=False)
+    w.sum().backward()
+    optimizer.step()
 
 
 def rosenbrock(t, w):
@@ -163,15 +129,11 @@ def rosenbrock(t, w):
 
 
 LBFGS = [
-    {},
-    {"lr": 0.5, "history_size": 3},
-    {"line_search_fn": "strong_wolfe"},
+    {}, {"lr": 0.5, "history_size": 3}, {"line_search_fn": "strong_wolfe"},
     {"line_search_fn": "strong_wolfe", "history_size": 2, "max_iter": 4},
-    {"line_search_fn": "strong_wolfe", "lr": 5.0, "max_eval": 7},
-    {"max_iter": 1},
-    {"tolerance_grad": 10.0},
+    {"line_search_fn": "strong_wolfe", "lr": 5.0, "max_eval": 7}, {"max_iter": 1}, {"tolerance_grad": 10.0},
     {"tolerance_change": 0.5},
-]
+]  # fmt: skip
 
 
 def descend(t, options, loss, start, steps, state=None):
@@ -194,25 +156,19 @@ def descend(t, options, loss, start, steps, state=None):
     return results, calls, [w.detach(), v.detach()], optimizer
 
 
-@needs_oracle
 @pytest.mark.parametrize("options", LBFGS, ids=lambda o: "-".join(map(str, o)) or "default")
 @pytest.mark.parametrize("loss", ["rosenbrock", "quadratic"])
-def test_lbfgs_walks_as_pytorch(options, loss):
-    def program(t):
-        if loss == "rosenbrock":
-            if "line_search_fn" not in options:
-                options["lr"] = 1e-3
-            function, start = rosenbrock, [-1.2, 1.0, 0.5]
-        else:
-            function, start = (
-                (lambda t, w: (w**2 * t.tensor([1.0, 7.0, 0.1], dtype=t.float64)).sum()),
-                [3.0, -4.0, 5.0],
-            )
-        results, calls, ends, optimizer = descend(t, options, function, start, 4)
-        state = optimizer.state_dict()
-        return (results, calls, ends, state["state"], {k: v for k, v in state["param_groups"][0].items() if k != "lr"})
-
-    same_as_pytorch(program, rtol=1e-6, atol=1e-7)
+@compared(rtol=1e-6, atol=1e-7)
+def test_lbfgs_walks_as_pytorch(t, options, loss):
+    if loss == "rosenbrock":
+        if "line_search_fn" not in options:
+            options["lr"] = 1e-3
+        function, start = rosenbrock, [-1.2, 1.0, 0.5]
+    else:
+        function, start = ((lambda t, w: (w**2 * t.tensor([1.0, 7.0, 0.1], dtype=t.float64)).sum()), [3.0, -4.0, 5.0])
+    results, calls, ends, optimizer = descend(t, options, function, start, 4)
+    state = optimizer.state_dict()
+    return (results, calls, ends, state["state"], {k: v for k, v in state["param_groups"][0].items() if k != "lr"})
 
 
 @needs_oracle
@@ -229,21 +185,18 @@ def test_lbfgs_goes_on_from_a_checkpoint_of_the_other():
         np.testing.assert_allclose(one[2][0].numpy(), two[2][0].numpy(), rtol=1e-6)
 
 
-@needs_oracle
-def test_lbfgs_of_an_unknown_line_search():
-    def program(t):
-        w = t.ones(2, requires_grad=True)
-        optimizer = t.optim.LBFGS([w], line_search_fn="armijo")
+@compared
+def test_lbfgs_of_an_unknown_line_search(t):
+    w = t.ones(2, requires_grad=True)
+    optimizer = t.optim.LBFGS([w], line_search_fn="armijo")
 
-        def closure():
-            optimizer.zero_grad()
-            loss = (w * w).sum()
-            loss.backward()
-            return loss
+    def closure():
+        optimizer.zero_grad()
+        loss = (w * w).sum()
+        loss.backward()
+        return loss
 
-        optimizer.step(closure)
-
-    same_as_pytorch(program)
+    optimizer.step(closure)
 
 
 def test_lbfgs_finds_the_minimum_of_rosenbrocks_function():

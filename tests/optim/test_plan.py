@@ -16,19 +16,13 @@ from tinytorch.optim import Adam, _plan
 
 SHAPES = [(20, 20), (20,)] * 3 + [(), (0,), (3, 1, 2), (90, 100), (1,)]
 KINDS = {
-    "SGD": {"lr": 0.1},
-    "SGD, momentum": {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
-    "Adam": {"lr": 0.01, "amsgrad": True, "weight_decay": 0.1},
-    "AdamW": {"lr": 0.01, "maximize": True},
-    "NAdam": {"lr": 0.01},
-    "RAdam": {"lr": 0.01},
-    "Adamax": {"lr": 0.01, "weight_decay": 0.1},
-    "Adagrad": {"lr": 0.01, "lr_decay": 0.1},
-    "Adadelta": {},
-    "RMSprop": {"momentum": 0.5, "centered": True, "eps": 1e-2},
-    "Rprop": {"maximize": True},
+    "SGD": {"lr": 0.1}, "SGD, momentum": {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1},
+    "Adam": {"lr": 0.01, "amsgrad": True, "weight_decay": 0.1}, "AdamW": {"lr": 0.01, "maximize": True},
+    "NAdam": {"lr": 0.01}, "RAdam": {"lr": 0.01}, "Adamax": {"lr": 0.01, "weight_decay": 0.1},
+    "Adagrad": {"lr": 0.01, "lr_decay": 0.1}, "Adadelta": {},
+    "RMSprop": {"momentum": 0.5, "centered": True, "eps": 1e-2}, "Rprop": {"maximize": True},
     "ASGD": {"lr": 0.01, "t0": 3},
-}
+}  # fmt: skip
 
 
 def make(module, kind="Adam", shapes=SHAPES, dtype="float32", **options):
@@ -103,14 +97,12 @@ def test_walks_long_with_every_option(name, options):
 
 
 SKIPS = {
-    "frozen from the start": lambda step: (1, 4),
-    "frozen later": lambda step: (0, 1, 2) if step > 5 else (),
-    "freed later": lambda step: () if step > 5 else (0, 1, 2),
-    "in turn": lambda step: (step % 5,),
+    "frozen from the start": lambda step: (1, 4), "frozen later": lambda step: (0, 1, 2) if step > 5 else (),
+    "freed later": lambda step: () if step > 5 else (0, 1, 2), "in turn": lambda step: (step % 5,),
     "two halves": lambda step: (0, 1, 2, 3) if step % 2 else (4, 5, 6, 7, 8, 9, 10),
     "at random": lambda step: tuple(np.random.default_rng(step).choice(11, 4)),
     "none at all for a while": lambda step: tuple(range(11)) if 3 < step < 9 else (),
-}
+}  # fmt: skip
 
 
 @needs_oracle
@@ -264,8 +256,7 @@ def test_parameters_in_others_memory():
         p.requires_grad_()
     optimizer = Adam(params, lr=0.5)
     walk(tinytorch, params, optimizer, range(3))
-    assert len(packed(optimizer)) == 3
-    assert (array[:30] != 1).all() and (array[30:] == 1).all()
+    assert len(packed(optimizer)) == 3 and (array[:30] != 1).all() and (array[30:] == 1).all()
 
 
 @needs_oracle
@@ -317,8 +308,7 @@ def test_states_are_views_of_one_memory_that_do_not_meet():
     params, optimizer = make(tinytorch)
     walk(tinytorch, params, optimizer, range(2))
     averages = [optimizer.state[p]["exp_avg"]._array for p in packed(optimizer) if p.numel()]
-    assert len({id(a.base) for a in averages}) == 1
-    assert all(a.flags.c_contiguous for a in averages)
+    assert len({id(a.base) for a in averages}) == 1 and all(a.flags.c_contiguous for a in averages)
     for i, a in enumerate(averages):
         for b in averages[:i]:
             assert not np.shares_memory(a, b)

@@ -124,8 +124,7 @@ def options_of(p: Program, kind: str, inner: bool = False) -> dict[str, Any]:
         "Adadelta": {"rho": p.one(0.5, 0.9, 0.0, 1.5 if wrong else 1.0), "eps": eps},
         "Adagrad": {"lr_decay": p.one(0, 0.1), "initial_accumulator_value": p.one(0, 0.5), "eps": eps},
         "Adam": {"betas": betas, "eps": eps, "amsgrad": p.flag(), "decoupled_weight_decay": p.flag()},
-        "AdamW": {"betas": betas, "eps": eps, "amsgrad": p.flag()},
-        "Adamax": {"betas": betas, "eps": eps},
+        "AdamW": {"betas": betas, "eps": eps, "amsgrad": p.flag()}, "Adamax": {"betas": betas, "eps": eps},
         "ASGD": {"lambd": p.one(1e-4, 0.1), "alpha": p.one(0.75, 0, 2), "t0": p.one(1e6, 0, 1, 2.5)},
         "NAdam": {"betas": betas, "eps": eps, "momentum_decay": p.one(0.004, 0.1), "decoupled_weight_decay": p.flag()},
         "RAdam": {"betas": betas, "eps": eps, "decoupled_weight_decay": p.flag()},
@@ -178,13 +177,10 @@ def optimizer(p: Program) -> None:
     for _ in range(p.size(1, 4)):
         if kind == "LBFGS" or p.chance(0.2):
             p.write(
-                "def closure():",
-                "    o.zero_grad()",
+                "def closure():", "    o.zero_grad()",
                 f"    loss = sum(((w - numbers({p.k()}, *w.shape)) ** 2).sum() for w in every())",
-                "    loss.backward()",
-                "    return loss",
-                "out.append(seen(o.step(closure)))",
-            )
+                "    loss.backward()", "    return loss", "out.append(seen(o.step(closure)))",
+            )  # fmt: skip
         else:
             if p.flag():
                 p.write(*(f"{n}.grad = numbers({p.k()}, *{n}.shape, dtype={n}.dtype)" for n in params if p.chance(0.8)))

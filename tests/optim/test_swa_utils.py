@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, of_each, same_as_pytorch
 
 pytestmark = needs_oracle
 
@@ -44,9 +44,7 @@ def averaged(t, steps=6, **options):
 
 
 OPTIONS = {
-    "mean": {},
-    "mean, buffers": {"use_buffers": True},
-    "mean by function": {"avg_fn": lambda t, u: u.get_swa_avg_fn()},
+    "mean": {}, "mean, buffers": {"use_buffers": True}, "mean by function": {"avg_fn": lambda t, u: u.get_swa_avg_fn()},
     "mean by lists": {"multi_avg_fn": lambda t, u: u.get_swa_multi_avg_fn()},
     "ema by function": {"avg_fn": lambda t, u: u.get_ema_avg_fn(0.9)},
     "ema by lists": {"multi_avg_fn": lambda t, u: u.get_ema_multi_avg_fn(0.3)},
@@ -56,7 +54,7 @@ OPTIONS = {
         "multi_avg_fn": lambda t, u: lambda a, p, n: [x.mul_(0.5).add_(y) for x, y in zip(a, p, strict=True)]
     },
     "device": {"device": lambda t, u: t.device("cpu")},
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
@@ -64,47 +62,37 @@ def test_averages(options):
     same_as_pytorch(lambda t: averaged(t, **options))
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda t: t.optim.swa_utils.get_ema_avg_fn(1.5),
-        lambda t: t.optim.swa_utils.get_ema_multi_avg_fn(-0.5),
-        lambda t: t.optim.swa_utils.AveragedModel(t.nn.Linear(1, 1), avg_fn=max, multi_avg_fn=max),
-    ],
-)
-def test_errors(call):
-    same_as_pytorch(call)
+test_errors = of_each([
+    lambda t: t.optim.swa_utils.get_ema_avg_fn(1.5), lambda t: t.optim.swa_utils.get_ema_multi_avg_fn(-0.5),
+    lambda t: t.optim.swa_utils.AveragedModel(t.nn.Linear(1, 1), avg_fn=max, multi_avg_fn=max),
+])  # fmt: skip
 
 
-def test_a_training_with_swa():
-    def program(t):
-        t.manual_seed(0)
-        model = t.nn.Linear(4, 1)
-        optimizer = t.optim.SGD(model.parameters(), lr=0.1)
-        utils = t.optim.swa_utils
-        average = utils.AveragedModel(model)
-        scheduler = utils.SWALR(optimizer, swa_lr=0.05, anneal_epochs=3)
-        x = t.randn(16, 4)
-        for epoch in range(8):
-            optimizer.zero_grad()
-            (model(x) - x[:, :1]).square().mean().backward()
-            optimizer.step()
-            if epoch > 2:
-                average.update_parameters(model)
-                scheduler.step()
-        utils.update_bn([x], average)
-        return list(average.parameters()), average.n_averaged, scheduler.get_last_lr()
-
-    same_as_pytorch(program)
+@compared
+def test_a_training_with_swa(t):
+    t.manual_seed(0)
+    model = t.nn.Linear(4, 1)
+    optimizer = t.optim.SGD(model.parameters(), lr=0.1)
+    utils = t.optim.swa_utils
+    average = utils.AveragedModel(model)
+    scheduler = utils.SWALR(optimizer, swa_lr=0.05, anneal_epochs=3)
+    x = t.randn(16, 4)
+    for epoch in range(8):
+        optimizer.zero_grad()
+        (model(x) - x[:, :1]).square().mean().backward()
+        optimizer.step()
+        if epoch > 2:
+            average.update_parameters(model)
+            scheduler.step()
+    utils.update_bn([x], average)
+    return list(average.parameters()), average.n_averaged, scheduler.get_last_lr()
 
 
-def test_update_bn():
-    def program(t):
-        t.manual_seed(0)
-        model = t.nn.Sequential(t.nn.Linear(3, 4), t.nn.BatchNorm1d(4, momentum=0.3))
-        model.eval()
-        batches = [t.randn(5, 3) for _ in range(3)]
-        t.optim.swa_utils.update_bn([(b, 0) for b in batches], model, t.device("cpu"))
-        return model[1].running_mean, model[1].running_var, model[1].momentum, model.training
-
-    same_as_pytorch(program)
+@compared
+def test_update_bn(t):
+    t.manual_seed(0)
+    model = t.nn.Sequential(t.nn.Linear(3, 4), t.nn.BatchNorm1d(4, momentum=0.3))
+    model.eval()
+    batches = [t.randn(5, 3) for _ in range(3)]
+    t.optim.swa_utils.update_bn([(b, 0) for b in batches], model, t.device("cpu"))
+    return model[1].running_mean, model[1].running_var, model[1].momentum, model.training

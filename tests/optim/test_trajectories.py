@@ -10,61 +10,42 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
+from tests.same import compared
 from tinytorch.kernels.optim import BLOCK, SMALL
 from tinytorch.optim import SGD
 
 #: Name of the optimizer and its options: a new optimizer is entered here.
 CASES = [
-    ("SGD", {}),
-    ("SGD", {"lr": 0.1, "maximize": True}),
-    ("SGD", {"lr": 0.1, "weight_decay": 0.1}),
-    ("SGD", {"lr": 0.1, "weight_decay": 0.1, "maximize": True}),
-    ("SGD", {"lr": 0.1, "momentum": 0.9}),
-    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3}),
-    ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
+    ("SGD", {}), ("SGD", {"lr": 0.1, "maximize": True}), ("SGD", {"lr": 0.1, "weight_decay": 0.1}),
+    ("SGD", {"lr": 0.1, "weight_decay": 0.1, "maximize": True}), ("SGD", {"lr": 0.1, "momentum": 0.9}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "dampening": 0.3}), ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
     ("SGD", {"lr": 0.1, "momentum": 0.9, "nesterov": True, "weight_decay": 0.1, "maximize": True}),
-    ("SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}),
-    ("SGD", {"lr": 0.1, "momentum": 0.9, "maximize": True}),
-    ("Adam", {}),
-    ("Adam", {"lr": 0.1, "betas": (0.5, 0.9), "eps": 1e-3}),
-    ("Adam", {"lr": 0.1, "betas": (0.0, 0.99)}),
-    ("Adam", {"lr": 0.1, "weight_decay": 0.1}),
-    ("Adam", {"lr": 0.1, "amsgrad": True}),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9, "maximize": True}),
+    ("Adam", {}), ("Adam", {"lr": 0.1, "betas": (0.5, 0.9), "eps": 1e-3}), ("Adam", {"lr": 0.1, "betas": (0.0, 0.99)}),
+    ("Adam", {"lr": 0.1, "weight_decay": 0.1}), ("Adam", {"lr": 0.1, "amsgrad": True}),
     ("Adam", {"lr": 0.1, "maximize": True, "weight_decay": 0.1, "amsgrad": True}),
-    ("Adam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
-    ("AdamW", {}),
+    ("Adam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}), ("AdamW", {}),
     ("AdamW", {"lr": 0.1, "weight_decay": 0.5}),
     ("AdamW", {"lr": 0.1, "weight_decay": 0.5, "amsgrad": True, "maximize": True}),
-    ("AdamW", {"lr": 0.1, "weight_decay": 0.0}),
-    ("NAdam", {}),
+    ("AdamW", {"lr": 0.1, "weight_decay": 0.0}), ("NAdam", {}),
     ("NAdam", {"lr": 0.1, "betas": (0.5, 0.9), "momentum_decay": 0.1, "maximize": True}),
     ("NAdam", {"lr": 0.1, "weight_decay": 0.1}),
-    ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
-    ("RAdam", {}),
-    ("RAdam", {"lr": 0.1, "betas": (0.5, 0.9), "maximize": True}),
-    ("RAdam", {"lr": 0.1, "weight_decay": 0.1}),
-    ("RAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}),
-    ("Adamax", {}),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}), ("RAdam", {}),
+    ("RAdam", {"lr": 0.1, "betas": (0.5, 0.9), "maximize": True}), ("RAdam", {"lr": 0.1, "weight_decay": 0.1}),
+    ("RAdam", {"lr": 0.1, "weight_decay": 0.1, "decoupled_weight_decay": True}), ("Adamax", {}),
     ("Adamax", {"lr": 0.1, "betas": (0.5, 0.9), "eps": 1e-3}),
-    ("Adamax", {"lr": 0.1, "weight_decay": 0.1, "maximize": True}),
-    ("Adagrad", {}),
+    ("Adamax", {"lr": 0.1, "weight_decay": 0.1, "maximize": True}), ("Adagrad", {}),
     ("Adagrad", {"lr": 0.1, "lr_decay": 0.1, "initial_accumulator_value": 0.5}),
-    ("Adagrad", {"lr": 0.1, "weight_decay": 0.1, "eps": 1e-3, "maximize": True}),
-    ("Adadelta", {}),
-    ("Adadelta", {"lr": 0.5, "rho": 0.5, "eps": 1e-3}),
-    ("Adadelta", {"weight_decay": 0.1, "maximize": True}),
-    ("RMSprop", {}),
-    ("RMSprop", {"alpha": 0.9, "eps": 1e-3, "momentum": 0.9}),
+    ("Adagrad", {"lr": 0.1, "weight_decay": 0.1, "eps": 1e-3, "maximize": True}), ("Adadelta", {}),
+    ("Adadelta", {"lr": 0.5, "rho": 0.5, "eps": 1e-3}), ("Adadelta", {"weight_decay": 0.1, "maximize": True}),
+    ("RMSprop", {}), ("RMSprop", {"alpha": 0.9, "eps": 1e-3, "momentum": 0.9}),
     ("RMSprop", {"centered": True, "eps": 1e-3}),
     ("RMSprop", {"centered": True, "momentum": 0.9, "weight_decay": 0.1, "eps": 1e-2}),
-    ("RMSprop", {"weight_decay": 0.1, "maximize": True}),
-    ("Rprop", {}),
-    ("Rprop", {"lr": 0.1, "etas": (0.25, 1.5), "step_sizes": (0.05, 0.3)}),
-    ("Rprop", {"lr": 0.1, "maximize": True}),
-    ("ASGD", {}),
-    ("ASGD", {"lr": 0.1, "lambd": 0.1, "alpha": 0.5, "t0": 2}),
+    ("RMSprop", {"weight_decay": 0.1, "maximize": True}), ("Rprop", {}),
+    ("Rprop", {"lr": 0.1, "etas": (0.25, 1.5), "step_sizes": (0.05, 0.3)}), ("Rprop", {"lr": 0.1, "maximize": True}),
+    ("ASGD", {}), ("ASGD", {"lr": 0.1, "lambd": 0.1, "alpha": 0.5, "t0": 2}),
     ("ASGD", {"lr": 0.1, "weight_decay": 0.1, "t0": 0, "maximize": True}),
-]
+]  # fmt: skip
 IDS = [f"{name}-{'-'.join(f'{key}={value}' for key, value in options.items()) or 'default'}" for name, options in CASES]
 SHAPES = [(), (1,), (3, 4), (0,), (2, 3, 5), (BLOCK + 1,), (3, BLOCK)]
 TOLERANCE = {"float64": 1e-14, "float32": 1e-6}
@@ -119,8 +100,7 @@ def test_walks_as_pytorch(name, options, dtype):
     ours, theirs = parameters(tinytorch, dtype), parameters(torch, dtype)
     a = getattr(tinytorch.optim, name)(ours, **options)
     b = getattr(torch.optim, name)(theirs, **options)
-    assert a.defaults == b.defaults
-    assert repr(a) == repr(b)
+    assert a.defaults == b.defaults and repr(a) == repr(b)
     assert_same_state(a.state_dict(), b.state_dict(), dtype)
     for step in range(1, 7):
         walk(tinytorch, a, ours, dtype, [step])
@@ -152,91 +132,63 @@ def test_goes_on_from_a_checkpoint_of_the_other(name, options, ours_first, tmp_p
         np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), 1e-6, 1e-6)
 
 
-@needs_oracle
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
-def test_parameters_that_are_not_contiguous(name, options):
-    trajectories = []
-    for module in (tinytorch, torch):
-        base = module.from_numpy(np.random.default_rng(0).standard_normal((5, 4)))
-        views = [base.t(), base[:, ::2]]
-        params = [v.detach().requires_grad_() for v in views]
-        optimizers = [getattr(module.optim, name)([p], **options) for p in params]
-        for step in range(1, 4):
-            for p, optimizer in zip(params, optimizers, strict=True):
-                rng = np.random.default_rng(step)
-                p.grad = module.from_numpy(rng.standard_normal(tuple(p.shape)))
-                optimizer.step()
-        trajectories.append(base)
-    assert_close(*trajectories, "float64")
-
-
-@needs_oracle
-@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
-def test_half_precision_follows_within_its_precision(name, options):
-    ends = []
-    for module in (tinytorch, torch):
-        p = module.from_numpy(np.linspace(-2, 2, 20).astype("float16")).requires_grad_()
-        optimizer = getattr(module.optim, name)([p], **{"eps": 1e-3, **options} if "Adam" in name else options)
-        for step in range(1, 4):
-            p.grad = module.from_numpy(np.random.default_rng(step).random(20).astype("float16"))
+@compared(rtol=1e-14, atol=1e-14)
+def test_parameters_that_are_not_contiguous(torch, name, options):
+    base = torch.from_numpy(np.random.default_rng(0).standard_normal((5, 4)))
+    params = [view.detach().requires_grad_() for view in (base.t(), base[:, ::2])]
+    optimizers = [getattr(torch.optim, name)([p], **options) for p in params]
+    for step in range(1, 4):
+        for p, optimizer in zip(params, optimizers, strict=True):
+            p.grad = torch.from_numpy(np.random.default_rng(step).standard_normal(tuple(p.shape)))
             optimizer.step()
-        ends.append(p.detach().numpy())
-    np.testing.assert_allclose(ends[0], ends[1], rtol=4e-3, atol=4e-3)
+    return base
 
 
-@needs_oracle
+@pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
+@compared(rtol=4e-3, atol=4e-3)
+def test_half_precision_follows_within_its_precision(torch, name, options):
+    p = torch.from_numpy(np.linspace(-2, 2, 20).astype("float16")).requires_grad_()
+    optimizer = getattr(torch.optim, name)([p], **{"eps": 1e-3, **options} if "Adam" in name else options)
+    for step in range(1, 4):
+        p.grad = torch.from_numpy(np.random.default_rng(step).random(20).astype("float16"))
+        optimizer.step()
+    return p
+
+
+@pytest.mark.parametrize("option", ["lr", "betas"])
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW"])
-def test_learning_rate_as_tensor(name):
-    ends = []
-    for module in (tinytorch, torch):
-        p = module.from_numpy(np.linspace(-2, 2, 20)).requires_grad_()
-        lr = module.tensor(0.125)
-        optimizer = getattr(module.optim, name)([p], lr=lr)
-        for step in range(1, 4):
-            p.grad = module.from_numpy(np.random.default_rng(step).random(20))
-            optimizer.step()
-            lr.mul_(0.5)  # the tensor, not its value, is what the group holds
-        assert optimizer.param_groups[0]["lr"] is lr
-        ends.append(p.detach().numpy())
-    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-6)
+@compared(rtol=1e-6)
+def test_options_as_tensors(torch, name, option):
+    if option == "betas" and name == "SGD":
+        return None
+    p = torch.from_numpy(np.linspace(-2, 2, 20)).requires_grad_()
+    lr = torch.tensor(0.125)
+    given = {"lr": lr} if option == "lr" else {"betas": (torch.tensor(0.5), torch.tensor(0.75))}
+    optimizer = getattr(torch.optim, name)([p], **given)
+    for step in range(1, 4):
+        p.grad = torch.from_numpy(np.random.default_rng(step).random(20))
+        optimizer.step()
+        lr.mul_(0.5)  # the tensor, not its value, is what the group holds
+    return p, option != "lr" or optimizer.param_groups[0]["lr"] is lr
 
 
-@needs_oracle
-@pytest.mark.parametrize("name", ["Adam", "AdamW"])
-def test_betas_as_tensors(name):
-    ends = []
-    for module in (tinytorch, torch):
-        p = module.from_numpy(np.linspace(-2, 2, 20)).requires_grad_()
-        betas = (module.tensor(0.5), module.tensor(0.75))
-        optimizer = getattr(module.optim, name)([p], betas=betas)
-        for step in range(1, 4):
-            p.grad = module.from_numpy(np.random.default_rng(step).random(20))
-            optimizer.step()
-        ends.append(p.detach().numpy())
-    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-6)
-
-
-@needs_oracle
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
-def test_options_changed_on_the_way(name):
+@compared(rtol=1e-14)
+def test_options_changed_on_the_way(torch, name):
     """Momentum that comes later, another rate per group, a gradient that is not always there."""
-    ends = []
-    for module in (tinytorch, torch):
-        p, q = (module.from_numpy(np.linspace(-2, 2, 6)).requires_grad_() for _ in range(2))
-        groups = [{"params": [p], "lr": 0.5}, {"params": [q], "weight_decay": 0.1}]
-        optimizer = getattr(module.optim, name)(groups, lr=0.25)
-        for step in range(1, 7):
-            p.grad = module.from_numpy(np.random.default_rng(step).random(6))
-            q.grad = None if step % 2 else p.grad * 2
-            optimizer.step()
-            optimizer.param_groups[0]["lr"] *= 0.5
-            if step == 3 and name == "SGD":
-                for group in optimizer.param_groups:
-                    group["momentum"] = 0.9
-        ends.append([p.detach().numpy(), q.detach().numpy()])
-        numbers = list(optimizer.state_dict()["state"])
-        assert numbers == [0, 1]
-    np.testing.assert_allclose(ends[0], ends[1], rtol=1e-14)
+    p, q = (torch.from_numpy(np.linspace(-2, 2, 6)).requires_grad_() for _ in range(2))
+    groups = [{"params": [p], "lr": 0.5}, {"params": [q], "weight_decay": 0.1}]
+    optimizer = getattr(torch.optim, name)(groups, lr=0.25)
+    for step in range(1, 7):
+        p.grad = torch.from_numpy(np.random.default_rng(step).random(6))
+        q.grad = None if step % 2 else p.grad * 2
+        optimizer.step()
+        optimizer.param_groups[0]["lr"] *= 0.5
+        if step == 3 and name == "SGD":
+            for group in optimizer.param_groups:
+                group["momentum"] = 0.9
+    return p, q, list(optimizer.state_dict()["state"])
 
 
 @needs_oracle
@@ -320,9 +272,6 @@ def test_the_memory_of_the_state_is_what_a_file_holds():
     tinytorch.save(optimizer.state_dict(), buffer)
     numbers = sum(t.numel() for t in tensors[len(params) :])
     assert 4 * numbers < buffer.tell() < 4 * numbers + 20_000
-
-
-# What a step keeps, and leaves alone ------------------------------------------------------------------
 
 
 @needs_oracle

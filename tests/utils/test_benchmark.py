@@ -12,16 +12,13 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 from tinytorch.inspect import benchmark
 
 TIMES = {
-    "one": [0.25],
-    "two": [1.0, 3.0],
-    "steady": [1.0, 1.01, 1.02, 1.03, 1.04],
-    "fluctuating": [1.0, 1.1, 1.15, 1.3],
+    "one": [0.25], "two": [1.0, 3.0], "steady": [1.0, 1.01, 1.02, 1.03, 1.04], "fluctuating": [1.0, 1.1, 1.15, 1.3],
     "wild": [1.0, 5.0, 2.0, 9.0, 0.5, 0.1],
-}
+}  # fmt: skip
 TASKS: dict[str, dict[str, Any]] = {
     "plain": {"stmt": "x + 1", "setup": "pass"},
     "labelled": {"stmt": "x", "setup": "x = 1", "label": "Sum", "sub_label": "4x8", "description": "of floats"},
@@ -37,20 +34,17 @@ def of(torch: Any) -> Any:
     return importlib.import_module(f"{torch.__name__}.utils.benchmark")
 
 
-@needs_oracle
 @pytest.mark.parametrize("task", TASKS)
 @pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize("scale", [1.0, 1e-4, 3e-6])
-def test_measurements(times: str, task: str, scale: float) -> None:
-    def program(torch: Any) -> list[Any]:
-        b = of(torch)
-        made = b.Measurement(10, [time * scale for time in TIMES[times]], b.TaskSpec(**TASKS[task]))
-        numbers = [made.median, made.mean, made.iqr, made.significant_figures, made.has_warnings]
-        names = [made.title, made.as_row_name, made.stmt, made.num_threads, made.task_spec.setup_str()]
-        merged = b.Measurement.merge([made, made])
-        return [*numbers, *names, shown(torch, made), [shown(torch, each) for each in merged]]
-
-    same_as_pytorch(program)
+@compared
+def test_measurements(torch: Any, times: str, task: str, scale: float) -> list[Any]:
+    b = of(torch)
+    made = b.Measurement(10, [time * scale for time in TIMES[times]], b.TaskSpec(**TASKS[task]))
+    numbers = [made.median, made.mean, made.iqr, made.significant_figures, made.has_warnings]
+    names = [made.title, made.as_row_name, made.stmt, made.num_threads, made.task_spec.setup_str()]
+    merged = b.Measurement.merge([made, made])
+    return [*numbers, *names, shown(torch, made), [shown(torch, each) for each in merged]]
 
 
 @needs_oracle
@@ -82,11 +76,8 @@ def test_the_statement_is_run_and_timed() -> None:
         """
         done.append(k)
         """,
-        setup="k = 2",
-        timer=ticking(),
-        globals={"done": done},
-        label="Append",
-    )
+        setup="k = 2", timer=ticking(), globals={"done": done}, label="Append",
+    )  # fmt: skip
     made = timer.timeit(300)
     assert done == [2] * 303 and made.raw_times == [1.0] and made.number_per_run == 300
     assert made.times == [1 / 300] and made.title == "Append"
@@ -95,8 +86,7 @@ def test_the_statement_is_run_and_timed() -> None:
     assert pickle.loads(pickle.dumps(blocked)) == blocked
     seen: list[Any] = []
     adaptive = timer.adaptive_autorange(min_run_time=2.0, callback=lambda number, time: seen.append((number, time)))
-    assert len(adaptive.raw_times) == 4 == len(seen)
-    assert adaptive.iqr == 0
+    assert len(adaptive.raw_times) == 4 == len(seen) and adaptive.iqr == 0
     with pytest.raises(NotImplementedError):
         timer.repeat()
 
@@ -129,9 +119,7 @@ def task(b: Any, seconds: list[float], **given: Any) -> Any:
 
 WILD = [1e-3, 5e-3, 1e-2, 3e-3]
 TABLES: dict[str, Any] = {
-    "a grid": grid,
-    "merged": lambda b: grid(b) + grid(b),
-    "with a gap": lambda b: grid(b, missing=2),
+    "a grid": grid, "merged": lambda b: grid(b) + grid(b), "with a gap": lambda b: grid(b, missing=2),
     "environments": lambda b: grid(b, env="new") + grid(b, env="older one"),
     "no label": lambda b: [task(b, [1.0, 1.2], label=None)],
     "two labels": lambda b: [task(b, [1e-3]), task(b, [2e-6], label="M")],
@@ -139,29 +127,23 @@ TABLES: dict[str, Any] = {
     "far apart": lambda b: [task(b, [1e-9]), task(b, [2e-3], stmt="long")],
     "close": lambda b: [task(b, [each * 1e-3], stmt=str(each)) for each in (1, 1.005, 1.05, 1.5, 2, 5)],
     "none": lambda b: [],
-}
+}  # fmt: skip
 SETTINGS: dict[str, Any] = {
-    "plain": lambda c: None,
-    "trimmed": lambda c: c.trim_significant_figures(),
-    "by columns": lambda c: c.colorize(),
-    "by rows": lambda c: c.colorize(rowwise=True),
-    "warnings": lambda c: c.highlight_warnings(),
+    "plain": lambda c: None, "trimmed": lambda c: c.trim_significant_figures(), "by columns": lambda c: c.colorize(),
+    "by rows": lambda c: c.colorize(rowwise=True), "warnings": lambda c: c.highlight_warnings(),
     "all": lambda c: (c.trim_significant_figures(), c.colorize(), c.highlight_warnings()),
-}
+}  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("table", TABLES)
-def test_compare(table: str, setting: str, capsys: Any) -> None:
-    def program(torch: Any) -> Any:
-        compare = of(torch).Compare(TABLES[table](of(torch)))
-        SETTINGS[setting](compare)
-        compare.extend_results(iter([]) if table == "none" else [])
-        compare.print()
-        return str(compare), capsys.readouterr().out
-
-    same_as_pytorch(program)
+@compared
+def test_compare(torch: Any, table: str, setting: str, capsys: Any) -> Any:
+    compare = of(torch).Compare(TABLES[table](of(torch)))
+    SETTINGS[setting](compare)
+    compare.extend_results(iter([]) if table == "none" else [])
+    compare.print()
+    return str(compare), capsys.readouterr().out
 
 
 @needs_oracle

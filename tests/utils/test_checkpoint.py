@@ -5,13 +5,13 @@ from __future__ import annotations
 import gc
 import weakref
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, expressions
 from tinytorch.utils.checkpoint import CheckpointError, checkpoint, checkpoint_sequential
 
 parametrize = pytest.mark.parametrize
@@ -31,437 +31,316 @@ def leaf(torch: Any, *shape: int) -> Any:
     return torch.randn(shape, dtype=torch.float64, requires_grad=True)
 
 
-# Both variants ------------------------------------------------------------------------------------
-
-
-@needs_oracle
 @both
-def test_gradients_and_dropout_masks_are_those_without(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        nn = torch.nn
-        net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 3), nn.Softmax(-1))
-        x = torch.randn(5, 4, requires_grad=True)
-        seen = []
-        for checkpointed in (False, True):
-            torch.manual_seed(3)
-            net.zero_grad()
-            x.grad = None
-            run = torch.utils.checkpoint.checkpoint
-            out = run(net, x, use_reentrant=reentrant) if checkpointed else net(x)
-            drawn = [torch.rand(2)]
-            out.pow(2).sum().backward()
-            drawn.append(torch.rand(2))
-            seen.append([out.detach(), drawn, x.grad, [each.grad for each in net.parameters()]])
-        without, with_checkpoint = seen
-        assert torch.equal(without[0], with_checkpoint[0])
-        assert torch.equal(without[2], with_checkpoint[2])
-        return seen, torch.get_rng_state()
-
-    same_as_pytorch(program)
+@compared
+def test_gradients_and_dropout_masks_are_those_without(torch: Any, reentrant: bool) -> Any:
+    nn = torch.nn
+    net = nn.Sequential(nn.Linear(4, 8), nn.Tanh(), nn.Dropout(0.5), nn.Linear(8, 3), nn.Softmax(-1))
+    x = torch.randn(5, 4, requires_grad=True)
+    seen = []
+    for checkpointed in (False, True):
+        torch.manual_seed(3)
+        net.zero_grad()
+        x.grad = None
+        run = torch.utils.checkpoint.checkpoint
+        out = run(net, x, use_reentrant=reentrant) if checkpointed else net(x)
+        drawn = [torch.rand(2)]
+        out.pow(2).sum().backward()
+        drawn.append(torch.rand(2))
+        seen.append([out.detach(), drawn, x.grad, [each.grad for each in net.parameters()]])
+    without, with_checkpoint = seen
+    assert torch.equal(without[0], with_checkpoint[0]) and torch.equal(without[2], with_checkpoint[2])
+    return seen, torch.get_rng_state()
 
 
-@needs_oracle
 @both
-def test_without_the_random_state_the_second_run_draws_on(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        x = torch.ones(20, requires_grad=True)
-        y = torch.utils.checkpoint.checkpoint(torch.nn.Dropout(), x, use_reentrant=reentrant, preserve_rng_state=False)
-        y.sum().backward()
-        return y.detach(), x.grad, torch.rand(2)
-
-    same_as_pytorch(program)
+@compared
+def test_without_the_random_state_the_second_run_draws_on(torch: Any, reentrant: bool) -> Any:
+    x = torch.ones(20, requires_grad=True)
+    y = torch.utils.checkpoint.checkpoint(torch.nn.Dropout(), x, use_reentrant=reentrant, preserve_rng_state=False)
+    y.sum().backward()
+    return y.detach(), x.grad, torch.rand(2)
 
 
-@needs_oracle
 @both
-def test_the_function_runs_once_forward_and_once_in_each_backward(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        calls = []
+@compared
+def test_the_function_runs_once_forward_and_once_in_each_backward(torch: Any, reentrant: bool) -> Any:
+    calls = []
 
-        def function(x: Any, y: Any) -> Any:
-            calls.append((x.requires_grad, torch.is_grad_enabled()))
-            return (x * y).sin().exp()
+    def function(x: Any, y: Any) -> Any:
+        calls.append((x.requires_grad, torch.is_grad_enabled()))
+        return (x * y).sin().exp()
 
-        x, y = leaf(torch, 3), leaf(torch, 3)
-        out = torch.utils.checkpoint.checkpoint(function, x, y, use_reentrant=reentrant)
-        count = [len(calls)]
-        out.sum().backward(retain_graph=True)
-        count.append(len(calls))
-        out.sum().backward()
-        count.append(len(calls))
-        return count, calls, x.grad, y.grad, type(out.grad_fn).__name__
-
-    same_as_pytorch(program)
+    x, y = leaf(torch, 3), leaf(torch, 3)
+    out = torch.utils.checkpoint.checkpoint(function, x, y, use_reentrant=reentrant)
+    count = [len(calls)]
+    out.sum().backward(retain_graph=True)
+    count.append(len(calls))
+    out.sum().backward()
+    count.append(len(calls))
+    return count, calls, x.grad, y.grad, type(out.grad_fn).__name__
 
 
-@needs_oracle
+CALLS = expressions("""
+    # A second backward needs `retain_graph`; an argument that was written to before backward is noticed.
+    [y := run(torch.sin, x).sum(), y.backward(), y.backward()]
+    [y := x * 2, out := run(torch.sin, y), y.detach().mul_(2), out.sum().backward()]
+    # Nothing requires grad, or nothing is recorded; an error in the function comes through.
+    [out := run(layer, torch.ones(2)), out.requires_grad and out.sum().backward(), layer.weight.grad, layer.bias.grad]
+    torch.no_grad()(lambda: run(torch.exp, x))(); run(lambda x: {}["mine"], x)
+""")
+
+
 @both
-def test_a_second_backward_needs_retain_graph(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        x = leaf(torch, 3)
-        y = torch.utils.checkpoint.checkpoint(torch.sin, x, use_reentrant=reentrant).sum()
-        y.backward()
-        y.backward()
-
-    same_as_pytorch(program)
+@parametrize("call", CALLS)
+@compared
+def test_calls(torch: Any, call: str, reentrant: bool) -> Any:
+    run = partial(torch.utils.checkpoint.checkpoint, use_reentrant=reentrant)
+    result = eval(call, {"torch": torch, "x": leaf(torch, 3), "layer": torch.nn.Linear(2, 2), "run": run})
+    return [each for each in result if each is not None][-2:] if isinstance(result, list) else result
 
 
-@needs_oracle
 @both
-def test_several_outputs_and_arguments_of_all_kinds(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        def function(x: Any, factor: float, index: Any, nothing: None, flag: bool, y: Any) -> Any:
-            assert nothing is None and flag is True
-            return x[index] * factor, (x * y).tanh(), index + 1, "text"
+@compared
+def test_several_outputs_and_arguments_of_all_kinds(torch: Any, reentrant: bool) -> Any:
+    def function(x: Any, factor: float, index: Any, nothing: None, flag: bool, y: Any) -> Any:
+        assert nothing is None and flag is True
+        return x[index] * factor, (x * y).tanh(), index + 1, "text"
 
-        x, y = leaf(torch, 4), leaf(torch, 4)
-        index = torch.tensor([0, 2, 2])
-        a, b, c, d = torch.utils.checkpoint.checkpoint(function, x, 2.5, index, None, True, y, use_reentrant=reentrant)
-        b.sum().backward()
-        return a.detach(), b.detach(), c, d, x.grad, y.grad, a.requires_grad, c.requires_grad
-
-    same_as_pytorch(program)
+    x, y = leaf(torch, 4), leaf(torch, 4)
+    index = torch.tensor([0, 2, 2])
+    a, b, c, d = torch.utils.checkpoint.checkpoint(function, x, 2.5, index, None, True, y, use_reentrant=reentrant)
+    b.sum().backward()
+    return a.detach(), b.detach(), c, d, x.grad, y.grad, a.requires_grad, c.requires_grad
 
 
-@needs_oracle
-@both
-def test_nothing_requires_grad(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        linear = torch.nn.Linear(2, 2)
-        out = torch.utils.checkpoint.checkpoint(linear, torch.ones(2), use_reentrant=reentrant)
-        if out.requires_grad:
-            out.sum().backward()
-        return out.requires_grad, [each.grad for each in linear.parameters()]
-
-    same_as_pytorch(program)
-
-
-@needs_oracle
-@both
-def test_under_no_grad(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        x = leaf(torch, 3)
-        with torch.no_grad():
-            return torch.utils.checkpoint.checkpoint(torch.exp, x, use_reentrant=reentrant)
-
-    same_as_pytorch(program)
-
-
-@needs_oracle
-@both
-def test_an_error_in_the_function_comes_through(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        def function(x: Any) -> Any:
-            raise KeyError("mine")
-
-        torch.utils.checkpoint.checkpoint(function, leaf(torch, 2), use_reentrant=reentrant)
-
-    same_as_pytorch(program)
-
-
-@needs_oracle
 @both
 @parametrize("name", ["grad", "inputs"])
-def test_gradients_of_some_inputs_only(reentrant: bool, name: str) -> None:
-    def program(torch: Any) -> Any:
-        x, y = leaf(torch, 3), leaf(torch, 3)
-        out = torch.utils.checkpoint.checkpoint(lambda x, y: (x * y).sin(), x, y, use_reentrant=reentrant).sum()
-        if name == "grad":
-            return torch.autograd.grad(out, x)
-        out.backward(inputs=[y])
-        return x.grad, y.grad
-
-    same_as_pytorch(program)
+@compared
+def test_gradients_of_some_inputs_only(torch: Any, reentrant: bool, name: str) -> Any:
+    x, y = leaf(torch, 3), leaf(torch, 3)
+    out = torch.utils.checkpoint.checkpoint(lambda x, y: (x * y).sin(), x, y, use_reentrant=reentrant).sum()
+    if name == "grad":
+        return torch.autograd.grad(out, x)
+    out.backward(inputs=[y])
+    return x.grad, y.grad
 
 
-@needs_oracle
 @both
-def test_an_argument_written_to_before_backward_is_noticed(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        x = leaf(torch, 3)
-        y = x * 2
-        out = torch.utils.checkpoint.checkpoint(torch.sin, y, use_reentrant=reentrant)
-        with torch.no_grad():
-            y.mul_(2)
-        out.sum().backward()
+@compared
+def test_writes_in_place_and_views_in_the_function(torch: Any, reentrant: bool) -> Any:
+    def function(x: Any) -> Any:
+        y = x.sin()
+        y.mul_(2)
+        y[1:].add_(x[:2].exp())
+        return y.t() if y.ndim == 2 else y.view(3, 1)
 
-    same_as_pytorch(program)
+    x = leaf(torch, 3)
+    out = torch.utils.checkpoint.checkpoint(function, x, use_reentrant=reentrant)
+    out.cos().sum().backward()
+    return out.detach(), x.grad
 
 
-@needs_oracle
 @both
-def test_writes_in_place_and_views_in_the_function(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        def function(x: Any) -> Any:
-            y = x.sin()
-            y.mul_(2)
-            y[1:].add_(x[:2].exp())
-            return y.t() if y.ndim == 2 else y.view(3, 1)
+@compared
+def test_a_custom_function_inside(torch: Any, reentrant: bool) -> Any:
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, x: Any, factor: float) -> Any:
+            out = x.exp() * factor
+            ctx.save_for_backward(x, out)
+            return out
 
-        x = leaf(torch, 3)
-        out = torch.utils.checkpoint.checkpoint(function, x, use_reentrant=reentrant)
-        out.cos().sum().backward()
-        return out.detach(), x.grad
+        @staticmethod
+        def backward(ctx: Any, g: Any) -> Any:
+            x, out = ctx.saved_tensors
+            return g * out + 0 * x, None
 
-    same_as_pytorch(program)
+    x = leaf(torch, 3)
+    run = torch.utils.checkpoint.checkpoint
+    out = run(lambda x: Scaled.apply(x.sin(), 3.0).cos(), x, use_reentrant=reentrant)
+    out.sum().backward()
+    return out.detach(), x.grad
 
 
-@needs_oracle
 @both
-def test_a_custom_function_inside(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        class Scaled(torch.autograd.Function):
-            @staticmethod
-            def forward(ctx: Any, x: Any, factor: float) -> Any:
-                out = x.exp() * factor
-                ctx.save_for_backward(x, out)
-                return out
-
-            @staticmethod
-            def backward(ctx: Any, g: Any) -> Any:
-                x, out = ctx.saved_tensors
-                return g * out + 0 * x, None
-
-        x = leaf(torch, 3)
-        run = torch.utils.checkpoint.checkpoint
-        out = run(lambda x: Scaled.apply(x.sin(), 3.0).cos(), x, use_reentrant=reentrant)
-        out.sum().backward()
-        return out.detach(), x.grad
-
-    same_as_pytorch(program)
+@compared
+def test_in_a_chain(torch: Any, reentrant: bool) -> Any:
+    run = torch.utils.checkpoint.checkpoint
+    x = leaf(torch, 3)
+    y = x * 2
+    for _ in range(3):
+        y = run(lambda y: y.sin() * y, y, use_reentrant=reentrant)
+    y.sum().backward()
+    return y.detach(), x.grad
 
 
-@needs_oracle
-@both
-def test_in_a_chain(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        run = torch.utils.checkpoint.checkpoint
-        x = leaf(torch, 3)
-        y = x * 2
-        for _ in range(3):
-            y = run(lambda y: y.sin() * y, y, use_reentrant=reentrant)
-        y.sum().backward()
-        return y.detach(), x.grad
-
-    same_as_pytorch(program)
-
-
-@needs_oracle
 @parametrize("reentrant", [False, True, None])
 @parametrize("segments", [1, 2, 3, 5])
-def test_checkpoint_sequential(reentrant: bool | None, segments: int) -> None:
-    def program(torch: Any) -> Any:
-        nn, calls = torch.nn, []
-        net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.3), nn.Linear(4, 2), nn.Sigmoid())
-        for number, each in enumerate(net):
-            each.register_forward_hook(lambda *_, number=number: calls.append(number))
-        x = torch.randn(5, 3, requires_grad=True)
-        run = torch.utils.checkpoint.checkpoint_sequential
-        with pytest.raises(ValueError, match="Unexpected keyword arguments: other"):
-            run(net, 2, x, use_reentrant=False, other=1)
-        out = run(net, segments, x, reentrant)
-        out.sum().backward()
-        as_list = run(list(net), segments, x, use_reentrant=reentrant, preserve_rng_state=False)
-        return out.detach(), as_list.detach(), x.grad, net[0].weight.grad, calls
-
-    same_as_pytorch(program)
+@compared
+def test_checkpoint_sequential(torch: Any, reentrant: bool | None, segments: int) -> Any:
+    nn, calls = torch.nn, []
+    net = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.3), nn.Linear(4, 2), nn.Sigmoid())
+    for number, each in enumerate(net):
+        each.register_forward_hook(lambda *_, number=number: calls.append(number))
+    x = torch.randn(5, 3, requires_grad=True)
+    run = torch.utils.checkpoint.checkpoint_sequential
+    with pytest.raises(ValueError, match="Unexpected keyword arguments: other"):
+        run(net, 2, x, use_reentrant=False, other=1)
+    out = run(net, segments, x, reentrant)
+    out.sum().backward()
+    as_list = run(list(net), segments, x, use_reentrant=reentrant, preserve_rng_state=False)
+    return out.detach(), as_list.detach(), x.grad, net[0].weight.grad, calls
 
 
-@needs_oracle
-def test_the_variant_is_to_be_named() -> None:
-    def program(torch: Any) -> Any:
-        x = leaf(torch, 2)
-        out = torch.utils.checkpoint.checkpoint(torch.exp, x)
-        return type(out.grad_fn).__name__
-
-    same_as_pytorch(program)
+@compared
+def test_the_variant_is_to_be_named(torch: Any) -> Any:
+    x = leaf(torch, 2)
+    out = torch.utils.checkpoint.checkpoint(torch.exp, x)
+    return type(out.grad_fn).__name__
 
 
-@needs_oracle
-@parametrize(
-    "options",
-    [
-        {"use_reentrant": True, "factor": 2},
-        {"use_reentrant": True, "debug": True},
-        {"use_reentrant": True, "context_fn": lambda: None},
-        {"use_reentrant": False, "determinism_check": "strict"},
-        {"use_reentrant": False, "debug": True, "context_fn": lambda: None},
-        {"use_reentrant": False, "nothing": 1},
-    ],
-    ids=lambda options: "-".join(options),
-)
-def test_options_that_are_refused(options: Any) -> None:
-    def program(torch: Any) -> Any:
-        torch.utils.checkpoint.checkpoint(lambda x: x.exp(), leaf(torch, 2), **options)
-
-    same_as_pytorch(program)
+@parametrize("options", [
+    {"use_reentrant": True, "factor": 2}, {"use_reentrant": True, "debug": True},
+    {"use_reentrant": True, "context_fn": lambda: None}, {"use_reentrant": False, "determinism_check": "strict"},
+    {"use_reentrant": False, "debug": True, "context_fn": lambda: None}, {"use_reentrant": False, "nothing": 1},
+], ids=lambda options: "-".join(options))  # fmt: skip
+@compared
+def test_options_that_are_refused(torch: Any, options: Any) -> Any:
+    torch.utils.checkpoint.checkpoint(lambda x: x.exp(), leaf(torch, 2), **options)
 
 
-@needs_oracle
-def test_the_helpers() -> None:
-    def program(torch: Any) -> Any:
-        from importlib import import_module
+@compared
+def test_the_helpers(torch: Any) -> Any:
+    from importlib import import_module
 
-        module = import_module(f"{torch.__name__}.utils.checkpoint")
-        x = leaf(torch, 2)
-        module.check_backward_validity([x.detach(), 3])
-        a, b, c = module.detach_variable((x * 2, x.detach(), "text"))
-        assert issubclass(module.CheckpointError, RuntimeError)
-        return a, b, c, len(module.noop_context_fn()), module.detach_variable([x])
-
-    same_as_pytorch(program)
+    module = import_module(f"{torch.__name__}.utils.checkpoint")
+    x = leaf(torch, 2)
+    module.check_backward_validity([x.detach(), 3])
+    a, b, c = module.detach_variable((x * 2, x.detach(), "text"))
+    assert issubclass(module.CheckpointError, RuntimeError)
+    return a, b, c, len(module.noop_context_fn()), module.detach_variable([x])
 
 
-# The non-reentrant variant ------------------------------------------------------------------------
+@compared
+def test_second_derivatives(torch: Any) -> Any:
+    def function(x: Any, y: Any) -> Any:
+        return saved(torch, lambda x: (x.tanh() @ y).exp(), x)
+
+    x, w = leaf(torch, 3), leaf(torch, 3)
+    out = saved(torch, lambda x: (x.sin() * w).exp() * x, x * 2)
+    (first,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+    second = torch.autograd.grad(first.pow(2).sum(), [x, w])
+    first.sum().backward()
+    inputs = (leaf(torch, 2, 2), leaf(torch, 2, 2))
+    checks = torch.autograd.gradcheck(function, inputs), torch.autograd.gradgradcheck(function, inputs)
+    return first, second, x.grad, w.grad, checks
 
 
-@needs_oracle
-def test_second_derivatives() -> None:
-    def program(torch: Any) -> Any:
-        x, w = leaf(torch, 3), leaf(torch, 3)
-        out = saved(torch, lambda x: (x.sin() * w).exp() * x, x * 2)
-        (first,) = torch.autograd.grad(out.sum(), x, create_graph=True)
-        second = torch.autograd.grad(first.pow(2).sum(), [x, w])
-        first.sum().backward()
-        return first, second, x.grad, w.grad
+@compared
+def test_keyword_arguments_and_structures(torch: Any) -> Any:
+    def function(pair: Any, *, other: Any, power: int = 1) -> Any:
+        return {"out": (pair[0].sin() * other) ** power, "in": pair}
 
-    same_as_pytorch(program)
+    x, y, z = (leaf(torch, 3) for _ in range(3))
+    out = saved(torch, function, [x, y], other=z, power=2)
+    (out["out"].sum() + out["in"][1].sum()).backward()
+    return sorted(out), x.grad, y.grad, z.grad
 
 
-@needs_oracle
-def test_gradcheck_through_a_checkpoint() -> None:
-    def program(torch: Any) -> Any:
-        def function(x: Any, y: Any) -> Any:
-            return saved(torch, lambda x: (x.tanh() @ y).exp(), x)
-
-        inputs = (leaf(torch, 2, 2), leaf(torch, 2, 2))
-        return torch.autograd.gradcheck(function, inputs), torch.autograd.gradgradcheck(function, inputs)
-
-    same_as_pytorch(program)
-
-
-@needs_oracle
-def test_keyword_arguments_and_structures() -> None:
-    def program(torch: Any) -> Any:
-        def function(pair: Any, *, other: Any, power: int = 1) -> Any:
-            return {"out": (pair[0].sin() * other) ** power, "in": pair}
-
-        x, y, z = (leaf(torch, 3) for _ in range(3))
-        out = saved(torch, function, [x, y], other=z, power=2)
-        (out["out"].sum() + out["in"][1].sum()).backward()
-        return sorted(out), x.grad, y.grad, z.grad
-
-    same_as_pytorch(program)
-
-
-@needs_oracle
 @parametrize("early", [True, False])
-def test_it_stops_when_all_is_there(early: bool) -> None:
-    def program(torch: Any) -> Any:
-        steps = []
+@compared
+def test_it_stops_when_all_is_there(torch: Any, early: bool) -> Any:
+    steps = []
 
-        def function(x: Any) -> Any:
-            steps.append("start")
-            y = x.sin()
-            steps.append("sin")
-            y = y.cos()
-            steps.append("cos")
-            y = y + 1
-            steps.append("add")
-            return y
+    def function(x: Any) -> Any:
+        steps.append("start")
+        y = x.sin()
+        steps.append("sin")
+        y = y.cos()
+        steps.append("cos")
+        y = y + 1
+        steps.append("add")
+        return y
 
-        x = leaf(torch, 3)
-        saved(torch, function, x, early_stop=early).sum().backward()
-        with torch.utils.checkpoint.set_checkpoint_early_stop(not early):
-            y = saved(torch, function, x, early_stop=early).sum()
-        steps.append("backward")
-        y.backward()
-        return steps, x.grad
-
-    same_as_pytorch(program)
+    x = leaf(torch, 3)
+    saved(torch, function, x, early_stop=early).sum().backward()
+    with torch.utils.checkpoint.set_checkpoint_early_stop(not early):
+        y = saved(torch, function, x, early_stop=early).sum()
+    steps.append("backward")
+    y.backward()
+    return steps, x.grad
 
 
-@needs_oracle
 @parametrize("early", [True, False])
-def test_nested(early: bool) -> None:
-    def program(torch: Any) -> Any:
-        calls = []
+@compared
+def test_nested(torch: Any, early: bool) -> Any:
+    calls = []
 
-        def inner(x: Any) -> Any:
-            calls.append("inner")
-            return torch.nn.functional.dropout(x.sin(), 0.5).exp()
+    def inner(x: Any) -> Any:
+        calls.append("inner")
+        return torch.nn.functional.dropout(x.sin(), 0.5).exp()
 
-        def middle(x: Any) -> Any:
-            calls.append("middle")
-            return saved(torch, inner, x.cos(), early_stop=early).cos()
+    def middle(x: Any) -> Any:
+        calls.append("middle")
+        return saved(torch, inner, x.cos(), early_stop=early).cos()
 
-        def outer(x: Any) -> Any:
-            calls.append("outer")
-            y = saved(torch, middle, x.exp(), early_stop=early)
-            return (saved(torch, inner, y, early_stop=early) * x).tanh()
+    def outer(x: Any) -> Any:
+        calls.append("outer")
+        y = saved(torch, middle, x.exp(), early_stop=early)
+        return (saved(torch, inner, y, early_stop=early) * x).tanh()
 
-        x = leaf(torch, 3)
-        out = saved(torch, outer, x, early_stop=early)
-        calls.append("backward")
-        out.sum().backward(retain_graph=True)
-        calls.append("backward")
-        out.sum().backward()
-        return out.detach(), x.grad, calls, torch.rand(2)
-
-    same_as_pytorch(program)
+    x = leaf(torch, 3)
+    out = saved(torch, outer, x, early_stop=early)
+    calls.append("backward")
+    out.sum().backward(retain_graph=True)
+    calls.append("backward")
+    out.sum().backward()
+    return out.detach(), x.grad, calls, torch.rand(2)
 
 
-@needs_oracle
-def test_nested_with_reentrant_inside() -> None:
-    def program(torch: Any) -> Any:
-        x = leaf(torch, 3)
-        out = saved(torch, lambda x: reentrant(torch, torch.sin, x.exp()).cos(), x)
-        out.sum().backward()
-        return x.grad
-
-    same_as_pytorch(program)
+@compared
+def test_nested_with_reentrant_inside(torch: Any) -> Any:
+    x = leaf(torch, 3)
+    out = saved(torch, lambda x: reentrant(torch, torch.sin, x.exp()).cos(), x)
+    out.sum().backward()
+    return x.grad
 
 
-@needs_oracle
 @parametrize("early", [True, False])
 @parametrize("retain", [True, False])
-def test_backward_inside_the_function(early: bool, retain: bool) -> None:
-    def program(torch: Any) -> Any:
-        def function(x: Any) -> Any:
-            z = x.sin().cos()
-            (g,) = torch.autograd.grad(z.sum(), x, retain_graph=retain)
-            return (x.cos() * g + z if retain else x.cos() * g).exp()
+@compared
+def test_backward_inside_the_function(torch: Any, early: bool, retain: bool) -> Any:
+    def function(x: Any) -> Any:
+        z = x.sin().cos()
+        (g,) = torch.autograd.grad(z.sum(), x, retain_graph=retain)
+        return (x.cos() * g + z if retain else x.cos() * g).exp()
 
-        x = leaf(torch, 3)
-        saved(torch, function, x, early_stop=early).sum().backward()
-        return x.grad
-
-    same_as_pytorch(program)
+    x = leaf(torch, 3)
+    saved(torch, function, x, early_stop=early).sum().backward()
+    return x.grad
 
 
-@needs_oracle
 @parametrize("early", [True, False])
 @parametrize("change", ["fewer", "more", "shape", "dtype"])
-def test_a_function_that_changes_is_found_out(change: str, early: bool) -> None:
-    def program(torch: Any) -> Any:
-        again = False
+@compared
+def test_a_function_that_changes_is_found_out(torch: Any, change: str, early: bool) -> Any:
+    again = False
 
-        def function(x: Any) -> Any:
-            if not again:
-                return x.sin().exp().sum()
-            if change == "fewer":
-                return x.exp().sum()
-            if change == "more":  # (not detected if the recomputation stops as soon as all slots are filled)
-                return x.sin().exp().cos().sum()
-            return (x[:2] if change == "shape" else x.float()).sin().exp().sum()
+    def function(x: Any) -> Any:
+        if not again:
+            return x.sin().exp().sum()
+        if change == "fewer":
+            return x.exp().sum()
+        if change == "more":  # (not detected if the recomputation stops as soon as all slots are filled)
+            return x.sin().exp().cos().sum()
+        return (x[:2] if change == "shape" else x.float()).sin().exp().sum()
 
-        x = leaf(torch, 3)
-        out = saved(torch, function, x, early_stop=early)
-        again = True
-        out.backward()
-        return x.grad
-
-    same_as_pytorch(program)
+    x = leaf(torch, 3)
+    out = saved(torch, function, x, early_stop=early)
+    again = True
+    out.backward()
+    return x.grad
 
 
 def test_without_the_determinism_check_other_shapes_are_not_looked_at() -> None:
@@ -494,78 +373,63 @@ def test_debug_tells_the_ops_of_both_runs(overrule: bool) -> None:
     assert "sin  (" in first and "cos  (" in first and "exp  (" in second and __file__ in first
 
 
-@needs_oracle
-def test_contexts_are_entered_around_the_runs() -> None:
-    def program(torch: Any) -> Any:
-        events = []
+@compared
+def test_contexts_are_entered_around_the_runs(torch: Any) -> Any:
+    events = []
 
-        @contextmanager
-        def noted(name: str) -> Any:
-            events.append(f"enter {name}")
-            yield
-            events.append(f"exit {name}")
+    @contextmanager
+    def noted(name: str) -> Any:
+        events.append(f"enter {name}")
+        yield
+        events.append(f"exit {name}")
 
-        def function(x: Any) -> Any:
-            events.append("run")
-            return x.sin() + 1
+    def function(x: Any) -> Any:
+        events.append("run")
+        return x.sin() + 1
 
-        x = leaf(torch, 3)
-        out = saved(torch, function, x, context_fn=lambda: (noted("forward"), noted("again")), early_stop=False)
-        events.append("backward")
-        out.sum().backward()
-        return events
-
-    same_as_pytorch(program)
+    x = leaf(torch, 3)
+    out = saved(torch, function, x, context_fn=lambda: (noted("forward"), noted("again")), early_stop=False)
+    events.append("backward")
+    out.sum().backward()
+    return events
 
 
-@needs_oracle
-def test_a_context_must_not_swallow_errors() -> None:
-    def program(torch: Any) -> Any:
-        from contextlib import nullcontext, suppress
+@compared
+def test_a_context_must_not_swallow_errors(torch: Any) -> Any:
+    from contextlib import nullcontext, suppress
 
-        def function(x: Any) -> Any:
-            raise KeyError
+    def function(x: Any) -> Any:
+        raise KeyError
 
-        saved(torch, function, leaf(torch, 2), context_fn=lambda: (suppress(KeyError), nullcontext()))
-
-    same_as_pytorch(program)
+    saved(torch, function, leaf(torch, 2), context_fn=lambda: (suppress(KeyError), nullcontext()))
 
 
-@needs_oracle
-def test_part_of_the_graph_at_a_time() -> None:
-    def program(torch: Any) -> Any:
-        x, y = leaf(torch, 3), leaf(torch, 3)
-        a, b = saved(torch, lambda x, y: (x.sin().exp(), (x * y).cos()), x, y)
-        (gx,) = torch.autograd.grad(a.sum(), x)
-        b.sum().backward()
-        return gx, x.grad, y.grad
-
-    same_as_pytorch(program)
+@compared
+def test_part_of_the_graph_at_a_time(torch: Any) -> Any:
+    x, y = leaf(torch, 3), leaf(torch, 3)
+    a, b = saved(torch, lambda x, y: (x.sin().exp(), (x * y).cos()), x, y)
+    (gx,) = torch.autograd.grad(a.sum(), x)
+    b.sum().backward()
+    return gx, x.grad, y.grad
 
 
-@needs_oracle
-def test_hooks_on_saved_tensors_around_a_checkpoint_see_its_arguments() -> None:
-    def program(torch: Any) -> Any:
-        seen = []
+@compared
+def test_hooks_on_saved_tensors_around_a_checkpoint_see_its_arguments(torch: Any) -> Any:
+    seen = []
 
-        def pack(x: Any) -> Any:
-            seen.append(("pack", tuple(x.shape)))
-            return x
+    def pack(x: Any) -> Any:
+        seen.append(("pack", tuple(x.shape)))
+        return x
 
-        def unpack(x: Any) -> Any:
-            seen.append(("unpack", tuple(x.shape)))
-            return x
+    def unpack(x: Any) -> Any:
+        seen.append(("unpack", tuple(x.shape)))
+        return x
 
-        x, y = leaf(torch, 3), leaf(torch, 2, 1)
-        with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
-            out = saved(torch, lambda x, y: (x * y).sin().exp(), x, y)
-        out.sum().backward()
-        return seen, x.grad, y.grad
-
-    same_as_pytorch(program)
-
-
-# Memory -------------------------------------------------------------------------------------------
+    x, y = leaf(torch, 3), leaf(torch, 2, 1)
+    with torch.autograd.graph.saved_tensors_hooks(pack, unpack):
+        out = saved(torch, lambda x, y: (x * y).sin().exp(), x, y)
+    out.sum().backward()
+    return seen, x.grad, y.grad
 
 
 def living(function: Any) -> int:
@@ -637,41 +501,35 @@ def test_what_was_recomputed_is_let_go_as_it_is_used() -> None:
     assert alive[-1] < alive[1]
 
 
-@needs_oracle
 @both
 @parametrize("enabled", [False, True])
-def test_the_second_run_casts_as_the_first(reentrant: bool, enabled: bool) -> None:
-    def program(torch: Any) -> Any:
-        seen = []
+@compared(rtol=0.02, atol=0.01)
+def test_the_second_run_casts_as_the_first(torch: Any, reentrant: bool, enabled: bool) -> Any:
+    seen = []
 
-        def function(x: Any, y: Any) -> Any:
-            z = torch.mm(x, y)
-            seen.append(z.dtype)
-            return torch.mm(z, z)
+    def function(x: Any, y: Any) -> Any:
+        z = torch.mm(x, y)
+        seen.append(z.dtype)
+        return torch.mm(z, z)
 
-        x, y = (torch.randn(3, 3, requires_grad=True) for _ in range(2))
-        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
-            out = torch.utils.checkpoint.checkpoint(function, x, y, use_reentrant=reentrant)
-        out.float().sum().backward()
-        return seen, x.grad, y.grad
-
-    same_as_pytorch(program, rtol=2e-2, atol=1e-2)
+    x, y = (torch.randn(3, 3, requires_grad=True) for _ in range(2))
+    with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+        out = torch.utils.checkpoint.checkpoint(function, x, y, use_reentrant=reentrant)
+    out.float().sum().backward()
+    return seen, x.grad, y.grad
 
 
-@needs_oracle
 @both
-def test_the_second_run_does_not_cast_though_backward_does(reentrant: bool) -> None:
-    def program(torch: Any) -> Any:
-        seen = []
+@compared
+def test_the_second_run_does_not_cast_though_backward_does(torch: Any, reentrant: bool) -> Any:
+    seen = []
 
-        def function(x: Any) -> Any:
-            seen.append(torch.mm(x, x).dtype)
-            return torch.mm(x, x).exp()
+    def function(x: Any) -> Any:
+        seen.append(torch.mm(x, x).dtype)
+        return torch.mm(x, x).exp()
 
-        x = torch.randn(3, 3, requires_grad=True)
-        out = torch.utils.checkpoint.checkpoint(function, x, use_reentrant=reentrant).sum()
-        with torch.autocast("cpu", torch.bfloat16):
-            out.backward()
-        return seen, x.grad.dtype
-
-    same_as_pytorch(program)
+    x = torch.randn(3, 3, requires_grad=True)
+    out = torch.utils.checkpoint.checkpoint(function, x, use_reentrant=reentrant).sum()
+    with torch.autocast("cpu", torch.bfloat16):
+        out.backward()
+    return seen, x.grad.dtype

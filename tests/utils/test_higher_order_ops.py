@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 
 def of(torch: Any, name: str) -> Any:
@@ -30,17 +30,15 @@ SCANS = [
     lambda torch, f: f(lambda s, x: (s + x, s * 2), torch.zeros(3), matrix(torch), dim=1),
     lambda torch, f: f(lambda s, x: (s + x, s * 2), torch.zeros(2), matrix(torch), dim=-2, reverse=True),
     lambda torch, f: f(
-        lambda s, x: ({"a": s["a"] + x[0]}, [x[0].sin(), x[1].sum()]),
-        {"a": torch.zeros(2)},
+        lambda s, x: ({"a": s["a"] + x[0]}, [x[0].sin(), x[1].sum()]), {"a": torch.zeros(2)},
         (matrix(torch), torch.ones(3, 4)),
     ),
     lambda torch, f: f(lambda s, x: (s, x), torch.zeros(2), []),
     lambda torch, f: f(lambda s, x: (s, x), torch.zeros(2), torch.zeros(0, 2)),
     lambda torch, f: f(lambda s, x: (s, x), torch.zeros(2), matrix(torch), dim=3),
     lambda torch, f: f(lambda s, x: (s, x), None, matrix(torch)),
-    lambda torch, f: f(lambda s, x: (s, x), 3, matrix(torch)),
-    lambda torch, f: f(3, torch.zeros(2), matrix(torch)),
-]
+    lambda torch, f: f(lambda s, x: (s, x), 3, matrix(torch)), lambda torch, f: f(3, torch.zeros(2), matrix(torch)),
+]  # fmt: skip
 ASSOCIATIVE = [
     lambda torch, f: f(torch.add, matrix(torch), 0, combine_mode="generic"),
     lambda torch, f: f(lambda a, b: a + b, matrix(torch), -1, True, "generic"),
@@ -65,11 +63,9 @@ FOREACH = [
     lambda torch, f: f(lambda a, b: (a, b), [torch.ones(2)], [torch.ones(1)]),
 ]
 PROGRAMS = [
-    *[("scan", each) for each in SCANS],
-    *[("associative_scan", each) for each in ASSOCIATIVE],
-    *[("map", each) for each in MAPS],
-    *[("foreach_map", each) for each in FOREACH],
-]
+    *[("scan", each) for each in SCANS], *[("associative_scan", each) for each in ASSOCIATIVE],
+    *[("map", each) for each in MAPS], *[("foreach_map", each) for each in FOREACH],
+]  # fmt: skip
 
 
 @needs_oracle
@@ -78,14 +74,11 @@ def test_call(name: str, program: Any) -> None:
     same_as_pytorch(lambda torch: program(torch, of(torch, name)))
 
 
-@needs_oracle
-def test_gradients() -> None:
-    def program(torch: Any) -> Any:
-        x = torch.tensor([0.5, 2.0, -1.5], requires_grad=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about internals of PyTorch's compiler
-            product = of(torch, "associative_scan")(torch.mul, x, 0, combine_mode="generic").sum()
-            state, out = of(torch, "scan")(lambda s, y: (s * y, s + y), torch.ones(()), x)
-            return torch.autograd.grad(product, x), torch.autograd.grad(state + out.sum(), x)
-
-    same_as_pytorch(program)
+@compared
+def test_gradients(torch: Any) -> Any:
+    x = torch.tensor([0.5, 2.0, -1.5], requires_grad=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # about internals of PyTorch's compiler
+        product = of(torch, "associative_scan")(torch.mul, x, 0, combine_mode="generic").sum()
+        state, out = of(torch, "scan")(lambda s, y: (s * y, s + y), torch.ones(()), x)
+        return torch.autograd.grad(product, x), torch.autograd.grad(state + out.sum(), x)

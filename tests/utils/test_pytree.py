@@ -14,7 +14,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch, same_to_the_word
+from tests.same import compared, expressions, same_as_pytorch
 from tinytorch.utils import _pytree
 
 Pair = namedtuple("Pair", "a b")
@@ -46,37 +46,23 @@ def names(torch: Any) -> dict[str, Any]:
 
 
 SAME = """
-    p.tree_leaves(tree)
-    str(p.tree_structure(tree))
-    p.tree_unflatten("abcdefg", p.tree_structure(tree))[1]
+    p.tree_leaves(tree); str(p.tree_structure(tree)); p.tree_unflatten("abcdefg", p.tree_structure(tree))[1]
     type(p.tree_unflatten(range(7), p.tree_structure(tree))[3]), type(p.tree_unflatten(range(7), p.tree_structure(tree))[4])
     str(p.tree_structure(3)), str(p.tree_structure(())), str(p.tree_structure({})), p.tree_flatten(None)[0]
-    p.tree_leaves([range(3), "ab", torch.ones(2)])[:2]
-    p.tree_leaves([torch.ones(3).max(0), torch.ones(2).shape])
-    p.tree_map(lambda x: x + 1, torch.ones(3).max(0)).indices
-    p.tree_map(lambda x, y: (x, y), [1, [2]], [3, [4]])
+    p.tree_leaves([range(3), "ab", torch.ones(2)])[:2]; p.tree_leaves([torch.ones(3).max(0), torch.ones(2).shape])
+    p.tree_map(lambda x: x + 1, torch.ones(3).max(0)).indices; p.tree_map(lambda x, y: (x, y), [1, [2]], [3, [4]])
     p.tree_map(lambda x, y: (x, y), {"b": 1, "a": 2}, {"a": 3, "b": 4})
-    p.tree_map(lambda x, y: (x, y), OrderedDict(a=1), dict(a=2))
-    p.tree_map(lambda x, y: (x, y), [1, 2], [[1], 2])
-    p.tree_map(lambda x, y: (x, y), [1, [2]], [3, [4, 5]])
-    p.tree_map(lambda x, y: (x, y), [1, [2]], [1, 2])
-    p.tree_map(lambda x, y: (x, y), [1], (1,))
-    p.tree_map(lambda x, y: (x, y), {"a": 1}, {"b": 1})
-    p.tree_map(lambda x, y: (x, y), {"a": 1}, [2])
-    p.tree_map(lambda x, y: (x, y), Pair(1, 2), (1, 2))
-    p.tree_map(lambda x: x * 2, defaultdict(list, a=1)).default_factory
-    p.tree_map_(lambda x: x + 1, [1, 2])
-    p.tree_unflatten([1], p.tree_structure([1, 2]))
-    p.tree_unflatten([1, 2, 3], p.tree_structure([1, 2]))
-    p.tree_unflatten([1], 3)
-    p.tree_map_only(int, lambda x: x + 1, [1, 2.0, "a", True])
+    p.tree_map(lambda x, y: (x, y), OrderedDict(a=1), dict(a=2)); p.tree_map(lambda x, y: (x, y), [1, 2], [[1], 2])
+    p.tree_map(lambda x, y: (x, y), [1, [2]], [3, [4, 5]]); p.tree_map(lambda x, y: (x, y), [1, [2]], [1, 2])
+    p.tree_map(lambda x, y: (x, y), [1], (1,)); p.tree_map(lambda x, y: (x, y), {"a": 1}, {"b": 1})
+    p.tree_map(lambda x, y: (x, y), {"a": 1}, [2]); p.tree_map(lambda x, y: (x, y), Pair(1, 2), (1, 2))
+    p.tree_map(lambda x: x * 2, defaultdict(list, a=1)).default_factory; p.tree_map_(lambda x: x + 1, [1, 2])
+    p.tree_unflatten([1], p.tree_structure([1, 2])); p.tree_unflatten([1, 2, 3], p.tree_structure([1, 2]))
+    p.tree_unflatten([1], 3); p.tree_map_only(int, lambda x: x + 1, [1, 2.0, "a", True])
     p.tree_map_only((int, str), lambda x: x * 2, [1, 2.0, "a"])
-    p.tree_map_only(int | str, lambda x: x * 2, [1, 2.0, "a"])
-    p.tree_map_only(lambda x: x == 1, lambda x: 9, [1, 2])
-    p.tree_map_only(torch.Tensor, lambda x: x * 2, {"x": torch.ones(2), "n": 3})
-    p.tree_map_only(3, lambda x: x, [1])
-    p.map_only(int)(lambda x: x + 1)(5)
-    p.tree_all(lambda x: x > 0, [1, 2]), p.tree_any(lambda x: x > 1, [1, [0]])
+    p.tree_map_only(int | str, lambda x: x * 2, [1, 2.0, "a"]); p.tree_map_only(lambda x: x == 1, lambda x: 9, [1, 2])
+    p.tree_map_only(torch.Tensor, lambda x: x * 2, {"x": torch.ones(2), "n": 3}); p.tree_map_only(3, lambda x: x, [1])
+    p.map_only(int)(lambda x: x + 1)(5); p.tree_all(lambda x: x > 0, [1, 2]), p.tree_any(lambda x: x > 1, [1, [0]])
     p.tree_all_only(int, lambda x: x > 0, [1, -2.0]), p.tree_any_only(int, lambda x: x > 0, [-1, 2.0])
     list(p.tree_iter([1, (2,)])), p.tree_is_leaf([1]), p.tree_is_leaf(1), p.tree_is_leaf(None)
     p.tree_leaves([1, [2, 3]], is_leaf=lambda x: x == [2, 3])
@@ -93,7 +79,7 @@ SAME = """
 
 
 @needs_oracle
-@pytest.mark.parametrize("line", [each.strip() for each in SAME.strip().splitlines()])
+@pytest.mark.parametrize("line", expressions(SAME))
 def test_as_pytorch(line: str) -> None:
     same_as_pytorch(lambda torch: eval(line, names(torch)))
 
@@ -114,27 +100,21 @@ def test_a_class_of_ones_own() -> None:
 
 
 TREES = {
-    "list": [1, [2, 3]],
-    "dictionaries": {"b": 1, "a": OrderedDict(y=2, x=(3,))},
-    "others": [deque([1], maxlen=3), defaultdict(list, {"q": 2}), None],
-    "a size": tinytorch.Size([1, 2]),
-    "keys that are no text": {1: 2, (1, 2): 3},
-    "members of an enumeration": {Colour.RED: 1},
-}
+    "list": [1, [2, 3]], "dictionaries": {"b": 1, "a": OrderedDict(y=2, x=(3,))},
+    "others": [deque([1], maxlen=3), defaultdict(list, {"q": 2}), None], "a size": tinytorch.Size([1, 2]),
+    "keys that are no text": {1: 2, (1, 2): 3}, "members of an enumeration": {Colour.RED: 1},
+}  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", TREES)
-def test_structures_as_text(name: str) -> None:
-    def program(torch: Any) -> Any:
-        p = importlib.import_module(f"{torch.__name__}.utils._pytree")
-        tree = torch.Size([1, 2]) if name == "a size" else TREES[name]
-        spec = p.tree_structure(tree)
-        text = p.treespec_dumps(spec)
-        same = p.treespec_loads(text) == spec if name != "keys that are no text" else None
-        return text, same, p.treespec_pprint(spec), [type(each).__name__ for each in spec.children_specs]
-
-    same_to_the_word(program)
+@compared(to_the_word=True)
+def test_structures_as_text(torch: Any, name: str) -> Any:
+    p = importlib.import_module(f"{torch.__name__}.utils._pytree")
+    tree = torch.Size([1, 2]) if name == "a size" else TREES[name]
+    spec = p.tree_structure(tree)
+    text = p.treespec_dumps(spec)
+    same = p.treespec_loads(text) == spec if name != "keys that are no text" else None
+    return text, same, p.treespec_pprint(spec), [type(each).__name__ for each in spec.children_specs]
 
 
 def registered(torch: Any) -> Any:
@@ -176,10 +156,8 @@ REGISTERED: list[Callable[..., Any]] = [
     lambda p, *_: p.treespec_dumps(p.tree_structure(Pair(1, 2))),
     lambda p, *_: (p.treespec_dumps(p.tree_structure(1)), p.treespec_loads('[2, {}]')),
     lambda p, *_: p.treespec_loads('[1, {"type": "x", "context": null, "children_spec": []}]'),
-    lambda p, *_: p.treespec_dumps(p.tree_structure(1), 3),
-    lambda p, *_: p.treespec_dumps(1),
-    lambda p, *_: p.register_constant(Box),
-    lambda p, *_: p.register_dataclass(int),
+    lambda p, *_: p.treespec_dumps(p.tree_structure(1), 3), lambda p, *_: p.treespec_dumps(1),
+    lambda p, *_: p.register_constant(Box), lambda p, *_: p.register_dataclass(int),
     lambda p, *_: p.register_dataclass(Plain, field_names=["a"]),
     lambda p, *_: p.register_dataclass(Plain, field_names=["a", "c"], drop_field_names=["b"]),
     lambda p, *_: p.register_pytree_node(Plain, None, None, to_dumpable_context=str),
@@ -193,10 +171,7 @@ REGISTERED: list[Callable[..., Any]] = [
 ]  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("which", range(len(REGISTERED)))
-def test_registered_classes(which: int) -> None:
-    def program(torch: Any) -> Any:
-        return repr(REGISTERED[which](*registered(torch)))
-
-    same_as_pytorch(program)
+@compared
+def test_registered_classes(torch: Any, which: int) -> Any:
+    return repr(REGISTERED[which](*registered(torch)))

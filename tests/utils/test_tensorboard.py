@@ -15,6 +15,7 @@ from tensorboardX.proto.graph_pb2 import GraphDef
 
 import tinytorch
 from tests.oracle import needs_oracle
+from tests.same import refused
 from tinytorch.utils import tensorboard
 from tinytorch.utils.tensorboard import SummaryWriter
 
@@ -43,8 +44,7 @@ def test_scalars(tmp_path: Path) -> None:
         writer.add_scalar("loss", 0.25, global_step=2)
         writer.add_scalars("both", {"a": tinytorch.tensor(1.0), "b": 2}, 3)
     found = values(tmp_path)
-    assert found["loss", 1].simple_value == 0.5
-    assert found["loss", 2].simple_value == 0.25
+    assert found["loss", 1].simple_value == 0.5 and found["loss", 2].simple_value == 0.25
     third = [v.simple_value for e in events(tmp_path) if e.step == 3 for v in e.summary.value]
     assert sorted(third) == [1.0, 2.0]  # each in a separate run
 
@@ -60,8 +60,7 @@ def test_histograms_pictures_and_texts(tmp_path: Path) -> None:
     found = values(tmp_path)
     assert found["weights", 7].histo.num == 12
     picture = found["picture", 7].image
-    assert (picture.height, picture.width, picture.colorspace) == (5, 6, 3)
-    assert ("pictures", 7) in found
+    assert (picture.height, picture.width, picture.colorspace) == (5, 6, 3) and ("pictures", 7) in found
     assert b"a word" in found["note/text_summary", 7].tensor.string_val[0]
     assert any(tag == "accuracy" and np.isclose(v.simple_value, 0.9) for (tag, _), v in found.items())
 
@@ -112,13 +111,9 @@ def test_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "tensorboard.summary.writer.event_file_writer", None)
     tensorboard._summary_writer.cache_clear()
     for name in ("SummaryWriter", "FileWriter", "RecordWriter"):
-        with pytest.raises(ImportError, match=r"by tensorboard or tensorboardX.*pip install tensorboardX"):
-            getattr(tensorboard, name)
+        refused(ImportError, r"by tensorboard or tensorboardX.*pip install tensorboardX", getattr, tensorboard, name)
     with pytest.raises(AttributeError, match="no attribute 'Writer'"):
         tensorboard.Writer  # noqa: B018
-
-
-# With tensorboard, but without tensorboardX -------------------------------------------------------
 
 
 @pytest.fixture
@@ -174,10 +169,8 @@ def test_what_pytorch_writes(alone: Any, tmp_path: Path) -> None:
 
 def test_what_is_asked_of_tensorboardx(alone: Any, tmp_path: Path) -> None:
     with alone(tmp_path) as writer:
-        with pytest.raises(NotImplementedError, match="pip install tensorboardX"):
-            writer.add_audio("sound", tinytorch.ones(3))
-        with pytest.raises(ValueError, match="no element"):
-            writer.add_histogram("nothing", tinytorch.ones(0))
+        refused(NotImplementedError, "pip install tensorboardX", writer.add_audio, "sound", tinytorch.ones(3))
+        refused(ValueError, "no element", writer.add_histogram, "nothing", tinytorch.ones(0))
         assert writer.get_logdir() == str(tmp_path)
     assert tensorboard.FileWriter(tmp_path).get_logdir() == str(tmp_path)
     with pytest.raises(AttributeError, match="RecordWriter"):

@@ -71,23 +71,28 @@ def train(net, steps=3, lr=0.1, **options):
     return parameters(net)
 
 
-class Branches(nn.Module):
-    """Has parts that are used or not, as the call says."""
+def module(forward, names="ab", **parts):
+    """Return a module with a `forward`, which has linear layers and other parts."""
+    made = type("Module", (nn.Module,), {"forward": forward})()
+    for name, part in ({name: nn.Linear(4, 4) for name in names} | parts).items():
+        setattr(made, name, part)
+    return filled(made)
 
-    def __init__(self):
-        super().__init__()
-        self.a, self.b, self.c = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
-        filled(self)
+
+def branches():
+    """Return a module with parts that are used or not, as the call says."""
 
     def forward(self, x, which):
         for name in which:
             x = getattr(self, name)(x)
         return x
 
+    return module(forward, "abc")
+
 
 def unused():
     found = []
-    net = DDP(Branches(), find_unused_parameters=True)
+    net = DDP(branches(), find_unused_parameters=True)
     for which in (("ab", "a"), ("a", "a"), ("ac", "bc"), ("abc", "abc")):  # by rank; gradients are not cleared between
         net(mine(), which[rank]).sum().backward()
         found.append(grads(net))
@@ -99,16 +104,8 @@ def unused():
 
 
 def unused_outputs():
-    class Pair(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
-            filled(self)
-
-        def forward(self, x):
-            return {"a": self.a(x), "rest": [self.b(x), None, 3]}
-
-    net = DDP(Pair(), find_unused_parameters=True)
+    pair = module(lambda self, x: {"a": self.a(x), "rest": [self.b(x), None, 3]})
+    net = DDP(pair, find_unused_parameters=True)
     net(mine())["a" if rank else "rest"][0].sum().backward()
     first = grads(net)
     out = net(mine())
@@ -126,17 +123,7 @@ def outputs():
 
     found = []
     for kind in (Named, Data, lambda x, y: (x, [y]), lambda x, y: collections.OrderedDict(x=x, y=y)):
-
-        class Wrap(nn.Module):
-            def __init__(self, kind):
-                super().__init__()
-                self.a, self.b, self.kind = nn.Linear(4, 4), nn.Linear(4, 4), kind
-                filled(self)
-
-            def forward(self, x):
-                return self.kind(self.a(x), x)
-
-        net = DDP(Wrap(kind), find_unused_parameters=True)
+        net = DDP(module(lambda self, x: self.kind[0](self.a(x), x), kind=[kind]), find_unused_parameters=True)
         out = net(mine())
         x = out.x if hasattr(out, "x") else out["x"] if isinstance(out, dict) else out[0]
         x.sum().backward()
@@ -193,22 +180,16 @@ def views():
 
 def kinds():
     model = nn.Sequential(nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 2))
-    filled(model)
     model[1].double()
     model[2].to(torch.bfloat16)
     model[0].weight.requires_grad_(False)
 
-    class Mixed(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.layers = model
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x.to(layer.bias.dtype))
+        return x
 
-        def forward(self, x):
-            for layer in self.layers:
-                x = layer(x.to(layer.bias.dtype))
-            return x
-
-    net = DDP(Mixed())
+    net = DDP(module(forward, "", layers=model))
     net(mine()).float().sum().backward()
     return [None if p.grad is None else p.grad.double().numpy() for p in net.parameters()]
 
@@ -229,17 +210,11 @@ def buffers():
 
 
 def static():
-    class Twice(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a, self.b, self.c = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
-            filled(self)
+    def forward(self, x):
+        x = checkpoint(self.a, x, use_reentrant=True)
+        return self.b(checkpoint(self.a, x, use_reentrant=True))
 
-        def forward(self, x):
-            x = checkpoint(self.a, x, use_reentrant=True)
-            return self.b(checkpoint(self.a, x, use_reentrant=True))
-
-    net = DDP(Twice(), static_graph=True)
+    net = DDP(module(forward, "abc"), static_graph=True)
     found = []
     for step in range(3):
         net.zero_grad()
@@ -249,18 +224,12 @@ def static():
 
 
 def checkpointed():
-    class Once(nn.Module):
-        def __init__(self, reentrant):
-            super().__init__()
-            self.a, self.b, self.reentrant = nn.Linear(4, 4), nn.Linear(4, 4), reentrant
-            filled(self)
-
-        def forward(self, x):
-            return self.b(checkpoint(self.a, x, use_reentrant=self.reentrant))
+    def forward(self, x):
+        return self.b(checkpoint(self.a, x, use_reentrant=self.reentrant))
 
     found = []
     for reentrant in (True, False):
-        net = DDP(Once(reentrant))
+        net = DDP(module(forward, reentrant=reentrant))
         for step in range(2):
             net(mine(step).requires_grad_()).sum().backward()
         found.append(grads(net))
@@ -268,17 +237,9 @@ def checkpointed():
 
 
 def tied():
-    class Tied(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
-            self.b.weight = self.a.weight
-            filled(self)
-
-        def forward(self, x):
-            return self.a(self.b(self.a(x)))
-
-    return train(DDP(Tied()))
+    model = module(lambda self, x: self.a(self.b(self.a(x))))
+    model.b.weight = model.a.weight
+    return train(DDP(model))
 
 
 def uneven():
@@ -317,10 +278,8 @@ def compressed():
 def power_sgd():
     found = []
     for rank_, options in (
-        (1, {}),
-        (2, {"use_error_feedback": False}),
-        (4, {"warm_start": False, "batch_tensors_with_same_shape": True}),
-    ):
+        (1, {}), (2, {"use_error_feedback": False}), (4, {"warm_start": False, "batch_tensors_with_same_shape": True}),
+    ):  # fmt: skip
         net = DDP(linears(16, 20, 20, 20, 3))
         state = power.PowerSGDState(None, rank_, start_powerSGD_iter=2, orthogonalization_epsilon=1e-8, **options)
         net.register_comm_hook(state, power.powerSGD_hook)
@@ -378,19 +337,13 @@ def copies():
 
 
 def recovers():
-    class Fails(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.a, self.b = nn.Linear(4, 4), nn.Linear(4, 4)
-            filled(self)
+    def forward(self, x, fails=False):
+        x = self.a(x)
+        if fails:
+            raise KeyError("forward")
+        return self.b(x)
 
-        def forward(self, x, fails=False):
-            x = self.a(x)
-            if fails:
-                raise KeyError("forward")
-            return self.b(x)
-
-    net = DDP(Fails())
+    net = DDP(module(forward))
     with contextlib.suppress(KeyError):
         net(mine(), True)
     net(mine()).sum().backward()
@@ -419,7 +372,7 @@ def errors():
             found.append("none")
 
     ends(lambda: DDP(linears(*[4] * (2 + rank))))
-    net = DDP(Branches())
+    net = DDP(branches())
     net(mine(), "ab").sum().backward()
     ends(lambda: net(mine(), "ab"))
     ends(lambda: net._check_reducer_finalized())

@@ -41,15 +41,11 @@ def same(found: Any, wanted: Array, what: object) -> None:
 
 
 REDUCTIONS: dict[Any, Callable[[list[Array]], Array]] = {
-    Op.SUM: lambda xs: np.sum(xs, 0, dtype=xs[0].dtype),
-    Op.PRODUCT: lambda xs: np.prod(xs, 0, dtype=xs[0].dtype),
-    Op.MIN: lambda xs: np.min(xs, 0),
-    Op.MAX: lambda xs: np.max(xs, 0),
-    Op.AVG: lambda xs: np.mean(xs, 0, dtype=xs[0].dtype),
-    Op.BAND: np.bitwise_and.reduce,
-    Op.BOR: np.bitwise_or.reduce,
+    Op.SUM: lambda xs: np.sum(xs, 0, dtype=xs[0].dtype), Op.PRODUCT: lambda xs: np.prod(xs, 0, dtype=xs[0].dtype),
+    Op.MIN: lambda xs: np.min(xs, 0), Op.MAX: lambda xs: np.max(xs, 0),
+    Op.AVG: lambda xs: np.mean(xs, 0, dtype=xs[0].dtype), Op.BAND: np.bitwise_and.reduce, Op.BOR: np.bitwise_or.reduce,
     Op.BXOR: np.bitwise_xor.reduce,
-}
+}  # fmt: skip
 
 
 def reductions(dtype: Any) -> Iterator[tuple[Any, Callable[[list[Array]], Array]]]:

@@ -39,9 +39,6 @@ def one_model(seed=0):
     return nn.Sequential(nn.Linear(4, 5), nn.Linear(5, 3))
 
 
-# Normalisation by the statistics of all processes ---------------------------------------------------
-
-
 def sync_batch_norm():
     sizes = [3, 5], [1, 7], [0, 6]
     settings = ({}, {"affine": False}, {"momentum": None}, {"track_running_stats": False}, {"bias": False})
@@ -103,9 +100,6 @@ def converted():
     whole(x).square().mean().backward()
     for p, q in zip(net.parameters(), whole.parameters(), strict=True):
         close(p.grad, q.grad)
-
-
-# Hooks ----------------------------------------------------------------------------------------------
 
 
 def hooks():
@@ -199,9 +193,6 @@ def exchanges_under_way():
         work.wait()
     dist.barrier(other)
     work.wait()
-
-
-# Errors ---------------------------------------------------------------------------------------------
 
 
 def models_differ():

@@ -18,13 +18,10 @@ dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
 
 OPTIMIZERS: list[tuple[Any, dict[str, Any]]] = [
-    (torch.optim.SGD, {"lr": 0.1}),
-    (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
-    (torch.optim.Adam, {"lr": 0.01}),
-    (torch.optim.AdamW, {"lr": 0.01, "amsgrad": True}),
-    (torch.optim.RMSprop, {"lr": 0.01, "momentum": 0.5}),
-    (torch.optim.Adagrad, {"lr": 0.1}),
-]
+    (torch.optim.SGD, {"lr": 0.1}), (torch.optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
+    (torch.optim.Adam, {"lr": 0.01}), (torch.optim.AdamW, {"lr": 0.01, "amsgrad": True}),
+    (torch.optim.RMSprop, {"lr": 0.01, "momentum": 0.5}), (torch.optim.Adagrad, {"lr": 0.1}),
+]  # fmt: skip
 
 
 def models() -> tuple[Any, Any]:
