@@ -235,7 +235,7 @@ def test_run_as_modules(tmp_path: Path) -> None:
 
 
 @needs_oracle
-@pytest.mark.parametrize("name", ["dcgan", "mingpt", "quickstart"])
+@pytest.mark.parametrize("name", ["learning_with_examples", "llama", "unet_segmentation"])
 def test_programs_give_pytorchs_numbers(name: str) -> None:
     path = SCRIPTS / f"{name}.py"
     program = f"import runpy, torch; torch.manual_seed(0); runpy.run_path({str(path)!r}, run_name='__main__')"

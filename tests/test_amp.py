@@ -559,13 +559,11 @@ def with_float32(program: Any) -> Any:
     return quiet
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_as_pytorch(program: Any) -> None:
     same_as_pytorch(with_float32(program), rtol=0.01)
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", [recurrent, transformers], ids=lambda program: program.__name__)
 def test_modules_as_pytorch(program: Any) -> None:
     same_as_pytorch(with_float32(program), rtol=0.05, atol=0.05)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch, same_to_the_word
 
 #: Programs: all statements run, and the value of the last one is compared.
@@ -323,19 +322,16 @@ def cases(table: str) -> list[str]:
     return [case for line in lines if not line.startswith("#") for case in line.split(" || ")]
 
 
-@needs_oracle
 @pytest.mark.parametrize("text", cases(SAME))
 def test_same(text: str) -> None:
     same_as_pytorch(lambda torch: run(text, torch))
 
 
-@needs_oracle
 @pytest.mark.parametrize("text", cases(SILENT))
 def test_same_apart_from_warnings(text: str) -> None:
     same_as_pytorch(lambda torch: quiet(text, torch))
 
 
-@needs_oracle
 @pytest.mark.parametrize("text", cases(EXACT))
 def test_same_to_the_word(text: str) -> None:
     same_to_the_word(lambda torch: plain(quiet(text, torch)))

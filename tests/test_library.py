@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 
@@ -21,7 +20,6 @@ def _sine(torch: Any, name: str) -> Any:
     return torch.library.custom_op(f"tests_library::{name}", sine, mutates_args=())
 
 
-@needs_oracle
 def test_an_operator_and_its_gradient() -> None:
     def program(torch: Any) -> list[Any]:
         sine = _sine(torch, "sine")
@@ -46,7 +44,6 @@ def test_an_operator_and_its_gradient() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_errors() -> None:
     def no_gradient(torch: Any) -> None:
         x = torch.ones(2, requires_grad=True)
@@ -60,7 +57,6 @@ def test_errors() -> None:
         tinytorch.library.register_autograd("no::such", lambda ctx, g: g)
 
 
-@needs_oracle
 def test_lists_several_results_and_arguments_by_name() -> None:
     def program(torch: Any) -> list[Any]:
         def joined(xs: Any, dim: int, *, scale: float = 1.0) -> Any:
@@ -92,7 +88,6 @@ def test_lists_several_results_and_arguments_by_name() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_an_operator_that_writes() -> None:
     def program(torch: Any) -> Any:
         def add_to(x: Any, y: Any) -> None:
@@ -107,7 +102,6 @@ def test_an_operator_that_writes() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_a_library() -> None:
     def program(torch: Any) -> list[Any]:
         out: list[Any] = []
@@ -134,7 +128,6 @@ def test_a_library() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_pytorchs_own_operators() -> None:
     def program(torch: Any) -> list[Any]:
         x = torch.arange(4.0) - 1
@@ -152,7 +145,6 @@ def test_what_is_compiled_for_pytorch_is_not_loaded() -> None:
         tinytorch.ops.aten.nothing.default()
 
 
-@needs_oracle
 def test_a_kernel_for_autocasting() -> None:
     def program(torch: Any) -> list[Any]:
         library = torch.library.Library("tests_autocast", "DEF")

@@ -41,7 +41,8 @@ def test_pytorch_has_the_names(path: str) -> None:
 
     ours, theirs = of(tinytorch, path), of(torch, path)
     for name, value in named.names_of(f"tinytorch.{path}").items():
-        assert getattr(ours, name) is value
+        mine = getattr(ours, name)  # (another object, if another test has imported the module anew)
+        assert mine is value or (type(mine), mine.__name__) == (type(value), value.__name__)
         if isinstance(value, types.ModuleType) or ((path in SHARED or name in LACKING) and not hasattr(theirs, name)):
             continue
         other = getattr(theirs, name)
@@ -107,7 +108,6 @@ def test_what_answers() -> None:
         torch.distributed.nothing  # noqa: B018
 
 
-@needs_oracle
 def test_decorators_of_contexts() -> None:
     def program(torch: Any) -> Any:
         found: list[Any] = []
@@ -142,7 +142,6 @@ def functorch(torch: Any) -> Any:
     return importlib.import_module("functorch" if torch.__name__ == "torch" else "tinytorch.functorch")
 
 
-@needs_oracle
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("norm", [False, True])
 def test_modules_as_functions(norm: bool) -> None:
@@ -171,7 +170,6 @@ ENSEMBLES: list[Any] = [
 ]
 
 
-@needs_oracle
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("models", ENSEMBLES)
 def test_ensembles(models: Any) -> None:
@@ -184,7 +182,6 @@ def test_ensembles(models: Any) -> None:
     same_as_pytorch(program, 1e-5, 1e-5)
 
 
-@needs_oracle
 @pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", "functionalize grad vmap grad_and_value".split())
 def test_old_transforms(name: str) -> None:

@@ -95,7 +95,6 @@ def of(torch: Any, path: str) -> Any:
     return importlib.import_module(f"{torch.__name__}.{path}")
 
 
-@needs_oracle
 @pytest.mark.parametrize("n", [1, 2, 3])
 @pytest.mark.parametrize(
     "settings", [{}, {"stride": 2, "padding": 1}, {"stride": 2, "groups": 2, "dilation": 2}], ids=str
@@ -130,7 +129,6 @@ def test_sizes_of_no_convolution_are_refused(size: tuple[int, ...]) -> None:
 # Samplers -----------------------------------------------------------------------------------------
 
 
-@needs_oracle
 @pytest.mark.parametrize("drop_last", [False, True])
 @pytest.mark.parametrize("shuffle", [False, True])
 @pytest.mark.parametrize("length", [0, 1, 5, 8, 13])
@@ -187,7 +185,6 @@ def switches(torch: Any) -> list[Any]:
     return [*out, before, cuda.is_flash_attention_available()]
 
 
-@needs_oracle
 def test_switches_without_effect() -> None:
     def program(torch: Any) -> list[Any]:
         with warnings.catch_warnings():
@@ -201,7 +198,6 @@ def test_switches_without_effect() -> None:
 # TorchScript --------------------------------------------------------------------------------------
 
 
-@needs_oracle
 @pytest.mark.parametrize(
     "line",
     [

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 
@@ -27,7 +26,6 @@ def of(torch: Any, path: str) -> Any:
 # Futures ------------------------------------------------------------------------------------------
 
 
-@needs_oracle
 def test_futures() -> None:
     def program(torch: Any) -> list[Any]:
         futures = of(torch, "futures")
@@ -79,7 +77,6 @@ FURTHER = (
 )  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", FURTHER)
 def test_types(name: str) -> None:
     def program(torch: Any) -> list[Any]:
@@ -112,7 +109,6 @@ def test_no_tensor_is_made_of_them(name: str) -> None:
 # Tensors in memory --------------------------------------------------------------------------------
 
 
-@needs_oracle
 @pytest.mark.parametrize(
     "op",
     [
@@ -133,7 +129,6 @@ def test_layout_of_results(op: Any, order: tuple[int, ...]) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_sizes_of_storages() -> None:
     def program(torch: Any) -> list[Any]:
         with warnings.catch_warnings():
@@ -158,7 +153,6 @@ GROUPS = """
 """
 
 
-@needs_oracle
 @pytest.mark.parametrize("line", [each.strip() for each in GROUPS.strip().splitlines()])
 def test_groups_of_tensors(line: str) -> None:
     def program(torch: Any) -> Any:
@@ -174,7 +168,6 @@ def test_groups_of_tensors(line: str) -> None:
 # Trees --------------------------------------------------------------------------------------------
 
 
-@needs_oracle
 def test_types_of_trees() -> None:
     """Flatten trees as Lightning does."""
 
@@ -194,7 +187,6 @@ def test_types_of_trees() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_dictionaries_as_trees() -> None:
     def program(torch: Any) -> list[Any]:
         trees = of(torch, "utils._pytree")
@@ -210,7 +202,6 @@ def test_dictionaries_as_trees() -> None:
 # Layers, optimizers, loaders, files ---------------------------------------------------------------
 
 
-@needs_oracle
 def test_reparametrized_module() -> None:
     def program(torch: Any) -> Any:
         context = of(torch, "nn.utils.stateless")._reparametrize_module
@@ -257,7 +248,6 @@ NAMED = """
 """
 
 
-@needs_oracle
 @pytest.mark.parametrize("text", NAMED.strip().replace("\n", " || ").split(" || "))
 def test_named_members(text: str) -> None:
     def program(torch: Any) -> Any:
@@ -316,7 +306,6 @@ def test_mapped_collections() -> None:
         torch.vmap(len, 1)(pair)
 
 
-@needs_oracle
 def test_an_optimizer_around_another_need_not_call_init() -> None:
     """Wrappers of optimizers such as Lookahead: `step` works, with and without `_patch_step_function`."""
 
@@ -342,7 +331,6 @@ def test_an_optimizer_around_another_need_not_call_init() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_iterators_of_loaders() -> None:
     def program(torch: Any) -> Any:
         loader = of(torch, "utils.data.dataloader")
@@ -356,7 +344,6 @@ def test_iterators_of_loaders() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_records_of_a_checkpoint(tmp_path: Path) -> None:
     def program(torch: Any) -> Any:
         path = str(tmp_path / "x.pt")
@@ -383,7 +370,6 @@ def test_records_of_a_checkpoint(tmp_path: Path) -> None:
 # Others -------------------------------------------------------------------------------------------
 
 
-@needs_oracle
 @pytest.mark.parametrize("n", [0, 1, 4, 5])
 def test_frequencies(n: int) -> None:
     def program(torch: Any) -> list[Any]:
@@ -410,7 +396,6 @@ def test_attributes_are_copied_by_dotted_names() -> None:
     assert getattr(target, "0").weight is source[0].weight
 
 
-@needs_oracle
 def test_how_elements_are_printed() -> None:
     def program(torch: Any) -> list[Any]:
         printing = of(torch, "_tensor_str")
@@ -420,7 +405,6 @@ def test_how_elements_are_printed() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_stubs_of_quantised_models() -> None:
     def program(torch: Any) -> list[Any]:
         quantization = of(torch, "ao.quantization")

@@ -137,7 +137,6 @@ def trained(torch: Any) -> list[Any]:
     return seen
 
 
-@needs_oracle
 def test_grad_scaler() -> None:
     same_as_pytorch(trained)
 
@@ -256,7 +255,6 @@ def test_versions_compare_as_pytorchs() -> None:
                 assert outcomes[0] == outcomes[1], (version, compare, other)
 
 
-@needs_oracle
 def test_the_precision_of_products_is_seen_in_the_backends() -> None:
     def program(torch: Any) -> Any:
         found = []

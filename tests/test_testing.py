@@ -123,7 +123,6 @@ def test_assert_close_gives_no_floating_point_warning() -> None:
             tinytorch.testing.assert_close(tinytorch.ones(2), tinytorch.zeros(2))
 
 
-@needs_oracle
 @pytest.mark.parametrize(
     "program",
     [
@@ -168,7 +167,6 @@ MADE = """
 """
 
 
-@needs_oracle
 @pytest.mark.parametrize("text", [line.strip() for line in MADE.strip().splitlines()])
 def test_make_tensor(text: str) -> None:
     same_as_pytorch(lambda torch: eval(text, {"M": torch.testing.make_tensor, "torch": torch}))
@@ -197,7 +195,6 @@ CHECKS: list[Any] = [
 ]
 
 
-@needs_oracle
 @pytest.mark.parametrize("number", range(len(CHECKS)))
 def test_file_checks(number: int) -> None:
     def program(torch: Any) -> Any:

@@ -9,7 +9,6 @@ import pytest
 
 import tinytorch
 from tests.autograd.programs import made
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 
@@ -90,7 +89,6 @@ def programs() -> dict[str, Any]:
     return {name: value for name, value in locals().items() if callable(value)}
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", programs())
 def test_as_pytorch(name: str) -> None:
     same_as_pytorch(programs()[name])

@@ -13,7 +13,7 @@ import pytest
 
 import tinytorch
 from tests.autograd.programs import Program, Programs, made
-from tests.oracle import needs_oracle, torch
+from tests.oracle import torch
 from tests.same import same_as_pytorch
 
 PROGRAMS = Programs()
@@ -28,7 +28,6 @@ def warm() -> None:
             forward_ad(torch, lambda fw: fw.make_dual(torch.ones(1), torch.ones(1)) * 2)
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_same_as_pytorch(program: Program) -> None:
     same_as_pytorch(program)
@@ -247,7 +246,6 @@ def test_anomalies_are_printed_where_warnings_are_errors(monkeypatch: Any) -> No
     assert "Error detected in PowBackward0" in sys.stderr.getvalue()  # type: ignore[attr-defined]
 
 
-@needs_oracle
 @pytest.mark.parametrize(
     "make",
     [
@@ -285,7 +283,6 @@ def test_a_step_within_an_op_is_the_same_one_each_time_and_has_no_hooks():
         step.register_hook(print)
 
 
-@needs_oracle
 @pytest.mark.parametrize("own", [lambda x: x, lambda x: x.data, lambda x: x.detach()])
 def test_a_write_of_values_that_lie_in_the_memory_written_to(own):
     def program(torch):

@@ -15,14 +15,13 @@ import pytest
 
 import tinytorch
 from tests.autograd.programs import Program, Programs, leaf, tried, with_create_graph
-from tests.oracle import needs_oracle, torch
+from tests.oracle import torch
 from tests.same import same_as_pytorch
 from tinytorch.autograd.gradcheck import GradcheckError
 
 PROGRAMS = Programs()
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_same_as_pytorch(program: Program) -> None:
     same_as_pytorch(program)
@@ -607,7 +606,6 @@ def batches(lib: Any) -> dict[str, Any]:
     }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", batches(tinytorch))
 def test_a_batch_of_vectors(name: str) -> None:
     if name in ("different sizes", "no vectors"):  # PyTorch's words are about vmap
@@ -712,7 +710,6 @@ def outside_of_a_walk(torch: Any, queue: Any, log: list[Any]) -> None:
     queue(lambda: None)
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", CALLBACKS)
 def test_callbacks_at_the_end_of_a_walk(name: str) -> None:
     def program(torch: Any) -> Any:

@@ -196,7 +196,6 @@ def test_errors(k: int) -> None:
     run(errors()[k])
 
 
-@needs_oracle
 def test_without_a_level() -> None:
     def program(lib: Any) -> Any:
         fwAD = importlib.import_module(f"{lib.__name__}.autograd.forward_ad")
@@ -383,7 +382,6 @@ def test_forward_over_reverse_through_writes() -> None:
     run(program)
 
 
-@needs_oracle
 @pytest.mark.parametrize("outside", [True, False])
 def test_a_level_and_jvp_do_not_nest(outside: bool) -> None:
     def program(torch: Any) -> Any:

@@ -13,13 +13,11 @@ import pytest
 
 import tinytorch
 from tests.autograd.programs import Program, Programs, leaf, made
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 PROGRAMS = Programs()
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_same_as_pytorch(program: Program) -> None:
     same_as_pytorch(program)
@@ -964,7 +962,6 @@ def test_the_context_keeps_the_graph() -> None:
     assert ctx.saved_tensors[0] is x
 
 
-@needs_oracle
 def test_classes_of_what_nodes_keep_and_of_leaves_nodes() -> None:
     def program(torch: Any) -> Any:
         x = torch.ones(2, requires_grad=True)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle, torch
+from tests.oracle import torch
 from tests.same import same_as_pytorch
 
 if torch is not None:
@@ -47,7 +47,6 @@ def linear(x: Any, y: Any) -> Any:
 FUNCTIONS = {"scalar": scalar, "several": several, "ignores_y": ignores_y, "linear": linear}
 
 
-@needs_oracle
 @pytest.mark.parametrize("requires_grad", [False, True])
 @pytest.mark.parametrize("create_graph", [False, True])
 @pytest.mark.parametrize("strict", [False, True])
@@ -82,7 +81,6 @@ def test_values_structure_and_graphs(name: str, strict: bool, create_graph: bool
         same_as_pytorch(lambda t, call=call: calls(t)[call](t), **CLOSE)
 
 
-@needs_oracle
 def test_results_connect_to_the_inputs() -> None:
     def program(t: Any) -> Any:
         f = t.autograd.functional
@@ -103,7 +101,6 @@ def test_results_connect_to_the_inputs() -> None:
     same_as_pytorch(program, **CLOSE)
 
 
-@needs_oracle
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_forward_mode_and_vectorize(requires_grad: bool) -> None:
     def program(t: Any) -> Any:
@@ -131,7 +128,6 @@ def detached(tree: Any) -> Any:
     return tuple(map(detached, tree)) if isinstance(tree, (tuple, list)) else tree.detach()
 
 
-@needs_oracle
 def test_no_grad_around_and_single_elements() -> None:
     def program(t: Any) -> Any:
         f = t.autograd.functional
@@ -196,7 +192,6 @@ MISTAKES: dict[str, Program] = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", MISTAKES)
 def test_mistakes(name: str) -> None:
     same_as_pytorch(MISTAKES[name])

@@ -80,7 +80,6 @@ RIGHT: dict[str, Any] = {
 }
 
 
-@needs_oracle
 @modes
 @parametrize("name", RIGHT)
 def test_right_gradients_pass(name: str, fast_mode: bool) -> None:
@@ -98,7 +97,6 @@ def test_right_gradients_pass(name: str, fast_mode: bool) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 @modes
 def test_inputs_of_all_kinds(fast_mode: bool) -> None:
     def program(torch: Any) -> Any:
@@ -123,7 +121,6 @@ def test_inputs_of_all_kinds(fast_mode: bool) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 @modes
 def test_the_inputs_are_left_as_they_were(fast_mode: bool) -> None:
     def program(torch: Any) -> Any:
@@ -181,7 +178,6 @@ def _refuses_none(ctx: Any, g: Any) -> Any:
     return g * 2
 
 
-@needs_oracle
 @modes
 @parametrize("name", WRONG)
 @parametrize("raises", [True, False])
@@ -194,7 +190,6 @@ def test_wrong_gradients_fail(name: str, fast_mode: bool, raises: bool) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 @modes
 def test_a_mismatch_is_reported_with_both_jacobians(fast_mode: bool) -> None:
     def program(torch: Any) -> Any:
@@ -229,7 +224,6 @@ def test_the_fast_mode_shows_whole_jacobians_too() -> None:
     assert "max per-element difference (slow mode) is: " in text and "Fast gradcheck failed" not in text
 
 
-@needs_oracle
 def test_a_projection_may_fail_where_jacobians_pass() -> None:
     def program(torch: Any) -> Any:
         # Each element is off by less than rtol, but in the projection most of the value cancels, and no error.
@@ -244,7 +238,6 @@ def test_a_projection_may_fail_where_jacobians_pass() -> None:
         program(tinytorch)
 
 
-@needs_oracle
 @modes
 def test_the_tolerances(fast_mode: bool) -> None:
     def program(torch: Any) -> Any:
@@ -268,7 +261,6 @@ def test_the_tolerances(fast_mode: bool) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 @modes
 def test_undefined_gradients_need_not_be_checked(fast_mode: bool) -> None:
     def program(torch: Any) -> Any:
@@ -278,7 +270,6 @@ def test_undefined_gradients_need_not_be_checked(fast_mode: bool) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 @modes
 @parametrize("options", [{}, {"eps": 1e-2, "atol": 1e-2}], ids=["fails", "passes"])
 def test_single_precision_is_warned_of(options: Any, fast_mode: bool) -> None:
@@ -289,7 +280,6 @@ def test_single_precision_is_warned_of(options: Any, fast_mode: bool) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 @parametrize(
     "inputs",
     [
@@ -307,7 +297,6 @@ def test_inputs_that_cannot_be_checked(inputs: Any) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 @parametrize(
     ("check", "options"),
     [
@@ -330,7 +319,6 @@ def test_options_that_contradict_each_other(check: str, options: Any) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 @modes
 def test_checks_of_batches(fast_mode: bool) -> None:
     def program(torch: Any) -> Any:
@@ -360,7 +348,6 @@ def test_the_check_of_batches_finds_what_differs() -> None:
         tinytorch.autograd.gradcheck(function, leaf(tinytorch, 2), check_undefined_grad=False, check_batched_grad=True)
 
 
-@needs_oracle
 def test_as_a_function_and_as_a_module() -> None:
     def program(torch: Any) -> Any:
         module = import_module(f"{torch.__name__}.autograd.gradcheck")
@@ -374,7 +361,6 @@ def test_as_a_function_and_as_a_module() -> None:
 # Forward mode -------------------------------------------------------------------------------------
 
 
-@needs_oracle
 @modes
 @parametrize("raises", [True, False])
 @parametrize("rule", [None, times(3), times(2)], ids=["missing", "wrong", "right"])
@@ -388,7 +374,6 @@ def test_the_rule_of_a_custom_function(rule: Any, fast_mode: bool, raises: bool)
     same_as_pytorch(program)
 
 
-@needs_oracle
 @modes
 @parametrize("check", [True, False])
 def test_inputs_without_a_tangent(check: bool, fast_mode: bool) -> None:
@@ -419,7 +404,6 @@ def _nothing() -> Any:
     return nullcontext()
 
 
-@needs_oracle
 @modes
 def test_a_captured_input_has_no_tangent(fast_mode: bool) -> None:
     def program(torch: Any) -> Any:
@@ -432,7 +416,6 @@ def test_a_captured_input_has_no_tangent(fast_mode: bool) -> None:
 # Second derivatives -------------------------------------------------------------------------------
 
 
-@needs_oracle
 @modes
 @parametrize("over", ["reverse", "forward"])
 def test_a_gradient_that_is_not_differentiable(over: str, fast_mode: bool) -> None:
@@ -446,7 +429,6 @@ def test_a_gradient_that_is_not_differentiable(over: str, fast_mode: bool) -> No
     same_as_pytorch(program)
 
 
-@needs_oracle
 @modes
 def test_given_gradients_of_the_outputs(fast_mode: bool) -> None:
     def program(torch: Any) -> Any:
@@ -464,7 +446,6 @@ def test_given_gradients_of_the_outputs(fast_mode: bool) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_a_missing_gradient_of_an_output() -> None:
     def program(torch: Any) -> Any:
         torch.autograd.gradgradcheck(lambda x: (x, x * 2), leaf(torch, 2), (leaf(torch, 2), None))

@@ -10,13 +10,11 @@ import pytest
 
 import tinytorch
 from tests.autograd.programs import Program, Programs, leaf, listed, made, tried
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 PROGRAMS = Programs()
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_same_as_pytorch(program: Program) -> None:
     same_as_pytorch(program)
@@ -59,7 +57,6 @@ OPS: dict[str, Callable[..., list[Any]]] = {
 }  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", OPS)
 def test_names_of_nodes_and_where_they_lead(name: str) -> None:
     def program(torch):

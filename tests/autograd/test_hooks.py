@@ -11,13 +11,11 @@ import pytest
 
 import tinytorch
 from tests.autograd.programs import Program, Programs, leaf, listed, made, tried
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 PROGRAMS = Programs()
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_same_as_pytorch(program: Program) -> None:
     same_as_pytorch(program)
@@ -461,7 +459,6 @@ RETURNED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("returned", RETURNED)
 @pytest.mark.parametrize("place", ["tensor", "leaf", "before", "after", "accumulated"])
 @pytest.mark.parametrize("named", [True, False])
@@ -487,7 +484,6 @@ def test_what_a_hook_returns(place: str, returned: str, named: bool) -> None:
     same_as_pytorch(run)
 
 
-@needs_oracle
 def test_hooks_of_nodes_see_gradients_of_the_inputs_shape_and_dtype() -> None:
     def run(torch: Any) -> Any:
         log = Log()
@@ -501,7 +497,6 @@ def test_hooks_of_nodes_see_gradients_of_the_inputs_shape_and_dtype() -> None:
     same_as_pytorch(run)
 
 
-@needs_oracle
 def test_hooks_of_nodes_see_the_inputs_that_pytorchs_have() -> None:
     def run(torch: Any) -> Any:
         log = Log()
@@ -540,7 +535,6 @@ SEVERAL: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", SEVERAL)
 def test_hooks_of_a_node_see_gradients_of_what_is_differentiable(name: str) -> None:
     def program(torch: Any) -> Any:

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 inf, nan = float("inf"), float("nan")
@@ -147,7 +146,6 @@ def value(torch: Any, expression: str, *tensors: Any) -> Any:
     return eval(expression, names)
 
 
-@needs_oracle
 @pytest.mark.parametrize(("points", "expression"), each(ONCE))
 def test_gradient_at_kinks(points: Any, expression: str) -> None:
     def program(torch: Any) -> Any:
@@ -163,7 +161,6 @@ def test_gradient_at_kinks(points: Any, expression: str) -> None:
     same_as_pytorch(program, rtol=1e-4, atol=1e-6)
 
 
-@needs_oracle
 @pytest.mark.parametrize(("points", "expression"), each(TWICE))
 def test_second_derivative_at_kinks(points: Any, expression: str) -> None:
     def program(torch: Any) -> Any:
@@ -174,7 +171,6 @@ def test_second_derivative_at_kinks(points: Any, expression: str) -> None:
     same_as_pytorch(program, rtol=1e-4, atol=1e-6)
 
 
-@needs_oracle
 @pytest.mark.parametrize("expression", WITHOUT)
 def test_what_has_no_gradient(expression: str) -> None:
     def program(torch: Any) -> Any:

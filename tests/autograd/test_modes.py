@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 
 from tests.autograd.programs import Program, Programs, leaf, made, tried
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 PROGRAMS = Programs()
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_same_as_pytorch(program: Program) -> None:
     same_as_pytorch(program)

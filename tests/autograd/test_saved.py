@@ -14,13 +14,11 @@ import pytest
 
 import tinytorch
 from tests.autograd.programs import Program, Programs, leaf, made, tried
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 PROGRAMS = Programs()
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_same_as_pytorch(program: Program) -> None:
     same_as_pytorch(program)
@@ -281,6 +279,5 @@ def test_what_was_packed_dies_with_the_graph() -> None:
         gc.enable()
 
 
-@needs_oracle
 def test_saved_tensors_are_made_by_nodes_alone() -> None:
     same_as_pytorch(lambda lib: lib._C._autograd.SavedTensor())

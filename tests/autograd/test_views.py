@@ -11,7 +11,6 @@ import pytest
 
 import tinytorch
 from tests.autograd.programs import Program, Programs, tried
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tinytorch.autograd import gradcheck, gradgradcheck
 
@@ -75,7 +74,6 @@ def facts(x: Any) -> Any:
     ]  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("view", VIEWS.values(), ids=list(VIEWS))
 def test_a_view_shares_memory_version_and_base(view: Callable[[Any], Any]) -> None:
     def program(torch: Any) -> Any:
@@ -124,7 +122,6 @@ def test_derivatives_of_views_that_follow_a_write(view: Callable[[Any], Any]) ->
 PROGRAMS = Programs()
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_same_as_pytorch(program: Program) -> None:
     same_as_pytorch(program)
@@ -285,7 +282,6 @@ def test_written_views_leave_no_cycles() -> None:
         gc.enable()
 
 
-@needs_oracle
 def test_views_made_without_grad_as_roots() -> None:
     def changed(torch: Any) -> Any:
         x, w = torch.ones(3), torch.ones(3, requires_grad=True)

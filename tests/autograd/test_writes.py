@@ -9,14 +9,12 @@ import pytest
 
 import tinytorch as torch
 from tests.autograd.programs import Program, Programs, leaf
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tinytorch.autograd import gradcheck, gradgradcheck
 
 PROGRAMS = Programs()
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_same_as_pytorch(program: Program) -> None:
     same_as_pytorch(program)
@@ -249,7 +247,6 @@ ON_EXPANDED: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("recorded", [True, False])
 @pytest.mark.parametrize("write", ON_EXPANDED.values(), ids=list(ON_EXPANDED))
 def test_writes_to_expanded_memory(write: Callable[[Any, Any, Any], Any], recorded: bool) -> None:
@@ -294,7 +291,6 @@ ON_ITSELF: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("inference", [False, True])
 @pytest.mark.parametrize("write", ON_ITSELF.values(), ids=list(ON_ITSELF))
 def test_writes_that_read_their_own_memory(write: Callable[[Any, Any], Any], inference: bool) -> None:
@@ -307,7 +303,6 @@ def test_writes_that_read_their_own_memory(write: Callable[[Any, Any], Any], inf
     same_as_pytorch(program)
 
 
-@needs_oracle
 @pytest.mark.parametrize("value", [0.5, [0.5], [[[0.5]]], [1.0, 2.0, 3.0]], ids=str)
 @pytest.mark.parametrize(
     "key",
@@ -330,7 +325,6 @@ def test_nodes_of_set_items(key: Any, value: Any) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_inference_tensors_are_refused_after_the_write() -> None:
     def program(lib: Any) -> Any:
         seen = []
@@ -352,7 +346,6 @@ def test_inference_tensors_are_refused_after_the_write() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_what_must_not_be_saved_is_refused_before_the_write() -> None:
     def program(lib: Any) -> Any:
         with lib.inference_mode():

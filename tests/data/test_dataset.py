@@ -299,7 +299,6 @@ def test_the_older_spelling_of_cumulative_sizes() -> None:
         assert both.cummulative_sizes == [2, 3]
 
 
-@needs_oracle
 def test_a_dataset_of_no_tensors_and_a_subset_read_as_in_pytorch() -> None:
     def program(torch):
         data = torch.utils.data

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 
@@ -23,7 +22,6 @@ def drained(loader: Any) -> list[Any]:
     return [each.tolist() for each in loader]
 
 
-@needs_oracle
 @pytest.mark.parametrize("workers", [0, 1])
 def test_what_a_loader_and_its_iterator_keep(workers: int) -> None:
     def program(torch: Any) -> Any:
@@ -52,7 +50,6 @@ def test_what_a_loader_and_its_iterator_keep(workers: int) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_what_iterators_refuse() -> None:
     def loader(torch: Any, **changed: Any) -> Any:
         made = torch.utils.data.DataLoader([1, 2])
@@ -66,7 +63,6 @@ def test_what_iterators_refuse() -> None:
         module(tinytorch)._MultiProcessingDataLoaderIter(loader(tinytorch))
 
 
-@needs_oracle
 @pytest.mark.parametrize("workers", [0, 2])
 def test_a_loader_that_is_none(workers: int) -> None:
     """How fastai makes batches by a dataset of its own: the iterator gets an object with a loader's attributes."""
@@ -96,7 +92,6 @@ def test_a_loader_that_is_none(workers: int) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 @pytest.mark.parametrize("workers", [0, 1])
 def test_samplers_that_never_end(workers: int) -> None:
     """How timm keeps one iterator for all epochs."""
@@ -137,7 +132,6 @@ def test_samplers_that_never_end(workers: int) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 @pytest.mark.parametrize("persistent", [False, True])
 def test_what_get_iterator_returns_is_what_is_iterated(persistent: bool) -> None:
     """How PyTorch Geometric's loaders change batches on their way; and loaders that live on are reset."""
@@ -169,7 +163,6 @@ def test_what_get_iterator_returns_is_what_is_iterated(persistent: bool) -> None
     same_as_pytorch(program)
 
 
-@needs_oracle
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_loader_that_calls_no_init(stream: bool) -> None:
     def program(torch: Any) -> Any:
@@ -205,7 +198,6 @@ def test_a_loader_that_calls_no_init(stream: bool) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_a_loader_around_a_loader() -> None:
     """How accelerate's loaders stand for the one they hold, and Lightning makes one anew from its attributes."""
 
@@ -241,7 +233,6 @@ def test_a_loader_around_a_loader() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_iterators_of_ones_own() -> None:
     def program(torch: Any) -> Any:
         own = module(torch)
@@ -273,7 +264,6 @@ def test_iterators_of_ones_own() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_parts_of_loaders() -> None:
     def program(torch: Any) -> Any:
         parts = importlib.import_module(f"{torch.__name__}.utils.data._utils")

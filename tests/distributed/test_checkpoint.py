@@ -152,7 +152,6 @@ def test_errors_are_pytorchs(t: Any, into: str, tmp_path: Path) -> Any:
     return {rank: each.replace("tinytorch", "torch") for rank, each in words.items()}
 
 
-@needs_oracle
 def test_calls_are_pytorchs(tmp_path: Path) -> None:
     def without(t: Any) -> None:
         of(t).save({"x": 1})

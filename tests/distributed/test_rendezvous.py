@@ -32,7 +32,6 @@ ASKED = {
 }  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", ASKED)
 def test_what_is_missing_is_named_as_in_pytorch(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     environment, (method, rank, world_size) = ASKED[name]

@@ -12,7 +12,7 @@ import pytest
 
 import tinytorch
 from tests.distributed import needs_mpi, run
-from tests.oracle import needs_oracle, torch
+from tests.oracle import torch
 from tests.same import compared, expressions, outcome, same_as_pytorch
 from tinytorch.distributed.optim import ZeroRedundancyOptimizer
 
@@ -43,7 +43,6 @@ CALLS = """
 """
 
 
-@needs_oracle
 @pytest.mark.parametrize("call", expressions(CALLS))
 def test_calls_are_pytorchs(call: str, groups: None) -> None:
     same_as_pytorch(lambda t: repr(eval(call, {"t": t, "made": made})))

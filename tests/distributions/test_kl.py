@@ -8,12 +8,9 @@ import pytest
 
 import tinytorch
 from tests.distributions.cases import made
-from tests.oracle import needs_oracle
 from tests.oracle import torch as pytorch
 from tests.same import same_as_pytorch
 from tinytorch.distributions import kl
-
-pytestmark = needs_oracle
 
 # More parameters for the second distribution of a pair; the first comes from the cases.
 SECOND: dict[str, list[str]] = {

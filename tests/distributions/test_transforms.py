@@ -7,10 +7,7 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
-from tests.same import Raised, same_as_pytorch
-
-pytestmark = needs_oracle
+from tests.same import Raised, raised, same_as_pytorch
 
 TRANSFORMS = """
     T.ExpTransform()
@@ -62,7 +59,7 @@ def attempt(function: Any) -> Any:
     try:
         return function()
     except Exception as error:
-        return Raised(error)
+        return raised(error)
 
 
 def attempt_value(function: Any) -> Any:

@@ -8,17 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tests.faces.calls import array_of, call, single, strided, tensors_in
+from tests.kept import Numbers
 from tests.samples import Sample
 
 #: How the arrays of a sample are changed before the call.
 CHANGES: dict[str, Callable[[Any], Any] | None] = {"float64": None, "float32": single, "strided": strided}
-
-
-class Numbers(NamedTuple):
-    """A tensor among results: the name of its dtype, and its elements."""
-
-    dtype: str
-    array: Any
 
 
 class Outcome(NamedTuple):

@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 import tinytorch
-from tests.faces import face, kept
+from tests.faces import face
 from tests.faces.outcomes import CHANGES, compare, outcome
+from tests.kept.of_samples import of
 from tests.oracle import torch
 from tests.samples import Sample
 
 
 @face(always="fast", ignoring=["index_reduce", "torch.searchsorted"])
 def values_and_gradients_are_pytorchs(sample: Sample) -> None:
-    numbers = kept.of(sample)
+    numbers = of(sample)
     if numbers is None and torch is None:
         pytest.skip("this sample is new: PyTorch (the oracle) is not installed, and its numbers are not kept yet")
     for name, change in CHANGES.items():

@@ -14,7 +14,7 @@ import pytest
 import tinytorch
 import tinytorch.fx
 from tests.fx.programs import net, ramp, shown
-from tests.oracle import needs, needs_oracle
+from tests.oracle import needs
 from tests.same import compared, of_each, same_as_pytorch
 
 
@@ -232,7 +232,6 @@ def lazy(t: Any) -> Any:
     return [*seen, copied is module, type(t.fx.symbolic_trace(lambda x: x + 1)).__mro__[1].__name__]
 
 
-@needs_oracle
 def test_lazy_modules() -> None:
     same_as_pytorch(lazy)
 
@@ -264,7 +263,6 @@ def passes(t: Any) -> Any:
     return order, result.modified, [each.__name__ for each in manager.passes]
 
 
-@needs_oracle
 def test_pass_manager() -> None:
     same_as_pytorch(passes)
 

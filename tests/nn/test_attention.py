@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-
-pytestmark = needs_oracle
 
 
 def matrices(torch: Any, *shapes: tuple[int, ...], grad: bool = True) -> list[Any]:

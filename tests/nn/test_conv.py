@@ -142,7 +142,6 @@ def trained(torch: Any) -> list[float]:
     return losses
 
 
-@needs_oracle
 def test_trajectory() -> None:
     same_as_pytorch(trained, rtol=1e-3, atol=1e-4)
 
@@ -219,13 +218,11 @@ WRONG = {
 }
 
 
-@needs_oracle
 @parametrize("name", WRONG)
 def test_errors(name: str) -> None:
     same_as_pytorch(WRONG[name])
 
 
-@needs_oracle
 @parametrize("dtype", ["float16", "bfloat16"])
 @parametrize(
     "call",
@@ -247,7 +244,6 @@ def test_small_floats(call: Any, dtype: str) -> None:
     same_as_pytorch(program, rtol=3e-2, atol=0.15)
 
 
-@needs_oracle
 @parametrize("pad", [0, 2])
 def test_conv_tbc(pad: int) -> None:
     def program(torch: Any) -> Any:
@@ -260,7 +256,6 @@ def test_conv_tbc(pad: int) -> None:
     same_as_pytorch(program, rtol=1e-4, atol=1e-5)
 
 
-@needs_oracle
 def test_same_padding_of_an_even_kernel_warns() -> None:
     def program(torch: Any) -> Any:
         torch.manual_seed(0)
@@ -272,7 +267,6 @@ def test_same_padding_of_an_even_kernel_warns() -> None:
         tinytorch.conv1d(tinytorch.ones(1, 1, 4), tinytorch.ones(1, 1, 2), padding="same")
 
 
-@needs_oracle
 def test_channels_last_and_gradients_contiguous() -> None:
     def program(torch: Any) -> Any:
         torch.manual_seed(0)
@@ -411,13 +405,11 @@ def materialized(torch: Any) -> Any:
     return [type(weight).__name__, weight.shape, weight.dtype, weight.requires_grad]
 
 
-@needs_oracle
 @parametrize("name", [name for name in LAZY_PROGRAMS if not name.startswith("load")])
 def test_lazy_parameters(name: str) -> None:
     same_as_pytorch(LAZY_PROGRAMS[name])
 
 
-@needs_oracle
 def test_loading_into_lazy_layers() -> None:
     def program(torch: Any) -> Any:
         torch.manual_seed(0)

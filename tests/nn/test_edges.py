@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-
-pytestmark = needs_oracle
 
 
 def outcome(torch: Any, expression: str) -> Any:

@@ -8,7 +8,6 @@ import warnings
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 
@@ -99,7 +98,6 @@ PROGRAMS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_as_pytorch(name):
     same_as_pytorch(PROGRAMS[name])

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tinytorch.nn import functional as functional
 
@@ -257,7 +256,6 @@ for _name in ["mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"]:
     PROGRAMS[f"{_name}, sizes that do not"] = lambda t, f, name=_name: getattr(f, name)(normal(t, 3, 2), normal(t, 3))
 
 
-@needs_oracle
 @parametrize("name", PROGRAMS)
 def test_results_errors_and_warnings(name: str) -> None:
     same_as_pytorch(lambda t: PROGRAMS[name](t, t.nn.functional))
@@ -291,7 +289,6 @@ CLASS_CASES = [
 ]
 
 
-@needs_oracle
 @parametrize("name", ["nll_loss", "cross_entropy", "smoothed cross_entropy"])
 @parametrize(("shape", "ignored", "reduction", "weighted"), CLASS_CASES, ids=str)
 def test_losses_over_classes(
@@ -315,7 +312,6 @@ def test_losses_over_classes(
     same_as_pytorch(program, 1e-9, 1e-12)
 
 
-@needs_oracle
 @parametrize("reduction", ["mean", "sum", "none"])
 @parametrize("p", [1, 2])
 def test_weighted_multi_margin_loss(reduction: str, p: int) -> None:
@@ -329,7 +325,6 @@ def test_weighted_multi_margin_loss(reduction: str, p: int) -> None:
     same_as_pytorch(program, 1e-9, 1e-12)
 
 
-@needs_oracle
 @parametrize("reduction", ["mean", "sum", "none"])
 @parametrize("smoothing", [0.0, 0.2])
 def test_all_labels_ignored(reduction: str, smoothing: float) -> None:
@@ -361,7 +356,6 @@ def test_gradients_of_losses_over_classes_are_those_of_the_numbers(
     assert tinytorch.autograd.gradgradcheck(loss, (double(tinytorch, 3, 4),))
 
 
-@needs_oracle
 @parametrize("reduction", ["mean", "sum", "none"])
 def test_weighted_binary_cross_entropies(reduction: str) -> None:
     def program(t: Any) -> list[Any]:
@@ -381,7 +375,6 @@ def test_weighted_binary_cross_entropies(reduction: str) -> None:
     same_as_pytorch(program, 1e-9, 1e-12)
 
 
-@needs_oracle
 def test_bce_with_logits_of_two_dtypes() -> None:
     """The result is of the target's dtype, and the gradient of the scores'."""
 
@@ -441,7 +434,6 @@ IN_PLACE = {
 }
 
 
-@needs_oracle
 @parametrize("name", IN_PLACE)
 def test_in_place(name: str) -> None:
     def program(t: Any) -> list[Any]:
@@ -456,7 +448,6 @@ def test_in_place(name: str) -> None:
     same_as_pytorch(lambda t: getattr(t.nn.functional, name)(normal(t, 2, 3), inplace=True, **IN_PLACE[name]))
 
 
-@needs_oracle
 @parametrize(
     ("name", "args"),
     [
@@ -509,7 +500,6 @@ RANDOM = {
 }
 
 
-@needs_oracle
 @parametrize("name", RANDOM)
 def test_random_numbers_are_pytorchs(name: str) -> None:
     def program(t: Any) -> list[Any]:
@@ -543,7 +533,6 @@ HALF = {
 }
 
 
-@needs_oracle
 @parametrize("name", HALF)
 def test_half_precision(name: str) -> None:
     def program(t: Any) -> list[Any]:
@@ -555,7 +544,6 @@ def test_half_precision(name: str) -> None:
     same_as_pytorch(program, 2e-3, 2e-3)
 
 
-@needs_oracle
 def test_infinities_and_nan() -> None:
     def program(t: Any) -> list[Any]:
         f, inf, nan = t.nn.functional, float("inf"), float("nan")
@@ -576,7 +564,6 @@ def test_infinities_and_nan() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_embedding_scales_long_rows_down() -> None:
     def program(t: Any) -> list[Any]:
         out = []
@@ -588,7 +575,6 @@ def test_embedding_scales_long_rows_down() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_gradients_of_an_embedding_that_are_not_those_of_the_numbers() -> None:
     def program(t: Any) -> list[Any]:
         f, numbers, weight = t.nn.functional, t.tensor([[0, 1, 1], [4, 1, 4]]), double(t, 5, 3)
@@ -602,7 +588,6 @@ def test_gradients_of_an_embedding_that_are_not_those_of_the_numbers() -> None:
     same_as_pytorch(program, 1e-9, 1e-12)
 
 
-@needs_oracle
 def test_names_of_the_nodes() -> None:
     def program(t: Any) -> list[str]:
         f, x, labels = t.nn.functional, normal(t, 3, 4), t.tensor([1, 2, 3])
@@ -639,7 +624,6 @@ def test_public_names_are_sorted_and_pytorchs() -> None:
     assert functional.__all__ == sorted(functional.__all__)
 
 
-@needs_oracle
 @parametrize("name", functional.__all__)
 def test_every_public_name_is_in_pytorch(name: str) -> None:
     def program(t: Any) -> bool:
@@ -685,7 +669,6 @@ UNUSUAL: dict[str, Callable[[Any], Any]] = {
 }  # fmt: skip
 
 
-@needs_oracle
 @parametrize("name", UNUSUAL)
 def test_unusual_arguments(name: str) -> None:
     same_as_pytorch(UNUSUAL[name])

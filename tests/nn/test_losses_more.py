@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 
@@ -93,13 +92,11 @@ CTC = {
 }  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", CTC)
 def test_ctc(name: str) -> None:
     same_as_pytorch(CTC[name], rtol=1e-7, atol=1e-9)
 
 
-@needs_oracle
 def test_ctc_of_a_large_batch() -> None:
     def program(torch: Any) -> Any:
         rng = np.random.default_rng(1)
@@ -284,7 +281,6 @@ LOSSES = {
 }  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", LOSSES)
 def test_losses_and_small_layers(name: str) -> None:
     same_as_pytorch(LOSSES[name], rtol=1e-4, atol=1e-6)

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 
@@ -97,7 +96,6 @@ LAYERS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers(name: str) -> None:
     make, after = LAYERS[name]
@@ -260,13 +258,11 @@ PROGRAMS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name: str) -> None:
     same_as_pytorch(PROGRAMS[name], rtol=1e-4, atol=1e-6)
 
 
-@needs_oracle
 @pytest.mark.parametrize(("rows", "columns"), [(5, 3), (3, 5)])
 def test_orthogonal_weights_that_are_not_square(rows: int, columns: int) -> None:
     """The rest of the basis is drawn, from the same numbers."""
@@ -282,7 +278,6 @@ def test_orthogonal_weights_that_are_not_square(rows: int, columns: int) -> None
     same_as_pytorch(program, rtol=1e-3, atol=1e-5)
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", [None, "cayley", "matrix_exp", "householder"])
 @pytest.mark.parametrize("shape", [(3, 3), (3, 5), (5, 3)])
 def test_complex_weights_become_unitary(shape: tuple[int, int], name: str | None) -> None:

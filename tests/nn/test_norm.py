@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 
@@ -65,7 +64,6 @@ LAYERS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", LAYERS)
 def test_layers(name: str) -> None:
     make, *shape = LAYERS[name]
@@ -191,13 +189,11 @@ PROGRAMS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs(name: str) -> None:
     same_as_pytorch(PROGRAMS[name], rtol=1e-4, atol=1e-5)
 
 
-@needs_oracle
 @pytest.mark.parametrize(
     "dtypes",
     [
@@ -262,14 +258,12 @@ ERRORS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_and_edges(name: str) -> None:
     program = ERRORS[name]
     same_as_pytorch(lambda t: program(t, t.nn.functional, numbers(t, 2, 3, 4)), 1e-4, 1e-5)
 
 
-@needs_oracle
 def test_cross_map_lrn() -> None:
     """With few channels; with more, PyTorch's running sum keeps the first one for ever (and its gradient differs)."""
     for size, channels in ((3, 2), (5, 3), (4, 2)):
@@ -328,7 +322,6 @@ def test_rows_of_large_layers_in_blocks(shape: tuple[int, ...]) -> None:
     np.testing.assert_allclose(found[0][0], exact * vectors[0] + vectors[1], rtol=1e-9, atol=1e-9)
 
 
-@needs_oracle
 def test_gradients_of_wide_parameters_do_not_overflow_in_half() -> None:
     """Under autocasting the parameters of a LayerNorm are float32, and so are the sums that are their gradients."""
 

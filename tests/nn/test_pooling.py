@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-
-pytestmark = needs_oracle
 
 RNG = np.random.default_rng(0)
 INPUTS = {

@@ -176,7 +176,6 @@ set()
 """
 
 
-@needs_oracle
 @pytest.mark.parametrize("text", SPECS.strip().splitlines())
 def test_which_layers_are_quantized(text: str) -> None:
     def program(torch: Any) -> Any:
@@ -193,7 +192,6 @@ def test_which_layers_are_quantized(text: str) -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_in_place() -> None:
     def program(torch: Any) -> Any:
         floats = model(torch)
@@ -221,7 +219,6 @@ q.quantize_dynamic(m)(torch.ones(2, 96).half())
 """
 
 
-@needs_oracle
 @pytest.mark.parametrize("text", ERRORS.strip().splitlines())
 def test_errors(text: str) -> None:
     def program(torch: Any) -> Any:

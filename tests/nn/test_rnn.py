@@ -97,7 +97,6 @@ def ran(torch: Any, kind: str, settings: dict[str, Any], shape: Any, given: bool
     ]  # fmt: skip
 
 
-@needs_oracle
 @parametrize("called", CALLS)
 @parametrize(("kind", "settings"), LAYERS)
 def test_layers_do_as_pytorchs(kind: str, settings: str, called: str) -> None:
@@ -109,7 +108,6 @@ def test_layers_do_as_pytorchs(kind: str, settings: str, called: str) -> None:
         )
 
 
-@needs_oracle
 @parametrize("dtype", ["float16", "bfloat16"])
 @parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_layers_of_16_bits(kind: str, dtype: str) -> None:
@@ -155,7 +153,6 @@ def test_gradients_of_first_and_second_order(kind: str, settings: Any, lengths: 
     assert gradgradcheck(run, given, fast_mode=True, atol=1e-4, check_fwd_over_rev=True)
 
 
-@needs_oracle
 @parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_second_derivatives_of_some_inputs_only(kind: str) -> None:
     def program(torch: Any) -> Any:
@@ -171,7 +168,6 @@ def test_second_derivatives_of_some_inputs_only(kind: str) -> None:
     same_as_pytorch(program, rtol=1e-9, atol=1e-11)
 
 
-@needs_oracle
 @parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_training_goes_the_same_way(kind: str) -> None:
     def program(torch: Any) -> Any:
@@ -273,13 +269,11 @@ def test_made_as_pytorchs(label: str) -> None:
     check(lambda torch: repr(MADE[label](torch)))
 
 
-@needs_oracle
 @parametrize("label", REFUSED)
 def test_refused_as_by_pytorch(label: str) -> None:
     same_as_pytorch(REFUSED[label])
 
 
-@needs_oracle
 @parametrize("batched", [True, False])
 @parametrize("given", [True, False])
 @parametrize("kind", ["LSTMCell", "GRUCell", "RNNCell", "relu", "no bias"])
@@ -323,7 +317,6 @@ def test_a_layer_does_what_its_cell_does_step_by_step() -> None:
             tinytorch.testing.assert_close(mine, other[0])
 
 
-@needs_oracle
 @parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_saturated_gates(kind: str) -> None:
     def program(torch: Any) -> Any:
@@ -444,7 +437,6 @@ def gradients(torch: Any) -> Any:
     return x.grad, type(found.data.grad_fn).__name__, type(out.grad_fn).__name__
 
 
-@needs_oracle
 @parametrize("label", PACKING)
 def test_packing_as_pytorchs(label: str) -> None:
     same_as_pytorch(PACKING[label])
@@ -457,7 +449,6 @@ def test_packed_sequences_are_named_tuples() -> None:
     assert found.sorted_indices is None
 
 
-@needs_oracle
 def test_functions_refuse_as_pytorchs() -> None:
     def lstm(torch: Any) -> tuple[Any, ...]:
         h = torch.zeros(1, 2, 4)

@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
-pytestmark = [needs_oracle, pytest.mark.filterwarnings("ignore:enable_nested_tensor")]
+pytestmark = [pytest.mark.filterwarnings("ignore:enable_nested_tensor")]
 
 
 def numbers(torch: Any, *shape: int, seed: int = 0) -> Any:

@@ -6,7 +6,10 @@ import functools
 import gc
 import importlib
 import pkgutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,6 +24,7 @@ from tinytorch.core.declaration import Op
 from tinytorch.core.node import OpNode
 from tinytorch.ops import batch_rules, batching
 
+ROOT = Path(__file__).resolve().parents[2]
 SAMPLES: dict[str, list[Sample]] = {}
 for _sample in in_turn(all_samples()):
     SAMPLES.setdefault(_sample.name, []).append(_sample)
@@ -202,12 +206,16 @@ def all_ops() -> list[Op]:
     return [op for op in ops if not (getattr(op.kernel, "__module__", None) or "").startswith("tests")]
 
 
-def test_nearly_all_ops_have_a_rule() -> None:
+def share_of_ops_with_a_rule() -> float:
     ops = all_ops()
-    without = batch_rules.without_rule(ops)
-    share = 1 - len(without) / len(ops)
-    print(f"{share:.1%} of {len(ops)} ops have a rule; the others:", *sorted({op.name for op in without}))
-    assert share >= 0.95
+    return 1 - len(batch_rules.without_rule(ops)) / len(ops)
+
+
+def test_nearly_all_ops_have_a_rule() -> None:
+    # (In a process of its own: other tests, and conversions to new dtypes, make further ops.)
+    program = "from tests.ops.test_batching import share_of_ops_with_a_rule as share; print(share())"
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert float(run.stdout) >= 0.95
 
 
 def test_rules_are_named_by_declarations() -> None:

@@ -69,7 +69,6 @@ def test_what_was_saved_is_noticed_to_have_changed() -> None:
         y.sum().backward()
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", programs("""
     torch.t_copy(p); torch.unbind_copy(p); torch.view_copy(p, dtype=torch.int32).dtype
     torch.expand_copy(p, (2, 2, 3), implicit=True); torch.slice_copy(p, step=0); torch.select_copy(p, 0, 5)

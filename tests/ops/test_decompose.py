@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import compared, of_each, programs, same_as_pytorch
 from tests.samples import normal
 from tests.samples.decompose import positive, spread_out
@@ -123,7 +122,6 @@ def test_ldl(n: int) -> None:
     np.testing.assert_allclose(a @ kernels.ldl_solve(factors, pivots, b, False), b, atol=1e-8)
 
 
-@needs_oracle
 @pytest.mark.parametrize("is_hermitian", [False, True])
 @pytest.mark.parametrize("n", [1, 2, 5, 20])
 def test_complex_ldl(n: int, is_hermitian: bool) -> None:
@@ -268,7 +266,6 @@ RESULTS = {
 }  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("k", RESULTS)
 def test_results(k: int) -> None:
     # (svd_lowrank and corrcoef of rank 1: what is below the rounding of the largest does not count.)
@@ -349,7 +346,6 @@ def test_strides_and_nodes(torch: Any, name: str, batch: tuple[int, ...], kind: 
     ]
 
 
-@needs_oracle
 def test_old_solvers() -> None:
     def program(torch: Any) -> Any:
         found = []
@@ -406,7 +402,6 @@ DEPRECATED: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", DEPRECATED)
 def test_old_names_warn(name: str) -> None:
     with pytest.warns(UserWarning, match=f"torch.{name}"):
@@ -485,7 +480,6 @@ def complex_operands(*batch: int) -> list[Any]:
     return [a, complex_normal(*batch, 4, 2), spread_out(*batch, 4, 4) @ np.diag([3.0, 2.0, 1.0, 0.5])]
 
 
-@needs_oracle
 @pytest.mark.parametrize("kind", ["complex64", "complex128"])
 @pytest.mark.parametrize("batch", [(), (2,)])
 @pytest.mark.parametrize("name", OF_COMPLEX)

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import compared, of_each, programs, same_as_pytorch
 
 Program = Callable[[Any], Any]
@@ -125,7 +124,6 @@ ERRORS = {
 }  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", ERRORS.values(), ids=ERRORS)
 def test_errors_are_pytorchs(program: Program) -> None:
     with pytest.raises(Exception):  # noqa: B017  (which one, the next line says)
@@ -179,7 +177,6 @@ def test_gradients_of_writing_by_index(
     return first, base, y, y._version, x.grad, value.grad
 
 
-@needs_oracle
 def test_a_leaf_that_requires_grad_cannot_be_written_to() -> None:
     programs: list[Program] = []
     for key in (0, ..., (slice(None), 1)):
@@ -306,7 +303,6 @@ WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
 }  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("through_view", [False, True], ids=["itself", "a view"])
 @pytest.mark.parametrize("name", WRITES)
 def test_writing_in_place(name: str, through_view: bool) -> None:
@@ -329,7 +325,6 @@ def test_writing_in_place(name: str, through_view: bool) -> None:
     same_as_pytorch(unrecorded)
 
 
-@needs_oracle
 def test_what_is_saved_is_watched() -> None:
     def index_written(torch: Any) -> Any:
         x = torch.ones(3, requires_grad=True)
@@ -373,7 +368,6 @@ def test_gradients_where_the_source_is_larger_than_the_index() -> None:
         assert tinytorch.autograd.gradcheck(function, (x, src))
 
 
-@needs_oracle
 @pytest.mark.parametrize("shape", [(65, 128), (7,), (5, 1, 3)])
 def test_rows_named_often_add_up(shape: tuple[int, ...]) -> None:
     rng = np.random.default_rng(0)
@@ -391,7 +385,6 @@ def test_rows_named_often_add_up(shape: tuple[int, ...]) -> None:
     same_as_pytorch(program, rtol=1e-4, atol=1e-4)
 
 
-@needs_oracle
 def test_random_keys() -> None:
     """Keys of all kinds mixed, as PyTorch places their dimensions."""
     rng = np.random.default_rng(3)
@@ -439,7 +432,6 @@ def test_parts_keep_the_order_of_the_axes_in_memory(torch: Any, index: Any) -> A
     ]
 
 
-@needs_oracle
 @pytest.mark.parametrize("kind", ["float32", "float64", "int64"])
 @pytest.mark.parametrize("shape", [(1, 7), (9, 1), (40,), (5, 33), (2, 12, 70), (3, 300)], ids=str)
 def test_topk_of_ties_and_nan(shape: tuple[int, ...], kind: str) -> None:

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.oracle import torch as oracle
 from tests.same import compared, expressions, of_each, programs
 
-pytestmark = [needs_oracle, pytest.mark.filterwarnings("ignore:index_reduce")]
+pytestmark = [pytest.mark.filterwarnings("ignore:index_reduce")]
 
 Program = Callable[[Any], Any]
 

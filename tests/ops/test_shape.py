@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import compared, of_each, programs, same_as_pytorch
 
 Program = Callable[[Any], Any]
@@ -58,7 +57,6 @@ ERRORS = programs("""
 """, {}, x=block)  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", ERRORS.values(), ids=ERRORS)
 def test_errors_are_pytorchs(program: Program) -> None:
     with pytest.raises(Exception):  # noqa: B017  (which one, the next line says)
@@ -146,13 +144,11 @@ def written_view(make: Callable[[Any, Any], Any]) -> Program:
     return program
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", VIEWS)
 def test_writes_to_a_view_and_its_base(name: str) -> None:
     same_as_pytorch(written_view(VIEWS[name]), rtol=1e-4, atol=1e-5)
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", VIEWS)
 def test_a_view_of_a_leaf_cannot_be_written_to(name: str) -> None:
     def program(torch: Any) -> Any:
@@ -169,7 +165,6 @@ SEVERAL: list[Callable[[Any], Any]] = [
 ]  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("make", SEVERAL, ids=range(len(SEVERAL)))
 def test_several_views_cannot_be_written_to_where_it_is_recorded(make: Callable[[Any], Any]) -> None:
     def recorded(torch: Any) -> Any:
@@ -200,7 +195,6 @@ def test_gradients_of_some_of_several_views(torch: Any) -> Any:
     return first, x.grad, names
 
 
-@needs_oracle
 def test_an_expanded_tensor_cannot_be_written_to_but_its_parts_can() -> None:
     def whole(torch: Any) -> Any:
         torch.zeros(3).expand(2, 3).add_(1)

@@ -156,7 +156,6 @@ def at(library: Any, name: str) -> Any:
     return library
 
 
-@needs_oracle
 @pytest.mark.parametrize("dtype", "float16 bfloat16 bool uint8 int32 int64 float32".split())
 @pytest.mark.parametrize("name", UNARY)
 def test_dtypes_of_one(name: str, dtype: str) -> None:
@@ -168,7 +167,6 @@ def test_dtypes_of_one(name: str, dtype: str) -> None:
     same_as_pytorch(program, rtol=1e-2 if name in ("special.i0e", "special.ndtr") else 1e-5)
 
 
-@needs_oracle
 @pytest.mark.parametrize("dtype", "float16 bfloat16 bool uint8 int32 int64 float32 float64".split())
 @pytest.mark.parametrize(
     "name",

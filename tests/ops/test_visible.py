@@ -9,12 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.oracle import needs_oracle
 from tests.same import compared, of_each, programs, same_as_pytorch
 
 Program = Callable[[Any], Any]
-
-pytestmark = needs_oracle
 
 
 def leaf(torch: Any, *shape: int) -> Any:

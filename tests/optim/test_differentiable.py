@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import compared, same_as_pytorch
 
 OPTIONS = [
@@ -24,7 +23,6 @@ OPTIONS = [
 NAMES = sorted({name for name, _ in OPTIONS})
 
 
-@needs_oracle
 @pytest.mark.parametrize("steps", [1, 2, 8])
 @pytest.mark.parametrize(("name", "options"), OPTIONS, ids=str)
 def test_gradients_flow_through_the_steps(name, options, steps):
@@ -100,7 +98,6 @@ def test_a_leaf_cannot_be_stepped(torch, name):
     getattr(torch.optim, name)([p], differentiable=True).step()
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
 def test_not_fused(name):
     same_as_pytorch(lambda torch: getattr(torch.optim, name)([torch.ones(1)], fused=True, differentiable=True))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle, torch
+from tests.oracle import torch
 from tests.same import compared, refused, same_as_pytorch
 from tinytorch import nn
 from tinytorch.optim import SGD, Adam, AdamW, Optimizer
@@ -330,7 +330,6 @@ LOADED = {name: {"momentum": 0.9} if name == "SGD" else {} for name in (
 )}  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("shapes", [[(3,), (2, 2)], [(120, 80)]], ids=["small", "large"])
 @pytest.mark.parametrize("name", LOADED)
 def test_optimizers_that_share_a_state(name, shapes):

@@ -5,10 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.oracle import needs_oracle
 from tests.same import compared, of_each, same_as_pytorch
-
-pytestmark = needs_oracle
 
 
 def model_of(t):

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import compared, same_as_pytorch
 from tinytorch.inspect import benchmark
 
@@ -47,13 +46,11 @@ def test_measurements(torch: Any, times: str, task: str, scale: float) -> list[A
     return [*numbers, *names, shown(torch, made), [shown(torch, each) for each in merged]]
 
 
-@needs_oracle
 @pytest.mark.parametrize("arguments", [{"stmt": 3}, {"language": "fortran"}, {"global_setup": "int x;"}], ids=str)
 def test_refused(arguments: dict[str, Any]) -> None:
     same_as_pytorch(lambda torch: of(torch).Timer(**arguments))
 
 
-@needs_oracle
 def test_numbers_as_text() -> None:
     def program(torch: Any) -> list[Any]:
         b = of(torch)
@@ -146,7 +143,6 @@ def test_compare(torch: Any, table: str, setting: str, capsys: Any) -> Any:
     return str(compare), capsys.readouterr().out
 
 
-@needs_oracle
 def test_compare_takes_measurements_alone() -> None:
     same_as_pytorch(lambda torch: of(torch).Compare([1]))
     same_as_pytorch(lambda torch: of(torch).ordered_unique([2, 1, 2, 3, 1]))

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from tests.oracle import needs_oracle
 from tests.same import compared, same_as_pytorch
 
 
@@ -68,7 +67,6 @@ PROGRAMS = [
 ]  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize(("name", "program"), PROGRAMS)
 def test_call(name: str, program: Any) -> None:
     same_as_pytorch(lambda torch: program(torch, of(torch, name)))

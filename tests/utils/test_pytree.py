@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import compared, expressions, same_as_pytorch
 from tinytorch.utils import _pytree
 
@@ -78,7 +77,6 @@ SAME = """
 """  # noqa: E501
 
 
-@needs_oracle
 @pytest.mark.parametrize("line", expressions(SAME))
 def test_as_pytorch(line: str) -> None:
     same_as_pytorch(lambda torch: eval(line, names(torch)))

@@ -169,7 +169,8 @@ def test_what_pytorch_writes(alone: Any, tmp_path: Path) -> None:
 
 def test_what_is_asked_of_tensorboardx(alone: Any, tmp_path: Path) -> None:
     with alone(tmp_path) as writer:
-        refused(NotImplementedError, "pip install tensorboardX", writer.add_audio, "sound", tinytorch.ones(3))
+        sound = tinytorch.ones(3)
+        refused(NotImplementedError, "pip install tensorboardX", writer.add_audio, "sound", sound)
         refused(ValueError, "no element", writer.add_histogram, "nothing", tinytorch.ones(0))
         assert writer.get_logdir() == str(tmp_path)
     assert tensorboard.FileWriter(tmp_path).get_logdir() == str(tmp_path)

@@ -245,7 +245,6 @@ def small(torch: Any) -> dict[str, Any]:
     }
 
 
-@needs_oracle
 @pytest.mark.parametrize("reduction", ["sum", "mean"])
 @pytest.mark.parametrize("name", ["linear", "convolution", "embedding"])
 def test_gradients_of_each_sample(name: str, reduction: str) -> None:
@@ -275,7 +274,6 @@ REFUSED: dict[str, Any] = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", REFUSED)
 def test_gradients_of_samples_are_refused_as_in_pytorch(name: str) -> None:
     def program(torch: Any) -> Any:
