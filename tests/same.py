@@ -160,6 +160,8 @@ def same_to_the_word(program: Callable[[Any], Any], rtol: float = 2e-5, atol: fl
 def _same(program: Callable[[Any], Any], rtol: float, atol: float, to_the_word: bool) -> None:
     ours, our_warnings = outcome(program, tinytorch, to_the_word)
     theirs, their_warnings = _of_pytorch(program, to_the_word)
+    if torch is None and "needs ml_dtypes" in str(ours):
+        pytest.skip("bfloat16 and 8-bit floats need the extra bf16")
     _compare(ours, theirs, rtol, atol, "result", to_the_word)
     assert our_warnings == their_warnings, f"warnings: {our_warnings} against {their_warnings}"
 

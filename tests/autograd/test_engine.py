@@ -15,7 +15,7 @@ import pytest
 
 import tinytorch
 from tests.autograd.programs import Program, Programs, leaf, tried, with_create_graph
-from tests.oracle import torch
+from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tinytorch.autograd.gradcheck import GradcheckError
 
@@ -606,6 +606,7 @@ def batches(lib: Any) -> dict[str, Any]:
     }
 
 
+@needs_oracle
 @pytest.mark.parametrize("name", batches(tinytorch))
 def test_a_batch_of_vectors(name: str) -> None:
     if name in ("different sizes", "no vectors"):  # PyTorch's words are about vmap

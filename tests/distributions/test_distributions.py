@@ -9,6 +9,7 @@ import pytest
 
 import tinytorch
 from tests.distributions.cases import CASES, made
+from tests.oracle import needs_oracle
 from tests.same import Raised, raised, same_as_pytorch
 
 NAMES = list(CASES)
@@ -302,6 +303,7 @@ def test_set_default_validate_args() -> None:
     same_as_pytorch(program)
 
 
+@needs_oracle
 def test_public_names() -> None:
     from tests.oracle import torch
 

@@ -8,6 +8,7 @@ import pytest
 
 import tinytorch
 from tests.distributions.cases import made
+from tests.oracle import needs_oracle
 from tests.oracle import torch as pytorch
 from tests.same import same_as_pytorch
 from tinytorch.distributions import kl
@@ -100,6 +101,7 @@ def test_divergence(first: str, second: str) -> None:
     same_as_pytorch(program, rtol=1e-7, atol=1e-9)
 
 
+@needs_oracle
 def test_all_pairs_of_pytorch_are_there() -> None:
     ours = {(p.__name__, q.__name__) for p, q in kl._KL_REGISTRY}
     theirs = {(p.__name__, q.__name__) for p, q in pytorch.distributions.kl._KL_REGISTRY}

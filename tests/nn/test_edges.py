@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 
 
@@ -336,6 +337,7 @@ def test_calls_with_unusual_arguments(expression: str) -> None:
     same_as_pytorch(program)
 
 
+@needs_oracle
 def test_adagrad_needs_to_know_shapes() -> None:
     for name in ("tinytorch", "torch"):
         library = importlib.import_module(name)

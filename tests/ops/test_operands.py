@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import tinytorch
+from tests.oracle import needs_oracle
 from tests.oracle import torch as oracle
 from tests.same import compared, expressions, of_each, programs
 
@@ -108,6 +109,7 @@ test_values = of_each(
 )
 
 
+@needs_oracle
 @pytest.mark.parametrize("program", programs("""
     x.clamp_min(torch.zeros(3)); x.clamp_max(0.5); x.clone().clamp_min_(torch.zeros(3)); x.clone().clamp_max_(0.5)
     x.lerp(torch.ones(3), 0.3); x.lerp(torch.ones(3), torch.tensor(0.3))
@@ -219,6 +221,7 @@ OPERATORS = """
 """.split()
 
 
+@needs_oracle
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("dtype", ["float32", "int64"])
 def test_operators_leave_it_to_the_other_operand(name: str, dtype: str) -> None:
@@ -241,6 +244,7 @@ def test_operators_leave_it_to_the_other_operand(name: str, dtype: str) -> None:
         assert outcome(x.clone(), Quantity()) == outcome(y.clone(), Quantity())
 
 
+@needs_oracle
 def test_other_quantities_divided_by_tensors_are_multiplied() -> None:
     class Length(Quantity):
         def __rmul__(self, other: Any) -> Any:
