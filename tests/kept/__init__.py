@@ -103,6 +103,8 @@ def packed(value: Any, memory: bytearray) -> Any:
         return {"dict": [[packed(key, memory), packed(each, memory)] for key, each in value.items()]}
     if type(value) is complex:
         return {"complex": [value.real, value.imag]}
+    if type(value) is str and str(FOLDER.parents[1]) in value:
+        raise TypeError("a path of this machine is not kept")
     if value is None or type(value) in (bool, int, float, str):
         return value
     raise TypeError(f"{type(value)} is not kept")
