@@ -145,7 +145,7 @@ def _agree_or_are_refused(sample: Sample, kind: Any) -> None:
 
 
 def _alike(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
-    mine, other = (parts(each, None) for each in (ours, theirs))
+    mine, other = (parts(each) for each in (ours, theirs))
     assert len(mine) == len(other)
     for a, b in zip(mine, other, strict=True):
         if isinstance(b, (list, tuple)):

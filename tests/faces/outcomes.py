@@ -50,12 +50,13 @@ def outcome(sample: Sample, library: Any, change: Callable[[Any], Any] | None) -
 
 def compare(ours: Outcome, theirs: Outcome, rtol: float, atol: float) -> None:
     """Assert that two outcomes agree in values, dtypes and shapes; float32 may differ by 1e4 times as much."""
-    _agree(ours.results, theirs.results, rtol, atol)
+    agree(ours.results, theirs.results, rtol, atol)
     assert ours.with_grad == theirs.with_grad, "requires_grad differs"
-    _agree(ours.gradients, theirs.gradients, max(rtol, 1e-7), max(atol, 1e-9) * 10)
+    agree(ours.gradients, theirs.gradients, max(rtol, 1e-7), max(atol, 1e-9) * 10)
 
 
-def _agree(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
+def agree(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
+    """Assert that two results, as `plain` returns them, agree in values, dtypes and shapes."""
     if isinstance(theirs, Numbers):
         assert isinstance(ours, Numbers), ours
         assert ours.dtype == theirs.dtype
@@ -65,6 +66,6 @@ def _agree(ours: Any, theirs: Any, rtol: float, atol: float) -> None:
     elif isinstance(theirs, list):
         assert len(ours) == len(theirs)
         for mine, other in zip(ours, theirs, strict=True):
-            _agree(mine, other, rtol, atol)
+            agree(mine, other, rtol, atol)
     else:
         assert ours == theirs
