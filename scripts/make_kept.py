@@ -6,6 +6,7 @@ python scripts/make_kept.py --programs  # and of programs, by running their test
 
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -20,7 +21,8 @@ from tests.kept import of_samples, write  # noqa: E402
 
 def of_programs() -> None:
     """Run the tests that compare programs, and write the outcomes of PyTorch, a file for each folder."""
-    tests = [str(path) for path in ROOT.glob("tests/**/test_*.py") if "tests.same import" in path.read_text("utf-8")]
+    compares = re.compile("from tests.(same|data.programs) import")
+    tests = [str(path) for path in ROOT.glob("tests/**/test_*.py") if compares.search(path.read_text("utf-8"))]
     found: dict[str, dict[str, Any]] = {}
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "--dist", "worksteal", "--tier", "fast", *tests]

@@ -155,7 +155,6 @@ def alike(call: str, low: str, kinds: dict[str, str], rtol: float) -> None:
         np.testing.assert_allclose(mine, other, rtol, rtol * scale)
 
 
-@needs_oracle
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("low", LOW)
 def test_precision_of_float32(low: str, call: str) -> None:
@@ -166,13 +165,11 @@ def test_precision_of_float32(low: str, call: str) -> None:
 UNLIKE = ("torch.matrix_exp", "torch.linalg.cond", "torch.linalg.lu_solve")
 
 
-@needs_oracle
 @pytest.mark.parametrize("call", [call for call in CALLS if not call.startswith(UNLIKE)])
 def test_precision_of_bfloat16(call: str) -> None:
     alike(call, "bfloat16", {"": "bfloat16"}, 0.1)
 
 
-@needs_oracle
 @pytest.mark.parametrize("call", [call for call in CALLS if not re.search(r"torch\.(eye|ones|.*lu_solve)\(", call)])
 def test_precision_of_float64(call: str) -> None:
     alike(call, "bfloat16", {"": "float64"}, 1e-6)
@@ -190,7 +187,6 @@ MIXED = """
 """
 
 
-@needs_oracle
 @pytest.mark.parametrize("call", expressions(MIXED))
 @pytest.mark.parametrize("kinds", [
     {"": "bfloat16", **dict.fromkeys(("n", "u", "y", "k2", "v", "h"), "float32")},

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tinytorch
+from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch, same_to_the_word
 
 #: Programs: all statements run, and the value of the last one is compared.
@@ -177,7 +179,7 @@ SAME = """
     list(torch._foreach_mm([torch.ones(2, 3)], [torch.ones(3, 1)])) || torch._foreach_add([torch.ones(2)], "x")
     torch._foreach_mul(5, 1) || list(torch._foreach_mul([torch.ones(2)], 2 + 1j))
     torch.linspace(-0.5, 0.5, torch.tensor(5)) || torch.logspace(0, 2, torch.tensor(3))
-    torch.backends.cpu.get_cpu_capability() || d.get_rank() || d.get_world_size() || d.barrier()
+    d.get_rank() || d.get_world_size() || d.barrier()
     of(torch, "distributed.distributed_c10d").is_xccl_available()
     of(torch, "distributed.distributed_c10d").is_ucc_available()
     of(torch, "distributed.distributed_c10d")._rank_not_in_group(None)
@@ -335,3 +337,8 @@ def test_same_apart_from_warnings(text: str) -> None:
 @pytest.mark.parametrize("text", cases(EXACT))
 def test_same_to_the_word(text: str) -> None:
     same_to_the_word(lambda torch: plain(quiet(text, torch)))
+
+
+@needs_oracle
+def test_the_instructions_of_this_processor() -> None:
+    assert tinytorch.backends.cpu.get_cpu_capability() == torch.backends.cpu.get_cpu_capability()

@@ -34,7 +34,6 @@ def same(program: Program) -> None:
 def check_all(programs: dict[str, Program]) -> Any:
     """Return a test that runs all programs with both libraries."""
 
-    @needs_oracle
     @pytest.mark.parametrize("name", programs)
     def test(name: str) -> None:
         same(programs[name])
@@ -162,7 +161,6 @@ def order(t: Any, transforms: str, function: Callable[..., Any]) -> Callable[...
     return function
 
 
-@needs_oracle
 @pytest.mark.parametrize(
     "transforms",
     ["g", "gg", "ggg", "gggg", "p", "pp", "ppp", "gp", "pg", "gpg", "pgp", "ggp", "pgg", "vg", "gv", "pv", "vp", "vpg",
@@ -342,7 +340,6 @@ def in_inference(t: Any) -> Any:
         return found, found[0].is_inference(), t.is_inference_mode_enabled()
 
 
-@needs_oracle
 def test_backward_through_the_results() -> None:
     def program(t: Any) -> Any:
         found = []
@@ -367,7 +364,6 @@ def test_backward_through_the_results() -> None:
     same(program)
 
 
-@needs_oracle
 def test_vjp_functions_outlive_the_transform() -> None:
     def program(t: Any) -> Any:
         x = vector(t, True)
@@ -383,7 +379,6 @@ def test_vjp_functions_outlive_the_transform() -> None:
     same(program)
 
 
-@needs_oracle
 def test_arguments_are_left_alone() -> None:
     def program(t: Any) -> Any:
         x, y = vector(t, True), vector(t)
@@ -502,7 +497,6 @@ def test_linearize_checks_its_tangents() -> None:
         jvp_fn(x, x)
 
 
-@needs_oracle
 def test_linearize_does_not_ask_whether_to_record() -> None:
     """Forward mode and the derivatives of `linearize` work inside `no_grad`; a detached factor has no derivative."""
 
@@ -574,7 +568,6 @@ VMAPPED: dict[str, Any] = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", VMAPPED)
 def test_vmap(name: str) -> None:
     def program(t: Any) -> Any:
@@ -584,7 +577,6 @@ def test_vmap(name: str) -> None:
     same(program)
 
 
-@needs_oracle
 def test_vmap_of_nothing() -> None:
     same(lambda t: t.vmap(lambda x: x.sin().sum())(t.ones(0, 2)))
 
@@ -673,7 +665,6 @@ test_functional_calls = check_all(
 )
 
 
-@needs_oracle
 def test_gradients_of_modules() -> None:
     def program(t: Any) -> Any:
         model = network(t)
@@ -696,7 +687,6 @@ def test_gradients_of_modules() -> None:
     same(program)
 
 
-@needs_oracle
 def test_stack_module_state() -> None:
     def program(t: Any) -> Any:
         models = [t.nn.Sequential(t.nn.Linear(2, 3), tied(t)) for _ in range(3)]
@@ -717,7 +707,6 @@ def test_stack_module_state() -> None:
 # Whole programs -----------------------------------------------------------------------------------
 
 
-@needs_oracle
 def test_jacobians_hessians_tutorial() -> None:
     def program(t: Any) -> Any:
         t.manual_seed(0)
@@ -738,7 +727,6 @@ def test_jacobians_hessians_tutorial() -> None:
     same(program)
 
 
-@needs_oracle
 def test_maml() -> None:
     """Gradients of losses after a step of gradient descent, through that step."""
 
@@ -769,7 +757,6 @@ def test_maml() -> None:
     same(program)
 
 
-@needs_oracle
 def test_physics_informed_network() -> None:
     """A loss of second derivatives with respect to the input, differentiated with respect to the weights."""
 
@@ -847,7 +834,6 @@ def test_rearrange_checks_a_dimension_of_size_one() -> None:
         tinytorch.func.rearrange(tinytorch.ones(2, 3), "1 a -> a")
 
 
-@needs_oracle
 def test_functionalize() -> None:
     def program(t: Any) -> Any:
         def f(x: Any, *, k: int) -> Any:
@@ -865,7 +851,6 @@ def test_functionalize() -> None:
         tinytorch.func.functionalize(tinytorch.sin, remove="views")
 
 
-@needs_oracle
 def test_debug_unwrap() -> None:
     def program(t: Any) -> Any:
         seen: list[Any] = []
@@ -886,7 +871,6 @@ def test_debug_unwrap() -> None:
     same(program)
 
 
-@needs_oracle
 def test_replace_all_batch_norm_modules() -> None:
     def program(t: Any) -> Any:
         net = t.nn.Sequential(t.nn.Linear(3, 4), t.nn.Sequential(t.nn.BatchNorm1d(4)))

@@ -20,7 +20,7 @@ import pytest
 
 import tinytorch
 from tests.oracle import needs_oracle, torch
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 #: Names that packages use and tinytorch has, by module or class (`scripts/imported_names.py --table` writes the file).
 ASKED = Path(__file__).with_name("asked_names.txt").read_text("utf-8").splitlines()
@@ -70,6 +70,38 @@ def found(path: str, name: str, library: str) -> Any:
             value = getattr(importlib.import_module(outer), part, None) if inspect.isroutine(home) else None
             value = importlib.import_module(way) if value is None else value
     return value
+
+
+def defaults(value: Any) -> dict[str, Any]:
+    """Return the defaults of a function's or class's parameters: those that are numbers, texts and the like."""
+    if not getattr(value, "__module__", "").startswith(("tinytorch", "torch")):
+        return {}  # of the standard library
+    try:
+        parameters = inspect.signature(value).parameters
+    except (TypeError, ValueError):  # PyTorch's built-in functions have none
+        return {}
+    plain = (type(None), bool, int, float, str, tuple)
+    return {name: each.default for name, each in parameters.items() if isinstance(each.default, plain)}
+
+
+@pytest.mark.parametrize("module", [
+    "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrizations", "nn.utils.prune",
+    "optim", "optim.lr_scheduler", "optim.swa_utils", "utils.data", "utils.checkpoint", "autograd",
+    "autograd.functional", "func", "distributions", "amp", "serialization", "testing", "onnx", "linalg", "fx",
+    "compiler",
+])  # fmt: skip
+@compared
+def test_the_defaults_of_parameters(library: Any, module: str) -> dict[str, dict[str, Any]]:
+    """Where a parameter is tinytorch's alone, its own default stands for PyTorch's."""
+    ours = importlib.import_module(f"tinytorch.{module}")
+    theirs = importlib.import_module(f"{library.__name__}.{module}")
+    public = sorted(name for name, value in vars(ours).items() if name[0] != "_" and callable(value))
+    found = {}
+    for name in public:
+        found[name] = defaults(getattr(ours, name))
+        of_theirs = defaults(getattr(theirs, name, None))
+        found[name] |= {parameter: of_theirs[parameter] for parameter in found[name] if parameter in of_theirs}
+    return found
 
 
 @pytest.mark.filterwarnings("ignore")

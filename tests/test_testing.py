@@ -10,9 +10,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
-from tests.oracle import torch as pytorch
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 # Calls of assert_close (A), where t is the function `tensor`: the error messages must be equal.
 CLOSE = """
@@ -110,10 +108,10 @@ def verdict(text: str, torch: Any) -> str:
     return "close"
 
 
-@needs_oracle
 @pytest.mark.parametrize("text", [line.strip() for line in CLOSE.strip().splitlines()])
-def test_assert_close_word_for_word(text: str) -> None:
-    assert verdict(text, tinytorch) == verdict(text, pytorch)
+@compared
+def test_assert_close_word_for_word(torch: Any, text: str) -> str:
+    return verdict(text, torch)
 
 
 def test_assert_close_gives_no_floating_point_warning() -> None:

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tinytorch.core import warning
 
 #: Statements that warn, each on one line.
@@ -179,7 +178,6 @@ def test_warnings_name_the_line_of_the_user(tmp_path: Path) -> None:
         assert found or statement == STATEMENTS[line - 2], statement  # at the second line some come once
 
 
-@needs_oracle
 def test_warnings_are_as_many_as_those_of_pytorch(tmp_path: Path) -> None:
     ours, theirs = (
         [[each[2] for each in found] for _, found in warned(name, tmp_path)] for name in ("tinytorch", "torch")

@@ -14,7 +14,7 @@ import pytest
 
 import tinytorch
 from tests.autograd.programs import made
-from tests.oracle import needs_oracle, torch
+from tests.oracle import torch
 from tests.same import same_as_pytorch
 from tinytorch.autograd.forward_ad import Level
 
@@ -66,7 +66,6 @@ FUNCTIONS: dict[str, Program] = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_tangents_are_pytorchs(name: str) -> None:
     function = FUNCTIONS[name]
@@ -135,7 +134,6 @@ def writes() -> dict[str, Program]:
     return {name: value for name, value in locals().items() if callable(value)}
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", writes())
 def test_writes_and_views(name: str) -> None:
     run(writes()[name])
@@ -165,7 +163,6 @@ def gradient_of_two_uses(lib: Any, fwAD: Any) -> Any:
     return seen(fwAD, g)
 
 
-@needs_oracle
 @pytest.mark.parametrize("program", [reverse_over_forward, forward_over_reverse, gradient_of_two_uses])
 def test_nested_with_reverse_mode(program: Program) -> None:
     run(program)
@@ -190,7 +187,6 @@ def errors() -> list[Program]:
     ]
 
 
-@needs_oracle
 @pytest.mark.parametrize("k", range(len(errors())))
 def test_errors(k: int) -> None:
     run(errors()[k])
@@ -218,7 +214,6 @@ def test_without_a_level() -> None:
     same_as_pytorch(program)
 
 
-@needs_oracle
 def test_what_drops_a_tangent() -> None:
     def program(lib: Any, fwAD: Any) -> Any:
         x = dual(lib, fwAD, 2)
@@ -234,7 +229,6 @@ def test_what_drops_a_tangent() -> None:
     run(program)
 
 
-@needs_oracle
 def test_tangents_are_the_tensors_given() -> None:
     def program(lib: Any, fwAD: Any) -> Any:
         x, tangent = lib.ones(3, 3), lib.arange(9.0).view(3, 3)
@@ -254,7 +248,6 @@ def test_tangents_are_the_tensors_given() -> None:
     run(program)
 
 
-@needs_oracle
 def test_repr() -> None:
     def program(lib: Any, fwAD: Any) -> Any:
         x = dual(lib, fwAD, 2)
@@ -263,7 +256,6 @@ def test_repr() -> None:
     run(program)
 
 
-@needs_oracle
 def test_functions_of_ones_own() -> None:
     def program(lib: Any, fwAD: Any) -> Any:
         calls = []
@@ -326,7 +318,6 @@ def wrong_functions() -> dict[str, Any]:
     }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", wrong_functions())
 def test_wrong_jvp(name: str) -> None:
     run(wrong_functions()[name])
@@ -365,7 +356,6 @@ def test_tangents_die_with_their_tensors_and_with_the_level() -> None:
         gc.enable()
 
 
-@needs_oracle
 def test_forward_over_reverse_through_writes() -> None:
     """What a write saved, of the value before it, has its tangent too."""
 

@@ -590,6 +590,16 @@ class Written:
 
         return run(torch, forward)
 
+    def dirty_view_that_is_no_input(torch):
+        base = torch.ones(4)
+
+        def forward(ctx, x):
+            view = base[:2]
+            ctx.mark_dirty(view)
+            return view
+
+        return run(torch, forward)
+
     def dirty_inputs(torch):
         x, constant = leaf(torch), torch.ones(2)
         y = x * 2

@@ -142,12 +142,22 @@ def test_no_grad_around_and_single_elements() -> None:
                 f.vhp(scalar, (x, y), (x, y)),
                 f.hvp(scalar, (x, y), (x, y)),
             ]
+            connected = f.jvp(several, (x, y), (x, y), create_graph=True)[1]
         return (
-            *inside, f.jvp(lambda a: a.sin(), one), f.hvp(lambda a: a**3, one), f.vhp(lambda a: a**3, one),
+            *inside, *connected, f.jvp(lambda a: a.sin(), one), f.hvp(lambda a: a**3, one), f.vhp(lambda a: a**3, one),
             x.grad, y.grad,
         )  # fmt: skip
 
     same_as_pytorch(program, **CLOSE)
+
+
+def test_jacobians_of_no_elements() -> None:
+    """PyTorch raises an error of `stack` for these."""
+    (x, y), nothing = tensors(tinytorch), tinytorch.zeros(0)
+    jacobian = tinytorch.autograd.functional.jacobian
+    blocks = jacobian(lambda x, y: (x[:0] * y[:0, None], y.exp()), (x, y))
+    assert [[tuple(block.shape) for block in row] for row in blocks] == [[(0, 3, 2, 3), (0, 3, 3)], [(3, 2, 3), (3, 3)]]
+    assert jacobian(tinytorch.exp, nothing).shape == (0, 0)
 
 
 MISTAKES: dict[str, Program] = {

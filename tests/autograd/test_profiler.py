@@ -10,6 +10,7 @@ import random
 import threading
 import time
 import warnings
+from types import SimpleNamespace
 
 import pytest
 
@@ -17,7 +18,7 @@ import tinytorch
 from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tinytorch import ops
-from tinytorch.autograd.profiler import _name, profile, record_function
+from tinytorch.autograd.profiler import _events, _name, profile, record_function
 from tinytorch.autograd.profiler_util import USER, EventList, FunctionEvent, nested
 from tinytorch.core.mode import local
 from tinytorch.core.op import Op
@@ -44,7 +45,6 @@ def step_of_mlp(lib):
 
 
 class TestCounts:
-    @needs_oracle
     def test_a_step_of_training(self):
         evaluate = "autograd::engine::evaluate_function: "
         nodes = ["AddmmBackward0", "ReluBackward0", "torch::autograd::AccumulateGrad"]
@@ -55,7 +55,6 @@ class TestCounts:
             )
         )  # fmt: skip
 
-    @needs_oracle
     def test_pointwise_views_and_writes(self):
         def program(lib):
             a = lib.ones(3, 4, requires_grad=True)
@@ -73,7 +72,6 @@ class TestCounts:
 
         same_as_pytorch(program)
 
-    @needs_oracle
     def test_a_custom_function_and_what_it_consists_of(self):
         def program(lib):
             class Cube(lib.autograd.Function):
@@ -99,7 +97,6 @@ class TestCounts:
 
         same_as_pytorch(program)
 
-    @needs_oracle
     def test_flops(self):
         def program(lib):
             a, b = lib.ones(4, 5, requires_grad=True), lib.ones(5, 6)
@@ -118,7 +115,6 @@ class TestCounts:
 
         same_as_pytorch(program)
 
-    @needs_oracle
     def test_shapes(self):
         def program(lib):
             with lib.autograd.profiler.profile(record_shapes=True) as prof:
@@ -226,8 +222,14 @@ class TestSums:
         assert (mul.cpu_memory_usage, mul.self_cpu_memory_usage) == (20, 20)
 
 
+def test_times_are_in_microseconds_since_the_begin():
+    records = [("step", USER, 5_000_000, 6_500_000, None), ("open", USER, 6_000_000, None, None)]
+    recorder = SimpleNamespace(records=records, stopped=9_000_000, thread=1)
+    spans = [(event.time_range.start, event.time_range.end) for event in _events(recorder, 4_000_000, False)]
+    assert spans == [(1000, 2500), (2000, 5000)]
+
+
 class TestRanges:
-    @needs_oracle
     def test_they_nest(self):
         def program(lib):
             record = lib.autograd.profiler.record_function
@@ -297,7 +299,6 @@ class TestRanges:
         assert counts(prof, "down", "aten::exp") == {"down": 3, "aten::exp": 3}
         assert [name for name, parent in parents(prof) if parent is None] == ["down"]
 
-    @needs_oracle
     def test_errors(self):
         same_as_pytorch(lambda lib: lib.autograd.profiler.record_function(3).__enter__())
         same_as_pytorch(lambda lib: lib.autograd.profiler.record_function("a").__exit__(None, None, None))
@@ -414,7 +415,6 @@ class TestUse:
         assert "CPU Mem" in lines[1]
         assert str(prof) == prof.table() == str(prof.function_events)
 
-    @needs_oracle
     def test_errors_and_warnings(self):
         def ended(lib):
             with lib.autograd.profiler.profile() as prof:
@@ -516,7 +516,6 @@ def _warned_before(monkeypatch):
             cycles(torch, torch.profiler.schedule(wait=0, warmup=1, active=1), 5)
 
 
-@needs_oracle
 @pytest.mark.usefixtures("_warned_before")
 class TestSchedules:
     @pytest.mark.parametrize(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
-import tinytorch
-import tinytorch.utils.data
-from tests.oracle import torch
+import pytest
+
+from tests.same import same_as_pytorch
 
 
 def plain(value: Any) -> Any:
@@ -29,18 +30,15 @@ def assert_same(program: Callable[[Any], Any], words: str | None = None) -> None
         words: given when an error is expected: what both messages contain.
     """
     if words is None:
-        assert plain(program(tinytorch)) == plain(program(torch))
+        same_as_pytorch(lambda library: plain(program(library)), rtol=0, atol=0)
         return
-    errors = []
-    for library in (tinytorch, torch):
-        try:
+
+    def raises(library: Any) -> str:
+        with pytest.raises(Exception, match=re.escape(words)) as error:  # of the same class, whichever it is
             program(library)
-        except Exception as error:
-            errors.append(error)
-        else:
-            raise AssertionError(f"{library.__name__} raised nothing")
-    assert type(errors[0]) is type(errors[1]), errors
-    assert words in str(errors[0]) and words in str(errors[1]), errors
+        return type(error.value).__name__
+
+    same_as_pytorch(raises)
 
 
 def state(library: Any) -> Any:

@@ -86,7 +86,6 @@ BATCHES = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", BATCHES)
 def test_collate_is_pytorchs(name: str) -> None:
     assert_same(lambda library: library.utils.data.default_collate(BATCHES[name](library)))
@@ -107,7 +106,6 @@ ERRORS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(name: str) -> None:
     make, words = ERRORS[name]
@@ -184,7 +182,6 @@ CONVERTED = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", CONVERTED)
 def test_convert_is_pytorchs(name: str) -> None:
     assert_same(lambda library: library.utils.data.default_convert(CONVERTED[name](library)))

@@ -76,7 +76,6 @@ LOADERS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", LOADERS)
 def test_two_epochs_and_what_follows_are_as_in_pytorch(name: str) -> None:
     def program(library):
@@ -89,7 +88,6 @@ def test_two_epochs_and_what_follows_are_as_in_pytorch(name: str) -> None:
     assert_same(program)
 
 
-@needs_oracle
 def test_draws_come_when_pytorch_draws_them() -> None:
     """The workers' seed at the start of the epoch, the order at its first batch."""
 
@@ -158,14 +156,12 @@ ERRORS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(name: str) -> None:
     make, words = ERRORS[name]
     assert_same(lambda library: make(library.utils.data), words)
 
 
-@needs_oracle
 @pytest.mark.parametrize(
     "name", ["batch_size", "batch_sampler", "sampler", "drop_last", "dataset", "persistent_workers"]
 )
@@ -176,7 +172,6 @@ def test_attributes_are_fixed_after_init(name: str) -> None:
     assert_same(program, f"{name} attribute should not be set after DataLoader is initialized")
 
 
-@needs_oracle
 def test_attributes_are_pytorchs() -> None:
     names = [
         "batch_size",
@@ -210,7 +205,6 @@ def test_other_attributes_may_be_set() -> None:
     assert list(loader) == [3, 3]
 
 
-@needs_oracle
 def test_pin_memory_warns_as_pytorch_does() -> None:
     def program(library):
         with warnings.catch_warnings(record=True) as caught:
@@ -222,7 +216,6 @@ def test_pin_memory_warns_as_pytorch_does() -> None:
     assert_same(program)
 
 
-@needs_oracle
 def test_a_stream_longer_than_it_said_warns_as_pytorch_does() -> None:
     def program(library):
         loader = library.utils.data.DataLoader(stream_of(library, 4, told=2), None)
@@ -236,7 +229,6 @@ def test_a_stream_longer_than_it_said_warns_as_pytorch_does() -> None:
     assert_same(program)
 
 
-@needs_oracle
 def test_a_stream_that_has_ended_is_not_asked_again() -> None:
     def program(library):
         class Strange(library.utils.data.IterableDataset):
@@ -389,7 +381,6 @@ def test_the_modules_have_pytorchs_names() -> None:
     assert set(torch.utils.data.__all__) - left_out <= set(tinytorch.utils.data.__all__)
 
 
-@needs_oracle
 def test_the_kind_of_a_dataset_and_the_classes_of_iterators() -> None:
     def program(library):
         module = importlib.import_module(f"{library.__name__}.utils.data.dataloader")

@@ -9,7 +9,6 @@ import pytest
 
 import tinytorch
 from tests.data.programs import assert_same, state
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tinytorch.data import (
     ChainDataset,
@@ -143,7 +142,6 @@ SPLITS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", SPLITS)
 @pytest.mark.parametrize("own", [False, True])
 def test_random_split_is_pytorchs(name: str, own: bool) -> None:
@@ -176,7 +174,6 @@ ERRORS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(name: str) -> None:
     make, words = ERRORS[name]
@@ -277,7 +274,6 @@ def test_whoever_redefines_samples_redefines_batches() -> None:
     assert next(iter(DataLoader(Subset(Item(x), [3, 2]), batch_size=2))).tolist() == [3, 2]
 
 
-@needs_oracle
 def test_a_bad_index_gives_the_error_of_the_sample() -> None:
     def program(library):
         data = library.utils.data

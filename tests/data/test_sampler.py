@@ -6,7 +6,6 @@ import pytest
 
 import tinytorch
 from tests.data.programs import assert_same, state
-from tests.oracle import needs_oracle
 from tinytorch.data import (
     BatchSampler,
     RandomSampler,
@@ -34,7 +33,6 @@ PROGRAMS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_two_epochs_and_what_follows_are_as_in_pytorch(name: str) -> None:
     def program(library):
@@ -53,7 +51,6 @@ WITH_GENERATOR = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", WITH_GENERATOR)
 def test_a_generator_of_its_own_leaves_the_default_one_alone(name: str) -> None:
     def program(library):
@@ -81,7 +78,6 @@ ERRORS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors_are_pytorchs(name: str) -> None:
     make, words = ERRORS[name]

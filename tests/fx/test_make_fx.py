@@ -11,7 +11,6 @@ import pytest
 import tinytorch
 import tinytorch.fx
 from tests.fx.programs import ramp
-from tests.oracle import needs_oracle
 from tests.same import compared, of_each, programs, refused, same_as_pytorch
 
 
@@ -213,7 +212,6 @@ def operators(t: Any) -> Any:
     return shown, ran, str(graph), impure, aten.add.Tensor.overloadpacket is aten.add, aten.add.Tensor.name()
 
 
-@needs_oracle
 def test_operators() -> None:
     same_as_pytorch(operators)
 

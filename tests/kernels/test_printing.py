@@ -277,13 +277,11 @@ repr(list(L.nn.Linear(2, 3).parameters())), repr(L.nn.ParameterList([L.ones(2)])
 """
 
 
-@needs_oracle
 @pytest.mark.parametrize("text", TEXTS.strip().splitlines())
 def test_texts_are_pytorchs(text: str) -> None:
     same_as_pytorch(lambda L: eval(text, {"L": L}))
 
 
-@needs_oracle
 def test_a_subclass_is_printed_by_its_name() -> None:
     def program(L: Any) -> Any:
         class Weight(L.Tensor):  # type: ignore[misc, name-defined]

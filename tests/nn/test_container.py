@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests.oracle import needs_oracle
 from tests.same import same_to_the_word as check
 
 
@@ -259,7 +258,6 @@ PROGRAMS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_as_pytorch(name: str) -> None:
     check(PROGRAMS[name])

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tests.same import same_to_the_word as check
 from tinytorch import nn
@@ -110,7 +109,6 @@ for mode in ("reflect", "replicate", "circular"):
     LAYERS[f"Conv1d, {mode}"] = ran(lambda nn, mode=mode: nn.Conv1d(3, 4, 3, padding=2, padding_mode=mode), 2, 3, 8)
 
 
-@needs_oracle
 @parametrize("name", LAYERS)
 def test_layers(name: str) -> None:
     check(LAYERS[name])
@@ -364,7 +362,6 @@ LAZY = {
 }
 
 
-@needs_oracle
 @parametrize("name", LAZY)
 def test_lazy_layers(name: str) -> None:
     check(LAZY[name])

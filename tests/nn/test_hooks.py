@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_to_the_word as check
 from tinytorch import nn
 from tinytorch.nn.modules import module as module_file
@@ -499,7 +498,6 @@ def wrong_pre_hook(torch: Any) -> Any:
     m(leaf(torch)).sum().backward()
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_as_pytorch(name: str) -> None:
     check(PROGRAMS[name])
@@ -592,7 +590,6 @@ ON_NODES: dict[str, Any] = {
 }  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("replaced", [False, True])
 @pytest.mark.parametrize("case", ON_NODES)
 def test_the_older_backward_hook_sees_one_nodes_gradients(case: str, replaced: bool) -> None:

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_to_the_word as check
 
 
@@ -118,7 +117,6 @@ PROGRAMS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_as_pytorch(name: str) -> None:
     check(PROGRAMS[name])
@@ -144,7 +142,6 @@ def test_old_names_warn_and_do_the_same(old: str) -> None:
     assert getattr(init, old).__name__ == old
 
 
-@needs_oracle
 def test_layouts_that_are_not_contiguous():
     def program(torch):
         a, b = torch.zeros(9, 5).t(), torch.zeros(20, 8)[:, ::2]
@@ -155,7 +152,6 @@ def test_layouts_that_are_not_contiguous():
     check(program)
 
 
-@needs_oracle
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_orthogonal_in_16_bits(dtype):
     check(lambda torch: torch.nn.init.orthogonal_(torch.zeros(3, 4, dtype=getattr(torch, dtype))))

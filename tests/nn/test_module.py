@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_to_the_word as check
 from tinytorch import nn
 from tinytorch.nn.modules.module import Module
@@ -543,7 +542,6 @@ PROGRAMS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_as_pytorch(name: str) -> None:
     check(PROGRAMS[name])
@@ -616,7 +614,6 @@ def test_bfloat16_needs_its_extra() -> None:
         assert layer.bfloat16().weight.dtype is tinytorch.bfloat16
 
 
-@needs_oracle
 def test_sharing_memory() -> None:
     def program(torch: Any) -> Any:
         layer = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.BatchNorm1d(2))
@@ -663,7 +660,6 @@ def test_adding_a_module_before_init_says_so() -> None:
         Module.__new__(Module).add_module("x", nn.ReLU())
 
 
-@needs_oracle
 @pytest.mark.parametrize("persistent", [True, False])
 @pytest.mark.parametrize("takes", [True, False])
 def test_a_buffer_goes_through_the_register_buffer_of_a_subclass(takes, persistent):
@@ -684,7 +680,6 @@ def test_a_buffer_goes_through_the_register_buffer_of_a_subclass(takes, persiste
     check(program)
 
 
-@needs_oracle
 @pytest.mark.parametrize("kind", ["weight_norm", "spectral_norm", "prune"])
 def test_pickles_of_modules_whose_weights_are_computed(kind):
     def program(torch: Any) -> Any:
@@ -700,7 +695,6 @@ def test_pickles_of_modules_whose_weights_are_computed(kind):
     check(program)
 
 
-@needs_oracle
 @pytest.mark.parametrize(("overwrite", "swap"), [(False, False), (True, False), (True, True)])
 def test_conversions_with_new_parameters(overwrite, swap):
     def program(torch: Any) -> Any:
@@ -737,7 +731,6 @@ def test_loading_leaves_nothing_to_the_garbage_collector() -> None:
         gc.enable()
 
 
-@needs_oracle
 @pytest.mark.parametrize("container", ["Sequential", "ModuleList"])
 def test_empty_lines_of_a_representation(container: str) -> None:
     def program(torch: Any) -> Any:

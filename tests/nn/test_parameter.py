@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_to_the_word as check
 from tinytorch import nn
 
@@ -98,7 +97,6 @@ PROGRAMS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_as_pytorch(name: str) -> None:
     check(PROGRAMS[name])
@@ -116,7 +114,6 @@ def test_a_parameter_of_a_user_s_tensor_class_keeps_the_class() -> None:
     assert next(module.parameters()) is made
 
 
-@needs_oracle
 @pytest.mark.parametrize("requires_grad", [True, False])
 @pytest.mark.parametrize("inside", [True, False])
 def test_of_an_inference_tensor(inside: bool, requires_grad: bool) -> None:

@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tests.same import same_to_the_word as check
 from tinytorch import nn
@@ -263,7 +262,6 @@ REFUSED["RNNCell of another nonlinearity"] = called("RNNCell", shape(2, 3), nonl
 REFUSED["c of LSTMCell"] = called("LSTMCell", shape(2, 3), [shape(2, 4), shape(2, 5)])
 
 
-@needs_oracle
 @parametrize("label", MADE)
 def test_made_as_pytorchs(label: str) -> None:
     check(lambda torch: repr(MADE[label](torch)))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle, torch
+from tests.oracle import FUSED, needs_oracle, torch
 from tests.same import expressions
 
 pytestmark = needs_oracle
@@ -90,6 +90,7 @@ def differing(expression: str, dtype: str) -> tuple[int, int, str]:
     return count, total, example
 
 
+@pytest.mark.skipif(not FUSED, reason="PyTorch's baseline build rounds products before it adds them")
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 @pytest.mark.parametrize("expression", expressions(EXACT))
 def test_every_bit_agrees(expression: str, dtype: str) -> None:

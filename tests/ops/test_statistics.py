@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tinytorch
-from tests.oracle import needs_oracle
+from tests.oracle import FUSED, needs_oracle
 from tests.same import compared, of_each, programs, same_as_pytorch
 
 Program = Callable[[Any], Any]
@@ -155,7 +155,7 @@ def test_topk_and_sort_put_nan_first_among_the_largest() -> None:
 def test_random_histograms(torch: Any, values: list[int], bins: int, density: bool) -> Any:
     x = torch.tensor(values, dtype=torch.float64) / 3
     found = torch.histogram(x, bins, density=density)
-    counted = torch.histc(x.float() * 3, bins)
+    counted = torch.histc(x.float() * 3, bins) if FUSED else None  # otherwise the edges of its bins are others
     return found.hist, found.bin_edges, counted
 
 

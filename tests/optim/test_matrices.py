@@ -74,7 +74,6 @@ def test_goes_on_from_a_checkpoint_of_the_other(name, options, ours_first):
         np.testing.assert_allclose(p.detach().numpy(), q.detach().numpy(), **close(name, "float32"))
 
 
-@needs_oracle
 def test_muon_makes_all_singular_values_about_one():
     g = np.random.default_rng(0).standard_normal((40, 60)).astype("f")
     p = tinytorch.zeros(40, 60, requires_grad=True)
@@ -168,6 +167,41 @@ def test_lbfgs_walks_as_pytorch(t, options, loss):
     results, calls, ends, optimizer = descend(t, options, function, start, 4)
     state = optimizer.state_dict()
     return (results, calls, ends, state["state"], {k: v for k, v in state["param_groups"][0].items() if k != "lr"})
+
+
+HARD = {
+    "waves": lambda t, w: (t.sin(5 * w) + 0.1 * w**2).sum(),
+    "cusps": lambda t, w: (w.abs() + 1e-3).sqrt().sum(),
+    "plateau": lambda t, w: -(-(w**2)).exp().sum(),
+    "step": lambda t, w: (w**2).sum() + t.tanh(20 * (w - 1)).sum(),
+    "two valleys": lambda t, w: (w**4 - 3 * w**2 + w).sum(),
+    "rosenbrock": rosenbrock,
+}
+
+
+@pytest.mark.parametrize(("loss", "start", "lr"), [
+    ("rosenbrock", [0.04, -0.04, 0.19], 0.01), ("waves", [-1.61, 1.08, 3.91], 5.0), ("waves", [0.79, -0.94, 4.37], 5.0),
+    ("cusps", [-6.98, -0.66, -3.74], 0.01), ("cusps", [0.09, 0.11, -0.58], 1.0), ("step", [-0.13, 1.37, -0.67], 5.0),
+    ("two valleys", [1.9, -6.61, 0.16], 30.0), ("plateau", [0.65, -2.03, 3.43], 30.0),
+    ("plateau", [-3.22, 4.89, 3.9], 1.0), ("plateau", [-2.66, -0.46, 7.94], 1.0),
+])  # fmt: skip
+@compared(rtol=1e-6, atol=1e-7)
+def test_strong_wolfe_where_the_cubic_is_of_no_use(t, loss, start, lr):
+    """Each of these takes another way through the line search: stuck brackets, bounds, ends that change places."""
+    w = t.tensor(start, dtype=t.float64, requires_grad=True)
+    optimizer = t.optim.LBFGS([w], lr=lr, line_search_fn="strong_wolfe", max_iter=12)
+    losses = []
+
+    def closure():
+        optimizer.zero_grad()
+        value = HARD[loss](t, w)
+        value.backward()
+        losses.append(value.item())
+        return value
+
+    for _ in range(2):
+        optimizer.step(closure)
+    return losses, w.detach(), t.optim.LBFGS([w]).defaults
 
 
 @needs_oracle

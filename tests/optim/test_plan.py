@@ -12,6 +12,7 @@ import pytest
 import tinytorch
 from tests.optim.test_trajectories import CASES, IDS
 from tests.oracle import needs_oracle, torch
+from tests.same import compared
 from tinytorch.optim import Adam, _plan
 
 SHAPES = [(20, 20), (20,)] * 3 + [(), (0,), (3, 1, 2), (90, 100), (1,)]
@@ -68,14 +69,24 @@ def assert_same_state(a, b, rtol=2e-5):
             assert_same([ours[i][name]], [value], rtol)
 
 
-@needs_oracle
+def reference(kind, *args, **options):
+    """Return parameters and an optimizer of PyTorch; without it, one of ours that updates them one by one.
+
+    (tests/optim/test_trajectories.py compares these with PyTorch.)
+    """
+    params, optimizer = make(torch or tinytorch, kind, *args, **options)
+    if torch is None:
+        optimizer._elementwise = False
+    return params, optimizer
+
+
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_walks_as_pytorch(kind, dtype):
     params, a = make(tinytorch, kind, dtype=dtype)
-    others, b = make(torch, kind, dtype=dtype)
+    others, b = reference(kind, dtype=dtype)
     walk(tinytorch, params, a, range(25))
-    walk(torch, others, b, range(25))
+    walk(torch or tinytorch, others, b, range(25))
     rtol = 1e-4 if dtype == "float32" else 1e-12
     assert len(packed(a)) == len(SHAPES) - 1  # all but the large one
     assert a._plans[0].patience == _plan.PATIENCE  # and the last step went by plan
@@ -83,15 +94,12 @@ def test_walks_as_pytorch(kind, dtype):
     assert_same_state(a, b, rtol)
 
 
-@needs_oracle
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
 def test_walks_long_with_every_option(name, options):
-    ends = []
-    for module in (tinytorch, torch):
-        params, optimizer = make(module, name, SHAPES[:4], "float64", **{"lr": 1e-2, **options})
-        walk(module, params, optimizer, range(30))
-        ends.append((params, optimizer))
-    (params, a), (others, b) = ends
+    params, a = make(tinytorch, name, SHAPES[:4], "float64", **{"lr": 1e-2, **options})
+    others, b = reference(name, SHAPES[:4], "float64", **{"lr": 1e-2, **options})
+    walk(tinytorch, params, a, range(30))
+    walk(torch or tinytorch, others, b, range(30))
     assert_same(params, others, 1e-10)
     assert_same_state(a, b, 1e-10)
 
@@ -105,14 +113,13 @@ SKIPS = {
 }  # fmt: skip
 
 
-@needs_oracle
 @pytest.mark.parametrize("kind", ["SGD, momentum", "Adam", "Adagrad"])
 @pytest.mark.parametrize("skip", SKIPS.values(), ids=SKIPS)
 def test_parameters_without_a_gradient_stay(kind, skip):
     params, a = make(tinytorch, kind)
-    others, b = make(torch, kind)
+    others, b = reference(kind)
     walk(tinytorch, params, a, range(30), skip)
-    walk(torch, others, b, range(30), skip)
+    walk(torch or tinytorch, others, b, range(30), skip)
     assert_same(params, others)
     assert_same_state(a, b)
 
@@ -259,18 +266,15 @@ def test_parameters_in_others_memory():
     assert len(packed(optimizer)) == 3 and (array[:30] != 1).all() and (array[30:] == 1).all()
 
 
-@needs_oracle
-def test_overlapping_and_repeated_parameters_are_updated_in_turn():
-    ends = []
-    for module in (tinytorch, torch):
-        base = module.ones(6)
-        params = [base[:4].requires_grad_(), base[2:].detach().requires_grad_(), module.ones(3, requires_grad=True)]
-        optimizer = module.optim.Adam(params, lr=0.1)
-        walk(module, params, optimizer, range(3))
-        ends.append(base.detach().numpy().copy())
-        if module is tinytorch:
-            assert packed(optimizer) == []
-    np.testing.assert_allclose(*ends, rtol=1e-5)
+@compared
+def test_overlapping_and_repeated_parameters_are_updated_in_turn(torch):
+    base = torch.ones(6)
+    params = [base[:4].requires_grad_(), base[2:].detach().requires_grad_(), torch.ones(3, requires_grad=True)]
+    optimizer = torch.optim.Adam(params, lr=0.1)
+    walk(torch, params, optimizer, range(3))
+    if torch is tinytorch:
+        assert packed(optimizer) == []
+    return base.detach()
 
 
 def test_versions_count_and_a_shared_state_stays_shared():

@@ -60,7 +60,9 @@ def test_averages(options):
 
 
 test_errors = of_each([
-    lambda t: t.optim.swa_utils.get_ema_avg_fn(1.5), lambda t: t.optim.swa_utils.get_ema_multi_avg_fn(-0.5),
+    lambda t: t.optim.swa_utils.get_ema_avg_fn(1.5), lambda t: t.optim.swa_utils.get_ema_avg_fn(-0.1),
+    lambda t: [t.optim.swa_utils.get_ema_avg_fn(decay)(t.ones(1), t.zeros(1), 1) for decay in (0.0, 1.0)],
+    lambda t: t.optim.swa_utils.get_ema_multi_avg_fn(-0.5),
     lambda t: t.optim.swa_utils.AveragedModel(t.nn.Linear(1, 1), avg_fn=max, multi_avg_fn=max),
 ])  # fmt: skip
 

@@ -142,7 +142,8 @@ def test_parameters_that_are_not_contiguous(torch, name, options):
         for p, optimizer in zip(params, optimizers, strict=True):
             p.grad = torch.from_numpy(np.random.default_rng(step).standard_normal(tuple(p.shape)))
             optimizer.step()
-    return base
+    states = [optimizer.state_dict() for optimizer in optimizers]
+    return base, states, optimizers[0].defaults, repr(optimizers[0])
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)

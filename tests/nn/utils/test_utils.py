@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 import tinytorch
-from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tests.same import same_to_the_word as check
 
@@ -107,7 +106,6 @@ PROGRAMS = {
 }
 
 
-@needs_oracle
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_same_as_pytorch(name: str) -> None:
     check(PROGRAMS[name])
@@ -149,7 +147,6 @@ PRUNING = """
 """.strip().splitlines()
 
 
-@needs_oracle
 @pytest.mark.parametrize("call", [line.strip() for line in PRUNING])
 def test_helpers_of_pruning_methods(call: str) -> None:
     def program(torch: Any) -> Any:
@@ -159,7 +156,6 @@ def test_helpers_of_pruning_methods(call: str) -> None:
     check(program)
 
 
-@needs_oracle
 @pytest.mark.parametrize("change", ["x.double()", "x[:1]", "x.tolist()", "x + 1"])
 def test_an_inverse_that_changes_shape_or_dtype(change: str) -> None:
     def program(torch: Any) -> Any:
@@ -180,7 +176,6 @@ def test_an_inverse_that_changes_shape_or_dtype(change: str) -> None:
     check(program)
 
 
-@needs_oracle
 def test_parametrizations_of_stacked_matrices_and_derived_layers():
     def program(torch):
         ways = torch.nn.utils.parametrizations
@@ -192,7 +187,6 @@ def test_parametrizations_of_stacked_matrices_and_derived_layers():
     check(program)
 
 
-@needs_oracle
 def test_structured_pruning_after_another_looks_at_the_dimension():
     def program(torch):
         prune = importlib.import_module(f"{torch.__name__}.nn.utils.prune")
@@ -217,7 +211,6 @@ PRUNED = [
 ]
 
 
-@needs_oracle
 @pytest.mark.parametrize(("name", "step"), PRUNED)
 @pytest.mark.parametrize("first", ["identity", "l1_unstructured"])
 def test_structured_pruning_after_another(first: str, name: str, step: Any) -> None:
