@@ -95,7 +95,7 @@ def test_the_defaults_of_parameters(library: Any, module: str) -> dict[str, dict
     """Where a parameter is tinytorch's alone, its own default stands for PyTorch's."""
     ours = importlib.import_module(f"tinytorch.{module}")
     theirs = importlib.import_module(f"{library.__name__}.{module}")
-    public = sorted(name for name, value in vars(ours).items() if name[0] != "_" and callable(value))
+    public = [name for name in sorted(dir(ours)) if name[0] != "_" and callable(getattr(ours, name))]
     found = {}
     for name in public:
         found[name] = defaults(getattr(ours, name))
