@@ -11,6 +11,7 @@ import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -55,35 +56,45 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(path.read_text("utf-8"))
 
 
+def last_name(node: ast.AST) -> str:
+    """Return the name, or the last part of the dotted name, that an expression is."""
+    return str(getattr(node, "attr", getattr(node, "id", "")))
+
+
+class Import(NamedTuple):
+    """A dotted name below tinytorch that a file imports, in a function or at the top, by a statement or a call."""
+
+    name: str
+    at_the_top: bool
+    by_a_statement: bool
+
+
 @functools.cache
-def imports(path: Path, only_top: bool, only_statements: bool = True) -> list[str]:
-    """Return the dotted names below tinytorch that a file imports (outside `if TYPE_CHECKING`)."""
+def imports(path: Path) -> list[Import]:
+    """Return what a file imports (outside `if TYPE_CHECKING`)."""
     known = {name for name, _ in modules()}
+    calls = "import_module" in path.read_text("utf-8")
+    inside = (ast.AST,) if calls else (ast.stmt, ast.ExceptHandler, ast.match_case)  # expressions only where need be
     found = []
-    nodes: list[ast.AST] = [parsed(path)]
+    nodes: list[tuple[ast.AST, bool]] = [(parsed(path), True)]
     while nodes:
-        node = nodes.pop()
+        node, top = nodes.pop()
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
-        if only_top and isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            continue
+        top = top and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
         if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tinytorch":
             base = (node.module or "").removeprefix("tinytorch").removeprefix(".")
             for alias in node.names:
                 full = f"{base}.{alias.name}".removeprefix(".")
-                found.append(full if full in known else base)
-        if not only_statements and isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
-            named = [each.value for each in ast.walk(node) if isinstance(each, ast.Constant)]
-            found += [
-                each.removeprefix("tinytorch.")
-                for each in named
-                if str(each).removeprefix("tinytorch.") not in (str(each), "")
-            ]
+                found.append(Import(full if full in known else base, top, True))
+        if isinstance(node, ast.Call) and last_name(node.func) == "import_module":
+            named = [str(each.value) for each in ast.walk(node) if isinstance(each, ast.Constant)]
+            below = [each.removeprefix("tinytorch.") for each in named if each.startswith("tinytorch.")]
+            found += [Import(each, top, False) for each in below if each]
         if isinstance(node, ast.Import):
-            found += [
-                a.name.removeprefix("tinytorch").removeprefix(".") for a in node.names if a.name.startswith("tinytorch")
-            ]
-        nodes += list(ast.iter_child_nodes(node))
+            named = [each.name for each in node.names if each.name.startswith("tinytorch")]
+            found += [Import(each.removeprefix("tinytorch").removeprefix("."), top, True) for each in named]
+        nodes += [(each, top) for each in ast.iter_child_nodes(node) if isinstance(each, inside)]
     return found
 
 
@@ -101,10 +112,10 @@ def test_names_of_nn_that_distributed_defines_are_imported_when_asked_for() -> N
 
 def test_imports_follow_the_order() -> None:
     late = [
-        f"{name or 'tinytorch'} imports {imported}"
+        f"{name or 'tinytorch'} imports {each.name}"
         for name, path in modules()
-        for imported in imports(path, only_top=False, only_statements=False)
-        if place(imported) > place(name)
+        for each in imports(path)
+        if place(each.name) > place(name)
     ]
     assert not late
 
@@ -116,7 +127,10 @@ def test_every_entry_of_the_root_has_its_place() -> None:
 
 
 def test_the_package_is_imported_at_the_top_only() -> None:
-    hidden = {name: set(imports(path, only_top=False)) - set(imports(path, only_top=True)) for name, path in modules()}
+    hidden = {}
+    for name, path in modules():
+        statements = [each for each in imports(path) if each.by_a_statement]
+        hidden[name] = {each.name for each in statements} - {each.name for each in statements if each.at_the_top}
     assert not any(hidden.values()), {name: found for name, found in hidden.items() if found}
 
 
@@ -167,7 +181,7 @@ print(*sorted(set(vars(tinytorch.Tensor)) - before))
 def test_kernels_know_no_tensor() -> None:
     for name, path in modules():
         if name.startswith("kernels"):
-            assert not any("core.tensor" in each for each in imports(path, only_top=False)), name
+            assert not any("core.tensor" in each.name for each in imports(path)), name
 
 
 #: What most programs do not need, or ask for by an import of their own.
@@ -334,7 +348,7 @@ def test_no_code_object_cell_or_globals_is_written_to() -> None:
             for target in getattr(node, "targets", None) or [getattr(node, "target", None)]:
                 for part in ast.walk(target) if isinstance(target, ast.AST) else ():
                     of_function = isinstance(part, ast.Attribute) and part.attr in ("__code__", "cell_contents")
-                    of_globals = isinstance(part, ast.Subscript) and ast.unparse(part.value).endswith("__globals__")
+                    of_globals = isinstance(part, ast.Subscript) and last_name(part.value) == "__globals__"
                     assert not of_function and not of_globals, f"{name}: {ast.unparse(node)}"
 
 
@@ -364,7 +378,8 @@ def test_the_modules_of_a_folder_import_each_other_in_no_circle() -> None:
     edges: dict[str, dict[str, set[str]]] = {}
     for name, path in modules():
         folder = name.partition(".")[0]
-        imported = {each for each in imports(path, only_top=False) if each.startswith(f"{folder}.") and each != name}
+        found = {each.name for each in imports(path) if each.by_a_statement}
+        imported = {each for each in found if each.startswith(f"{folder}.") and each != name}
         edges.setdefault(folder, {})[name] = imported
     for folder in edges:
         TopologicalSorter(edges[folder]).prepare()  # raises CycleError
