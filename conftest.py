@@ -78,6 +78,7 @@ TIER_OF: dict[str, str] = {
     "tests/autograd/test_picture.py::*nodes": "nightly",
     "tests/autograd/test_references.py::test_random_programs*": "ci",
     "tests/data/test_drawn.py": "nightly",
+    "tests/data/test_drawn.py::test_the_same_seed*": "fast",
     "tests/data/test_torchvision_ops.py::*gradients*": "ci",
     "tests/inspect/test_doctor.py": "ci",
     "tests/inspect/test_plots.py::test_everything_in_one_figure*": "ci",
