@@ -539,6 +539,15 @@ def test_linearize_calls_its_function_once() -> None:
     assert tinytorch.equal(output["a"], expected[0]["a"])
 
 
+def loss_of(t: Any, reduction: str) -> Any:
+    weight = t.tensor([0.5, 1.0, 2.0], dtype=t.float64)
+    return lambda x, target: t.nn.functional.cross_entropy(x, target, weight, ignore_index=1, reduction=reduction)
+
+
+def scored(t: Any) -> tuple[Any, Any]:
+    return t.linspace(-1, 2, 24, dtype=t.float64).reshape(2, 4, 3).sin(), t.tensor([[0, 1, 2, 2], [1, 0, 0, 2]])
+
+
 VMAPPED: dict[str, Any] = {
     "one": lambda t, x, y: t.vmap(t.sin)(x),
     "two": lambda t, x, y: t.vmap(t.dot)(x, y),
@@ -557,6 +566,19 @@ VMAPPED: dict[str, Any] = {
     "vjp": lambda t, x, y: t.func.vjp(t.vmap(t.tanh), x)[1](y),
     "jvp": lambda t, x, y: t.func.jvp(t.vmap(t.tanh), (x,), (y,)),
     "same numbers": lambda t, x, y: t.vmap(lambda a: a + t.rand(3), randomness="same")(x) - x,
+    "same numbers for written ones": lambda t, x, y: t.vmap(lambda a: a + t.randn(3), randomness="same")(x) - x,
+    "same numbers like others": lambda t, x, y: t.vmap(lambda a: a + t.bernoulli(y[0] / 2), randomness="same")(x),
+    "same numbers like its own": lambda t, x, y: t.vmap(t.bernoulli, randomness="same")(y / 2),
+    "expanded": lambda t, x, y: t.vmap(lambda a: a.expand(2, 2, 3))(x),
+    "losses": lambda t, x, y: [t.vmap(loss_of(t, reduction))(*scored(t)) for reduction in ("none", "sum", "mean")],
+    "losses of one": lambda t, x, y: t.vmap(loss_of(t, "mean"))(x, t.tensor([2, 1])),
+    "gradients of losses": lambda t, x, y: t.vmap(t.func.grad(loss_of(t, "mean")))(*scored(t)),
+    "attention": lambda t, x, y: t.vmap(lambda q: t.nn.functional.scaled_dot_product_attention(q, y, y))(
+        t.stack([x, y, x - y])
+    ),
+    "gradients of attention": lambda t, x, y: t.vmap(
+        t.func.grad(lambda q: t.nn.functional.scaled_dot_product_attention(q, y, y).pow(2).sum())
+    )(t.stack([x, y, x - y])),
     "no inputs": lambda t, x, y: t.vmap(t.sin)(),
     "sizes": lambda t, x, y: t.vmap(t.add)(x, y[:1]),
     "no tensor": lambda t, x, y: t.vmap(t.add)(x, 1.0),

@@ -129,6 +129,12 @@ class Counted:
         (g,) = lib.autograd.grad(y.sum(), x, create_graph=True)
         return g, lib.autograd.grad(g.pow(2).sum(), x)
 
+    def neighbours_in_memory_are_no_overlap(lib):
+        x = lib.arange(6.0)
+        x[2:4].add_(x[:2])
+        x[:2].add_(x[2:4])
+        return x
+
     def other_views_follow(lib):
         x = leaf(lib, 1.0, 2.0, 3.0)
         y = x * 2

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tinytorch
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 
 def scores(torch: Any, *shape: int, seed: int = 0) -> Any:
@@ -290,3 +290,20 @@ def test_margins_of_an_empty_batch_are_0() -> None:
     """PyTorch's mean of no samples is memory that was not written to: any number."""
     loss = tinytorch.nn.functional.multilabel_margin_loss(tinytorch.zeros(0, 2), tinytorch.zeros(0, 2).long())
     assert loss.item() == 0
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+@pytest.mark.parametrize("rows", [None, 1, 3])
+@compared(rtol=1e-10, atol=1e-12)
+def test_a_loss_of_what_a_linear_layer_gives(torch: Any, reduction: str, rows: int | None) -> Any:
+    """tests/nn/test_linear_cross_entropy.py compares more, where PyTorch is installed."""
+    rng, found = np.random.default_rng(0), []
+    options = None if rows is None else torch.nn.LinearCrossEntropyOptions(batch_chunk_size=rows)
+    for target in (torch.tensor(3), torch.tensor([0, 3, 1, -100, 2])):
+        x, matrix, bias = (torch.from_numpy(rng.standard_normal(n)) for n in ((*target.shape, 3), (4, 3), (4,)))
+        given = [each.requires_grad_() for each in (x, matrix, bias)]
+        loss = torch.nn.functional.linear_cross_entropy(
+            x, matrix, target, linear_bias=bias, reduction=reduction, options=options
+        )
+        found += [loss, *torch.autograd.grad(loss.sum(), given)]
+    return found

@@ -244,6 +244,7 @@ ERRORS = {
     "neighbours, size 0": lambda t, f, x: f.local_response_norm(x, 0),
     "GroupNorm": lambda t, f, x: t.nn.GroupNorm(3, 4),
     "CrossMapLRN2d": lambda t, f, x: t.nn.CrossMapLRN2d(2)(x),
+    "BatchNorm1d, one example": lambda t, f, x: t.nn.BatchNorm1d(3)(x[:1]),
     "BatchNorm1d, vector": lambda t, f, x: t.nn.BatchNorm1d(2)(t.ones(2)),
     "BatchNorm1d, image": lambda t, f, x: t.nn.BatchNorm1d(2)(t.ones(2, 2, 2, 2)),
     "BatchNorm2d, matrix": lambda t, f, x: t.nn.BatchNorm2d(2)(t.ones(2, 2)),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.same import same_as_pytorch
+from tests.same import compared, same_as_pytorch
 
 RNG = np.random.default_rng(0)
 INPUTS = {
@@ -76,6 +76,13 @@ def test_unpooling(n: int) -> None:
         return repr(unpool), back, x.grad
 
     same_as_pytorch(program)
+
+
+@compared
+def test_unpooling_of_windows_with_padding(torch: Any) -> Any:
+    x, given = torch.tensor(INPUTS[2]), {"kernel_size": 4, "stride": 2, "padding": 1}
+    values, indices = torch.nn.functional.max_pool2d(x, **given, return_indices=True)
+    return torch.nn.functional.max_unpool2d(values, indices, **given)
 
 
 @pytest.mark.parametrize("kind", ["ties", "nan", "minus infinity"])
