@@ -539,6 +539,12 @@ MORE = [
     (b"\x80\2K\1", "exhausted before seeing STOP"), (b"\x80\2X\xff\xff\xff\x7fabc.", "pickle is damaged"),
     (b"\x80\4\x96" + struct.pack("<Q", 2**62) + b"abc.", "pickle is damaged"), (b"\xff\xff", "pickle is damaged"),
     (b"\x80\4K\1K\2\x93.", "named by two strings"),
+    (b"\x80\2c__builtin__\ncomplex\nG" + struct.pack(">d", 1) + b"K\1\x86R.", "made from two floats"),
+    (b"\x80\2c__builtin__\ncomplex\nK\1G" + struct.pack(">d", 1) + b"\x86R.", "made from two floats"),
+    *[
+        (b"\x80\2ctorch._utils\n_rebuild_meta_tensor_no_storage\n(" + given + b"\x85K\1\x85\x89tR.", "meta device")
+        for given in (b"ctorch\nint32\nJ\xff\xff\xff\xff", b"ctorch\nint32\n\x88", b"K\1K\1")  # dtype, size
+    ],
 ]  # fmt: skip
 
 
@@ -585,6 +591,12 @@ MALFORMED: list[tuple[bytes, type[Exception], str]] = [
     (b"\x80\2})" + b"\x85" * 200_000 + b"K\1s.", pickle.UnpicklingError, "a key is too large a tuple"),
     (b"\x80\2)q\1" + b"h\1h\1\x86q\1" * 60 + b"Q.", pickle.UnpicklingError, "persistent_load"),
 ]  # fmt: skip
+
+
+def test_tensors_without_data_have_any_size() -> None:
+    for shape in ((), (0,), (0, 3), (1,), (2, 3)):
+        found = load(file_of(tt.empty(shape, device="meta", dtype=tt.int32)))
+        assert found.is_meta and found.shape == shape and found.dtype is tt.int32
 
 
 @pytest.mark.parametrize("k", range(len(MALFORMED)))
