@@ -85,7 +85,8 @@ def defaults(value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("module", [
-    "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrizations", "nn.utils.prune",
+    "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrizations", "nn.utils.prune", "nn.attention",
+    "nn.attention.flex_attention", "nn.attention.bias",
     "optim", "optim.lr_scheduler", "optim.swa_utils", "utils.data", "utils.checkpoint", "autograd",
     "autograd.functional", "func", "distributions", "amp", "serialization", "testing", "onnx", "linalg", "fx",
     "compiler",
