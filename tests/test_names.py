@@ -85,11 +85,10 @@ def defaults(value: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("module", [
-    "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrizations", "nn.utils.prune", "nn.attention",
-    "nn.attention.flex_attention", "nn.attention.bias",
-    "optim", "optim.lr_scheduler", "optim.swa_utils", "utils.data", "utils.checkpoint", "autograd",
-    "autograd.functional", "func", "distributions", "amp", "serialization", "testing", "onnx", "linalg", "fx",
-    "compiler",
+    "nn", "nn.functional", "nn.init", "nn.utils", "nn.utils.rnn", "nn.utils.parametrizations", "nn.utils.prune",
+    "nn.attention", "nn.attention.flex_attention", "nn.attention.bias", "optim", "optim.lr_scheduler",
+    "optim.swa_utils", "utils.data", "utils.checkpoint", "autograd", "autograd.functional", "func", "distributions",
+    "amp", "serialization", "testing", "onnx", "linalg", "fx", "compiler",
 ])  # fmt: skip
 @compared
 def test_the_defaults_of_parameters(library: Any, module: str) -> dict[str, dict[str, Any]]:
