@@ -11,7 +11,7 @@ import tinytorch
 from tests.faces.calls import converted, function
 from tests.oracle import package
 from tests.samples import Sample, all_samples
-from tests.turns import in_turn
+from tests.turns import is_its_turn
 from tinytorch import nn
 from tinytorch.func.pytree import flatten
 from tinytorch.fx.onnx.builder import entry
@@ -102,10 +102,11 @@ def written(sample: Sample) -> str:
 
 
 def by_name() -> dict[str, list[Sample]]:
+    """Return all samples of the functions whose turn it is, which is that of their first sample."""
     found: dict[str, list[Sample]] = {}
-    for sample in in_turn(all_samples()):
+    for sample in all_samples():
         found.setdefault(sample.name, []).append(sample)
-    return found
+    return {name: samples for name, samples in found.items() if is_its_turn(samples[0])}
 
 
 SAMPLES = by_name()
