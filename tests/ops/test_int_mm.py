@@ -30,6 +30,15 @@ def test_products(torch: Any, shape: tuple[int, int, int], dtype: str) -> Any:
     return [[y.dtype, y.stride(), y.requires_grad, y] for y in products]
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint8"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_products_of_all_bytes_are_exact(shape: tuple[int, int, int], dtype: str) -> None:
+    (m, k, n), rng, limits = shape, np.random.default_rng(0), np.iinfo(dtype)
+    a, b = rng.integers(limits.min, limits.max + 1, (m, k)), rng.integers(-128, 128, (k, n))
+    found = tinytorch._int_mm(tinytorch.from_numpy(a.astype(dtype)), tinytorch.from_numpy(b.astype(np.int8)))
+    assert np.array_equal(found.numpy(), a @ b)
+
+
 def test_the_largest_sums_are_exact() -> None:
     for value, dtype in ((255, tinytorch.uint8), (-128, tinytorch.int8)):
         a = tinytorch.full((3, 60_000), value, dtype=dtype)
