@@ -544,6 +544,11 @@ def loss_of(t: Any, reduction: str) -> Any:
     return lambda x, target: t.nn.functional.cross_entropy(x, target, weight, ignore_index=1, reduction=reduction)
 
 
+def weighted(t: Any) -> Any:
+    weight = t.tensor([0.5, 1, 3], dtype=t.float64)
+    return lambda x, y: t.nn.functional.nll_loss(x, y, weight, ignore_index=2)
+
+
 def scored(t: Any) -> tuple[Any, Any]:
     return t.linspace(-1, 2, 24, dtype=t.float64).reshape(2, 4, 3).sin(), t.tensor([[0, 1, 2, 2], [1, 0, 0, 2]])
 
@@ -573,6 +578,10 @@ VMAPPED: dict[str, Any] = {
     "losses": lambda t, x, y: [t.vmap(loss_of(t, reduction))(*scored(t)) for reduction in ("none", "sum", "mean")],
     "losses of one": lambda t, x, y: t.vmap(loss_of(t, "mean"))(x, t.tensor([2, 1])),
     "gradients of losses": lambda t, x, y: t.vmap(t.func.grad(loss_of(t, "mean")))(*scored(t)),
+    "gradients of losses with weights": lambda t, x, y: [
+        t.vmap(t.func.grad(weighted(t)), which)(*[a if k == 0 else a[0] for a, k in zip(scored(t), which, strict=True)])
+        for which in ((0, 0), (0, None), (None, 0))
+    ],
     "attention": lambda t, x, y: t.vmap(lambda q: t.nn.functional.scaled_dot_product_attention(q, y, y))(
         t.stack([x, y, x - y])
     ),

@@ -156,6 +156,14 @@ def test_memory_layouts(array: np.ndarray[Any, Any], elements: int) -> None:
     np.testing.assert_array_equal(load(file)._array, array)
 
 
+def test_a_view_of_another_dtype_comes_back_with_its_memory() -> None:
+    for base, dtype in ((tt.arange(4.0, dtype=tt.float64), tt.int16), (tt.arange(4, dtype=tt.int16), tt.int32)):
+        view = base.view(dtype)[1:]
+        found = round_trip(view)
+        assert (found.tolist(), found.storage_offset()) == (view.tolist(), 1)
+        assert found.untyped_storage().nbytes() == base.nbytes
+
+
 def test_one_memory_as_two_dtypes_is_refused() -> None:
     base = grid()
     refused(RuntimeError, "view the same data as different types", file_of, [wrap(base), wrap(base.view(np.int32))])
@@ -234,11 +242,12 @@ def test_records_are_stored_and_aligned_and_equal_contents_make_equal_files() ->
     assert "byteorder" not in records(file_of(data, _disable_byteorder_record=True))
 
 
-@pytest.mark.parametrize(("limit32", "limit16"), [(0, 0), (100, 3), (2000, 100)])
+@pytest.mark.parametrize(("limit32", "limit16"), [(0, 0), (100, 3), (2000, 100), (10**6, 3), (2000, 10**6)])
 def test_the_fields_for_files_beyond_4_gib(monkeypatch: pytest.MonkeyPatch, limit32: int, limit16: int) -> None:
     monkeypatch.setattr(serialization.archive, "_LIMIT32", limit32)
     monkeypatch.setattr(serialization.archive, "_LIMIT16", limit16)
     file = file_of([wrap(np.arange(1000.0)), wrap(np.ones(3))])
+    assert b"PK\6\6" in file.getvalue()  # the end's fields of 64 bits
     with zipfile.ZipFile(file) as archive:
         assert archive.testzip() is None
     file.seek(0)
@@ -541,6 +550,14 @@ MORE = [
     (b"\x80\4K\1K\2\x93.", "named by two strings"),
     (b"\x80\2c__builtin__\ncomplex\nG" + struct.pack(">d", 1) + b"K\1\x86R.", "made from two floats"),
     (b"\x80\2c__builtin__\ncomplex\nK\1G" + struct.pack(">d", 1) + b"\x86R.", "made from two floats"),
+    *[
+        (
+            b"\x80\2ctorch._utils\n_rebuild_sparse_tensor\nctorch.serialization\n_get_layout\n"
+            + _text("torch.sparse_coo") + b"\x85R" + data + b"\x86R.",
+            "sparse tensor is not described",
+        )
+        for data in (b"]", b"K\1K\1\x86")
+    ],
     *[
         (b"\x80\2ctorch._utils\n_rebuild_meta_tensor_no_storage\n(" + given + b"\x85K\1\x85\x89tR.", "meta device")
         for given in (b"ctorch\nint32\nJ\xff\xff\xff\xff", b"ctorch\nint32\n\x88", b"K\1K\1")  # dtype, size

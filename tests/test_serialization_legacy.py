@@ -224,3 +224,17 @@ def test_bytes_and_arrays_of_memory() -> None:
     loaded = tt.load(written(tt, [b"\0\xff", tt.ones(2).untyped_storage(), tt.ones(2).storage()]), weights_only=False)
     assert loaded[0] == b"\0\xff"
     assert np.frombuffer(bytes(loaded[1].tolist()), np.float32).tolist() == loaded[2].tolist() == [1, 1]
+
+
+def test_a_storage_longer_than_the_file() -> None:
+    file = written(tt, tt.zeros(100_000, dtype=tt.uint8))
+    file.truncate(99_999)
+    refused(RuntimeError, "expected 1 more bytes", tt.load, file)
+
+
+def test_references_that_are_neither_classes_nor_storages() -> None:
+    content = written(tt, tt.ones(1)).getvalue()
+    for old, new in ((b"X\7\0\0\0storage", b"X\6\0\0\0module"), (b"X\7\0\0\0storage", b"X\7\0\0\0another")):
+        assert old in content
+        file = io.BytesIO(content.replace(old, new))
+        refused(pickle.UnpicklingError, "Unknown typename", tt.load, file)

@@ -556,6 +556,7 @@ PROGRAMS.add(
     write_to_one_of_several_views=lambda torch: written(torch, lambda ctx, x: (x.view(2, 1), x * 2), lambda x, y: y[0]),
     an_input=lambda torch: run(torch, identity, fivefold),
     a_view=lambda torch: run(torch, lambda ctx, x: x[:1], lambda ctx, g: torch.cat([g * 3, torch.zeros(1)])),
+    leaf_said_to_be_dirty=lambda torch: run(torch, lambda ctx, x: (ctx.mark_dirty(x), x)[1]),
     dirty_leaf=lambda torch: make(torch, dirty).apply(leaf(torch)),
     dirty_view_of_a_leaf=lambda torch: make(torch, dirty).apply(leaf(torch)[:1]),
     dirty_part_of_several=lambda torch: make(torch, dirty).apply((leaf(torch) * 1).unbind()[0]),
@@ -617,6 +618,21 @@ class Written:
         x, w = torch.ones(2), leaf(torch)
         make(torch, forward, lambda ctx, g: (g, g)).apply(x, w).sum().backward()
         return x.requires_grad, x.is_leaf, w.grad
+
+    def dirty_expanded_tensor(torch):
+        w = torch.ones((), requires_grad=True)
+        made = make(torch, lambda ctx, x, w: (ctx.mark_dirty(x), x)[1], lambda ctx, g: (g * 5, g.sum()))
+        y = made.apply(torch.ones(1).expand(3), w)
+        y.sum().backward()
+        return y, w.grad
+
+    def dirty_view_that_is_written_to_again(torch):
+        base, constant, x = leaf(torch) * 1, torch.ones(2), leaf(torch)
+        made = make(torch, dirty, fivefold)
+        made.apply(base[:1]).add_(x[:1])
+        made.apply(constant[:1]).add_(x[1:])
+        (base.sum() + constant.sum()).backward()
+        return base, constant, x.grad
 
     def dirty_view(torch):
         x = leaf(torch)

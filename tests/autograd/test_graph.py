@@ -252,7 +252,10 @@ class Saved:
             x.view(6).grad_fn._saved_self_sym_sizes,
             torch.cat([x, x], 1).grad_fn._saved_dim,
             x.gather(0, torch.zeros(1, 3, dtype=torch.long)).grad_fn._saved_index,
-            torch.nn.functional.mse_loss(x, x).grad_fn._saved_reduction,
+            [
+                torch.nn.functional.mse_loss(x, x, reduction=name).grad_fn._saved_reduction
+                for name in ("none", "mean", "sum")
+            ],
             torch.nn.functional.leaky_relu(x, 0.2).grad_fn._saved_negative_slope,
         ]
 

@@ -119,6 +119,11 @@ def test_derivatives_of_views_that_follow_a_write(view: Callable[[Any], Any]) ->
     assert gradgradcheck(follow, (x, y))
 
 
+def test_the_gradient_of_shared_places() -> None:
+    x = tinytorch.randn(2, 3, dtype=tinytorch.float64, requires_grad=True)
+    assert gradcheck(lambda x: x[0].expand(2, 3).as_strided((2, 2), (1, 1)), x)
+
+
 PROGRAMS = Programs()
 
 

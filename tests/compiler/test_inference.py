@@ -136,6 +136,22 @@ def test_activations_are_epilogues(activation: Callable[[], Any], of: str) -> No
     assert activation().__class__.__name__.lower() + "(" not in source
 
 
+def test_weights_that_are_computed_from_others_are_prepared_once() -> None:
+    source = steps(check(nn.Sequential(Scaled(torch.randn(40, 30)), nn.ReLU()).eval(), images(50, 30)))
+    assert "projected(" in source and "multiply(" not in source
+
+
+class Scaled(nn.Module):
+    """A product with a weight that is made of another one in two steps."""
+
+    def __init__(self, weight: Any) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight)
+
+    def forward(self, x: Any) -> Any:
+        return F.linear(x, self.weight * 2 + 1)
+
+
 @pytest.mark.parametrize("activation", [nn.Mish, nn.Softplus, nn.ELU, nn.LeakyReLU, nn.Tanh])
 def test_other_activations_are_steps(activation: Callable[[], Any]) -> None:
     check(

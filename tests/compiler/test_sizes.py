@@ -256,6 +256,20 @@ def test_errors_are_those_of_the_function() -> None:
     assert compiled(torch.ones(7, 6)).shape == (7, 2, 2)
 
 
+def test_an_error_after_a_write_does_not_repeat_the_write() -> None:
+    def f(x: Any, count: Any) -> Any:
+        count.add_(1)
+        return torch.linalg.cholesky(x @ x.T + torch.eye(len(x)) * x[0, 0]) + 1
+
+    compiled, count = torch.compile(f, dynamic=True), torch.zeros(())
+    for n in range(3, 7):
+        compiled(torch.ones(n, 2), count)
+    assert isinstance(compiled.variants[-1], General)
+    with pytest.raises(torch.linalg.LinAlgError):
+        compiled(-9 * torch.ones(8, 2), count)
+    assert count.item() == 5
+
+
 def test_a_function_that_does_not_take_the_sizes_for_numbers() -> None:
     def f(x: Any) -> Any:
         if type(x.shape[0]) is not int:

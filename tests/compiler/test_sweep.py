@@ -14,7 +14,7 @@ import pytest
 import tinytorch as torch
 import tinytorch.nn.functional as F
 from tinytorch import nn
-from tinytorch.compiler.sweep import together
+from tinytorch.compiler.sweep import scheduler, together
 from tinytorch.compiler.sweep.script import Script, planned
 from tinytorch.core.mode import local
 
@@ -315,6 +315,25 @@ def test_the_state_of_an_optimizer_may_be_replaced():
 
     runs = torch.func.sweep(make, seeds=3, steps=14, progress=False)
     assert [run.losses for run in runs] == curves(make, range(3), 14)
+
+
+def test_stacks_are_kept_while_nothing_changes(monkeypatch):
+    def make():
+        model = nn.Linear(3, 1)
+        optimizer = torch.optim.Adam(model.parameters(), lr=0.05)
+        x = torch.randn(5, 3)
+        return torch.compile(trained(model, optimizer, lambda model: model(x).square().sum()))
+
+    built = []
+
+    class Counted(scheduler.Joint):
+        def __init__(self, *given):
+            built.append(1)
+            super().__init__(*given)
+
+    monkeypatch.setattr(scheduler, "Joint", Counted)
+    torch.func.sweep(make, seeds=3, steps=14, progress=False)
+    assert len(built) == 1
 
 
 def test_step_counts_that_differ():

@@ -10,6 +10,7 @@ import pytest
 import tinytorch
 from tests.data.vision_oracle import needs_torchvision, torchvision
 from tinytorch.data import transforms
+from tinytorch.data.images import convert_image_dtype
 from tinytorch.data.transforms import Compose, Lambda, Normalize, ToTensor, split
 
 RNG = np.random.default_rng(0)
@@ -139,6 +140,14 @@ def test_normalize_errors(name: str) -> None:
 
 
 @needs_torchvision
+def test_casts_that_lose_numbers_are_refused() -> None:
+    for before, after in (("float32", "int32"), ("float32", "int64"), ("float64", "int64")):
+        image = tinytorch.ones(1, 2, 2, dtype=getattr(tinytorch, before))
+        with pytest.raises(RuntimeError, match="cannot be performed safely"):
+            convert_image_dtype(image, getattr(tinytorch, after))
+    assert convert_image_dtype(tinytorch.ones(1, dtype=tinytorch.float64), tinytorch.int32).tolist() == [2**31 - 1]
+
+
 def test_texts() -> None:
     texts = []
     for module in (transforms, torchvision.transforms):

@@ -79,6 +79,8 @@ def default_dtype(torch: Any) -> Any:
 
 
 PROGRAMS = {
+    "uninitialized on a device that is none": lambda t: t.nn.UninitializedParameter(device="nosuch"),
+    "uninitialized buffer on a device that is none": lambda t: t.nn.UninitializedBuffer(device="nosuch"),
     "empty": lambda t: t.nn.Parameter(),
     "repr": lambda t: repr(t.nn.Parameter(t.ones(2))),
     "str, frozen": lambda t: str(t.nn.Parameter(t.ones(2), False)),

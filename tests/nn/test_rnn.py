@@ -316,6 +316,25 @@ def test_a_layer_does_what_its_cell_does_step_by_step() -> None:
 
 
 @parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_a_wide_batch_is_shared_among_threads(kind: str) -> None:
+    threads = tinytorch.get_num_threads()
+    tinytorch.set_num_threads(2)
+    try:
+        layer = getattr(nn, kind)(16, 256)
+        x = tinytorch.randn(9, 65, 16, requires_grad=True)
+        found = layer(x)[0]
+        found.sin().sum().backward()
+        for k in (0, 32, 33, 64):
+            part = x.detach()[:, k : k + 1].requires_grad_()
+            expected = layer(part)[0]
+            expected.sin().sum().backward()
+            assert tinytorch.allclose(found[:, k : k + 1], expected, atol=1e-5)
+            assert tinytorch.allclose(x.grad[:, k : k + 1], part.grad, atol=1e-5)
+    finally:
+        tinytorch.set_num_threads(threads)
+
+
+@parametrize("kind", ["LSTM", "GRU", "RNN"])
 def test_saturated_gates(kind: str) -> None:
     def program(torch: Any) -> Any:
         torch.manual_seed(0)

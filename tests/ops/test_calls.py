@@ -73,6 +73,7 @@ CALLS = """
     torch.tensor(endless); torch.as_tensor(endless); torch.tensor(endless[:0]); x.new(size=(3, 4)).shape; x.new([1, 2])
     x.apply_(lambda each: "a"); x.apply_(lambda each: each + 1); x.map_(x, lambda a, b: "a"); torch.device(-1)
     torch.device("cpu", -1); torch.device("cpu", "0"); torch.device("cpu:01"); torch.device("cpu:0")
+    torch.device(torch.device("cuda:1")); torch.device(torch.device("cpu:0"), 0)
     x.layout is torch.strided; torch.add(x1=x, x2=x); torch.add(a=x, other=2, alpha=3); torch.exp(x1=x); torch.sum(a=m)
     torch.sum(x=m, axis=0, keepdims=True); torch.sum(x=m, axis=0, out=torch.zeros(4))
     torch.exp(a=x, out=torch.zeros(2)); torch.maximum(x1=x, x2=x, out=torch.zeros(2)); torch.mm(a=m, mat2=m)

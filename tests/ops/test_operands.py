@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
+import numpy
 import pytest
 
 from tests.same import compared, expressions, of_each, programs
@@ -286,3 +287,18 @@ OF_INTEGERS = """
 def test_integers(torch: Any, line: str) -> Any:
     a, b = torch.tensor([1, -3, 127], dtype=torch.int8), torch.tensor([1, 3, 255], dtype=torch.uint8)
     return eval(line, {"torch": torch, "a": a, "b": b, "i": torch.tensor([1, -2, 7])})
+
+
+#: Arrays in the place of tensors: an array of some dimensions has a tensor's part in the choice of the dtype.
+OF_ARRAYS = """
+    d + numpy.ones(2, numpy.float32); i * numpy.ones(2, numpy.int8); d * numpy.arange(2); i - numpy.float32(1.5)
+"""
+
+
+@pytest.mark.parametrize("line", expressions(OF_ARRAYS))
+@compared
+def test_arrays_for_tensors(torch: Any, line: str) -> Any:
+    d, i = torch.ones(2, dtype=torch.float64), torch.ones(2, dtype=torch.int32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return eval(line, {"numpy": numpy, "d": d, "i": i})

@@ -77,6 +77,7 @@ FORMATS: dict[str, Program] = {
         "contiguous_format": lambda torch, x: x.to(memory_format=torch.contiguous_format),
         "preserve_format": lambda torch, x: x.to(memory_format=torch.preserve_format),
         "copy": lambda torch, x: x.to(copy=True, memory_format=torch.contiguous_format),
+        "dtype, not asynchronous, copy": lambda torch, x: x.to(torch.float32, False, True),
         "both": lambda torch, x: x.to(torch.float64, memory_format=torch.channels_last),
         "double": lambda torch, x: x.double(memory_format=torch.channels_last),
         "again": lambda torch, x: x.to(memory_format=torch.channels_last).to(memory_format=torch.channels_last),

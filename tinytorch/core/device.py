@@ -36,8 +36,8 @@ class device:
     __slots__ = ("index", "type")
 
     def __init__(self, type: str | device | int, index: int | None = None) -> None:
-        if isinstance(type, device):
-            name, index = type.type, type.index if index is None else index
+        if isinstance(type, device) and index is None:
+            name, index = type.type, type.index
         elif isinstance(type, int) and not isinstance(type, bool):
             raise RuntimeError(
                 "Cannot access accelerator device when none is available."
