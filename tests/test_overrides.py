@@ -379,14 +379,14 @@ import tinytorch as torch
 import tinytorch.overrides
 class Kind(torch.nn.Parameter):
     pass
-exp = torch.exp
+exp, text = torch.exp, torch.Tensor.grad.__doc__
 print(type(torch.Tensor.exp).__name__)
 class Plain(torch.Tensor):
     pass
-print(type(torch.Tensor.exp).__name__, torch.exp is exp)
+print(type(torch.Tensor.exp).__name__, torch.exp is exp, torch.Tensor.grad.__doc__ == text)
 """
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert run.stdout.split() == ["function", "_Member", "True"]
+    assert run.stdout.split() == ["function", "_Member", "True", "True"]
 
 
 FUNCTIONS_TAKEN_BEFORE = """

@@ -385,7 +385,8 @@ class _Property(property):
         parts = zip(_ACCESSORS, (was.fget, was.fset, was.fdel), strict=True)
         made = {key: part and _Member(key, part, getattr(was, key)) for key, part in parts}
         read, write, delete = made.values()
-        super().__init__(read, write, delete, was.__doc__)
+        super().__init__(read, write, delete)
+        self.__doc__ = was.__doc__  # (not by `property`: the docstring of this class would hide it)
         for key, each in made.items():
             if each is not None:
                 vars(self)[key] = each
