@@ -659,10 +659,10 @@ def heaviside_(self: Tensor, values: Tensor) -> Tensor:
 
 @public("", method="float_power_")
 def float_power_(self: Tensor, exponent: Any) -> Tensor:
-    """In-place version of `float_power`: writes the result into this float64 tensor and returns it.
+    """In-place version of `float_power`: writes the result into this tensor of float64 or complex128 and returns it.
 
     Raises:
-        RuntimeError: the dtype of this tensor is not float64.
+        RuntimeError: the dtype of this tensor is not that of `float_power`.
 
     Example:
         >>> x = torch.tensor([1.0, 3.0], dtype=torch.float64)
@@ -670,12 +670,17 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
         >>> x
         tensor([1., 9.], dtype=torch.float64)
     """
-    if self.dtype is not dtypes.float64:
+    is_tensor = isinstance(exponent, Tensor)
+    complex = self.dtype.is_complex or (
+        exponent.dtype.is_complex if is_tensor else isinstance(exponent, builtins.complex)
+    )
+    needed = dtypes.complex128 if complex else dtypes.float64
+    if self.dtype is not needed:
         raise RuntimeError(
             f"the base given to float_power_ has dtype {self.dtype.tensor_name} but the operation's result requires "
-            "dtype Double"
+            f"dtype {needed.tensor_name}"
         )
-    return self.pow_(exponent.double() if isinstance(exponent, Tensor) else exponent)
+    return self.pow_(exponent.to(needed) if is_tensor else exponent)
 
 
 _min_, _min_to_, _max_, _max_to_ = (
