@@ -347,7 +347,7 @@ class Tensor:
     def flipud(self) -> Tensor: """Return a copy with the elements in reverse order along the first dimension."""
     def float(self, memory_format: Any = ...) -> Tensor: """Return the tensor as float32, itself where it has that dtype already."""
     def float_power(self, exponent: Any) -> Tensor: """Return `input` to the power `exponent`, computed in float64."""
-    def float_power_(self, exponent: Any) -> Tensor: """In-place version of `float_power`: writes the result into this float64 tensor and returns it."""
+    def float_power_(self, exponent: Any) -> Tensor: """In-place version of `float_power`: writes the result into this tensor of float64 or complex128 and returns it."""
     def floor(self) -> Tensor: """Return the largest integer not greater than x."""
     def floor_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `floor`: writes the result into this tensor and returns it."""
     def floor_divide(self, other: Any) -> Tensor: """Return `floor(x / y)`, elementwise: rounded towards minus infinity."""
