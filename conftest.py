@@ -73,6 +73,8 @@ TIER_OF: dict[str, str] = {
     "tests/compiler/test_scripts.py": "ci",
     "tests/compiler/test_sizes.py": "ci",
     "tests/compiler/test_sweep.py": "ci",
+    # All samples are called, and their forms with sizes of 0.
+    "tests/test_uninitialized.py": "ci",
     # Programs are trained, or graphs are large.
     "tests/autograd/test_deep_graphs.py": "ci",
     "tests/autograd/test_picture.py::*nodes": "nightly",

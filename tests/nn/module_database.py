@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 import tinytorch
+from tests.filled import emptied, reads_what_was_not_written, sizes
 from tests.oracle import torch
 
 #: Samples per module and mode.
@@ -123,6 +124,30 @@ def check(cls: Any, sample: Any, training: bool) -> None:
             compare(f"{which}: gradient", list(found), list(grads))
 
 
+def written(cls: Any, sample: Any, training: bool) -> None:
+    """Raise AssertionError where a module reads what was not written, or one with 0 for a size does."""
+    given, called = sample.constructor_input, sample.forward_input
+
+    def emptied_ones(given: Any) -> tuple[Any, dict[str, Any]]:
+        args, values = emptied([ours(given.args, {}), [*ours(given.kwargs, {}).values()]], size)
+        return args, dict(zip(given.kwargs, values, strict=True))
+
+    def call() -> Any:
+        tinytorch.manual_seed(1)
+        args, kwargs = emptied_ones(given)
+        module = getattr(tinytorch.nn, cls.__name__)(*args, **kwargs).train(training)
+        if called is None:
+            return [*module.state_dict().values()]
+        args, kwargs = emptied_ones(called)
+        out = [x for x in tensors(module(*args, **kwargs)) if x.requires_grad]
+        wanted = [x for x in [*tensors([args, kwargs]), *module.parameters()] if x.requires_grad]
+        grads = tinytorch.autograd.grad(out, wanted, out, allow_unused=True) if out else None
+        return [out, [*module.state_dict().values()], grads]
+
+    for size in {-1} if called is None else {-1, *sizes([*called.args, *called.kwargs.values()])}:
+        assert not reads_what_was_not_written(call), f"0 for {size}"
+
+
 def fails(cls: Any, error: Any, training: bool) -> None:
     """Raise AssertionError unless a wrong use raises PyTorch's error."""
     sample = error.module_error_input
@@ -164,7 +189,7 @@ def main() -> None:
             how = {"device": "cpu", "dtype": torch.float64, "training": training}
             samples = info.module_inputs_func(info, requires_grad=True, **how)
             step = max(1, len(samples) // MOST)
-            work = [(check, sample) for sample in samples[::step]]
+            work = [(do, sample) for sample in samples[::step] for do in (check, written)]
             if info.module_error_inputs_func is not None:
                 wrong = info.module_error_inputs_func(info, requires_grad=False, **how)
                 work += [(fails, sample) for sample in wrong]

@@ -183,6 +183,8 @@ WRONG = {
     "dtype of the bias": lambda t: t.conv2d(t.ones(IMAGE), t.ones(KERNEL), t.ones(2).double()),
     "integers with floats": lambda t: t.nn.Conv2d(3, 2, 3)(t.ones(IMAGE).long()),
     "truth values": lambda t: t.conv2d(t.ones(IMAGE).bool(), t.ones(KERNEL).bool()),
+    "no channels": of("conv2d", (2, 0, 5, 5), (4, 0, 3, 3), stride=2),
+    "no channels, no kernel": lambda t: t.conv1d(t.ones(2, 0, 5), t.ones(4, 0, 0), t.ones(4)),
     "no kernel": of("conv2d", IMAGE, (2, 3, 0, 3)),
     "no outputs": of("conv2d", IMAGE, (0, 3, 3, 3)),
     "empty image": of("conv2d", (1, 3, 0, 5), KERNEL, padding=2),

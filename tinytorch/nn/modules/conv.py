@@ -90,6 +90,8 @@ class _ConvNd(DimensionalLayer):
             if fan_in:
                 bound = 1 / math.sqrt(fan_in)
                 init.uniform_(self.bias, -bound, bound)
+            else:
+                init.zeros_(self.bias)
 
     def extra_repr(self) -> str:
         """Return the settings that differ from their defaults."""
@@ -333,6 +335,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
             self.weight.materialize(self._weight_shape())
             if self.bias is not None:
                 self.bias.materialize((self.out_channels,))
+                init.zeros_(self.bias)  # which is not drawn without channels
             self.reset_parameters()
 
     def _get_in_channels(self, input: Tensor) -> int:

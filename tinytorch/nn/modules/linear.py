@@ -192,6 +192,7 @@ class LazyLinear(LazyModuleMixin, Linear):
                 self.weight.materialize((self.out_features, self.in_features))
                 if self.bias is not None:
                     self.bias.materialize((self.out_features,))
+                    init.zeros_(self.bias)  # which is not drawn without features
                 self.reset_parameters()
         if self.in_features == 0:  # the parameters were loaded
             self.in_features = input.shape[-1]

@@ -201,7 +201,7 @@ def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str) -> None:
         raise RuntimeError(f"expected scalar type {x.dtype.tensor_name} but found {w.dtype.tensor_name}")
     if x.dtype in dtypes.LACKING:
         raise refused(kernel, x._array)
-    if 0 in w.shape[2:]:
+    if 0 in w.shape[2:] and x.shape[1]:
         names = ("kernel_depth", "kernel_height", "kernel_width")[-max(w.ndim - 2, 2) :]
         sizes = (1,) * (2 - (w.ndim - 2)) + tuple(w.shape[2:])
         shown = " ".join(f"{key}: {size}" for key, size in zip(names, sizes, strict=True))
@@ -223,6 +223,8 @@ def _run(x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, 
             "size can't be greater than actual input size"
         )
     _check_types(x, w, b, "slow_conv2d_cpu" if w.ndim < 5 else "slow_conv3d_cpu")
+    if not x.shape[1]:  # the output has no channels, either
+        w, b = w[:0], None if b is None else b[:0]
     return _conv(x, w, b, stride, padding, dilation, groups, None)
 
 
