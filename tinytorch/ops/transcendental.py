@@ -478,8 +478,12 @@ def rad2deg(x: Any) -> Any:
 
 def _sinc_x(g: Tensor, x: Tensor) -> Tensor:
     t = math.pi * x
-    slope = (t * cos(t) - sin(t)) / (x * t)
-    return g * slope.masked_fill(x == 0, 0)
+    near = t.abs() < 0.5  # where the terms of the direct formula cancel
+    far, inner = t.masked_fill(near, 1), t.masked_fill(~near, 0)
+    square, series = inner * inner, 0.0
+    for k in range(8, 0, -1):
+        series = series * square + (-1) ** k * 2 * k / math.factorial(2 * k + 1)
+    return g * (series * inner * math.pi).where(near, (far * cos(far) - sin(far)) / (far * far) * math.pi)
 
 
 @elementwise(kernels.sinc, x=_sinc_x, also="special.sinc", complex=HOLOMORPHIC, **_OF_FLOATS)
