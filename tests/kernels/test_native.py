@@ -86,6 +86,16 @@ def pointwise(
     return draw
 
 
+def slopes(function: Any) -> Callable[..., Iterator[Arguments]]:
+    """Draw gradients, results of the function, and its arguments or None."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for k, (g, x) in enumerate(pointwise(2)(rng)):
+            yield g, function(x), x if k % 4 else None
+
+    return draw
+
+
 def along(inputs: int) -> Callable[..., Iterator[Arguments]]:
     """Draw arrays of one shape, and an axis."""
 
@@ -709,7 +719,7 @@ SAMPLES = {
     "rows_to_real_part": Samples(fft.rows_to_real_part, spectra("inverse"), 1e-5, 5e-7),
     "rows_to_reals": Samples(fft.rows_to_reals, spectra("half"), 1e-5, 5e-7),
     "sigmoid": Samples(activation.sigmoid, pointwise(1)),
-    "sigmoid_slope": Samples(activation.sigmoid_slope, pointwise(2)),
+    "sigmoid_slope": Samples(activation.sigmoid_slope, slopes(activation.sigmoid)),
     "silu": Samples(activation.silu, pointwise(1)),
     "silu_grad": Samples(activation.silu_grad, pointwise(2)),
     "conv": Samples(conv.conv, convolutions("y"), 1e-5, 2e-6),
@@ -724,7 +734,7 @@ SAMPLES = {
     "softmax_grad": Samples(activation.softmax_grad, along(2), 1e-5, 1e-6),
     "softplus": Samples(activation.softplus, pointwise(1, 1.5, 20.0)),
     "softplus_grad": Samples(activation.softplus_grad, pointwise(2, 1.5, 20.0)),
-    "tanh_slope": Samples(activation.tanh_slope, pointwise(2)),
+    "tanh_slope": Samples(activation.tanh_slope, slopes(np.tanh)),
     "gather": Samples(indexing.gather, gathers, 0, 0),
     "scatter": Samples(indexing.scatter, scatters, 0, 0, writes=True),
     "scattered": Samples(indexing.scattered, scattered, 0, 0),

@@ -205,11 +205,11 @@ SAMPLES += [
     Sample("svd", (tall,), select=squared), Sample("Tensor.svd", (wide,), select=squared),
     Sample("svd", (tall, False), select=lambda parts: squared([parts[0][..., :3], *parts[1:]])),
     sample("svd", tall, compute_uv=False),
-    # (The triangle that is not read has a gradient too.)
-    Sample("cholesky_solve", (normal(2, 3, 2), chol), gradcheck=False, hermitian=True),
-    Sample("cholesky_solve", (normal(3, 2), chol[0].T.copy(), True), gradcheck=False, hermitian=True),
-    Sample("cholesky_inverse", (chol[0],), gradcheck=False, hermitian=True),
-    Sample("cholesky_inverse", (chol.swapaxes(1, 2).copy(),), {"upper": True}, gradcheck=False, hermitian=True),
+    # (In PyTorch the triangle that is not read has a gradient, too.)
+    Sample("cholesky_solve", (normal(2, 3, 2), chol), backward=False, hermitian=True),
+    Sample("cholesky_solve", (normal(3, 2), chol[0].T.copy(), True), backward=False, hermitian=True),
+    Sample("cholesky_inverse", (chol[0],), backward=False, hermitian=True),
+    Sample("cholesky_inverse", (chol.swapaxes(1, 2).copy(),), {"upper": True}, backward=False, hermitian=True),
     sample("lu_unpack", factors, pivots), sample("lu_unpack", factors, pivots, unpack_pivots=False),
     Sample("lu_unpack", (factors, pivots), {"unpack_data": False}, backward=False),
     Sample("geqrf", (tall,), backward=False, gradcheck=False),

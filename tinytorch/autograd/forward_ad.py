@@ -27,7 +27,7 @@ from tinytorch.autograd.grad_mode import _DecoratorContextManager, enable_grad
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.graph import Edge, Start, numbers
 from tinytorch.core.mode import DispatchMode, local, without_bits
-from tinytorch.core.node import INPUT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan
+from tinytorch.core.node import INPUT, KEPT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan
 from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import View
@@ -180,7 +180,8 @@ class Level(DispatchMode):
             return caller(*args, **kwargs)
         x = values[0]
         writes = caller.writes  # type: ignore[attr-defined]
-        if writes and any(op.arguments[0] in names for names in op.wants.values()):
+        used = {op.arguments[0], f"{op.arguments[0]}_kept"} if writes else set()
+        if any(not used.isdisjoint(names) for names in op.wants.values()):
             values = (x.clone(), *values[1:])  # from before the write
         start = next(numbers)
         result = caller(*args, **kwargs)
@@ -359,7 +360,7 @@ def _plan(op: Op, needs: tuple[bool, ...], are_tensors: tuple[bool, ...]) -> tup
 def _value_of(source: tuple[int, Any], values: tuple[Any, ...], outs: tuple[Tensor, ...]) -> Any:
     """Return the value of a source, see `Plan`."""
     kind, position = source
-    if kind in (PLAIN, INPUT):
+    if kind in (PLAIN, INPUT, KEPT):
         return values[position]
     if kind == OUTPUT:
         return outs[position]

@@ -18,7 +18,7 @@ from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import FREED, Edge, Node, Start, leaf_edge, numbers, running
 from tinytorch.core.mode import local
 from tinytorch.core.mode import recording as grad_recording
-from tinytorch.core.node import INPUT, OUTPUT, RESIDUAL, OpNode, modified
+from tinytorch.core.node import INPUT, KEPT, OUTPUT, RESIDUAL, OpNode, modified
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import make_view
 from tinytorch.kernels.random import Source
@@ -522,15 +522,18 @@ def _holds_tensors(node: Any) -> bool:
 
 
 def _looked_at(recorder: Recorder, nodes: list[Any]) -> set[Memory]:
-    """Return the memory of saved tensors whose versions some nodes check."""
+    """Return the memory of saved tensors whose versions some nodes check; drop inputs that are kept unless written to."""
     arrays = []
     for node in [*nodes, *_inner(nodes)]:
         if isinstance(node, FunctionNode):
             saved = [item for item in node.saved or () if item is not None and len(item) == 4]
             arrays += [x._array if number is None else x for x, _, _, number in saved]
             continue
-        for (kind, _), item in zip(getattr(getattr(node, "plan", None), "sources", ()), node.saved or (), strict=False):
-            if kind == INPUT:
+        sources = getattr(getattr(node, "plan", None), "sources", ())
+        for k, ((kind, _), item) in enumerate(zip(sources, node.saved or (), strict=False)):
+            if kind == KEPT:
+                node.saved[k] = None  # (the program could not tell whether it is written to later)
+            elif kind == INPUT:
                 arrays.append(item[0]._array)
             elif kind in (OUTPUT, RESIDUAL) and item[1] is not None:
                 arrays.append(item[0])

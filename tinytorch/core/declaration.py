@@ -13,6 +13,7 @@ from tinytorch.core.graph import FREES_BY_RECURSION, Edge, add_tail, leaf_edge, 
 from tinytorch.core.node import (
     INFERENCE_NOT_SAVED,
     INPUT,
+    KEPT,
     OUTPUT,
     PLAIN,
     PROPERTY,
@@ -286,6 +287,8 @@ class Op:
             # tensors on that memory are saved with the version before the write, so that backward detects the write.
             saved = node.saved
             for k, (kind, position) in enumerate(node.plan.sources):
+                if kind == KEPT:
+                    saved[k] = None
                 if kind != INPUT:
                     continue
                 tensor, version = saved[k]
@@ -381,6 +384,8 @@ class Op:
         if name in self.residuals:
             return (RESIDUAL, self.residuals.index(name))
         base, _, what = name.rpartition("_")
+        if base in self.position and what == "kept":
+            return (KEPT, self.position[base])
         if base in self.position and what in ("shape", "shapes", "dtype"):
             if what == "shape" and is_tensor.get(self.position[base], True):
                 return (SHAPE, self.position[base])

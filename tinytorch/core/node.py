@@ -22,7 +22,7 @@ from tinytorch.kernels.dtypes import DIFFERENTIABLE
 Formula = Callable[..., Any]
 
 # The kinds of saved values: how a value is saved and unpacked.
-INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED = range(7)
+INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED, KEPT = range(8)
 
 TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
 
@@ -34,6 +34,7 @@ _SAVED = {
     PLAIN: "a{i}",
     RESIDUAL: "(residuals[{i}], None, 0)",
     SHAPE: "a{i}._array.shape",
+    KEPT: "(a{i}._array, a{i}._cell, a{i}._cell[0])",
     PROPERTY: "PLAN.sources[{k}][1](({arguments}))",
 }
 
@@ -170,7 +171,7 @@ class OpNode(Node):
         for source, item in zip(plan.sources, saved):  # noqa: B905  (a keyword costs time here)
             kind = source[0]
             if kind not in TENSORS:
-                values.append(item)
+                values.append(_unless_written(item) if kind == KEPT else item)
             elif create_graph or kind != INPUT or item[0]._cell[0] != item[1]:
                 values.append(self._unpack(source, item, create_graph))
             else:  # the usual case, without a call of `_unpack`
@@ -245,6 +246,8 @@ class OpNode(Node):
         for k, (kind, _) in enumerate(plan.sources):
             if kind in TENSORS:
                 items[k] = (packed(self.saved_alone(k), pack), unpack)
+            elif kind == KEPT:
+                items[k] = None  # (PyTorch's hooks do not see it)
         self.plan, self.saved = plan.of_packed(), items
 
     def pack_one(self, k: int, pack: Callable[[Tensor], Any], unpack: Callable[[Any], Any]) -> None:
@@ -272,6 +275,11 @@ class OpNode(Node):
             return tensor
         edge = self.edges[self.op.inputs.index(position)] if kind == INPUT else (self, position)
         return attached(tensor, edge)
+
+
+def _unless_written(item: tuple[Any, ...] | None) -> Tensor | None:
+    """Return a kept input, or None if its memory was written to after it was saved."""
+    return None if item is None or item[1][0] != item[2] else wrap(item[0])
 
 
 def packed(tensor: Tensor, pack: Callable[[Tensor], Any]) -> Any:

@@ -652,22 +652,36 @@ def log_softmax_grad_along(g: Array, out: Array, dim: int) -> Array:
     return log_softmax_grad(g, out, axis_of(dim, out.ndim, "log_softmax"))
 
 
-@twin
-@threaded
-def sigmoid_slope(g: Array, y: Array) -> Array:
-    """Return `g * (1 - y) * y`, the gradient through y = sigmoid(x)."""
-    return g * ((1 - y) * y)
+# The slopes of sigmoid and tanh, as functions of the result y, lose the digits of 1 - |y| where that is small: there they
+# are computed by the input x, if it is known.
 
 
 @twin
 @threaded
-def tanh_slope(g: Array, y: Array) -> Array:
-    """Return `g * (1 - y * y)`, the gradient through y = tanh(x)."""
-    slope = np.multiply(y, y)
-    if slope.ndim == 0 or slope.shape != g.shape or slope.dtype != g.dtype:
-        return g * (1 - slope)
-    np.subtract(1, slope, out=slope)
-    return np.multiply(slope, g, out=slope)
+def sigmoid_slope(g: Array, y: Array, x: Array | None) -> Array:
+    """Return `g * (1 - y) * y`, the gradient through y = sigmoid(x); x may be None."""
+    slope = (1 - y) * y
+    if x is not None and y.dtype.kind != "c":
+        far = y > FLAT
+        if far.any():
+            slope = np.where(far, y * y * np.exp(-x), slope)
+    return g * slope
+
+
+@twin
+@threaded
+def tanh_slope(g: Array, y: Array, x: Array | None) -> Array:
+    """Return `g * (1 - y * y)`, the gradient through y = tanh(x); x may be None."""
+    slope = 1 - y * y
+    if x is not None and y.dtype.kind != "c":
+        size = np.abs(y)
+        far = size > FLAT
+        if far.any():
+            slope = np.where(far, np.square(size + 1) * np.exp(-2 * np.abs(x)), slope)
+    return g * slope
+
+
+FLAT = 1 - 2**-9
 
 
 @elementwise

@@ -174,14 +174,14 @@ def _label_weights(labels: Array, counts: Array | None, weight: Array | None, li
 
 
 def _total(losses: Array, weights: Array | None, reduction: str, shape: tuple[int, ...], dtype: Any) -> Array:
-    """Return the reduced loss; the mean is the sum divided by the sum of the weights, NaN if that is 0 / 0."""
+    """Return the reduced loss; the mean is the sum divided by the sum of the weights, NaN if that is 0."""
     if reduction == "none":
         return losses.reshape(shape).astype(dtype, copy=False)
     total = np.add.reduce(losses)
     if reduction == "mean" and not losses.size:
         total = total * np.nan
     elif reduction == "mean":
-        total = total / (losses.size if weights is None else np.add.reduce(weights))
+        total = total / (losses.size if weights is None else np.add.reduce(weights) or np.nan)
     return total.astype(dtype, copy=False)
 
 
@@ -293,7 +293,7 @@ def soft_targets(
     if counts is not None:
         out[~counts] = 0
     total = count if weights is None else np.add.reduce(weights)
-    return by_class(out, x.shape), np.full_like(widened(like[:0]), total or 1, shape=())  # (if all are ignored, q is 0)
+    return by_class(out, x.shape), np.full_like(widened(like[:0]), total or np.nan, shape=())
 
 
 # Margins ------------------------------------------------------------------------------------------

@@ -302,14 +302,14 @@ def rprop_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any
     _counted(state)
     arrays = p, g, state["prev"], state["step_size"]
     for p, g, last, size, s in blocks(*arrays, scratch=1):
-        # `s` holds the signs, then the factors; NaNs are kept.
-        np.sign(np.multiply(g, last, out=s), out=s)
+        # `s` holds the products, then the factors; the sign of NaN is 0, as in PyTorch.
+        np.multiply(g, last, out=s)
         if maximize:  # the gradient is minus g
             np.negative(s, out=s)
-        more, less, same = s > 0, s < 0, s == 0
+        more, less = s > 0, s < 0
+        s.fill(1)
         np.copyto(s, grow, where=more)
         np.copyto(s, shrink, where=less)
-        np.copyto(s, 1, where=same)
         np.multiply(size, s, out=size)
         np.minimum(np.maximum(size, least, out=size), greatest, out=size)
         if maximize:
@@ -317,7 +317,8 @@ def rprop_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any
         else:
             np.copyto(last, g)
         np.copyto(last, 0, where=less)
-        np.subtract(p, np.multiply(np.sign(last, out=s), size, out=s), out=p)
+        np.copysign(size, last, out=s)
+        np.subtract(p, s, out=p, where=np.abs(last) > 0)
 
 
 def asgd_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:

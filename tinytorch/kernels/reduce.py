@@ -651,19 +651,45 @@ def norm(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
         return (x != 0).sum(axis=dim, keepdims=keepdim).astype(x.dtype)
     if x.dtype.itemsize < 4:
         return norm(x.astype(np.float32), p, dim, keepdim).astype(x.dtype)
-    if p == 2:
-        if dim is None and _dense(x):  # one pass, and more accurate than PyTorch's
-            vector = x.ravel("K")
-            out = np.sqrt(vector.dot(vector))
-            return out.reshape((1,) * x.ndim) if keepdim else out
-        return np.sqrt(total(np.square(x), dim, keepdim))
-    size = np.abs(x)
     if math.isinf(p):
-        out = (_largest if p > 0 else _smallest)(size, axis=dim, keepdims=keepdim)
+        out = (_largest if p > 0 else _smallest)(np.abs(x), axis=dim, keepdims=keepdim)
         return out if keepdim else in_rows(out)
     if p == 1:
-        return total(size, dim, keepdim)
-    return np.power(total(np.power(size, p), dim, keepdim), 1 / p).astype(x.dtype, copy=False)
+        return total(np.abs(x), dim, keepdim)
+    out = _root_of_powers(x, p, dim, keepdim)
+    exact = _has_exact_powers(out, p)
+    if not x.size or (exact if dim is None else exact.all()):
+        return out
+    # Powers of large elements overflow, and those of small ones lose digits: these norms are computed of x / max(|x|).
+    top = _largest(np.abs(x), axis=dim, keepdims=True)
+    top = np.where((top > 0) & (top < math.inf), top, np.ones_like(top))
+    scaled = _root_of_powers(x / top, p, dim, keepdim)
+    return np.where(exact, out, scaled * top.reshape(scaled.shape))
+
+
+def _has_exact_powers(size: Any, p: float) -> Any:
+    """Return where the power p of a norm neither overflows nor is so small that terms of its sum lose digits."""
+    power = min((30 if size.dtype.itemsize == 4 else 290) / p, 300)
+    return (size > 10**-power) & (size < 10**power) if p > 0 else size == size
+
+
+def norm_unit(out: Any, p: float) -> Any:
+    """Return 1, but the norm itself where its powers overflow or lose digits: the unit to compute its gradient in."""
+    ones = np.ones_like(out)
+    if out.dtype.itemsize < 4:
+        return ones
+    return np.where(_has_exact_powers(out, p) | (out == 0) | ~(out < math.inf), ones, out)
+
+
+def _root_of_powers(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
+    """Return `sum(|x| ** p) ** (1 / p)` over `dim`."""
+    if p != 2:
+        return np.power(total(np.power(np.abs(x), p), dim, keepdim), 1 / p).astype(x.dtype, copy=False)
+    if dim is None and _dense(x):  # one pass, and more accurate than PyTorch's
+        vector = x.ravel("K")
+        out = np.sqrt(vector.dot(vector))
+        return out.reshape((1,) * x.ndim) if keepdim else out
+    return np.sqrt(total(np.square(x), dim, keepdim))
 
 
 def logsumexp(x: Any, dim: Any, keepdim: bool) -> Any:

@@ -977,8 +977,7 @@ def classes(call: Call) -> Any:
     else:
         counts = weight[target.where(kept, target.new_zeros(()))] * kept
     count = counts.reshape(call.size, math.prod(counts.shape[1:])).sum(1)
-    nothing = count == 0  # (all are ignored: the mean is NaN, its gradient zero)
-    return (total / count.masked_fill(nothing, 1)).masked_fill(nothing, math.nan)
+    return total / count.masked_fill(count == 0, math.nan)
 
 
 @_steps("nll gradient")
@@ -990,8 +989,9 @@ def nll_gradient(g: Any, x: Any, target: Any, weight: Any, ignore_index: int, re
     share = kept.to(x.dtype) if weight is None else weight[safe] * kept
     if reduction == "mean":
         total = share.sum()
-        g = g / total.masked_fill(total == 0, 1)
-    return x.new_zeros(x.shape).scatter(dim, safe.unsqueeze(dim).to(dtypes.int64), (-share * g).unsqueeze(dim))
+        g = g / total.masked_fill(total == 0, math.nan)
+    places, values = safe.unsqueeze(dim).to(dtypes.int64), (-share * g).masked_fill(~kept, 0).unsqueeze(dim)
+    return x.new_zeros(x.shape).scatter(dim, places, values)
 
 
 # Convolutions -------------------------------------------------------------------------------------

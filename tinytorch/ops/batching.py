@@ -948,7 +948,7 @@ def _value_of(source: tuple[int, Any], values: tuple[Any, ...], outs: Sequence[A
         return tuple(values[position].shape) if isinstance(values[position], Tensor) else ()
     if kind == PROPERTY:
         return position(values)
-    return None  # a residual: the formula computes it from the inputs
+    return None  # a residual, which the formula computes from the inputs, or a kept input, which it can do without
 
 
 # Gradients ----------------------------------------------------------------------------------------

@@ -800,6 +800,9 @@ def _norm_x(g: Any, x: Any, out: Any, p: float, dim: Any) -> Any:
     g, out = _kept(g, shape, dim), _kept(out, shape, dim)
     if p == 2:
         return g * (x / out).masked_fill(out == 0, 0)
+    if math.isfinite(p):  # (the gradient does not depend on the unit)
+        unit = _norm_unit(out, p)
+        x, out = x / unit, out / unit
     size = absolute(x)
     if math.isinf(p):
         ties = (size == out) | isnan(size)
@@ -809,6 +812,9 @@ def _norm_x(g: Any, x: Any, out: Any, p: float, dim: Any) -> Any:
         slope = _direction(x) * (size ** (p - 1)).masked_fill(x == 0, 0)
         return slope * (g * (out ** (1 - p)).masked_fill(out == 0, 0))
     return x * size ** (p - 2) * (g / out ** (p - 1)).masked_fill(out == 0, 0)
+
+
+_norm_unit = op_of(kernels.norm_unit, batch="elementwise", out=None)
 
 
 def _direction(x: Any) -> Any:

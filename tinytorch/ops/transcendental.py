@@ -13,7 +13,7 @@ from tinytorch.core.complex import HOLOMORPHIC
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, dtypes, special
 from tinytorch.kernels import transcendental as kernels
-from tinytorch.ops.arguments import elementwise, renamed
+from tinytorch.ops.arguments import elementwise, op_of, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.compare import logical_or
 from tinytorch.ops.register import no_such_call, pointwise, public
@@ -478,8 +478,12 @@ def rad2deg(x: Any) -> Any:
 
 def _sinc_x(g: Tensor, x: Tensor) -> Tensor:
     t = math.pi * x
-    slope = (t * cos(t) - sin(t)) / (x * t)
-    return g * slope.masked_fill(x == 0, 0)
+    near = t.abs() < 0.5  # where the terms of the direct formula cancel
+    far, inner = t.masked_fill(near, 1), t.masked_fill(~near, 0)
+    square, series = inner * inner, 0.0
+    for k in range(8, 0, -1):
+        series = series * square + (-1) ** k * 2 * k / math.factorial(2 * k + 1)
+    return g * (series * inner * math.pi).where(near, (far * cos(far) - sin(far)) / (far * far) * math.pi)
 
 
 @elementwise(kernels.sinc, x=_sinc_x, also="special.sinc", complex=HOLOMORPHIC, **_OF_FLOATS)
@@ -497,12 +501,10 @@ def sinc(x: Any) -> Any:
 
 # Fused kernels compute these gradients in one pass; as ops they have derivatives of every order.
 
-_tanh_grad = pointwise(
-    "tanh_backward", activation.tanh_slope, complex=HOLOMORPHIC,
-    g=lambda gg, out: _tanh_grad(gg, out), out=lambda gg, g, out: _minus_twice(gg * g, out), node_name="TanhBackward",
+_tanh_grad = op_of(
+    activation.tanh_slope, batch="elementwise", complex=HOLOMORPHIC, name="TanhBackward",
+    g=lambda gg, y, x: _tanh_grad(gg, y, x), y=lambda gg, g, y: _minus_twice(gg * g, y), x=None,
 )  # fmt: skip
-
-
 _minus_twice = pointwise(  # -2 * x * y: the partial derivatives are the op itself
     "minus_twice",
     activation.minus_twice,
@@ -510,10 +512,9 @@ _minus_twice = pointwise(  # -2 * x * y: the partial derivatives are the op itse
     x=lambda g, y: _minus_twice(g, y),
     y=lambda g, x: _minus_twice(g, x),
 )
-_sigmoid_grad = pointwise(
-    "sigmoid_backward", activation.sigmoid_slope, complex=HOLOMORPHIC,
-    g=lambda gg, out: gg * ((1 - out) * out), out=lambda gg, g, out: gg * g * (1 - 2 * out),
-    node_name="SigmoidBackward",
+_sigmoid_grad = op_of(
+    activation.sigmoid_slope, batch="elementwise", complex=HOLOMORPHIC, name="SigmoidBackward",
+    g=lambda gg, y, x: _sigmoid_grad(gg, y, x), y=lambda gg, g, y: gg * g * (1 - 2 * y), x=None,
 )  # fmt: skip
 _relu_grad = pointwise(
     "threshold_backward", activation.relu_grad,
@@ -521,7 +522,7 @@ _relu_grad = pointwise(
 )  # fmt: skip
 
 
-@elementwise(np.tanh, x=lambda g, out: _tanh_grad(g, out), complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(np.tanh, x=lambda g, out, x_kept: _tanh_grad(g, out, x_kept), complex=HOLOMORPHIC, **_OF_FLOATS)
 def tanh(x: Any) -> Any:
     """Return the hyperbolic tangent.
 
@@ -532,7 +533,7 @@ def tanh(x: Any) -> Any:
 
 
 @elementwise(
-    activation.sigmoid, x=lambda g, out: _sigmoid_grad(g, out), also="special.expit", complex=HOLOMORPHIC, **_OF_FLOATS
+    activation.sigmoid, x=lambda g, out, x_kept: _sigmoid_grad(g, out, x_kept), also="special.expit", complex=HOLOMORPHIC, **_OF_FLOATS
 )
 def sigmoid(x: Any) -> Any:
     """Return `1 / (1 + exp(-x))`.

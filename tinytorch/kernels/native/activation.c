@@ -15,9 +15,64 @@ POINTWISE(hardswish_grad, (g, x), (), where(x <= -3, broadcast(0), where(x < 3, 
 
 POINTWISE(sigmoid, (x), (), vsigmoid(x))
 
-POINTWISE(sigmoid_slope, (g, y), (), (1 - y) * y * g)
+// The slopes of sigmoid and tanh lose digits where |y| is near 1; there they are computed by the input, if it is given.
+static const float flat = 1 - 0x1p-9f;
 
-POINTWISE(tanh_slope, (g, y), (), (1 - y * y) * g)
+INLINE vec slope_of(vec g, vec y, bool tanh) { return tanh ? (1 - y * y) * g : (1 - y) * y * g; }
+
+INLINE vec slope_by_input(vec g, vec y, vec x, bool tanh) {
+    vec size = tanh ? vabs(y) : y, factor = tanh ? size + 1 : y, power = tanh ? -2 * vabs(x) : -x;
+    return where(size > flat, factor * factor * vexp(power) * g, slope_of(g, y, tanh));
+}
+
+INLINE void slope_block(const float *const *inputs, float *out, Py_ssize_t length, bool tanh) {
+    const float *g = inputs[0], *y = inputs[1], *x = inputs[2];
+    Py_ssize_t at = 0;
+    for (; at + UNROLLED_WIDTH <= length; at += UNROLLED_WIDTH) {
+        vec largest = broadcast(0);
+        for (int k = 0; k < UNROLL; k++) {
+            vec size = load(y + at + k * WIDTH);
+            largest = vmax(tanh ? vabs(size) : size, largest);
+        }
+        bool far = horizontal_max(largest) > flat;
+        for (int k = 0; far && k < UNROLL; k++) {
+            Py_ssize_t i = at + k * WIDTH;
+            store(out + i, slope_by_input(load(g + i), load(y + i), load(x + i), tanh));
+        }
+        for (int k = 0; !far && k < UNROLL; k++) {
+            Py_ssize_t i = at + k * WIDTH;
+            store(out + i, slope_of(load(g + i), load(y + i), tanh));
+        }
+    }
+    for (; at < length; at += WIDTH) {
+        Py_ssize_t left = length - at;
+        vec last_g = load_up_to(g + at, left), last_y = load_up_to(y + at, left), last_x = load_up_to(x + at, left);
+        store_up_to(out + at, slope_by_input(last_g, last_y, last_x, tanh), left);
+    }
+}
+
+POINTWISE_BLOCK(sigmoid_slope, (g, y), (), slope_of(g, y, false))
+POINTWISE_BLOCK(tanh_slope, (g, y), (), slope_of(g, y, true))
+
+static void sigmoid_slope_by_input(const float *const *inputs, const float *numbers, float *out, Py_ssize_t length) {
+    (void)numbers;
+    slope_block(inputs, out, length, false);
+}
+
+static void tanh_slope_by_input(const float *const *inputs, const float *numbers, float *out, Py_ssize_t length) {
+    (void)numbers;
+    slope_block(inputs, out, length, true);
+}
+
+KERNEL(sigmoid_slope, g, y, x) {
+    bool alone = args->x == Py_None;
+    return tt_pointwise(&args->g, alone ? 2 : 3, 0, Py_None, alone ? sigmoid_slope_block : sigmoid_slope_by_input);
+}
+
+KERNEL(tanh_slope, g, y, x) {
+    bool alone = args->x == Py_None;
+    return tt_pointwise(&args->g, alone ? 2 : 3, 0, Py_None, alone ? tanh_slope_block : tanh_slope_by_input);
+}
 
 POINTWISE(silu, (x), (), silu_of(x))
 

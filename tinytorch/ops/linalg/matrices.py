@@ -99,8 +99,8 @@ def cholesky(input: Tensor, upper: bool = False) -> Tensor:
 
 
 def _factor_gradient(common: Tensor, factor: Tensor, upper: bool) -> Tensor:
-    """Return the gradient of a Cholesky factor of A, whose gradient is `-common / 2`: of both triangles, as PyTorch."""
-    return -(factor @ common if upper else common @ factor)
+    """Return the gradient of a Cholesky factor of A, whose gradient is `-common / 2`; only one triangle is read."""
+    return -(factor.triu() @ common).triu() if upper else -(common @ factor.tril()).tril()
 
 
 def _cholesky_solve_joint(g: Tensor, needs: Any, y: Tensor, x: Tensor, out: Tensor, upper: bool) -> tuple[Any, Any]:

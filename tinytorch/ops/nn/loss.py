@@ -143,13 +143,17 @@ def _cross_entropy_x(
     dim = 0 if x._array.ndim == 1 else 1
     if reduction == "none":
         g = g.unsqueeze(dim)
-    if slope is not None:
+    if slope is not None and reduction != "none":
         return slope * g
+    ignored = (target == ignore_index).reshape([1 if k == dim else n for k, n in enumerate(x._array.shape)])
+    if slope is not None:
+        return slope * g.masked_fill(ignored, 0)  # also if it is infinite
     # The same formula in Tensor code: a sample's loss is -sum_c q_c log p_c with a constant q.
     q, total = _soft_targets(x, target, weight, ignore_index, label_smoothing)
     if reduction == "mean":
         g = (g.to(total.dtype) / total).to(g.dtype)
-    return (softmax(x, dim) * q.sum(dim, True) - q) * g
+    # (The gradient of an ignored sample is 0 also if its scores are infinite or the total is 0.)
+    return (softmax(x, dim) * q.sum(dim, True) - q).masked_fill(ignored, 0) * g.masked_fill(ignored, 0)
 
 
 #: `nll_loss(log_softmax(x))` in one op: for scores (N, C) and labels (N,); for scores (N, C, d1, ...); and with label
