@@ -148,8 +148,8 @@ _NAMES = {
     """,
     "ops.rearrange": "flip fliplr flipud repeat_interleave roll rot90 tile tril triu",
     "ops.reduce": """
-        all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumsum hash_tensor logsumexp max
-        mean median min nanmean nanmedian nansum prod std std_mean sum var var_mean
+        _is_all_true _is_any_true all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumsum
+        hash_tensor logsumexp max mean median min nanmean nanmedian nansum prod std std_mean sum var var_mean
     """,
     "ops.rejection": "_dirichlet_grad _sample_dirichlet _standard_gamma _standard_gamma_grad binomial poisson",
     "ops.scatter": "gather index_reduce put scatter scatter_add scatter_reduce take take_along_dim",
@@ -280,8 +280,9 @@ _MEMBERS = {
     """,
     "ops.rearrange": "flip fliplr flipud repeat repeat_interleave roll rot90 tile tril tril_ triu triu_",
     "ops.reduce": """
-        all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod cumprod_ cumsum cumsum_
-        hash_tensor logsumexp max mean median min nanmean nanmedian nansum prod std sum sum_to_size var
+        _is_all_true _is_any_true all amax amin aminmax any argmax argmin count_nonzero cummax cummin cumprod
+        cumprod_ cumsum cumsum_ hash_tensor logsumexp max mean median min nanmean nanmedian nansum prod std sum
+        sum_to_size var
     """,
     "ops.scatter": """
         gather index_reduce index_reduce_ put put_ scatter scatter_ scatter_add scatter_add_ scatter_reduce

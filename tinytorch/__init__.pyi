@@ -482,6 +482,8 @@ from tinytorch.ops.rearrange import rot90 as rot90
 from tinytorch.ops.rearrange import tile as tile
 from tinytorch.ops.rearrange import tril as tril
 from tinytorch.ops.rearrange import triu as triu
+from tinytorch.ops.reduce import _is_all_true as _is_all_true
+from tinytorch.ops.reduce import _is_any_true as _is_any_true
 from tinytorch.ops.reduce import all as all
 from tinytorch.ops.reduce import amax as amax
 from tinytorch.ops.reduce import amin as amin

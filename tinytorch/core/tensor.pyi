@@ -141,6 +141,8 @@ class Tensor:
     def _conj(self) -> Tensor: """Return the lazy complex conjugates of a complex tensor; see `conj`."""
     def _current(self) -> Tensor: """Return self with `_edge` up to date: a view gets a new edge if its memory was written to."""
     def _indices(self, *args: Any, **kwargs: Any) -> Tensor: """Raise NotImplementedError: PyTorch has it for other tensors than strided ones only."""
+    def _is_all_true(self) -> Tensor: """Return whether all elements of a tensor of bools are True: inside of `vmap` of all examples, as one tensor."""
+    def _is_any_true(self) -> Tensor: """Return whether any element of a tensor of bools is True: inside of `vmap` of all examples, as one tensor."""
     def _is_view(self) -> builtins.bool: ...
     def _neg_view(self) -> Tensor: """Return the negatives of numbers, as a view whose elements are negated when they are read."""
     def _nnz(self, *args: Any, **kwargs: Any) -> Tensor: """Raise NotImplementedError: PyTorch has it for other tensors than strided ones only."""

@@ -81,7 +81,7 @@ class Distribution:
                 if name not in self.__dict__ and isinstance(_class_attribute(type(self), name), lazy_property):
                     continue  # computed from another parameter, which is checked
                 value = getattr(self, name)
-                if not constraint.check(value).all():
+                if not constraint.check(value)._is_all_true():
                     raise ValueError(
                         f"Expected parameter {name} ({type(value).__name__} of shape "
                         f"{tuple(value.shape)}) of distribution {self!r} to satisfy the constraint "
@@ -274,7 +274,7 @@ class Distribution:
             return
         if support is None:
             raise AssertionError("support must not be None")
-        if not support.check(value).all():
+        if not support.check(value)._is_all_true():
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
                 f"support ({support!r}) of the distribution {self!r}, but found invalid values:\n{value}"

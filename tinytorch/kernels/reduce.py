@@ -719,6 +719,22 @@ def all_over(x: Any, dim: Any, keepdim: bool) -> Any:
     return _truth(np.logical_and, x, dim, keepdim, "all")
 
 
+def any_true(x: Any) -> Any:
+    """Return whether any element of an array of bools is True."""
+    return _truth(np.logical_or, _bools(x, "_is_any_true"), None, False, "any")
+
+
+def all_true(x: Any) -> Any:
+    """Return whether all elements of an array of bools are True."""
+    return _truth(np.logical_and, _bools(x, "_is_all_true"), None, False, "all")
+
+
+def _bools(x: Any, name: str) -> Any:
+    if x.dtype != np.bool_:
+        raise RuntimeError(f"{name}: self.scalar_type() == at::kBool, a tensor of bools, is expected")
+    return x
+
+
 def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
     if isinstance(dim, (tuple, list)) and not dim:  # unlike in other reductions, () reduces nothing here, as in PyTorch
         out = x.astype(np.bool_)

@@ -923,6 +923,36 @@ def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True)
+@op(kernels.any_true, batch=lambda x: _is_any_true(x._under), x=None)
+def _is_any_true(x: Any) -> Any:
+    """Return whether any element of a tensor of bools is True: inside of `vmap` of all examples, as one tensor.
+
+    Raises:
+        RuntimeError: the tensor has another dtype.
+
+    Example:
+        >>> torch._is_any_true(torch.tensor([True, False]))
+        tensor(True)
+    """
+
+
+@public(method=True)
+@op(kernels.all_true, batch=lambda x: _is_all_true(x._under), x=None)
+def _is_all_true(x: Any) -> Any:
+    """Return whether all elements of a tensor of bools are True: inside of `vmap` of all examples, as one tensor.
+
+    Therefore Python can branch on it there, where it cannot read what differs between the examples.
+
+    Raises:
+        RuntimeError: the tensor has another dtype.
+
+    Example:
+        >>> torch.vmap(lambda x: x if torch._is_all_true(x > 0) else -x)(torch.tensor([1.0, -1.0]))
+        tensor([-1.,  1.])
+    """
+
+
+@public(method=True)
 @op(
     kernels.count_nonzero,
     batch="along",
