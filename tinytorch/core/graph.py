@@ -445,7 +445,7 @@ class AccumulateGrad(Node):
         copy = g.detach()
         copy._array = _memory(leaf)
         copy._array[...] = array
-        copy._cell = [0]
+        copy._cell = [0, mode.runs.begun]
         return copy
 
     @staticmethod
@@ -481,7 +481,7 @@ def _memory(leaf: Tensor) -> Any:
 def _clone(g: Tensor, leaf: Tensor) -> Tensor:
     """Return a recorded copy of `g` in memory for `.grad`."""
     laid_out: Tensor = g.detach()
-    laid_out._array, laid_out._cell = _memory(leaf), [0]
+    laid_out._array, laid_out._cell = _memory(leaf), [0, mode.runs.begun]
     return laid_out.copy_(g)
 
 

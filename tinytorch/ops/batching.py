@@ -69,6 +69,11 @@ NO_EXAMPLES = "The fallback path does not support vmap over dims of size 0"
 SAME_RANDOM = (
     "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
 )
+STATISTICS = (
+    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
+    "were not batched. If you are using a module and do not need eval mode, please set `track_running_stats` to be "
+    "False."
+)
 UNBATCHED_RANDOM = (
     "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. "
     "If this is necessary for your usage, please file an issue with functorch."
@@ -657,6 +662,11 @@ class Batch(DispatchMode):
         array = plain(x)._array
         made = wrap(np.empty((self.size, *array.shape), array.dtype))
         return at_levels(made, [*levels(x), self])
+
+    def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
+        """Refuse to write the statistics of examples into those of all: see `DispatchMode.wrote`."""
+        if self._has_ours(args) and not self._is_ours(array):
+            raise RuntimeError(STATISTICS)
 
     def fills(self, x: Any, again: Callable[..., Tensor], args: tuple[Any, ...]) -> bool:
         """Fill a batched tensor with random numbers: see `DispatchMode.fills`."""
