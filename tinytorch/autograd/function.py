@@ -103,8 +103,10 @@ class FunctionNode(Node):
             return attached(unpacked(value, unpack), edge)
         tensor, cell, version, number = item
         if cell is not None and cell[0] != version:
-            array = tensor if number is not None else tensor._array
-            raise modified(self, array, f"output {number or 0} of {self.name()}", cell[0], version)
+            if number is not None:
+                raise modified(self, tensor, self.output(number), cell[0], version)
+            edge = tensor._edge
+            raise modified(self, tensor._array, edge and edge[0].output(edge[1]), cell[0], version)
         if number is None:
             return tensor
         output: Tensor = wrap(tensor)  # it was saved as an array: the tensor itself would make a cycle
@@ -767,9 +769,11 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
         if not local.state.grad:
             return result
         edges = [arg._edge or leaf_edge(arg) for arg in args if isinstance(arg, Tensor) and arg.requires_grad]
-        if local.state.run is None and not edges:
-            return result  # as in PyTorch, although the gradient may depend on the inputs of `forward`
-        refusing = _with_error_node(result if isinstance(result, tuple) else (result,), [*edges, *_edges_of(ctx)])
+        # Outside of `torch.func` the node has no way to what the gradient depends on, as in PyTorch.
+        sources = [] if local.state.run is None else [*edges, *_edges_of(ctx)]
+        if not (edges or sources):
+            return result
+        refusing = _with_error_node(result if isinstance(result, tuple) else (result,), sources)
         return refusing if isinstance(result, tuple) else refusing[0]
 
     once.__first_order__ = fn  # type: ignore[attr-defined]  # (read by `torch.compile`)

@@ -706,7 +706,8 @@ def record_several(
     for position, out in enumerate(outs):
         if arrays[position].dtype.kind in DIFFERENTIABLE and position not in op.nondiff:
             if node is None:
-                node = op.node(key, edges, values, arrays, outs[0]._cell, residuals)
+                cells = tuple([None if each is None else each._cell for each in outs])
+                node = op.node(key, edges, values, arrays, cells if op.outputs != 1 else cells[0], residuals)
             out._edge, out._requires_grad = (node, position), True
             op.last = position
 

@@ -238,7 +238,7 @@ def _not_writable(tensor: Tensor, view: View, what: str) -> str:
             "torch.no_grad() before the view is made."
         )
     edge, inference = tensor._edge, view.kind == INFERENCE
-    maker = edge and f"Output {edge[1]} of {edge[0].name().removesuffix('Backward0')} is a view"
+    maker = edge and f"O{edge[0].output(edge[1])[1:]} is a view"
     if maker and view.kind in (SEVERAL, CUSTOM):
         text = f"{maker} and {what} modified inplace."
     else:
