@@ -600,10 +600,10 @@ def _data(self: Tensor) -> Tensor:
     if cell is None:
         alias._cell = None
     else:
-        alias._cell = [0]
-        # How often there was an alias follows the version: `torch.compile` keeps what it has computed of a weight only
-        # while nobody can have written to it.
-        cell[1:] = [cell[1] + 1 if len(cell) > 1 else 1]
+        alias._cell = [0, cell[1]]
+        # How often there was an alias comes last: `torch.compile` keeps what it has computed of a weight only while
+        # nobody can have written to it.
+        cell[2:] = [cell[2] + 1 if len(cell) > 2 else 1]
     for mode in modes or ():
         mode.detached(self, alias)
     return alias

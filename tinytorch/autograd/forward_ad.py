@@ -26,11 +26,11 @@ from tinytorch.autograd.function import Function, FunctionNode
 from tinytorch.autograd.grad_mode import _DecoratorContextManager, enable_grad
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.graph import Edge, Start, numbers
-from tinytorch.core.mode import DispatchMode, local, without_bits
+from tinytorch.core.mode import DispatchMode, local, recording, without_bits
 from tinytorch.core.node import INPUT, KEPT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan
 from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.core.view import View
+from tinytorch.core.view import WITHOUT_GRAD, View
 from tinytorch.kernels import places
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.ops.batching import at_levels, batched, levels, plain, without_levels
@@ -109,7 +109,8 @@ class Level(DispatchMode):
         if base_entry is None:
             return None
         if entry is None or entry[2] is not base_entry[1]:
-            self._set(x, view.replay(_with_strides_of(base_entry[1], view.base)), base_entry[1])
+            with recording(view.kind != WITHOUT_GRAD):  # as when the view was created
+                self._set(x, view.replay(_with_strides_of(base_entry[1], view.base)), base_entry[1])
             entry = self._tangents[id(x._array)]
         return entry[1]
 
@@ -132,23 +133,27 @@ class Level(DispatchMode):
         tangents[key] = (weakref.ref(x._array, forget), tangent, taken_from)
 
     def _write(self, x: Tensor, tangent: Tensor) -> None:
-        """Set the tangent of a tensor that was written to; of a view, write it into the tangent of the base."""
+        """Write the tangent of a tensor that was written to into a copy of its former one; of a view, of the base's.
+
+        So where nothing is recorded the tangent stays what it is in the graph, as the tensor does.
+        """
         if batches := levels(x):
             x, tangent = plain(x), without_levels(tangent, batches)
         own = self._tangents.get(id(x._array))
         if x._view is not None and _crosses(x._view):
             raise NotImplementedError("forward AD of a write into a view of another dtype")
-        if x._view is None or (own is not None and own[2] is None):
+        whole = x._view is None or (own is not None and own[2] is None)
+        base = x if whole else x._view.base  # type: ignore[union-attr]
+        former = own[1] if whole and own is not None else self.tangent(base)
+        if whole and (former is None or local.state.grad):
             self._set(x, tangent)
             return
-        base = x._view.base
-        tangent_of_base = self.tangent(base)
-        if tangent_of_base is None:
-            tangent_of_base = _zeros_like(base, tangent)
-        else:
-            tangent_of_base = _zeros_like(base, tangent_of_base, tangent).copy_(tangent_of_base)
-        x._view.replay(tangent_of_base).copy_(tangent)
-        self._set(base, tangent_of_base)
+        copy = _zeros_like(base, tangent) if former is None else _zeros_like(base, former, tangent)
+        if former is not None:
+            with enable_grad():
+                copy.copy_(former)
+        (copy if whole else x._view.replay(copy)).copy_(tangent)  # type: ignore[union-attr]
+        self._set(base, copy)
 
     def _set_saved_tangent(self, x: Tensor, op: Op, tangent: Tensor | None, start: int) -> None:
         """Set the tangent of the copy of `x` from before a write in place, which the node of the write has saved."""
@@ -207,9 +212,9 @@ class Level(DispatchMode):
                 "implemented yet."
             ) from error
         for out, tangent in zip(outs, pushed, strict=True):
+            if tangent is not None and (writes or not local.state.grad) and any(tangent is other for other in tangents):
+                tangent = tangent.clone()  # with memory, and a place in the graph, of its own
             if writes:
-                if any(tangent is other for other in tangents):
-                    tangent = tangent.clone()  # type: ignore[union-attr]  # tangents do not share memory
                 self._write(out, _zeros_like(out) if tangent is None else tangent)
             elif tangent is not None and out._array.dtype.kind in DIFFERENTIABLE:
                 self._set(out, tangent)

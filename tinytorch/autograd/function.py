@@ -21,7 +21,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.node import SavedTensor
-from tinytorch.core.graph import FREED, FREES_BY_RECURSION, Hook, Node, add_tail, leaf_edge, numbers
+from tinytorch.core.graph import FREED, FREES_BY_RECURSION, Edge, Hook, Node, add_tail, leaf_edge, numbers
 from tinytorch.core.inplace import written
 from tinytorch.core.mode import dispatch, local
 from tinytorch.core.node import INFERENCE_NOT_SAVED, attached, modified, packed, unpacked
@@ -103,8 +103,10 @@ class FunctionNode(Node):
             return attached(unpacked(value, unpack), edge)
         tensor, cell, version, number = item
         if cell is not None and cell[0] != version:
-            array = tensor if number is not None else tensor._array
-            raise modified(self, array, f"output {number or 0} of {self.name()}", cell[0], version)
+            if number is not None:
+                raise modified(self, tensor, self.output(number), cell[0], version)
+            edge = tensor._edge
+            raise modified(self, tensor._array, edge and edge[0].output(edge[1]), cell[0], version)
         if number is None:
             return tensor
         output: Tensor = wrap(tensor)  # it was saved as an array: the tensor itself would make a cycle
@@ -766,24 +768,37 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             result = fn(ctx, *args, **kwargs)
         if not local.state.grad:
             return result
-        if not any(isinstance(arg, Tensor) and arg.requires_grad for arg in args):
+        edges = [arg._edge or leaf_edge(arg) for arg in args if isinstance(arg, Tensor) and arg.requires_grad]
+        # Outside of `torch.func` the node has no way to what the gradient depends on, as in PyTorch.
+        sources = [] if local.state.run is None else [*edges, *_edges_of(ctx)]
+        if not (edges or sources):
             return result
-        refusing = _with_error_node(result if isinstance(result, tuple) else (result,))
+        refusing = _with_error_node(result if isinstance(result, tuple) else (result,), sources)
         return refusing if isinstance(result, tuple) else refusing[0]
 
     once.__first_order__ = fn  # type: ignore[attr-defined]  # (read by `torch.compile`)
     return once
 
 
-def _with_error_node(results: tuple[Tensor | None, ...]) -> tuple[Tensor | None, ...]:
-    """Return the results of a `backward` as outputs of a node whose own backward raises an error."""
+def _edges_of(ctx: Any) -> Sequence[Edge | None]:
+    """Return the edges of the inputs of `forward`."""
+    return ctx._graph_node.edges if isinstance(ctx, BackwardCFunction) else ()
+
+
+def _with_error_node(results: tuple[Tensor | None, ...], sources: Sequence[Edge | None]) -> tuple[Tensor | None, ...]:
+    """Return the results of a `backward` as outputs of a node whose own backward raises an error.
+
+    Args:
+        results: the results.
+        sources: the edges of what they depend on: each way there leads through the error.
+    """
     node = Error(len(results))
     aliases: list[Tensor | None] = []
-    edges = []
+    edges: list[Edge | None] = []
     for number, result in enumerate(results):
         alias = edge = None
         if result is not None:
-            alias, edge = result.detach(), leaf_edge(result.detach().requires_grad_())
+            alias, edge = result.detach(), leaf_edge(wrap(result._array))
             alias._edge, alias._requires_grad = (node, number), True
         edges.append(edge)
         aliases.append(alias)
@@ -792,7 +807,7 @@ def _with_error_node(results: tuple[Tensor | None, ...]) -> tuple[Tensor | None,
     node.dtype = tuple([None if array is None else array.dtype for array in arrays])
     if len(results) == 1:
         node.shape, node.dtype = node.shape[0], node.dtype[0]
-    node.edges, node.number = tuple(edges), next(numbers)
+    node.edges, node.number = (*edges, *sources), next(numbers)
     return tuple(aliases)
 
 
@@ -807,6 +822,9 @@ class Error(Node):
     def name(self) -> str:
         """Return PyTorch's name, with its namespace."""
         return "torch::autograd::Error"
+
+    def _inputs(self) -> Sequence[int]:
+        return range(self.outputs)
 
     def backward(self, g: Any, create_graph: bool, needed: set[Node] | None) -> Any:
         """Raise RuntimeError."""

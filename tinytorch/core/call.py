@@ -43,7 +43,7 @@ from tinytorch.core.complex import HOLOMORPHIC, conjugate_plan, guard_kernels
 from tinytorch.core.declaration import MISSING, NUMBERS, Op
 from tinytorch.core.graph import FREES_BY_RECURSION, add_tail, leaf_edge, numbers
 from tinytorch.core.layout import HasBits, NoArray
-from tinytorch.core.mode import dispatch, local
+from tinytorch.core.mode import dispatch, local, runs
 from tinytorch.core.node import INFERENCE_NOT_SAVED, INPUT, Plan
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
@@ -365,6 +365,7 @@ class _Text:
         self.put(0, "if not isinstance(a0, Tensor):\n    OP.refuse(a0, 0)")
         self.put(0, "try:\n    target = a0._exposed\nexcept HasBits:")
         self.put(1, "return supplied('write_to_bits')(THIS.function, a0, args, kwargs)")
+        self.put(0, "if state.run is not None:\n    state.run.check(a0)")
         self.put(0, "values = OP.bind((a0, *args), kwargs)")
         self.put(0, f"edges = edges_of_write(OP, a0, values) if state.grad{floats} else None")
         if in_place:
@@ -705,7 +706,8 @@ def record_several(
     for position, out in enumerate(outs):
         if arrays[position].dtype.kind in DIFFERENTIABLE and position not in op.nondiff:
             if node is None:
-                node = op.node(key, edges, values, arrays, outs[0]._cell, residuals)
+                cells = tuple([None if each is None else each._cell for each in outs])
+                node = op.node(key, edges, values, arrays, cells if op.outputs != 1 else cells[0], residuals)
             out._edge, out._requires_grad = (node, position), True
             op.last = position
 
@@ -886,7 +888,7 @@ _SCOPE = {
     "get_default_dtype": get_default_dtype, "leaf_edge": leaf_edge, "local": local, "make_view": make_view,
     "ndarray": np.ndarray, "new": object.__new__, "np": np, "number": number, "numbers": numbers,
     "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write, "refresh": refresh,
-    "add_tail": add_tail, "record_several": record_several, "shared_places": shared_places, "SEVERAL": SEVERAL,
-    "USUAL": USUAL, "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave, "supplied": supplied,
-    "translated": translated, "unusual": unusual, "without_data": without_data,
+    "add_tail": add_tail, "runs": runs, "record_several": record_several, "shared_places": shared_places,
+    "SEVERAL": SEVERAL, "USUAL": USUAL, "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave,
+    "supplied": supplied, "translated": translated, "unusual": unusual, "without_data": without_data,
 }  # fmt: skip

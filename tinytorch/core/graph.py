@@ -9,6 +9,7 @@ Source of what hooks see and when: PyTorch's "Autograd mechanics", section "Back
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 import threading
 import weakref
@@ -178,6 +179,11 @@ class Node(metaclass=_NodeMeta):
     def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
         """Return the gradients of the inputs when no output has received a gradient."""
         return (None,) * len(self.edges)
+
+    def output(self, number: int) -> str:
+        """Return PyTorch's words for an output, with the name of the node as in `Add` for `AddBackward0`."""
+        name = re.sub(r"Backward0?(\d*)$", r"\1", self.name())
+        return f"output {number} of {name}"
 
     def release(self) -> None:
         """Free the values that were saved for the backward pass."""
@@ -445,7 +451,7 @@ class AccumulateGrad(Node):
         copy = g.detach()
         copy._array = _memory(leaf)
         copy._array[...] = array
-        copy._cell = [0]
+        copy._cell = [0, mode.runs.begun]
         return copy
 
     @staticmethod
@@ -481,7 +487,7 @@ def _memory(leaf: Tensor) -> Any:
 def _clone(g: Tensor, leaf: Tensor) -> Tensor:
     """Return a recorded copy of `g` in memory for `.grad`."""
     laid_out: Tensor = g.detach()
-    laid_out._array, laid_out._cell = _memory(leaf), [0]
+    laid_out._array, laid_out._cell = _memory(leaf), [0, mode.runs.begun]
     return laid_out.copy_(g)
 
 

@@ -30,9 +30,10 @@ class State:
         modes: the `DispatchMode`s that are on, the innermost last; None if there are none.
         callbacks: functions to call when the running backward pass has ended; None while none runs.
         witness: the mode to which a witnessed function (`Caller.witnessed`) reports what it computes, while it runs.
+        run: the innermost `Run` of a function that a transform of `torch.func` differentiates; None outside of them.
     """
 
-    __slots__ = ("asked", "autocast", "callbacks", "grad", "inference", "modes", "witness")
+    __slots__ = ("asked", "autocast", "callbacks", "grad", "inference", "modes", "run", "witness")
 
     modes: tuple[DispatchMode, ...] | None
     callbacks: list[Callable[[], Any]] | None
@@ -44,6 +45,63 @@ class State:
         self.autocast: Any = None
         self.modes = self.callbacks = None
         self.witness: DispatchMode | None = None
+        self.run: Run | None = None
+
+
+class _Runs:
+    """How many runs have begun, in all threads; a version cell holds the count of when its memory was new."""
+
+    __slots__ = ("begun", "lock")
+
+    def __init__(self) -> None:
+        self.begun, self.lock = 0, threading.Lock()
+
+
+runs = _Runs()
+
+
+class Run:
+    """A run of a function that a transform differentiates: it must not write to tensors that it captures.
+
+    Attributes:
+        number: memory of before the run has a lower one in its version cell.
+        cells: the version cells of the function's arguments, by id: it may write to these.
+        active: whether the function is running.
+    """
+
+    active = False
+
+    def __init__(self, *arguments: Any) -> None:
+        self.cells: dict[int, Any] = {}
+        for each in arguments:
+            self.take(each)
+        with runs.lock:
+            runs.begun += 1
+            self.number = runs.begun
+
+    def take(self, x: Any) -> None:
+        """Let the function write to a tensor, which is one of its arguments."""
+        self.cells[id(x._cell)] = x._cell
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Let this be the innermost run of the thread."""
+        state = local.state
+        outer, state.run, self.active = state.run, self, True
+        try:
+            yield
+        finally:
+            state.run, self.active = outer, False
+
+    def check(self, x: Any) -> None:
+        """Raise PyTorch's error for a write to a captured tensor."""
+        cell = x._cell
+        if cell is not None and cell[1] < self.number and id(cell) not in self.cells:
+            raise RuntimeError(
+                "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place "
+                "operation that would mutate a captured Tensor. This is not supported; please rewrite the function "
+                "being transformed to explicitly accept the mutated Tensor(s) as inputs."
+            )
 
 
 _threads = itertools.count()

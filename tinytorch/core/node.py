@@ -30,7 +30,7 @@ TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
 # (an inference tensor).
 _SAVED = {
     INPUT: "(a{i}, a{i}._cell[0])",
-    OUTPUT: "({out}, None, 0)",  # a later output is new memory that only its own tensor shares
+    OUTPUT: "({out}, {cell}, {cell}[0])",
     PLAIN: "a{i}",
     RESIDUAL: "(residuals[{i}], None, 0)",
     SHAPE: "a{i}._array.shape",
@@ -74,10 +74,11 @@ class Plan:
 
         Args:
             count: the number of the op's arguments.
-            several: `out` is a tuple of arrays rather than an array; `cell` is the first output's version cell.
+            several: `out` is a tuple of arrays rather than an array, and `cell` one of version cells.
         """
         arguments = "".join([f"a{i}, " for i in range(count)])
-        text = f"lambda {arguments}out, cell, residuals: {self.text(count, 'out[{}]' if several else 'out', 'cell')}"
+        names = ("out[{}]", "cell[{}]") if several else ("out", "cell")
+        text = f"lambda {arguments}out, cell, residuals: {self.text(count, *names)}"
         self.keep = eval(text, {"PLAN": self})
 
     def text(self, count: int, out: str, cell: str) -> str:
@@ -85,15 +86,13 @@ class Plan:
 
         Args:
             count: the number of the op's arguments, `a0`, `a1`, ...
-            out, cell: how the output with a number and the first output's version cell are written.
+            out, cell: how the output with a number and its version cell are written.
         """
         arguments = "".join([f"a{i}, " for i in range(count)])
         saved = []
         for k, (kind, i) in enumerate(self.sources):
-            array = out.format(i)
-            first = (kind, i) == (OUTPUT, 0)
-            expression = f"({array}, {cell}, {cell}[0])" if first else _SAVED[kind]
-            saved.append(expression.format(i=i, k=k, out=array, arguments=arguments))
+            output = {"out": out.format(i), "cell": cell.format(i)}
+            saved.append(_SAVED[kind].format(i=i, k=k, arguments=arguments, **output))
         return f"[{', '.join(saved)}]"
 
     def of_packed(self) -> Plan:
@@ -207,7 +206,8 @@ class OpNode(Node):
             return self._as_recorded(tensor, position) if create_graph else tensor
         array, cell, version = item
         if cell is not None and cell[0] != version:
-            raise modified(self, array, f"output {position} of {self.name()}", cell[0], version)
+            made = None if position in self.op.nondiff else self.output(position)
+            raise modified(self, array, made, cell[0], version)
         if kind == RESIDUAL:
             if create_graph and array.dtype.kind in DIFFERENTIABLE:
                 return None  # a cache: under create_graph the formula computes it from the inputs, differentiably
@@ -229,11 +229,9 @@ class OpNode(Node):
         again._edge, again._requires_grad = edge, edge is not None
         return again
 
-    def _producer(self, position: Any) -> str:
+    def _producer(self, position: Any) -> str | None:
         edge = self.edges[self.op.inputs.index(position)]
-        if edge is None:
-            return "a tensor that does not require grad"
-        return f"output {edge[1]} of {edge[0].name()}"
+        return None if edge is None or edge[0].number < 0 else edge[0].output(edge[1])
 
     # Hooks on saved tensors.
 
@@ -321,12 +319,13 @@ def attached(tensor: Tensor, edge: Edge | None) -> Tensor:
     return again
 
 
-def modified(node: Node, array: Any, producer: str, version: int, expected: int) -> RuntimeError:
+def modified(node: Node, array: Any, producer: str | None, version: int, expected: int) -> RuntimeError:
     """Return PyTorch's error for a saved tensor that was written to before backward."""
+    which = f", which is {producer}," if producer else ""
     name = dtypes.from_numpy_dtype(array.dtype).tensor_name
     return RuntimeError(
         "one of the variables needed for gradient computation has been modified by an inplace operation: "
-        f"[torch.{name}Tensor {list(array.shape)}], which is {producer}, is at version {version}; expected version "
+        f"[torch.{name}Tensor {list(array.shape)}]{which} is at version {version}; expected version "
         f"{expected} instead. It was saved for {node.name()}. Hint: make the write out of place (x = x + 1 for "
         "x += 1), or enable anomaly detection to find the operation that failed to compute its gradient, with "
         "torch.autograd.set_detect_anomaly(True)."

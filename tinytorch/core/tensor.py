@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tinytorch.core import graph
 from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import local, traced_as
+from tinytorch.core.mode import local, runs, traced_as
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
 
@@ -63,7 +63,7 @@ class Size(tuple[int, ...]):
 #: require grad. `array` and `state` (of this thread) are in scope. `Tensor` documents the slots.
 _SLOTS = {
     "_array": "array",
-    "_cell": "None if state.inference else [0]",
+    "_cell": "None if state.inference else [0, runs.begun]",
     "_requires_grad": "False",
     "_edge": "None",
     "_grad": "None",
@@ -101,9 +101,10 @@ class Tensor:
     """
 
     # _array        the elements; perhaps a NumPy view of other tensors' memory
-    # _cell         [version]: a list of one number, shared by all tensors on the same memory, incremented by every
-    #               in-place write; None for inference tensors. (A list is the cheapest mutable object.)
-    #               Once `.data` has been read there is a second number: how often.
+    # _cell         [version, run]: a list shared by all tensors on the same memory; None for inference tensors. Every
+    #               in-place write increments the version; `run` is the last `Run` that had begun when the memory was
+    #               new. (A list is the cheapest mutable object.)
+    #               Once `.data` has been read there is a third number: how often.
     # _requires_grad, _edge   leaf: (bool, None); result of recorded ops: (True, (node, output number))
     # _grad         the accumulated gradient
     # _view         for a view its `View`: the base and the location in its memory; None for other tensors
@@ -171,7 +172,8 @@ Tensor._exposed = Tensor._memory = vars(Tensor)["_array"]
 
 def _makes_tensors(function: Any) -> Any:
     """Give a function of `array` and `cls` its body: the statements of `new_tensor_text`."""
-    scope: dict[str, Any] = {"new": object.__new__, "local": local, "Tensor": Tensor, "__name__": __name__}
+    scope: dict[str, Any] = {"new": object.__new__, "local": local, "runs": runs, "Tensor": Tensor}
+    scope["__name__"] = __name__
     body = ["state = local.state", *new_tensor_text("out", "cls").split("\n"), "return out"]
     exec("\n    ".join([f"def {function.__name__}(array, cls=Tensor):", *body]), scope)
     return functools.wraps(function)(scope[function.__name__])

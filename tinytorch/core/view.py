@@ -170,14 +170,17 @@ def check_recorded(tensor: Tensor) -> None:
         )
 
 
-def check_write(tensor: Tensor, recorded: bool, overlap: bool = False) -> None:
+def check_write(tensor: Tensor, recorded: bool, overlap: bool = False, captured: bool = False) -> None:
     """Raise PyTorch's error if `tensor` must not be written to in place.
 
     Args:
         tensor: the tensor to write to.
         recorded: whether the write is recorded in the graph.
         overlap: whether elements may share a location in memory.
+        captured: whether a function that a transform differentiates may have captured the tensor.
     """
+    if not captured and local.state.run is not None:
+        local.state.run.check(tensor)
     if recorded:
         check_recorded(tensor)
     if tensor._cell is None:
@@ -235,7 +238,7 @@ def _not_writable(tensor: Tensor, view: View, what: str) -> str:
             "torch.no_grad() before the view is made."
         )
     edge, inference = tensor._edge, view.kind == INFERENCE
-    maker = edge and f"Output {edge[1]} of {edge[0].name().removesuffix('Backward0')} is a view"
+    maker = edge and f"O{edge[0].output(edge[1])[1:]} is a view"
     if maker and view.kind in (SEVERAL, CUSTOM):
         text = f"{maker} and {what} modified inplace."
     else:

@@ -48,18 +48,12 @@ def _no_inference_mode() -> Iterator[None]:
 # Reverse mode: one run of a function --------------------------------------------------------------
 
 
-class _Phase:
-    """Whether a run is active. Nodes refer to this rather than to the run, which refers to them."""
-
-    active = False
-
-
 class _Input(Node):
     """The node of a run's input: an identity, whose own input is the original input of the run."""
 
     __slots__ = ("phase",)
 
-    def __init__(self, phase: _Phase, array: Any, edge: Edge | None) -> None:
+    def __init__(self, phase: mode.Run, array: Any, edge: Edge | None) -> None:
         self.phase, self.shape, self.dtype = phase, array.shape, array.dtype
         self.edges, self.hooks, self.number = (edge,), Hooks(), next(numbers)
 
@@ -78,14 +72,14 @@ class _Run:
 
     Attributes:
         start: a creation number; the nodes of the run have greater ones.
-        phase: whether the function is still running.
+        phase: whether the function is still running; nodes refer to this rather than to the run, which refers to them.
         recording: whether the surroundings record; if not, the run is not connected to them.
         inputs: by id of a leaf of the run, this leaf, the original input, and the leaf's node.
     """
 
     def __init__(self) -> None:
         self.start = next(numbers)
-        self.phase = _Phase()
+        self.phase = mode.Run()
         self.recording = local.state.grad
         for each in local.state.modes or ():
             if isinstance(each, Batch) and each.tracked is None:
@@ -95,12 +89,8 @@ class _Run:
     @contextmanager
     def __call__(self) -> Iterator[None]:
         """Switch recording on: the result of a transform does not depend on `no_grad` around it."""
-        self.phase.active = True
-        try:
-            with _no_inference_mode(), enable_grad():
-                yield
-        finally:
-            self.phase.active = False
+        with _no_inference_mode(), enable_grad():
+            yield
 
     def enter(self, x: Any) -> Tensor:
         """Return a new leaf on the memory of `x`, which replaces it in the run."""
@@ -109,9 +99,10 @@ class _Run:
         edge = None
         if self.recording and x.requires_grad:
             edge = x._edge or leaf_edge(x)
+        self.phase.take(x)
         inner = _without_graph(x)
         leaf = plain(inner)  # (of a batched tensor the one under it, in whose graph it is)
-        leaf._cell = [0] if x._cell is None else x._cell
+        leaf._cell = [0, mode.runs.begun] if x._cell is None else x._cell
         leaf.requires_grad_()
         node = _Input(self.phase, leaf._array, edge)
         leaf._accumulator, leaf._hooks = weakref.ref(node), node.hooks
@@ -125,6 +116,7 @@ class _Run:
         """
         if not isinstance(x, Tensor) or x.requires_grad:
             return x
+        self.phase.take(x)
         inner = _without_graph(x)
         self.inputs[id(inner)] = (inner, x, None)
         return inner
@@ -339,7 +331,8 @@ def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) 
         with run():
             positions = _positions(args, argnums)
             inner, differentiated = run.inner(args, positions)
-            result = func(*inner, **tree_map(run.share, kwargs))
+            with run.phase.running():
+                result = func(*inner, **tree_map(run.share, kwargs))
             output, aux = _output_and_aux(result, has_aux, name)
             if not isinstance(output, Tensor):
                 raise RuntimeError(f"{name}: Expected f(*args) to return a Tensor, got {type(output)}")
@@ -349,7 +342,6 @@ def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) 
                     "you wanted to use the vjp or jacrev APIs instead?"
                 )
             xs, structure = flatten(differentiated[0] if isinstance(argnums, int) else differentiated)
-            run.phase.active = False
             connected = run.is_connected([output])
             # (Tensors in `aux` may still need the saved tensors of the graph.)
             gradients = run.gradients([output], xs, [None], connected, connected or has_aux)
@@ -398,7 +390,9 @@ class _Pullback:
         self.run = run = _Run()
         with run():
             inner, differentiated = run.inner(args, positions)
-            output, aux = _output_and_aux(func(*inner), has_aux, name)
+            with run.phase.running():
+                result = func(*inner)
+            output, aux = _output_and_aux(result, has_aux, name)
             self.outs, self.output_structure = _tensor_leaves(output, name)
             for out in self.outs:
                 if not (out.is_floating_point() or out.is_complex()):
@@ -407,7 +401,6 @@ class _Pullback:
                         f"dtype {out.dtype}"
                     )
             self.xs, self.structure = flatten(differentiated)
-            run.phase.active = False
             self.connected = run.is_connected(self.outs)
             self.output, self.aux = run.leave((output, aux))
 
@@ -540,18 +533,20 @@ def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, ha
         raise RuntimeError("Nested forward mode AD is not supported at the moment")
     with Level() as level:
         duals = [level.dual(x, v) for x, v in zip(xs, vs, strict=True)]
-        output, aux = _output_and_aux(func(*unflatten(duals, structure)), has_aux, _JVP)
+        with mode.Run(*duals).running():
+            result = func(*unflatten(duals, structure))
+        output, aux = _output_and_aux(result, has_aux, _JVP)
         outs, structure = _tensor_leaves(output, _JVP)
         if strict and any(level.tangent(out) is None for out in outs):
             raise RuntimeError(
                 "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not "
                 "allowed with strict=True."
             )
-        result = (
+        both = (
             unflatten([level.unpack(out).primal for out in outs], structure),
             unflatten([tangent_of(level, out) for out in outs], structure),
         )
-        return (*result, _primals(level, aux)) if has_aux else result
+        return (*both, _primals(level, aux)) if has_aux else both
 
 
 def _primals(level: Level, tree: Any) -> Any:
@@ -600,7 +595,8 @@ def jacfwd(
         def flat_func(level: Level | None, *duals: Tensor) -> list[Tensor]:
             nonlocal outputs
             duals_at = dict(zip(positions, unflatten(duals, inputs), strict=True))
-            result = func(*[duals_at.get(k, arg) for k, arg in enumerate(args)])
+            with mode.Run(*duals).running():
+                result = func(*[duals_at.get(k, arg) for k, arg in enumerate(args)])
             output, aux = _output_and_aux(result, has_aux, _JVP)
             outs, outputs = _tensor_leaves(output, _JVP)
             if not auxes:

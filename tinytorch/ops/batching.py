@@ -69,6 +69,11 @@ NO_EXAMPLES = "The fallback path does not support vmap over dims of size 0"
 SAME_RANDOM = (
     "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch"
 )
+STATISTICS = (
+    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in place, "
+    "were not batched. If you are using a module and do not need eval mode, please set `track_running_stats` to be "
+    "False."
+)
 UNBATCHED_RANDOM = (
     "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same randomness. "
     "If this is necessary for your usage, please file an issue with functorch."
@@ -658,6 +663,11 @@ class Batch(DispatchMode):
         made = wrap(np.empty((self.size, *array.shape), array.dtype))
         return at_levels(made, [*levels(x), self])
 
+    def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
+        """Refuse to write the statistics of examples into those of all: see `DispatchMode.wrote`."""
+        if self._has_ours(args) and not self._is_ours(array):
+            raise RuntimeError(STATISTICS)
+
     def fills(self, x: Any, again: Callable[..., Tensor], args: tuple[Any, ...]) -> bool:
         """Fill a batched tensor with random numbers: see `DispatchMode.fills`."""
         if self.randomness == "error":
@@ -872,9 +882,9 @@ class _Mixed(Node):
         self._out_levels = [[] if out is None else levels(out) for out in outs]
         inputs = [values[i] for i in of.inputs]
         versions = [x._version if isinstance(x, Tensor) else None for x in inputs]
-        cell = None if outs[0] is None else plain(outs[0])._cell
+        cells = [None if out is None else plain(out)._cell for out in outs]
         # (array, not tensor: a node does not hold its own outputs)
-        self.saved = (versions, arrays, cell, None if cell is None else cell[0])
+        self.saved = (versions, arrays, [cell and (cell, cell[0]) for cell in cells])
 
     def name(self) -> str:
         """Return the name of the op's node."""
@@ -889,13 +899,11 @@ class _Mixed(Node):
         if self.saved is None:
             raise RuntimeError(FREED)
         op, values = self.of, self._values
-        versions, arrays, cell, version = self.saved
+        versions, arrays, cells = self.saved
         inputs = [values[i] for i in op.inputs]
         for x, seen in zip(inputs, versions, strict=True):
             if seen is not None and x._version != seen:
-                raise modified(self, plain(x)._array, "an input", x._version, seen)
-        if cell is not None and cell[0] != version:
-            raise modified(self, arrays[0], f"output 0 of {self.name()}", cell[0], version)
+                raise modified(self, plain(x)._array, None, x._version, seen)
         out_levels = self._out_levels[0]
         edges = self.edges
         with _entered(out_levels):
@@ -906,6 +914,9 @@ class _Mixed(Node):
             outs = [None if array is None else self._output(k, array) for k, array in enumerate(arrays)]
             needs = tuple([edge is not None for edge in edges])
             plan, sources = _plan(op, needs, tuple([isinstance(x, Tensor) for x in inputs]))
+            for kind, k in sources:
+                if kind == OUTPUT and cells[k] is not None and cells[k][0][0] != cells[k][1]:
+                    raise modified(self, arrays[k], self.output(k), cells[k][0][0], cells[k][1])
             node = op.node_class()
             node.plan, node.edges = plan, edges
             node.saved = [_value_of(source, values, outs) for source in sources]

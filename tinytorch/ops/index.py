@@ -80,10 +80,12 @@ _fill = writing(
 
 
 def _seen(*operands: Any) -> bool:
-    """Return whether a write must go through its op because it is recorded or a mode is active."""
+    """Return whether a write must go through its op: it is recorded or checked, or a mode is active."""
     state = local.state
-    return state.modes is not None or (
-        state.grad and any(isinstance(each, Tensor) and needs_grad(each) for each in operands)
+    return (
+        state.modes is not None
+        or state.run is not None
+        or (state.grad and any(isinstance(each, Tensor) and needs_grad(each) for each in operands))
     )
 
 

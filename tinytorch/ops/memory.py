@@ -82,6 +82,8 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
         raise TypeError('resize_() missing 1 required positional arguments: "size"')
     if self.requires_grad and not local.state.inference:
         raise RuntimeError("cannot resize variables that require grad")
+    if local.state.run is not None:
+        local.state.run.check(self)
     flat = sizes[0] if len(sizes) == 1 and isinstance(sizes[0], (tuple, list)) else sizes
     if any(isinstance(each, int) and each < 0 for each in flat):
         raise RuntimeError("numel: integer multiplication overflow")

@@ -360,7 +360,7 @@ def _check_memory(out: Tensor, shape: tuple[int, ...], read: list[Tensor], rule:
     """Raise PyTorch's error for an `out` that overlaps itself or an argument, or cannot be written."""
     array, overlap = out._array, rule.overlap
     strict = rule.strict or overlap == PARTS
-    check_write(out, recorded=False, overlap=array.shape != shape and not strict)
+    check_write(out, recorded=False, overlap=array.shape != shape and not strict, captured=True)
     if overlap == NOTHING or (array.shape != shape and overlap == PARTS):
         return
     for each in read:

@@ -659,20 +659,15 @@ def _std_x(g: Any, x: Any, out: Any, dim: Any, degrees: float) -> Any:
     return _var_x((g / (2 * out)).masked_fill(out == 0, 0), x, dim, degrees)
 
 
-def _with_mean(gradient: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the formula of an op that computes a moment and the mean, from the formula of the moment."""
-
-    def of_x(g: Any, x: Any, out0: Any, dim: Any, degrees: float) -> Any:
-        of_moment, of_mean = g
-        parts = []
-        if of_moment is not None:
-            parts.append(gradient(of_moment, x, out0, dim, degrees))
-        if of_mean is not None:
-            shape = x._array.shape
-            parts.append(spread(of_mean / _count(shape, dim), shape, dim))
-        return parts[0] if len(parts) == 1 else parts[0] + parts[1]
-
-    return of_x
+def _with_mean(of_moment: Any, of_mean: Any, x: Any, dim: Any, moment: Callable[[Any], Any]) -> Any:
+    """Return the gradient of a moment and of the mean, of which one may be None, from the formula of the moment."""
+    parts = []
+    if of_moment is not None:
+        parts.append(moment(of_moment))
+    if of_mean is not None:
+        shape = x._array.shape
+        parts.append(spread(of_mean / _count(shape, dim), shape, dim))
+    return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
 _var = op_of(kernels.var, batch="over", complex=OWN, x=_var_x)
@@ -682,9 +677,15 @@ _var_mean = op_of(
     batch="over",
     complex=OWN,
     outputs=2,
-    x=_with_mean(lambda g, x, out, dim, degrees: _var_x(g, x, dim, degrees)),
+    x=lambda g, x, dim, degrees: _with_mean(*g, x, dim, lambda g: _var_x(g, x, dim, degrees)),
 )
-_std_mean = op_of(kernels.std_mean, batch="over", complex=OWN, outputs=2, x=_with_mean(_std_x))
+_std_mean = op_of(
+    kernels.std_mean,
+    batch="over",
+    complex=OWN,
+    outputs=2,
+    x=lambda g, x, out0, dim, degrees: _with_mean(*g, x, dim, lambda g: _std_x(g, x, out0, dim, degrees)),
+)
 
 
 def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:

@@ -514,9 +514,7 @@ def matrix_rank(
 _rank = op_of(kernels.rank, batch="stacks", x=None, complex=OWN)
 
 
-def _lstsq_joint(
-    g: Any, needs: Any, x: Tensor, y: Tensor, out0: Tensor, out1: Tensor, bound: float
-) -> tuple[Any, Tensor]:
+def _lstsq_joint(g: Any, needs: Any, x: Tensor, y: Tensor, out0: Tensor, bound: float) -> tuple[Any, Tensor]:
     gx, gr, *_ = g
     vector = y.ndim == x.ndim - 1
     if vector:
@@ -526,7 +524,7 @@ def _lstsq_joint(
         gx = gx.unsqueeze(-1) if vector else gx
         inverse = _pinv(x, 0.0, bound, False)
         ga, gb = _pinv_x(gx @ y.mH, x, inverse), inverse.mH @ gx
-    if gr is not None and out1.numel():
+    if gr is not None and gr.numel():
         difference = 2 * gr.unsqueeze(-2) * (x @ out0 - y)
         ga, gb = ga + difference @ out0.mH, gb - difference
     return ga, (gb.squeeze(-1) if vector else gb)
