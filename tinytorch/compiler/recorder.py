@@ -25,6 +25,7 @@ from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import parallel
+from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.programs import copy_into, fill, holds, laid_out
 from tinytorch.kernels.random import Source
 
@@ -498,6 +499,10 @@ class Recorder(DispatchMode):
             call = self.add(NEW, step, tuple(arrays), "opaque")
             call.several = several
             self._enter_results(call, results)
+
+    def laid(self, array: Any, copy: Any, operands: list[Any]) -> None:
+        """Record the copy of a result in another order of dimensions."""
+        self.opaque(arranged, [array, *operands], [copy], False)
 
     def writes(self, op: Op, values: tuple[Any, ...], arrays: Any, kernel: Any) -> None:
         """Record the write of a call into its first argument."""

@@ -79,6 +79,7 @@ class Facts(NamedTuple):
         outputs, residuals: how many arrays the kernel returns (0 outputs: any number).
         overload: the position of the argument that decides the name of the node, or None.
         quick: whether the kernel is faster with a 0-d array than with a Python number.
+        laid: whether the order of the result's dimensions in memory is PyTorch's for elementwise functions.
         saved: the expression of the saved values: of an op of one tensor; of two operands that both need a gradient,
             where it is a common one.
         holds_first: whether formulas of a write use the first argument, so that a copy of its old elements is saved.
@@ -103,6 +104,7 @@ class Facts(NamedTuple):
     overload: int | None
     operands: int
     elementwise: bool
+    laid: bool
     floating: bool
     of_floats: bool
     is_ufunc: bool
@@ -126,7 +128,8 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
     """Return the facts of an op for a form of call; facts that the text does not depend on are left empty."""
     operands = op.operands
     facts: dict[str, Any] = dict.fromkeys(Facts._fields, False)
-    facts |= {"form": form, "witnessed": witnessed, "refuses": op.refuses is not None, "operands": operands}
+    facts |= {"form": form, "witnessed": witnessed, "laid": op.laid and form in (CALL, OPERATOR)}
+    facts |= {"refuses": op.refuses is not None, "operands": operands}
     facts |= {"residuals": len(op.residuals), "arguments": operands, "inputs": (), "constant": (), "keywords": ()}
     facts |= {
         "incomplete": None,
@@ -220,6 +223,8 @@ class Caller:
 
     def _generate(self, witnessed: bool) -> Any:
         """Return a new function, generated from the template."""
+        from tinytorch.kernels.layouts import arranged, settled  # here, since it loads the native library
+
         op = self.op
         facts = _facts(op, self.form, witnessed)
         factory = _factories.get(facts)
@@ -234,7 +239,7 @@ class Caller:
         scope = self.scope
         template, change = factory(
             op, self, op.kernel, ufunc, op.of_floats, op.node_class, overload, op.plans, plan, op.result,
-            scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
+            scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"), settled, arranged,
         )  # fmt: skip
         # Give the arguments their own names.
         names = ("input", "other")[: op.operands] if op.operands else op.arguments
@@ -253,7 +258,7 @@ class Caller:
         return call
 
 
-_NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS PLAN RESULT WRITE REPEATS READS"
+_NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS PLAN RESULT WRITE REPEATS READS SETTLED ARRANGED"
 _factories: dict[Facts, Callable[..., Any]] = {}
 _HERE = __file__.removesuffix("call.py")
 _texts: dict[str, Callable[..., Any]] = {}
@@ -508,8 +513,17 @@ class _Text:
 
     def wrap(self) -> None:
         """Return the array as a tensor, with a node if it requires grad."""
-        self.put(0, f"if type(array) is not ndarray:\n    array = unusual(OP, {self.tuple_of_arrays()}, array)")
-        self.tell("computed", "[array]")
+        usual = f"if type(array) is not ndarray:\n    array = unusual(OP, {self.tuple_of_arrays()}, array)"
+        operands = ", ".join(self.arrays)
+        if self.facts.laid and not self.facts.witnessed:
+            self.put(0, f"if not SETTLED(array, {operands}):")
+            self.put(1, usual, f"array = ARRANGED(array, {operands})")
+        else:
+            self.put(0, usual)
+            self.tell("computed", "[array]")
+            if self.facts.laid:
+                self.put(0, f"raw, array = array, ARRANGED(array, {operands})")
+                self.put(0, f"if array is not raw:\n    state.witness.laid(raw, array, [{operands}])")
         self.put(0, *self.new_tensor("USUAL"))
         if self.facts.records:
             self.find_edges()
@@ -526,6 +540,8 @@ class _Text:
         self.put(1, "if type(array) is not ndarray:")
         self.put(2, f"array = unusual(OP, {self.tuple_of_arrays()}, array, len(arrays))")
         self.put(2, "if array is None:\n    arrays.append(None)\n    outs.append(None)\n    continue")
+        if facts.laid:
+            self.put(1, f"array = ARRANGED(array, {', '.join(self.arrays)})")
         self.put(1, "arrays.append(array)")
         self.put(1, *self.new_tensor("SEVERAL" if facts.outputs != 1 else "USUAL"), "outs.append(out)")
         if hidden:

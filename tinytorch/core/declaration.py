@@ -55,6 +55,7 @@ class Op:
         complex: whether the kernel computes with complex numbers, and how the formulas are meant: see `complex.py`.
         moves: whether the kernel only moves elements, see `op`.
         batch: the name of the rule by which `vmap` calls the op, see `op`.
+        laid: the result gets the order in memory of PyTorch's elementwise functions (`kernels/layouts.py`).
     """
 
     caller: Any
@@ -92,6 +93,7 @@ class Op:
         complex: str | None = None,
         moves: bool = False,
         batch: str | Callable[..., Any] | None = None,
+        own_layout: bool = False,
     ) -> None:
         self.kernel, self.formulas, self.name = kernel, formulas, name
         self.arguments, self.defaults, self.positional = arguments, defaults, positional
@@ -101,6 +103,7 @@ class Op:
         self.residuals, self.view, self.broadcasts, self.floating = (residuals, view, broadcasts, floating)
         self.result, self.refuses, self.data_dependent, self.holds = result, refuses, data_dependent, holds
         self.complex, self.moves, self.batch = complex, moves, batch
+        self.laid = batch in ("elementwise", "rectified") and not own_layout
         self.last = outputs - 1  # number of the last output that is differentiable
         tensors = (*joint_inputs, *formulas)
         self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)

@@ -160,6 +160,9 @@ class DispatchMode:
             results: the arrays that the kernel returned, residuals last.
         """
 
+    def laid(self, array: Any, copy: Any, operands: list[Any]) -> None:
+        """Notice that the result `array` of a witnessed call was replaced by `copy`: `arranged(array, *operands)`."""
+
     def writes(self, op: Any, values: tuple[Any, ...], arrays: Any, kernel: Any) -> None:
         """Notice that a witnessed call will write into its first argument.
 

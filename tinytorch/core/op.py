@@ -43,6 +43,7 @@ def op(
     complex: str | None = None,
     moves: bool = False,
     batch: str | Callable[..., Any] | None = None,
+    own_layout: bool = False,
     **formulas: Formula | None,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Make an op of the function below: a function of Tensors with its signature and docstring.
@@ -71,6 +72,7 @@ def op(
         moves: the kernel only moves elements, so it can do so with 8-bit floats, too; views need not say it.
         batch: how `vmap` calls the op on a batch: the name of a rule in `ops/batch_rules.py`, or a function of the same
             arguments that is composed of other ops. By default the op is called once per example.
+        own_layout: an elementwise kernel whose result has its own order in memory, not the one of the operands.
         **formulas: per tensor argument the formula of its gradient, or None for an argument without one.
     """
 
@@ -81,7 +83,7 @@ def op(
             name=function.__name__, node_name=name or camel(function.__name__), many=many, joint=joint,
             joint_inputs=inputs, outputs=outputs, nondiff=nondiff, residuals=residuals, view=view,
             broadcasts=broadcasts, result=result, overload=overload, refuses=refuses, data_dependent=data_dependent,
-            holds=holds, complex=complex, moves=moves, batch=batch,
+            holds=holds, complex=complex, moves=moves, batch=batch, own_layout=own_layout,
         )  # fmt: skip
         declared.caller = functools.wraps(function)(Caller(declared, CALL).function)
         return declared.caller
@@ -103,6 +105,7 @@ def pointwise(
     complex: str | None = None,
     moves: bool = False,
     batch: str | None = None,
+    own_layout: bool = False,
     **formulas: Formula | None,
 ) -> Any:
     """Return the op of a ufunc (or a function like one) of one or two arguments that broadcast.
@@ -115,7 +118,7 @@ def pointwise(
         node_name: PyTorch's name of the node, if it is not the public name in CamelCase.
         linear: the function is linear in each argument, but not pointwise (for example a matrix product).
         of_floats: replaces the ufunc for arrays of float32.
-        refuses, complex, moves, batch: see `op`.
+        refuses, complex, moves, batch, own_layout: see `op`.
         in_float32: do not round a number to the 16 bits of the tensor, but compute in float32; needs `f(x, 1) == x`.
         **formulas: per argument, in order, the formula of its gradient, or None.
     """
@@ -124,7 +127,7 @@ def pointwise(
     declared = Op(
         kernel, formulas, arguments=arguments, defaults=(MISSING,) * count, positional=count, name=name,
         node_name=node_name or camel(name), broadcasts=True, floating=floating, refuses=refuses, complex=complex,
-        moves=moves, batch=batch or (None if linear else "elementwise"),
+        moves=moves, batch=batch or (None if linear else "elementwise"), own_layout=own_layout,
     )  # fmt: skip
     declared.operands = count
     declared.linear, declared.elementwise, declared.in_float32 = linear, not linear, in_float32

@@ -13,7 +13,7 @@ from tinytorch.kernels.checks import check_fits, check_floating, plain, refused,
 from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, number
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import LARGE, blockwise, elementwise, rowwise, takes_out, threaded
-from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, axis_of, square, total
+from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, axis_of, in_rows, square, total
 
 # NumPy's product of bfloat16 (dtype.kind "V") and a Python number is float32: kernels that scale convert explicitly.
 
@@ -253,8 +253,8 @@ def outside(g: Array, x: Array, lambd: float) -> Array:
 
 @elementwise
 def rrelu(x: Array, slopes: Array) -> Array:
-    """Return x times an array of slopes."""
-    return x * slopes
+    """Return x times an array of slopes, in C order, as in PyTorch."""
+    return in_rows(x * slopes)
 
 
 def rrelu_grad(g: Array, x: Array, slopes: Array) -> Array:
@@ -400,8 +400,7 @@ def log_sigmoid(x: Array) -> Array:
 @elementwise
 def logsigmoid(x: Array) -> Array:
     """Return `log_sigmoid(x)` in C order, as in PyTorch."""
-    out = log_sigmoid(x)
-    return out if out.flags.c_contiguous else out.copy("C")
+    return in_rows(log_sigmoid(x))
 
 
 @twin

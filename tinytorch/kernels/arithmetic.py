@@ -14,6 +14,7 @@ from tinytorch.kernels import dtypes, limits
 from tinytorch.kernels.activation import keep
 from tinytorch.kernels.checks import LARGE, VECTORS, check_fits, refused
 from tinytorch.kernels.dtypes import FLOATS, number
+from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import elementwise, threaded
 
@@ -63,7 +64,7 @@ def minus_scaled(x: Any, y: Any, alpha: Any) -> Array:
 def from_scaled(x: Any, y: Any, alpha: Any) -> Array:
     """Return `y - x * alpha`."""
     x, y = _arrays(x, y)
-    return _half_sum(y, x, -alpha) if _is_half(x) else y - x * _factor(alpha, x)
+    return arranged(_half_sum(y, x, -alpha) if _is_half(x) else y - x * _factor(alpha, x), y, x)
 
 
 def _is_half(x: Array) -> bool:

@@ -240,7 +240,7 @@ def mvlgamma(x: Array, p: int) -> Array:
     total: Any = p * (p - 1) / 4 * math.log(math.pi)
     for j in range(p):
         total = total + lgamma(wide - j / 2)
-    return total.astype(x.dtype)
+    return total.astype(x.dtype, "C")
 
 
 # Incomplete gamma functions -----------------------------------------------------------------------

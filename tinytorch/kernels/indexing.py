@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, layouts
 from tinytorch.kernels.activation import fill as fill_where
 from tinytorch.kernels.checks import fitting, refused, tensor_name
 from tinytorch.kernels.dtypes import FLOATS, RARE
@@ -59,7 +59,7 @@ def fill(x: Array, value: Any) -> None:
 
 def copy_in_order(x: Array, *_: Any) -> Array:
     """Return a copy that keeps the order of the dimensions in memory, as PyTorch's `clone` does."""
-    return x.copy("C" if 0 in x.strides else "K")
+    return layouts.copy(x)
 
 
 # Indexing as `x[...]` does, with index arrays and masks -------------------------------------------

@@ -11,16 +11,17 @@ import numpy as np
 
 from tinytorch.kernels.activation import log_sigmoid, widened
 from tinytorch.kernels.checks import check_floating
+from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.native import twin
 
 Array = Any
 
 
-def reduced(losses: Array, reduction: str, dtype: Any) -> Array:
-    """Return the mean or the sum of `losses`, or for "none" the losses, in this dtype."""
+def reduced(losses: Array, reduction: str, dtype: Any, *operands: Array) -> Array:
+    """Return the mean or the sum of `losses`, or for "none" the losses, in this dtype, laid out by the operands."""
     losses = losses.astype(dtype, copy=False)  # (PyTorch, too, rounds the losses before it adds them)
     if reduction == "none":
-        return losses
+        return arranged(losses, *operands) if operands else losses
     total = np.add.reduce(widened(losses), None)
     if reduction == "mean":
         total = total / losses.size if losses.size else total * np.nan
@@ -34,7 +35,7 @@ def mse_loss(x: Array, y: Array, reduction: str, parameter: float = 1.0) -> Arra
     """Return the mean, sum or array of `(x - y)**2`; the parameter is unused."""
     check_floating("mse_cpu", x)
     difference = np.subtract(x, y)
-    return reduced(difference * difference, reduction, x.dtype)
+    return reduced(difference * difference, reduction, x.dtype, x, y)
 
 
 def smooth_l1_loss(x: Array, y: Array, reduction: str, parameter: float = 1.0) -> Array:
@@ -43,8 +44,8 @@ def smooth_l1_loss(x: Array, y: Array, reduction: str, parameter: float = 1.0) -
     if x.dtype == np.float16:
         distance, parameter, half = np.abs(x - y), x.dtype.type(parameter), x.dtype.type(0.5)
         near = half * distance * distance / parameter
-        return reduced(np.where(distance < parameter, near, distance - half * parameter), reduction, x.dtype)
-    return reduced(_huber(x, y, parameter) / parameter, reduction, x.dtype)
+        return reduced(np.where(distance < parameter, near, distance - half * parameter), reduction, x.dtype, x, y)
+    return reduced(_huber(x, y, parameter) / parameter, reduction, x.dtype, x, y)
 
 
 def huber_loss(x: Array, y: Array, reduction: str, parameter: float = 1.0) -> Array:
@@ -53,8 +54,8 @@ def huber_loss(x: Array, y: Array, reduction: str, parameter: float = 1.0) -> Ar
     if x.dtype.kind == "V":
         distance, delta, half = np.abs(x - y), x.dtype.type(parameter), x.dtype.type(0.5)
         far = delta * (distance - half * delta)
-        return reduced(np.where(distance <= delta, half * distance * distance, far), reduction, x.dtype)
-    return reduced(_huber(x, y, parameter), reduction, x.dtype)
+        return reduced(np.where(distance <= delta, half * distance * distance, far), reduction, x.dtype, x)
+    return reduced(_huber(x, y, parameter), reduction, x.dtype, x)
 
 
 def _huber(x: Array, y: Array, delta: float) -> Array:
@@ -74,7 +75,7 @@ def binary_cross_entropy(x: Array, y: Array, weight: Array | None, reduction: st
             raise RuntimeError(f"all elements of {name} should be between 0 and 1")
     p = widened(x)
     losses = (y - 1) * np.maximum(np.log1p(-p), -100) - y * np.maximum(np.log(p), -100)
-    return reduced(losses if weight is None else losses * weight, reduction, x.dtype)
+    return reduced(losses if weight is None else losses * weight, reduction, x.dtype, x, y)
 
 
 def bce_slope(x: Array, y: Array) -> Array:
@@ -95,7 +96,7 @@ def binary_cross_entropy_with_logits(
         losses = logistic(scores, y)
     else:
         losses = (1 - y) * scores - log_sigmoid(scores) * ((pos_weight - 1) * y + 1)
-    return reduced(losses if weight is None else losses * weight, reduction, x.dtype)
+    return reduced(losses if weight is None else losses * weight, reduction, x.dtype, y)
 
 
 @twin
@@ -108,7 +109,7 @@ def soft_margin_loss(x: Array, y: Array, reduction: str) -> Array:
     """Return the mean, sum or array of `log(1 + exp(-y * x))`; y broadcasts to the shape of x."""
     wide = widened(x)
     losses = np.log1p(np.exp(-widened(y) * wide)).astype(wide.dtype, copy=False)
-    return reduced(losses, reduction, x.dtype)
+    return reduced(losses, reduction, x.dtype, x, y)
 
 
 def soft_margin_slope(u: Array) -> Array:

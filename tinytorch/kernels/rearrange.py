@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels import layouts
 from tinytorch.kernels.checks import check_fits, refused
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.intp import as_intp
@@ -50,7 +51,9 @@ def _reversed(x: Array, axes: Sequence[int]) -> Array:
     key = [slice(None)] * x.ndim
     for axis in axes:
         key[axis] = slice(None, None, -1)
-    return x[(*key, ...)].copy("K")
+    made = layouts.empty_like(x)
+    made[...] = x[(*key, ...)]
+    return made
 
 
 def rot90(x: Array, k: int, dims: tuple[int, int]) -> Array:
@@ -122,7 +125,7 @@ def pixel_shuffle(x: Array, factor: int) -> Array:
     n = len(batch)
     split = x.reshape((*batch, c // factor**2, factor, factor, h, w))
     order = (*range(n), n, n + 3, n + 1, n + 4, n + 2)
-    return formatted(split.transpose(order).reshape((*batch, c // factor**2, h * factor, w * factor)), x)
+    return formatted(split.transpose(order).copy("C").reshape((*batch, c // factor**2, h * factor, w * factor)), x)
 
 
 def pixel_unshuffle(x: Array, factor: int) -> Array:
@@ -131,7 +134,7 @@ def pixel_unshuffle(x: Array, factor: int) -> Array:
     n = len(batch)
     split = x.reshape((*batch, c, h // factor, factor, w // factor, factor))
     order = (*range(n), n, n + 2, n + 4, n + 1, n + 3)
-    return formatted(split.transpose(order).reshape((*batch, c * factor**2, h // factor, w // factor)), x)
+    return formatted(split.transpose(order).copy("C").reshape((*batch, c * factor**2, h // factor, w // factor)), x)
 
 
 def channel_shuffle(x: Array, groups: int) -> Array:

@@ -105,12 +105,7 @@ def spread(x: Any, shape: tuple[int, ...], dim: Any = None) -> Any:
 
 
 def in_rows(out: Any) -> Any:
-    """Return an array in row-major order, the layout of PyTorch's reductions of tensors of any layout.
-
-    It is not called where dimensions are kept: there the result keeps the operand's order in memory, as it is going to
-    be broadcast with the operand, and NumPy's result of operands in two different orders is in row-major order, where
-    PyTorch's is in the order of the first.
-    """
+    """Return an array in row-major order, the layout of PyTorch's reductions of tensors of any layout."""
     return out if out.flags.c_contiguous else out.copy("C")
 
 
@@ -143,12 +138,16 @@ def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -
     by BLAS (a product with ones, several times faster), and columns in blocks, whose sums are added likewise.
     """
     kind = x.dtype
+    if not x.flags.c_contiguous and kind.kind in FLOATS:
+        out = _by_memory(total, x, axes, keepdims)
+        if out is not None:
+            return out
     if (kind is _F32 or kind is _F64) and x.size <= _SMALL and type(x) is np.ndarray:
         # BLAS takes a third of the time of `np.add.reduce`.
         if axes is None:
-            if not keepdims:
-                return x.reshape(-1).dot(ones(x.size, kind))
-        elif x.ndim == 2 and len(axes) == 1:
+            out = x.reshape(-1).dot(ones(x.size, kind))
+            return np.full((1,) * x.ndim, out) if keepdims else out
+        if x.ndim == 2 and len(axes) == 1:
             rows, columns = x.shape
             if axes[0] == 0:
                 out = ones(rows, kind).dot(x)
@@ -157,12 +156,12 @@ def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -
             return out.reshape(rows, 1) if keepdims else out
     if x.dtype.kind not in FLOATS:
         out = _add(x, axes, x.dtype, None, keepdims)
-        return out if keepdims or x.flags.c_contiguous else in_rows(out)
+        return in_rows(out)
     if x.dtype.itemsize < 4:
         return total(x.astype(np.float32), axes, keepdims).astype(x.dtype)
     if x.size <= _SMALL:
         out = _add(x, axes, None, None, keepdims)  # (a keyword costs time here)
-        return out if keepdims or x.flags.c_contiguous else in_rows(out)
+        return in_rows(out)
     if axes is None:
         axes = tuple(range(x.ndim))
     if len(axes) == x.ndim:
@@ -171,16 +170,25 @@ def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -
         else:
             out = _add(x if _dense(x) else x.reshape(-1), axis=None)
         return out.reshape((1,) * x.ndim) if keepdims else out
-    # Axes in the order of memory, the one with the smallest stride last.
+    out = _total(x, [axis in axes for axis in range(x.ndim)])
+    return out.reshape(kept_shape(x.shape, axes)) if keepdims else out
+
+
+def _by_memory(kernel: Any, x: Any, axes: tuple[int, ...] | None, *args: Any) -> Any:
+    """Return `kernel(x, axes, *args)`, computed with the axes in the order of memory; None if they already are.
+
+    So the rounding of a sum depends on where its terms lie in memory, and not on how a view orders its dimensions. The
+    last of the arguments says whether dimensions are kept.
+    """
     order = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
-    kept = [axis for axis in order if axis not in axes]
-    lengths = x.shape
-    out = _total(x.transpose(order), [axis in axes for axis in order])
-    if kept != sorted(kept):
-        out = out.transpose([kept.index(axis) for axis in sorted(kept)])
-        if not keepdims:
-            return in_rows(out)
-    return out.reshape(kept_shape(lengths, axes)) if keepdims else out
+    if order == sorted(order):
+        return None
+    moved = None if axes is None else tuple(sorted([order.index(axis) for axis in axes]))
+    out = kernel(x.transpose(order), moved, *args[:-1], True)
+    out = in_rows(out.transpose([order.index(axis) for axis in range(x.ndim)]))
+    if args[-1]:
+        return out
+    return out.reshape([n for axis, n in enumerate(x.shape) if axes is not None and axis not in axes])
 
 
 @twin
@@ -383,9 +391,7 @@ def prod(x: Any, dim: int | None, keepdim: bool, dtype: Any) -> Any:
     axis = None if dim is None or not x.ndim else dim
     wide = x.astype(np.float32) if x.dtype.kind in FLOATS and x.dtype.itemsize < 4 else x
     out = _multiply(wide, axis, wide.dtype, None, keepdim)
-    if not keepdim:
-        out = in_rows(out)
-    return out.astype(x.dtype, copy=False)
+    return in_rows(out).astype(x.dtype, copy=False)
 
 
 # Cumulative ops -----------------------------------------------------------------------------------
@@ -485,7 +491,7 @@ def amax(x: Any, dim: Any, keepdim: bool) -> Any:
     if not x.size:
         check_some(x, axes, "amax")
     out = _largest(x, axes, None, None, keepdim)  # positional, since keywords are slower here
-    return out if keepdim or x.flags.c_contiguous else in_rows(out)
+    return in_rows(out)
 
 
 def amin(x: Any, dim: Any, keepdim: bool) -> Any:
@@ -494,14 +500,14 @@ def amin(x: Any, dim: Any, keepdim: bool) -> Any:
     if not x.size:
         check_some(x, axes, "amin")
     out = _smallest(x, axes, None, None, keepdim)
-    return out if keepdim or x.flags.c_contiguous else in_rows(out)
+    return in_rows(out)
 
 
 def aminmax(x: Any, dim: Any, keepdim: bool) -> Any:
     """Return the smallest and the largest element of all, or over `dim`."""
     axes = axes_of(dim, x.ndim, "aminmax")
     least, most = _smallest(x, axes, None, None, keepdim), _largest(x, axes, None, None, keepdim)
-    return (least, most) if keepdim else (in_rows(least), in_rows(most))
+    return in_rows(least), in_rows(most)
 
 
 def max_all(x: Any) -> Any:
@@ -523,10 +529,7 @@ def max_dim(x: Any, dim: int, keepdim: bool) -> Any:
     if not x.ndim:
         return itself(x)
     out = _largest(x, dim, None, None, keepdim)
-    return (
-        out if keepdim or x.flags.c_contiguous else in_rows(out),
-        as_int64(x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim)),
-    )
+    return (in_rows(out), as_int64(x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim)))
 
 
 def min_dim(x: Any, dim: int, keepdim: bool) -> Any:
@@ -536,10 +539,7 @@ def min_dim(x: Any, dim: int, keepdim: bool) -> Any:
     if not x.ndim:
         return itself(x)
     out = _smallest(x, dim, None, None, keepdim)
-    return (
-        out if keepdim or x.flags.c_contiguous else in_rows(out),
-        as_int64(x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim)),
-    )
+    return (in_rows(out), as_int64(x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim)))
 
 
 def itself(x: Any) -> tuple[Any, Any]:
@@ -597,6 +597,10 @@ def var(x: Any, dim: tuple[int, ...] | None, degrees: float, keepdim: bool) -> A
     if x.dtype.itemsize < 4:
         return var(x.astype(np.float32), dim, degrees, keepdim).astype(x.dtype)
     kind = x.dtype
+    if not x.flags.c_contiguous:
+        out = _by_memory(var, x, dim, degrees, keepdim)
+        if out is not None:
+            return out
     if (
         x.size <= _SMALL
         and x.ndim == 2
@@ -651,9 +655,12 @@ def norm(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
         return (x != 0).sum(axis=dim, keepdims=keepdim).astype(x.dtype)
     if x.dtype.itemsize < 4:
         return norm(x.astype(np.float32), p, dim, keepdim).astype(x.dtype)
+    if not x.flags.c_contiguous:
+        out = _by_memory(lambda x, dim, keepdim: norm(x, p, dim, keepdim), x, dim, keepdim)
+        if out is not None:
+            return out
     if math.isinf(p):
-        out = (_largest if p > 0 else _smallest)(np.abs(x), axis=dim, keepdims=keepdim)
-        return out if keepdim else in_rows(out)
+        return in_rows((_largest if p > 0 else _smallest)(np.abs(x), axis=dim, keepdims=keepdim))
     if p == 1:
         return total(np.abs(x), dim, keepdim)
     out = _root_of_powers(x, p, dim, keepdim)
@@ -701,7 +708,7 @@ def logsumexp(x: Any, dim: Any, keepdim: bool) -> Any:
         return logsumexp(x.astype(np.float32), axes, keepdim).astype(x.dtype)
     top = _largest(x.real if x.dtype.kind == "c" else x, axis=axes, keepdims=True, initial=-math.inf)
     top = np.where(np.isinf(top), np.zeros_like(top), top)  # inf - inf would be NaN
-    out = np.log(total(np.exp(x - top), axes, keepdim))
+    out = in_rows(np.log(total(np.exp(x - top), axes, keepdim)))
     out += top if keepdim else top.reshape(out.shape)
     return out
 
@@ -739,9 +746,7 @@ def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
     if isinstance(dim, (tuple, list)) and not dim:  # unlike in other reductions, () reduces nothing here, as in PyTorch
         out = x.astype(np.bool_)
     else:
-        out = ufunc.reduce(x, axes_of(dim, x.ndim, name), np.bool_, None, keepdim)
-        if not keepdim and not x.flags.c_contiguous:
-            out = in_rows(out)
+        out = in_rows(ufunc.reduce(x, axes_of(dim, x.ndim, name), np.bool_, None, keepdim))
     return out.astype(np.uint8) if x.dtype == np.uint8 else out
 
 

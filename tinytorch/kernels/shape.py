@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, layouts
 from tinytorch.kernels.checks import MOST_DIMENSIONS, exceeds_dimensions, tensor_name, too_many_dimensions
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.native import twin
@@ -437,16 +437,9 @@ def block_diag(xs: Sequence[Array]) -> Array:
     return out
 
 
-def _order(x: Array) -> str:
-    """Return NumPy's `order` for a copy: "K" (keep the order of axes in memory), or "C" if an axis is expanded."""
-    if 0 in x.strides and any(step == 0 and length > 1 for step, length in zip(x.strides, x.shape, strict=True)):
-        return "C"
-    return "K"
-
-
 def clone(x: Array) -> Array:
     """Return a copy that keeps the order of the dimensions in memory."""
-    return x.copy(_order(x))
+    return layouts.copy(x)
 
 
 def contiguous(x: Array) -> Array:
@@ -472,7 +465,7 @@ def converted(kind: Any, memory_format: str, x: Array) -> Array:
         x = x.astype(np.int64)
     rank = _RANKS.get(memory_format)
     if rank is None:
-        return x.astype(kind, "C" if memory_format == "torch.contiguous_format" else _order(x))
+        return x.astype(kind, "C") if memory_format == "torch.contiguous_format" else layouts.copy(x, kind)
     if x.ndim != rank:
         name = memory_format.removeprefix("torch.")
         raise RuntimeError(f"required rank {rank} tensor to use {name} format")
@@ -524,6 +517,8 @@ def channels_last(x: Array) -> bool:
             if shape[dim] == 1 and not by_next[dim]:
                 by_next[dim] = by_next[dim + 1] * (*shape, 1)[dim + 1]
         strides = tuple(by_next)
+    if len(strides) > 1 and not strides[1]:
+        return False
     for dim in (1, *range(x.ndim - 1, 1, -1), 0):
         if not shape[dim] or strides[dim] < least or (not dim and least == strides[1]):
             return False

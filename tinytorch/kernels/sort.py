@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels.intp import as_int64, as_intp
+from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.meta import known
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.reduce import axis_of, in_rows
@@ -24,7 +25,7 @@ def order(x: Array, axis: int, descending: bool) -> Array:
     if x.dtype.kind == "V":
         x = x.astype(np.float32)  # bfloat16: NumPy sorts NaN last only among its own types
     if not x.flags.c_contiguous:
-        return _in_order_of(x, order(x.copy("C"), axis, descending))
+        return arranged(order(x.copy("C"), axis, descending), x)
     if x.dtype == np.float32 and x.size > 64 and x.shape[axis] < 1 << 31:
         return _order_by_keys(x, axis, descending)
     if not descending:
@@ -59,16 +60,7 @@ def sort(x: Array, dim: int, descending: bool) -> tuple[Array, Array]:
         return x.copy(), np.zeros((), _INT64, like=x)
     indices = order(x, axis, descending)
     values = np.take_along_axis(x, indices, axis)
-    return values if x.flags.c_contiguous else _in_order_of(x, values), indices
-
-
-def _in_order_of(x: Array, out: Array) -> Array:
-    """Return `out` with the memory layout (order of dimensions) of `x`, which has the same shape."""
-    if 0 in x.strides:
-        return out
-    like = np.empty_like(x, dtype=out.dtype)
-    like[...] = out
-    return like
+    return arranged(values, x), indices
 
 
 def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:

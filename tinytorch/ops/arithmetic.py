@@ -20,6 +20,7 @@ from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import arithmetic, dtypes, limits
 from tinytorch.kernels.checks import plain, refused
+from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.programs import as_array
 from tinytorch.ops.arguments import also_by, elementwise, not_implemented, op_of, renamed
 from tinytorch.ops.compare import isfinite, isnan, logical_and
@@ -202,7 +203,7 @@ _minus_scaled = op_of(
 )  # fmt: skip
 _from_scaled = op_of(
     arithmetic.from_scaled, batch="elementwise", refuses="add_stub", name="Rsub", broadcasts=True, complex=HOLOMORPHIC,
-    x=lambda g, alpha: -g * alpha, y=lambda g: g,
+    own_layout=True, x=lambda g, alpha: -g * alpha, y=lambda g: g,
 )  # fmt: skip
 _number_less = renamed(
     op_of(
@@ -906,7 +907,7 @@ def isclose(
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
     a, b = input._array, other._array
     try:
-        close: Tensor = wrap(as_array(np.isclose(a, b, rtol, atol, equal_nan)))
+        close: Tensor = wrap(arranged(as_array(np.isclose(a, b, rtol, atol, equal_nan)), a, b))
     except ValueError as error:
         raise translated(plus.op, (input, other), error) from None
     return close

@@ -22,7 +22,7 @@ from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
 from tinytorch.core.warning import warn
-from tinytorch.kernels import dtypes, meta, places
+from tinytorch.kernels import dtypes, layouts, meta, places
 from tinytorch.kernels.checks import MOST_DIMENSIONS, too_many_dimensions
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits, limits_of
@@ -228,9 +228,7 @@ def blank_like(
     if memory_format is not None and str(memory_format) != "torch.preserve_format":
         empty = np.empty if on is cpu else meta.empty
         return finished(_allocate(array.shape, kind, memory_format, empty), requires_grad)
-    # An expanded dimension (stride 0) has no position in the memory order; PyTorch makes the result contiguous.
-    expanded = 0 in array.strides and array.size > 1
-    return finished(np.empty_like(array, kind, order="C" if expanded else "K", subok=False), requires_grad)
+    return finished(layouts.empty_like(array, kind), requires_grad)
 
 
 def number(name: str, argument: str, position: int, value: Any) -> Any:

@@ -29,7 +29,7 @@ from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_recorded, check_write
 from tinytorch.core.warning import warn
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, layouts
 from tinytorch.kernels import random as kernels
 from tinytorch.kernels.checks import check_floating, refused
 from tinytorch.kernels.dtypes import dtype as Dtype
@@ -1106,8 +1106,10 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         (tensor([1., 1.]), tensor([True, True]))
     """
     check_tensor(input, "native_dropout")
-    mask: Tensor = wrap(np.empty_like(input._array, dtype=np.bool_, order="C"))
-    if train is False or not input._array.size:
+    if not input._array.size:
+        return input, wrap(np.empty_like(input._array))
+    mask: Tensor = wrap(layouts.empty_like(input._array, np.bool_))
+    if train is False:
         mask._array[...] = True
         return input.clone(), mask
     if not input.dtype.is_floating_point:

@@ -822,7 +822,9 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
 
 
 _clone = pointwise("clone", kernels.clone, complex=OWN, moves=True, x=lambda g: g)
-_contiguous = pointwise("contiguous", kernels.contiguous, complex=OWN, moves=True, x=lambda g: g, node_name="Clone")
+_contiguous = pointwise(
+    "contiguous", kernels.contiguous, complex=OWN, moves=True, own_layout=True, x=lambda g: g, node_name="Clone"
+)
 _clone_in = op_of(
     kernels.clone_in, batch="cloned", name="Clone", complex=OWN, moves=True, x=lambda g: g
 )  # not pointwise: it depends on the whole shape

@@ -147,7 +147,7 @@ def _mvlgamma_x(g: Tensor, x: Tensor, p: int) -> Tensor:
     return g * slope
 
 
-_mvlgamma = op_of(gamma.mvlgamma, batch="elementwise", x=_mvlgamma_x)
+_mvlgamma = op_of(gamma.mvlgamma, batch="elementwise", own_layout=True, x=_mvlgamma_x)
 
 
 @public(also="special.multigammaln", method=True, out="promoted")

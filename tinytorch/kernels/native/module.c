@@ -298,11 +298,22 @@ static PyObject *set_threads(PyObject *module, PyObject *count) {
     Py_RETURN_NONE;
 }
 
+// Twin of `settled` of kernels/layouts.py, as a plain function: every call of an elementwise op calls it.
+static PyObject *settled(PyObject *module, PyObject *const *args, Py_ssize_t count) {
+    (void)module;
+    if (!count || !PyArray_CheckExact(args[0])) Py_RETURN_FALSE;
+    for (Py_ssize_t i = 1; i < count; i++) {
+        if (PyArray_Check(args[i]) && !tt_is_contiguous(args[i])) Py_RETURN_FALSE;
+    }
+    Py_RETURN_TRUE;
+}
+
 // The module ------------------------------------------------------------------------------------
 
 static PyMethodDef methods[] = {
     {"twin", make_twin, METH_VARARGS, NULL},
     {"set_threads", set_threads, METH_O, NULL},
+    {"settled", (PyCFunction)(void (*)(void))settled, METH_FASTCALL, NULL},
     {NULL},
 };
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "_native", .m_size = -1, .m_methods = methods};

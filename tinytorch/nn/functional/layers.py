@@ -13,7 +13,7 @@ from tinytorch.core.complex import refuse
 from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
-from tinytorch.kernels import dtypes, limits
+from tinytorch.kernels import dtypes, layouts, limits
 from tinytorch.kernels.checks import check_floating, refused, require
 from tinytorch.kernels.shape import channels_last
 from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
@@ -348,12 +348,8 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         Hinton et al., "Improving neural networks by preventing co-adaptation of feature detectors", 2012; Srivastava et
         al., "Dropout: A Simple Way to Prevent Neural Networks from Overfitting", 2014.
     """
-    try:
-        shape = input._array.shape
-    except AttributeError:
-        check_tensor(input, "dropout")
-        raise
-    return _dropped(input, p, training, inplace, shape)
+    check_tensor(input, "dropout")
+    return _dropped(input, p, training, inplace, channels=False)
 
 
 @public("nn.functional.dropout1d")
@@ -426,7 +422,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
     Source:
         Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
-    return _alpha_dropped(input, p, training, inplace, input._array.shape)
+    return _alpha_dropped(input, p, training, inplace, channels=False)
 
 
 @public("nn.functional.feature_alpha_dropout")
@@ -447,7 +443,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
     _check_probability(p)
     if input.ndim < 2 and p and training and input._array.size:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return _alpha_dropped(input, p, training, inplace, _channel_mask_shape(input))
+    return _alpha_dropped(input, p, training, inplace, channels=True)
 
 
 def _check_probability(p: float) -> None:
@@ -467,44 +463,40 @@ def _warn_of_dimensions(input: Tensor, dims: int) -> None:
         )
 
 
-def _channel_mask_shape(input: Tensor) -> tuple[int, ...]:
-    """Return the shape of a mask of the channels, (N, C, 1, ...)."""
-    return (*input.shape[:2], *[1] * (input.ndim - 2))
-
-
-def _keep_mask(input: Tensor, p: float, shape: tuple[int, ...]) -> Tensor:
-    """Return a mask of `shape` that is 0 with probability `p`, else 1."""
+def _keep_mask(input: Tensor, p: float, channels: bool) -> Tensor:
+    """Return a mask of the elements, or of the channels (N, C, 1, ...), that is 0 with probability `p`, else 1."""
     array = input._array
+    shape = (*array.shape[:2], *[1] * (array.ndim - 2)) if channels else array.shape
     if p == 1:
         return wrap(np.zeros_like(array, shape=shape))
-    # With the memory format of the input, in whose order the random numbers are drawn.
-    mask: Tensor = wrap(np.empty_like(array) if shape == array.shape else np.empty_like(array, shape=shape))
+    # In the order of the input in memory, in which the random numbers are drawn; for channels that of the dimensions.
+    mask: Tensor = wrap(np.empty_like(array, shape=shape, order="C") if channels else layouts.empty_like(array))
     with no_grad():
         return apart(mask).bernoulli_(1 - p)
 
 
-def _dropped(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
-    """Return `input` times a mask of `shape` of zeros and `1 / (1 - p)`."""
+def _dropped(input: Tensor, p: float, training: bool, inplace: bool, channels: bool) -> Tensor:
+    """Return `input` times a mask of elements or channels, of zeros and `1 / (1 - p)`."""
     _check_probability(p)
     if not training or p == 0 or not input._array.size:
         return input
     if input._array.dtype.kind == "c":
         raise refused("bernoulli_scalar_cpu_", input._array)
-    mask = _keep_mask(input, p, shape)
+    mask = _keep_mask(input, p, channels)
     if p < 1:
         with no_grad():
             mask.div_(1 - p)
     return input.mul_(mask) if inplace else input * mask
 
 
-def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, shape: tuple[int, ...]) -> Tensor:
-    """Return `input` with the elements dropped by a mask of `shape` set to the limit of `selu`, scaled and shifted."""
+def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, channels: bool) -> Tensor:
+    """Return `input` with the dropped elements or channels set to the limit of `selu`, scaled and shifted."""
     _check_probability(p)
     if not training or p == 0 or not input._array.size:
         return input
     if input._array.dtype.kind == "c":
         raise refused("bernoulli_scalar_cpu_", input._array)
-    kept = _keep_mask(input, p, shape)
+    kept = _keep_mask(input, p, channels)
     if p == 1:
         return input.mul_(kept) if inplace else input * kept
     alpha = SELU_ALPHA * SELU_SCALE
@@ -518,9 +510,9 @@ def _channels_dropped(input: Tensor, p: float, training: bool, inplace: bool, ba
         if inplace:
             return _channels_dropped(input.unsqueeze_(0), p, training, True).squeeze_(0)
         return _channels_dropped(input.unsqueeze(0), p, training, False).squeeze(0)
-    if input.ndim < 2 and training and p > 0:
+    if input.ndim < 2 and training and p > 0 and input._array.size:
         raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
-    return _dropped(input, p, training, inplace, _channel_mask_shape(input))
+    return _dropped(input, p, training, inplace, channels=True)
 
 
 # Normalisation ------------------------------------------------------------------------------------

@@ -366,7 +366,7 @@ glu = op(batch="along", x=_glu_x, residuals=("gate",))(activation.glu)
 
 
 @public("nn.functional.logsigmoid", binds=False, out="logsigmoid")
-@op(activation.logsigmoid, batch="elementwise", name="LogSigmoid", x=lambda g, x: g * (-x).sigmoid())
+@op(activation.logsigmoid, batch="elementwise", name="LogSigmoid", own_layout=True, x=lambda g, x: g * (-x).sigmoid())
 def logsigmoid(x: Any) -> Any:
     """Return `log(sigmoid(x))`, computed without overflow.
 
