@@ -199,7 +199,7 @@ SAME = """
     torch.jit.isinstance((1, "a"), tuple[int, str]), torch.jit.isinstance((1,), tuple[int, str])
     torch.jit.isinstance(None, int | None), torch.jit.isinstance("a", int | None), torch.jit.isinstance(2, (str, int))
     torch.jit.isinstance(1, "int") || torch.jit.Attribute(3, int) || torch.jit.script(3)
-    torch.jit.trace(torch.nn.Linear(2, 2)) || torch.jit.trace(torch.nn.Linear(2, 3), torch.ones(2), check_trace=False)
+    torch.jit.trace(torch.nn.Linear(2, 2)) || torch.jit.trace(torch.nn.ReLU(), torch.ones(2), None, False)(torch.ones(2))
     torch.jit.trace(torch.nn.Bilinear(2, 2, 1), (torch.ones(2), torch.ones(2)))(torch.ones(3, 2), torch.zeros(3, 2))
     torch.jit.script(torch.nn.Linear(2, 3))(torch.zeros(4, 2))
     torch.jit.freeze(torch.jit.script(torch.nn.Linear(2, 3)))
@@ -209,6 +209,10 @@ SAME = """
     torch.jit.set_fusion_strategy([("STATIC", 2)])
     of(torch, "functional").stft is torch.stft, torch.functional.istft is torch.istft
     of(torch, "optim.lr_scheduler").EPOCH_DEPRECATION_WARNING
+    [torch.lerp(torch.zeros(2), torch.ones(2), torch.tensor(w)) for w in (0.5j, 0.25)]
+    torch.lerp(torch.tensor([0, 4]), torch.tensor([2, 4]), torch.tensor(0.5)) || torch.lerp(*[torch.tensor(3)] * 3)
+    torch.zeros(1).lerp_(torch.ones(1), torch.tensor(0.5j))
+    torch.lerp(torch.tensor(0.0), torch.tensor(1.0), torch.tensor(0.5).double())
 """
 
 #: With all warnings ignored, with the same words in errors, and with tensors and storages as lists.
