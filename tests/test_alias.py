@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import json
 import os
 import signal
 import subprocess
@@ -232,6 +233,64 @@ def test_run_as_modules(tmp_path: Path) -> None:
     assert code == 1 and "1 failed, 2 passed" in out
     assert ran(*DOOR, "-m", "torch.utils.collect_env_of_nothing")[0] == 1
     assert ran(*DOOR, "-m", "torch.types") == (0, "", "")
+
+
+CLASSES = """
+    import json, torch, torch.cuda.amp
+    spaces = "nn optim optim.lr_scheduler utils.data distributions autograd amp fx distributed nn.utils.rnn".split()
+    found = {}
+    for space in ["", *spaces]:
+        home = eval(f"torch.{space}".rstrip("."))
+        for name in dir(home):
+            kind = getattr(home, name, None)
+            if isinstance(kind, type) and name[0] != "_" and "torch" in kind.__module__:
+                found[f"{space}.{name}"] = kind.__module__
+    print(json.dumps(found))
+"""
+
+
+@needs_oracle
+def test_the_classes_have_pytorchs_modules(tmp_path: Path) -> None:
+    path = written(tmp_path, CLASSES)
+    ours, theirs = (json.loads(ran(*command, path)[1]) for command in (DOOR, PYTHON))
+    shared = ours.keys() & theirs.keys() - {".StorageBase", "distributed.FileStore", "distributed.HashStore"}
+    shared -= {"autograd.SavedTensor", "distributed.TCPStore"}  # (whose modules in PyTorch are compiled)
+    assert len(shared) > 350
+    assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
+
+
+PICKLES = """
+    import pickle, sys, torch
+    from torch import nn
+    torch.manual_seed(0)
+    x = torch.arange(6.0).reshape(2, 3).t()
+    net = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2), nn.utils.spectral_norm(nn.Linear(2, 2)))
+    adam = torch.optim.Adam(net.parameters(), 0.1, amsgrad=True)
+    net(x).sum().backward()
+    adam.step()
+    values = [x, nn.Parameter(x), nn.Buffer(x), x[:0], x.bfloat16(), x.to(torch.complex64).conj(), x.to_sparse(), x > 2]
+    values += [x.shape, x.dtype, x.layout, x.device, x.sort(), torch.FloatStorage([1.0]), torch.Generator().get_state()]
+    values += [net.eval(), net(x), adam, nn.LSTM(2, 3), nn.LazyLinear(3), nn.TransformerEncoderLayer(2, 1, 2)]
+    values += [nn.functional.gelu, nn.functional.relu, torch.einsum, torch.Generator().manual_seed(3).get_state()]
+    if len(sys.argv) > 2:
+        values = pickle.load(open(sys.argv[2], "rb"))
+        net, _, adam, lstm, lazy, layer = values[15:21]
+        values += [net(x), adam.step(), lstm.state_dict(), lstm(x)[0], lazy(x), layer.eval()(x[None])]
+    else:
+        pickle.dump(values, open(sys.argv[1], "wb"))
+    print([value for value in values if not callable(value) or isinstance(value, nn.Module)])
+"""
+
+
+@needs_oracle
+def test_each_reads_the_others_pickles(tmp_path: Path) -> None:
+    path = written(tmp_path, PICKLES)
+    for writer in (DOOR, PYTHON):
+        assert ran(*writer, path, "file.pickle", cwd=tmp_path, PYTHONWARNINGS="ignore")[0] == 0
+        ours, theirs = [
+            ran(*reader, path, "", "file.pickle", cwd=tmp_path, PYTHONWARNINGS="ignore") for reader in (DOOR, PYTHON)
+        ]
+        assert ours == theirs and ours[0] == 0
 
 
 @needs_oracle

@@ -80,7 +80,7 @@ def test_what_is_missing_is_printed(
 
 
 def test_how_a_module_imports(script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "good.py").write_text("import torch.nn\nassert torch.nn.Linear.__module__.startswith('tinytorch')\n")
+    (tmp_path / "good.py").write_text("import torch.nn\nassert 'tinytorch' in torch.nn.__file__\n")
     (tmp_path / "bad.py").write_text("import torch\ntorch.no_such_name\n")
     (tmp_path / "poor.py").write_text("import no_such_package.part\n")
     monkeypatch.syspath_prepend(str(tmp_path))

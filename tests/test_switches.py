@@ -218,8 +218,6 @@ def test_multiprocessing_is_pythons() -> None:
     assert tinytorch.multiprocessing.get_context is multiprocessing.get_context
     with pytest.raises(AttributeError):
         tinytorch.multiprocessing.nothing_of_the_kind  # noqa: B018
-    with pytest.raises(ValueError, match="sharing strategy"):
-        tinytorch.multiprocessing.set_sharing_strategy("file_system")
 
 
 def test_config_names_what_the_library_runs_on() -> None:

@@ -342,7 +342,7 @@ _BUILTINS = frozenset(
 
 def _builtin(function: object) -> _Builtin:
     made = _Builtin(function)
-    made.__module__ = "tinytorch"  # where it is pickled from
+    made.__module__ = __name__  # where it is pickled from
     return made
 
 

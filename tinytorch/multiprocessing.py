@@ -19,37 +19,39 @@ __all__ = [
     "get_sharing_strategy", "set_sharing_strategy", "spawn", "start_processes",
 ]  # fmt: skip
 
-_STRATEGY = "file_descriptor"
+_STRATEGIES = {"file_system"} if sys.platform in ("darwin", "win32") else {"file_descriptor", "file_system"}
+_strategy = [min(_STRATEGIES)]
 
 
 def get_all_sharing_strategies() -> set[str]:
-    """Return the only strategy of sharing memory: by forking.
+    """Return the names of PyTorch's strategies of sharing memory.
 
     Example:
-        >>> sorted(torch.multiprocessing.get_all_sharing_strategies())
-        ['file_descriptor']
+        >>> "file_system" in torch.multiprocessing.get_all_sharing_strategies()
+        True
     """
-    return {_STRATEGY}
+    return _STRATEGIES
 
 
 def get_sharing_strategy() -> str:
-    """Return the strategy of sharing memory.
+    """Return the strategy that `set_sharing_strategy` has set.
 
     Example:
-        >>> torch.multiprocessing.get_sharing_strategy()
-        'file_descriptor'
+        >>> torch.multiprocessing.get_sharing_strategy() in torch.multiprocessing.get_all_sharing_strategies()
+        True
     """
-    return _STRATEGY
+    return _strategy[0]
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Set the strategy of sharing memory: there is only one.
+    """Set the strategy of sharing memory, without effect: memory is shared by forking.
 
     Raises:
-        ValueError: the strategy is another one.
+        AssertionError: there is no such strategy.
     """
-    if new_strategy != _STRATEGY:
-        raise ValueError(f"sharing strategy {new_strategy!r}: there is only {_STRATEGY!r}")
+    if new_strategy not in _STRATEGIES:
+        raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {_STRATEGIES}")
+    _strategy[0] = new_strategy
 
 
 def __getattr__(name: str) -> Any:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from tinytorch.autograd.function import Function
 from tinytorch.core.mode import local
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.batching import Batch, batched, physical, wrapped
 
@@ -38,7 +39,7 @@ def function_of_batch(
             "ambiguity."
         )
     if not own and not function.generate_vmap_rule:
-        if function.__module__.partition(".")[0] == "tinytorch":
+        if module_of(function).partition(".")[0] == "tinytorch":
             return level.per_example(lambda *given: caller(type(node)(), given), args, {})
         if function.setup_context is Function.setup_context:
             raise RuntimeError(

@@ -45,11 +45,14 @@ class RemovableHandle:
                 hooks.pop(self.id, None)
 
     def __getstate__(self) -> Any:
-        return [reference() for reference in self._dicts], self.id
+        hooks, *others = [reference() for reference in self._dicts]
+        return hooks, self.id, tuple(others)
 
     def __setstate__(self, state: Any) -> None:
         # A handle that is copied or unpickled together with the dictionaries is a handle of the copies.
-        dicts, self.id = state
+        hooks, self.id, *others = state
+        dicts = hooks if isinstance(hooks, list) else [hooks]  # (former pickles have a list of all)
+        dicts += (others and others[0]) or ()
         self._dicts = [weakref.ref(OrderedDict() if hooks is None else hooks) for hooks in dicts]
         RemovableHandle._ids = itertools.count(max(next(RemovableHandle._ids), self.id + 1))
 

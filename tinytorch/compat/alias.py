@@ -19,13 +19,17 @@ import subprocess
 import sys
 import sysconfig
 from contextlib import suppress
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import FunctionType, ModuleType
 from typing import Any
 
 import tinytorch
 from tinytorch.compat import RENAMED, AliasFinder
 from tinytorch.compat.named import names_of, offers
+from tinytorch.core import names
 from tinytorch.core.warning import warn
+from tinytorch.ops.register import Builtin, functions
 
 __all__ = ["FOLDER", "as_torch", "install", "load_ipython_extension", "undo"]
 
@@ -33,6 +37,53 @@ __all__ = ["FOLDER", "as_torch", "install", "load_ipython_extension", "undo"]
 FOLDER = Path(__file__).parent / "as_torch"
 _PACKAGES = ("torch", "functorch")
 PACKAGE = Path(tinytorch.__file__).parent
+#: By module, or by the name of one class or function, the module to which its public classes belong in PyTorch, where
+#: that is another one: "" is `torch` itself.
+_HOMES = {
+    "absent.OutOfMemoryError": "",
+    "absent.StreamContext": "cuda",
+    "absent.device_of": "cuda",
+    "autograd.anomaly": "autograd.anomaly_mode",
+    "autograd.hooks": "utils.hooks",
+    "autograd.saved": "autograd.graph",
+    "checks": "",
+    "core.graph.Node": "autograd.graph",
+    "data.collate.default_collate": "utils.data._utils.collate",
+    "data.collate.default_convert": "utils.data._utils.collate",
+    "data.dataloader": "utils.data.dataloader",
+    "data.dataset": "utils.data.dataset",
+    "data.sampler": "utils.data.sampler",
+    "distributed.futures": "",
+    "distributed.groups": "distributed.distributed_c10d",
+    "distributed.messages": "distributed.distributed_c10d",
+    "distributed.stores.PrefixStore": "distributed.distributed_c10d",
+    "distributed.stores.Store": "distributed.distributed_c10d",
+    "distributed.work": "distributed",
+    "distributed.work.Work": "distributed.distributed_c10d",
+    "func.pytree": "utils._pytree",
+    "fx._codegen": "fx.graph",
+    "fx.export.dynamic_shapes": "export.dynamic_shapes",
+    "fx.export.exported_program": "export.exported_program",
+    "fx.export.graph_signature": "export.graph_signature",
+    "jit.ScriptModule": "",
+    "kernels.dtypes": "",
+    "kernels.limits": "",
+    "inspect.profiler": "profiler",
+    "legacy": "",
+    "named": "",
+    "nn.modules.parallel": "nn.parallel.data_parallel",
+    "ops.overrides": "overrides",
+    "ops.random.Generator": "_C",
+    "ops.storage": "",
+    "ops.storage.TypedStorage": "storage",
+    "ops.storage.UntypedStorage": "storage",
+    "optim.adafactor.Adafactor": "optim",
+    "optim.muon.Muon": "optim",
+    "serialization.PyTorchFileReader": "",
+    "serialization.storage": "serialization",
+    "sparse.invariants": "sparse",
+    "streams": "",
+}
 
 
 class _Alias(AliasFinder):
@@ -58,6 +109,53 @@ class _ProgramAlias(_Alias):
         packages = ("site-packages", "dist-packages")
         by_package = bool(frame) and not set(packages).isdisjoint(Path(frame.f_code.co_filename).parts)
         return super()._is_alias(fullname) and not (by_package and fullname == self.name)
+
+
+def _name(own: str, module: ModuleType) -> None:
+    """Give a module its name below `torch`, and what it defines the name of the module that defines it in PyTorch."""
+    sys.modules[f"torch{own.removeprefix('tinytorch')}"] = module
+    for value in list(vars(module).values()):
+        if isinstance(value, type | FunctionType | Builtin):
+            _call(value)
+
+
+def _call(value: Any) -> None:
+    root, _, own = value.__module__.partition(".")
+    if root == "tinytorch":
+        names.renamed[id(value)] = value.__module__
+        home = _HOMES.get(own, own) if isinstance(value, type) and value.__name__[0] != "_" else own
+        value.__module__ = f"torch.{_HOMES.get(f'{own}.{value.__qualname__}', home)}".rstrip(".")
+
+
+class _Naming:
+    """Finds the modules of the package by the other finders, and names what they define once their code has run."""
+
+    def find_spec(self, fullname: str, path: Any = None, target: ModuleType | None = None) -> ModuleSpec | None:
+        """Return the specification of a module of the package; None for any other module."""
+        if not fullname.startswith("tinytorch."):
+            return None
+        others = [finder for finder in sys.meta_path if finder is not self]
+        specs = (finder.find_spec(fullname, path, target) for finder in others)
+        spec = next((spec for spec in specs if spec is not None), None)
+        if spec is not None and spec.loader is not None and not isinstance(spec.loader, AliasFinder):
+            loader: Any = _NamingLoader(spec.loader)
+            spec.loader = loader
+        return spec
+
+
+class _NamingLoader:
+    """The loader of a module of the package, after which its classes and functions get their names in `torch`."""
+
+    def __init__(self, loader: Any) -> None:
+        self._loader = loader
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module's code."""
+        self._loader.exec_module(module)
+        _name(module.__name__, module)
 
 
 _BEFORE = [_Alias("torch", "tinytorch"), _Alias("functorch", "tinytorch.functorch")]
@@ -89,8 +187,12 @@ def install() -> None:
     if spec is None or not spec.has_location or Path(str(spec.origin)).read_bytes() != ours:
         sys.path.insert(1, str(FOLDER))  # for spawned processes, and for packaging's search of metadata
     tinytorch.__name__ = "torch"
-    sys.modules["torch"] = tinytorch
-    sys.meta_path[:] = [*_BEFORE, *sys.meta_path, *_AFTER]
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "tinytorch":
+            _name(name, module)
+    for function in functions.values():
+        _call(function)
+    sys.meta_path[:] = [*_BEFORE, _Naming(), *sys.meta_path, *_AFTER]
     importlib.import_module("multiprocessing.connection")  # programs use it without importing it: PyTorch imports it
 
 

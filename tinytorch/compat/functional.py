@@ -11,11 +11,13 @@ from tinytorch import (
     cdist,
     chain_matmul,
     einsum,
+    istft,
     lu,
     meshgrid,
     norm,
     pca_lowrank,
     split,
+    stft,
     svd_lowrank,
     tensordot,
     unique,
@@ -25,6 +27,6 @@ from tinytorch import (
 
 __all__ = [
     "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
-    "cdist", "chain_matmul", "einsum", "lu", "meshgrid", "norm", "pca_lowrank", "split", "svd_lowrank", "tensordot",
-    "unique", "unique_consecutive", "unravel_index",
+    "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft", "svd_lowrank",
+    "tensordot", "unique", "unique_consecutive", "unravel_index",
 ]  # fmt: skip

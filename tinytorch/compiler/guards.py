@@ -21,6 +21,7 @@ from tinytorch.compiler.policy import TRUSTED, policy_of
 from tinytorch.compiler.recorder import Recorder
 from tinytorch.core.device import device
 from tinytorch.core.layout import strided
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
 
@@ -295,7 +296,7 @@ _CONTAINERS = (tuple, list, Size, dict, set)
 def is_record(x: Any) -> bool:
     """Return whether an object of a user's class holds values by name, such as a configuration or a cache."""
     kind: Any = type(x)
-    home = kind.__module__.partition(".")[0]
+    home = module_of(kind).partition(".")[0]
     if kind.__getattribute__ is not object.__getattribute__ or kind.__new__ is not object.__new__:
         return False
     if not hasattr(x, "__dict__") or (home in sys.stdlib_module_names and home != "__main__"):

@@ -11,6 +11,8 @@ import sys
 import types
 from typing import Any
 
+from tinytorch.core.names import module_of
+
 #: The source is followed.
 INLINE = "inline"
 #: It runs as it is, and the operations in it are recorded.
@@ -45,7 +47,7 @@ def policy_of(x: Any) -> str | None:
         home = _of_module(x.__globals__.get("__name__") or "")
         if home is None:
             return None
-    return declared(x) or _of_module(getattr(x, "__module__", None) or "")
+    return declared(x) or _of_module(module_of(x))
 
 
 @functools.cache

@@ -22,6 +22,7 @@ from tinytorch.core.declaration import NUMBERS
 from tinytorch.core.graph import AccumulateGrad, numbers
 from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.names import module_of
 from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import parallel
@@ -227,7 +228,7 @@ def results_in(x: Any, seen: set[int] | None = None) -> list[Tensor]:
 
 def is_ours(kind: type) -> bool:
     """Return whether a tensor class is defined in this package: other classes may override operations."""
-    return kind.__module__.partition(".")[0] == "tinytorch"
+    return module_of(kind).partition(".")[0] == "tinytorch"
 
 
 class Recorder(DispatchMode):

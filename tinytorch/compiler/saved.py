@@ -30,6 +30,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler.batches import Unlike, arguments, of_any_batch
 from tinytorch.compiler.entry import Entry
 from tinytorch.compiler.program import BATCH
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes, parallel
 from tinytorch.kernels.random import Source
@@ -420,7 +421,7 @@ def home_of(value: Any) -> str | None:
     """Return the module and name by which `kernels/` has a function, class or other object of its own, or None."""
     if value is None or isinstance(value, bool | int | float | str | tuple | np.dtype | np.ufunc | types.ModuleType):
         return None
-    first = getattr(value, "__module__", None) or ""
+    first = module_of(value)
     modules = sorted([each for each in sys.modules if each.startswith(KERNELS)], key=lambda each: each != first)
     for module in modules:
         for name, member in vars(sys.modules[module]).items():

@@ -34,6 +34,7 @@ from tinytorch.compiler.sources import (
     without_defaults,
 )
 from tinytorch.compiler.tracing import disabled
+from tinytorch.core.names import module_of
 from tinytorch.nn.modules.module import Module
 
 #: Names in a function that is split: what stands for a variable that is not bound, and the error of reading one; what
@@ -124,7 +125,7 @@ class Children:
         return parts
 
     def _is_followed(self, x: types.FunctionType) -> bool:
-        home = (x.__module__ or "").partition(".")[0]
+        home = module_of(x).partition(".")[0]
         if policy_of(x) is not None or x in disabled or x.__code__.co_flags & _LATER or home == "numpy":
             return False
         if x.__closure__:  # perhaps each call creates another one

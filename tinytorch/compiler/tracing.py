@@ -37,6 +37,7 @@ from tinytorch.compiler.rewriting import TRACER, Unreadable, rewritten
 from tinytorch.compiler.sources import FOLDER, codes_in, last_line, load_lines
 from tinytorch.compiler.transcript import Dimension, Text, Transcript, dimensions_in, fixed, plain
 from tinytorch.core.device import device
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
@@ -915,7 +916,7 @@ def _is_of_user(kind: Any) -> bool:
     """Return whether a class of errors, or each of a tuple of classes, is a user's or another package's."""
     if isinstance(kind, tuple):
         return all(map(_is_of_user, kind))
-    home: str = kind.__module__.partition(".")[0]
+    home: str = module_of(kind).partition(".")[0]
     return (home not in sys.stdlib_module_names or home == "__main__") and policy_of(kind) is None
 
 

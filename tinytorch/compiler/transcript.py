@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from tinytorch.core.mode import local
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.nn.parameter import Parameter
 
@@ -353,7 +354,7 @@ class Transcript:
             return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
         if x is None or kind in (bool, int, str):
             self.check(f"{where} == {x!r}")
-        elif kind.__module__.startswith("tinytorch"):  # a dtype, for instance
+        elif module_of(kind).startswith("tinytorch"):  # a dtype, for instance
             self.check(f"{where} == {self._refer(x)}")
         else:
             self.fail(f"{name} returns a {kind.__name__}")

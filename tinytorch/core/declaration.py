@@ -10,6 +10,7 @@ import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, check, conjugate_plan, is_active
 from tinytorch.core.graph import FREES_BY_RECURSION, Edge, add_tail, leaf_edge, numbers
+from tinytorch.core.names import module_of
 from tinytorch.core.node import (
     INFERENCE_NOT_SAVED,
     INPUT,
@@ -192,7 +193,7 @@ class Op:
 
         Raises PyTorch's TypeError for any other value.
         """
-        if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
+        if module_of(type(value)).partition(".")[0] == "torch" and hasattr(value, "detach"):
             adopted: Tensor = wrap(value.detach().numpy())
             return adopted
         self.refuse(value, i)

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from tinytorch.core.names import module_of
 from tinytorch.core.supplied import supplied
 from tinytorch.core.warning import is_ours
 
@@ -46,7 +47,7 @@ def leave() -> None:
     if outer is None or is_ours(outer):
         return
     error = sys.exception()
-    if error is not None and type(error).__module__ in _CLASSES:
+    if error is not None and module_of(type(error)) in _CLASSES:
         annotate(error, frame)
 
 
@@ -79,7 +80,7 @@ def watch_uncaught() -> None:
 
 def _show_in_notebook(shell: Any, kind: Any, error: BaseException, trace: Any, tb_offset: int | None = None) -> None:
     """Show an error in a notebook: IPython has no exception hook."""
-    if kind.__module__ in _CLASSES:
+    if module_of(kind) in _CLASSES:
         annotate(error)
         trace = error.__traceback__
     shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
@@ -89,7 +90,7 @@ def _before(show: Callable[..., Any]) -> Callable[..., Any]:
     """Return an exception hook that adds notes, and shows the error by another hook."""
 
     def excepthook(kind: Any, error: BaseException, trace: TracebackType | None) -> None:
-        if isinstance(error, Exception) and kind.__module__ in _CLASSES:
+        if isinstance(error, Exception) and module_of(kind) in _CLASSES:
             annotate(error)
             trace = error.__traceback__
         show(kind, error, trace)
@@ -102,7 +103,7 @@ def _before_in_thread(show: Callable[..., Any]) -> Callable[..., Any]:
 
     def excepthook(args: Any) -> None:
         error = args.exc_value
-        if isinstance(error, Exception) and type(error).__module__ in _CLASSES:
+        if isinstance(error, Exception) and module_of(type(error)) in _CLASSES:
             annotate(error)
             args = threading.ExceptHookArgs((args.exc_type, error, error.__traceback__, args.thread))
         show(args)

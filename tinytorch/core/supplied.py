@@ -55,6 +55,7 @@ _MODULES = {
     "pad": "nn.functional.padding",  # a tensor with a border
     "nonfinite": "inspect.finite",  # names the op that made a number which is not finite
     "add_notes": "inspect.mistakes",  # adds notes to an error, and shortens its traceback
+    "reduced": "serialization.saving",  # the function and the arguments by which a pickle rebuilds a tensor
     "first_contact": "ops.overrides",  # whether operands have a `__torch_function__` and have not been asked so far
 }
 _functions: dict[str, Callable[..., Any]] = {}

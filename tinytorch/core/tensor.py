@@ -9,6 +9,7 @@ from tinytorch.core import graph
 from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import local, runs, traced_as
+from tinytorch.core.supplied import supplied
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
 
@@ -160,7 +161,7 @@ class Tensor:
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         # The result of an op is unpickled as a leaf: a pickle holds no graph.
-        return (_unpickle, (type(self), self._array, self.requires_grad, self.__dict__))
+        return supplied("reduced")(self)  # type: ignore[no-any-return]
 
     if TYPE_CHECKING:  # other modules add members to the class; `tensor.pyi` lists them
 
@@ -192,7 +193,26 @@ def constant(array: Any) -> Any:
     return made
 
 
+def _rebuild_from_type_v2(function: Any, cls: Any, arguments: Any, state: Any) -> Any:
+    """Return what a function of a pickle rebuilds, as a tensor of a class and with its attributes."""
+    tensor = function(*arguments)
+    if type(tensor) is not cls:
+        tensor = tensor.as_subclass(cls)
+    if hasattr(tensor, "__setstate__"):
+        tensor.__setstate__(state)
+        return tensor
+    state, slots = state if isinstance(state, tuple) else (state, None)
+    tensor.__dict__.update(state or {})
+    for name, value in (slots or {}).items():
+        setattr(tensor, name, value)
+    return tensor
+
+
+_rebuild_from_type_v2.__module__ = "tinytorch._tensor"  # its public place
+
+
 def _unpickle(cls: type[Tensor], array: Any, requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
+    """Return a tensor on an array: what messages between processes say, and the pickles of former versions."""
     made: Tensor = wrap(array, cls)
     made._requires_grad = requires_grad
     made.__dict__.update(attributes)

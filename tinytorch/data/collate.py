@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.ops.create import as_tensor, from_numpy, tensor
@@ -203,7 +204,7 @@ def is_default(collate_fn: Callable[..., Any]) -> bool:
 
 def is_foreign_tensor(value: Any) -> bool:
     """Return whether `value` is a tensor of PyTorch, by the name of its class (without importing torch)."""
-    names = ((base.__module__, base.__name__) for base in type(value).__mro__)
+    names = ((module_of(base), base.__name__) for base in type(value).__mro__)
     return ("torch", "Tensor") in names
 
 

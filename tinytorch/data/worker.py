@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.tensor import Tensor
+from tinytorch.core.tensor import Tensor, _unpickle
 from tinytorch.core.warning import warn
 from tinytorch.data.collate import is_default
 from tinytorch.data.dataset import batch_reader, read_samples
@@ -306,7 +306,7 @@ def _reduce_tensor(x: Tensor) -> Any:
             "crossing process boundaries.  If you just want to transfer the data, call detach() on the tensor before "
             "serializing (e.g., putting it on the queue)."
         )
-    return x.__reduce_ex__(5)
+    return _unpickle, (Tensor, x._array, x.requires_grad, x.__dict__)  # (the pickler passes arrays on without a copy)
 
 
 _DISPATCH_TABLE: Any = ChainMap({Tensor: _reduce_tensor}, copyreg.dispatch_table)

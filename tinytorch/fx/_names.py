@@ -10,6 +10,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import overrides
 from tinytorch.ops.register import Builtin, Function, functions
@@ -36,7 +37,7 @@ def root() -> Any:
 
 def _home(obj: Any) -> str:
     """Return the module of an object, "" if it tells of none; the module's name is that in PyTorch."""
-    module = getattr(obj, "__module__", None)
+    module = module_of(obj)
     if not isinstance(module, str):
         return ""
     package, _, rest = module.partition(".")
@@ -137,7 +138,7 @@ def pretty_target(target: Any) -> str:
     """Return the text of a target in a printed graph."""
     if isinstance(target, str):
         return target
-    module = getattr(target, "__module__", None)
+    module = module_of(target)
     if module and not hasattr(target, "__name__"):
         return qualified_name(target)
     if module == "builtins":

@@ -9,6 +9,7 @@ import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from tinytorch.core.names import module_of
 from tinytorch.core.warning import warn
 from tinytorch.fx._names import root as package
 from tinytorch.kernels.dtypes import dtype
@@ -32,7 +33,7 @@ def is_random(function: Any) -> bool:
     """Return whether a function of `torch` draws random numbers to create a tensor, or seeds the generator."""
     if not isinstance(function, Function) or function.binds:
         return False
-    home = getattr(inspect.unwrap(function.raw), "__module__", "")
+    home = module_of(inspect.unwrap(function.raw))
     return home in ("tinytorch.ops.random", "tinytorch.ops.rejection")
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from tinytorch.autograd.picture import XML, Arrow, Layout, lines, ports, printable, separated, text_width
 from tinytorch.core.mode import local
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.summary import ModuleTracer, call_once, inputs_of, is_size
 from tinytorch.nn.modules.module import Module
@@ -137,7 +138,7 @@ class _CallTracer(ModuleTracer):
         outermost = len(self.open) == 1
         deep = self.depth is not None and len(self.open) > self.depth
         # (A model that calls no modules is opened too, unless it is a layer of the library.)
-        opened = calls_others or (outermost and node.children and not type(module).__module__.startswith(_LIBRARY))
+        opened = calls_others or (outermost and node.children and not module_of(type(module)).startswith(_LIBRARY))
         if deep or not opened:
             output = self._close(node, module, output)
         else:

@@ -18,6 +18,7 @@ import numpy as np
 from tinytorch.autograd.picture import XML, printable
 from tinytorch.core import layout
 from tinytorch.core.mode import local
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import is_meta
@@ -81,7 +82,7 @@ def escaped(value: Any) -> str:
 
 def _repr_html_(self: Tensor) -> str | None:
     """Return how notebooks show the tensor; None, for its `repr`, inside of modes and if a subclass has its own."""
-    theirs = [cls for cls in type(self).__mro__ if cls.__module__.partition(".")[0] not in (_LIBRARY, "builtins")]
+    theirs = [cls for cls in type(self).__mro__ if module_of(cls).partition(".")[0] not in (_LIBRARY, "builtins")]
     if local.state.modes or any(name in vars(cls) for cls in theirs for name in ("__repr__", "__torch_function__")):
         return None
     array = _array_of(self)

@@ -11,6 +11,8 @@ from collections.abc import Callable
 from types import CodeType
 from typing import Any
 
+from tinytorch.core.names import module_of
+
 __all__ = ["around", "assigned_attribute", "assignment", "definition_of", "function_tree", "header_of", "parsed"]
 
 
@@ -96,7 +98,7 @@ def assigned_attribute(kind: type, name: str, *methods: str) -> tuple[ast.Assign
         return text.startswith(f"self.{name}") if name.endswith("[") else text == f"self.{name}"
 
     for each in kind.__mro__:
-        if each.__module__.startswith("tinytorch."):
+        if module_of(each).startswith("tinytorch."):
             continue
         for key, function in vars(each).items():
             if not inspect.isfunction(function) or (methods and key not in methods):

@@ -139,7 +139,14 @@ def lerp(x: Array, end: Array, weight: float) -> Array:
 
 
 def lerp_to(x: Array, end: Array, weight: Array) -> Array:
-    """As `lerp`, with an array of weights."""
+    """As `lerp`, with an array of weights; a single one may have another dtype, to which the others are promoted."""
+    if weight.dtype != x.dtype:
+        arrays = (x, end, weight)
+        operands = [(dtypes.from_numpy_dtype(each.dtype), 2 if each.ndim else 1) for each in arrays]
+        kind = dtypes.result_dtype(*operands).numpy
+        x, end, weight = (each.astype(kind) for each in arrays)
+    if x.dtype.kind in "biu":
+        raise refused("lerp_kernel_tensor", x)
     if x.dtype.itemsize < 4:
         return lerp_to(*[each.astype(np.float32) for each in (x, end, weight)]).astype(x.dtype)
     way = end - x

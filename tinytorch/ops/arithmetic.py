@@ -770,17 +770,13 @@ def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
     _check_same_dtype("end", end, input)
     if not isinstance(weight, Tensor):
         return _lerp(input, end, plain("lerp", "weight", weight))
-    out = _lerp_to(input, end, lerp_weight(input, weight))
-    return out
+    return _lerp_to(input, end, lerp_weight(input, weight))
 
 
 def lerp_weight(input: Tensor, weight: Tensor) -> Tensor:
-    """Return the weight tensor of `lerp`, checked to have the dtype of `input`; a 0-d weight is converted."""
-    if not weight.ndim:
-        weight = weight.to(input.dtype)
-    _check_same_dtype("weight", weight, input)
-    if input.dtype.category < dtypes.FLOATING:
-        raise refused("lerp_kernel_tensor", input._array)
+    """Return the weight tensor of `lerp`, checked to have the dtype of `input` unless it is 0-d."""
+    if weight.ndim:
+        _check_same_dtype("weight", weight, input)
     return weight
 
 

@@ -193,9 +193,6 @@ class BitView(Tensor):
         made: Tensor = rebuild(*arguments)
         return made
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return (_unpickled, (self._under.detach(), self._conjugated, self._negated, self.requires_grad, self.__dict__))
-
 
 def _read(x: BitView) -> Any:
     """Return a new array with the elements of a view."""
@@ -205,12 +202,6 @@ def _read(x: BitView) -> Any:
     if x._negated:
         array = np.negative(array)
     return np.asarray(array) if isinstance(array, np.generic) else array  # (a ufunc returns a scalar for a 0-d array)
-
-
-def _unpickled(under: Tensor, conjugated: bool, negated: bool, requires_grad: bool, attributes: dict[str, Any]) -> Any:
-    made = bit_view(under, conjugated, negated).requires_grad_(requires_grad)
-    made.__dict__.update(attributes)
-    return made
 
 
 def bit_view(under: Tensor, conjugated: bool, negated: bool) -> Tensor:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tinytorch.core.mode import traced_as
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.ops.later import load
@@ -70,7 +71,7 @@ def _has_say(kind: type) -> bool:
             and getattr(kind, "__torch_function__", disabled) is not disabled
             and not issubclass(kind, type)
             # (PyTorch's tensors count as plain Tensors: their `__torch_function__` would call PyTorch.)
-            and not any(each.__module__ == "torch" and each.__name__ == "Tensor" for each in kind.__mro__)
+            and not any(module_of(each) == "torch" and each.__name__ == "Tensor" for each in kind.__mro__)
         )
     return known
 
@@ -467,7 +468,7 @@ def deactivate() -> None:
 def _derived(cls: Any, /, **kwargs: Any) -> None:
     """Activate dispatch when a program derives a class from Tensor."""
     super(Tensor, cls).__init_subclass__(**kwargs)
-    ours = cls.__module__.partition(".")[0] == "tinytorch"
+    ours = module_of(cls).partition(".")[0] == "tinytorch"
     if not ours and getattr(cls, "__torch_function__", disabled) is not disabled:
         activate()
 

@@ -142,13 +142,15 @@ class Generator:
         """
         return Generator(self.device).set_state(self.get_state())
 
-    def __getstate__(self) -> dict[str, Any]:
-        return {"device": self.device, "state": self._source.state()}
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Generator, (self.device,), (self.initial_seed(), None, self.get_state())
 
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.device = state["device"]
-        self._source = kernels.Source(0)
-        self._source.set_state(state["state"])
+    def __setstate__(self, state: Any) -> None:
+        if isinstance(state, dict):  # of tinytorch 0.1
+            self.__init__(state["device"])  # type: ignore[misc]
+            self._source.set_state(state["state"])
+        else:
+            self.set_state(state[-1])  # (seed, offset, state): the state contains the seed
 
 
 default_generator = Generator()

@@ -121,7 +121,7 @@ class Function(Builtin):
         home, _, own = name.rpartition(".")
         self.binds = (home not in ("", "fft", "linalg", "special") or python) if binds is None else binds
         call.__name__ = call.__qualname__ = f"{home}_{own}" if home in ("fft", "linalg", "special") else own
-        call.__module__ = f"tinytorch.{home}".rstrip(".")
+        call.__module__ = f"{sys.modules['tinytorch'].__name__}.{home}".rstrip(".")
         call.__wrapped__ = raw
         super().__init__(call)
 

@@ -50,6 +50,9 @@ class _Result(tuple[Any, ...]):
     __slots__ = ()
     _names: tuple[str, ...] = ()
 
+    def __new__(cls, parts: Any, attributes: Any = None) -> Any:  # (PyTorch's pickles have an empty dict of these)
+        return tuple.__new__(cls, parts)
+
     def __repr__(self) -> str:
         parts = ",\n".join(f"{name}={part!r}" for name, part in zip(self._names, self, strict=True))
         return f"torch.return_types.{type(self).__name__}(\n{parts})"

@@ -12,6 +12,7 @@ import numpy as np
 
 from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.mode import traced_as
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, places
@@ -83,6 +84,9 @@ class _Storage:
         """
         self._array[...] = value
         return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return supplied("reduced")(self)  # type: ignore[no-any-return]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if id(self) not in memo:
@@ -341,9 +345,6 @@ class UntypedStorage(_Storage):
 
     __copy__ = clone
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (UntypedStorage.from_buffer, (self._array.tobytes(), "native", -1, 0, dtypes.uint8))
-
     def new(self) -> UntypedStorage:
         """Return an empty storage."""
         return UntypedStorage()
@@ -520,9 +521,6 @@ class TypedStorage(_Storage):
 
     __copy__ = clone
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuilt, (self._untyped_storage, self.dtype))
-
     def new(self, *args: Any) -> TypedStorage:
         """Return a new storage of the same dtype, constructed from `args`."""
         return TypedStorage(*args, dtype=self.dtype)
@@ -555,10 +553,6 @@ class TypedStorage(_Storage):
         )
 
     __str__ = __repr__
-
-
-def _rebuilt(untyped: UntypedStorage, dtype: dtypes.dtype) -> TypedStorage:
-    return TypedStorage(wrap_storage=untyped, dtype=dtype)
 
 
 def _named(kind: dtypes.dtype) -> Any:

@@ -30,7 +30,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, SupportsFloat, TypeVar
 
 from tinytorch.core.warning import warn
-from tinytorch.optim._lr_base import EPOCH_WARNING, LRScheduler, Rate, _check_optimizer, _per_group, _set_option
+from tinytorch.optim._lr_base import (
+    EPOCH_DEPRECATION_WARNING,
+    LRScheduler,
+    Rate,
+    _check_optimizer,
+    _per_group,
+    _set_option,
+)
 from tinytorch.optim.optimizer import Optimizer
 
 __all__ = [
@@ -651,7 +658,7 @@ class ReduceLROnPlateau(LRScheduler):
         """
         current = float(metrics)
         if epoch is not None:
-            warn(EPOCH_WARNING, UserWarning)
+            warn(EPOCH_DEPRECATION_WARNING, UserWarning)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._is_better(current, self.best):
             self.best = current

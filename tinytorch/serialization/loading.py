@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from tinytorch.core.device import device
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor, _rebuild_from_type_v2, wrap
 from tinytorch.ops.random import Generator
 from tinytorch.serialization.archive import _Archive
 from tinytorch.serialization.legacy import _load_legacy
@@ -116,6 +116,14 @@ def _load(
     return unpickle(archive.read("data.pkl"), storages)
 
 
+def _load_from_bytes(b: bytes) -> Any:
+    """Return the object in the bytes of a file: pickles of a storage call this."""
+    return load(io.BytesIO(b), weights_only=False)
+
+
+_load_from_bytes.__module__ = "tinytorch.storage"  # its public place
+
+
 def _load_safetensors(path: str) -> dict[str, Tensor]:
     try:
         from safetensors.numpy import load_file  # type: ignore[import-not-found,unused-ignore]
@@ -166,22 +174,6 @@ def _defining_module(module: str, name: str) -> str:
     return module
 
 
-class _PickledGenerator(Generator):
-    """A generator of PyTorch during unpickling, before its state is set."""
-
-    def __setstate__(self, state: Any) -> None:
-        self.set_state(state[-1])  # (seed, offset, state): the state contains the seed
-        self.__class__ = Generator  # type: ignore[assignment]
-
-
-def _rebuild_any_type(function: Any, cls: Any, arguments: Any, state: Any) -> Any:
-    tensor = function(*arguments)
-    if type(tensor) is not cls:
-        tensor = tensor.as_subclass(cls)
-    _Reader.set_state(tensor, state)
-    return tensor
-
-
 #: For PyTorch's compiled modules, the corresponding module here, and a prefix of the names to remove.
 _COMPILED = {
     "torch._C._nn": ("tinytorch.nn.functional", ""),
@@ -192,10 +184,10 @@ _COMPILED = {
 #: class.
 _SPECIAL_NAMES: dict[str, Any] = {
     **{name: value for name, value in _BUILDERS.items() if name.startswith(("torch._utils.", "torch.serialization."))},
-    "torch._tensor._rebuild_from_type_v2": _rebuild_any_type,
+    "torch._tensor._rebuild_from_type_v2": _rebuild_from_type_v2,
     "torch._C.TensorBase": Tensor,
     "torch._C._VariableFunctionsClass": sys.modules["tinytorch"],
     "torch._C._VariableFunctions": sys.modules["tinytorch"],
-    "torch._C.Generator": _PickledGenerator,
+    "torch._C.Generator": Generator,
     **{name: value for name, value in _VALUES.items() if isinstance(value, _StorageType)},
 }

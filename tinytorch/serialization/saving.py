@@ -8,6 +8,7 @@ import os
 import pickle
 import sys
 from collections import OrderedDict
+from collections.abc import Callable
 from contextlib import nullcontext
 from types import FunctionType
 from typing import IO, Any, ClassVar, NoReturn, cast
@@ -18,14 +19,25 @@ from tinytorch._atomic import replacing
 from tinytorch.core import mode
 from tinytorch.core.device import device
 from tinytorch.core.layout import layout
-from tinytorch.core.tensor import Size, Tensor, wrap
+from tinytorch.core.tensor import Size, Tensor, _rebuild_from_type_v2, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.places import element_strides
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.storage import TypedStorage, UntypedStorage
 from tinytorch.serialization.archive import _write_archive
 from tinytorch.serialization.legacy import _write_legacy
+from tinytorch.serialization.loading import _load_from_bytes
 from tinytorch.serialization.storage import Storage, _address
+from tinytorch.serialization.weights_only import (
+    _BUILDERS,
+    _get_layout,
+    _rebuild_meta_tensor_no_storage,
+    _rebuild_parameter,
+    _rebuild_parameter_with_state,
+    _rebuild_sparse_tensor,
+    _rebuild_tensor_v2,
+    _rebuild_tensor_v3,
+)
 from tinytorch.sparse.tensors import is_sparse, sparse_parts
 
 DEFAULT_PROTOCOL = 2  # pickle protocol
@@ -110,13 +122,11 @@ class _Global:
         raise NotImplementedError(f"{self.module}.{self.name} is a name for files")
 
 
-_REBUILD_TENSOR = _Global("torch._utils", "_rebuild_tensor_v2")
-_REBUILD_UNSIGNED = _Global("torch._utils", "_rebuild_tensor_v3")
-_REBUILD_SPARSE = _Global("torch._utils", "_rebuild_sparse_tensor")
-_REBUILD_META = _Global("torch._utils", "_rebuild_meta_tensor_no_storage")
-_REBUILD_ATTRIBUTES = _Global("torch._tensor", "_rebuild_from_type_v2")
-_REBUILD_PARAMETER = _Global("torch._utils", "_rebuild_parameter")
-_REBUILD_PARAMETER_STATE = _Global("torch._utils", "_rebuild_parameter_with_state")
+#: What files call the functions that rebuild objects.
+_FUNCTIONS = {
+    **{builder: _Global(*name.rsplit(".", 1)) for name, builder in _BUILDERS.items() if name.startswith("torch.")},
+    _rebuild_from_type_v2: _Global("torch._tensor", "_rebuild_from_type_v2"),
+}
 _TENSOR, _SIZE, _DEVICE = (_Global("torch", name) for name in ("Tensor", "Size", "device"))
 #: The dtypes of which PyTorch has no typed storages.
 _BYTES_ONLY = (*dtypes.UNSIGNED, *dtypes.FLOAT8)
@@ -129,7 +139,6 @@ _CLASSES: dict[Any, _Global] = {
     Size: _SIZE,
     device: _DEVICE,
 }
-_GET_LAYOUT = _Global("torch.serialization", "_get_layout")
 _STORAGES = {dtype: _Global("torch", dtype.tensor_name + "Storage") for dtype in dtypes.ALL}
 
 
@@ -162,55 +171,21 @@ class _Pickler(pickle._Pickler):
         if kind is bytes and self.protocol < 3:
             # As in Python, but also for b"", for which Python would write a call of `bytes`.
             return codecs.encode, (obj.decode("latin1"), "latin1")
-        if isinstance(obj, Parameter) and kind.__reduce_ex__ is Parameter.__reduce_ex__:
-            arguments: tuple[Any, ...] = (wrap(obj._array), obj.requires_grad, OrderedDict())
-            if not obj.__dict__:
-                return _REBUILD_PARAMETER, arguments
-            return _REBUILD_PARAMETER_STATE, (*arguments, obj.__dict__)
-        if isinstance(obj, Tensor) and kind.__reduce_ex__ is Tensor.__reduce_ex__:
-            rebuild, arguments = self.tensor(obj)
-            if obj.dtype in _BYTES_ONLY and not obj.is_meta:  # PyTorch has no typed storages for them
-                rebuild, arguments = _REBUILD_UNSIGNED, (*arguments, obj.dtype)
-            if kind is Tensor and not obj.__dict__:
-                return rebuild, arguments
-            cls = _TENSOR if kind is Tensor else kind
-            return _REBUILD_ATTRIBUTES, (rebuild, cls, arguments, obj.__dict__)
-        if isinstance(obj, mode.lazy):
-            rebuild, arguments = self.tensor(obj._under)
-            bits = {name: True for name, bit in (("conj", obj._conjugated), ("neg", obj._negated)) if bit}
-            *described, _, hooks = arguments
-            return rebuild, (*described, obj.requires_grad, hooks, bits)
-        if is_sparse(obj):
-            return _REBUILD_SPARSE, sparse_parts(obj)
+        found = _reduced(obj, self.kept)
+        if found is not None:
+            return found
         if kind is Size:
             return _SIZE, (tuple(obj),)
         if kind is device:
             return _DEVICE, ((obj.type,) if obj.index is None else (obj.type, obj.index))
         if kind is layout:
-            return _GET_LAYOUT, (repr(obj),)
+            return _get_layout, (repr(obj),)
         return NotImplemented
 
-    def tensor(self, x: Tensor) -> tuple[_Global, tuple[Any, ...]]:
-        """Return the function and arguments that rebuild a tensor."""
-        shape = tuple(x._array.shape)
-        if x.is_meta:
-            return _REBUILD_META, (x.dtype, shape, _element_strides(x._array), x.requires_grad)
-        storage, offset, strides = self.locate(x._array)
-        return _REBUILD_TENSOR, (storage, offset, shape, strides, x.requires_grad, OrderedDict())
-
-    def locate(self, array: np.ndarray[Any, Any]) -> tuple[Any, int, tuple[int, ...]]:
-        """Return the storage of `array`, its offset, and its strides in elements."""
-        memory, strides = _memory(array), _element_strides(array)
-        if memory is None or strides is None:
-            # PyTorch cannot represent this view (negative strides): copy it.
-            array = array.astype(array.dtype.newbyteorder("="), order="C")
-            memory, strides = array.reshape(-1), _element_strides(array)
-        dtype = dtypes.from_numpy_dtype(array.dtype)
-        storage: Any = self.keep(memory.view(np.uint8), dtypes.uint8) if dtype in _BYTES_ONLY else None
-        storage = self.keep(memory, dtype) if storage is None else storage.to_public(untyped=True)
-        byte_offset = _address(array) - _address(memory)
-        offset = byte_offset // array.itemsize if array.size else 0
-        return storage, offset, cast("tuple[int, ...]", strides)
+    def kept(self, memory: np.ndarray[Any, Any], dtype: dtypes.dtype, untyped: bool) -> Any:
+        """Return what stands for a storage in the pickle: it has a persistent id."""
+        storage = self.keep(memory, dtype)
+        return storage.to_public(untyped) if untyped else storage
 
     def keep(self, memory: np.ndarray[Any, Any], dtype: dtypes.dtype) -> Storage:
         """Return the storage for `memory`, a vector; the same one for all tensors in it."""
@@ -233,6 +208,8 @@ class _Pickler(pickle._Pickler):
 
     def save_function(self, function: Any) -> None:
         """Write a function's name; for an op its public name, not that of the module that defines it."""
+        if function in _FUNCTIONS:
+            return self.save(_FUNCTIONS[function])  # type: ignore[attr-defined]
         name = getattr(function, "__name__", "")
         home = sys.modules.get(function.__module__)
         package = sys.modules["tinytorch"]
@@ -257,6 +234,68 @@ class _Pickler(pickle._Pickler):
         _Global: save_name,
         dtypes.dtype: save_name,
     }
+
+
+# Tensors in pickles -------------------------------------------------------------------------------
+
+
+def reduced(obj: Any) -> tuple[Any, ...]:
+    """Return the function and the arguments by which a pickle rebuilds a tensor or a storage: those of PyTorch."""
+    if isinstance(obj, (UntypedStorage, TypedStorage)):
+        file = io.BytesIO()
+        save(obj, file, _use_new_zipfile_serialization=False)
+        return _load_from_bytes, (file.getvalue(),)
+    found = _reduced(obj, lambda memory, dtype, untyped: Storage(memory, dtype, "").to_public(untyped))
+    if found is None:
+        raise TypeError(f"cannot pickle {type(obj).__name__!r} object")
+    return found
+
+
+def _reduced(obj: Any, keep: Callable[..., Any]) -> tuple[Any, ...] | None:
+    """Return how to rebuild a tensor that does not say so itself; None for other objects.
+
+    `keep` returns what stands for a storage, given its memory, its dtype and whether it is one of bytes.
+    """
+    kind: Any = type(obj)
+    if isinstance(obj, Parameter) and kind.__reduce_ex__ is Parameter.__reduce_ex__:
+        arguments: tuple[Any, ...] = (wrap(obj._array), obj.requires_grad, OrderedDict())
+        if not obj.__dict__:
+            return _rebuild_parameter, arguments
+        return _rebuild_parameter_with_state, (*arguments, obj.__dict__)
+    rebuild: Any
+    if isinstance(obj, mode.lazy):
+        rebuild, arguments = _described(obj._under, keep)
+        bits = {name: True for name, bit in (("conj", obj._conjugated), ("neg", obj._negated)) if bit}
+        *described, _, hooks = arguments
+        arguments, kind = (*described, obj.requires_grad, hooks, bits), Tensor
+    elif is_sparse(obj):
+        return _rebuild_sparse_tensor, sparse_parts(obj)
+    elif isinstance(obj, Tensor) and kind.__reduce_ex__ is Tensor.__reduce_ex__:
+        rebuild, arguments = _described(obj, keep)
+    else:
+        return None
+    if kind is Tensor and not obj.__dict__:
+        return rebuild, arguments
+    return _rebuild_from_type_v2, (rebuild, kind, arguments, obj.__dict__)
+
+
+def _described(x: Tensor, keep: Callable[..., Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Return the function and arguments that rebuild a plain tensor of the elements."""
+    shape = tuple(x._array.shape)
+    if x.is_meta:
+        return _rebuild_meta_tensor_no_storage, (x.dtype, shape, _element_strides(x._array), x.requires_grad)
+    array = x._array
+    memory, strides = _memory(array), _element_strides(array)
+    if memory is None or strides is None:
+        # PyTorch cannot represent this view (negative strides): copy it.
+        array = array.astype(array.dtype.newbyteorder("="), order="C")
+        memory, strides = array.reshape(-1), _element_strides(array)
+    offset = (_address(array) - _address(memory)) // array.itemsize if array.size else 0
+    if x.dtype in _BYTES_ONLY:  # PyTorch has no typed storages for them
+        storage = keep(memory.view(np.uint8), dtypes.uint8, True)
+        return _rebuild_tensor_v3, (storage, offset, shape, strides, x.requires_grad, OrderedDict(), x.dtype)
+    storage = keep(memory, x.dtype, False)
+    return _rebuild_tensor_v2, (storage, offset, shape, strides, x.requires_grad, OrderedDict())
 
 
 def _memory(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:

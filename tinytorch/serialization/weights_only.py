@@ -76,7 +76,7 @@ def _rebuild_tensor_v3(storage: Any, *arguments: Any) -> Tensor:
     return _rebuild_tensor_v2(TypedStorage(wrap_storage=storage, dtype=kind), *others)
 
 
-def _rebuild_meta_tensor(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
+def _rebuild_meta_tensor_no_storage(dtype: Any, size: Any, stride: Any, requires_grad: Any) -> Tensor:
     if dtype not in dtypes.STORED or not all(type(n) is int and n >= 0 for n in (*size, *stride)):
         raise pickle.UnpicklingError("a tensor on the meta device is not described by a dtype and whole numbers")
     tensor = wrap(meta.empty(tuple(size), dtype.numpy, tuple([step * dtype.itemsize for step in stride])))
@@ -174,7 +174,7 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     "torch._utils._rebuild_tensor": _rebuild_tensor,
     "torch._utils._rebuild_tensor_v2": _rebuild_tensor_v2,
     "torch._utils._rebuild_tensor_v3": _rebuild_tensor_v3,
-    "torch._utils._rebuild_meta_tensor_no_storage": _rebuild_meta_tensor,
+    "torch._utils._rebuild_meta_tensor_no_storage": _rebuild_meta_tensor_no_storage,
     "torch._utils._rebuild_sparse_tensor": _rebuild_sparse_tensor,
     "torch._utils._rebuild_parameter": _rebuild_parameter,
     "torch._utils._rebuild_parameter_with_state": _rebuild_parameter_with_state,
@@ -189,6 +189,9 @@ _BUILDERS: dict[str, Callable[..., Any]] = {
     "builtins.complex": _complex,
     "_codecs.encode": _encode,
 }
+for _name, _builder in _BUILDERS.items():
+    if _name.startswith(("torch._utils.", "torch.serialization.")):  # whose public place is that of PyTorch's
+        _builder.__module__ = f"tiny{_name.rpartition('.')[0]}"
 #: ... and values.
 _VALUES: dict[str, Any] = {
     "torch.Tensor": Tensor,

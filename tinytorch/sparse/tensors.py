@@ -323,9 +323,6 @@ class SparseTensor(Tensor):
         made.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return made
 
-    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
-        return (_rebuild_sparse, (*sparse_parts(self), self.requires_grad, self.__dict__))
-
     # Text -------------------------------------------------------------------------------------------
 
     def _parts(self) -> list[tuple[str, Tensor]]:
@@ -748,19 +745,6 @@ def sparse_parts(x: Any) -> tuple[layout, tuple[Any, ...]]:
     if isinstance(x, SparseCOO):
         return sparse_coo, (x._indices(), values, x._size, x._coalesced)
     return x.layout, (wrap(x._start), wrap(x._plain), values, x._size)
-
-
-def _rebuild_sparse(kind: layout, parts: tuple[Any, ...], requires_grad: bool, attributes: dict[str, Any]) -> Any:
-    """Return the sparse tensor that a pickle describes."""
-    arrays = [part._array for part in parts[: 1 if kind is sparse_coo else 2]]
-    made: Any
-    if kind is sparse_coo:
-        made = SparseCOO.of(arrays[0], *parts[1:])
-    else:
-        made = SparseCompressed.of(kind, arrays[0], arrays[1], *parts[2:])
-    made.requires_grad_(requires_grad)
-    made.__dict__.update(attributes)
-    return made
 
 
 # Members --------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from tinytorch.func.modules import stack_module_state
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils._functional_call import functional_call
 
+from ..version import __version__ as __version__
+
 __all__ = [
     "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functionalize", "grad",
     "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "make_functional", "make_functional_with_buffers", "vjp",

@@ -11,6 +11,7 @@ import os
 import sys
 import types
 import typing
+import warnings
 from collections.abc import Callable
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, NoReturn
@@ -31,6 +32,7 @@ __all__ = [
 ]  # fmt: skip
 
 _is_a = isinstance
+_SWITCH, _USE = "switch to `torch.compile` or `torch.export`", "use `torch.compile` instead"
 
 
 class Error(RuntimeError):
@@ -50,6 +52,15 @@ class Attribute(NamedTuple):
 
     value: Any
     type: Any
+
+
+def _deprecated(name: str, instead: str, ends: bool = False) -> None:
+    """Warn at this module's line, where Python's default filters do not show it: as in PyTorch.
+
+    `ends` says that PyTorch has a warning of its own since Python 3.14.
+    """
+    what = "not supported in Python 3.14+ and may break" if ends and sys.version_info >= (3, 14) else "deprecated"
+    warnings.warn(f"`torch.jit.{name}` is {what}. Please {instead}.", DeprecationWarning, stacklevel=2)
 
 
 # Compilation, without effect ----------------------------------------------------------------------
@@ -74,6 +85,7 @@ def script(
         >>> double(torch.ones(1))
         tensor([2.])
     """
+    _deprecated("script", _SWITCH, ends=True)
     if not callable(obj) and not _is_a(obj, (list, dict)):
         raise TypeError(f"{type(obj)} is a built-in class: torch.jit.script takes a function, class or module")
     return obj
@@ -138,6 +150,13 @@ def trace(
         >>> model(torch.tensor([-1.0, 2.0]))
         tensor([0., 2.])
     """
+    _deprecated("trace", _SWITCH, ends=True)
+    if _is_a(func, Module) and not (example_inputs is None and example_kwarg_inputs is None):
+        _deprecated("trace_method", _SWITCH, ends=True)
+    return _traced(func, example_inputs, example_kwarg_inputs)
+
+
+def _traced(func: Any, example_inputs: Any, example_kwarg_inputs: dict[str, Any] | None = None) -> Any:
     if not callable(func):
         raise TypeError(f"torch.jit.trace: expected a function or module, but got {type(func)}")
     kwargs: dict[str, Any] = {}
@@ -153,8 +172,9 @@ def trace(
 
 def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Module:
     """Return a module unchanged, after calling each method of `inputs` with its example; see `trace`."""
+    _deprecated("trace_method", _SWITCH, ends=True)
     for name, example in inputs.items():
-        trace(getattr(mod, name), example)
+        _traced(getattr(mod, name), example)
     return mod
 
 
@@ -163,8 +183,20 @@ def _same(fn: Any) -> Any:
     return fn
 
 
-export = interface = script_if_tracing = script_method = unused = _same
+export = script_if_tracing = unused = _same
 _overload = _overload_method = _script_if_tracing = _same  # torchvision uses them
+
+
+def script_method(fn: Any) -> Any:
+    """Return a method unchanged."""
+    _deprecated("script_method", _SWITCH, ends=True)
+    return fn
+
+
+def interface(obj: Any) -> Any:
+    """Return a class unchanged."""
+    _deprecated("interface", _USE)
+    return obj
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Any:
@@ -178,6 +210,7 @@ def freeze(mod: Module, preserved_attrs: list[str] | None = None, optimize_numer
     Raises:
         RuntimeError: the module is in training mode.
     """
+    _deprecated("freeze", _USE)
     if mod.training:
         raise RuntimeError(
             "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your module "
@@ -188,6 +221,7 @@ def freeze(mod: Module, preserved_attrs: list[str] | None = None, optimize_numer
 
 def optimize_for_inference(mod: Module, other_methods: list[str] | None = None) -> Module:
     """Put a module into evaluation mode, and return it."""
+    _deprecated("optimize_for_inference", _USE)
     return mod.eval()
 
 
@@ -263,11 +297,13 @@ def fork(func: Callable[..., Any], *args: Any, **kwargs: Any) -> Future:
         >>> torch.jit.wait(torch.jit.fork(torch.add, torch.ones(1), 2))
         tensor([3.])
     """
+    _deprecated("fork", _USE)
     return Future(func(*args, **kwargs))
 
 
 def wait(future: Future) -> Any:
     """Return the result of a task."""
+    _deprecated("wait", _USE)
     return future.wait()
 
 
@@ -278,6 +314,7 @@ _fusion: list[Any] = [[("STATIC", 2), ("DYNAMIC", 10)], False]
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
     """Set the strategy of fusing, without effect, and return the previous one."""
+    _deprecated("set_fusion_strategy", _USE)
     before: list[tuple[str, int]] = _fusion[0]
     _fusion[0] = strategy
     return before
@@ -311,6 +348,7 @@ def save(m: Any, f: Any, _extra_files: Any = None) -> NoReturn:
 
     `torch.save(module.state_dict(), f)` saves the parameters, `torch.save(module, f)` the module.
     """
+    _deprecated("save", "switch to `torch.export`", ends=True)
     raise NotImplementedError(
         "torch.jit.save: tinytorch writes no TorchScript; torch.save(module.state_dict(), f) keeps the parameters"
     )
@@ -323,6 +361,7 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
         ValueError: the file does not exist.
         NotImplementedError: the file exists.
     """
+    _deprecated("load", "switch to `torch.export`", ends=True)
     if _is_a(f, (str, os.PathLike)) and not os.path.exists(f):
         raise ValueError(f"The provided filename {f} does not exist")
     raise NotImplementedError("torch.jit.load: tinytorch reads no TorchScript")

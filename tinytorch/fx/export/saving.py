@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.device import device
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.func.pytree import flatten, unflatten
 from tinytorch.fx.export.dynamic_shapes import Dim, Dynamic
@@ -193,7 +194,7 @@ def _target(node: Node) -> str:
         return f"operator:{own}"
     if target is getattr:
         return "builtins:getattr"
-    home, name = getattr(target, "__module__", ""), getattr(target, "__qualname__", "")
+    home, name = module_of(target), getattr(target, "__qualname__", "")
     if not name or getattr(importlib.import_module(home or "builtins"), name, None) is not target:
         raise ExportError(f"{target!r} has no name by which it could be found again")
     return f"{home}:{name}"

@@ -28,6 +28,7 @@ from tinytorch.compiler.sources import FOLDER
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.compiler.transcript import Dimension, Unwritten, plain
 from tinytorch.core.layout import strided
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.func.pytree import TreeSpec, flatten, unflatten
 from tinytorch.fx.graph import Graph
@@ -379,7 +380,7 @@ class Transcript(base.Transcript):
                 return x
             return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
         self.checks.append((f"{name} returns {x!r}", self.place()))
-        if not (x is None or kind in (bool, str, float) or kind.__module__.startswith("tinytorch")):
+        if not (x is None or kind in (bool, str, float) or module_of(kind).startswith("tinytorch")):
             self.fail(f"{name} returns a {kind.__name__}")
         self.graph.erase_node(node)
         return x

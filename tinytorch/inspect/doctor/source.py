@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from tinytorch.core.names import module_of
 from tinytorch.inspect.doctor.place import Place
 from tinytorch.inspect.sources import parsed
 
@@ -39,7 +40,7 @@ def targets_of(node: ast.AST) -> list[ast.AST]:
 def assigned_at(owner: Any, name: str) -> Place | None:
     """Return the line of an object's class that assigns an attribute."""
     for cls in type(owner).__mro__:
-        if cls.__module__.startswith("tinytorch."):
+        if module_of(cls).startswith("tinytorch."):
             break
         method = next((each for each in vars(cls).values() if hasattr(each, "__code__")), None)
         if method is None:

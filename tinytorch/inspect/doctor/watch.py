@@ -19,6 +19,7 @@ import numpy as np
 
 from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import in_vmap, local
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.data import dataloader
 from tinytorch.data.dataset import IterableDataset
@@ -299,7 +300,7 @@ class Watch:
     def _new_module(self, plain: Any) -> Any:
         @functools.wraps(plain)
         def init(module: Module, *args: Any, **kwargs: Any) -> None:
-            if type(module).__module__.startswith("tinytorch."):
+            if module_of(type(module)).startswith("tinytorch."):
                 self.made_at[id(module)] = here()
             plain(module, *args, **kwargs)
 
@@ -307,7 +308,7 @@ class Watch:
 
     def line_of(self, place: Place, owner: Any) -> Place:
         """Return where a layer of the library was made, if its forward runs; else the line that is being executed."""
-        if owner is not None and type(owner).__module__.startswith("tinytorch."):
+        if owner is not None and module_of(type(owner)).startswith("tinytorch."):
             return self.made_at.get(id(owner), place)
         return place
 
@@ -391,7 +392,7 @@ class Watch:
                 found = None
                 if value is p and not name.startswith("__"):
                     found = value_at(place_of(frame), name)
-                elif type(value).__module__ == "__main__" and hasattr(value, "__dict__"):
+                elif module_of(type(value)) == "__main__" and hasattr(value, "__dict__"):
                     attribute = next((key for key, each in vars(value).items() if each is p), "")
                     found = assigned_at(value, attribute) if attribute else None
                 if found is not None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
 from typing import Any
 
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.remedies import fact, remedy
@@ -53,7 +54,7 @@ def _is_method(failure: Failure, node: ast.AST) -> bool:
     if not isinstance(node, ast.Attribute):
         return False
     owner, value = failure.value(node.value), failure.value(node)
-    ours = isinstance(owner, Tensor) or any(each.__module__.startswith("tinytorch") for each in type(owner).__mro__)
+    ours = isinstance(owner, Tensor) or any(module_of(each).startswith("tinytorch") for each in type(owner).__mro__)
     return ours and not isinstance(owner, type) and callable(value) and not hasattr(value, "_modules")
 
 
@@ -185,7 +186,7 @@ def loaded_state(failure: Failure) -> str | None:
 
 def _is_made_without_arguments(value: Any) -> bool:
     """Return whether a value is a user's class of modules whose constructor needs no arguments."""
-    if not isinstance(value, type) or not hasattr(value, "load_state_dict") or value.__module__.startswith("tiny"):
+    if not isinstance(value, type) or not hasattr(value, "load_state_dict") or module_of(value).startswith("tiny"):
         return False
     parameters = list(inspect.signature(value.__init__).parameters.values())[1:]  # type: ignore[misc]
     return all(each.default is not each.empty or each.kind in (each.VAR_POSITIONAL, each.VAR_KEYWORD)
@@ -255,14 +256,14 @@ def tensor_of_array(failure: Failure) -> str | None:
     """Make a tensor of an array whose method of tensors is called; leave out the method that makes a number."""
     if failure.inside:
         for name, value in failure.arguments.items():
-            if type(value).__module__ == "numpy" and hasattr(value, "ndim") and failure.node(name) is not None:
+            if module_of(type(value)) == "numpy" and hasattr(value, "ndim") and failure.node(name) is not None:
                 return failure.rewritten(**{name: "torch.from_numpy({})"})
     call = called(failure)
     node = call.func if isinstance(call, ast.Call) else call
     if not isinstance(node, ast.Attribute) or not hasattr(Tensor, node.attr):
         return None
     value, text = failure.value(node.value), ast.unparse(node.value)
-    if type(value).__module__ == "numpy" and hasattr(value, "ndim"):
+    if module_of(type(value)) == "numpy" and hasattr(value, "ndim"):
         return replaced(failure, node.value, f"torch.from_numpy({text})")
     if isinstance(value, (int, float)) and node.attr in ("item", "cpu", "detach", "tolist"):
         return text
@@ -539,9 +540,9 @@ def _returned(failure: Failure, source: ast.expr) -> list[str]:
         return _names_returned(type(data).__getitem__)
     if is_layer(made, "LSTM"):
         return ["output", "(h, c)"]
-    if hasattr(made, "_modules") and not type(made).__module__.startswith("tinytorch."):
+    if hasattr(made, "_modules") and not module_of(type(made)).startswith("tinytorch."):
         return _names_returned(type(made).forward)
-    if inspect.isfunction(made) and not made.__module__.startswith("tinytorch."):
+    if inspect.isfunction(made) and not module_of(made).startswith("tinytorch."):
         return _names_returned(made)
     return []
 
@@ -599,7 +600,7 @@ def misspelt_constructor(failure: Failure) -> tuple[str, str] | None:
     kinds = [type(each) for each in (failure.self, *failure.modules[::-1])]
     kinds += [each for each in [failure.function, failure.called()] if isinstance(each, type)]
     for kind in kinds:
-        if kind.__module__.startswith("tinytorch.") or "__init__" in vars(kind) or not hasattr(kind, "load_state_dict"):
+        if module_of(kind).startswith("tinytorch.") or "__init__" in vars(kind) or not hasattr(kind, "load_state_dict"):
             continue
         for name, function in vars(kind).items():
             if name.strip("_").lower() in ("init", "int", "inti", "initt", "iniit") and inspect.isfunction(function):
@@ -632,5 +633,5 @@ def _is_function(failure: Failure, node: ast.AST) -> bool:
     """Return whether an expression is a user's class of autograd functions."""
     value = failure.value(node)
     return isinstance(value, type) and any(
-        each.__name__ == "Function" and each.__module__ == "tinytorch.autograd.function" for each in value.__mro__
+        each.__name__ == "Function" and module_of(each) == "tinytorch.autograd.function" for each in value.__mro__
     )

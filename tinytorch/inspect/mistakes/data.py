@@ -7,6 +7,7 @@ import inspect
 from difflib import get_close_matches
 from typing import Any
 
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.remedies import fact, remedy
@@ -118,7 +119,7 @@ def _users_data(failure: Failure) -> Any:
         for value in (found.get("dataset"), getattr(found.get("self"), "dataset", None)):
             while hasattr(value, "dataset"):
                 value = value.dataset  # type: ignore[union-attr]
-            if value is not None and not type(value).__module__.startswith("tinytorch."):
+            if value is not None and not module_of(type(value)).startswith("tinytorch."):
                 return value
     return None
 

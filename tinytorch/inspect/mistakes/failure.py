@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.sources import around, assignment, parsed
@@ -132,7 +133,7 @@ class Failure:
         if function is None and isinstance(self.call, ast.Call) and isinstance(self.call.func, ast.Attribute):
             name = self.call.func.attr
             function = getattr(Tensor, name, None) if self.text.startswith(f"{name}(") else None
-        module = getattr(function, "__module__", None) or type(function).__module__
+        module = module_of(function) or module_of(type(function))
         if isinstance(self.error, TypeError) and function is not None and module.partition(".")[0] == "tinytorch":
             self.function = function
             self.name = getattr(function, "__name__", type(function).__name__)
@@ -455,7 +456,7 @@ def operand(node: ast.expr) -> str:
 
 def is_layer(module: Any, *names: str) -> bool:
     """Return whether a module is of a class of `torch.nn` with one of these names, or derived from it."""
-    return any(each.__name__ in names and each.__module__.startswith("tinytorch.nn") for each in type(module).__mro__)
+    return any(each.__name__ in names and module_of(each).startswith("tinytorch.nn") for each in type(module).__mro__)
 
 
 def named_arguments(function: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:
@@ -527,6 +528,6 @@ def described(value: Any, depth: int = 0) -> str:
         return _cut(repr(value), 40)
     if type(value).__module__ == "numpy" and hasattr(value, "shape"):
         return f"ndarray {getattr(value, 'dtype', '')} {list(value.shape)}"
-    if type(value).__module__.startswith("tinytorch") and type(value).__name__ in ("dtype", "device"):
+    if module_of(type(value)).startswith("tinytorch") and type(value).__name__ in ("dtype", "device"):
         return str(value)
     return type(value).__name__

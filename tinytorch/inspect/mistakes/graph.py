@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tinytorch.core.mode import local
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.arguments import leaves_of
 from tinytorch.inspect.mistakes.failure import Failure, is_layer, operand
@@ -284,7 +285,7 @@ class _Cut:
 
     def _into(self, module: Any, depth: int) -> None:
         """Look at what `forward` of a user's module returns."""
-        if not hasattr(module, "_modules") or type(module).__module__.startswith("tinytorch.") or depth > 3:
+        if not hasattr(module, "_modules") or module_of(type(module)).startswith("tinytorch.") or depth > 3:
             return
         function = inspect.unwrap(type(module).forward)
         tree = function_tree(function)
@@ -295,7 +296,7 @@ class _Cut:
     def _into_function(self, function: Any, name: str, depth: int) -> None:
         """Look at what a user's function returns, and whether it runs without recording."""
         plain = inspect.unwrap(function) if callable(function) else None
-        if not inspect.isfunction(plain) or plain.__module__.partition(".")[0] == "tinytorch" or depth > 3:
+        if not inspect.isfunction(plain) or module_of(plain).partition(".")[0] == "tinytorch" or depth > 3:
             return
         tree, file = function_tree(plain), plain.__code__.co_filename
         for decorator in tree.decorator_list if isinstance(tree, ast.FunctionDef) else ():
@@ -867,7 +868,7 @@ def users_backward(failure: Failure) -> str | None:
             owner: Any = getattr(kind, "_forward_cls", None) or getattr(kind, "function", None) or kind
             function = inspect.unwrap(owner.backward)
             code = getattr(function, "__code__", None)
-            if code is not None and not function.__module__.startswith("tinytorch"):
+            if code is not None and not module_of(function).startswith("tinytorch"):
                 return f"{function.__qualname__} is at {code.co_filename}:{code.co_firstlineno}"
         place = _forward_line(node)
         return f"{node.name()} was recorded at {place}" if place else None

@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from tinytorch import nn
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.places import made_at
@@ -50,7 +51,7 @@ def _options(kind: type, count: int) -> list[tuple[str, Any]]:
 
 def _class_of(module: Any) -> str:
     """Return the name of the class of `torch.nn` that a module is of."""
-    return next(each.__name__ for each in type(module).__mro__ if each.__module__.startswith("tinytorch.nn"))
+    return next(each.__name__ for each in type(module).__mro__ if module_of(each).startswith("tinytorch.nn"))
 
 
 def number(value: Any) -> Any:
@@ -197,7 +198,7 @@ def not_a_tensor(failure: Failure) -> str | tuple[str, int] | None:
     names, name = next(((n, k) for n, k in found if k in ("input", "x", "self", "target", "other")), found[0])
     value = names[name]
     change = failure.with_input if names is failure.given else lambda text, _: failure.rewritten(**{name: text})
-    if type(value).__module__ == "numpy" and hasattr(value, "ndim"):
+    if module_of(type(value)) == "numpy" and hasattr(value, "ndim"):
         return change("torch.from_numpy({})", name)
     if hasattr(value, "batch_sizes"):
         first = ", batch_first=True" if any(each.batch_first for each in recurrent_layers(failure)) else ""
@@ -501,7 +502,7 @@ def stride_of_blocks(failure: Failure) -> str | None:
 def dimension_of_layer(failure: Failure) -> str | None:
     """Name the last dimension, where a layer names one behind it."""
     module, x = failure.module, failure.tensor_given()
-    if x is None or getattr(module, "dim", None) != x.ndim or type(module).__module__.partition(".")[0] != "tinytorch":
+    if x is None or getattr(module, "dim", None) != x.ndim or module_of(type(module)).partition(".")[0] != "tinytorch":
         return None
     return constructor(module, dim=-1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.layers import converted
@@ -296,7 +297,7 @@ def _class_assigned(failure: Failure, call: ast.Call) -> tuple[str, int] | tuple
 def _is_class(failure: Failure, call: ast.Call) -> bool:
     """Return whether a class of `torch.nn` is called with a tensor first."""
     function = failure.value(call.func)
-    if not isinstance(function, type) or not function.__module__.startswith("tinytorch.nn") or not call.args:
+    if not isinstance(function, type) or not module_of(function).startswith("tinytorch.nn") or not call.args:
         return False
     if function.__name__.endswith("Loss"):
         return True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.places import made_at
@@ -271,7 +272,7 @@ def layers_batch_first(failure: Failure) -> str | tuple[str, int] | tuple[str, s
         return None
     owner = next((each for each in failure.modules[::-1] if is_layer(each, "TransformerEncoderLayer",
                   "TransformerDecoderLayer", "Transformer")), module)  # fmt: skip
-    found = failure.constructor(*[each.__name__ for each in type(owner).__mro__ if each.__module__ != "builtins"])
+    found = failure.constructor(*[each.__name__ for each in type(owner).__mro__ if module_of(each) != "builtins"])
     if found is None:
         place = made_at(failure, owner)
         return ("batch_first=True", place) if place else "batch_first=True"

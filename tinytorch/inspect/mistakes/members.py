@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
 
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer
 from tinytorch.inspect.mistakes.layers import constructor, first_of_pair
@@ -45,7 +46,7 @@ def misspelt(failure: Failure) -> str | None:
 
 def _is_ours(owner: Any) -> bool:
     """Return whether an object is a module, or of a class that the package defines."""
-    return hasattr(owner, "_modules") or any(each.__module__.startswith("tinytorch.") for each in type(owner).__mro__)
+    return hasattr(owner, "_modules") or any(module_of(each).startswith("tinytorch.") for each in type(owner).__mro__)
 
 
 @remedy("'tuple' object has no attribute", "tuple indices must be integers or slices")
@@ -149,7 +150,7 @@ def forgotten_return(failure: Failure) -> str | tuple[str, int] | None:
             node = None if assigned is None else assigned.value
         module = failure.value(node.func) if isinstance(node, ast.Call) else None
         function: Any = getattr(type(module), "forward", None)
-        if not hasattr(module, "_modules") or type(module).__module__.startswith("tinytorch."):
+        if not hasattr(module, "_modules") or module_of(type(module)).startswith("tinytorch."):
             continue
         tree = function_tree(function)
         if any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree)):
@@ -191,7 +192,7 @@ def made_manager(failure: Failure) -> str | None:
     (statement,) = ast.parse(f"{failure.user.text()} pass").body
     for item in statement.items if isinstance(statement, ast.With) else ():
         kind = failure.value(item.context_expr)
-        if isinstance(kind, type) and kind.__module__.startswith("tinytorch."):
+        if isinstance(kind, type) and module_of(kind).startswith("tinytorch."):
             return f"{ast.unparse(item.context_expr)}()"
     return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
+from tinytorch.core.names import module_of
 from tinytorch.core.warning import is_ours
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.stack import locals_of
@@ -34,7 +35,7 @@ def made_at(failure: Failure, module: Any = None) -> str:
             chain.append(chain[-1]._modules[name])
         for k in range(len(names) - 1, -1, -1):
             owner = type(chain[k])
-            if not owner.__module__.startswith("tinytorch."):
+            if not module_of(owner).startswith("tinytorch."):
                 found = assigned_attribute(owner, names[k], "__init__")
                 return f"{found[1]}:{_below(found[0].value, names[k + 1 :]).lineno}" if found is not None else ""
         return _in_functions(failure, root, names)

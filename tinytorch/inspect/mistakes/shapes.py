@@ -9,6 +9,7 @@ import math
 import re
 from typing import Any
 
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer, operand
 from tinytorch.inspect.mistakes.layers import constructor, number, unregistered
@@ -132,7 +133,7 @@ def _shortcut(failure: Failure) -> tuple[str, str]:
     if not isinstance(call, ast.BinOp) or not isinstance(call.op, ast.Add) or failure.modules[-1:] == []:
         raise LookupError("no sum in a module")
     own = failure.variables.get("self")
-    if own is not failure.module or type(own).__module__.startswith("tinytorch."):
+    if own is not failure.module or module_of(type(own)).startswith("tinytorch."):
         raise LookupError("not in a user's module")
     (a, x), (b, y) = operands(failure)
     names = [name for name in (a, b) if any(failure.arguments[name] is each for each in failure.given.values())]

@@ -49,7 +49,8 @@ class _WrappedHook:
         return self.hook(module, *args, **kwargs)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"hook": self.hook, "module": None if self.module is None else self.module()}
+        bound = {} if self.module is None else {"module": self.module()}
+        return {"hook": self.hook, "with_module": self.with_module, **bound}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__init__(state["hook"], state.get("module"))  # type: ignore[misc]

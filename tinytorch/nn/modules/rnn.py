@@ -261,6 +261,9 @@ class RNNBase(_Recurrent):
         )
         return ", ".join([f"{self.input_size}, {self.hidden_size}", *shown])
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_flat_weights": self._flat_weights}  # (which PyTorch reads)
+
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         self.__dict__.setdefault("proj_size", 0)  # (older pickles lack it)

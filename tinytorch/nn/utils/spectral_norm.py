@@ -59,13 +59,22 @@ class SpectralNorm:
         v = mv(pinv(matrix.t().mm(matrix)), mv(matrix.t(), u))
         return v * (target_sigma / dot(u, mv(matrix, v)))
 
-    def _load_hook(
+
+class _OfNorm:
+    def __init__(self, fn: SpectralNorm) -> None:
+        self.fn = fn
+
+
+class SpectralNormLoadStateDictPreHook(_OfNorm):
+    """The hook that reads former states."""
+
+    def __call__(
         self, state_dict: Any, prefix: str, local_metadata: Any, strict: Any, missing_keys: Any,
         unexpected_keys: Any, error_msgs: Any,
     ) -> None:  # fmt: skip
         """Read states from before version 1, which held the divided weight and no `v`."""
-        version = local_metadata.get("spectral_norm", {}).get(self.name + ".version")
-        key = prefix + self.name
+        version = local_metadata.get("spectral_norm", {}).get(self.fn.name + ".version")
+        key = prefix + self.fn.name
         if version is not None and version >= 1:
             return
         parts = [key + suffix in state_dict for suffix in ("_orig", "_u", "_v")]
@@ -79,15 +88,20 @@ class SpectralNorm:
         with no_grad():
             original, weight = state_dict[key + "_orig"], state_dict.pop(key)
             sigma = (original / weight).mean()
-            matrix = self.reshape_weight_to_matrix(original)
-            state_dict[key + "_v"] = self._solve_v_and_rescale(matrix, state_dict[key + "_u"], sigma)
+            matrix = self.fn.reshape_weight_to_matrix(original)
+            state_dict[key + "_v"] = self.fn._solve_v_and_rescale(matrix, state_dict[key + "_u"], sigma)
 
-    def _state_dict_hook(self, module: Any, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
+
+class SpectralNormStateDictHook(_OfNorm):
+    """The hook that notes the version of a state."""
+
+    def __call__(self, module: Any, state_dict: Any, prefix: str, local_metadata: dict[str, Any]) -> None:
+        """Note the version."""
         versions = local_metadata.setdefault("spectral_norm", {})
-        key = self.name + ".version"
+        key = self.fn.name + ".version"
         if key in versions:
             raise RuntimeError(f"Unexpected key in metadata['spectral_norm']: {key}")
-        versions[key] = self._version
+        versions[key] = self.fn._version
 
 
 def default_dim(module: Any) -> int:
@@ -141,8 +155,8 @@ def spectral_norm(
     module.register_buffer(name + "_u", u)
     module.register_buffer(name + "_v", v)
     module.register_forward_pre_hook(hook)
-    module._register_state_dict_hook(hook._state_dict_hook)
-    module._register_load_state_dict_pre_hook(hook._load_hook)
+    module._register_state_dict_hook(SpectralNormStateDictHook(hook))
+    module._register_load_state_dict_pre_hook(SpectralNormLoadStateDictPreHook(hook))
     return module
 
 
@@ -172,6 +186,6 @@ def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
     for hooks in (module._state_dict_hooks, module._load_state_dict_pre_hooks):
         for number, registered in list(hooks.items()):
             function = getattr(registered, "hook", registered)
-            if getattr(function, "__self__", None) is hook:
+            if getattr(function, "fn", None) is hook:
                 del hooks[number]
     return module

@@ -10,6 +10,7 @@ import pkgutil
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from tinytorch.core.names import module_of
 from tinytorch.inspect.doctor.finding import Suspicion
 
 __all__ = ["Check", "all_checks"]
@@ -111,4 +112,4 @@ def all_checks() -> list[type[Check]]:
     """Return the classes of all checks."""
     for info in sorted(pkgutil.iter_modules(__path__), key=lambda info: info.name):
         importlib.import_module(f"{__name__}.{info.name}")
-    return [each for each in Check._classes if each.__module__.startswith(__name__)]
+    return [each for each in Check._classes if module_of(each).startswith(__name__)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.names import module_of
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion, Trial
 from tinytorch.inspect.doctor.patches import (
@@ -262,7 +263,7 @@ def _grown_at(trace: Any, call: Any) -> Any:
         call = trace.maker(call.inputs[0]) if call.inputs else None
         if call is None:
             return None
-        if call.name == "mul" and call.inputs and (type(call.owner).__module__.split(".")[0] != "tinytorch"):
+        if call.name == "mul" and call.inputs and module_of(type(call.owner)).split(".")[0] != "tinytorch":
             before, after = array_of(call.inputs[0]), array_of(call.out)
             if before is not None and after is not None and np.abs(after).mean() >= 10 * np.abs(before).mean() > 0:
                 return call.place

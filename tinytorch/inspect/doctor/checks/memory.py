@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Suspicion
@@ -338,7 +339,7 @@ def _freed(value: Any) -> int:
 
 
 def _own(value: Any) -> bool:
-    module = type(value).__module__
+    module = module_of(type(value))
     return module != "builtins" and not module.startswith(("tinytorch", "numpy", "tqdm"))
 
 

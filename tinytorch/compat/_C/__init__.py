@@ -16,20 +16,19 @@ from tinytorch.core.device import device
 from tinytorch.core.graph import AccumulateGrad
 from tinytorch.core.layout import layout, memory_format
 from tinytorch.kernels.dtypes import dtype
-from tinytorch.nn.modules.module import _parse_to
 from tinytorch.ops import overrides as _overrides
 from tinytorch.ops.overrides import DisableTorchFunction, DisableTorchFunctionSubclass, _TorchFunctionState
 from tinytorch.ops.overrides import disabled as _disabled_torch_function_impl  # noqa: F401
 from tinytorch.ops.random import Generator
 
-from .absent import Idle
-from .named import names_of
+from ..absent import Idle
+from ..named import names_of
+from . import _nn as _nn
 
 __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Node",
     "Value", "device", "dtype", "layout", "memory_format",
 ]  # fmt: skip
-__path__: list[str] = []  # its submodules are in the table of `named`
 
 
 _TensorMeta = type(_tensor.Tensor)
@@ -127,33 +126,6 @@ class Value(_Named):
     """A value in a TorchScript graph."""
 
 
-class _Functional(type):
-    """The metaclass of `_nn`: functions that are the same objects in PyTorch's `nn.functional` are looked up there."""
-
-    def __getattr__(cls, name: str) -> Any:
-        own = "logsigmoid" if name == "log_sigmoid" else name
-        found = getattr(import_module("tinytorch.nn.functional"), own, None)
-        if found is None or getattr(found, "binds", True):  # (PyTorch defines it in Python)
-            raise AttributeError(f"module 'torch._C._nn' has no attribute {name!r}")
-        return found
-
-
-class _nn(metaclass=_Functional):
-    """`torch._C._nn`: functions of `nn.functional`, and the one that parses the arguments of `Module.to`."""
-
-    @staticmethod
-    def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
-        """Return the device, the dtype, `non_blocking` and the memory format among the arguments of `to`.
-
-        Example:
-            >>> torch._C._nn._parse_to("cpu", torch.float64)
-            (device(type='cpu'), torch.float64, False, None)
-        """
-        memory_format = kwargs.pop("memory_format", None)
-        place, dtype, non_blocking = _parse_to(*args, **kwargs) if args or kwargs else (None, None, False)
-        return place if place is None else device(place), dtype, non_blocking, memory_format
-
-
 class _UndefinedGrad(_Undefined):
     """Returns its input; its backward gives an undefined gradient."""
 
@@ -228,5 +200,6 @@ class _WeakTensorRef:
         return self._reference() is None
 
 
+_VariableFunctionsClass = _VariableFunctions = import_module("tinytorch")  # (pickles name its functions so)
 has_lapack = True  # NumPy has the functions of LAPACK
 globals().update(names_of(__name__))
