@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.oracle import needs_oracle
-from tests.same import same_as_pytorch
+from tests.same import expressions, same_as_pytorch
 
 
 def outcome(torch: Any, expression: str) -> Any:
@@ -333,6 +333,51 @@ def test_calls_with_unusual_arguments(expression: str) -> None:
         }
         torch.manual_seed(1)
         return eval(expression, names)  # the expressions above
+
+    same_as_pytorch(program)
+
+
+NOTHING = """
+    g(F.instance_norm, (0, 3, 2))
+    g(F.instance_norm, (2, 0, 3))
+    g(lambda x: F.batch_norm(x, None, None, training=True), (2, 0, 3))
+    g(lambda x: F.batch_norm(x, t.zeros(0), t.ones(0), training=True), (3, 0))
+    g(F.conv1d, (2, 0, 5), (4, 0, 2), (4,))
+    g(lambda x: F.embedding(i(2, 3), x), (5, 0))
+    g(lambda x: F.embedding(i(2, 0), x, padding_idx=0), (5, 0))
+    g(lambda x: F.embedding_bag(i(5), x, i(3), mode="sum"), (5, 0))
+    g(lambda x: F.embedding_bag(i(5), x, i(0), mode="sum"), (5, 3))
+    F.embedding_bag(i(5), t.ones(5, 3), i(0), mode="max", include_last_offset=True)
+    g(lambda x: F.cross_entropy(x, t.zeros(2, 0, 3), label_smoothing=0.1), (2, 0, 3))
+    F.cross_entropy(t.zeros(2, 0, 3, 2), i(2, 3, 2))
+    F.ctc_loss(t.zeros(5, 0, 3), i(0, 2), i(0), i(0))
+    F.ctc_loss(t.zeros(0, 2, 3), i(2, 2), i(2), i(2))
+    F.ctc_loss(t.zeros(5, 2, 3), i(2, 2, 2), i(2), i(2))
+    A(q, q, q, t.zeros(4), dropout_p=1.0)
+    A(q, q, q, t.zeros(()))
+    A(q, q, q, i(4) == 0)
+    g(lambda m: A(q, q, q, m), (4,))
+    g(lambda m: A(q, q, q, m, is_causal=True), (4, 4))
+    g(lambda x: A(x, q, q, q[0, 0, :, :1], is_causal=True), (2, 3, 4, 2))
+    A(q, q[:, :1], q[:, :1], q[..., :1] > 0, is_causal=True, enable_gqa=True)
+    A(q, q, q, q[..., :1], is_causal=True, dropout_p=1.0)
+    A(q, q, q[..., :1], q[0, 0, :, :1], is_causal=True)
+    A(q[0], q[0], q[0], t.zeros(4, 4), is_causal=True)
+    A(q, q[:, :, :0], q[:, :, :0], t.zeros(1), is_causal=True)
+"""
+
+
+@pytest.mark.parametrize("expression", expressions(NOTHING))
+def test_sizes_of_nothing_and_masks(expression: str) -> None:
+    def program(torch: Any) -> Any:
+        def g(function: Any, *shapes: tuple[int, ...]) -> Any:
+            inputs = [torch.ones(shape, requires_grad=True) for shape in shapes]
+            out = function(*inputs)
+            return [out, *torch.autograd.grad(out.sum(), inputs)]
+
+        F, q = torch.nn.functional, torch.arange(48.0).sin().reshape(2, 3, 4, 2)
+        scope = {"t": torch, "F": F, "A": F.scaled_dot_product_attention, "q": q, "g": g}
+        return eval(expression, {**scope, "i": lambda *sizes: torch.zeros(sizes, dtype=torch.int64)})
 
     same_as_pytorch(program)
 

@@ -38,7 +38,7 @@ def embedding_grad(g: Array, count: int, indices: Array, padding_idx: int, scale
         scale_grad_by_freq: divide a row's gradient by the number of times it was looked up.
     """
     width = g.shape[-1]
-    out, rows = np.zeros_like(g, shape=(count, width)), g.reshape(-1, width)
+    out, rows = np.zeros_like(g, shape=(count, width)), g.reshape(indices.size, width)
     flat = indices.reshape(-1)
     some = max(parallel.BLOCK // max(width, 1), 1)  # rows at a time: each element needs an index
     for begin in range(0, flat.size, some):
@@ -46,7 +46,7 @@ def embedding_grad(g: Array, count: int, indices: Array, padding_idx: int, scale
     if scale_grad_by_freq:
         out /= np.maximum(np.bincount(as_intp(flat), minlength=count), 1)[:, None]
     if padding_idx >= 0:
-        out[padding_idx] = 0
+        out[padding_idx : padding_idx + 1] = 0
     return out
 
 

@@ -5,6 +5,7 @@ Losses over classes see scores of shape (N, C) and labels of shape (N,): `rows` 
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,7 @@ def rows(x: Array) -> Array:
         return x
     if x.ndim == 1:
         return x[None]
-    return np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+    return np.moveaxis(x, 1, -1).reshape(math.prod((x.shape[0], *x.shape[2:])), x.shape[1])
 
 
 def by_class(x: Array, shape: tuple[int, ...]) -> Array:

@@ -369,7 +369,7 @@ def _soft_cross_entropy(
     classes = input.shape[dim]
     _check_class_weight(weight, classes)
     if label_smoothing > 0:
-        target = target * (1 - label_smoothing) + label_smoothing / classes
+        target = target * (1 - label_smoothing) + label_smoothing / max(classes, 1)
     gains = log_softmax(input, dim) * target
     if weight is not None:
         gains = gains * weight.reshape([classes if k == dim else 1 for k in range(input.ndim)])

@@ -109,12 +109,13 @@ def scaled_dot_product_attention(
         attn_mask: a shape that broadcasts to (*, L, S): booleans, True where to attend, or numbers
             to add. A query that may attend to nothing gets zeros.
         dropout_p: the probability with which attention weights are dropped; the caller must pass 0 in evaluation.
-        is_causal: each query attends only to the keys up to its own position.
+        is_causal: each query attends only to the keys up to its own position; together with a mask only where PyTorch
+            has a fused kernel: inputs of four dimensions, a mask of two or four without gradient, no dropout.
         scale: by default `1 / sqrt(E)`.
         enable_gqa: key and value may have fewer heads (dimension -3), each for a group of query heads.
 
     Raises:
-        RuntimeError: both `attn_mask` and `is_causal` are given; shapes or dtypes do not match.
+        RuntimeError: `is_causal` and a mask are not computed together; shapes or dtypes do not match.
         TypeError: query, key or value is not a tensor.
 
     Example:
@@ -129,7 +130,13 @@ def scaled_dot_product_attention(
     """
     if autocast.on:
         query, key, value, attn_mask = autocast.lowered(query, key, value, attn_mask)
-    _check_attention(query, key, value, attn_mask, is_causal)
+    _check_attention(query, key, value, attn_mask)
+    if attn_mask is not None:
+        nothing = not value._array.size or 0 in query.shape[:-1]
+        if not (nothing or (not dropout_p and _is_fused(query, key, value, attn_mask, enable_gqa))) and is_causal:
+            raise RuntimeError(
+                "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True"
+            )
     if enable_gqa:
         for each in (query, key, value):
             if each.ndim < 3:
@@ -154,6 +161,10 @@ def scaled_dot_product_attention(
     if attn_mask is not None:
         _check_mask(attn_mask, shape)
         attn_mask = attn_mask if attn_mask.ndim > 1 else attn_mask.reshape(1, -1)
+        if is_causal:
+            causal = wrap(attention.causal(*shape[-2:]))
+            attn_mask = attn_mask & causal if attn_mask.dtype is dtypes.bool else attn_mask.where(causal, -math.inf)
+            is_causal = False
     if scale is None:
         scale = 1 / math.sqrt(q.shape[-1]) if q.shape[-1] else math.inf
     if not q.shape[-1]:
@@ -162,7 +173,7 @@ def scaled_dot_product_attention(
     return _attention(query, key, value, attn_mask, keep, is_causal, scale)
 
 
-def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal: bool) -> None:
+def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any) -> None:
     name = "scaled_dot_product_attention"
     check_tensors(name, query=query, key=key, value=value)
     if not query.dtype is key.dtype is value.dtype:
@@ -184,8 +195,31 @@ def _check_attention(query: Any, key: Any, value: Any, attn_mask: Any, is_causal
             "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: "
             f"{dtypes.C_NAMES[attn_mask.dtype.name]} and  query.dtype: {dtypes.C_NAMES[query.dtype.name]} instead."
         )
-    if is_causal:
-        raise RuntimeError("_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True")
+
+
+def _is_fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, enable_gqa: bool) -> bool:
+    """Return whether PyTorch calls its fused kernel, which takes a mask together with `is_causal`, without dropout.
+
+    Raises:
+        IndexError: the mask has no dimension -2, as in PyTorch, which asks for it where it would call that kernel.
+    """
+    shapes = query.shape, key.shape, value.shape
+    if mask.requires_grad or any(len(each) != 4 for each in shapes) or len({each[0] for each in shapes}) > 1:
+        return False
+    heads = [each[1] for each in shapes]
+    if not heads[0] == heads[1] == heads[2] and not (
+        enable_gqa and heads[1] == heads[2] and heads[1] and heads[0] % heads[1] == 0
+    ):
+        return False
+    if mask.ndim < 2:
+        raise IndexError(
+            "Dimension out of range (expected to be in range of [-1, 0], but got -2)"
+            if mask.ndim
+            else "Dimension specified as -2 but tensor has no dimensions"
+        )
+    scores = (*query.shape[:3], key.shape[2])
+    fits = mask.ndim in (2, 4) and all(n in (1, m) for n, m in zip(mask.shape[::-1], scores[::-1], strict=False))
+    return fits and len({each[3] for each in shapes}) == 1
 
 
 def _check_mask(mask: Tensor, scores: tuple[int, ...]) -> None:
@@ -196,11 +230,6 @@ def _check_mask(mask: Tensor, scores: tuple[int, ...]) -> None:
                 f"The size of tensor a ({scores[-back]}) must match the size of tensor b ({mask.shape[-back]}) at "
                 f"non-singleton dimension {len(scores) - back}"
             )
-    if mask.ndim < 2 and len(scores) == 4:  # (where PyTorch uses a fused kernel)
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-max(mask.ndim, 1)}, {max(mask.ndim, 1) - 1}], "
-            "but got -2)"
-        )
     if mask.ndim > len(scores):
         raise RuntimeError(
             f"output with shape {list(scores)} doesn't match the broadcast shape "

@@ -61,7 +61,7 @@ def _padded(targets: Any, lengths: Any) -> Any:
             )
         return targets[:, :longest].astype(_INT64)
     if targets.ndim != 1:
-        raise RuntimeError(f"Expected tensor to have 1 or 2 dimensions, but got {targets.ndim} {where}")
+        raise RuntimeError(f"Expected 1 to 2 dimensions, but got {targets.ndim}-dimensional tensor {where}")
     if targets.size != lengths.sum():
         raise RuntimeError(
             f"Expected tensor to have size {lengths.sum()} at dimension 0, but got size {targets.size} {where}"
@@ -87,7 +87,7 @@ def ctc_loss(
         zero_infinity: whether targets that are too long for their sequences have the loss 0 and no gradient.
 
     Raises:
-        RuntimeError: sizes or lengths do not match; `blank` is not a class.
+        RuntimeError: sizes or lengths do not match; `blank` is not a class; `log_probs` has no elements.
 
     Example:
         >>> even = torch.full((2, 1, 2), 0.5).log()
@@ -105,6 +105,8 @@ def ctc_loss(
             "checking arguments for ctc_loss_allocate_outputs)"
         )
     array = x._array
+    if not array.size:
+        raise RuntimeError("log_probs tensor must not be empty")
     if array.dtype.kind != "f" or array.dtype.itemsize < 4:
         raise NotImplementedError(f"\"ctc_loss_cpu\" not implemented for '{tensor_name(array)}'")
     time, count, classes = array.shape

@@ -109,6 +109,8 @@ def _sizes(count: int, offsets: Tensor, last: bool) -> Any:
     """
     begin = offsets._array.astype(_INT64)
     if not begin.size:
+        if last:
+            raise RuntimeError("include_last_offset: number of offset should be at least 1")
         return begin
     if known(begin[0] != 0):
         raise RuntimeError(
@@ -172,7 +174,8 @@ def embedding_bag(
         )
     rows, width = weight._array.shape
     sizes = _sizes(indices._array.size, offsets, include_last_offset)
-    which, used = segments_of(sizes, indices._array.size), indices._array
+    used = indices._array if sizes.size else indices._array[:0]
+    which = segments_of(sizes, used.size)
     padded = padding_idx is not None and padding_idx != -1
     if not within(used, 0, rows):
         place = int(np.argmax((used < 0) | (used >= rows)))
