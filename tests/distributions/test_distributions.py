@@ -286,6 +286,8 @@ ERRORS = """
     d.biject_to.register(3, lambda c: c)
     d.constraints.dependent.check(torch.zeros(1))
     d.Weibull(1.0, 2.0).log_prob(torch.tensor(-1.0))
+    d.HalfCauchy(1.0).log_prob(1.0)
+    d.HalfCauchy(1.0, validate_args=False).log_prob(1.0)
     d.Normal(0.0, -1.0, validate_args=False)
     d.Normal(0.0, 1.0).sample_n(3)
 """.strip().splitlines()
