@@ -173,6 +173,43 @@ def test_expand(name: str) -> None:
     same_as_pytorch(program, rtol=tolerance(name), atol=tolerance(name) / 10)
 
 
+@pytest.mark.parametrize("name", [each for each in NAMES if each not in {*SINGLE, "VonMises"}])  # (PyTorch's raise)
+def test_expand_of_a_subclass_with_constraints_of_its_own(name: str) -> None:
+    def program(torch: Any) -> Any:
+        d, _ = made(torch, name)
+        base = type(d)
+
+        def expand(self: Any, batch_shape: Any, _instance: Any = None) -> Any:
+            return base.expand(self, batch_shape, self._get_checked_instance(mine, _instance))
+
+        constraints = {"mine": torch.distributions.constraints.real}
+        mine = type("Mine", (base,), {"arg_constraints": constraints, "expand": expand})
+        d.__class__ = mine
+        wide = d.expand((3, *d.batch_shape))
+        sample = wide.sample()
+        return [str(wide), sample, plain(wide.log_prob(sample))]
+
+    same_as_pytorch(program, rtol=1e-7, atol=1e-9)
+
+
+# Their constructors read elements of the parameters, as PyTorch's do, which is refused inside of `vmap`.
+READS = ("Geometric", "MultivariateNormal", "LowRankMultivariateNormal")
+
+
+@pytest.mark.parametrize("name", [each for each in NAMES if "Wishart" not in each])  # (whose support reads elements)
+def test_log_prob_inside_of_vmap(name: str) -> None:
+    d, params = made(tinytorch, name)
+    samples = d.sample((2, 3))
+    expected = d.log_prob(samples)
+    assert tinytorch.vmap(tinytorch.vmap(d.log_prob))(samples).allclose(expected)
+    if not name.startswith(READS):
+        stacked = [tinytorch.stack([each, each]) for each in params]
+        by_param = tinytorch.vmap(lambda x, *params: CASES[name][1](tinytorch.distributions, *params).log_prob(x))
+        assert by_param(samples, *stacked).allclose(expected)
+    with pytest.raises(ValueError, match="Expected value argument"):
+        tinytorch.vmap(d.log_prob)(samples * float("nan"))
+
+
 ERRORS = """
     d.Normal(0.0, -1.0)
     d.Normal(torch.tensor([0.0, float("nan")]), 1.0)
@@ -249,6 +286,8 @@ ERRORS = """
     d.biject_to.register(3, lambda c: c)
     d.constraints.dependent.check(torch.zeros(1))
     d.Weibull(1.0, 2.0).log_prob(torch.tensor(-1.0))
+    d.HalfCauchy(1.0).log_prob(1.0)
+    d.HalfCauchy(1.0, validate_args=False).log_prob(1.0)
     d.Normal(0.0, -1.0, validate_args=False)
     d.Normal(0.0, 1.0).sample_n(3)
 """.strip().splitlines()

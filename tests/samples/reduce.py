@@ -28,6 +28,7 @@ for name, inputs in {"sum mean nansum nanmean var std any all": x, "amax amin": 
     for each in name.split():
         SAMPLES += [Sample(each, (inputs,), where) for where in WHERE]
         SAMPLES += [sample(each, cube if each not in ("amax", "amin") else distinct(2, 3, 4), (0, 2))]
+SAMPLES += [sample(name, value) for name in ("_is_all_true", "_is_any_true") for value in (counts > 0, hollow > 0)]
 SAMPLES += [Sample("logsumexp", (x,), where) for where in WHERE if where]
 SAMPLES += [Sample("count_nonzero", (with_zeros,), where) for where in WHERE if "keepdim" not in str(where)]
 for name in ["sum", "mean", "prod", "max", "min", "argmax", "argmin", "median"]:

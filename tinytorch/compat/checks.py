@@ -113,7 +113,7 @@ def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: C
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if repr(cond.dtype) != "torch.bool":
         raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
-    _check_with(error_type, bool(cond.all()), message)
+    _check_with(error_type, bool(cond._is_all_true()), message)
 
 
 def _check_tensor_all(cond: Tensor, message: Callable[[], Any] | None = None) -> None:

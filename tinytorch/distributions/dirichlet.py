@@ -19,6 +19,8 @@ __all__ = ["Dirichlet"]
 class _Dirichlet(Function):
     """Sampling with implicit reparameterization gradients, which follow from the beta-distributed marginals."""
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(ctx: Any, concentration: Tensor) -> Tensor:
         x = _sample_dirichlet(concentration)

@@ -33,7 +33,9 @@ class Distribution:
     _copied: Any = ()
     # Attributes that are distributions, of which `expand` expands the leading batch dimensions.
     _components: Any = ()
-    # The parameters that `expand` expands, if they differ from those in `arg_constraints`.
+    # The class of this package whose parameters `expand` expands, and their constraints: its `arg_constraints`
+    # unless it says otherwise. A program's subclass may have other `arg_constraints`.
+    _family: Any = None
     _expanded_params: Any = None
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -42,6 +44,10 @@ class Distribution:
             function: Any = getattr(member, "fget", None)
             if getattr(function, "__name__", "") == "<lambda>":
                 function.__name__, function.__qualname__ = name, f"{cls.__qualname__}.{name}"
+        if "arg_constraints" in vars(cls) and cls.__module__.startswith(f"{__package__}."):
+            cls._family = cls
+            if "_expanded_params" not in vars(cls):
+                cls._expanded_params = vars(cls)["arg_constraints"]
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -96,9 +102,11 @@ class Distribution:
             >>> torch.distributions.Normal(0.0, 1.0).expand((2, 3)).batch_shape
             torch.Size([2, 3])
         """
-        new = self._get_checked_instance(_defining_class(type(self)), _instance)
+        if self._family is None:
+            raise NotImplementedError
+        new = self._get_checked_instance(self._family, _instance)
         batch_shape = Size(batch_shape)
-        for name, constraint in (self._expanded_params or self.arg_constraints).items():
+        for name, constraint in self._expanded_params.items():
             if name in self.__dict__:
                 value = self.__dict__[name]
                 event_dim = 0 if constraints.is_dependent(constraint) else constraint.event_dim
@@ -304,11 +312,6 @@ class Distribution:
         shown = (value if value.numel() == 1 else value.size() for value in values)
         args = ", ".join(f"{name}: {value}" for name, value in zip(names, shown, strict=True))
         return f"{type(self).__name__}({args})"
-
-
-def _defining_class(cls: type) -> type:
-    """Return the class that defines `arg_constraints`, whose `__init__` takes these parameters."""
-    return next(base for base in cls.__mro__ if "arg_constraints" in base.__dict__)
 
 
 def _class_attribute(cls: type, name: str) -> Any:

@@ -39,7 +39,7 @@ class Gamma(ExponentialFamily):
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         shape = self._extended_shape(sample_shape)
         value = _standard_gamma(self.concentration.expand(shape)) / self.rate.expand(shape)
-        value.data.clamp_(min=finfo(value.dtype).tiny)  # the density at zero is zero or infinite
+        value.detach().clamp_(min=finfo(value.dtype).tiny)  # the density at zero is zero or infinite
         return value
 
     def log_prob(self, value: Any) -> Tensor:

@@ -33,5 +33,5 @@ class HalfCauchy(FoldedDistribution):
     mean = formula(lambda self: full(self._extended_shape(), math.inf, dtype=self.scale.dtype))
     variance = formula(lambda self: self.base_dist.variance)
 
-    def log_prob(self, value: Any) -> Tensor:
-        return super().log_prob(as_tensor(value, dtype=self.scale.dtype))
+    def _log_prob(self, value: Any) -> Tensor:
+        return super()._log_prob(as_tensor(value, dtype=self.scale.dtype))

@@ -26,6 +26,9 @@ class FoldedDistribution(TransformedDistribution):
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
+        return self._log_prob(value)
+
+    def _log_prob(self, value: Tensor) -> Tensor:
         log_prob: Tensor = self.base_dist.log_prob(value) + math.log(2)
         return log_prob.masked_fill(~(value >= 0), -math.inf)
 

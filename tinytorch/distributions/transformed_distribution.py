@@ -7,7 +7,7 @@ from typing import Any, Self
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
-from tinytorch.distributions.distribution import Distribution, _defining_class
+from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.independent import Independent
 from tinytorch.distributions.transforms import ComposeTransform, Transform
 from tinytorch.distributions.utils import _sum_rightmost, alias
@@ -69,7 +69,7 @@ class TransformedDistribution(Distribution):
         super().__init__(Size(forward_shape[:cut]), Size(forward_shape[cut:]), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Self:
-        new = self._get_checked_instance(_defining_class(type(self)), _instance)
+        new = self._get_checked_instance(self._family, _instance)
         shape = Size(batch_shape) + self.event_shape
         for transform in reversed(self.transforms):
             shape = transform.inverse_shape(shape)

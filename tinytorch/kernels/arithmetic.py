@@ -17,6 +17,7 @@ from tinytorch.kernels.dtypes import FLOATS, number
 from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import elementwise, threaded
+from tinytorch.kernels.programs import as_array
 
 Array = Any
 
@@ -370,6 +371,11 @@ def _shifted(ufunc: Any, name: str, x: Any, y: Any) -> Array:
     if getattr(x, "dtype", None) == np.bool_:
         raise refused(name, x)
     return _of_bits(ufunc, name, x, y)
+
+
+def isclose(x: Array, y: Array, rtol: float, atol: float, equal_nan: bool) -> Array:
+    """Return where `|x - y| <= atol + rtol * |y|`, or both are NaN with `equal_nan`."""
+    return arranged(as_array(np.isclose(x, y, rtol, atol, equal_nan)), x, y)
 
 
 def bitwise_not(x: Array) -> Array:

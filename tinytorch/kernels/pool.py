@@ -91,7 +91,26 @@ def adaptive(length: int, count: int) -> Windows:
     return Windows(start, last, None, parts, 1, False)
 
 
-def fractional(samples: Array, length: int, kernel: int, count: int) -> Windows:
+def fractional_pool(x: Array, samples: Array, kernel: Any, sizes: Any) -> tuple[Array, Array]:
+    """Return the maxima of windows at pseudo-random places, and their indices, as `max_pool`.
+
+    Args:
+        x: (..., *spatial).
+        samples: (..., n), random numbers in [0, 1).
+        kernel, sizes: the size of the windows and their number, of each spatial dimension.
+    """
+    n = len(kernel)
+    drawn = samples.reshape(-1, n)
+    if drawn.dtype.itemsize == 2:
+        drawn = drawn.astype(np.float32)
+    # The last column belongs to the first dimension of two, the first one of three.
+    columns = range(n) if n == 3 else (1, 0)
+    facts = zip(columns, x.shape[x.ndim - n :], kernel, sizes, strict=True)
+    windows = tuple([_fractional(drawn[:, column], length, k, count) for column, length, k, count in facts])
+    return max_pool(x, windows, False)
+
+
+def _fractional(samples: Array, length: int, kernel: int, count: int) -> Windows:
     """Return windows that begin at pseudo-random places, which differ between planes.
 
     Graham, "Fractional Max-Pooling", 2014: u is a random number in [0, 1), and window i begins at

@@ -11,13 +11,12 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.complex import refuse
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.ops.create import empty_like
+from tinytorch.ops.linalg.factor import qr
 from tinytorch.ops.random import randperm
 from tinytorch.ops.register import asking
 from tinytorch.ops.sequences import eye as _eye
@@ -377,15 +376,14 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         return tensor
     rows = tensor.shape[0]
     with no_grad():
-        drawn = tensor.new_empty((rows, tensor.numel() // rows))
-        drawn = drawn.normal_(0, 1, generator=generator)._array
+        drawn = tensor.new_empty((rows, tensor.numel() // rows)).normal_(0, 1, generator=generator)
         if tensor.dtype.itemsize < 4:
             raise NotImplementedError(f"\"geqrf_cpu\" not implemented for '{tensor.dtype.tensor_name}'")
         refuse("sign", tensor)
         wide = drawn.shape[0] < drawn.shape[1]
-        q, r = np.linalg.qr(drawn.T if wide else drawn)
-        q = q * np.sign(np.diagonal(r))  # (makes the distribution uniform over the orthogonal matrices)
-        tensor.copy_(wrap((q.T if wide else q).reshape(tensor.shape)))
+        q, r = qr(drawn.t() if wide else drawn)
+        q = q * r.diagonal().sign()  # (makes the distribution uniform over the orthogonal matrices)
+        tensor.copy_((q.t() if wide else q).reshape(tensor.shape))
         tensor.mul_(gain)
     return tensor
 

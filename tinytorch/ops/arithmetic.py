@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.call import refuse_booleans, translated
+from tinytorch.core.call import refuse_booleans
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import tell_of_reading
@@ -20,8 +20,6 @@ from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import arithmetic, dtypes, limits
 from tinytorch.kernels.checks import plain, refused
-from tinytorch.kernels.layouts import arranged
-from tinytorch.kernels.programs import as_array
 from tinytorch.ops.arguments import also_by, elementwise, not_implemented, op_of, renamed
 from tinytorch.ops.compare import isfinite, isnan, logical_and
 from tinytorch.ops.register import no_such_call, pointwise, public
@@ -868,6 +866,9 @@ def result_type(tensor: Any, other: Any) -> dtypes.dtype:
     return dtypes.result_dtype(*operands)
 
 
+_isclose = op_of(arithmetic.isclose, batch="elementwise", broadcasts=True, complex=OWN, x=None, y=None)
+
+
 @public(method=True)
 def isclose(
     input: Tensor,
@@ -901,12 +902,7 @@ def isclose(
     for name, tolerance in (("rtol", rtol), ("atol", atol)):
         if tolerance < 0:
             raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
-    a, b = input._array, other._array
-    try:
-        close: Tensor = wrap(arranged(as_array(np.isclose(a, b, rtol, atol, equal_nan)), a, b))
-    except ValueError as error:
-        raise translated(plus.op, (input, other), error) from None
-    return close
+    return _isclose(input, other, rtol, atol, equal_nan)
 
 
 @public(method=True)

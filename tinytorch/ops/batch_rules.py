@@ -746,10 +746,14 @@ def _index_facts(call: Call) -> tuple[list[Any], list[bool], int, int, bool]:
 
 
 def _aligned(arrays: list[Any], which: list[bool], rank: int) -> list[Any]:
-    return [
-        each.reshape(each.shape[0], *(1,) * (rank + 1 - each.ndim), *each.shape[1:]) if ours else each
-        for each, ours in zip(arrays, which, strict=True)
-    ]
+    """Return index arrays that broadcast to a rank; those that are batched at outer levels, too, as such."""
+    return [_aligned_one(each, rank + 1) if ours else each for each, ours in zip(arrays, which, strict=True)]
+
+
+def _aligned_one(array: Any, ndim: int) -> Any:
+    if hasattr(array, "under"):  # (a view of this array is no longer that of a batched tensor)
+        return padded(supplied("batched")(array.under, array.level), ndim)._array
+    return padded(array, ndim)
 
 
 DYNAMIC = (

@@ -114,7 +114,9 @@ class _Facts(meta.WithoutElements):
         raise _no_batch(f"{func.__name__} of NumPy reads the elements of a batched tensor", args)
 
     def level_of(self) -> Any:
-        """Return the level of the batched tensor; None for a view of its array."""
+        """Return the level of the batched tensor, which a view of its array has lost."""
+        if self.level is None:
+            raise NoBatch("vmap: a view of an array without elements is read outside of an op")
         return self.level
 
     def copy(self, order: Any = "C") -> Any:
@@ -613,21 +615,20 @@ class Batch(DispatchMode):
         if self.tracked is not None and state.grad:
             args, kwargs = self._with_lifted(args), self._with_lifted(kwargs)
         modes = state.modes
-        at = (modes or ()).index(self)
+        others = tuple([mode for mode in modes or () if mode is not self])
+        if self.randomness == "error":  # (random functions ask the level)
+            others = (*others, self) if modes is None or self not in modes else modes
         results = []
         for k in range(self.size):
-            state.modes = modes[:at] + modes[at + 1 :] or None  # type: ignore[index]
+            state.modes = others or None
             try:
                 results.append(function(*self._example(args, k), **self._example(kwargs, k)))
             finally:
                 state.modes = modes
         if not results:
             raise RuntimeError(NO_EXAMPLES)
-        state.modes = modes[:at] or None  # type: ignore[index]
-        try:
+        with self._outside():
             return self._wrapped(_stacked(results))
-        finally:
-            state.modes = modes
 
     # Random numbers -------------------------------------------------------------------------------
 
@@ -797,7 +798,7 @@ def of_batched(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
     for each in reversed(local.state.modes or ()):
         if isinstance(each, Batch) and each._has_ours((args, kwargs)):
             name = getattr(function, "__name__", "")
-            if name in ("nonzero", "where", "argwhere", "bincount"):
+            if name in ("nonzero", "where"):
                 raise RuntimeError(batch_rules.DYNAMIC.format(f"aten::{name}"))
             fallen_back.add(name)
             warn(
@@ -805,8 +806,16 @@ def of_batched(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
                 "Please file us an issue on GitHub so that we can prioritize its implementation.",
                 once=True,
             )
-            return each.per_example(function, args, kwargs)
+            return each.per_example(functools.partial(_of_outer, function), args, kwargs)
     raise error
+
+
+def _of_outer(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """Return the result for one example, which may be batched at outer levels."""
+    try:
+        return function(*args, **kwargs)
+    except NoBatch as error:
+        return of_batched(function, args, kwargs, error)
 
 
 def refuse_out(name: str, tree: Any) -> None:

@@ -791,10 +791,14 @@ def full(
 
 def whole(made: Tensor) -> Array:
     """Return the array of a new tensor; inside of `vmap` that of all examples."""
-    under: Any = made
-    while hasattr(under, "_level"):
-        under = under._under
-    return under._array
+    return plain(made)._array
+
+
+def plain(x: Any) -> Any:
+    """Return the tensor of all examples, of a tensor that is batched inside of `vmap`."""
+    while hasattr(x, "_level"):
+        x = x._under
+    return x
 
 
 def _filled(made: Tensor, value: Any) -> Tensor:

@@ -38,7 +38,7 @@ from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.arguments import check_tensor, op_of, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.complex import view_as_real
-from tinytorch.ops.create import blank, blank_like, finished, number, shape_of, whole
+from tinytorch.ops.create import blank, blank_like, finished, number, plain, shape_of, whole
 from tinytorch.ops.register import public
 
 __all__ = ["Generator", "default_generator"]
@@ -319,7 +319,7 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
             x._cell[0] -= 1  # zero_ and the fill count as one write
     for mode in local.state.modes or ():
         mode.filled(x, kernel, args)
-    tensors = (x, *inputs)
+    tensors = (x, *map(plain, inputs))
     edges = made.edges_of(tensors) if local.state.grad else None
     check_write(x, edges is not None)
     if x._array.size and not is_meta(x._array):
@@ -948,8 +948,10 @@ def randperm(
     source = _source("randperm", generator)
     made = apart(made) if out is None else made
     with source.lock:
-        for row in whole(made).reshape(-1, n) if n else ():
-            row[...] = kernels.permutation(source, n)
+        if n:
+            rows = np.moveaxis(whole(made).T, 0, -1)  # of examples of nested `vmap`s: the outermost ones vary fastest
+            for at in np.ndindex(rows.shape[:-1]):
+                rows[at] = kernels.permutation(source, n)
     return _requiring(made, requires_grad) if out is None else made
 
 

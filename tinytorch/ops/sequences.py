@@ -302,11 +302,13 @@ def _complex_dtype(name: str, start: Any, end: Any, out: Any, dtype: Any) -> Any
 def _ends(name: str, start: Any, end: Any, kind: Dtype | None) -> tuple[Any, Any]:
     ends = []
     for position, (what, value) in enumerate((("start", start), ("end", end)), 1):
-        if isinstance(value, Tensor) and value._array.ndim:
-            raise RuntimeError(
-                f"{name} only supports 0-dimensional start and end tensors, but got {what} with "
-                f"{value._array.ndim} dimension(s)."
-            )
+        if isinstance(value, Tensor):
+            if value._array.ndim:
+                raise RuntimeError(
+                    f"{name} only supports 0-dimensional start and end tensors, but got {what} with "
+                    f"{value._array.ndim} dimension(s)."
+                )
+            value._array[()]  # (of a batched one raises NoBatch: each example has a call of its own)
         given = number(name, what, position, value)
         ends.append(given if kind is None else fits(given, kind))
     return ends[0], ends[1]

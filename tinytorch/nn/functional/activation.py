@@ -16,6 +16,7 @@ from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import transcendental as _transcendental  # noqa: F401 (declares `relu_`)
 from tinytorch.ops.arguments import check_tensor, renamed
+from tinytorch.ops.create import zeros_like
 from tinytorch.ops.nn import activation as ops
 from tinytorch.ops.random import apart
 from tinytorch.ops.register import public
@@ -436,10 +437,8 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     soft = ops.softmax((logits + noise) / tau, dim)
     if not hard:
         return soft
-    axis = axis_of(dim, logits.ndim, "gumbel_softmax")
-    one_hot = np.zeros_like(soft._array)
-    np.put_along_axis(one_hot, np.expand_dims(soft._array.argmax(axis), axis), 1, axis)
-    return wrap(one_hot) - soft.detach() + soft
+    value = soft.detach()
+    return zeros_like(value).scatter(dim, value.argmax(dim, True), 1) - value + soft
 
 
 # In place -----------------------------------------------------------------------------------------

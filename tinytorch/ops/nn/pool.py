@@ -214,14 +214,24 @@ def _max_pool_x(g: Any, out1: Any, x_shape: tuple[int, ...], windows: Any) -> An
     return placed(g[0], out1, tuple(x_shape[len(x_shape) - n :]), n, distinct)
 
 
-_max_pools, _adaptive_max_pools, _fractional_pools = (
-    {n: op_named(pool.max_pool, name.format(n), x=_max_pool_x, outputs=2, nondiff=(1,), batch=batch) for n in (2, 3)}
-    for name, batch in (
-        ("MaxPool{}DWithIndices", "folded"),
-        ("AdaptiveMaxPool{}D", "folded"),
-        ("FractionalMaxPool{}D", None),  # (the windows differ between samples)
-    )
+_max_pools, _adaptive_max_pools = (
+    {n: op_named(pool.max_pool, name.format(n), x=_max_pool_x, outputs=2, nondiff=(1,), batch="folded") for n in (2, 3)}
+    for name in ("MaxPool{}DWithIndices", "AdaptiveMaxPool{}D")
 )
+_fractional_pools = {
+    n: op_named(
+        pool.fractional_pool,
+        f"FractionalMaxPool{n}D",
+        x=lambda g, out1, x_shape, kernel: placed(
+            g[0], out1, tuple(x_shape[len(x_shape) - len(kernel) :]), len(kernel), False
+        ),
+        samples=None,
+        outputs=2,
+        nondiff=(1,),
+        batch="folded",
+    )
+    for n in (2, 3)
+}
 
 
 def _unpool_op(n: int) -> Any:
@@ -450,7 +460,7 @@ def fractional_max_pool(
     if samples is None:
         if input._array.dtype.kind not in FLOATS:
             raise refused("check_uniform_bounds", input._array)
-        samples = random.rand(batch, shape[-n - 1], n, dtype=input.dtype)
+        samples = random.rand(batch, shape[-n - 1], n, dtype=input.dtype, device=input.device)
     kernel = _ints(name, "kernel_size", 2, kernel_size, n)
     sizes = _ints(name, "output_size", 3, output_size, n)
     if len(shape) not in (n + 1, n + 2) or 0 in shape[-n - 1 :]:
@@ -458,33 +468,23 @@ def fractional_max_pool(
             f"{name}(): Expected {n + 1}D or {n + 2}D tensor with non-empty non-batch dimensions, "
             f"but got: {list(shape)}"
         )
-    drawn = samples._array
-    if drawn.dtype != input._array.dtype:
+    if samples.dtype is not input.dtype:
         raise RuntimeError("Expect _random_samples to have the same dtype as input")
-    if drawn.ndim != 3:
-        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {drawn.ndim}")
-    if drawn.shape[0] < batch:
+    if samples.ndim != 3:
+        raise RuntimeError(f"Expect _random_samples to have 3 dimensions, got {samples.ndim}")
+    if samples.shape[0] < batch:
         raise RuntimeError("Expect _random_samples.size(0) no less then input batch size.")
-    if drawn.shape[1] != shape[-n - 1]:
+    if samples.shape[1] != shape[-n - 1]:
         raise RuntimeError("Expect _random_samples.size(1) equals to input channel size.")
-    if drawn.shape[2] != n:
-        raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {drawn.shape[2]}.")
+    if samples.shape[2] != n:
+        raise RuntimeError(f"Expect _random_samples.size(2) equals to {n}; got {samples.shape[2]}.")
     names = ("time", "height", "width")[-n:]
     for what, k, length, count in zip(names, kernel, shape[-n:], sizes, strict=True):
         if count + k - (n == 2) > length or k < 1:  # PyTorch wants one element more in three dimensions
             place = name if n == 2 else f"{name}_out"
             raise RuntimeError(f"{place}(): pool {what} {k} too large relative to input {what} {length}")
-    drawn = drawn[:batch].reshape(-1, n)
-    if drawn.dtype.itemsize == 2:
-        drawn = drawn.astype(np.float32)
-    windows = tuple(
-        [
-            # the last column belongs to the first dimension of two, the first one of three
-            pool.fractional(drawn[:, column], length, k, count)
-            for column, length, k, count in zip(range(n) if n == 3 else (1, 0), shape[-n:], kernel, sizes, strict=True)
-        ]
-    )
-    out, index = _fractional_pools[n](input, windows, False)
+    samples = samples[0] if len(shape) == n + 1 else samples[:batch]
+    out, index = _fractional_pools[n](input, samples, kernel, sizes)
     return out, index
 
 
