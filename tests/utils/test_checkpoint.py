@@ -533,3 +533,15 @@ def test_the_second_run_does_not_cast_though_backward_does(torch: Any, reentrant
     with torch.autocast("cpu", torch.bfloat16):
         out.backward()
     return seen, x.grad.dtype
+
+
+@both
+@parametrize(
+    "layer", ["BatchNorm1d(3)", "BatchNorm1d(3, momentum=None)", "InstanceNorm1d(3, track_running_stats=True)"]
+)
+@compared
+def test_running_statistics_of_the_last_layer(torch: Any, layer: str, reentrant: bool) -> Any:
+    net = torch.nn.Sequential(torch.nn.Identity(), eval(f"torch.nn.{layer}"))
+    x = (torch.arange(24.0).reshape(2, 3, 4) % 5).requires_grad_()
+    torch.utils.checkpoint.checkpoint(net, x, use_reentrant=reentrant).pow(3).sum().backward()
+    return list(net.buffers()), x.grad

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.mode import DispatchMode, Stop, local
 
 __all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
 
@@ -64,9 +64,13 @@ class saved_tensors_hooks(DispatchMode):
         state.modes = tuple([m for m in others if not isinstance(m, saved_tensors_hooks)]) or None
         older = nodes_of(args)
         result = caller(*args, **kwargs)
-        for node in nodes_of(result):
-            if node not in older:  # (a write that is not recorded returns the output of an older node)
-                node.pack(self.pack_hook, self.unpack_hook)
+        try:
+            for node in nodes_of(result):
+                if node not in older:  # (a write that is not recorded returns the output of an older node)
+                    node.pack(self.pack_hook, self.unpack_hook)
+        except Stop as stop:
+            stop.result = result
+            raise
         return result
 
 

@@ -224,6 +224,12 @@ class DispatchMode:
         """Notice that a tensor is detached from the graph in place (`detach_`)."""
 
 
+class Stop(Exception):
+    """Raised by a hook of a mode to end the function that calls an op; `result` is what the op has returned."""
+
+    result: Any = None
+
+
 def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Hand a call to the innermost mode."""
     state = local.state

@@ -19,7 +19,7 @@ from tinytorch.autograd.function import Function
 from tinytorch.autograd.grad_mode import enable_grad, is_grad_enabled, no_grad
 from tinytorch.autograd.saved import saved_tensors_hooks
 from tinytorch.core.device import without_cuda
-from tinytorch.core.mode import DispatchMode, traced_as
+from tinytorch.core.mode import DispatchMode, Stop, traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.nn.modules.container import Sequential
@@ -376,7 +376,7 @@ class _Slot:
         self.tensor: Any = None
 
 
-class _StopRecomputation(Exception):
+class _StopRecomputation(Stop):
     """All slots are filled, so the rest of the function need not run."""
 
 

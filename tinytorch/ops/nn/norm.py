@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.mode import local
+from tinytorch.core.mode import Stop, local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
@@ -192,13 +192,19 @@ def _batch_norm(
     if not training:
         out: Tensor = _by_given(input, weight, bias, _flat(running_mean), _flat(running_var), eps)
         return out, None, None
-    found: tuple[Tensor, Tensor, Tensor] = _by_batch(input, weight, bias, eps)
-    count = input._array.size // channels if channels else 0
-    if count:
-        if running_mean is not None:
-            _move(running_mean._array, found[1]._array, 0, momentum)
-        if running_var is not None:
-            _move(running_var._array, found[2]._array, count, momentum)
+
+    def update(mean: Tensor, variance: Tensor) -> None:
+        count = input._array.size // channels if channels else 0
+        if count and running_mean is not None:
+            _move(running_mean._array, mean._array, 0, momentum)
+            _move(running_var._array, variance._array, count, momentum)
+
+    try:
+        found: tuple[Tensor, Tensor, Tensor] = _by_batch(input, weight, bias, eps)
+    except Stop as stop:  # PyTorch's kernel has updated the statistics when a hook sees what it saves
+        update(*stop.result[1:])
+        raise
+    update(*found[1:])
     return found
 
 
