@@ -122,6 +122,16 @@ def test_sums_of_float32_are_as_good_as_pairwise(shape: tuple[int, ...], layout:
             np.testing.assert_allclose(got, want, rtol=1e-6)
 
 
+@pytest.mark.parametrize("name", ["sum", "mean", "var", "norm", "logsumexp"])
+@pytest.mark.parametrize("shape", [(32, 30), (300, 70), (5, 17, 40)])
+def test_a_sum_depends_on_memory_alone(name: str, shape: tuple[int, ...]) -> None:
+    order = tuple(range(len(shape)))[::-1]
+    for x in (tinytorch.randn(shape), tinytorch.randn(*shape[:-1], 2 * shape[-1])[..., ::2]):
+        for dim in range(x.ndim):
+            straight, turned = (getattr(y, name)(dim=d) for y, d in ((x, dim), (x.permute(order), x.ndim - 1 - dim)))
+            assert tinytorch.equal(straight, turned.permute(*range(turned.ndim)[::-1]))
+
+
 def test_sums_of_float16_are_kept_in_float32() -> None:
     x = np.full((5000, 2), 0.1, np.float16)
     np.testing.assert_allclose(kernels.total(x, (0,)), x.astype(np.float64).sum(0), rtol=1e-3)

@@ -138,6 +138,45 @@ LAYOUTS = {
 test_layouts = of_each(LAYOUTS)
 
 
+def turned(torch: Any) -> list[Any]:
+    """Return views of four dimensions whose elements are in another order in memory, or expanded."""
+    x = torch.arange(120.0).reshape(2, 3, 4, 5) / 60 - 1
+    views = [x, x.permute(2, 0, 3, 1), x[:, 1:, ::2].permute(3, 0, 2, 1), x[:, :, :1].expand(2, 3, 4, 5)]
+    return [*views, x[:1, :, :1].expand(2, 3, 4, 5).permute(1, 3, 0, 2), x.to(memory_format=torch.channels_last)]
+
+
+def longer(x: Any) -> list[int]:
+    """Return the strides of the dimensions that are longer than 1."""
+    return [step for step, length in zip(x.stride(), x.shape, strict=True) if length > 1]
+
+
+LAID_OUT: dict[str, Program] = {
+    text: lambda torch, f=f: [(y, longer(y)) for x in turned(torch) for y in f(torch, x)]
+    for text, f in {
+        "one operand": lambda torch, x: (x.exp(), x.clone(), x.double(), x.int().exp(), torch.ones_like(x), x.flip(1)),
+        "kept dimensions": lambda torch, x: (x.sum(1, True), x.amax(2, True), x.var(0, keepdim=True), x.max(3, True)[0],
+            x.norm(2, 1, True), x.logsumexp((0, 2), True), (x > 0).any(1, True), x.prod(2, True)),
+        "sorted": lambda torch, x: (*x.sort(dim=1, stable=True), x.argsort(dim=2, stable=True)),
+        "losses": lambda torch, x: [getattr(torch.nn.functional, f"{loss}_loss")(x, y, reduction="none")
+            for loss in ("mse", "l1", "smooth_l1", "huber", "soft_margin")
+            for y in (x.mT.contiguous().mT, x.contiguous())],
+        "random numbers": lambda torch, x: (torch.rand_like(x), x.clone().normal_(), torch.normal(x, 1.0),
+            *torch.native_dropout(x, 0.5, True), torch.rrelu(x, training=True), torch.randint_like(x, 9)),
+        "dropout": lambda torch, x: [getattr(torch.nn.functional, name)(x, 0.4, True)
+            for name in ("dropout", "alpha_dropout", "dropout2d", "feature_alpha_dropout")],
+        "two operands": lambda torch, x: [f(x.contiguous().view(y.shape), y) for y in turned(torch)
+            for f in (torch.add, torch.complex, torch.eq, torch.hypot, torch.rsub, torch.isclose)],
+        "two other operands": lambda torch, x: [f(y, x.contiguous().view(y.shape).mT.contiguous().mT)
+            for y in turned(torch) for f in (torch.mul, torch.polar, torch.maximum)],
+        "three operands": lambda torch, x: (torch.where(x > 0, x.contiguous(), x), torch.addcmul(x.contiguous(), x, x),
+            torch.lerp(x, x.contiguous(), 0.5), torch.clamp(x.contiguous(), x, x)),
+    }.items()
+}  # fmt: skip
+
+
+test_results_have_the_order_of_the_first_operand = of_each(LAID_OUT)
+
+
 WRITES: dict[str, Callable[[Any, Any, Any], Any]] = {
     "masked_fill": lambda torch, x, value: x.masked_fill(torch.tensor([True, False]), value),
     "masked_fill_": lambda torch, x, value: x.masked_fill_(torch.tensor([True, False]), value),

@@ -515,8 +515,12 @@ class _Text:
         """Return the array as a tensor, with a node if it requires grad."""
         usual = f"if type(array) is not ndarray:\n    array = unusual(OP, {self.tuple_of_arrays()}, array)"
         operands = ", ".join(self.arrays)
+        if self.facts.operands == 2:  # not those that the kernel took, which may be copies in another dtype
+            operands = "a0._array if is_tensor0 else a0, a1._array if is_tensor1 else a1"
+        elif self.facts.operands == 1:
+            operands = "a0._array"
         if self.facts.laid and not self.facts.witnessed:
-            self.put(0, f"if not SETTLED(array, {operands}):")
+            self.put(0, f"if not SETTLED(array, {', '.join(self.arrays)}):")
             self.put(1, usual, f"array = ARRANGED(array, {operands})")
         else:
             self.put(0, usual)

@@ -15,6 +15,7 @@ import numpy as np
 from tinytorch.kernels import blas
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import check_floating
+from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import LARGE, blocks
 from tinytorch.kernels.reduce import mean as mean_of
@@ -132,7 +133,7 @@ def rms_norm(x: Array, count: int, weight: Array | None, eps: float) -> tuple[Ar
     scale += eps
     np.sqrt(scale, out=scale)
     np.reciprocal(scale, out=scale)
-    out = x * scale
+    out = arranged(x * scale, x)
     if weight is not None:
         out *= weight
     return out, scale

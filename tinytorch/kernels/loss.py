@@ -110,7 +110,7 @@ def soft_margin_loss(x: Array, y: Array, reduction: str) -> Array:
     """Return the mean, sum or array of `log(1 + exp(-y * x))`; y broadcasts to the shape of x."""
     wide = widened(x)
     losses = np.log1p(np.exp(-widened(y) * wide)).astype(wide.dtype, copy=False)
-    return reduced(losses, reduction, x.dtype, x, y)
+    return reduced(losses, reduction, x.dtype, x)
 
 
 def soft_margin_slope(u: Array) -> Array:
