@@ -120,6 +120,7 @@ def build(into: Path, flags: list[str]) -> Path:
         [os.path.relpath(native / f"{name}.c") for name in SOURCES],
         include_dirs=[np.get_include()],
         depends=[str(path) for path in native.glob("*.[ch]")],
+        libraries=["m"],
         define_macros=[LIMITED_API, ("SOURCES", f'"{digest(flags)}"')],
         py_limited_api=True,
         extra_compile_args=["-g0", "-pthread", *FLAGS.split(), *no_mmx, *flags],

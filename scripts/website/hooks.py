@@ -41,7 +41,7 @@ NAVIGATION: dict[str, str | list[str]] = {
     "How it works": ["how-it-works.md", "architecture.md", "engine.md", "contributing.md"],
     "Reference": ["reference/index.md", *reference.NAVIGATION],
     "Package authors": ["authors.md", "score.md", "packages.md"],
-    "More": ["differences.md", "coverage.md", "performance.md", "changelog.md"],
+    "More": ["differences.md", "coverage.md", "performance.md", "accuracy.md", "changelog.md"],
 }  # fmt: skip
 
 LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|\[[^\]]*\])*\])\((?!\w+:|#)([^)\s]+)\)")

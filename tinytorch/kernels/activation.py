@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tinytorch.kernels import special
+from tinytorch.kernels import elementary, special
 from tinytorch.kernels.checks import check_fits, check_floating, plain, refused, tensor_name
 from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, number
 from tinytorch.kernels.native import twin
@@ -435,13 +435,14 @@ def softplus_grad(g: Array, x: Array, beta: float, threshold: float) -> Array:
 # tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2) and e = exp(x); for x >= 20 it is 1.
 
 
+@twin
 @threaded
 def mish(x: Array) -> Array:
     """Return x * tanh(log(1 + exp(x)))."""
     check_floating("mish_cpu", x)
     if x.itemsize == 2:
         return mish(x.astype(np.float32)).astype(x.dtype)
-    e = np.exp(np.minimum(x, 20))
+    e = elementary.exp(np.minimum(x, 20))
     n = e + 2
     n *= e
     n /= n + 2
@@ -455,7 +456,7 @@ def mish_grad(g: Array, x: Array) -> Array:
     if x.itemsize == 2:
         return mish_grad(g.astype(np.float32), x.astype(np.float32)).astype(x.dtype)
     low = np.minimum(x, 20)
-    e = np.exp(low)
+    e = elementary.exp(low)
     n = e + 2
     n *= e
     below = n + 2

@@ -17,7 +17,7 @@ import numpy as np
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.parallel import takes_out
+from tinytorch.kernels.native import twin
 
 # Coefficients by ascending power of u in [-1, 1], the interval that x² and t are mapped to.
 _SMALL_64 = (
@@ -70,6 +70,7 @@ def _both(x: Any) -> tuple[Any, Any, Any, Any]:
     return a, near, x * polynomial(2 * (x * x) - 1, small), _large(far, large)  # x² in [0, 1] to u in [-1, 1]
 
 
+@twin
 def erf(x: Any) -> Any:
     """Return the error function of each element, in x's floating dtype."""
     if x.dtype.itemsize < 4:
@@ -79,6 +80,7 @@ def erf(x: Any) -> Any:
     return np.where(near, inner, np.copysign(1 - tail, x)).astype(x.dtype, copy=False)
 
 
+@twin
 def erfc(x: Any) -> Any:
     """Return 1 - erf(x), with a small relative error even where it is small."""
     if x.dtype.itemsize < 4:
@@ -86,31 +88,6 @@ def erfc(x: Any) -> Any:
     x = x[...]
     _, near, inner, tail = _both(x)
     return np.where(near, 1 - inner, np.where(x > 0, tail, 2 - tail)).astype(x.dtype, copy=False)
-
-
-# Logarithms ---------------------------------------------------------------------------------------
-
-_F32 = np.dtype(np.float32)
-_LOG2_OF_TEN = np.array(math.log2(10), np.float32)
-
-
-@takes_out
-def _log10_by_log2(x: Any, out: Any = None) -> Any:
-    """Return the logarithm to base 10; of float32 as log2(x) / log2(10), which is exact for 1e-10 … 1e10."""
-    if x.dtype is not _F32:
-        return np.log10(x, out)
-    if out is None:
-        return np.log2(x) / _LOG2_OF_TEN
-    return np.divide(np.log2(x, out), _LOG2_OF_TEN, out)
-
-
-def _exact_at_powers_of_ten(log10: Any) -> bool:
-    whole = np.arange(-10, 11)
-    return np.array_equal(log10((10.0**whole).astype(np.float32)), whole)
-
-
-# With AVX-512, NumPy returns 2.0000002 for 100; on other processors NumPy, and PyTorch everywhere, return 2.
-log10 = np.log10 if _exact_at_powers_of_ten(np.log10) else _log10_by_log2
 
 
 # Shared by the families of special functions ------------------------------------------------------

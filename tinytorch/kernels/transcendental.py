@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import activation
+from tinytorch.kernels import activation, elementary
 from tinytorch.kernels import complex as complexes
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import VECTORS, refused
@@ -131,21 +131,21 @@ def xlogy(a: Any, b: Any) -> Array:
     """Return `a * log(b)`, which is 0 where a is 0."""
     if isinstance(b, (int, float)):
         b = np.full_like(a, b)
-    return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(b), a * np.log(b))
+    return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(b), a * elementary.log(b))
 
 
 def xlog1py(a: Any, b: Any) -> Array:
     """Return `a * log(1 + b)`, which is 0 where a is 0."""
     if not hasattr(b, "dtype"):
         b = a.dtype.type(b)
-    value = a * np.log1p(b)
+    value = a * elementary.log1p(b)
     return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(value), value)
 
 
 def entropy(a: Array) -> Array:
     """Return `-a * log(a)`: 0 at 0, and minus infinity for negative numbers."""
     positive = a > 0
-    value = -a * np.log(np.where(positive, a, 1))
+    value = -a * elementary.log(np.where(positive, a, 1))
     return np.where(positive, value, np.where(a == 0, a * 0, np.where(a < 0, -np.inf, a))).astype(a.dtype)
 
 
@@ -156,7 +156,7 @@ def logit(x: Array, eps: Any = None) -> Array:
     if eps is not None and eps >= 0:
         low = z.dtype.type(eps)  # (in 16 bits PyTorch rounds at every step)
         z = np.where(z < low, low, np.where(z > one - low, one - low, z))
-    return np.log(z / (one - z))
+    return elementary.log(z / (one - z))
 
 
 def _log_sums(x: Array, dim: int) -> Array:
@@ -216,7 +216,7 @@ def sinc(a: Array) -> Array:
     if a.dtype.itemsize < 4:  # pi times x must not be rounded to 16 bits
         return sinc(a.astype(np.float32)).astype(a.dtype)
     t = a * math.pi
-    return np.where(t == 0, 1, np.sin(t) / t)
+    return np.where(t == 0, 1, elementary.sin(t) / t)
 
 
 def angle(a: Array) -> Array:

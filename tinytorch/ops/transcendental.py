@@ -11,7 +11,7 @@ import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import activation, dtypes, special
+from tinytorch.kernels import activation, dtypes, elementary, special
 from tinytorch.kernels import transcendental as kernels
 from tinytorch.ops.arguments import elementwise, op_of, renamed
 from tinytorch.ops.arithmetic import zero_gradient
@@ -180,7 +180,7 @@ def reciprocal(x: Any) -> Any:
 # Exponentials and logarithms ----------------------------------------------------------------------
 
 
-@elementwise(np.exp, x=lambda g, out: g * out, complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.exp, x=lambda g, out: g * out, complex=HOLOMORPHIC, **_OF_FLOATS)
 def exp(x: Any) -> Any:
     """Return `e ** x`.
 
@@ -190,7 +190,9 @@ def exp(x: Any) -> Any:
     """
 
 
-@elementwise(np.exp2, x=lambda g, out: g * out * math.log(2), also="special.exp2", complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(
+    elementary.exp2, x=lambda g, out: g * out * math.log(2), also="special.exp2", complex=HOLOMORPHIC, **_OF_FLOATS
+)
 def exp2(x: Any) -> Any:
     """Return `2 ** x`.
 
@@ -200,7 +202,7 @@ def exp2(x: Any) -> Any:
     """
 
 
-@elementwise(np.expm1, x=lambda g, out: g * (out + 1), also="special.expm1", complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.expm1, x=lambda g, out: g * (out + 1), also="special.expm1", complex=HOLOMORPHIC, **_OF_FLOATS)
 def expm1(x: Any) -> Any:
     """Return `exp(x) - 1`, accurate also for small x.
 
@@ -210,7 +212,7 @@ def expm1(x: Any) -> Any:
     """
 
 
-@elementwise(np.log, x=lambda g, x: g / x, complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.log, x=lambda g, x: g / x, complex=HOLOMORPHIC, **_OF_FLOATS)
 def log(x: Any) -> Any:
     """Return the natural logarithm: minus infinity for 0, NaN for negative numbers.
 
@@ -220,7 +222,7 @@ def log(x: Any) -> Any:
     """
 
 
-@elementwise(np.log2, x=lambda g, x: g / (x * math.log(2)), complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.log2, x=lambda g, x: g / (x * math.log(2)), complex=HOLOMORPHIC, **_OF_FLOATS)
 def log2(x: Any) -> Any:
     """Return the logarithm to base 2.
 
@@ -230,7 +232,7 @@ def log2(x: Any) -> Any:
     """
 
 
-@elementwise(special.log10, x=lambda g, x: g / (x * math.log(10)), complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.log10, x=lambda g, x: g / (x * math.log(10)), complex=HOLOMORPHIC, **_OF_FLOATS)
 def log10(x: Any) -> Any:
     """Return the logarithm to base 10.
 
@@ -241,7 +243,12 @@ def log10(x: Any) -> Any:
 
 
 @elementwise(
-    np.log1p, x=lambda g, x: g / (x + 1), node_name="Log1P", also="special.log1p", complex=HOLOMORPHIC, **_OF_FLOATS
+    elementary.log1p,
+    x=lambda g, x: g / (x + 1),
+    node_name="Log1P",
+    also="special.log1p",
+    complex=HOLOMORPHIC,
+    **_OF_FLOATS,
 )
 def log1p(x: Any) -> Any:
     """Return `log(1 + x)`, accurate also for small x.
@@ -310,7 +317,7 @@ def erfc(x: Any) -> Any:
 # Trigonometry -------------------------------------------------------------------------------------
 
 
-@elementwise(np.sin, x=lambda g, x: g * cos(x), complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.sin, x=lambda g, x: g * cos(x), complex=HOLOMORPHIC, **_OF_FLOATS)
 def sin(x: Any) -> Any:
     """Return the sine of an angle in radians.
 
@@ -320,7 +327,7 @@ def sin(x: Any) -> Any:
     """
 
 
-@elementwise(np.cos, x=lambda g, x: g * -sin(x), complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.cos, x=lambda g, x: g * -sin(x), complex=HOLOMORPHIC, **_OF_FLOATS)
 def cos(x: Any) -> Any:
     """Return the cosine of an angle in radians.
 
@@ -330,7 +337,7 @@ def cos(x: Any) -> Any:
     """
 
 
-@elementwise(np.tan, x=lambda g, out: g * (1 + out * out), complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.tan, x=lambda g, out: g * (1 + out * out), complex=HOLOMORPHIC, **_OF_FLOATS)
 def tan(x: Any) -> Any:
     """Return the tangent of an angle in radians.
 
@@ -340,7 +347,7 @@ def tan(x: Any) -> Any:
     """
 
 
-@elementwise(np.arcsin, x=lambda g, x: g * rsqrt(1 - x * x), also="arcsin", complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.arcsin, x=lambda g, x: g * rsqrt(1 - x * x), also="arcsin", complex=HOLOMORPHIC, **_OF_FLOATS)
 def asin(x: Any) -> Any:
     """Return the inverse sine, in radians from -pi/2 to pi/2; NaN outside -1 to 1.
 
@@ -350,7 +357,7 @@ def asin(x: Any) -> Any:
     """
 
 
-@elementwise(np.arccos, x=lambda g, x: -g * rsqrt(1 - x * x), also="arccos", complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.arccos, x=lambda g, x: -g * rsqrt(1 - x * x), also="arccos", complex=HOLOMORPHIC, **_OF_FLOATS)
 def acos(x: Any) -> Any:
     """Return the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1.
 
@@ -360,7 +367,7 @@ def acos(x: Any) -> Any:
     """
 
 
-@elementwise(np.arctan, x=lambda g, x: g / (x * x + 1), also="arctan", complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.arctan, x=lambda g, x: g / (x * x + 1), also="arctan", complex=HOLOMORPHIC, **_OF_FLOATS)
 def atan(x: Any) -> Any:
     """Return the inverse tangent, in radians between -pi/2 and pi/2.
 
@@ -370,7 +377,7 @@ def atan(x: Any) -> Any:
     """
 
 
-@elementwise(np.sinh, x=lambda g, x: g * cosh(x), complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.sinh, x=lambda g, x: g * cosh(x), complex=HOLOMORPHIC, **_OF_FLOATS)
 def sinh(x: Any) -> Any:
     """Return the hyperbolic sine.
 
@@ -380,7 +387,7 @@ def sinh(x: Any) -> Any:
     """
 
 
-@elementwise(np.cosh, x=lambda g, x: g * sinh(x), complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.cosh, x=lambda g, x: g * sinh(x), complex=HOLOMORPHIC, **_OF_FLOATS)
 def cosh(x: Any) -> Any:
     """Return the hyperbolic cosine.
 
@@ -390,7 +397,7 @@ def cosh(x: Any) -> Any:
     """
 
 
-@elementwise(np.arcsinh, x=lambda g, x: g * rsqrt(x * x + 1), also="arcsinh", complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.arcsinh, x=lambda g, x: g * rsqrt(x * x + 1), also="arcsinh", complex=HOLOMORPHIC, **_OF_FLOATS)
 def asinh(x: Any) -> Any:
     """Return the inverse of sinh.
 
@@ -400,7 +407,7 @@ def asinh(x: Any) -> Any:
     """
 
 
-@elementwise(np.arccosh, x=lambda g, x: g * rsqrt(x * x - 1), also="arccosh", complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.arccosh, x=lambda g, x: g * rsqrt(x * x - 1), also="arccosh", complex=HOLOMORPHIC, **_OF_FLOATS)
 def acosh(x: Any) -> Any:
     """Return the inverse of cosh; NaN below 1.
 
@@ -410,7 +417,7 @@ def acosh(x: Any) -> Any:
     """
 
 
-@elementwise(np.arctanh, x=lambda g, x: g / (1 - x * x), also="arctanh", complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.arctanh, x=lambda g, x: g / (1 - x * x), also="arctanh", complex=HOLOMORPHIC, **_OF_FLOATS)
 def atanh(x: Any) -> Any:
     """Return the inverse of tanh; NaN outside -1 to 1.
 
@@ -522,7 +529,7 @@ _relu_grad = pointwise(
 )  # fmt: skip
 
 
-@elementwise(np.tanh, x=lambda g, out, x_kept: _tanh_grad(g, out, x_kept), complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.tanh, x=lambda g, out, x_kept: _tanh_grad(g, out, x_kept), complex=HOLOMORPHIC, **_OF_FLOATS)
 def tanh(x: Any) -> Any:
     """Return the hyperbolic tangent.
 

@@ -1,5 +1,6 @@
 // Twins of kernels/activation.py, but for the softmax functions; and `logistic` of kernels/loss.py.
 #include "activations.h"
+#include "elementary.h"
 
 POINTWISE(relu, (x), (), clamp_min(x, 0))
 
@@ -83,8 +84,11 @@ INLINE vec silu_grad_of(vec g, vec x) {
 
 POINTWISE(silu_grad, (g, x), (), silu_grad_of(g, x))
 
+INLINE doubles elu_wide(doubles x, double alpha, double scale, double input_scale) {
+    return expm1_wide(clamp_below(x * input_scale)) * (alpha * scale);
+}
 INLINE vec elu_of(vec x, float alpha, float scale, float input_scale) {
-    return where(x > 0, x * scale, vexpm1(clamp_max(x, 0) * input_scale) * (alpha * scale));
+    return where(x >= 0, x * scale, ROUNDED(elu_wide, x, alpha, scale, input_scale));
 }
 
 POINTWISE(elu, (x), (alpha, scale, input_scale), elu_of(x, alpha, scale, input_scale))
@@ -96,16 +100,20 @@ INLINE vec elu_grad_of(vec g, vec x, float alpha, float scale, float input_scale
 
 POINTWISE(elu_grad, (g, x), (alpha, scale, input_scale), elu_grad_of(g, x, alpha, scale, input_scale))
 
-POINTWISE(log_sigmoid, (x), (), clamp_max(x, 0) - vlog1p_exp(x))
+// log(1 + exp(beta x)) / beta; log(1 + e) is log((1 + s) / (1 - s)) with s = e / (e + 2), up to 1/3.
+INLINE doubles softplus_wide(doubles x, double beta) {
+    doubles scaled = x * beta, e = exp_wide(clamp_below(-magnitude(scaled))), s = e / (e + 2);
+    doubles log = s * POLYNOMIAL(times(s, s), 1.9999999998088853, 0.6666667903300155, 0.39998710691898715,
+                                 0.2862022346306389, 0.21398374082944616, 0.24394655861511594);
+    KEEP(log);
+    return (log + choose(scaled < 0, all(0), scaled)) * (1 / beta);
+}
+
+POINTWISE(log_sigmoid, (x), (), 0 - ROUNDED(softplus_wide, -x, 1))
 
 POINTWISE(logistic, (x, y), (), (1 - y) * x - (clamp_max(x, 0) - vlog1p_exp(x)))
 
-INLINE vec softplus_of(vec x, float beta, float threshold) {
-    vec scaled = x * beta;
-    return where(scaled > threshold, x, (vlog1p_exp(scaled) + clamp_min(scaled, 0)) / beta);
-}
-
-POINTWISE(softplus, (x), (beta, threshold), softplus_of(x, beta, threshold))
+POINTWISE(softplus, (x), (beta, threshold), where(x *beta > threshold, x, ROUNDED(softplus_wide, x, beta)))
 
 INLINE vec softplus_grad_of(vec g, vec x, float beta, float threshold) {
     vec scaled = x * beta;
@@ -113,6 +121,15 @@ INLINE vec softplus_grad_of(vec g, vec x, float beta, float threshold) {
 }
 
 POINTWISE(softplus_grad, (g, x), (beta, threshold), softplus_grad_of(g, x, beta, threshold))
+
+// tanh(log(1 + e)) = n / (n + 2) with n = e (e + 2) and e = exp(x); from 20 on it is 1.
+INLINE doubles mish_wide(doubles x) {
+    doubles e = exp_wide(choose(x > 20, all(20), x)), n = e * (e + 2);
+    KEEP(n);
+    return x * (n / (n + 2));
+}
+
+POINTWISE(mish, (x), (), where(x < -200, x * 0, ROUNDED(mish_wide, x)))
 
 // GELU ------------------------------------------------------------------------------------------
 
@@ -145,4 +162,4 @@ KERNEL(gelu_grad, g, x, approximate) {
 FAMILY(activation, ENTRY(relu), ENTRY(relu_grad), ENTRY(leaky_relu), ENTRY(leaky_relu_grad), ENTRY(hardswish),
        ENTRY(hardswish_grad), ENTRY(sigmoid), ENTRY(sigmoid_slope), ENTRY(tanh_slope), ENTRY(silu), ENTRY(silu_grad),
        ENTRY(elu), ENTRY(elu_grad), ENTRY(log_sigmoid), ENTRY(logistic), ENTRY(softplus), ENTRY(softplus_grad),
-       ENTRY(gelu), ENTRY(gelu_grad));
+       ENTRY(mish), ENTRY(gelu), ENTRY(gelu_grad));

@@ -18,6 +18,7 @@ PRAGMA(GCC target(TARGET))
 #include "attention.c"
 #include "channels_last.c"
 #include "conv.c"
+#include "elementary.c"
 #include "fft.c"
 #include "indexing.c"
 #include "norm.c"
@@ -38,6 +39,7 @@ const Kernel *const KERNELS[] = {
     attention_kernels,
     channels_last_kernels,
     conv_kernels,
+    elementary_kernels,
     fft_kernels,
     indexing_kernels,
     norm_kernels,

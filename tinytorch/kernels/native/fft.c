@@ -331,7 +331,7 @@ static void rows_part(void *context, Py_ssize_t part, int worker) {
 }
 
 // Return log2(n), or -1 where n is no power of two.
-static int log_of(int64_t n) {
+static int log2_of_power(int64_t n) {
     int log = 0;
     while (((int64_t)1 << log) < n) log++;
     return ((int64_t)1 << log) == n ? log : -1;
@@ -339,7 +339,7 @@ static int log_of(int64_t n) {
 
 // Transform the rows of `x`, of which each has `points` complex numbers, or `2 * points` real ones.
 static PyObject *transform_rows(PyObject *x, Rows *t) {
-    t->log = log_of(t->points);
+    t->log = log2_of_power(t->points);
     if (t->log < MIN_POINTS_LOG || t->log > MAX_POINTS_LOG) return FALLBACK;
     t->rows = PyArray_DIM(ARRAY(x), 0);
     PyObject *out = PyArray_SimpleNew(2, ((npy_intp[]){t->rows, t->width}), NPY_FLOAT);

@@ -111,37 +111,47 @@ static bool disjoint_or_same(const char *x, const char *y, Py_ssize_t size) {
     return x == y || x + size <= y || y + size <= x;
 }
 
+// Compute a function of one array of any layout, in the result or in a copy of `out`.
+static PyObject *pointwise_of_copy(PointwiseCall *call, PyObject *x, PyObject *out) {
+    PyObject *copy = PyArray_NewLikeArray(ARRAY(x), NPY_KEEPORDER, NULL, 0);
+    if (!copy || PyArray_CopyInto(ARRAY(copy), ARRAY(x)) < 0) {
+        Py_XDECREF(copy);
+        return NULL;
+    }
+    call->inputs[0] = call->out = PyArray_DATA(ARRAY(copy));
+    tt_parallel_for(pointwise_part, call, (call->size + BLOCK - 1) / BLOCK, call->size, tt_threads());
+    if (out == Py_None) return copy;
+    int failed = PyArray_CopyInto(ARRAY(out), ARRAY(copy));
+    Py_DECREF(copy);
+    return failed ? NULL : Py_NewRef(out);
+}
+
 PyObject *tt_pointwise(PyObject *const *args, int inputs, int numbers, PyObject *out, Pointwise block) {
     for (int i = 0; i < inputs; i++) {
         if (!tt_is_float32(args[i]) || !same_shape(args[0], args[i])) return FALLBACK;
     }
-    if (!PyArray_NDIM(ARRAY(args[0]))) return FALLBACK;  // NumPy returns a scalar
     bool has_out = out != Py_None;
-    if (has_out &&
-        !(tt_is_float32(out) && PyArray_ISWRITEABLE(ARRAY(out)) && same_shape(args[0], out) && tt_is_contiguous(out))) {
+    if (has_out && !(tt_is_float32(out) && PyArray_ISWRITEABLE(ARRAY(out)) && same_shape(args[0], out))) {
         return FALLBACK;
     }
     PointwiseCall call = {.input_count = inputs, .size = PyArray_SIZE(ARRAY(args[0])), .block = block};
     for (int i = 0; i < numbers; i++) {
         if (!tt_read_number(args[inputs + i], &call.numbers[i])) return FALLBACK;
     }
-    if (has_out) {
-        Py_INCREF(out);
-    } else {
-        out = PyArray_NewLikeArray(ARRAY(args[0]), NPY_KEEPORDER, NULL, 0);
-        if (!out) return NULL;
-    }
-    call.out = PyArray_DATA(ARRAY(out));
+    if (has_out && !tt_is_contiguous(out)) return inputs == 1 ? pointwise_of_copy(&call, args[0], out) : FALLBACK;
+    PyObject *result = has_out ? Py_NewRef(out) : PyArray_NewLikeArray(ARRAY(args[0]), NPY_KEEPORDER, NULL, 0);
+    if (!result) return NULL;
+    call.out = PyArray_DATA(ARRAY(result));
     for (int i = 0; i < inputs; i++) {
         call.inputs[i] = PyArray_DATA(ARRAY(args[i]));
-        if (!same_layout(args[i], out) ||
+        if (!same_layout(args[i], result) ||
             !disjoint_or_same((const char *)call.inputs[i], (char *)call.out, 4 * call.size)) {
-            Py_DECREF(out);
-            return FALLBACK;
+            Py_DECREF(result);
+            return inputs == 1 ? pointwise_of_copy(&call, args[0], out) : FALLBACK;
         }
     }
     tt_parallel_for(pointwise_part, &call, (call.size + BLOCK - 1) / BLOCK, call.size, tt_threads());
-    return out;
+    return result;
 }
 
 // Kernels by name -------------------------------------------------------------------------------

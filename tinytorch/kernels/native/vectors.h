@@ -209,12 +209,6 @@ INLINE vec vexp(vec x) {
     return scale_by_power_of_2(reduced + 1, n);
 }
 
-INLINE vec vexpm1(vec x) {
-    ints n;
-    vec reduced = exp_reduced(clamp_min(clamp_max(x, 89), -104.5f), &n);
-    return where(n == 0, reduced, scale_by_power_of_2(reduced + 1, n) - 1);
-}
-
 // exp(x) for x <= 0.
 INLINE vec vexp_nonpositive(vec x) {
     ints n;
