@@ -26,6 +26,13 @@ SAME = """
     torch.use_deterministic_algorithms(True, warn_only=True); deterministic()
     torch.use_deterministic_algorithms(mode=False, warn_only=True); deterministic()
     torch.use_deterministic_algorithms(1) || torch.use_deterministic_algorithms("a")
+    torch.use_deterministic_algorithms(True); torch.empty(2), torch.empty(1, dtype=torch.uint16), torch.LongTensor(1)
+    torch.use_deterministic_algorithms(True); torch.empty_like(torch.ones(2)), torch.zeros(1).new_empty(2)
+    torch.use_deterministic_algorithms(True); torch.empty_strided((2, 2), (3, 1)), torch.empty(2, dtype=torch.complex64)
+    torch.use_deterministic_algorithms(True); torch.ones(2).resize_(3), torch.ones(4, dtype=torch.int8)[2:].resize_(6)
+    torch.use_deterministic_algorithms(True); torch.vmap(torch.empty_like)(torch.ones(2, 3))
+    torch.use_deterministic_algorithms(True); setattr(of(torch, FILL[0]), FILL[1], False); torch.ones(1).resize_(2)[0]
+    setattr(of(torch, FILL[0]), FILL[1], 1) || getattr(of(torch, FILL[0]), FILL[1])
     torch.set_deterministic_debug_mode("warn"); deterministic()
     torch.set_deterministic_debug_mode(2); deterministic()
     torch.set_deterministic_debug_mode("default"); deterministic() || torch.set_deterministic_debug_mode(3)
@@ -264,6 +271,9 @@ def of(torch: Any, path: str) -> Any:
         return importlib.import_module(f"{torch.__name__}.{path}")
 
 
+FILL = "utils.deterministic", "fill_uninitialized_memory"
+
+
 @contextlib.contextmanager
 def as_it_was(torch: Any) -> Iterator[None]:
     """Restore the settings of a library afterwards."""
@@ -274,6 +284,7 @@ def as_it_was(torch: Any) -> Iterator[None]:
         torch.set_num_threads(threads)
         torch.set_warn_always(always)
         torch.use_deterministic_algorithms(False)
+        torch.utils.deterministic.fill_uninitialized_memory = True
         torch.set_float32_matmul_precision("highest")
         torch.set_default_dtype(torch.float32)
         torch.set_default_device(None)
@@ -304,7 +315,7 @@ def run(text: str, torch: Any) -> Any:
     *before, last = text.split("; ")
     names = {"torch": torch, "np": np, "of": of, "inside": inside, "deterministic": deterministic, "parsed": parsed}
     names |= {"parts": parts, "scaler": scaler}
-    names |= {"d": of(torch, "distributed"), "u": torch._utils, "DTYPES": DTYPES}
+    names |= {"d": of(torch, "distributed"), "u": torch._utils, "DTYPES": DTYPES, "FILL": FILL}
     names["UNSCALE"] = torch._amp_foreach_non_finite_check_and_unscale_
     with as_it_was(torch):
         for statement in before:

@@ -1,8 +1,8 @@
 """Settings of the whole process: threads, determinism, precision, default device and dtype.
 
 `set_num_threads` sets the number of threads of tinytorch's kernels and of the OpenBLAS library in NumPy, where it is
-found. Results are always deterministic and of full precision, so the settings for these have no effect: they are
-validated as in PyTorch, and can be read back.
+found. Results are always deterministic and of full precision, so the settings for these have no effect on them; they
+are validated as in PyTorch, and can be read back.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from tinytorch.core import warning
+from tinytorch.core import deterministic, warning
 from tinytorch.core.device import device, get_default, set_default
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -63,12 +63,13 @@ def set_num_interop_threads(num: int, /) -> None:
 
 # Determinism --------------------------------------------------------------------------------------
 
-_deterministic = [False, False]  # the mode, and whether it only warns
 _MODES = ("default", "warn", "error")
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
-    """Require deterministic algorithms, without effect: all algorithms of tinytorch are deterministic.
+    """Require deterministic algorithms, as all of tinytorch's are; what `empty` returns is filled then.
+
+    The flag `torch.utils.deterministic.fill_uninitialized_memory` says whether it is.
 
     Raises:
         TypeError: `mode` or `warn_only` is not a bool.
@@ -83,7 +84,7 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
         if not isinstance(value, bool):
             kind = type(value).__name__
             raise TypeError(f"_set_deterministic_algorithms(): argument {name} must be bool, not {kind}")
-    _deterministic[:] = [mode, warn_only]
+    deterministic.mode[:] = [mode, warn_only]
 
 
 def are_deterministic_algorithms_enabled() -> bool:
@@ -93,7 +94,7 @@ def are_deterministic_algorithms_enabled() -> bool:
         >>> torch.are_deterministic_algorithms_enabled()
         False
     """
-    return _deterministic[0]
+    return deterministic.mode[0]
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
@@ -103,7 +104,7 @@ def is_deterministic_algorithms_warn_only_enabled() -> bool:
         >>> torch.is_deterministic_algorithms_warn_only_enabled()
         False
     """
-    return _deterministic[1]
+    return deterministic.mode[1]
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
@@ -128,7 +129,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
         debug_mode = _MODES.index(debug_mode)
     if not 0 <= debug_mode <= 2:
         raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
-    _deterministic[:] = [debug_mode > 0, debug_mode == 1]
+    deterministic.mode[:] = [debug_mode > 0, debug_mode == 1]
 
 
 def get_deterministic_debug_mode() -> int:
@@ -138,9 +139,9 @@ def get_deterministic_debug_mode() -> int:
         >>> torch.get_deterministic_debug_mode()
         0
     """
-    if not _deterministic[0]:
+    if not deterministic.mode[0]:
         return 0
-    return 1 if _deterministic[1] else 2
+    return 1 if deterministic.mode[1] else 2
 
 
 # Precision ----------------------------------------------------------------------------------------

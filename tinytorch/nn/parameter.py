@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from tinytorch.core.deterministic import unwritten
 from tinytorch.core.device import as_device
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import local, without_bits
@@ -156,7 +157,7 @@ class UninitializedTensorMixin:
             as_device(device)
         new_dtype = dtypes.as_dtype(self.data.dtype if dtype is None else dtype)
         sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-        self.data = wrap(np.empty(sizes, new_dtype.numpy))
+        self.data = wrap(unwritten(np.empty(sizes, new_dtype.numpy)))
         self.__class__ = self.cls_to_become
 
     @property

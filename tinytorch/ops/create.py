@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.deterministic import unwritten
 from tinytorch.core.device import chosen, cpu
 from tinytorch.core.device import device as Device
 from tinytorch.core.layout import layout as Layout
@@ -675,7 +676,9 @@ def empty(
     shape = shape_of("empty", sizes, size)
     if layout is not None and layout is not strided:
         return _sparse("empty", shape, dtype, device, layout, requires_grad)
-    return blank(shape, out, dtype, device, layout, requires_grad, memory_format)
+    made = blank(shape, out, dtype, device, layout, requires_grad, memory_format)
+    unwritten(made._array)
+    return made
 
 
 def _sparse(name: str, shape: tuple[int, ...], dtype: Any, device: Any, layout: Any, requires_grad: bool) -> Tensor:
@@ -849,7 +852,9 @@ def empty_like(
         >>> torch.empty_like(torch.ones(2, 3)).shape
         torch.Size([2, 3])
     """
-    return blank_like("empty_like", input, dtype, device, layout, requires_grad, memory_format)
+    made = blank_like("empty_like", input, dtype, device, layout, requires_grad, memory_format)
+    unwritten(whole(made))
+    return made
 
 
 @public()
@@ -953,7 +958,10 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
             of_all = new(example._under, shape, dtype=kind, device=on, requires_grad=requires_grad, layout=layout)
             return supplied("batched")(of_all, example._level)
         made = blank(shape_of(name, sizes, size), None, kind, on, layout, requires_grad)
-        return made if value is None else _filled(made, value)
+        if value is None:
+            unwritten(made._array)
+            return made
+        return _filled(made, value)
 
     new.__name__ = new.__qualname__ = name
     new.__doc__ = f"""Return {what} of the shape, of this tensor's dtype unless told otherwise.

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.deterministic import unwritten
 from tinytorch.core.device import as_device, cpu
 from tinytorch.core.mode import local, traced_as
 from tinytorch.core.supplied import supplied
@@ -103,7 +104,7 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
             self._view.array = self._array
         self._bump()
         return self
-    memory = np.empty(needed, array.dtype)
+    memory = unwritten(np.empty(needed, array.dtype))
     memory.view(np.uint8)[: owner.nbytes] = owner.ravel("K").view(np.uint8)
     return _move(self, _window(memory, array.dtype, shape, strides, offset))
 
@@ -349,7 +350,7 @@ def empty_strided(
         raise RuntimeError(f"Storage size calculation overflowed with sizes={list(shape)} and strides={list(strides)}")
     if on is not cpu:
         return finished(meta.empty(shape, kind.numpy, tuple([step * kind.itemsize for step in strides])), requires_grad)
-    memory = np.empty(places.end((shape, strides, 0)), kind.numpy)
+    memory = unwritten(np.empty(places.end((shape, strides, 0)), kind.numpy))
     return finished(_window(memory, kind.numpy, shape, strides, 0), requires_grad)
 
 

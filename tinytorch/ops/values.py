@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.deterministic import unwritten
 from tinytorch.core.mode import local, tell_of_reading
 from tinytorch.core.notes import leave
 from tinytorch.core.tensor import Size, Tensor, wrap
@@ -253,7 +254,7 @@ def legacy_new(cls: type[Tensor], args: Any, kwargs: Any, dtype: dtypes.dtype | 
     elif len(args) == 1 and isinstance(first, (list, tuple, np.ndarray)):
         return _wrapped(np.array(_numbers(first), dtype=kind.numpy), cls)
     if all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) for size in args):
-        return _wrapped(np.empty(args, kind.numpy), cls)
+        return _wrapped(unwritten(np.empty(args, kind.numpy)), cls)
     kinds = ", ".join(type(each).__name__ for each in args)
     raise TypeError(f"new(): data must be a sequence or sizes must be ints (got {kinds})")
 

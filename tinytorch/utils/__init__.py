@@ -1,12 +1,12 @@
-"""`torch.utils`: `checkpoint`, `data`, `dlpack`, `hooks`; other submodules, such as `benchmark`, need an import."""
+"""`torch.utils`: the submodules in `__all__`; others, such as `benchmark`, need an import."""
 
 from typing import Any
 
 from tinytorch.utils import _pytree as _pytree
-from tinytorch.utils import checkpoint, data, dlpack, hooks
+from tinytorch.utils import checkpoint, data, deterministic, dlpack, hooks
 from tinytorch.utils._swap import swap_tensors
 
-__all__ = ["checkpoint", "data", "dlpack", "hooks", "set_module", "swap_tensors"]
+__all__ = ["checkpoint", "data", "deterministic", "dlpack", "hooks", "set_module", "swap_tensors"]
 
 
 def set_module(obj: Any, mod: str) -> None:
