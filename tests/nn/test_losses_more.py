@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -307,3 +308,16 @@ def test_a_loss_of_what_a_linear_layer_gives(torch: Any, reduction: str, rows: i
         )
         found += [loss, *torch.autograd.grad(loss.sum(), given)]
     return found
+
+
+@pytest.mark.parametrize("options", [{}, {"label_smoothing": 0.1}, {"reduction": "none"}])
+@pytest.mark.parametrize("target", [[0, 0], [0, -100], [-100, -100]])
+@compared(rtol=1e-6, atol=1e-6)
+def test_a_total_weight_of_zero(torch: Any, options: Any, target: Any) -> Any:
+    def loss(x: Any) -> Any:
+        return torch.nn.functional.cross_entropy(x, torch.tensor(target), torch.tensor([0.0, 1.0]), **options)
+
+    x = torch.tensor([[0.5, -1.0], [2.0, 0.0]], requires_grad=True)
+    found = [loss(x), *torch.autograd.grad(loss(x).sum(), x), *torch.autograd.grad(loss(x).sum(), x, create_graph=True)]
+    with warnings.catch_warnings(action="ignore"):  # (PyTorch warns of its own code)
+        return [each.detach() for each in (*found, torch.func.jacfwd(loss)(x.detach()))]

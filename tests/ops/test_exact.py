@@ -109,3 +109,49 @@ def test_angles_have_pytorchs_bits(name: str, dtype: str) -> None:
         for library in (tinytorch, torch)
     )
     np.testing.assert_array_equal(ours, theirs)
+
+
+#: Per function its derivatives, as (order, x, value) or (order, x, value, dtype), where 1 minus a result, or a power of
+#: x, has lost its digits (and PyTorch gives 0, infinity or NaN).
+TAILS: dict[str, list[tuple[Any, ...]]] = {
+    "x.sigmoid()": [(1, 40.0, math.exp(-40)), (2, 40.0, -math.exp(-40)), (1, 20.0, math.exp(-20), "float32")],
+    "x.tanh()": [(1, -19.0, 4 * math.exp(-38)), (1, 25.0, 4 * math.exp(-50)), (1, 11.0, 4 * math.exp(-22), "float32")],
+    "F.logsigmoid(x)": [(2, -40.0, -math.exp(-40)), (2, 40.0, -math.exp(-40))],
+    "F.silu(x)": [(2, 40.0, -38 * math.exp(-40))],
+    "F.gelu(x)": [(1, -9.0, math.erfc(9 / 2**0.5) / 2 - 9 * math.exp(-40.5) / math.sqrt(2 * math.pi))],
+    "F.glu(torch.stack((x * 0 + 3, x)), 0)[0]": [(1, 40.0, 3 * math.exp(-40))],
+    "F.binary_cross_entropy_with_logits(x, x * 0 + 1)": [(1, 40.0, -math.exp(-40)), (2, 40.0, math.exp(-40))],
+    "torch.softmax(torch.stack((x, x * 0)), 0)[0]": [(1, 40.0, math.exp(-40)), (1, 20.0, math.exp(-20), "float32")],
+    "torch.log_softmax(torch.stack((x, x * 0)), 0)[0]": [(1, 40.0, math.exp(-40)), (1, 20.0, math.exp(-20), "float32")],
+    "torch.logsumexp(torch.stack((x, x * 0)), 0)": [(2, 40.0, math.exp(-40))],
+    "F.cross_entropy(torch.stack((x, x * 0)), torch.tensor(0))": [
+        (1, 40.0, -math.exp(-40)), (2, 40.0, math.exp(-40)), (1, 20.0, -math.exp(-20), "float32")
+    ],
+    "torch.sinc(x)": [(1, 1e-30, -(math.pi**2) / 3 * 1e-30), (2, 0.0, -(math.pi**2) / 3)],
+    "torch.linalg.vector_norm(torch.stack((x, x)))": [
+        (0, 1e200, 2**0.5 * 1e200), (1, 1e200, 2**0.5), (0, 1e-200, 2**0.5 * 1e-200), (1, 1e-200, 2**0.5)
+    ],
+    "torch.linalg.vector_norm(torch.stack((x, x)), 3)": [(1, 1e200, 2 ** (1 / 3)), (1, 1e-200, 2 ** (1 / 3))],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", TAILS)
+def test_derivatives_keep_their_digits_in_tails(text: str) -> None:
+    function = eval(f"lambda x: {text}", {"torch": tinytorch, "F": tinytorch.nn.functional})
+    for order, at, value, *kind in TAILS[text]:
+        x = tinytorch.tensor(at, dtype=getattr(tinytorch, kind[0] if kind else "float64"), requires_grad=True)
+        found = function(x)
+        for _ in range(order):
+            found = tinytorch.autograd.grad(found, x, create_graph=True)[0]
+        pushed = tinytorch.func.jvp(function, (x.detach(),), (tinytorch.ones_like(x),))[1] if order == 1 else found
+        assert [found.item(), pushed.item()] == pytest.approx([value] * 2, rel=1e-5 if kind else 1e-11, abs=0)
+
+
+def test_a_slope_does_without_an_input_that_was_written_to() -> None:
+    for name in ("sigmoid", "tanh", "sigmoid_", "tanh_"):
+        leaf = tinytorch.tensor([0.5, 9.0], requires_grad=True)
+        y = getattr(x := leaf * 1, name)()
+        if y is not x:
+            x.add_(1)
+        slope = (1 - y) * (1 + y if "tanh" in name else y)
+        assert tinytorch.allclose(tinytorch.autograd.grad(y.sum(), leaf)[0], slope, rtol=1e-5, atol=0)

@@ -522,7 +522,7 @@ def _holds_tensors(node: Any) -> bool:
 
 
 def _looked_at(recorder: Recorder, nodes: list[Any]) -> set[Memory]:
-    """Return the memory of saved tensors whose versions some nodes check; drop inputs that are kept unless written to."""
+    """Return the memory of saved tensors whose versions some nodes check; drop the values that are merely kept."""
     arrays = []
     for node in [*nodes, *_inner(nodes)]:
         if isinstance(node, FunctionNode):

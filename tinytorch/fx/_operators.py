@@ -15,8 +15,8 @@ from tinytorch import ops
 from tinytorch.autograd.profiler import record_function
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops import overrides
-from tinytorch.ops.nn.activation import _log_softmax_grad, _softmax_grad
-from tinytorch.ops.transcendental import _relu_grad, _sigmoid_grad, _tanh_grad
+from tinytorch.ops.nn.activation import _softmax_grad, log_softmax_backward
+from tinytorch.ops.transcendental import _relu_grad, sigmoid_backward, tanh_backward
 
 __all__ = ["OpOverload", "OpOverloadPacket", "aten", "profiler"]
 
@@ -180,7 +180,7 @@ def _softmax_backward(grad: Tensor, output: Tensor, dim: int, input_dtype: Any) 
 
 
 def _log_softmax_backward(grad: Tensor, output: Tensor, dim: int, input_dtype: Any) -> Any:
-    return _log_softmax_grad(grad, output, dim).to(input_dtype)
+    return log_softmax_backward(grad, output, dim).to(input_dtype)
 
 
 def _threshold_backward(grad: Tensor, x: Tensor, threshold: float) -> Any:
@@ -324,10 +324,10 @@ _DEFINED: dict[str, Callable[..., Any]] = {
     "aten.nll_loss_forward": _nll_loss_forward,
     "aten.rsub": _rsub,
     "aten.scalar_tensor": _scalar_tensor,
-    "aten.sigmoid_backward": _sigmoid_grad,
+    "aten.sigmoid_backward": sigmoid_backward,
     "aten.slice": _slice,
     "aten.sum_to_size": _sum_to_size,
-    "aten.tanh_backward": _tanh_grad,
+    "aten.tanh_backward": tanh_backward,
     "aten.threshold_backward": _threshold_backward,
     "profiler._record_function_enter_new": _enter,
     "profiler._record_function_exit": _exit,

@@ -15,6 +15,9 @@ from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import LARGE, blockwise, elementwise, rowwise, takes_out, threaded
 from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, axis_of, in_rows, square, total
 
+#: Where a result of sigmoid, tanh or softmax is above this, slopes are computed without 1 minus it, which loses digits.
+FLAT = 1 - 2**-9
+
 # NumPy's product of bfloat16 (dtype.kind "V") and a Python number is float32: kernels that scale convert explicitly.
 
 Array = Any
@@ -478,8 +481,7 @@ _DENOMINATOR = (24793.4021871115, 1944.4573121671042, 146.36137277330076, 1.0)
 def _normal_cdf(x: Array) -> Array:
     """Return Phi(x), the distribution function of the standard normal distribution."""
     if x.dtype != np.float32:
-        out = special.erf(x * math.sqrt(0.5))
-        out += 1
+        out = special.erfc(x * -math.sqrt(0.5))  # (1 + erf would lose the digits of small ones)
         out *= 0.5
         return out
     u = np.minimum(x * x, number(6.5**2, x.dtype))
@@ -619,13 +621,27 @@ def softmax_grad(g: Array, out: Array, axis: int) -> Array:
     if not slope.ndim:
         return slope - out * slope
     slope -= out * total(slope, (axis,), keepdims=True)
-    return slope
+    return _balanced(slope, out > FLAT, axis)
 
 
 @twin
 def log_softmax_grad(g: Array, out: Array, axis: int) -> Array:
     """Return the gradient through log_softmax, `g - exp(out) * sum(g)`."""
-    return g - np.exp(out) * (total(g, (axis,), keepdims=True) if g.ndim else g)
+    if not g.ndim:
+        return g - np.exp(out) * g
+    shares = np.exp(out)
+    return _balanced(g - shares * total(g, (axis,), keepdims=True), shares > FLAT, axis)
+
+
+def _balanced(slope: Array, sure: Array, axis: int) -> Array:
+    """Return a gradient through softmax, which adds up to 0, with minus the sum of the others where a class is sure.
+
+    There the formula loses the digits of 1 - out.
+    """
+    if not sure.any():
+        return slope
+    others = total(np.where(sure, np.zeros_like(slope), slope), (axis,), keepdims=True)
+    return np.where(sure, -others, slope)
 
 
 def softmax_along(x: Array, dim: int) -> Array:
@@ -652,13 +668,13 @@ def log_softmax_grad_along(g: Array, out: Array, dim: int) -> Array:
     return log_softmax_grad(g, out, axis_of(dim, out.ndim, "log_softmax"))
 
 
-# The slopes of sigmoid and tanh, as functions of the result y, lose the digits of 1 - |y| where that is small: there they
-# are computed by the input x, if it is known.
+# The slopes of sigmoid and tanh, as functions of the result y, lose the digits of 1 - |y| where that is small: there
+# they are computed by the input x, if it is known.
 
 
 @twin
 @threaded
-def sigmoid_slope(g: Array, y: Array, x: Array | None) -> Array:
+def sigmoid_slope(g: Array, y: Array, x: Array | None = None) -> Array:
     """Return `g * (1 - y) * y`, the gradient through y = sigmoid(x); x may be None."""
     slope = (1 - y) * y
     if x is not None and y.dtype.kind != "c":
@@ -670,7 +686,7 @@ def sigmoid_slope(g: Array, y: Array, x: Array | None) -> Array:
 
 @twin
 @threaded
-def tanh_slope(g: Array, y: Array, x: Array | None) -> Array:
+def tanh_slope(g: Array, y: Array, x: Array | None = None) -> Array:
     """Return `g * (1 - y * y)`, the gradient through y = tanh(x); x may be None."""
     slope = 1 - y * y
     if x is not None and y.dtype.kind != "c":
@@ -679,9 +695,6 @@ def tanh_slope(g: Array, y: Array, x: Array | None) -> Array:
         if far.any():
             slope = np.where(far, np.square(size + 1) * np.exp(-2 * np.abs(x)), slope)
     return g * slope
-
-
-FLAT = 1 - 2**-9
 
 
 @elementwise

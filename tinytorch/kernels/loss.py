@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.activation import log_sigmoid, widened
+from tinytorch.kernels.activation import FLAT, log_sigmoid, widened
 from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.native import twin
@@ -104,6 +104,13 @@ def binary_cross_entropy_with_logits(
 def logistic(x: Array, y: Array) -> Array:
     """Return the binary cross entropy of scores and targets, `(1 - y) * x - log(sigmoid(x))`."""
     return (1 - y) * x - log_sigmoid(x)
+
+
+def logit_slope(x: Array, y: Array) -> Array:
+    """Return `sigmoid(x) - y`, with the digits of both tails: (1 - y) - sigmoid(-x) for positive x."""
+    e = np.exp(-np.abs(widened(x)))
+    small = e / (e + 1)
+    return np.where(x > 0, (1 - y) - small, small - y).astype(x.dtype, copy=False)
 
 
 def soft_margin_loss(x: Array, y: Array, reduction: str) -> Array:
@@ -273,6 +280,11 @@ def cross_entropy(
     if label_smoothing > 0:
         slope -= shares * scale
     slope[places, labels] -= own * scale
+    sure = (picked == 0) & (total < 1 / FLAT)
+    if not label_smoothing and sure.any():  # minus the sum of the others, since 1 - p has lost its digits
+        rest = slope[sure]
+        rest[np.arange(len(rest)), labels[sure]] = 0
+        slope[sure, labels[sure]] = -np.add.reduce(rest, 1)
     if counts is not None:
         losses[~counts] = 0  # also where the scores are infinite
         slope[~counts] = 0  # also where the scale is: all are ignored

@@ -713,6 +713,11 @@ def logsumexp(x: Any, dim: Any, keepdim: bool) -> Any:
     return out
 
 
+def shares(x: Any, total: Any, dim: Any) -> Any:
+    """Return `exp(x - total)`, the shares in the sum of exp(x) over `dim`, whose logarithm is `total`."""
+    return np.exp(x - total)
+
+
 # Truth and counts ---------------------------------------------------------------------------------
 
 

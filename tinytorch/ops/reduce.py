@@ -17,6 +17,7 @@ from tinytorch.core.tensor import Tensor, constant
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, statistics
 from tinytorch.kernels import reduce as kernels
+from tinytorch.kernels.activation import FLAT
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.meta import known
 from tinytorch.ops import return_types
@@ -25,7 +26,6 @@ from tinytorch.ops.arithmetic import abs as absolute
 from tinytorch.ops.arithmetic import maximum, minimum, sgn, sign
 from tinytorch.ops.compare import isnan
 from tinytorch.ops.register import public
-from tinytorch.ops.transcendental import exp
 
 
 def _dim_or_other(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -869,12 +869,27 @@ def widened_norm(name: str, input: Tensor, dtype: Any) -> Tensor:
     return input.to(dtype)
 
 
+def centered(g: Any, shares: Any, dim: Any) -> Any:
+    """Return `g - sum(g * shares)` over `dim`; the shares add up to 1.
+
+    Where a share is nearly 1 the difference would lose its digits, so the element of `g` there is first subtracted from
+    all, which changes nothing else.
+    """
+    own = g.masked_fill(absolute(shares) <= FLAT, 0).sum(dim, True).detach()
+    return (g - own) - ((g - own) * shares).sum(dim, True)
+
+
+_shares = op_of(
+    kernels.shares, batch="along", complex=HOLOMORPHIC, x=lambda g, out, dim: out * centered(g, out, dim), total=None
+)
+
+
 @public(also="special.logsumexp", method=True, out="logsumexp")
 @op(
     kernels.logsumexp,
     batch="along",
     complex=HOLOMORPHIC,
-    x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * exp(x - _kept(out, x._array.shape, dim)),
+    x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * _shares(x, _kept(out, x._array.shape, dim), dim),
 )
 def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
     """Return `log(sum(exp(x)))` over `dim`, computed without overflow.

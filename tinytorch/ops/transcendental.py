@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC
+from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, dtypes, elementary, special
 from tinytorch.kernels import transcendental as kernels
-from tinytorch.ops.arguments import elementwise, op_of, renamed
+from tinytorch.ops.arguments import elementwise, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.compare import logical_or
 from tinytorch.ops.register import no_such_call, pointwise, public
@@ -508,10 +509,15 @@ def sinc(x: Any) -> Any:
 
 # Fused kernels compute these gradients in one pass; as ops they have derivatives of every order.
 
-_tanh_grad = op_of(
+
+@op(
     activation.tanh_slope, batch="elementwise", complex=HOLOMORPHIC, name="TanhBackward",
-    g=lambda gg, y, x: _tanh_grad(gg, y, x), y=lambda gg, g, y: _minus_twice(gg * g, y), x=None,
+    g=lambda gg, y, x: tanh_backward(gg, y, x), y=lambda gg, g, y: _minus_twice(gg * g, y), x=None,
 )  # fmt: skip
+def tanh_backward(g: Any, y: Any, x: Any = None) -> Any:
+    """Return the gradient through `y = tanh(x)`."""
+
+
 _minus_twice = pointwise(  # -2 * x * y: the partial derivatives are the op itself
     "minus_twice",
     activation.minus_twice,
@@ -519,17 +525,25 @@ _minus_twice = pointwise(  # -2 * x * y: the partial derivatives are the op itse
     x=lambda g, y: _minus_twice(g, y),
     y=lambda g, x: _minus_twice(g, x),
 )
-_sigmoid_grad = op_of(
+
+
+@op(
     activation.sigmoid_slope, batch="elementwise", complex=HOLOMORPHIC, name="SigmoidBackward",
-    g=lambda gg, y, x: _sigmoid_grad(gg, y, x), y=lambda gg, g, y: gg * g * (1 - 2 * y), x=None,
+    g=lambda gg, y, x: sigmoid_backward(gg, y, x), y=lambda gg, g, y: gg * g * (1 - 2 * y), x=None,
 )  # fmt: skip
+def sigmoid_backward(g: Any, y: Any, x: Any = None) -> Any:
+    """Return the gradient through `y = sigmoid(x)`."""
+
+
 _relu_grad = pointwise(
     "threshold_backward", activation.relu_grad,
     g=lambda gg, out: _relu_grad(gg, out), out=lambda gg: zero_gradient(gg), node_name="ThresholdBackward",
 )  # fmt: skip
 
 
-@elementwise(elementary.tanh, x=lambda g, out, x_kept: _tanh_grad(g, out, x_kept), complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(
+    elementary.tanh, x=lambda g, out, x_kept: tanh_backward(g, out, x_kept), complex=HOLOMORPHIC, **_OF_FLOATS
+)  # fmt: skip
 def tanh(x: Any) -> Any:
     """Return the hyperbolic tangent.
 
@@ -540,7 +554,11 @@ def tanh(x: Any) -> Any:
 
 
 @elementwise(
-    activation.sigmoid, x=lambda g, out, x_kept: _sigmoid_grad(g, out, x_kept), also="special.expit", complex=HOLOMORPHIC, **_OF_FLOATS
+    activation.sigmoid,
+    x=lambda g, out, x_kept: sigmoid_backward(g, out, x_kept),
+    also="special.expit",
+    complex=HOLOMORPHIC,
+    **_OF_FLOATS,
 )
 def sigmoid(x: Any) -> Any:
     """Return `1 / (1 + exp(-x))`.

@@ -244,6 +244,11 @@ def _along_backward(emit: Any, op: Any, out: Any, grad: Any, output: Any, dim: i
     return emit(getattr(aten, f"{name}_backward_data").default, grad, output, dim, output.dtype)
 
 
+@_rule("sigmoid_backward tanh_backward")
+def _slope(emit: Any, op: Any, out: Any, grad: Any, output: Any, *rest: Any) -> Any:
+    return emit(getattr(aten, op.name).default, grad, output)
+
+
 @_rule("threshold_backward")
 def _threshold_backward(emit: Any, op: Any, out: Any, grad: Any, x: Any) -> Any:
     return emit(aten.threshold_backward.default, grad, x, 0)

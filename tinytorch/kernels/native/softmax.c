@@ -12,8 +12,17 @@ typedef struct {
     bool log;  // log_softmax
 } Softmax;
 
-// Write scale softmax(x), or log softmax(x), of a row. Return the logarithm of the sum of exp(x - max).
-INLINE float softmax_row(const float *x, float *out, Py_ssize_t count, float scale, bool log, float *max) {
+// Where a class has a greater share than this, its gradient is minus the sum of the others', which add up to 0 with it:
+// 1 minus the share would lose its digits.
+static const float sure = 1 - 0x1p-9f;
+
+// A share, but 0 for that of the largest element, exp(0).
+INLINE vec unless_largest(vec e) { return where(e == 1, broadcast(0), e); }
+
+// Write scale softmax(x), or log softmax(x), of a row. Return the logarithm of the sum of exp(x - max), in `others` the
+// sum of what is written for the elements that are smaller than the largest.
+INLINE float softmax_row(const float *x, float *out, Py_ssize_t count, float scale, bool log, float *max,
+                         float *others) {
     Tail tail = tail_of(count);
     Py_ssize_t i, body = tail.body;
     vec last = where(tail.own, load_tail(x, &tail), broadcast(-INFINITY)), largest = last, sums = {0};
@@ -35,7 +44,13 @@ INLINE float softmax_row(const float *x, float *out, Py_ssize_t count, float sca
     if (log) {
         for (i = 0; i < body; i += WIDTH) store(out + i, load(x + i) - shift - log_sum);
     } else {
-        for (i = 0; i < body; i += WIDTH) store(out + i, load(out + i) * factor);
+        vec rest = mask_tail(unless_largest(e), &tail);
+        for (i = 0; i < body; i += WIDTH) {
+            vec share = load(out + i);
+            rest += unless_largest(share);
+            store(out + i, share * factor);
+        }
+        *others = horizontal_sum(rest * factor);
     }
     store_tail(out, log ? last - log_sum : e * factor, &tail);
     return log_sum[0];
@@ -43,7 +58,7 @@ INLINE float softmax_row(const float *x, float *out, Py_ssize_t count, float sca
 
 // The same for columns.
 INLINE void softmax_columns(const Softmax *s, const float *x, float *out, const Columns *columns, bool log, vec *max,
-                            vec *log_sums) {
+                            vec *log_sums, vec *others) {
     Py_ssize_t end = s->classes * s->inner;
     vec sums[UNROLL];
     for (int k = 0; k < UNROLL; k++) max[k] = load_columns(x, columns, k);
@@ -61,13 +76,16 @@ INLINE void softmax_columns(const Softmax *s, const float *x, float *out, const 
     for (int k = 0; k < UNROLL; k++) {
         log_sums[k] = vlog(sums[k]);
         sums[k] = s->scale / sums[k];
+        others[k] = broadcast(0);
     }
     for (Py_ssize_t i = 0; i < end; i += s->inner) {
         for (int k = 0; k < UNROLL; k++) {
             if (log) {
                 store_columns(out + i, load_columns(x + i, columns, k) - max[k] - log_sums[k], columns, k);
             } else {
-                store_columns(out + i, load_columns(out + i, columns, k) * sums[k], columns, k);
+                vec share = load_columns(out + i, columns, k);
+                others[k] += unless_largest(share) * sums[k];
+                store_columns(out + i, share * sums[k], columns, k);
             }
         }
     }
@@ -78,22 +96,37 @@ INLINE vec softmax_grad_of(vec g, vec y, vec sum, bool log) {
     return log ? g - vexp_nonpositive(y) * sum : (g - sum) * y;
 }
 
+INLINE float sure_of(bool log) { return log ? -0x1p-9f : sure; }
+
 INLINE void softmax_grad_row(const float *g, const float *y, float *out, Py_ssize_t count, bool log) {
     Tail tail = tail_of(count);
     Py_ssize_t i, body = tail.body;
     vec last_g = load_tail(g, &tail), last_y = load_tail(y, &tail);
+    vec largest = where(tail.own, last_y, broadcast(-INFINITY));
     vec sums = mask_tail(log ? last_g : last_g * last_y, &tail);
-    for (i = 0; i < body; i += WIDTH) sums += log ? load(g + i) : load(g + i) * load(y + i);
+    for (i = 0; i < body; i += WIDTH) {
+        vec value = load(y + i);
+        largest = vmax(value, largest);
+        sums += log ? load(g + i) : load(g + i) * value;
+    }
     vec sum = broadcast(horizontal_sum(sums));
     for (i = 0; i < body; i += WIDTH) store(out + i, softmax_grad_of(load(g + i), load(y + i), sum, log));
-    store_tail(out, softmax_grad_of(last_g, last_y, sum, log), &tail);
+    vec last = softmax_grad_of(last_g, last_y, sum, log);
+    store_tail(out, last, &tail);
+    if (!(horizontal_max(largest) > sure_of(log))) return;
+    vec others = mask_tail(where(last_y > sure_of(log), broadcast(0), last), &tail);
+    for (i = 0; i < body; i += WIDTH) others += where(load(y + i) > sure_of(log), broadcast(0), load(out + i));
+    vec own = broadcast(-horizontal_sum(others));
+    for (i = 0; i < body; i += WIDTH) store(out + i, where(load(y + i) > sure_of(log), own, load(out + i)));
+    store_tail(out, where(last_y > sure_of(log), own, last), &tail);
 }
 
 INLINE void softmax_grad_columns(const Softmax *s, const float *g, const float *y, float *out, const Columns *columns,
                                  bool log) {
     Py_ssize_t end = s->classes * s->inner;
-    vec sums[UNROLL];
+    vec sums[UNROLL], others[UNROLL], largest = broadcast(-INFINITY);
     memset(sums, 0, sizeof sums);
+    memset(others, 0, sizeof others);
     for (Py_ssize_t i = 0; i < end; i += s->inner) {
         for (int k = 0; k < UNROLL; k++) {
             vec grad = load_columns(g + i, columns, k);
@@ -103,13 +136,23 @@ INLINE void softmax_grad_columns(const Softmax *s, const float *g, const float *
     for (Py_ssize_t i = 0; i < end; i += s->inner) {
         for (int k = 0; k < UNROLL; k++) {
             vec grad = load_columns(g + i, columns, k), value = load_columns(y + i, columns, k);
-            store_columns(out + i, softmax_grad_of(grad, value, sums[k], log), columns, k);
+            vec slope = softmax_grad_of(grad, value, sums[k], log);
+            largest = vmax(value, largest);
+            others[k] += where(value > sure_of(log), broadcast(0), slope);
+            store_columns(out + i, slope, columns, k);
+        }
+    }
+    if (!(horizontal_max(largest) > sure_of(log))) return;
+    for (Py_ssize_t i = 0; i < end; i += s->inner) {
+        for (int k = 0; k < UNROLL; k++) {
+            vec value = load_columns(y + i, columns, k), slope = load_columns(out + i, columns, k);
+            store_columns(out + i, where(value > sure_of(log), -others[k], slope), columns, k);
         }
     }
 }
 
-// Write the loss of one label; the gradient of an ignored one is zero.
-INLINE void label_loss(const Softmax *s, Py_ssize_t sample, Py_ssize_t place, float max, float log_sum) {
+// Write the loss of one label and its gradient; that of an ignored one is zero.
+INLINE void label_loss(const Softmax *s, Py_ssize_t sample, Py_ssize_t place, float max, float log_sum, float others) {
     Py_ssize_t size = s->classes * s->inner, index = sample * s->inner + place;
     int64_t label = s->labels[index];
     float *out = s->out + sample * size + place;
@@ -118,6 +161,8 @@ INLINE void label_loss(const Softmax *s, Py_ssize_t sample, Py_ssize_t place, fl
         for (Py_ssize_t i = 0; i < size; i += s->inner) out[i] = 0;
     } else {
         s->losses[index] = log_sum - (s->x[sample * size + place + label * s->inner] - max);
+        float *own = out + label * s->inner;
+        *own = *own > sure * s->scale ? -others : *own - s->scale;
     }
 }
 
@@ -129,10 +174,11 @@ INLINE void process_columns(const Softmax *s, Py_ssize_t sample, const Columns *
         softmax_grad_columns(s, s->g + at, s->x + at, s->out + at, columns, log);
         return;
     }
-    vec max[UNROLL], log_sums[UNROLL];
-    softmax_columns(s, s->x + at, s->out + at, columns, log, max, log_sums);
+    vec max[UNROLL], log_sums[UNROLL], others[UNROLL];
+    softmax_columns(s, s->x + at, s->out + at, columns, log, max, log_sums, others);
     for (Py_ssize_t i = 0; s->labels && i < columns->count; i++) {
-        label_loss(s, sample, columns->begin + i, max[i / WIDTH][i % WIDTH], log_sums[i / WIDTH][i % WIDTH]);
+        Py_ssize_t k = i / WIDTH, lane = i % WIDTH;
+        label_loss(s, sample, columns->begin + i, max[k][lane], log_sums[k][lane], others[k][lane]);
     }
 }
 
@@ -141,13 +187,13 @@ INLINE void process_part(const Softmax *s, Py_ssize_t part, bool log) {
     if (s->inner == 1) {
         Py_ssize_t end = imin((part + 1) * s->rows_per_part, s->outer);
         for (Py_ssize_t i = part * s->rows_per_part; i < end; i++) {
-            float max, log_sum;
+            float max, log_sum, others = 0;
             if (s->g) {
                 softmax_grad_row(s->g + i * classes, s->x + i * classes, s->out + i * classes, classes, log);
                 continue;
             }
-            log_sum = softmax_row(s->x + i * classes, s->out + i * classes, classes, s->scale, log, &max);
-            if (s->labels) label_loss(s, i, 0, max, log_sum);
+            log_sum = softmax_row(s->x + i * classes, s->out + i * classes, classes, s->scale, log, &max, &others);
+            if (s->labels) label_loss(s, i, 0, max, log_sum, others);
         }
         return;
     }
@@ -247,11 +293,7 @@ KERNEL(cross_entropy, x, target, weight, ignore_index, reduction, label_smoothin
     PyObject *grad = run_softmax(&s, args->x), *loss = grad ? tt_new_array(args->x, 0, NULL) : NULL;
     if (loss) {
         double total = 0;
-        Py_ssize_t size = s.classes * s.inner;
-        for (Py_ssize_t i = 0; i < samples; i++) {
-            total += s.losses[i];
-            if (s.labels[i] != s.ignored) s.out[i / s.inner * size + s.labels[i] * s.inner + i % s.inner] -= s.scale;
-        }
+        for (Py_ssize_t i = 0; i < samples; i++) total += s.losses[i];
         *float_data(loss) = (float)(mean ? total / (double)counted : total);
         loss = PyArray_Return(ARRAY(loss));
     }

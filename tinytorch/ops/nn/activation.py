@@ -13,7 +13,9 @@ from tinytorch.kernels import activation
 from tinytorch.ops.arguments import check_tensor, op_of
 from tinytorch.ops.arithmetic import kept, zero_gradient
 from tinytorch.ops.join import cat
+from tinytorch.ops.reduce import centered
 from tinytorch.ops.register import public
+from tinytorch.ops.transcendental import sigmoid_backward
 
 # Softmax ------------------------------------------------------------------------------------------
 
@@ -29,11 +31,11 @@ _softmax_grad = op_of(
     g=lambda gg, out, dim: _softmax_grad(gg, out, dim),
     out=_softmax_grad_out,
 )
-_log_softmax_grad = op_of(
+log_softmax_backward = op_of(
     activation.log_softmax_grad_along,
     batch="along",
     name="LogSoftmaxBackwardData",
-    g=lambda gg, out, dim: gg - (gg * out.exp()).sum(dim, True),
+    g=lambda gg, out, dim: centered(gg, out.exp(), dim),
     out=lambda gg, g, out, dim: -gg * out.exp() * g.sum(dim, True),
 )
 
@@ -49,7 +51,7 @@ def _softmax(x: Any, dim: int) -> Any:
     """Return `softmax(x)`."""
 
 
-@op(activation.log_softmax_along, batch="along", x=lambda g, out, dim: _log_softmax_grad(g, out, dim))
+@op(activation.log_softmax_along, batch="along", x=lambda g, out, dim: log_softmax_backward(g, out, dim))
 def _log_softmax(x: Any, dim: int) -> Any:
     """Return `log_softmax(x)`."""
 
@@ -288,8 +290,8 @@ celu = op(batch="elementwise", x=lambda g, x, alpha: _elu_grad(g, x, float(alpha
 
 
 def _silu_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
-    s = x.sigmoid()
-    return gg * g * (s * (1 - s) * (2 + x * (1 - 2 * s)))
+    s, rest = x.sigmoid(), (-x).sigmoid()  # (1 - s would lose its digits)
+    return gg * g * (s * rest * (2 + x * (rest - s)))
 
 
 _silu_grad = op_of(
@@ -304,8 +306,11 @@ silu = op(batch="elementwise", complex=HOLOMORPHIC, x=lambda g, x: _silu_grad(g,
 
 
 def _mish_grad_x(gg: Tensor, g: Tensor, x: Tensor) -> Tensor:
-    s, t = x.sigmoid(), softplus(x).tanh()
-    return gg * g * (s * (1 - t * t) * (2 + x * (1 - s - 2 * s * t)))
+    s, rest = x.sigmoid(), (-x).sigmoid()
+    square = rest * rest
+    below = square + 1
+    t = (1 - square) / below  # tanh(softplus(x))
+    return gg * g * (4 * s * square / (below * below) * (2 + x * (rest - 2 * s * t)))
 
 
 _mish_grad = op_of(
@@ -318,9 +323,10 @@ def _gelu_grad_x(gg: Tensor, g: Tensor, x: Tensor, approximate: str) -> Tensor:
     square = x * x
     if approximate == "tanh":
         k = 2 * math.sqrt(2 / math.pi)
-        cdf = ((0.044715 * square + 1) * x * k).sigmoid()
+        z = (0.044715 * square + 1) * x * k
+        cdf, tail = z.sigmoid(), (-z).sigmoid()
         inner = (3 * 0.044715 * square + 1) * k
-        second = cdf * (1 - cdf) * (2 * inner + x * ((1 - 2 * cdf) * inner * inner + 6 * 0.044715 * k * x))
+        second = cdf * tail * (2 * inner + x * ((tail - cdf) * inner * inner + 6 * 0.044715 * k * x))
     else:
         second = (-0.5 * square).exp() * (2 - square) * (1 / math.sqrt(2 * math.pi))
     return gg * g * second
@@ -358,8 +364,7 @@ def _glu_x(g: Tensor, x: Tensor, dim: int, gate: Any) -> Tensor:
     a, b = x.chunk(2, dim)
     if gate is None:
         gate = b.sigmoid()
-    of_a = g * gate
-    return cat([of_a, of_a * (1 - gate) * a], dim)
+    return cat([g * gate, sigmoid_backward(g * a, gate, b)], dim)
 
 
 glu = op(batch="along", x=_glu_x, residuals=("gate",))(activation.glu)
@@ -378,8 +383,7 @@ def logsigmoid(x: Any) -> Any:
 
 def _softplus_grad_x(gg: Tensor, g: Tensor, x: Tensor, beta: float, threshold: float) -> Tensor:
     scaled = x * beta
-    s = scaled.sigmoid()
-    return gg * g * (s * (1 - s)) * (scaled < threshold) * beta  # 0 at the threshold
+    return gg * g * (scaled.sigmoid() * (-scaled).sigmoid()) * (scaled < threshold) * beta  # 0 at the threshold
 
 
 _softplus_grad = op_of(

@@ -9,7 +9,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import loss
 from tinytorch.ops.arguments import op_of
 from tinytorch.ops.arithmetic import zero_gradient
-from tinytorch.ops.nn.activation import hardtanh, logsigmoid, softmax
+from tinytorch.ops.nn.activation import hardtanh, log_softmax, log_softmax_backward, logsigmoid
 from tinytorch.ops.register import pointwise
 
 # Elementwise losses -------------------------------------------------------------------------------
@@ -64,13 +64,17 @@ def _bce_y(g: Tensor, x: Tensor, weight: Any, reduction: str) -> Tensor:
 binary_cross_entropy = op(batch="loss", x=_bce_x, y=_bce_y, weight=None)(loss.binary_cross_entropy)
 
 
+#: The derivative of binary cross entropy by the logits, `sigmoid(x) - y`.
+_logit_slope = pointwise(
+    "logit_slope", loss.logit_slope, x=lambda g, x: g * (x.sigmoid() * (-x).sigmoid()), y=lambda g: -g
+)
+
+
 def _bce_logits_x(g: Tensor, x: Tensor, y: Tensor, weight: Any, pos_weight: Any, reduction: str) -> Tensor:
-    grad = x.sigmoid()
     if pos_weight is None:
-        grad = grad - y
+        grad = _logit_slope(x, y)
     else:
-        positive = pos_weight * y
-        grad = (positive + 1 - y) * grad - positive
+        grad = (1 - y) * x.sigmoid() - pos_weight * y * (-x).sigmoid()
     grad = grad * _share(g, reduction, x._array.size)
     return grad if weight is None else grad * weight
 
@@ -153,7 +157,8 @@ def _cross_entropy_x(
     if reduction == "mean":
         g = (g.to(total.dtype) / total).to(g.dtype)
     # (The gradient of an ignored sample is 0 also if its scores are infinite or the total is 0.)
-    return (softmax(x, dim) * q.sum(dim, True) - q).masked_fill(ignored, 0) * g.masked_fill(ignored, 0)
+    slope = -log_softmax_backward(q, log_softmax(x, dim), dim)
+    return slope.masked_fill(ignored, 0) * g.masked_fill(ignored, 0)
 
 
 #: `nll_loss(log_softmax(x))` in one op: for scores (N, C) and labels (N,); for scores (N, C, d1, ...); and with label
