@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import gc
 import warnings
 import weakref
@@ -603,6 +602,8 @@ VMAPPED: dict[str, Any] = {
 AT_LEVELS = programs("""
     x if torch._is_all_true(x > 0.5) else -x; x if torch._is_any_true(x > 0.5) else -x; (i > 0.1)._is_all_true() * x
     torch.linspace(x[0].float(), 2 * x[1].float(), 3); torch.logspace(*x.float(), 2); torch.isclose(x, x[:1], 0.5)
+    F.batch_norm(i, i[0, 0] * 0, i[1, 0].clone(), training=True); F.batch_norm(i, ones, ones, training=True)
+    F.instance_norm(i, ones, ones); x @ i[0, :2, :2]; i[0, 0] @ ones.diag(); ones.diag().__rmatmul__(i[0, 0])
     torch.bincount(k, minlength=2); torch.argwhere(x); x[k]; i[k, 0]; i[:, k]; i[k[0], k[1]]; i.index_put((k, k), x[0])
     i.index_put((k,), x[0], accumulate=True); torch.rand(2) * x; torch.randint(9, (2,)) + x; torch.randperm(4) + x[0]
     torch.rand_like(x); torch.normal(x, 1.0); torch.multinomial(x, 2); torch.poisson(x); torch._standard_gamma(x)
@@ -612,22 +613,19 @@ AT_LEVELS = programs("""
     F.fractional_max_pool3d(i[None], 1, 2); F.fractional_max_pool2d(torch.ones(1, 3, 3), 2, 2) * x
     torch.nn.init.orthogonal_(i[0].clone()); torch.nn.init.sparse_(i[0].clone(), 0.5); d.Gamma(x, 1.0).sample()
     d.Categorical(x).sample((2,))
-""", {}, "x", "i", "k", F=lambda t: t.nn.functional, d=lambda t: t.distributions)  # fmt: skip
+""", {}, "x", "i", "k", "ones", F=lambda t: t.nn.functional, d=lambda t: t.distributions)  # fmt: skip
 
 
 @pytest.mark.parametrize("randomness", ["different", "same"])
 @pytest.mark.parametrize("text", AT_LEVELS)
 def test_vmap_at_two_levels(text: str, randomness: str) -> None:
     def program(t: Any) -> Any:
-        x, i = (t.linspace(0.1, 1, size, dtype=t.float64) for size in (8, 72))
-        x, i, k = x.view(2, 2, 2), i.view(2, 2, 2, 3, 3), t.tensor([[[1, 0], [1, 1]], [[0, 1], [0, 0]]])
-        once = functools.partial(t.vmap, functools.partial(AT_LEVELS[text], t), randomness=randomness)
+        x, i = t.linspace(0.1, 1, 8).double().view(2, 2, 2), t.linspace(0.1, 1, 72).double().view(2, 2, 2, 3, 3)
+        k, ones = t.tensor([[[1, 0], [1, 1]], [[0, 1], [0, 0]]]), t.ones(3, dtype=t.float64)
+        once = t.vmap(lambda *given: AT_LEVELS[text](t, *given, ones), randomness=randomness)
         with warnings.catch_warnings(action="ignore"):  # (of functions that are called per example)
-            found = [
-                ended(lambda: once()(x[0], i[0], k[0]))[0],
-                ended(lambda: t.vmap(once(), randomness=randomness)(x, i, k))[0],
-            ]
-        return [*found, t.get_rng_state()]
+            found = [ended(lambda: once(x[0], i[0], k[0])), ended(lambda: t.vmap(once, randomness=randomness)(x, i, k))]
+        return [result for result, _ in found] + [t.get_rng_state()]
 
     same_as_pytorch(program)
 

@@ -153,7 +153,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         return _unsafe_view(mv(_flattened(input), other), a.shape[:-1])
     if m == 1:
         if n == 2:
-            check_mm(a[None], b)
+            check_mm(a.reshape(1, len(a)), b)
             return _vm(input, other)
         return _unsafe_view(matmul(input.unsqueeze(0), other), (*b.shape[:-2], b.shape[-1]))
     if n == 2:  # one large product instead of many small ones

@@ -188,6 +188,14 @@ def _batch_norm(
             return input.clone(), None, None  # as in PyTorch, which checks for channels later
         raise RuntimeError(f"batch_norm(): expected at least 2D input, (N, C, *), but got {input._array.ndim}D input")
     _check_parameters(input, (weight, bias, running_mean, running_var))
+    moved = [each for each in (running_mean, running_var) if training and each is not None]
+    if hasattr(input, "_level") and not all(hasattr(each, "_level") for each in moved):  # (inside of `vmap`)
+        raise RuntimeError(
+            "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in "
+            "place, were not batched.\nIf you are using a module and do not need eval mode, please set "
+            "`track_running_stats` to be False.If you are using a prebuilt module and do not need eval mode, please "
+            "see the functorch website for resources on how to patch your module to work with vmap"
+        )
     weight, bias = _flat(weight), _flat(bias)
     if not training:
         out: Tensor = _by_given(input, weight, bias, _flat(running_mean), _flat(running_var), eps)
