@@ -193,6 +193,7 @@ def constant(array: Any) -> Any:
 
 
 def _unpickle(cls: type[Tensor], array: Any, requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
+    dtypes.from_numpy_dtype(array.dtype)  # the first use of some dtypes changes other ops (`dtypes.on_complex`)
     made: Tensor = wrap(array, cls)
     made._requires_grad = requires_grad
     made.__dict__.update(attributes)
