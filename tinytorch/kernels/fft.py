@@ -50,11 +50,12 @@ def real_to_complex(x: Array, dims: tuple[int, ...], scale: int, onesided: bool)
     order = _order(x, (*_by_stride(x, dims[:-1]), last))
     length = x.shape[last]
     shape = (*x.shape[:last], length // 2 + 1 if onesided else length, *x.shape[last + 1 :])
+    kind = dtypes.from_numpy_dtype(x.dtype).to_complex().numpy  # (the first use of a complex dtype guards other ops)
     if meta.is_meta(x) or not x.size:
-        return _allocated(x, dtypes.from_numpy_dtype(x.dtype).to_complex().numpy, shape, order)
+        return _allocated(x, kind, shape, order)
     if _suits(x, length):
         rows, complete = _as_rows(x, last)
-        made = complete(rows_of_reals(rows, onesided, _factor(scale, length)).view(np.complex64))
+        made = complete(rows_of_reals(rows, onesided, _factor(scale, length)).view(kind))
     else:
         made = (np.fft.rfft if onesided else np.fft.fft)(x, None, last, _FORWARD[scale])
     for dim in dims[-2::-1]:

@@ -659,8 +659,9 @@ def _std_x(g: Any, x: Any, out: Any, dim: Any, degrees: float) -> Any:
     return _var_x((g / (2 * out)).masked_fill(out == 0, 0), x, dim, degrees)
 
 
-def _with_mean(of_moment: Any, of_mean: Any, x: Any, dim: Any, moment: Callable[[Any], Any]) -> Any:
+def _with_mean(g: Any, x: Any, dim: Any, moment: Callable[[Any], Any]) -> Any:
     """Return the gradient of a moment and of the mean, of which one may be None, from the formula of the moment."""
+    of_moment, of_mean = g
     parts = []
     if of_moment is not None:
         parts.append(moment(of_moment))
@@ -677,14 +678,14 @@ _var_mean = op_of(
     batch="over",
     complex=OWN,
     outputs=2,
-    x=lambda g, x, dim, degrees: _with_mean(*g, x, dim, lambda g: _var_x(g, x, dim, degrees)),
+    x=lambda g, x, dim, degrees: _with_mean(g, x, dim, lambda g: _var_x(g, x, dim, degrees)),
 )
 _std_mean = op_of(
     kernels.std_mean,
     batch="over",
     complex=OWN,
     outputs=2,
-    x=lambda g, x, out0, dim, degrees: _with_mean(*g, x, dim, lambda g: _std_x(g, x, out0, dim, degrees)),
+    x=lambda g, x, out0, dim, degrees: _with_mean(g, x, dim, lambda g: _std_x(g, x, out0, dim, degrees)),
 )
 
 
