@@ -705,7 +705,7 @@ def record_several(
     for position, out in enumerate(outs):
         if arrays[position].dtype.kind in DIFFERENTIABLE and position not in op.nondiff:
             if node is None:
-                node = op.node(key, edges, values, arrays, outs[0]._cell, residuals)
+                node = op.node(key, edges, values, arrays, tuple([each._cell for each in outs]), residuals)
             out._edge, out._requires_grad = (node, position), True
             op.last = position
 

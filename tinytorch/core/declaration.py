@@ -261,7 +261,7 @@ class Op:
         Args:
             edges: the inputs' edges.
             values: the arguments.
-            outs: the output arrays; `cell` is the version cell of the first.
+            outs: the output arrays; `cell` is the version cell of a single one, or the tuple of those of several.
             residuals: further arrays that the kernel returned for the formulas.
             written_to: the first input, if the op wrote into it in place; `before` is a copy of its former elements.
         """

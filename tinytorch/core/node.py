@@ -30,7 +30,7 @@ TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
 # (an inference tensor).
 _SAVED = {
     INPUT: "(a{i}, a{i}._cell[0])",
-    OUTPUT: "({out}, None, 0)",  # a later output is new memory that only its own tensor shares
+    OUTPUT: "({out}, {cell}, {cell}[0])",
     PLAIN: "a{i}",
     RESIDUAL: "(residuals[{i}], None, 0)",
     SHAPE: "a{i}._array.shape",
@@ -73,10 +73,11 @@ class Plan:
 
         Args:
             count: the number of the op's arguments.
-            several: `out` is a tuple of arrays rather than an array; `cell` is the first output's version cell.
+            several: `out` is a tuple of arrays rather than an array, and `cell` of their version cells.
         """
         arguments = "".join([f"a{i}, " for i in range(count)])
-        text = f"lambda {arguments}out, cell, residuals: {self.text(count, 'out[{}]' if several else 'out', 'cell')}"
+        outputs = ("out[{}]", "cell[{}]") if several else ("out", "cell")
+        text = f"lambda {arguments}out, cell, residuals: {self.text(count, *outputs)}"
         self.keep = eval(text, {"PLAN": self})
 
     def text(self, count: int, out: str, cell: str) -> str:
@@ -84,15 +85,12 @@ class Plan:
 
         Args:
             count: the number of the op's arguments, `a0`, `a1`, ...
-            out, cell: how the output with a number and the first output's version cell are written.
+            out, cell: how the output with a number and its version cell are written.
         """
         arguments = "".join([f"a{i}, " for i in range(count)])
         saved = []
         for k, (kind, i) in enumerate(self.sources):
-            array = out.format(i)
-            first = (kind, i) == (OUTPUT, 0)
-            expression = f"({array}, {cell}, {cell}[0])" if first else _SAVED[kind]
-            saved.append(expression.format(i=i, k=k, out=array, arguments=arguments))
+            saved.append(_SAVED[kind].format(i=i, k=k, out=out.format(i), cell=cell.format(i), arguments=arguments))
         return f"[{', '.join(saved)}]"
 
     def of_packed(self) -> Plan:
