@@ -201,13 +201,13 @@ SAME = """
     [torch.can_cast(getattr(torch, a), getattr(torch, b)) for a in DTYPES for b in DTYPES]
     torch.jit.annotate(int, 3), torch.jit.is_scripting(), torch.jit.is_tracing()
     torch.jit.fork(torch.add, torch.ones(1), 2).wait() || torch.jit.wait(torch.jit.fork(lambda x: x, 3))
-    torch.jit.isinstance([1], list[int]), torch.jit.isinstance([1, "a"], list[int]), torch.jit.isinstance([], list[int])
+    torch.jit.isinstance([1], list[int]), torch.jit.isinstance([1, "a"], list[int])
     torch.jit.isinstance({"a": torch.ones(1)}, dict[str, torch.Tensor]), torch.jit.isinstance({1: 2}, dict[str, int])
     torch.jit.isinstance((1, "a"), tuple[int, str]), torch.jit.isinstance((1,), tuple[int, str])
     torch.jit.isinstance(None, int | None), torch.jit.isinstance("a", int | None), torch.jit.isinstance(2, (str, int))
     torch.jit.isinstance(1, "int") || torch.jit.Attribute(3, int) || torch.jit.script(3)
-    torch.jit.trace(torch.nn.Linear(2, 2)) || torch.jit.trace(torch.nn.ReLU(), torch.ones(2), None, False)(torch.ones(2))
-    torch.jit.trace(torch.nn.Bilinear(2, 2, 1), (torch.ones(2), torch.ones(2)))(torch.ones(3, 2), torch.zeros(3, 2))
+    torch.jit.trace(torch.nn.Linear(2, 2)) || torch.jit.trace(torch.nn.ReLU(), torch.ones(2), None, 0)(torch.ones(2))
+    torch.jit.trace(torch.nn.Bilinear(2, 2, 1), (torch.ones(2), torch.ones(2)), None, 0)(*torch.ones(2, 3, 2))
     torch.jit.script(torch.nn.Linear(2, 3))(torch.zeros(4, 2))
     torch.jit.freeze(torch.jit.script(torch.nn.Linear(2, 3)))
     torch.jit.freeze(torch.jit.script(torch.nn.Linear(2, 3)).eval())(torch.ones(2)) || torch.jit.load("no such file")
@@ -218,12 +218,28 @@ SAME = """
     of(torch, "optim.lr_scheduler").EPOCH_DEPRECATION_WARNING
     [torch.lerp(torch.zeros(2), torch.ones(2), torch.tensor(w)) for w in (0.5j, 0.25)]
     torch.lerp(torch.tensor([0, 4]), torch.tensor([2, 4]), torch.tensor(0.5)) || torch.lerp(*[torch.tensor(3)] * 3)
+    x = torch.eye(2).to_sparse() * 1j; [x.is_conj(), x.is_neg(), x.storage_offset(), x.mH.to_dense(), x.mT.to_dense()]
+    torch.eye(2).to_sparse().nbytes || torch.ones(2).to_sparse().mH || torch.eye(2).to_sparse().cfloat().to_dense()
+    torch._weight_norm(torch.ones(2, 3), torch.ones(2, 1)), torch._weight_norm(torch.ones(2, 3), torch.ones(1, 3), 1)
+    [torch.Size(each) for each in (torch.tensor([1, 2]), [torch.tensor(3)], [True], np.array([1, 2]), ())]
+    torch.Size([1.5]) || torch.Size(torch.tensor([1.0])) || torch.Size(3) || torch.Size("a")
+    x = torch.zeros(3, dtype=torch.int64); x.index_put_((x,), torch.tensor(1))
+    x = torch.arange(4); x[2:].index_put_((x[:2],), torch.tensor(7))
+    x = torch.ones(2, requires_grad=True); torch.nn.functional.elu(x * -1, -2.0, True).sum().backward()
+    x = torch.ones(2, requires_grad=True); torch.nn.functional.celu(x * -1, -2.0, True).sum().backward()
+    x = torch.ones(2, requires_grad=True); torch.nn.functional.leaky_relu_(x * -1, -2.0).sum().backward()
+    x = torch.ones(1, 4, requires_grad=True); y, i = torch.max_pool1d_with_indices(x, 2); i.zero_(); y.sum().backward()
+    x = torch.ones(2, requires_grad=True); y, i = x.sort(); i.zero_(); y.sum().backward()
+    x = torch.eye(2).requires_grad_(); y = torch.linalg.eigh(x)[1]; y.zero_(); (y + 1).sum().backward()
+    [torch.nn.functional.batch_norm(torch.ones(3, 2), torch.zeros(2, requires_grad=True), torch.ones(2))]
+    [torch.nn.functional.instance_norm(torch.ones(3, 2, 4), torch.zeros(2), torch.ones(2, requires_grad=True))]
     torch.zeros(1).lerp_(torch.ones(1), torch.tensor(0.5j))
     torch.lerp(torch.tensor(0.0), torch.tensor(1.0), torch.tensor(0.5).double())
 """
 
 #: With all warnings ignored, with the same words in errors, and with tensors and storages as lists.
 EXACT = """
+    torch.jit.isinstance([], list[int])
     torch._segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", lengths=torch.tensor([1, 2])) || torch._C.has_lapack
     torch._C._nn.gelu(torch.zeros(2), approximate="tanh") || torch._C._nn.linear(torch.ones(2), torch.ones(3, 2))
     torch.autograd.functional._construct_standard_basis_for((torch.ones(2), torch.ones(1)), (2, 1))

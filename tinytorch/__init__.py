@@ -118,9 +118,9 @@ _NAMES = {
     """,
     "ops.linalg.factor": "det logdet",
     "ops.linalg.matrices": """
-        cdist cholesky cholesky_inverse cholesky_solve corrcoef cov cross cumulative_trapezoid dist frobenius_norm
-        geqrf inverse kron lobpcg lu lu_solve lu_unpack norm norm_except_dim nuclear_norm orgqr ormqr pca_lowrank
-        pdist pinverse qr renorm slogdet svd svd_lowrank trapezoid trapz triangular_solve vander
+        _weight_norm cdist cholesky cholesky_inverse cholesky_solve corrcoef cov cross cumulative_trapezoid dist
+        frobenius_norm geqrf inverse kron lobpcg lu lu_solve lu_unpack norm norm_except_dim nuclear_norm orgqr ormqr
+        pca_lowrank pdist pinverse qr renorm slogdet svd svd_lowrank trapezoid trapz triangular_solve vander
     """,
     "ops.linalg.products": """
         addbmm addmm addmv addmv_ addr baddbmm bmm chain_matmul dot dsmm einsum ger inner matmul mm mv outer spmm

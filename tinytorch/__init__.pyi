@@ -337,6 +337,7 @@ from tinytorch.ops.join import vsplit as vsplit
 from tinytorch.ops.join import vstack as vstack
 from tinytorch.ops.linalg.factor import det as det
 from tinytorch.ops.linalg.factor import logdet as logdet
+from tinytorch.ops.linalg.matrices import _weight_norm as _weight_norm
 from tinytorch.ops.linalg.matrices import cdist as cdist
 from tinytorch.ops.linalg.matrices import cholesky as cholesky
 from tinytorch.ops.linalg.matrices import cholesky_inverse as cholesky_inverse

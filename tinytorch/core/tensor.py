@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING, Any
+import operator
+from typing import TYPE_CHECKING, Any, Self
 
 from tinytorch.core import graph
 from tinytorch.core.device import cpu, device, meta
@@ -30,6 +31,12 @@ class Size(tuple[int, ...]):
     __module__ = "tinytorch"
 
     __slots__ = ()
+
+    def __new__(cls, lengths: Any = (), /) -> Self:
+        """Return the size of these lengths; tensors of one integer are lengths, too."""
+        if type(lengths) is not tuple or any(type(each) is not int for each in lengths):
+            lengths = [_length(k, each) for k, each in enumerate(lengths)]
+        return tuple.__new__(cls, lengths)
 
     def numel(self) -> int:
         """Return the number of elements that a tensor of this shape has."""
@@ -58,6 +65,14 @@ class Size(tuple[int, ...]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (Size, (tuple(self),))
+
+
+def _length(k: int, length: Any) -> int:
+    """Return an element of a Size as an integer, or raise PyTorch's error."""
+    try:
+        return int(operator.index(length))
+    except (TypeError, ValueError):
+        raise TypeError(f"torch.Size() takes an iterable of 'int' (item {k} is '{type(length).__name__}')") from None
 
 
 #: The slots of Tensor, each with the expression of its value in a new tensor: a leaf on new memory that does not
@@ -139,7 +154,7 @@ class Tensor:
     @property
     def shape(self) -> Size:
         """The length of each dimension."""
-        return Size(self._array.shape)
+        return tuple.__new__(Size, self._array.shape)
 
     @property
     def dtype(self) -> dtypes.dtype:

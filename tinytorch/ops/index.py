@@ -695,6 +695,12 @@ def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 @public(method=True)
 def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """In-place version of `index_put`."""
+    alike = [each._array for each in indices if isinstance(each, Tensor) and each._cell is self._cell is not None]
+    if any(np.may_share_memory(each, self._array) for each in alike):
+        raise RuntimeError(
+            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+            "memory location. Please clone() the tensor before performing the operation."
+        )
     return _index_put[1](self, _tensor_indices("index_put_", self, indices), values, accumulate)
 
 

@@ -17,7 +17,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.indexing import ranks
 from tinytorch.kernels.sparse import add_entries, distinct, is_sorted, linear
 from tinytorch.ops.join import cat as cat_dense
-from tinytorch.sparse.rules import is_sparse, rule
+from tinytorch.sparse.rules import is_sparse, no_rule, rule
 from tinytorch.sparse.tensors import SparseCompressed, SparseCOO, compressed_like, dense_of, summed
 
 # Functions of one tensor ----------------------------------------------------------------------------
@@ -64,7 +64,7 @@ for _names, _make, _is_linear in ((_OF_VALUES, _of_values, False), (_LINEAR, _li
             rule(f"{_name}_")(_in_place(_method or _name, _is_linear))
 
 #: Conversions of the dtype.
-for _name in "bfloat16 bool byte char double float half int long short".split():
+for _name in "bfloat16 bool byte cdouble cfloat char double float half int long short".split():
     rule(_name)(_linear(_name))
 
 
@@ -107,6 +107,26 @@ def stride(self: Any, dim: int | None = None) -> Any:
     return (0,) * self.ndim if dim is None else 0
 
 
+@rule("nbytes")
+def nbytes(self: Any) -> int:
+    """Return the bytes that all elements would need; of the format COO PyTorch does not say it."""
+    if self.layout is sparse_coo:
+        raise RuntimeError(
+            "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, "
+            "add the nbytes of the indices and values.  If you want the size of the  equivalent dense tensor, multiply "
+            "numel() by element_size()"
+        )
+    return int(self.numel() * self.itemsize)
+
+
+@rule("angle")
+def angle(self: Any) -> Any:
+    """Return the angles of the elements, which PyTorch has for the compressed formats."""
+    if self.layout is sparse_coo:
+        raise no_rule("angle", self)
+    return self._with(self._held.angle())
+
+
 @rule("cuda")
 def cuda(self: Any, *args: Any, **options: Any) -> Any:
     """Raise PyTorch's error: there are no GPUs."""
@@ -128,7 +148,7 @@ def _member(name: str) -> Any:
 
 
 #: Functions that the classes of sparse tensors have as members.
-for _name in "numel is_floating_point is_complex is_signed is_same_size is_inference detach".split():
+for _name in "numel is_floating_point is_complex is_signed is_same_size is_inference is_conj is_neg detach".split():
     rule(_name)(_member(_name))
 
 

@@ -112,11 +112,24 @@ def t(self: Any) -> Any:
     return permute(self, 1, 0) if self.ndim == 2 else self
 
 
-@rule("mT", "adjoint")
+def _check_matrices(self: Any, name: str) -> None:
+    if self.ndim < 2:
+        raise RuntimeError(
+            f"tensor.{name} is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor."
+        )
+
+
+@rule("mT")
 def matrix_transposed(self: Any) -> Any:
     """Return the transposed matrices."""
-    if self.ndim < 2:
-        raise RuntimeError(f"tensor.mT is only supported on matrices or batches of matrices. Got {self.ndim}-D tensor.")
+    _check_matrices(self, "mT")
+    return transpose(self, -2, -1)
+
+
+@rule("mH", "adjoint")
+def matrix_adjoint(self: Any) -> Any:
+    """Return the conjugate transposes of the matrices."""
+    _check_matrices(self, "mH")
     return transpose(self.conj(), -2, -1) if self.is_complex() else transpose(self, -2, -1)
 
 

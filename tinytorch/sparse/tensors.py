@@ -140,6 +140,8 @@ class SparseTensor(Tensor):
     T = property(lambda self: of_sparse("T", (self,), {}))
     H = property(lambda self: of_sparse("H", (self,), {}))
     mT = property(lambda self: of_sparse("mT", (self,), {}))
+    mH = property(lambda self: of_sparse("mH", (self,), {}))
+    nbytes = property(lambda self: of_sparse("nbytes", (self,), {}))
     real = property(lambda self: of_sparse("real", (self,), {}))
     imag = property(lambda self: self._with(self._held.imag))
 
@@ -226,6 +228,18 @@ class SparseTensor(Tensor):
     def element_size(self) -> int:
         """Return the bytes of an element."""
         return self.itemsize
+
+    def storage_offset(self) -> int:
+        """Return 0."""
+        return 0
+
+    def is_conj(self) -> bool:
+        """Return False: conjugates are computed."""
+        return False
+
+    def is_neg(self) -> bool:
+        """Return False: negatives are computed."""
+        return False
 
     def is_inference(self) -> bool:
         """Return False: inference mode does not mark sparse tensors."""

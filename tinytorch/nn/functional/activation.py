@@ -31,21 +31,40 @@ __all__ = [
 # Activations --------------------------------------------------------------------------------------
 
 
-def _in_place_backward1(caller: Any) -> Any:
-    """Return the in-place form of an op, with the name of PyTorch's node: "...Backward1"."""
+def _in_place_backward1(caller: Any, **formulas: Any) -> Any:
+    """Return the in-place form of an op, perhaps with other formulas; PyTorch's node is called "...Backward1"."""
     declared = caller.op
     name = declared.node_class.__name__.replace("Backward0", "Backward1")
     return in_place(
-        renamed(op(declared.kernel, batch="elementwise", **declared.formulas)(inspect.unwrap(caller)), name)
+        renamed(
+            op(declared.kernel, batch="elementwise", **(formulas or declared.formulas))(inspect.unwrap(caller)), name
+        )
     )
 
 
-_celu_in_place = _in_place_backward1(ops.celu)
-_elu_in_place = _in_place_backward1(ops.elu)
+def _positive(name: str, slope: float) -> float:
+    """Return the slope of negative numbers; PyTorch's in-place backward tells them by the sign of the result."""
+    if slope < 0:
+        raise RuntimeError(
+            f"In-place {name} backward calculation is triggered with a negative slope which is not supported. This is "
+            "caused by calling in-place forward function with a negative slope, please call out-of-place version "
+            "instead."
+        )
+    return slope
+
+
+_celu_in_place = _in_place_backward1(
+    ops.celu, x=lambda g, x, alpha: ops._elu_grad(g, x, _positive("elu", float(alpha)), 1.0, 1.0 / float(alpha))
+)
+_elu_in_place = _in_place_backward1(
+    ops.elu, x=lambda g, x, alpha, scale: ops._elu_grad(g, x, _positive("elu", alpha), scale, 1.0)
+)
 _hardsigmoid_in_place = in_place(ops.hardsigmoid)
 _hardswish_in_place = in_place(ops.hardswish)
 _hardtanh_in_place = in_place(ops.hardtanh)
-_leaky_relu_in_place = _in_place_backward1(ops.leaky_relu)
+_leaky_relu_in_place = _in_place_backward1(
+    ops.leaky_relu, x=lambda g, x, negative_slope: ops._leaky_relu_grad(g, x, _positive("leakyReLu", negative_slope))
+)
 _mish_in_place = in_place(ops.mish)
 _rrelu_in_place = _in_place_backward1(ops.rrelu)
 _silu_in_place = in_place(ops.silu)

@@ -12,10 +12,9 @@ from tinytorch.nn import functional as F
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils import parametrize
 from tinytorch.nn.utils.spectral_norm import default_dim
-from tinytorch.nn.utils.weight_norm import with_norms
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.join import cat
-from tinytorch.ops.linalg.matrices import geqrf, norm_except_dim, orgqr
+from tinytorch.ops.linalg.matrices import _weight_norm, geqrf, norm_except_dim, orgqr
 from tinytorch.ops.linalg.products import mv, vdot
 from tinytorch.ops.linalg.solve import matrix_exp, solve
 from tinytorch.ops.register import autocasting
@@ -30,7 +29,7 @@ class _WeightNorm(Module):
         self.dim = -1 if dim is None else dim
 
     def forward(self, weight_g: Tensor, weight_v: Tensor) -> Tensor:
-        return with_norms(weight_v, weight_g, self.dim)
+        return _weight_norm(weight_v, weight_g, self.dim)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
         return norm_except_dim(weight, dim=self.dim), weight

@@ -7,14 +7,9 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.nn.parameter import Parameter, is_lazy
-from tinytorch.ops.linalg.matrices import norm_except_dim
+from tinytorch.ops.linalg.matrices import _weight_norm, norm_except_dim
 
 __all__ = ["remove_weight_norm", "weight_norm"]
-
-
-def with_norms(v: Tensor, g: Tensor, dim: int) -> Tensor:
-    """Return `v` rescaled to the norms `g`."""
-    return v * (g / norm_except_dim(v, dim=dim))
 
 
 class WeightNorm:
@@ -26,7 +21,7 @@ class WeightNorm:
 
     def compute_weight(self, module: Any) -> Tensor:
         """Return the weight, from its norms and directions."""
-        return with_norms(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
+        return _weight_norm(getattr(module, self.name + "_v"), getattr(module, self.name + "_g"), self.dim)
 
     def __call__(self, module: Any, inputs: Any) -> None:
         """Compute the weight."""

@@ -495,6 +495,18 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     return vector_norm.__wrapped__(v, pow, tuple([k for k in builtins.range(v.ndim) if k != kept]), True)
 
 
+@public()
+def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
+    """Return `v` rescaled to the norms `g` over all dimensions but `dim`.
+
+    Example:
+        >>> torch._weight_norm(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), torch.tensor([[1.0], [2.0]]))
+        tensor([[0.6000, 0.8000],
+                [0.0000, 2.0000]])
+    """
+    return v * (g / norm_except_dim(v, 2, dim))
+
+
 @public(out="exact")
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
     """Return the square root of the sum of squares over `dim`; see `linalg.vector_norm`.

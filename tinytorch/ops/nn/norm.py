@@ -177,6 +177,11 @@ def _batch_norm(
     for name, running in (("running_mean", running_mean), ("running_var", running_var)):
         if running is None and not training:
             raise RuntimeError(f"{name} must be defined in evaluation mode")
+        if running is not None and running.requires_grad and local.state.grad:
+            raise RuntimeError(
+                f"The function 'native_batch_norm' is not differentiable with respect to argument '{name}'. This "
+                "input cannot have requires_grad True."
+            )
         _check_size(name, running, channels)
     _check_size("weight", weight, channels)
     _check_size("bias", bias, channels)
