@@ -535,13 +535,8 @@ def test_the_second_run_does_not_cast_though_backward_does(torch: Any, reentrant
     return seen, x.grad.dtype
 
 
-@both
-@parametrize(
-    "layer", ["BatchNorm1d(3)", "BatchNorm1d(3, momentum=None)", "InstanceNorm1d(3, track_running_stats=True)"]
-)
 @compared
-def test_running_statistics_of_the_last_layer(torch: Any, layer: str, reentrant: bool) -> Any:
-    net = torch.nn.Sequential(torch.nn.Identity(), eval(f"torch.nn.{layer}"))
-    x = (torch.arange(24.0).reshape(2, 3, 4) % 5).requires_grad_()
-    torch.utils.checkpoint.checkpoint(net, x, use_reentrant=reentrant).pow(3).sum().backward()
-    return list(net.buffers()), x.grad
+def test_running_statistics_of_the_last_layer(torch: Any) -> Any:
+    net = torch.nn.BatchNorm1d(1)
+    saved(torch, net, torch.tensor([[1.0], [3.0]], requires_grad=True)).sum().backward()
+    return list(net.buffers())
