@@ -522,7 +522,7 @@ def _holds_tensors(node: Any) -> bool:
 
 
 def _looked_at(recorder: Recorder, nodes: list[Any]) -> set[Memory]:
-    """Return the memory of saved tensors whose versions some nodes check; drop the values that are merely kept."""
+    """Return the memory of saved tensors whose versions some nodes check, and of inputs that they keep."""
     arrays = []
     for node in [*nodes, *_inner(nodes)]:
         if isinstance(node, FunctionNode):
@@ -530,12 +530,12 @@ def _looked_at(recorder: Recorder, nodes: list[Any]) -> set[Memory]:
             arrays += [x._array if number is None else x for x, _, _, number in saved]
             continue
         sources = getattr(getattr(node, "plan", None), "sources", ())
-        for k, ((kind, _), item) in enumerate(zip(sources, node.saved or (), strict=False)):
-            if kind == KEPT:
-                node.saved[k] = None  # (the program could not tell whether it is written to later)
-            elif kind == INPUT:
+        for (kind, _), item in zip(sources, node.saved or (), strict=False):
+            if kind == INPUT:
                 arrays.append(item[0]._array)
-            elif kind in (OUTPUT, RESIDUAL) and item[1] is not None:
+            elif (kind in (OUTPUT, RESIDUAL) and item[1] is not None) or (
+                kind == KEPT and item is not None and item[1][0] == item[2]
+            ):
                 arrays.append(item[0])
     return {value.memory for value in map(recorder.find, arrays) if value is not None}
 

@@ -1,8 +1,8 @@
 """The recorded call of an op: `Plan`, what it saves for backward, and `OpNode`, its node of the graph.
 
 A formula's parameter names say what it needs: `g`, the gradient of the output, comes first; then any argument of the
-op, `out`, `<input>_shape`, a residual by its name, or `<input>_kept`, the input, but None if it was written to, if
-hooks pack what is saved, or in a compiled backward pass. Only the values that *needed* formulas name are saved; they
+op, `out`, `<input>_shape`, a residual by its name, or `<input>_kept`, the input, but None if it was written to, or
+if hooks pack what is saved. Only the values that *needed* formulas name are saved; they
 are determined once per set of inputs that need a gradient (a `Plan`).
 """
 
