@@ -33,7 +33,7 @@ from tinytorch.compiler.recorder import (
     replaced,
     strides_in_order,
 )
-from tinytorch.kernels import channels_last, conv, layer_norm, norm, pool, products, programs, reduce, shape
+from tinytorch.kernels import channels_last, conv, elementary, layer_norm, norm, pool, products, programs, reduce, shape
 from tinytorch.kernels.channels_last import PANEL
 from tinytorch.nn.modules.module import Module
 
@@ -107,7 +107,8 @@ def _without_writes(calls: list[Call], results: list[Value]) -> tuple[list[Call]
             same = (of.shape, of.dtype, of.strides) == (target.shape, target.dtype, target.strides)
             return same and alone(of) and len(made[of.memory]) == uses[id(of)] == 1
         others = [x for x in call.inputs()[1:] if x.shape]
-        return isinstance(call.function, np.ufunc) and all(x.strides == target.strides for x in others)
+        like_ufuncs = isinstance(call.function, np.ufunc) or call.function in elementary.FUNCTIONS
+        return like_ufuncs and all(x.strides == target.strides for x in others)
 
     kept = {call.args[0].memory for call in calls if call.kind == WRITE and not replaceable(call)}
     current: dict[int, Value] = {}  # by id of a value that is written to, what it is now

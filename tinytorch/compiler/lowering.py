@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.compiler.recorder import NEW, VIEW, WIDE, Call, Memory, Value
-from tinytorch.kernels import arithmetic, parallel, products, stacked
+from tinytorch.kernels import arithmetic, elementary, parallel, products, stacked
 
 
 def transpose(x: Any) -> Any:
@@ -128,7 +128,7 @@ _FOR_FLOATS: dict[Any, Any] = {
 }  # fmt: skip
 
 
-_TWINS = frozenset(_FOR_FLOATS.values())
+_TWINS = elementary.FUNCTIONS.union(_FOR_FLOATS.values())
 
 
 def _for_floats(call: Call) -> None:

@@ -36,7 +36,7 @@ from tinytorch.compiler.recorder import (
     replaced,
 )
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import parallel
+from tinytorch.kernels import elementary, parallel
 from tinytorch.kernels.programs import as_array, laid_out
 from tinytorch.kernels.random import Source
 
@@ -654,7 +654,8 @@ def _inverted(last: dict[Memory, int]) -> dict[int, list[Memory]]:
 
 def _out(function: Any, name: str) -> str:
     """Return the argument `out` of a call."""
-    by_place = isinstance(function, np.ufunc) and function not in (np.maximum, np.minimum)  # (they warn of that)
+    like_ufuncs = isinstance(function, np.ufunc) or function in elementary.FUNCTIONS
+    by_place = like_ufuncs and function not in (np.maximum, np.minimum)  # (they warn of that)
     return name if by_place else f"out={name}"
 
 

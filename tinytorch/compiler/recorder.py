@@ -25,7 +25,7 @@ from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.names import module_of
 from tinytorch.core.op import Op
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.kernels import parallel
+from tinytorch.kernels import elementary, parallel
 from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.programs import copy_into, fill, holds, laid_out
 from tinytorch.kernels.random import Source
@@ -517,7 +517,7 @@ class Recorder(DispatchMode):
                 if any(isinstance(values[i], Tensor) and np.may_share_memory(target, arrays[i]) for i in op.inputs[1:]):
                     raise NotRecorded("what is written shares memory with what is read")
                 self.add(WRITE, kernel, tuple(arrays), _name(op))
-            elif isinstance(op.kernel, np.ufunc) and arrays[0] is target and all(
+            elif (isinstance(op.kernel, np.ufunc) or op.kernel in elementary.FUNCTIONS) and arrays[0] is target and all(
                 not isinstance(y, np.ndarray) or (y.dtype == target.dtype and y.shape in (target.shape, ()))
                 for y in arrays[1:]
             ) and target.dtype in WIDE:  # fmt: skip

@@ -29,13 +29,6 @@ arcsinh = twin(np.arcsinh)
 arccosh = twin(np.arccosh)
 arctanh = twin(np.arctanh)
 
-for _each in (
-    exp, exp2, expm1, log, log2, log1p, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, tanh, arcsinh, arccosh,
-    arctanh,
-):  # fmt: skip
-    if not isinstance(_each, np.ufunc):
-        takes_out(_each)
-
 _F32 = np.dtype(np.float32)
 _LOG2_OF_TEN = np.array(math.log2(10), np.float32)
 _whole = np.arange(-10, 11)
@@ -44,7 +37,6 @@ _IS_EXACT = np.array_equal(np.log10((10.0**_whole).astype(np.float32)), _whole)
 
 
 @twin
-@takes_out
 def log10(x: Any, out: Any = None) -> Any:
     """Return the logarithm to base 10; of float32 as log2(x) / log2(10) where that is more accurate."""
     if x.dtype is not _F32 or _IS_EXACT:
@@ -52,3 +44,13 @@ def log10(x: Any, out: Any = None) -> Any:
     if out is None:
         return np.log2(x) / _LOG2_OF_TEN
     return np.divide(np.log2(x, out), _LOG2_OF_TEN, out)
+
+
+#: The functions of this module: each takes an array, and an array to write into, which may be the same.
+FUNCTIONS = frozenset(
+    (exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, tanh, arcsinh,
+     arccosh, arctanh)
+)  # fmt: skip
+for _each in FUNCTIONS:
+    if not isinstance(_each, np.ufunc):
+        takes_out(_each)

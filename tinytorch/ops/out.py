@@ -19,7 +19,7 @@ from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, count_write
 from tinytorch.core.warning import warn
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, elementary
 from tinytorch.kernels.shape import second
 from tinytorch.ops import arithmetic
 from tinytorch.ops.arguments import not_implemented, op_of
@@ -389,17 +389,20 @@ _PLAIN: dict[Any, Any] = {
 }
 
 
+def _is_numeric(kernel: Any) -> bool:
+    """Return whether a kernel is a ufunc that gives one array of numbers."""
+    return isinstance(kernel, np.ufunc) and kernel.nout == 1 and not kernel.types[0].endswith("?")
+
+
 def _written_directly(function: Any, rule: Rule, out: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Compute a ufunc straight into `out` if its floating arguments match in dtype and shape; return whether."""
+    """Compute a ufunc, or a kernel like one, straight into `out` if its floating arguments match; return whether."""
     op = getattr(_PLAIN.get(function, function), "op", None)
     kernel = op and op.kernel
     target = out._array
     if (
         kwargs
-        or not isinstance(kernel, np.ufunc)
-        or kernel.nin != len(args)
-        or kernel.nout != 1
-        or kernel.types[0].endswith("?")
+        or not (kernel in elementary.FUNCTIONS or _is_numeric(kernel))
+        or op.operands != len(args)
         or target.dtype.kind != "f"
         or local.state.modes is not None
     ):
