@@ -47,7 +47,7 @@ def log10(x: Any, out: Any = None) -> Any:
 
 
 #: The functions of this module: each takes an array, and an array to write into, which may be the same.
-FUNCTIONS = frozenset(
+FUNCTIONS: frozenset[Any] = frozenset(
     (exp, exp2, expm1, log, log2, log10, log1p, sin, cos, tan, arcsin, arccos, arctan, sinh, cosh, tanh, arcsinh,
      arccosh, arctanh)
 )  # fmt: skip

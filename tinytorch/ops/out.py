@@ -396,8 +396,8 @@ def _is_numeric(kernel: Any) -> bool:
 
 def _written_directly(function: Any, rule: Rule, out: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Compute a ufunc, or a kernel like one, straight into `out` if its floating arguments match; return whether."""
-    op = getattr(_PLAIN.get(function, function), "op", None)
-    kernel = op and op.kernel
+    op: Any = getattr(_PLAIN.get(function, function), "op", None)
+    kernel: Any = op and op.kernel
     target = out._array
     if (
         kwargs
