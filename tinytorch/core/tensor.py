@@ -69,6 +69,8 @@ class Size(tuple[int, ...]):
 
 def _length(k: int, length: Any) -> int:
     """Return an element of a Size as an integer, or raise PyTorch's error."""
+    if isinstance(length, int) and not isinstance(length, bool):
+        return length  # perhaps one of a class that follows what is computed of a size
     try:
         return int(operator.index(length))
     except (TypeError, ValueError):
