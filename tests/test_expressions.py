@@ -211,7 +211,7 @@ SAME = """
     torch.jit.script(torch.nn.Linear(2, 3))(torch.zeros(4, 2))
     torch.jit.freeze(torch.jit.script(torch.nn.Linear(2, 3)))
     torch.jit.freeze(torch.jit.script(torch.nn.Linear(2, 3)).eval())(torch.ones(2)) || torch.jit.load("no such file")
-    [of(torch, "multiprocessing").set_sharing_strategy("file_system"), torch.multiprocessing.get_sharing_strategy()]
+    [of(torch, "multiprocessing").set_sharing_strategy(f"file_{each}") for each in ("system", "descriptor")]
     sorted(of(torch, "multiprocessing").get_all_sharing_strategies()) || torch.multiprocessing.set_sharing_strategy("x")
     of(torch, "functional").stft is torch.stft, torch.functional.istft is torch.istft
     of(torch, "optim.lr_scheduler").EPOCH_DEPRECATION_WARNING

@@ -67,7 +67,7 @@ CASES: dict[str, tuple[list[Any], Callable[..., Any]]] = {
     ),
     "Wishart": ([4.5, _COVARIANCE], lambda d, n, v: d.Wishart(n, v)),
     "Wishart precision": ([[4.5, 7.0], _COVARIANCE], lambda d, n, v: d.Wishart(n, precision_matrix=v)),
-    "Wishart scale_tril": ([[4.5, 7.0], [_TRIL, _TRIL]], lambda d, n, v: d.Wishart(n, scale_tril=v)),
+    "Wishart scale_tril": ([[4.5, 7.0], [_TRIL, _TRIL]], lambda d, n, v: d.Wishart(n, scale_tril=v.tril())),
     "Independent": ([[[0.3, -1.2], [1.0, 2.0]], [0.5, 2.0]], lambda d, a, b: d.Independent(d.Normal(a, b), 1)),
     "Independent Bernoulli": ([[[0.3, 0.2], [0.6, 0.9]]], lambda d, p: d.Independent(d.Bernoulli(p), 2)),
     "StudentT": ([[0.8, 1.5, 7.0], [0.3, -1.2, 0.0], [0.5, 2.0, 1.0]], lambda d, a, b, c: d.StudentT(a, b, c)),

@@ -262,6 +262,11 @@ def probabilities(torch: Any, x: Any) -> Any:
     return x.sigmoid()
 
 
+def moderate(torch: Any, x: Any) -> Any:
+    """Return probabilities that are not so near to 1 that PyTorch's slope of sigmoid loses digits."""
+    return (x / 2).sigmoid()
+
+
 LOSSES = {
     "L1Loss": loss(lambda t: t.nn.L1Loss(), numbers),
     "L1Loss, none": loss(lambda t: t.nn.L1Loss(reduction="none"), numbers),
@@ -284,7 +289,7 @@ LOSSES = {
     "CrossEntropyLoss, ignored": loss(lambda t: t.nn.CrossEntropyLoss(ignore_index=2, reduction="none"), classes),
     "CrossEntropyLoss of shares": loss(lambda t: t.nn.CrossEntropyLoss(), shares),
     "BCELoss": loss(lambda t: t.nn.BCELoss(), shares, probabilities),
-    "BCELoss, weighted": loss(lambda t: t.nn.BCELoss(weights(t), reduction="sum"), shares, probabilities),
+    "BCELoss, weighted": loss(lambda t: t.nn.BCELoss(weights(t), reduction="sum"), shares, moderate),
     "BCEWithLogitsLoss": loss(lambda t: t.nn.BCEWithLogitsLoss(), shares),
     "BCEWithLogitsLoss, weighted": loss(
         lambda t: t.nn.BCEWithLogitsLoss(weights(t), pos_weight=weights(t) * 2), shares

@@ -11,7 +11,7 @@ from collections.abc import Collection
 
 from tinytorch.compiler.fusing import function_of, is_elementwise
 from tinytorch.compiler.recorder import NEW, STATE, VIEW, Call, Memory, Value, memories_written
-from tinytorch.kernels import parallel
+from tinytorch.kernels import elementary, parallel
 
 
 def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
@@ -70,9 +70,13 @@ def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
 
 
 def _is_cheap(call: Call) -> bool:
-    """Return whether a step is elementwise and inexpensive: no power, for instance."""
+    """Return whether a step is elementwise and inexpensive: no power or sine, for instance."""
     function, _ = function_of(call)
-    return is_elementwise(call) and (function in parallel.CHEAP or hasattr(function, "elementwise"))
+    return (
+        is_elementwise(call)
+        and function not in elementary.FUNCTIONS
+        and (function in parallel.CHEAP or hasattr(function, "elementwise"))
+    )
 
 
 def _top(calls: list[Call], last: dict[Memory, int], stays: Collection[Memory]) -> int:

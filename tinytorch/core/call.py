@@ -223,8 +223,6 @@ class Caller:
 
     def _generate(self, witnessed: bool) -> Any:
         """Return a new function, generated from the template."""
-        from tinytorch.kernels.layouts import arranged, settled  # here, since it loads the native library
-
         op = self.op
         facts = _facts(op, self.form, witnessed)
         factory = _factories.get(facts)
@@ -239,7 +237,7 @@ class Caller:
         scope = self.scope
         template, change = factory(
             op, self, op.kernel, ufunc, op.of_floats, op.node_class, overload, op.plans, plan, op.result,
-            scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"), settled, arranged,
+            scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"), supplied("settled"), supplied("arranged"),
         )  # fmt: skip
         # Give the arguments their own names.
         names = ("input", "other")[: op.operands] if op.operands else op.arguments
