@@ -41,7 +41,7 @@ RETURNS = {
     "max": "Any", "min": "Any", "median": "Any", "sort": "Any", "topk": "Any", "unique": "Any", "nonzero": "Any",
     "aminmax": "Any", "cummax": "Any", "cummin": "Any", "kthvalue": "Any", "mode": "Any", "nanmedian": "Any",
     "__setitem__": "None", "__delitem__": "None", "hsplit": "tuple[Tensor, ...]", "vsplit": "tuple[Tensor, ...]",
-    "is_nonzero": "builtins.bool",
+    "is_nonzero": "builtins.bool", "is_conj": "builtins.bool", "is_neg": "builtins.bool",
     "get_device": "builtins.int", "is_same_size": "builtins.bool", "is_shared": "builtins.bool", "where": "Any",
     "_repr_html_": "str | None",
 }  # fmt: skip

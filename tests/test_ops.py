@@ -53,7 +53,7 @@ def test_kept_numbers_are_pytorchs(family: str) -> None:
 ELSEWHERE = {
     "_bernoulli_each", "_bincount", "_fill", "_normal_each", "_scatter_multiply", "fill", "floor_divide", "heaviside",
     "_MaxUnpool3D",  # tests/nn/test_edges.py
-    "_cholesky_inverse", "_cholesky_solve",  # whose gradients are not PyTorch's: gradcheck in tests/samples/decompose.py
+    "_cholesky_inverse", "_cholesky_solve",  # whose gradients are not PyTorch's: in tests/samples/decompose.py
     "_triangular_solve", "old_cholesky",  # which warn: test_old_solvers in tests/ops/test_decompose.py
     "_geqrf", "_ldl", "_ldl_solve", "_only_r",  # their gradients raise an error, as PyTorch's
     "_corner_pick",  # gradients of gradients of maxima: tests/nn/test_pooling.py

@@ -277,7 +277,7 @@ class CompiledFunctionBackward(Node):
         """Return PyTorch's name."""
         return type(self).__name__
 
-    def output(self, array: Any, version: int, number: int) -> Tensor:
+    def result(self, array: Any, version: int, number: int) -> Tensor:
         """Return one of the results, as a tensor with a version and this node."""
         made: Tensor = written(array, version)
         made._edge, made._requires_grad = (self, number), True

@@ -461,7 +461,7 @@ class Results:
         if self._recorder.released:
             raise NotRecorded("a result has a graph, and backward was called")
         self.differentiable.append(x)
-        return f"node.output(r{k}, {version}, {len(self.differentiable) - 1})"
+        return f"node.result(r{k}, {version}, {len(self.differentiable) - 1})"
 
     def _view(self, x: Tensor, k: int) -> str:
         """Return the expression of a view of memory that the call has allocated."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from tinytorch.core import graph
 from tinytorch.core.device import cpu, device, meta
@@ -32,7 +32,7 @@ class Size(tuple[int, ...]):
 
     __slots__ = ()
 
-    def __new__(cls, lengths: Any = (), /) -> Self:
+    def __new__(cls, lengths: Any = (), /) -> Size:
         """Return the size of these lengths; tensors of one integer are lengths, too."""
         if type(lengths) is not tuple or any(type(each) is not int for each in lengths):
             lengths = [_length(k, each) for k, each in enumerate(lengths)]

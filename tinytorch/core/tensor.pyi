@@ -13,7 +13,7 @@ __all__ = ['Size', 'Tensor', 'is_tensor']
 
 class Size(tuple[int, ...]):
     __module__: Any
-    def __new__(cls, lengths: Any=(), /) -> Self: ...
+    def __new__(cls, lengths: Any=(), /) -> Size: ...
     def numel(self) -> builtins.int: ...
     def __getitem__(self, key: Any) -> Any: ...
     def __add__(self, other: Any) -> Size: ...
@@ -427,7 +427,7 @@ class Tensor:
     def ipu(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: tensors live on the CPU."""
     def is_coalesced(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: it is a strided tensor, not a sparse one."""
     def is_complex(self) -> builtins.bool: """Return whether the dtype is complex."""
-    def is_conj(self) -> Tensor: """Return whether a tensor is a lazy conjugate."""
+    def is_conj(self) -> builtins.bool: """Return whether a tensor is a lazy conjugate."""
     def is_contiguous(self, memory_format: Any = ...) -> builtins.bool: """Return whether the tensor is contiguous in `memory_format` (row-major by default)."""
     def is_distributed(self) -> Tensor: """Return False: no tensor is distributed over processes."""
     def is_floating_point(self) -> builtins.bool: """Return whether the dtype is a floating-point type."""
@@ -440,7 +440,7 @@ class Tensor:
     def is_maia(self) -> Tensor: ...
     @property
     def is_mtia(self) -> Tensor: ...
-    def is_neg(self) -> Tensor: """Return whether a tensor is a lazy negative."""
+    def is_neg(self) -> builtins.bool: """Return whether a tensor is a lazy negative."""
     def is_nonzero(self) -> builtins.bool: """Return whether the single element is nonzero."""
     def is_pinned(self, device: Any = ...) -> Tensor: """Return False: memory is never pinned without a GPU."""
     def is_same_size(self, other: Any) -> builtins.bool: """Return whether two tensors have the same shape."""

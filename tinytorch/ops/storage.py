@@ -86,7 +86,7 @@ class _Storage:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return supplied("reduced")(self)  # type: ignore[no-any-return]
+        return supplied("reduced")(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         if id(self) not in memo:
