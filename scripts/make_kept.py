@@ -39,11 +39,10 @@ def of_programs(tests: list[str]) -> None:
                 while file.peek(1):
                     key, outcome = pickle.load(file)
                     found.setdefault(key.split("/")[1].partition("::")[0], {})[key] = outcome
-    again = set(tests)
+    others = set(all_files()) - set(tests)
     for name, outcomes in found.items():
         before = read(f"programs/{name}")
-        kept = {key: before.get(key) for key in before.outcomes if key.partition("::")[0] not in again}
-        kept = {key: value for key, value in kept.items() if (ROOT / key.partition("::")[0]).exists()}
+        kept = {key: before.get(key) for key in before.outcomes if key.partition("::")[0] in others}
         write(f"programs/{name}", dict(sorted({**kept, **outcomes}.items())))
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.op import in_place
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels import bessel, dtypes, gamma, limits, polynomials
+from tinytorch.kernels import bessel, gamma, limits, polynomials
 from tinytorch.kernels import special as kernels
 from tinytorch.kernels import transcendental as steps
 from tinytorch.kernels.checks import refusing
@@ -26,7 +26,7 @@ from tinytorch.ops import arithmetic, compare, return_types, transcendental
 from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, op_of, renamed
 from tinytorch.ops.arithmetic import abs, sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
-from tinytorch.ops.transcendental import exp, log, pow
+from tinytorch.ops.transcendental import exp, float_power_dtype, log, pow
 
 
 def _no_half(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -670,17 +670,13 @@ def float_power_(self: Tensor, exponent: Any) -> Tensor:
         >>> x
         tensor([1., 9.], dtype=torch.float64)
     """
-    is_tensor = isinstance(exponent, Tensor)
-    complex = self.dtype.is_complex or (
-        exponent.dtype.is_complex if is_tensor else isinstance(exponent, builtins.complex)
-    )
-    needed = dtypes.complex128 if complex else dtypes.float64
+    needed = float_power_dtype(self, exponent)
     if self.dtype is not needed:
         raise RuntimeError(
             f"the base given to float_power_ has dtype {self.dtype.tensor_name} but the operation's result requires "
             f"dtype {needed.tensor_name}"
         )
-    return self.pow_(exponent.to(needed) if is_tensor else exponent)
+    return self.pow_(exponent.to(needed) if isinstance(exponent, Tensor) else exponent)
 
 
 _min_, _min_to_, _max_, _max_to_ = (

@@ -119,14 +119,18 @@ def float_power(input: Any, exponent: Any) -> Tensor:
     """
     if not isinstance(input, Tensor) and not isinstance(exponent, Tensor):
         raise no_such_call("float_power", (input, exponent), _POWERS)
-    if any(
-        each.dtype.is_complex if isinstance(each, Tensor) else isinstance(each, builtins.complex)
-        for each in (input, exponent)
-    ):
-        base = input.cdouble() if isinstance(input, Tensor) else builtins.complex(input)
-        return pow(base, exponent.cdouble() if isinstance(exponent, Tensor) else exponent)
-    base = input.double() if isinstance(input, Tensor) else builtins.float(input)
-    return pow(base, exponent.double() if isinstance(exponent, Tensor) else exponent)
+    kind = float_power_dtype(input, exponent)
+    number = builtins.complex if kind.is_complex else builtins.float
+    base = input.to(kind) if isinstance(input, Tensor) else number(input)
+    return pow(base, exponent.to(kind) if isinstance(exponent, Tensor) else exponent)
+
+
+def float_power_dtype(*operands: Any) -> dtypes.dtype:
+    """Return the dtype that `float_power` computes in: complex128 if one of the operands is complex, else float64."""
+    is_complex = any(
+        each.dtype.is_complex if isinstance(each, Tensor) else isinstance(each, builtins.complex) for each in operands
+    )
+    return dtypes.complex128 if is_complex else dtypes.float64
 
 
 @elementwise(
