@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import math
 import operator
@@ -353,32 +352,6 @@ def assertion_recorded(t: Any) -> Any:
     return str(graph).replace("tinytorch", "torch"), module(t.ones(2)), str(module.graph)
 
 
-def rewritten(t: Any) -> Any:
-    rewriter = importlib.import_module(f"{t.__name__}.fx.experimental.rewriter")
-
-    def checked(x, n=2):  # type: ignore[no-untyped-def]
-        assert x.shape[0] == n, "rows"
-        assert n
-        return x + n
-
-    class Checking(t.nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer = t.nn.ReLU()
-
-        def forward(self, x):  # type: ignore[no-untyped-def]
-            assert x.dim() == 1
-            return self.layer(x)
-
-    made = []
-    for program in (checked, Checking()):
-        tracer = rewriter.RewritingTracer()
-        graph = tracer.trace(program)
-        module = t.fx.GraphModule(tracer.root, graph)
-        made.append((shown(module), module(t.ones(2))))
-    return made, checked(t.ones(2))
-
-
 def torch_assert(t: Any) -> Any:
     def f(x: Any) -> Any:
         t._assert(x.shape[0] == 2, "two rows")
@@ -484,7 +457,7 @@ PROGRAMS = named(
     losses, annotations, unions, stars, names, a_module_twice, lists_of_modules, meta_of_nodes, every_layer, buffers,
     own_arguments, function_autowrapped, function_autowrapped_too, wrapped, concrete_arguments, concrete_containers,
     concrete_tuples, assertion_recorded, torch_assert, two_tracers, stack_traces, proxyable, meta_proxies,
-    while_tracing, writing_an_item, lists_of_operands, tensors_and_proxies, inside_contexts, rewritten,
+    while_tracing, writing_an_item, lists_of_operands, tensors_and_proxies, inside_contexts,
     shapes_of_parameters, mutable_operations, proxies,
     shifts=lambda t: traced(t, lambda x: (x << 1, x >> 1, 1 << x, 8 >> x, 1 | x, 3 & x, 5 ^ x), t.arange(4)),
     tensor_first=lambda t: traced(t, lambda x: t.ones(3) + x * t.arange(3) - t.ones(3).mul(x), ramp(t, 3)),

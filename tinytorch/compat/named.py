@@ -216,6 +216,31 @@ TABLE: dict[str, dict[str, Offer]] = {
         ),
         "fx.passes.fake_tensor_prop": Offer("FakeTensorProp"),
     },
+    "tinytorch has no backends that run parts of graphs": {
+        "fx._lazy_graph_module": Offer("_LazyGraphModule _force_skip_lazy_graph_module _use_lazy_graph_module"),
+        "fx.annotate": Offer("annotate"),
+        "fx.experimental.const_fold": Offer("FoldedGraphModule split_const_subgraphs"),
+        "fx.experimental.rewriter": Offer("AST_Rewriter RewritingTracer"),
+        "fx.passes.annotate_getitem_nodes": Offer("annotate_getitem_nodes"),
+        "fx.passes.graph_drawer": Offer("FxGraphDrawer"),
+        "fx.passes.infra.partitioner": Offer("CapabilityBasedPartitioner Partition"),
+        "fx.passes.operator_support": Offer(
+            "OpSupports OperatorSupport OperatorSupportBase any_chain chain create_op_support",
+        ),
+        "fx.passes.param_fetch": Offer("extract_attrs_for_lowering lift_lowering_attrs_to_nodes"),
+        "fx.passes.split_module": Offer("Partition split_module"),
+        "fx.passes.split_utils": Offer("Component getattr_recursive setattr_recursive split_by_tags"),
+        "fx.passes.tools_common": Offer(
+            "FxNetAccFusionsFinder get_acc_ops_name get_node_target is_node_output_tensor legalize_graph "
+            "stable_topological_sort",
+        ),
+        "fx.passes.utils.common": Offer("HolderModule compare_graphs lift_subgraph_as_module"),
+        "fx.passes.utils.fuser_utils": Offer("fuse_as_graphmodule fuse_by_partitions topo_sort validate_partition"),
+        "fx.passes.utils.matcher_with_name_node_map_utils": Offer("SubgraphMatcherWithNameNodeMap"),
+        "fx.passes.utils.source_matcher_utils": Offer(
+            "SourcePartition check_subgraphs_connected get_source_partitions",
+        ),
+    },
     "tinytorch compiles nothing": {
         "_C": Offer(
             "Graph ScriptMethod ScriptObject", DeviceObjType=elsewhere("named.DeviceObjType"),

@@ -19,11 +19,10 @@ from tinytorch.core.warning import warn
 from tinytorch.func.pytree import TreeSpec, tree_map
 from tinytorch.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
 from tinytorch.fx._compatibility import compatibility
-from tinytorch.fx._lazy_graph_module import _LazyGraphModule
 from tinytorch.fx._names import is_ours, type_name
 from tinytorch.fx._names import root as package
 from tinytorch.fx.graph import Graph
-from tinytorch.fx.graph_module import GraphModule, _make_graph_module
+from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import Argument, base_types, map_aggregate
 from tinytorch.fx.proxy import Dispatching, ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 from tinytorch.nn.modules.container import Sequential
@@ -604,7 +603,6 @@ class Tracer(TracerBase):
 
     def _trace(self, root: Module | Callable[..., Any], concrete_args: Any) -> Graph:
         if isinstance(root, Module):
-            _LazyGraphModule.force_recompile(root)
             self.root = root
             if not hasattr(type(root), self.traced_func_name):
                 raise AssertionError(f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}")
@@ -705,4 +703,4 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: Any = None)
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, Module) else root.__name__
-    return _make_graph_module(tracer.root, graph, name)
+    return GraphModule(tracer.root, graph, name)

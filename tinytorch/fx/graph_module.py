@@ -140,15 +140,11 @@ def _deserialize_graph_module(forward: Any, body: dict[str, Any], graph_module_c
     graph = KeepModules().trace(holder, **body.get("_tracer_extras", {}))
     graph._tracer_cls = tracer_cls
     name = body.get("_graphmodule_cls_name", "GraphModule")
-    made = _make_graph_module(holder, graph, name, graph_module_cls)
+    made = (graph_module_cls or GraphModule)(holder, graph, name)
     for key, value in body.items():
         if not hasattr(made, key):
             setattr(made, key, value)
     return made
-
-
-def _make_graph_module(root: Any, graph: Graph, class_name: str = "GraphModule", graph_module_cls: Any = None) -> Any:
-    return (graph_module_cls or _Preferred.cls)(root, graph, class_name)
 
 
 # Attributes by path -------------------------------------------------------------------------------
@@ -574,7 +570,7 @@ class GraphModule(Module):
         return made
 
     def __copy__(self) -> Any:
-        made = _make_graph_module(self, self.graph)
+        made = GraphModule(self, self.graph)
         made.meta = getattr(self, "meta", {})
         return made
 
@@ -623,9 +619,3 @@ class GraphModule(Module):
 
     def _unregister_deepcopy_hook(self, f: Callable[..., Any]) -> None:
         self._deepcopy_hooks.remove(f)
-
-
-class _Preferred:
-    """The class of the graph modules that traces and passes return."""
-
-    cls = GraphModule

@@ -9,7 +9,7 @@ from typing import Any
 from tinytorch.fx import traceback as fx_traceback
 from tinytorch.fx._symbolic_trace import Tracer
 from tinytorch.fx.graph import Graph
-from tinytorch.fx.graph_module import GraphModule, _make_graph_module
+from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import Node, map_aggregate, map_arg
 from tinytorch.fx.proxy import Dispatching, Proxy
 from tinytorch.nn.modules.module import Module
@@ -250,5 +250,5 @@ class Transformer(Interpreter):
             nodes = map_aggregate(result, lambda x: x.node if isinstance(x, Proxy) else x)
             old, made = self.graph.output_node(), self.new_graph.output(nodes)
             made.meta = dict(old.meta)
-        made_module: GraphModule = _make_graph_module(self.module, self.new_graph)
+        made_module = GraphModule(self.module, self.new_graph)
         return made_module

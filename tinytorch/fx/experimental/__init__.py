@@ -1,11 +1,7 @@
-"""`torch.fx.experimental`: further tracers, and what is computed of graphs."""
+"""`torch.fx.experimental`: further tracers."""
 
 import importlib
 from typing import Any
-
-from tinytorch.fx.experimental import const_fold, rewriter
-
-__all__ = ["const_fold", "rewriter"]
 
 
 def __getattr__(name: str) -> Any:

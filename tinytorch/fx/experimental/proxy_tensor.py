@@ -21,7 +21,6 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.device import device
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
-from tinytorch.fx._lazy_graph_module import _make_graph_module
 from tinytorch.fx._operators import aten
 from tinytorch.fx._symbolic_trace import PH, Tracer
 from tinytorch.fx.experimental._lowering import FUNCTIONS, LOWERED, Drawing, Untold
@@ -420,7 +419,7 @@ def make_fx(
 
         graph = tracer.trace(observed, concrete_args=tuple([tree_map(lambda _: PH, each) for each in args]))
         name = f.__class__.__name__ if isinstance(f, Module) else getattr(f, "__name__", type(f).__name__)
-        return _make_graph_module(tracer.root, graph, name)
+        return GraphModule(tracer.root, graph, name)
 
     return record
 

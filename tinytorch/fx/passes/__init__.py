@@ -1,17 +1,5 @@
 """`torch.fx.passes`: what is computed of graphs, or made of them."""
 
-from tinytorch.fx.passes import (
-    annotate_getitem_nodes,
-    graph_drawer,
-    operator_support,
-    param_fetch,
-    shape_prop,
-    split_module,
-    split_utils,
-    tools_common,
-)
+from tinytorch.fx.passes import infra, shape_prop
 
-__all__ = [
-    "annotate_getitem_nodes", "graph_drawer", "operator_support", "param_fetch", "shape_prop", "split_module",
-    "split_utils", "tools_common",
-]  # fmt: skip
+__all__ = ["infra", "shape_prop"]

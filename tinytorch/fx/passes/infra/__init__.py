@@ -1,5 +1,5 @@
-"""`torch.fx.passes.infra`: passes, their order, and parts of graphs that a backend can run."""
+"""`torch.fx.passes.infra`: passes and their order."""
 
-from tinytorch.fx.passes.infra import partitioner, pass_base, pass_manager
+from tinytorch.fx.passes.infra import pass_base, pass_manager
 
-__all__ = ["partitioner", "pass_base", "pass_manager"]
+__all__ = ["pass_base", "pass_manager"]
