@@ -79,12 +79,12 @@ def test_files_of_compat_are_submodules_of_the_package() -> None:
 
 
 def test_a_renamed_module_is_the_module_itself() -> None:
-    for name in compat.RENAMED | compat.FORMER:
+    for name in compat.RENAMED:
         assert not (ROOT / name.replace(".", "/")).with_suffix(".py").exists()
     # (In another process: an import enters the module into its package, as `torch.device`, in place of the class.)
     program = """
 import importlib, sys, tinytorch
-for name, target in (tinytorch.compat.RENAMED | tinytorch.compat.FORMER).items():
+for name, target in tinytorch.compat.RENAMED.items():
     module = importlib.import_module(f"tinytorch.{name}")
     assert module is sys.modules[f"tinytorch.{target}"] and module.__name__ == f"tinytorch.{target}", name
     assert module.__spec__.name == module.__name__, name

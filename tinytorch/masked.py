@@ -3,6 +3,11 @@
 Elements whose mask is False take no part: they are replaced by the value that does not change the result (the identity
 of the reduction), so the functions are Tensor code, and gradients flow to the other elements alone. `MaskedTensor`, the
 prototype of a class that carries its mask, is not implemented.
+
+All functions take `mask`, bools of a shape that broadcasts to that of `input`, and `dtype`, that of the result; by
+default it is that of the input (of sums and products of smaller integers int64, of variances of integers float32).
+Reductions take `dim`, one or several dimensions, by default all, and `keepdim`, whether these stay with size 1. What
+needs a lowest or highest number raises `NotImplementedError` for masks of bools.
 """
 
 from __future__ import annotations
@@ -147,20 +152,10 @@ def _of_sums(input: Tensor, dtype: Dtype | None) -> Dtype:
 
 
 def sum(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the sums over `dim` of the elements that a mask selects; 0 where it selects none.
-
-    Args:
-        dim: the dimensions to reduce; all by default.
-        keepdim: whether these stay, with size 1.
-        dtype: the dtype of the result; by default that of the input, or int64 for smaller integers.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
 
     Example:
         >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
@@ -174,20 +169,10 @@ def sum(
 
 
 def prod(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the products over `dim` of the elements that a mask selects; 1 where it selects none.
-
-    Args:
-        dim: the dimensions to reduce; all by default.
-        keepdim: whether these stay, with size 1.
-        dtype: the dtype of the result; by default that of the input, or int64 for smaller integers.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
 
     Example:
         >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
@@ -204,11 +189,6 @@ def prod(
 def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return the cumulative sums along `dim` of the elements that a mask selects.
 
-    Args:
-        dim: the dimension.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
-
     Example:
         >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
         >>> mask = torch.tensor([[True, False, True], [False, False, False]])
@@ -224,11 +204,6 @@ def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor 
 def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return the cumulative products along `dim` of the elements that a mask selects.
 
-    Args:
-        dim: the dimension.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
-
     Example:
         >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
         >>> mask = torch.tensor([[True, False, True], [False, False, False]])
@@ -242,23 +217,10 @@ def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor
 
 
 def amax(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the largest elements over `dim` that a mask selects; the lowest number where it selects none.
-
-    Args:
-        dim: the dimensions to reduce; all by default.
-        keepdim: whether these stay, with size 1.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
-
-    Raises:
-        NotImplementedError: `mask` is given for bools, which have no such value.
 
     Example:
         >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
@@ -272,23 +234,10 @@ def amax(
 
 
 def amin(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the smallest elements over `dim` that a mask selects; the highest number where it selects none.
-
-    Args:
-        dim: the dimensions to reduce; all by default.
-        keepdim: whether these stay, with size 1.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
-
-    Raises:
-        NotImplementedError: `mask` is given for bools, which have no such value.
 
     Example:
         >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
@@ -302,23 +251,10 @@ def amin(
 
 
 def argmax(
-    input: Tensor,
-    dim: int | None = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the indices along `dim` of the largest elements that a mask selects.
-
-    Args:
-        dim: the dimension to reduce; by default all, and the index is that of the flattened input.
-        keepdim: whether it stays, with size 1.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
-
-    Raises:
-        NotImplementedError: `mask` is given for bools, which have no such value.
 
     Example:
         >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
@@ -331,23 +267,10 @@ def argmax(
 
 
 def argmin(
-    input: Tensor,
-    dim: int | None = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the indices along `dim` of the smallest elements that a mask selects.
-
-    Args:
-        dim: the dimension to reduce; by default all, and the index is that of the flattened input.
-        keepdim: whether it stays, with size 1.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
-
-    Raises:
-        NotImplementedError: `mask` is given for bools, which have no such value.
 
     Example:
         >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
@@ -360,20 +283,10 @@ def argmin(
 
 
 def mean(
-    input: Tensor,
-    dim: Dims = None,
-    *,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
+    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
     mask: Tensor | None = None,
-) -> Tensor:
+) -> Tensor:  # fmt: skip
     """Return the means over `dim` of the elements that a mask selects; NaN where it selects none.
-
-    Args:
-        dim: the dimensions to reduce; all by default.
-        keepdim: whether these stay, with size 1.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
 
     Raises:
         ValueError: the result would be of integers.
@@ -405,12 +318,6 @@ def median(
 ) -> Tensor:
     """Return the medians along `dim` of the elements that a mask selects; NaN where it selects none.
 
-    Args:
-        dim: the dimension to reduce.
-        keepdim: whether it stays, with size 1.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
-
     Raises:
         ValueError: a mask selects none of the integers in a row.
 
@@ -436,15 +343,6 @@ def logsumexp(
 ) -> Tensor:
     """Return the logarithms of the sums over `dim` of the exponentials of the elements that a mask selects.
 
-    Args:
-        dim: the dimensions to reduce; all by default.
-        keepdim: whether these stay, with size 1.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
-
-    Raises:
-        NotImplementedError: `mask` is given for bools, which have no such value.
-
     Example:
         >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
         >>> mask = torch.tensor([[True, False, True], [False, False, False]])
@@ -467,7 +365,6 @@ def logaddexp(
     """Return `log(exp(input) + exp(other))`, without the elements of either that its mask does not select.
 
     Args:
-        dtype: the dtype of the result; by default that of `input`.
         input_mask: bools, of a shape that broadcasts to that of `input`.
         other_mask: bools, of a shape that broadcasts to that of `other`.
 
@@ -494,10 +391,6 @@ def norm(
 
     Args:
         ord: the order of the norm.
-        dim: the dimensions to reduce; all by default.
-        keepdim: whether these stay, with size 1.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
 
     Example:
         >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
@@ -513,24 +406,14 @@ def norm(
 
 
 def var(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: bool | None = None,
-    *,
-    correction: float | None = None,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:
+    input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None,
+    keepdim: bool | None = False, dtype: Dtype | None = None, mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """Return the variances over `dim` of the elements that a mask selects; NaN where it selects none.
 
     Args:
-        dim: the dimensions to reduce; all by default.
         unbiased: whether to divide by the number of elements minus 1, as by default, or by this number.
         correction: what to subtract from the number of elements, instead of `unbiased`.
-        keepdim: whether these stay, with size 1.
-        dtype: the dtype of the result; by default that of the input, or float32 for integers.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
 
     Raises:
         AssertionError: both `unbiased` and `correction` are given.
@@ -545,24 +428,14 @@ def var(
 
 
 def std(
-    input: Tensor,
-    dim: Dims = None,
-    unbiased: bool | None = None,
-    *,
-    correction: float | None = None,
-    keepdim: bool | None = False,
-    dtype: Dtype | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:
+    input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None,
+    keepdim: bool | None = False, dtype: Dtype | None = None, mask: Tensor | None = None,
+) -> Tensor:  # fmt: skip
     """Return the standard deviations over `dim` of the elements that a mask selects; NaN where it selects none.
 
     Args:
-        dim: the dimensions to reduce; all by default.
         unbiased: whether to divide by the number of elements minus 1, as by default, or by this number.
         correction: what to subtract from the number of elements, instead of `unbiased`.
-        keepdim: whether these stay, with size 1.
-        dtype: the dtype of the result; by default that of the input, or float32 for integers.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
 
     Raises:
         AssertionError: both `unbiased` and `correction` are given.
@@ -600,11 +473,6 @@ def _variance(
 def softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return the softmax along `dim` of the elements that a mask selects; NaN where it selects none.
 
-    Args:
-        dim: the dimension.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
-
     Example:
         >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
         >>> mask = torch.tensor([[True, False, True], [False, False, False]])
@@ -620,11 +488,6 @@ def softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor
 def log_softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return the logarithm of the softmax along `dim` of the elements that a mask selects.
 
-    Args:
-        dim: the dimension.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
-
     Example:
         >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
         >>> mask = torch.tensor([[True, False, True], [False, False, False]])
@@ -639,11 +502,6 @@ def log_softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Te
 
 def softmin(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
     """Return the softmax of `-input` along `dim`, of the elements that a mask selects.
-
-    Args:
-        dim: the dimension.
-        dtype: the dtype of the result; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
 
     Example:
         >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
@@ -664,10 +522,7 @@ def normalize(
 
     Args:
         ord: the order of the norm.
-        dim: the dimension.
         eps: the smallest divisor.
-        dtype: the dtype of the norm; by default that of the input.
-        mask: bools, of a shape that broadcasts to that of `input`; elements where it is False take no part.
 
     Example:
         >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])

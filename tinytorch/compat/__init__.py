@@ -6,7 +6,7 @@ that it has not found, looks in three places:
 
 | a module that is | is found in |
 |---|---|
-| another name of a module | `RENAMED`, `FORMER` |
+| another name of a module | `RENAMED` |
 | a file of this folder | the folder |
 | only names that tinytorch does not implement | the table in `named.py`, which is read then |
 
@@ -27,6 +27,7 @@ __path__ = []  # so that no file of the folder is imported twice, under two name
 
 #: PyTorch's names of modules that have another name here.
 RENAMED = {
+    "_tensor": "core.tensor",
     "__future__": "nn.modules._conversion",
     "distributed.constants": "distributed",
     "distributed.distributed_c10d": "distributed",
@@ -42,39 +43,6 @@ RENAMED = {
     "utils._contextlib": "autograd.grad_mode",
     "utils.data._utils.fetch": "data.worker",
     "utils.data._utils.worker": "data.worker",
-}
-#: Names that modules had in tinytorch 0.1, and have in pickles of that time.
-FORMER = {
-    "_tensor": "core.tensor",
-    "autograd.autocast": "ops.autocast",
-    "autograd.engine": "core.engine",
-    "autograd.inplace": "core.inplace",
-    "autograd.mode": "core.mode",
-    "autograd.op": "core.op",
-    "autograd.view": "core.view",
-    "blas": "kernels.blas",
-    "device": "core.device",
-    "dtypes": "kernels.dtypes",
-    "functions": "nn.functional.unlike",
-    "layout": "core.layout",
-    "nn._activations": "nn.functional.activation",
-    "nn._losses": "nn.functional.loss",
-    "nn._padding": "nn.functional.padding",
-    "nn._pooling": "nn.functional.pooling",
-    "nn._reduction": "nn.functional.reduction",
-    "nn._resampling": "nn.functional.resampling",
-    "ops.attention": "ops.nn.attention",
-    "ops.conv": "ops.nn.conv",
-    "ops.ctc": "ops.nn.ctc",
-    "ops.decompose": "ops.linalg.factor",
-    "ops.embedding": "ops.nn.embedding",
-    "ops.matrices": "ops.linalg.matrices",
-    "ops.norm": "ops.nn.norm",
-    "ops.pool": "ops.nn.pool",
-    "ops.resample": "ops.nn.resample",
-    "ops.rnn": "ops.nn.rnn",
-    "ops.solve": "ops.linalg.solve",
-    "summary": "inspect.summary",
 }
 
 
@@ -127,7 +95,7 @@ class AliasFinder:
 
 def _own_name(fullname: str) -> str | None:
     package, _, name = fullname.partition(".")
-    name = RENAMED.get(name) or FORMER.get(name) or (name[7:] if name.startswith("compat.") else "")
+    name = RENAMED.get(name) or (name[7:] if name.startswith("compat.") else "")
     return f"tinytorch.{name}" if package == "tinytorch" and name else None
 
 
