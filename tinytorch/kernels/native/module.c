@@ -277,6 +277,7 @@ typedef struct {
     PyObject *name[MAX_PARAMETERS], *defaults[MAX_PARAMETERS];  // borrowed; NULL where there is no default
     Py_ssize_t count;
     Call call;
+    bool of_gradient;  // the first parameter is a gradient
 } Twin;
 
 // Bind a call's arguments to the kernel's parameters, as Python would. False where it would raise an error, or where
@@ -306,11 +307,24 @@ static bool bind(const Twin *twin, PyObject *args, PyObject *keywords, PyObject 
     return true;
 }
 
+// Call a kernel that has left an expanded gradient (as that of a mean is) to the definition with a copy of it.
+static PyObject *call_with_copy(const Twin *twin, PyObject **bound) {
+    PyObject *copy = PyArray_NewCopy(ARRAY(bound[0]), NPY_CORDER);
+    if (!copy) return NULL;
+    bound[0] = copy;
+    PyObject *result = twin->call(bound);
+    Py_DECREF(copy);
+    return result;
+}
+
 static PyObject *twin_call(PyObject *self, PyObject *args, PyObject *keywords) {
     const Twin *twin = (Twin *)self;
     PyObject *bound[MAX_PARAMETERS];
     if (bind(twin, args, keywords, bound)) {
         PyObject *result = twin->call(bound);
+        if (result == FALLBACK && twin->of_gradient && tt_is_float32(bound[0]) && repeats(ARRAY(bound[0]))) {
+            result = call_with_copy(twin, bound);
+        }
         if (result != FALLBACK) return result;
     }
     return PyObject_Call(twin->definition, args, keywords);
@@ -365,6 +379,7 @@ static PyObject *make_twin(PyObject *module, PyObject *args) {
     twin->owned_defaults = Py_XNewRef(defaults);
     twin->count = PyTuple_Size(names);
     twin->call = kernel->call;
+    twin->of_gradient = kernel->parameters[0] == 'g' && kernel->parameters[1] == ',';
     for (Py_ssize_t i = 0; i < twin->count; i++) {
         twin->name[i] = PyTuple_GetItem(names, i);
         if (defaults) twin->defaults[i] = PyDict_GetItemWithError(defaults, twin->name[i]);
