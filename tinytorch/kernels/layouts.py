@@ -7,6 +7,7 @@ has the order of the first.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,25 @@ from tinytorch.kernels.native import quick
 Array = Any
 
 
+LARGE = 1 << 12  # elements from which on the copy of a result takes longer than to turn the operands
+
+
 @quick
-def settled(out: Any, *operands: Any) -> bool:
-    """Return whether a result is an array of NumPy's, and all its operands are in C order: then it is, too."""
-    return type(out) is np.ndarray and all([x.flags.c_contiguous for x in operands if isinstance(x, np.ndarray)])
+def settled(first: Any, *others: Any) -> bool:
+    """Return whether `first` is an array of NumPy's, and all arrays are in C order: then a result is, too."""
+    return type(first) is np.ndarray and all(
+        [x.flags.c_contiguous for x in (first, *others) if isinstance(x, np.ndarray)]
+    )
+
+
+def ordered(kernel: Callable[[Any, Any], Array], x: Any, y: Any, *operands: Any) -> Array:
+    """Return `arranged(kernel(x, y), *operands)`; large arrays are computed in that order."""
+    if type(x) is type(y) is np.ndarray and x.size >= LARGE and x.shape == y.shape and x.strides != y.strides:
+        order = _order(x.shape, *[(each.shape, each.strides, each.itemsize) for each in (x, y)])[::-1]
+        turned = kernel(x.transpose(order), y.transpose(order))
+        return arranged(turned.transpose([order.index(d) for d in range(x.ndim)]), *operands)
+    out = kernel(x, y)
+    return arranged(out, *operands) if type(out) is np.ndarray else out
 
 
 def arranged(out: Array, *operands: Any) -> Array:

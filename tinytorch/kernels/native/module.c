@@ -213,7 +213,8 @@ PyObject *tt_pointwise(PyObject *const *args, int inputs, int numbers, PyObject 
     } else {
         int like = 0;  // the first array that tells the order of all dimensions
         while (like < inputs - 1 && repeats(ARRAY(args[like]))) like++;
-        result = PyArray_NewLikeArray(ARRAY(args[like]), NPY_KEEPORDER, NULL, 0);
+        NPY_ORDER order = repeats(ARRAY(args[like])) ? NPY_CORDER : NPY_KEEPORDER;
+        result = PyArray_NewLikeArray(ARRAY(args[like]), order, NULL, 0);
         if (!result) return NULL;
     }
     Walk walks[MAX_INPUTS];
@@ -402,7 +403,7 @@ static PyObject *set_threads(PyObject *module, PyObject *count) {
 static PyObject *settled(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
     if (!count || !PyArray_CheckExact(args[0])) Py_RETURN_FALSE;
-    for (Py_ssize_t i = 1; i < count; i++) {
+    for (Py_ssize_t i = 0; i < count; i++) {
         if (PyArray_Check(args[i]) && !tt_is_contiguous(args[i])) Py_RETURN_FALSE;
     }
     Py_RETURN_TRUE;
