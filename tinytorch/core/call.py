@@ -523,13 +523,15 @@ class _Text:
         """Return the array as a tensor, with a node if it requires grad."""
         usual = f"if type(array) is not ndarray:\n    array = unusual(OP, {self.tuple_of_arrays()}, array)"
         operands = self.operands()
-        if self.facts.laid and not self.facts.witnessed and self.facts.operands != 2:
+        if self.facts.laid and not self.facts.witnessed and self.facts.operands == 2:
+            self.put(0, usual, f"    array = ARRANGED(array, {operands})")
+        elif self.facts.laid and not self.facts.witnessed:
             self.put(0, f"if not SETTLED(array, {', '.join(self.arrays)}):")
             self.put(1, usual, f"array = ARRANGED(array, {operands})")
         else:
             self.put(0, usual)
             self.tell("computed", "[array]")
-            if self.facts.laid and self.facts.witnessed:
+            if self.facts.laid:
                 self.put(0, f"raw, array = array, ARRANGED(array, {operands})")
                 self.put(0, f"if array is not raw:\n    state.witness.laid(raw, array, [{operands}])")
         self.put(0, *self.new_tensor("USUAL"))

@@ -749,7 +749,7 @@ def _bools(x: Any, name: str) -> Any:
 
 def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
     if isinstance(dim, (tuple, list)) and not dim:  # unlike in other reductions, () reduces nothing here, as in PyTorch
-        out = x.astype(np.bool_)
+        out = in_rows(x.astype(np.bool_))
     else:
         out = in_rows(ufunc.reduce(x, axes_of(dim, x.ndim, name), np.bool_, None, keepdim))
     return out.astype(np.uint8) if x.dtype == np.uint8 else out
