@@ -848,7 +848,7 @@ def results(samples: Samples, kernel: Callable[..., Any], args: Arguments) -> An
     if result is LEFT:
         return None
     found = [*(result if isinstance(result, tuple) else [result]), *args[: len(args) * samples.writes]]
-    return [each for each in found if isinstance(each, np.ndarray)]
+    return [np.asarray(each) for each in found if isinstance(each, (np.ndarray, np.generic))]
 
 
 @pytest.fixture(autouse=True)
