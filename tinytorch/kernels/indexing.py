@@ -155,7 +155,8 @@ def _taken(x: Array, index: Array, axis: int) -> Array:
 
 def _ordered(out: Array, x: Array, indices: Indices) -> Array:
     """Return a result of `take` in PyTorch's order: that of the dimensions of `x` that it keeps, or of the indices."""
-    indexed, axis = [], 0
+    indexed: list[int] = []
+    axis = 0
     for index in indices:
         dims = index.ndim if index is not None and index.dtype.kind == "b" else 1
         indexed += [] if index is None else range(axis, axis + dims)
