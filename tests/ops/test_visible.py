@@ -129,6 +129,12 @@ LAYOUTS = {
         for kind in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
         for given in ({}, {"nan": 2.0}, {"posinf": 7.0, "neginf": -3}, {"nan": torch.inf, "posinf": 1e9})
     ],
+    "two large operands": lambda torch: [
+        (torch.equal(f(x, y), f(x.contiguous(), y.contiguous())), f(x, y).stride())
+        for a in (torch.arange(6000.0).reshape(50, 40, 3) % 7, torch.arange(6000).reshape(50, 40, 3) % 5)
+        for x, y in ((a, a.mT.contiguous().mT), (a.permute(1, 2, 0), a.reshape(40, 3, 50) + 1.5), (a.mT, a.mT[:1]))
+        for f in (torch.add, torch.lt, torch.maximum, torch.div)
+    ],
     "trace": lambda torch: [
         torch.trace(leaf(torch, 2, 3).detach().to(kind))
         for kind in (torch.float16, torch.float32, torch.float64, torch.uint8, torch.int64)
@@ -170,6 +176,12 @@ LAID_OUT: dict[str, Program] = {
             for f in (torch.add, torch.complex, torch.eq, torch.hypot, torch.rsub, torch.isclose)],
         "two other operands": lambda torch, x: [f(y, x.contiguous().view(y.shape).mT.contiguous().mT)
             for y in turned(torch) for f in (torch.mul, torch.polar, torch.maximum)],
+        "elements at indices": lambda torch, x: [x[index] for i in [torch.tensor([[0, 1, 1], [1, 0, 1]])]
+            for index in (i[0], i.t(), (slice(None), i), (slice(None), i.t(), slice(None), i.t()), (..., i[0], i),
+            torch.arange(len(x)) > 0, x > 0, (0, slice(None), i[1]))],
+        "resized": lambda torch, x: (torch.exp(x, out=torch.ones(0)), *torch.sort(x, 1, out=(torch.ones(0),
+            torch.ones(0, dtype=torch.int64))), torch.add(x[:1], x, out=torch.ones(0)), 2**x, torch.all(x, dim=[]),
+            torch.fft.fft(x, dim=1, out=torch.ones(0, dtype=torch.complex64)).abs()),
         "three operands": lambda torch, x: (torch.where(x > 0, x.contiguous(), x), torch.addcmul(x.contiguous(), x, x),
             torch.lerp(x, x.contiguous(), 0.5), torch.clamp(x.contiguous(), x, x)),
     }.items()

@@ -237,7 +237,8 @@ class Caller:
         scope = self.scope
         template, change = factory(
             op, self, op.kernel, ufunc, op.of_floats, op.node_class, overload, op.plans, plan, op.result,
-            scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"), supplied("settled"), supplied("arranged"),
+            scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
+            *map(supplied, ("settled", "ordered", "arranged")),
         )  # fmt: skip
         # Give the arguments their own names.
         names = ("input", "other")[: op.operands] if op.operands else op.arguments
@@ -256,7 +257,7 @@ class Caller:
         return call
 
 
-_NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS PLAN RESULT WRITE REPEATS READS SETTLED ARRANGED"
+_NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS PLAN RESULT WRITE REPEATS READS SETTLED ORDERED ARRANGED"
 _factories: dict[Facts, Callable[..., Any]] = {}
 _HERE = __file__.removesuffix("call.py")
 _texts: dict[str, Callable[..., Any]] = {}
@@ -465,10 +466,19 @@ class _Text:
             branches.append(("is_tensor0 and kind is F32", "OF_FLOATS(x, y)"))
         if self.facts.elementwise:
             branches.append(("(x if is_tensor0 else y).size >= parallel.LARGE", "parallel.blockwise(KERNEL, x, y)"))
+        if self.facts.laid and not self.facts.witnessed:
+            kernel = "OF_FLOATS if is_tensor0 and kind is F32 else KERNEL" if self.facts.of_floats else "KERNEL"
+            branches.insert(0, ("not SETTLED(x, y)", f"ORDERED({kernel}, x, y, {self.operands()})"))
         for k, (condition, result) in enumerate(branches):
             self.put(1, f"{'elif' if k else 'if'} {condition}:\n    array = {result}")
         self.put(1, "else:\n    array = KERNEL(x, y)" if branches else "array = KERNEL(x, y)")
         self.translate()
+
+    def operands(self) -> str:
+        """Return the expressions of the operands of an elementwise op, not of copies of them in another dtype."""
+        if self.facts.operands == 2:
+            return "a0._array if is_tensor0 else a0, a1._array if is_tensor1 else a1"
+        return "a0._array" if self.facts.operands else ", ".join(self.arrays)
 
     def unwrap(self) -> None:
         """Unwrap the tensors among the arguments."""
@@ -512,12 +522,10 @@ class _Text:
     def wrap(self) -> None:
         """Return the array as a tensor, with a node if it requires grad."""
         usual = f"if type(array) is not ndarray:\n    array = unusual(OP, {self.tuple_of_arrays()}, array)"
-        operands = ", ".join(self.arrays)
-        if self.facts.operands == 2:  # not those that the kernel took, which may be copies in another dtype
-            operands = "a0._array if is_tensor0 else a0, a1._array if is_tensor1 else a1"
-        elif self.facts.operands == 1:
-            operands = "a0._array"
-        if self.facts.laid and not self.facts.witnessed:
+        operands = self.operands()
+        if self.facts.laid and not self.facts.witnessed and self.facts.operands == 2:
+            self.put(0, usual, f"    array = ARRANGED(array, {operands})")
+        elif self.facts.laid and not self.facts.witnessed:
             self.put(0, f"if not SETTLED(array, {', '.join(self.arrays)}):")
             self.put(1, usual, f"array = ARRANGED(array, {operands})")
         else:

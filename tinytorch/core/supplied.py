@@ -14,7 +14,8 @@ _MODULES = {
     "strided": "core.strided",  # the part of a tensor's memory at a place
     "restrided": "core.strided",  # its gradient: the part at a place of a memory of zeros with a tensor added to it
     "copy_slices": "core.strided",  # a tensor with another one written at a place of its memory
-    "settled": "kernels.layouts",  # whether a result needs no other order of dimensions (it loads the native library)
+    "settled": "kernels.layouts",  # whether arrays need no other order of dimensions (it loads the native library)
+    "ordered": "kernels.layouts",  # calls a kernel of two arrays so that its result has PyTorch's order of dimensions
     "arranged": "kernels.layouts",  # a result in the order of dimensions that PyTorch's has
     "add_hook": "autograd.hooks",  # enters a hook into a dictionary and returns the handle that removes it
     "input_metadata": "autograd.node",  # the shapes and dtypes of the gradients that a node receives

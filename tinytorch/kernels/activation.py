@@ -676,8 +676,6 @@ def log_softmax_grad_along(g: Array, out: Array, dim: int) -> Array:
 @threaded
 def sigmoid_slope(g: Array, y: Array, x: Array | None = None) -> Array:
     """Return `g * (1 - y) * y`, the gradient through y = sigmoid(x); x may be None."""
-    if y.flags.c_contiguous and not g.flags.c_contiguous:  # an expanded gradient, which the native kernel does not take
-        return sigmoid_slope(np.ascontiguousarray(g), y, x)
     slope = (1 - y) * y
     if x is not None and y.dtype.kind != "c":
         far = y > FLAT
@@ -690,8 +688,6 @@ def sigmoid_slope(g: Array, y: Array, x: Array | None = None) -> Array:
 @threaded
 def tanh_slope(g: Array, y: Array, x: Array | None = None) -> Array:
     """Return `g * (1 - y * y)`, the gradient through y = tanh(x); x may be None."""
-    if y.flags.c_contiguous and not g.flags.c_contiguous:  # an expanded gradient, which the native kernel does not take
-        return tanh_slope(np.ascontiguousarray(g), y, x)
     slope = 1 - y * y
     if x is not None and y.dtype.kind != "c":
         size = np.abs(y)

@@ -145,8 +145,7 @@ def _taken(x: Array, index: Array, axis: int) -> Array:
     memory, as in PyTorch: for example a batch of images taken from images in channels-last format.
     """
     if axis or any(not step and n > 1 for step, n in zip(x.strides, x.shape, strict=True)):
-        out = x[(slice(None),) * axis + (index,)]
-        return out if out.flags.c_contiguous else out.copy("C")
+        return x[(slice(None),) * axis + (index,)]
     order = [0, *sorted(range(1, x.ndim), key=lambda axis: -x.strides[axis])]
     laid = x.transpose(order)
     out = laid.take(as_intp(index), axis=0) if laid.flags.c_contiguous else laid[index].copy("C")
@@ -154,20 +153,43 @@ def _taken(x: Array, index: Array, axis: int) -> Array:
     return out.transpose(*range(more + 1), *[more + order.index(d) for d in range(1, x.ndim)])
 
 
+def _ordered(out: Array, x: Array, indices: Indices) -> Array:
+    """Return a result of `take` in PyTorch's order: that of the dimensions of `x` that it keeps, or of the indices."""
+    indexed: list[int] = []
+    axis = 0
+    for index in indices:
+        dims = index.ndim if index is not None and index.dtype.kind == "b" else 1
+        indexed += [] if index is None else range(axis, axis + dims)
+        axis += dims
+    if not indexed:
+        return out if out.flags.c_contiguous else out.copy("C")
+    kept = [step for d, step in enumerate(x.strides) if d not in indexed]
+    more, first = out.ndim - len(kept), indexed[0] if indexed[-1] - indexed[0] < len(indexed) else 0
+    operands = [(out.shape, (*kept[:first], *[0] * more, *kept[first:]), x.itemsize)]
+    for index in indices:
+        if index is not None and index.dtype.kind != "b":
+            steps = [0 if n == 1 else step for n, step in zip(index.shape, index.strides, strict=True)]
+            before = [0] * (first + more - index.ndim)
+            operands.append((out.shape, (*before, *steps, *[0] * (len(kept) - first)), index.itemsize))
+    return layouts.in_order(out, layouts.innermost_first(out.shape, *operands))
+
+
 def take(x: Array, indices: Indices) -> Array:
-    """Return the elements of `x` at `indices`; contiguous, except for one index array of an `x` that is not."""
+    """Return the elements of `x` at `indices`."""
     checked(x, indices)
     try:
         single = _single(indices)
         if single is not None:
             axis, index = single
-            return x.take(as_intp(index), axis=axis) if x.flags.c_contiguous else _taken(x, index, axis)
-        out = x[key_of(indices)]
+            out = x.take(as_intp(index), axis=axis) if x.flags.c_contiguous else _taken(x, index, axis)
+        else:
+            out = x[key_of(indices)]
     except IndexError as error:
         out = _empty_result(x, indices, error)
         if out is None:
             raise translated(error, x.ndim) from None
-    return out if out.flags.c_contiguous else out.copy("C")
+    plain = all([each is None or each.flags.c_contiguous for each in (x, *indices)])
+    return out if plain and out.flags.c_contiguous else _ordered(out, x, indices)
 
 
 def positions(shape: tuple[int, ...], indices: Indices, like: Array) -> Array:

@@ -7,6 +7,7 @@ has the order of the first.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,25 @@ from tinytorch.kernels.native import quick
 Array = Any
 
 
+LARGE = 1 << 12  # elements from which on the copy of a result takes longer than to turn the operands
+
+
 @quick
-def settled(out: Any, *operands: Any) -> bool:
-    """Return whether a result is an array of NumPy's, and all its operands are in C order: then it is, too."""
-    return type(out) is np.ndarray and all([x.flags.c_contiguous for x in operands if isinstance(x, np.ndarray)])
+def settled(first: Any, *others: Any) -> bool:
+    """Return whether `first` is an array of NumPy's, and all arrays are in C order: then a result is, too."""
+    return type(first) is np.ndarray and all(
+        [x.flags.c_contiguous for x in (first, *others) if isinstance(x, np.ndarray)]
+    )
+
+
+def ordered(kernel: Callable[[Any, Any], Array], x: Any, y: Any, *operands: Any) -> Array:
+    """Return `arranged(kernel(x, y), *operands)`; large arrays are computed in that order."""
+    if type(x) is type(y) is np.ndarray and x.size >= LARGE and x.shape == y.shape and x.strides != y.strides:
+        order = order_of(x, y)
+        turned = kernel(x.transpose(order), y.transpose(order))
+        return arranged(turned.transpose([order.index(d) for d in range(x.ndim)]), *operands)
+    out = kernel(x, y)
+    return arranged(out, *operands) if type(out) is np.ndarray else out
 
 
 def arranged(out: Array, *operands: Any) -> Array:
@@ -27,7 +43,11 @@ def arranged(out: Array, *operands: Any) -> Array:
     arrays = [x for x in operands if isinstance(x, np.ndarray) and x.ndim]
     if out.size < 2 or all([x.strides == out.strides and x.shape == out.shape for x in arrays]):
         return out
-    order = _order(out.shape, *[(x.shape, x.strides, x.itemsize) for x in arrays])
+    return in_order(out, innermost_first(out.shape, *[(x.shape, x.strides, x.itemsize) for x in arrays]))
+
+
+def in_order(out: Array, order: tuple[int, ...]) -> Array:
+    """Return a result, or a copy of it, whose dimensions are in this order in memory, the innermost first."""
     step = out.itemsize
     for d in order:
         if out.shape[d] > 1:
@@ -39,10 +59,15 @@ def arranged(out: Array, *operands: Any) -> Array:
     return out
 
 
+def order_of(*arrays: Array) -> tuple[int, ...]:
+    """Return the dimensions of a result of arrays of one shape in their order in memory, the outermost first."""
+    return innermost_first(arrays[0].shape, *[(x.shape, x.strides, x.itemsize) for x in arrays])[::-1]
+
+
 def empty_like(x: Array, dtype: Any = None) -> Array:
     """Return an uninitialized array whose dimensions are in the same order as those of `x`, without gaps."""
     if 0 in x.strides and x.size > 1:
-        return _empty(x, _order(x.shape, (x.shape, x.strides, x.itemsize)), dtype)
+        return _empty(x, innermost_first(x.shape, (x.shape, x.strides, x.itemsize)), dtype)
     return np.empty_like(x, dtype)
 
 
@@ -64,7 +89,7 @@ def _empty(like: Array, order: tuple[int, ...], dtype: Any = None) -> Array:
 
 
 @functools.lru_cache(1024)
-def _order(shape: tuple[int, ...], *operands: tuple[tuple[int, ...], tuple[int, ...], int]) -> tuple[int, ...]:
+def innermost_first(shape: tuple[int, ...], *operands: tuple[tuple[int, ...], tuple[int, ...], int]) -> tuple[int, ...]:
     """Return the dimensions of the result of operands (shape, strides, size of an element), the innermost first.
 
     The first operand that tells two dimensions apart decides; one that is expanded along a dimension does not.

@@ -14,6 +14,7 @@ from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import plain, refused
 from tinytorch.kernels.checks import tensor_name as _name
 from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, RARE
+from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.meta import MetaArray, is_meta
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.reduce import add_to_rows
@@ -406,9 +407,9 @@ def addr(x: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
         alpha = np.asarray(alpha).astype(dtype).astype(np.float32)
         scaled = (vec1.astype(np.float32) * alpha).astype(dtype).astype(np.float32)
         product = np.multiply.outer(scaled, vec2.astype(np.float32))
-        return _combined_by_steps(x.astype(dtype), product, beta, 1, exact_product=False)
+        return arranged(_combined_by_steps(x.astype(dtype), product, beta, 1, exact_product=False), x)
     product = np.multiply.outer(vec1.astype(dtype, copy=False), vec2.astype(dtype, copy=False))
-    return _combined(x, product, beta, alpha, blas=False)
+    return arranged(_combined(x, product, beta, alpha, blas=False), x)
 
 
 # The linear layer ---------------------------------------------------------------------------------

@@ -138,7 +138,7 @@ def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -
     by BLAS (a product with ones, several times faster), and columns in blocks, whose sums are added likewise.
     """
     kind = x.dtype
-    if not x.flags.c_contiguous and kind.kind in FLOATS:
+    if (not x.flags.c_contiguous or 1 in x.shape) and kind.kind in FLOATS:
         out = _by_memory(total, x, axes, keepdims)
         if out is not None:
             return out
@@ -164,6 +164,8 @@ def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -
         return in_rows(out)
     if axes is None:
         axes = tuple(range(x.ndim))
+    if not axes:
+        return x.copy("C")
     if len(axes) == x.ndim:
         if x.flags.c_contiguous:
             out = _sum_of_dense(x.reshape(-1))
@@ -177,18 +179,20 @@ def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -
 def _by_memory(kernel: Any, x: Any, axes: tuple[int, ...] | None, *args: Any) -> Any:
     """Return `kernel(x, axes, *args)`, computed with the axes in the order of memory; None if they already are.
 
-    So the rounding of a sum depends on where its terms lie in memory, and not on how a view orders its dimensions. The
-    last of the arguments says whether dimensions are kept.
+    So the rounding of a sum depends on where its terms lie in memory, and not on how a view orders its dimensions, or
+    on dimensions of one element. The last of the arguments says whether dimensions are kept.
     """
-    order = sorted(range(x.ndim), key=lambda axis: -abs(x.strides[axis]))
-    if order == sorted(order):
+    long = [axis for axis, n in enumerate(x.shape) if n != 1]
+    order = sorted(long, key=lambda axis: -abs(x.strides[axis]))
+    if len(order) == x.ndim and order == long:
         return None
-    moved = None if axes is None else tuple(sorted([order.index(axis) for axis in axes]))
-    out = kernel(x.transpose(order), moved, *args[:-1], True)
-    out = in_rows(out.transpose([order.index(axis) for axis in range(x.ndim)]))
+    reduced = range(x.ndim) if axes is None else axes
+    moved = None if axes is None else tuple(sorted([order.index(axis) for axis in axes if axis in long]))
+    out = kernel(x.squeeze().transpose([long.index(axis) for axis in order]), moved, *args[:-1], True)
+    out = in_rows(out.transpose([order.index(axis) for axis in long]))
     if args[-1]:
-        return out
-    return out.reshape([n for axis, n in enumerate(x.shape) if axes is not None and axis not in axes])
+        return out.reshape([1 if axis in reduced else n for axis, n in enumerate(x.shape)])
+    return out.reshape([n for axis, n in enumerate(x.shape) if axis not in reduced])
 
 
 @twin
@@ -597,7 +601,7 @@ def var(x: Any, dim: tuple[int, ...] | None, degrees: float, keepdim: bool) -> A
     if x.dtype.itemsize < 4:
         return var(x.astype(np.float32), dim, degrees, keepdim).astype(x.dtype)
     kind = x.dtype
-    if not x.flags.c_contiguous:
+    if not x.flags.c_contiguous or 1 in x.shape:
         out = _by_memory(var, x, dim, degrees, keepdim)
         if out is not None:
             return out
@@ -655,7 +659,7 @@ def norm(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
         return (x != 0).sum(axis=dim, keepdims=keepdim).astype(x.dtype)
     if x.dtype.itemsize < 4:
         return norm(x.astype(np.float32), p, dim, keepdim).astype(x.dtype)
-    if not x.flags.c_contiguous:
+    if not x.flags.c_contiguous or 1 in x.shape:
         out = _by_memory(lambda x, dim, keepdim: norm(x, p, dim, keepdim), x, dim, keepdim)
         if out is not None:
             return out
@@ -749,7 +753,7 @@ def _bools(x: Any, name: str) -> Any:
 
 def _truth(ufunc: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
     if isinstance(dim, (tuple, list)) and not dim:  # unlike in other reductions, () reduces nothing here, as in PyTorch
-        out = x.astype(np.bool_)
+        out = in_rows(x.astype(np.bool_))
     else:
         out = in_rows(ufunc.reduce(x, axes_of(dim, x.ndim, name), np.bool_, None, keepdim))
     return out.astype(np.uint8) if x.dtype == np.uint8 else out

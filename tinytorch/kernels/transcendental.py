@@ -13,6 +13,7 @@ from tinytorch.kernels import complex as complexes
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import VECTORS, refused
 from tinytorch.kernels.parallel import takes_out
+from tinytorch.kernels.reduce import in_rows
 from tinytorch.kernels.special import as_floating
 
 Array = Any
@@ -83,6 +84,11 @@ def power(a: Any, b: Any) -> Array:
             out = np.power(a, np.where(b < 0, b & 1, b))
             return np.where((b < 0) & (np.abs(a) != 1), np.zeros_like(out), out)
     return np.power(a, b)
+
+
+def power_of_number(a: Any, b: Any) -> Array:
+    """Return a number to the power `b`, in C order, as in PyTorch."""
+    return in_rows(power(a, b))
 
 
 def square(a: Array) -> Array:

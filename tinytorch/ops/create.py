@@ -143,13 +143,19 @@ def blank(
     return out
 
 
-def bring_to(x: Tensor, shape: tuple[int, ...]) -> None:
-    """Resize `x` to a contiguous shape, within its storage from its storage offset, or in new memory if too small.
+def bring_to(x: Tensor, shape: tuple[int, ...], order: Sequence[int] | None = None) -> None:
+    """Resize `x` to a dense shape, within its storage from its storage offset, or in new memory if too small.
 
     Tensors that shared the old storage keep it, while in PyTorch they share the reallocated one.
+
+    Args:
+        x, shape: the tensor and its new shape.
+        order: the dimensions in the order of the memory, the outermost first; by default C order.
     """
     array, count = x._array, math.prod(shape)
-    strides = tuple([math.prod(shape[d + 1 :]) for d in range(len(shape))])
+    order = range(len(shape)) if order is None else order
+    lengths, back = tuple([shape[d] for d in order]), [order.index(d) for d in range(len(shape))]
+    strides = tuple([math.prod(lengths[k + 1 :]) for k in range(len(shape))])
     view = x._view
     whole = places.storage(array)
     if (
@@ -158,9 +164,9 @@ def bring_to(x: Tensor, shape: tuple[int, ...]) -> None:
         and places.storage_offset(array) + count <= whole.size
         and whole.flags.writeable
     ):
-        x._array = places.at(array, (shape, strides, 0))
+        x._array = places.at(array, (lengths, strides, 0)).transpose(back)
     else:
-        x._array = np.empty_like(array, shape=shape, order="C")
+        x._array = np.empty_like(array, shape=lengths, order="C").transpose(back)
         if view is not None:  # `x` is no longer a view: it has new memory
             x._view, x._edge = None, None
             x._cell = None if x._cell is None else list(x._cell)

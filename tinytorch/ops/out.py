@@ -19,7 +19,7 @@ from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_write, count_write
 from tinytorch.core.warning import warn
-from tinytorch.kernels import dtypes, elementary
+from tinytorch.kernels import dtypes, elementary, layouts
 from tinytorch.kernels.shape import second
 from tinytorch.ops import arithmetic
 from tinytorch.ops.arguments import not_implemented, op_of
@@ -114,6 +114,7 @@ class Rule(NamedTuple):
         of_several: the check for calls with several tensors among the arguments.
         strict: elements of `out` must not share memory, even if `out` is to be resized.
         copied: PyTorch records the computation of the result, and copies it into `out`: gradients flow through it.
+        rows: an `out` that is resized gets C order; otherwise the order of the result.
     """
 
     check: Check = _castable
@@ -123,6 +124,7 @@ class Rule(NamedTuple):
     of_several: Check | None = None
     strict: bool = False
     copied: bool = False
+    rows: bool = False
 
 
 _EXACT = _same("Expected out tensor to have dtype {have_c}, but got {want_c} instead")
@@ -141,9 +143,9 @@ def _boolean(name: str, have: dtypes.dtype, want: dtypes.dtype) -> None:
         _ONLY_BOOL(name, have, want)
 
 
-def _like(text: str, overlap: int = PARTS, strict: bool = False, copied: bool = False) -> Rule:
+def _like(text: str, overlap: int = PARTS, strict: bool = False, copied: bool = False, rows: bool = False) -> Rule:
     """Return the rule of a function whose `out` has the result's dtype."""
-    return Rule(_same(text), overlap, strict=strict, copied=copied)
+    return Rule(_same(text), overlap, strict=strict, copied=copied, rows=rows)
 
 
 #: The rules by name, as declarations state them (`out=` of `register.public`).
@@ -151,7 +153,7 @@ RULES: dict[str, Rule] = {
     "promoted": Rule(),
     "same": Rule(_FOUND),
     "complex": _like("Expected object of scalar type {have} but got scalar type {want} for argument 'out'"),
-    "fft": Rule(_of_spectra, NOTHING),
+    "fft": Rule(_of_spectra, NOTHING, rows=True),
     "clamp": Rule(_FOUND, of_several=_castable),
     "nan_to_num": _like("nan_to_num: dtype of out: {want} should be same as input: {have}"),
     "boolean result": Rule(_of_type(_TO_BOOL, dtypes.bool)),
@@ -177,7 +179,7 @@ RULES: dict[str, Rule] = {
     "heaviside": _like("heaviside is not yet implemented for tensors with different dtypes."),
     "kthvalue": _like("output values must be of same type as input", ALL),
     "mode": _like("expected scalar type '{have}' but got '{want}'", NOTHING),
-    "quantile": _like("quantile() out tensor must be same dtype as the input tensor", NOTHING, copied=True),
+    "quantile": _like("quantile() out tensor must be same dtype as the input tensor", NOTHING, copied=True, rows=True),
     "exact": Rule(_EXACT, NOTHING),
     "histogram": _like(
         "torch.histogram: input tensor and hist tensor should have the same dtype, but got input {have_c} and hist "
@@ -213,7 +215,7 @@ RULES: dict[str, Rule] = {
         copied=True,
     ),
     "safe": Rule(_safely("{name}"), NOTHING),
-    "safe, copied": Rule(_safely("{name}"), NOTHING, copied=True),
+    "safe, copied": Rule(_safely("{name}"), NOTHING, copied=True, rows=True),
     "geqrf": Rule(_safely("torch.geqrf", "a"), NOTHING),
     "householder": Rule(_safely("torch.linalg.householder_product"), NOTHING),
     "ormqr": _like(
@@ -325,7 +327,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
         if each._array.shape != array.shape:
             if np.may_share_memory(each._array, array):
                 array = array.copy()
-            resized(each, array.shape)
+            resized(each, array, rule.rows)
         if copied:
             each.copy_(made)
             continue
@@ -421,8 +423,8 @@ def _written_directly(function: Any, rule: Rule, out: Tensor, args: tuple[Any, .
     return True
 
 
-def resized(x: Tensor, shape: tuple[int, ...]) -> None:
-    """Resize an `out` tensor to a shape, as `bring_to` does.
+def resized(x: Tensor, result: Any, rows: bool) -> None:
+    """Resize an `out` tensor to the shape of a result, in C order (`rows`) or in the result's, as `bring_to` does.
 
     Warns:
         UserWarning: PyTorch's, if `x` had elements.
@@ -431,11 +433,11 @@ def resized(x: Tensor, shape: tuple[int, ...]) -> None:
     if array.size:
         warn(
             f"An output with one or more elements was resized since it had shape {list(array.shape)}, which does not "
-            f"match the required output shape {list(shape)}. This behavior is deprecated, and in a future PyTorch "
-            "release outputs will not be resized unless they have zero elements. You can explicitly reuse an out "
-            "tensor t by resizing it, inplace, to zero elements with t.resize_(0)."
+            f"match the required output shape {list(result.shape)}. This behavior is deprecated, and in a future "
+            "PyTorch release outputs will not be resized unless they have zero elements. You can explicitly reuse an "
+            "out tensor t by resizing it, inplace, to zero elements with t.resize_(0)."
         )
-    bring_to(x, shape)
+    bring_to(x, result.shape, None if rows else layouts.order_of(result))
 
 
 # Result types -------------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from tinytorch.kernels.indexing import check_bounds
 from tinytorch.kernels.intp import as_int64, as_intp
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.programs import as_array
-from tinytorch.kernels.reduce import int_of
+from tinytorch.kernels.reduce import in_rows, int_of
 from tinytorch.ops import return_types
 from tinytorch.ops.arguments import (
     also_by,
@@ -279,7 +279,7 @@ def searchsorted(
         sequence, values = sequence.astype(common), values.astype(common)
     if sequence.dtype.char in RARE and values.size:
         raise refused("searchsorted_out_cpu", sequence)
-    found = as_array(kernels.search(sequence, values, right or side == "right"))
+    found = in_rows(as_array(kernels.search(sequence, values, right or side == "right")))
     return wrap(found.astype(np.int32 if out_int32 else _INT64, copy=False))
 
 

@@ -64,10 +64,10 @@ def _refused_power(base: Any, exponent: Any) -> str | None:
 # PyTorch's overloads, whose nodes have different names: tensor ** number, tensor ** tensor, number ** tensor.
 _raised, _raised_to, _number_raised = (
     renamed(
-        pointwise("pow", kernels.power, refuses=_refused_power, complex=HOLOMORPHIC, x=_pow_x, y=_pow_y),
+        pointwise("pow", kernel, refuses=_refused_power, complex=HOLOMORPHIC, own_layout=k == 2, x=_pow_x, y=_pow_y),
         f"PowBackward{k}",
     )
-    for k in range(3)
+    for k, kernel in enumerate((kernels.power, kernels.power, kernels.power_of_number))
 )
 
 

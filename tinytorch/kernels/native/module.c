@@ -6,7 +6,12 @@
 #include <stddef.h>
 #include <structmember.h>
 
-enum { MAX_DIMS = 64, BLOCK = 1 << 15 };  // BLOCK: elements of a part of a pointwise kernel
+enum {
+    MAX_DIMS = 64,
+    MAX_INPUTS = 3,      // arrays that a pointwise kernel takes
+    BLOCK = 1 << 15,     // elements of a part of its work
+    GATHERED = 1 << 10,  // elements of an array in another order that are brought together at a time
+};
 
 extern const Kernel *const tt_baseline[];
 #if defined(__x86_64__)
@@ -78,21 +83,61 @@ PyObject *tt_new_array(PyObject *like, int dims, const int64_t *shape) {
 
 // Pointwise kernels -----------------------------------------------------------------------------
 
+// How an array is walked in the order of the result's memory: dimensions, the outermost first, and strides in floats.
 typedef struct {
-    const float *inputs[MAX_PARAMETERS];
+    int dims;
+    Py_ssize_t shape[MAX_DIMS], strides[MAX_DIMS];
+} Walk;
+
+typedef struct {
+    const float *inputs[MAX_INPUTS];
+    const Walk *walks[MAX_INPUTS];  // NULL for an array in the order of the result
     float numbers[MAX_PARAMETERS], *out;
     int input_count;
-    Py_ssize_t size;
+    Py_ssize_t size, step;
     Pointwise block;
 } PointwiseCall;
+
+// Copy `count` elements of an array, from element `begin` of the walk on.
+static void gather(const float *from, const Walk *walk, Py_ssize_t begin, Py_ssize_t count, float *to) {
+    const Py_ssize_t *shape = walk->shape, *strides = walk->strides;
+    Py_ssize_t place[MAX_DIMS];
+    const int inner = walk->dims - 1;
+    for (int d = inner; d >= 0; begin /= shape[d--]) from += strides[d] * (place[d] = begin % shape[d]);
+    for (const Py_ssize_t stride = strides[inner];;) {
+        Py_ssize_t left = shape[inner] - place[inner], run = left < count ? left : count;
+        const float first = *from;
+        if (stride) {
+            for (Py_ssize_t i = 0; i < run; i++) to[i] = from[i * stride];
+        } else {
+            for (Py_ssize_t i = 0; i < run; i++) to[i] = first;
+        }
+        if (!(count -= run)) return;
+        to += run;
+        from += run * stride;
+        place[inner] = shape[inner];
+        for (int d = inner; place[d] == shape[d]; d--) {
+            from += strides[d - 1] - shape[d] * strides[d];
+            place[d] = 0;
+            place[d - 1]++;
+        }
+    }
+}
 
 static void pointwise_part(void *context, Py_ssize_t part, int worker) {
     (void)worker;
     const PointwiseCall *call = context;
-    Py_ssize_t begin = part * BLOCK, left = call->size - begin;
-    const float *inputs[MAX_PARAMETERS];
-    for (int i = 0; i < call->input_count; i++) inputs[i] = call->inputs[i] + begin;
-    call->block(inputs, call->numbers, call->out + begin, left < BLOCK ? left : BLOCK);
+    Py_ssize_t begin = part * BLOCK, end = call->size - begin < BLOCK ? call->size : begin + BLOCK;
+    const float *inputs[MAX_INPUTS];
+    float gathered[MAX_INPUTS][GATHERED];
+    for (; begin < end; begin += call->step) {
+        Py_ssize_t count = end - begin < call->step ? end - begin : call->step;
+        for (int i = 0; i < call->input_count; i++) {
+            inputs[i] = call->walks[i] ? gathered[i] : call->inputs[i] + begin;
+            if (call->walks[i]) gather(call->inputs[i], call->walks[i], begin, count, gathered[i]);
+        }
+        call->block(inputs, call->numbers, call->out + begin, count);
+    }
 }
 
 // True if the elements of `x` have the same order in memory as those of `out`, without gaps. `out` has no gaps.
@@ -111,44 +156,75 @@ static bool disjoint_or_same(const char *x, const char *y, Py_ssize_t size) {
     return x == y || x + size <= y || y + size <= x;
 }
 
-// Compute a function of one array of any layout, in the result or in a copy of `out`.
-static PyObject *pointwise_of_copy(PointwiseCall *call, PyObject *x, PyObject *out) {
-    PyObject *copy = PyArray_NewLikeArray(ARRAY(x), NPY_KEEPORDER, NULL, 0);
-    if (!copy || PyArray_CopyInto(ARRAY(copy), ARRAY(x)) < 0) {
-        Py_XDECREF(copy);
-        return NULL;
+// True if a kernel may write into `out` while it reads `x`.
+static bool may_write(PyObject *out, PyObject *x) {
+    return tt_is_contiguous(out) && same_layout(x, out) &&
+           disjoint_or_same(PyArray_DATA(ARRAY(x)), PyArray_DATA(ARRAY(out)), PyArray_NBYTES(ARRAY(out)));
+}
+
+// True if `x` repeats its elements along a dimension: it has been expanded.
+static bool repeats(PyArrayObject *x) {
+    for (int dim = PyArray_NDIM(x); dim--;) {
+        if (PyArray_DIM(x, dim) > 1 && !PyArray_STRIDE(x, dim)) return true;
     }
-    call->inputs[0] = call->out = PyArray_DATA(ARRAY(copy));
-    tt_parallel_for(pointwise_part, call, (call->size + BLOCK - 1) / BLOCK, call->size, tt_threads());
-    if (out == Py_None) return copy;
-    int failed = PyArray_CopyInto(ARRAY(out), ARRAY(copy));
-    Py_DECREF(copy);
-    return failed ? NULL : Py_NewRef(out);
+    return false;
+}
+
+// Find how `x`, of several elements, is walked in the order of `out`. Dimensions that are one in `x` are joined.
+static void find_walk(Walk *walk, PyArrayObject *x, PyArrayObject *out) {
+    int order[MAX_DIMS], count = 0;
+    for (int dim = 0; dim < PyArray_NDIM(out); dim++) {
+        if (PyArray_DIM(out, dim) == 1) continue;
+        int at = count++;
+        for (; at && PyArray_STRIDE(out, order[at - 1]) < PyArray_STRIDE(out, dim); at--) order[at] = order[at - 1];
+        order[at] = dim;
+    }
+    walk->dims = 0;
+    for (int k = 0; k < count; k++) {
+        Py_ssize_t length = PyArray_DIM(x, order[k]), stride = PyArray_STRIDE(x, order[k]) / (int)sizeof(float);
+        if (walk->dims && walk->strides[walk->dims - 1] == length * stride) length *= walk->shape[--walk->dims];
+        walk->shape[walk->dims] = length;
+        walk->strides[walk->dims++] = stride;
+    }
 }
 
 PyObject *tt_pointwise(PyObject *const *args, int inputs, int numbers, PyObject *out, Pointwise block) {
     for (int i = 0; i < inputs; i++) {
         if (!tt_is_float32(args[i]) || !same_shape(args[0], args[i])) return FALLBACK;
     }
-    bool has_out = out != Py_None;
-    if (has_out && !(tt_is_float32(out) && PyArray_ISWRITEABLE(ARRAY(out)) && same_shape(args[0], out))) {
-        return FALLBACK;
-    }
-    PointwiseCall call = {.input_count = inputs, .size = PyArray_SIZE(ARRAY(args[0])), .block = block};
+    PointwiseCall call = {
+        .input_count = inputs, .size = PyArray_SIZE(ARRAY(args[0])), .step = BLOCK, .block = block};
     for (int i = 0; i < numbers; i++) {
         if (!tt_read_number(args[inputs + i], &call.numbers[i])) return FALLBACK;
     }
-    if (has_out && !tt_is_contiguous(out)) return inputs == 1 ? pointwise_of_copy(&call, args[0], out) : FALLBACK;
-    PyObject *result = has_out ? Py_NewRef(out) : PyArray_NewLikeArray(ARRAY(args[0]), NPY_KEEPORDER, NULL, 0);
-    if (!result) return NULL;
+    PyObject *result;
+    if (out != Py_None) {
+        if (!tt_is_float32(out) || !PyArray_ISWRITEABLE(ARRAY(out)) || !same_shape(args[0], out)) return FALLBACK;
+        for (int i = 0; i < inputs; i++) {
+            if (may_write(out, args[i])) continue;
+            if (inputs > 1) return FALLBACK;
+            result = tt_pointwise(args, inputs, numbers, Py_None, block);
+            if (!result) return NULL;
+            int failed = PyArray_CopyInto(ARRAY(out), ARRAY(result));
+            Py_DECREF(result);
+            return failed ? NULL : Py_NewRef(out);
+        }
+        result = Py_NewRef(out);
+    } else {
+        int like = 0;  // the first array that tells the order of all dimensions
+        while (like < inputs - 1 && repeats(ARRAY(args[like]))) like++;
+        NPY_ORDER order = repeats(ARRAY(args[like])) ? NPY_CORDER : NPY_KEEPORDER;
+        result = PyArray_NewLikeArray(ARRAY(args[like]), order, NULL, 0);
+        if (!result) return NULL;
+    }
+    Walk walks[MAX_INPUTS];
     call.out = PyArray_DATA(ARRAY(result));
     for (int i = 0; i < inputs; i++) {
         call.inputs[i] = PyArray_DATA(ARRAY(args[i]));
-        if (!same_layout(args[i], result) ||
-            !disjoint_or_same((const char *)call.inputs[i], (char *)call.out, 4 * call.size)) {
-            Py_DECREF(result);
-            return inputs == 1 ? pointwise_of_copy(&call, args[0], out) : FALLBACK;
-        }
+        if (!call.size || same_layout(args[i], result)) continue;
+        find_walk(&walks[i], ARRAY(args[i]), ARRAY(result));
+        call.walks[i] = &walks[i];
+        call.step = GATHERED;
     }
     tt_parallel_for(pointwise_part, &call, (call.size + BLOCK - 1) / BLOCK, call.size, tt_threads());
     return result;
@@ -202,6 +278,7 @@ typedef struct {
     PyObject *name[MAX_PARAMETERS], *defaults[MAX_PARAMETERS];  // borrowed; NULL where there is no default
     Py_ssize_t count;
     Call call;
+    bool of_gradient;  // the first parameter is a gradient
 } Twin;
 
 // Bind a call's arguments to the kernel's parameters, as Python would. False where it would raise an error, or where
@@ -231,11 +308,24 @@ static bool bind(const Twin *twin, PyObject *args, PyObject *keywords, PyObject 
     return true;
 }
 
+// Call a kernel that has left an expanded gradient (as that of a mean is) to the definition with a copy of it.
+static PyObject *call_with_copy(const Twin *twin, PyObject **bound) {
+    PyObject *copy = PyArray_NewCopy(ARRAY(bound[0]), NPY_CORDER);
+    if (!copy) return NULL;
+    bound[0] = copy;
+    PyObject *result = twin->call(bound);
+    Py_DECREF(copy);
+    return result;
+}
+
 static PyObject *twin_call(PyObject *self, PyObject *args, PyObject *keywords) {
     const Twin *twin = (Twin *)self;
     PyObject *bound[MAX_PARAMETERS];
     if (bind(twin, args, keywords, bound)) {
         PyObject *result = twin->call(bound);
+        if (result == FALLBACK && twin->of_gradient && tt_is_float32(bound[0]) && repeats(ARRAY(bound[0]))) {
+            result = call_with_copy(twin, bound);
+        }
         if (result != FALLBACK) return result;
     }
     return PyObject_Call(twin->definition, args, keywords);
@@ -290,6 +380,7 @@ static PyObject *make_twin(PyObject *module, PyObject *args) {
     twin->owned_defaults = Py_XNewRef(defaults);
     twin->count = PyTuple_Size(names);
     twin->call = kernel->call;
+    twin->of_gradient = kernel->parameters[0] == 'g' && kernel->parameters[1] == ',';
     for (Py_ssize_t i = 0; i < twin->count; i++) {
         twin->name[i] = PyTuple_GetItem(names, i);
         if (defaults) twin->defaults[i] = PyDict_GetItemWithError(defaults, twin->name[i]);
@@ -312,7 +403,7 @@ static PyObject *set_threads(PyObject *module, PyObject *count) {
 static PyObject *settled(PyObject *module, PyObject *const *args, Py_ssize_t count) {
     (void)module;
     if (!count || !PyArray_CheckExact(args[0])) Py_RETURN_FALSE;
-    for (Py_ssize_t i = 1; i < count; i++) {
+    for (Py_ssize_t i = 0; i < count; i++) {
         if (PyArray_Check(args[i]) && !tt_is_contiguous(args[i])) Py_RETURN_FALSE;
     }
     Py_RETURN_TRUE;

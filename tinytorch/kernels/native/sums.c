@@ -180,15 +180,18 @@ KERNEL(total, x, axes, keepdims) {
             reduced[axes[k]] = true;
         }
     }
-    int result_dims = 0;
+    int result_dims = 0, long_dims = 0;  // the order of a sum does not depend on dimensions of one element
     for (int d = 0; d < dims; d++) {
-        shape[d] = PyArray_DIM(x, d);
-        reduced[d] |= all_axes;
-        if (!reduced[d] || keepdims) sizes[result_dims++] = reduced[d] ? 1 : shape[d];
+        const npy_intp length = PyArray_DIM(x, d);
+        const bool sums = reduced[d] || all_axes;
+        if (!sums || keepdims) sizes[result_dims++] = sums ? 1 : length;
+        if (length == 1 && (long_dims || d < dims - 1)) continue;
+        shape[long_dims] = length;
+        reduced[long_dims++] = sums || length == 1;
     }
     PyObject *result = tt_new_array(args->x, result_dims, sizes);
     if (!result) return NULL;
-    if (!sum_dims(float_data(args->x), dims, shape, reduced, float_data(result))) {
+    if (!sum_dims(float_data(args->x), long_dims, shape, reduced, float_data(result))) {
         Py_DECREF(result);
         return PyErr_NoMemory();
     }
