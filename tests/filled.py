@@ -1,4 +1,4 @@
-"""NumPy's new memory begins filled with a byte, in the C kernels too: so it shows if it is read before it is written.
+"""New memory begins filled with a byte, NumPy's and that of the C kernels: it shows if it is read before it is written.
 
 `python -m pytest -p tests.filled tests/nn` runs any tests in memory full of 0xFF, of which a float is NaN.
 """
@@ -31,7 +31,7 @@ _set_handler: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(_set)
 _usual = _Handler.from_address(_API.PyCapsule_GetPointer(ctypes.PYFUNCTYPE(ctypes.py_object)(_get)(), _NAME))
 _filling = _Handler.from_buffer_copy(_usual)
 _API.Py_IncRef(ctypes.py_object(_filling))  # arrays may live longer than this module
-_byte = 0
+_byte: int | None = None
 
 
 @_Malloc
@@ -43,15 +43,25 @@ _filling.malloc = _malloc
 _capsule = _API.PyCapsule_New(ctypes.addressof(_filling), _NAME, None)
 
 
+def _fill(byte: int | None) -> None:
+    """Let glibc's `malloc` fill memory with a byte; other systems' fills none."""
+    if hasattr(_API, "mallopt"):
+        m_perturb = -6
+        _API.mallopt(m_perturb, 0 if byte is None else 256 | byte ^ 0xFF)  # (only 0 in all bits means no byte)
+
+
 @contextlib.contextmanager
 def filled(byte: int) -> Iterator[None]:
-    """Fill the memory of new arrays of this thread with a byte."""
+    """Fill the memory of new arrays of this thread, and of C, with a byte."""
     global _byte
-    before, _byte = _set_handler(_capsule), byte
+    before, _byte, handler = _byte, byte, _set_handler(_capsule)
+    _fill(byte)
     try:
         yield
     finally:
-        _set_handler(before)
+        _byte = before
+        _fill(before)
+        _set_handler(handler)
 
 
 def bits(value: Any) -> Any:
