@@ -417,7 +417,7 @@ def asinh(x: Any) -> Any:
 
 
 @elementwise(
-    elementary.arccosh, x=lambda g, x: g * rsqrt(x - 1) * rsqrt(x + 1),
+    elementary.arccosh, x=lambda g, x: g * (rsqrt(x - 1) * rsqrt(x + 1) if x.dtype.is_complex else rsqrt(0 - _rest(x))),
     also="arccosh", complex=HOLOMORPHIC, **_OF_FLOATS,
 )  # fmt: skip
 def acosh(x: Any) -> Any:
