@@ -31,7 +31,7 @@ _set_handler: Any = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.py_object)(_set)
 _usual = _Handler.from_address(_API.PyCapsule_GetPointer(ctypes.PYFUNCTYPE(ctypes.py_object)(_get)(), _NAME))
 _filling = _Handler.from_buffer_copy(_usual)
 _API.Py_IncRef(ctypes.py_object(_filling))  # arrays may live longer than this module
-_byte: int | None = None
+_byte = 0
 
 
 @_Malloc
@@ -41,13 +41,7 @@ def _malloc(context: Any, size: int) -> Any:
 
 _filling.malloc = _malloc
 _capsule = _API.PyCapsule_New(ctypes.addressof(_filling), _NAME, None)
-
-
-def _fill(byte: int | None) -> None:
-    """Let glibc's `malloc` fill memory with a byte; other systems' fills none."""
-    if hasattr(_API, "mallopt"):
-        m_perturb = -6
-        _API.mallopt(m_perturb, 0 if byte is None else 256 | byte ^ 0xFF)  # (only 0 in all bits means no byte)
+_mallopt: Any = getattr(_API, "mallopt", lambda *args: None)  # glibc's; M_PERTURB, -6, is what `malloc` fills with
 
 
 @contextlib.contextmanager
@@ -55,12 +49,12 @@ def filled(byte: int) -> Iterator[None]:
     """Fill the memory of new arrays of this thread, and of C, with a byte."""
     global _byte
     before, _byte, handler = _byte, byte, _set_handler(_capsule)
-    _fill(byte)
+    _mallopt(-6, 256 | byte ^ 0xFF)  # (a value of 0 would fill nothing)
     try:
         yield
     finally:
         _byte = before
-        _fill(before)
+        _mallopt(-6, before and 256 | before ^ 0xFF)
         _set_handler(handler)
 
 
