@@ -1,4 +1,4 @@
-"""NumPy's new memory begins filled with a byte, in the C kernels too: so it shows if it is read before it is written.
+"""New memory begins filled with a byte, NumPy's and that of the C kernels: it shows if it is read before it is written.
 
 `python -m pytest -p tests.filled tests/nn` runs any tests in memory full of 0xFF, of which a float is NaN.
 """
@@ -41,17 +41,21 @@ def _malloc(context: Any, size: int) -> Any:
 
 _filling.malloc = _malloc
 _capsule = _API.PyCapsule_New(ctypes.addressof(_filling), _NAME, None)
+_mallopt: Any = getattr(_API, "mallopt", lambda *args: None)  # glibc's; M_PERTURB, -6, is what `malloc` fills with
 
 
 @contextlib.contextmanager
 def filled(byte: int) -> Iterator[None]:
-    """Fill the memory of new arrays of this thread with a byte."""
+    """Fill the memory of new arrays of this thread, and of C, with a byte."""
     global _byte
-    before, _byte = _set_handler(_capsule), byte
+    before, _byte, handler = _byte, byte, _set_handler(_capsule)
+    _mallopt(-6, 256 | byte ^ 0xFF)  # (a value of 0 would fill nothing)
     try:
         yield
     finally:
-        _set_handler(before)
+        _byte = before
+        _mallopt(-6, before and 256 | before ^ 0xFF)
+        _set_handler(handler)
 
 
 def bits(value: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import functools
 from typing import Any
@@ -40,4 +41,7 @@ def test_the_look_is_effective() -> None:
         assert reads_what_was_not_written(lambda kind=kind: np.empty(3, kind))
         assert not reads_what_was_not_written(lambda kind=kind: np.zeros(3, kind))
     assert reads_what_was_not_written(lambda: tinytorch.empty(2, 3).sum())
+    of_bytes = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_ssize_t)
+    memory_of_c = of_bytes(("PyBytes_FromStringAndSize", ctypes.pythonapi))
+    assert reads_what_was_not_written(lambda: memory_of_c(None, 10_000)) or not hasattr(ctypes.pythonapi, "mallopt")
     assert not reads_what_was_not_written(lambda: tinytorch.nn.LazyLinear(3)(tinytorch.zeros(2, 0)))

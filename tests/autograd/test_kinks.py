@@ -121,7 +121,7 @@ TWICE: list[Any] = [
     ([-1.0, 0.0, 1.0, 2.0], "F.glu(x)"),
     ([[-1.0, -2.0], [-0.5, -1.5]], "F.nll_loss(x, torch.tensor([0, 1]))"),
     ([0.0, 1.0, 0.0, 1.0, 0.5], "F.binary_cross_entropy(x, torch.tensor([0.0, 1.0, 1.0, 0.0, 0.25], dtype=x.dtype))"),
-    ([-inf, -1.0, 0.0, inf], "torch.logaddexp(x, torch.zeros_like(x))"),
+    ([-1.0, 0.0, inf], "torch.logaddexp(x, torch.zeros_like(x))"),
     ([-1.0, 0.0, 1.0, inf, nan], "x ** 1"),
     ([-2.0, 0.0, 2.0, 0.0], "torch.tensor([2.0, 0.0, -1.0, 3.0], dtype=x.dtype) ** x"),
 ]  # fmt: skip

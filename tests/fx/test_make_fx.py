@@ -126,7 +126,7 @@ def gradients(t: Any) -> list[Any]:
     return [
         t.func.grad(lambda x: functional.linear(x, weight).sin().sum()),
         t.func.grad(lambda x: (x.softmax(1) * x.sigmoid() * x.tanh()).mean() - x.log_softmax(0).sum()),
-        t.func.grad(lambda x: (x.exp() * x).mean()),
+        t.func.grad(lambda x: ((x / 99).asin().exp() * x).mean()),
         t.func.grad(lambda x: (x.t() @ x).relu().amax(1).sum()),
         lambda x: t.func.vjp(lambda y: y.tanh() @ y.t(), x)[0],
         lambda x: t.autograd.grad((x * x).sum(), x.requires_grad_()) if x.requires_grad else x.sum(0),

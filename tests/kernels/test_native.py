@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tinytorch
+from tests.filled import filled
 from tinytorch.kernels import (
     activation,
     arithmetic,
@@ -969,15 +970,19 @@ def test_a_kernel_gives_what_its_definition_gives(name: str, instructions: str) 
 
 @EACH
 @ON_EACH_SET
-def test_results_do_not_depend_on_threads(name: str, instructions: str) -> None:
+def test_results_do_not_depend_on_threads_nor_on_what_memory_held(name: str, instructions: str) -> None:
     definition = inspect.unwrap(SAMPLES[name].definition)
     kernel = library.twin(definition, name, instructions, native.defaults(definition))
+
+    def found(args: Arguments, threads: int, byte: int) -> list[bytes]:
+        parallel.set_threads(threads)
+        with filled(byte):
+            return [each.tobytes() for each in results(SAMPLES[name], kernel, args)]
+
     for args in SAMPLES[name].draw(np.random.default_rng(1)):
-        parallel.set_threads(1)
-        expected = [each.tobytes() for each in results(SAMPLES[name], kernel, args)]
+        expected = found(args, 1, 0xFF)
         for threads in (2, 3, 7, 2):
-            parallel.set_threads(threads)
-            assert [each.tobytes() for each in results(SAMPLES[name], kernel, args)] == expected
+            assert found(args, threads, 0x7B) == expected
 
 
 @pytest.mark.parametrize(("name", "count"), [("tanh", 1), ("silu_grad", 2), ("subtract", 2), ("sigmoid_slope", 3)])

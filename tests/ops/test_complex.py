@@ -222,6 +222,13 @@ def test_writes_in_place_are_recorded(torch: Any) -> Any:
     return z.grad
 
 
+@compared(rtol=1e-9)
+def test_gradients_in_each_quadrant(torch: Any) -> Any:
+    names = "acos acosh asin asinh atan atanh cosh exp log log1p reciprocal rsqrt sigmoid sinh sqrt tan tanh".split()
+    z = torch.tensor([x + y for x in (1.5, -1.5) for y in (0.5j, -0.5j)], dtype=torch.cdouble, requires_grad=True)
+    return [torch.autograd.grad(getattr(z, name)().sum().real, z)[0] for name in names]
+
+
 @compared
 def test_out_and_comparisons(torch: Any) -> list[Any]:
     z, out = torch.tensor([1 + 2j, 3 - 1j]), torch.empty(2, dtype=torch.cfloat)

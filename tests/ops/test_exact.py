@@ -127,6 +127,12 @@ TAILS: dict[str, list[tuple[Any, ...]]] = {
     "F.cross_entropy(torch.stack((x, x * 0)), torch.tensor(0))": [
         (1, 40.0, -math.exp(-40)), (2, 40.0, math.exp(-40)), (1, 20.0, -math.exp(-20), "float32")
     ],
+    "x.asin()": [(1, 1 - 2**-40, (2**-40 * (2 - 2**-40)) ** -0.5), (2, 1e-10, 1e-10)],
+    "x.atanh()": [(1, 1 - 2**-40, 1 / (2**-40 * (2 - 2**-40)))],
+    "x.acosh()": [(1, 1 + 2**-40, (2**-40 * (2 + 2**-40)) ** -0.5)],
+    "torch.atan2(x, x.detach())": [(1, 1e200, 5e-201), (1, 1e-200, 5e199)],
+    "torch.logaddexp(x, x * 0)": [(2, 100.0, math.exp(-100)), (2, -85.0, math.exp(-85), "float32")],
+    "torch.special.log_ndtr(x)": [(2, 12.0, -12 * math.exp(-72) / math.sqrt(2 * math.pi), "float32"), (2, 40.0, 0.0)],
     "torch.sinc(x)": [(1, 1e-30, -(math.pi**2) / 3 * 1e-30), (2, 0.0, -(math.pi**2) / 3)],
     "torch.linalg.vector_norm(torch.stack((x, x)))": [
         (0, 1e200, 2**0.5 * 1e200), (1, 1e200, 2**0.5), (0, 1e-200, 2**0.5 * 1e-200), (1, 1e-200, 2**0.5)

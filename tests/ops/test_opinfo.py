@@ -62,6 +62,7 @@ KNOWN = {
     "PyTorch has no gradient, or NaN": """
         *istft : complex(64|128) gradient
         *renorm : complex(64|128) gradient values
+        masked.logaddexp : float32 second gradient values
     """,
     "rounding in 16 bits; what is discontinuous takes another branch": """
         *grid_sampler_2d : (bfloat16|float16) (gradient )?values

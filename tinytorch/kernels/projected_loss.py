@@ -63,7 +63,8 @@ def in_chunks(
         if not any(wanted):
             continue
         scores *= (scales[part] / totals)[:, None]
-        scores[places] -= scales[part]
+        scores[places] = 0
+        scores[places] = -scores.sum(1)  # minus the sum of the others: 1 - p may have lost its digits
         if by_x is not None:
             by_x[part] = scores @ wide
         if by_matrix is not None:

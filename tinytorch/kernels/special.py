@@ -288,6 +288,14 @@ def _ndtr(x: Any) -> Any:
     return erfc(x * -math.sqrt(0.5)) / 2
 
 
+def _mills(x: Any) -> Any:
+    """Return the derivative of `log_ndtr`, the density over `ndtr`: 1 over Mills' ratio of -x."""
+    return math.sqrt(2 / math.pi) / _erfcx(x * -math.sqrt(0.5))
+
+
+mills = functools.partial(in_double, _mills)
+
+
 def _log_ndtr(x: Any) -> Any:
     """Return the logarithm of the normal distribution function."""
     return by_parts(

@@ -127,6 +127,11 @@ def power_of_two(x: Array) -> Array:
     return np.exp2(frexp(x)[1].astype(x.dtype))
 
 
+def rest_of_square(x: Array) -> Array:
+    """Return `1 - x * x`, of real numbers with its digits near 1."""
+    return 1 - x * x if x.dtype.kind == "c" else (1 - x) * (1 + x)
+
+
 # Logarithms ---------------------------------------------------------------------------------------
 
 logaddexp = functools.partial(_of_floats, np.logaddexp, "logaddexp_cpu")

@@ -22,11 +22,11 @@ from tinytorch.kernels import special as kernels
 from tinytorch.kernels import transcendental as steps
 from tinytorch.kernels.checks import refusing
 from tinytorch.kernels.reduce import axis_of, int_of
-from tinytorch.ops import arithmetic, compare, return_types, transcendental
+from tinytorch.ops import arithmetic, compare, return_types
 from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, op_of, renamed
 from tinytorch.ops.arithmetic import abs, sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
-from tinytorch.ops.transcendental import exp, float_power_dtype, log, pow
+from tinytorch.ops.transcendental import exp, float_power_dtype, log, pow, sigmoid
 
 
 def _no_half(name: str, kernel: Callable[..., Any]) -> Callable[..., Any]:
@@ -393,9 +393,10 @@ ndtri = pointwise(
     """,
     public="special.ndtri", out="promoted",
 )  # fmt: skip
+_mills = pointwise("mills", kernels.mills, x=lambda g, x, out: -g * out * (x + out))
 log_ndtr = pointwise(
     "special_log_ndtr", _no_half("log_ndtr", kernels.log_ndtr), floating=True,
-    x=lambda g, x: g / erfcx(x * -math.sqrt(0.5)) * math.sqrt(2 / math.pi),
+    x=lambda g, x: g * _mills(x),
     doc="""Return the logarithm of `ndtr`, computed without underflow.
 
     Example:
@@ -444,7 +445,7 @@ xlog1py = pointwise(
 )  # fmt: skip
 logaddexp2 = public("logaddexp2", method=True, out="promoted")(_of_tensors(pointwise(
     "logaddexp2", steps.logaddexp2,
-    x=lambda g, x, y: g / (1 + transcendental.exp2(y - x)), y=lambda g, x, y: g / (1 + transcendental.exp2(x - y)),
+    x=lambda g, x, y: g * sigmoid((x - y) * math.log(2)), y=lambda g, x, y: g * sigmoid((y - x) * math.log(2)),
     doc="""Return `log2(2 ** x + 2 ** y)`, computed without overflow.
 
     Example:

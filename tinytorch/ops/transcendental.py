@@ -267,8 +267,8 @@ def log1p(x: Any) -> Any:
 @elementwise(
     kernels.logaddexp,
     complex=HOLOMORPHIC,
-    x=lambda g, x, y: g / (1 + exp(y - x)),
-    y=lambda g, x, y: g / (1 + exp(x - y)),
+    x=lambda g, x, y: g * sigmoid(x - y),
+    y=lambda g, x, y: g * sigmoid(y - x),
     **_OF_TWO,
 )
 def logaddexp(x: Any, y: Any) -> Any:
@@ -352,7 +352,11 @@ def tan(x: Any) -> Any:
     """
 
 
-@elementwise(elementary.arcsin, x=lambda g, x: g * rsqrt(1 - x * x), also="arcsin", complex=HOLOMORPHIC, **_OF_FLOATS)
+# 1 - x², with its digits near 1 and those of its derivative near 0.
+_rest = pointwise("rest_of_square", kernels.rest_of_square, complex=HOLOMORPHIC, x=lambda g, x: _minus_twice(g, x))
+
+
+@elementwise(elementary.arcsin, x=lambda g, x: g * rsqrt(_rest(x)), also="arcsin", complex=HOLOMORPHIC, **_OF_FLOATS)
 def asin(x: Any) -> Any:
     """Return the inverse sine, in radians from -pi/2 to pi/2; NaN outside -1 to 1.
 
@@ -362,7 +366,7 @@ def asin(x: Any) -> Any:
     """
 
 
-@elementwise(elementary.arccos, x=lambda g, x: -g * rsqrt(1 - x * x), also="arccos", complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.arccos, x=lambda g, x: -g * rsqrt(_rest(x)), also="arccos", complex=HOLOMORPHIC, **_OF_FLOATS)
 def acos(x: Any) -> Any:
     """Return the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1.
 
@@ -412,7 +416,10 @@ def asinh(x: Any) -> Any:
     """
 
 
-@elementwise(elementary.arccosh, x=lambda g, x: g * rsqrt(x * x - 1), also="arccosh", complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(
+    elementary.arccosh, x=lambda g, x: g * (rsqrt(x - 1) * rsqrt(x + 1) if x.dtype.is_complex else rsqrt(0 - _rest(x))),
+    also="arccosh", complex=HOLOMORPHIC, **_OF_FLOATS,
+)  # fmt: skip
 def acosh(x: Any) -> Any:
     """Return the inverse of cosh; NaN below 1.
 
@@ -422,7 +429,7 @@ def acosh(x: Any) -> Any:
     """
 
 
-@elementwise(elementary.arctanh, x=lambda g, x: g / (1 - x * x), also="arctanh", complex=HOLOMORPHIC, **_OF_FLOATS)
+@elementwise(elementary.arctanh, x=lambda g, x: g / _rest(x), also="arctanh", complex=HOLOMORPHIC, **_OF_FLOATS)
 def atanh(x: Any) -> Any:
     """Return the inverse of tanh; NaN outside -1 to 1.
 
@@ -432,17 +439,17 @@ def atanh(x: Any) -> Any:
     """
 
 
-def _over_square(x: Tensor, y: Tensor) -> Tensor:
-    """Return `1 / (x * x + y * y)`, but 0 at the origin."""
-    square = x * x + y * y
-    return reciprocal(square).masked_fill(square == 0, 0)
+def _over_square(part: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Return `part / (x * x + y * y)` of a part of the point (x, y), but 0 at the origin."""
+    radius = hypot(x, y)
+    return (part / radius / radius).masked_fill(radius == 0, 0)
 
 
 @elementwise(
     np.arctan2,
     floating=True,
-    x=lambda g, x, y: g * y * _over_square(x, y),
-    y=lambda g, x, y: g * -x * _over_square(x, y),
+    x=lambda g, x, y: g * _over_square(y, x, y),
+    y=lambda g, x, y: g * -_over_square(x, x, y),
     also="arctan2",
     in_place=True,
     **_OF_TWO,

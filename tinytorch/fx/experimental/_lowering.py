@@ -249,6 +249,11 @@ def _slope(emit: Any, op: Any, out: Any, grad: Any, output: Any, *rest: Any) -> 
     return emit(getattr(aten, op.name).default, grad, output)
 
 
+@_rule("rest_of_square")
+def _rest_of_square(emit: Any, op: Any, out: Any, x: Any) -> Any:
+    return emit(aten.mul.Tensor, emit(aten.rsub.Scalar, x, 1), emit(aten.add.Tensor, x, 1))
+
+
 @_rule("threshold_backward")
 def _threshold_backward(emit: Any, op: Any, out: Any, grad: Any, x: Any) -> Any:
     return emit(aten.threshold_backward.default, grad, x, 0)
