@@ -995,7 +995,7 @@ def cov(
         weights = aweights if weights is None else weights * aweights
     total: Any = count if weights is None else weights.sum()
     if weights is not None and not total.item():
-        raise ZeroDivisionError("cov(): weights sum to zero, can't be normalized")
+        raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     mean = (x if weights is None else x * weights).sum(1) / total
     if weights is not None and aweights is not None and correction:
         degrees = total - correction * (weights * aweights).sum() / total
