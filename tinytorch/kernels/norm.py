@@ -263,7 +263,7 @@ def gradients(
             them summed over all processes, and the number of places per channel in all batches.
     """
     samples, channels, count = x.shape
-    size = channels // mean.shape[1] if channels else 1  # channels per group
+    size = channels // mean.shape[1] if mean.shape[1] else 1  # channels per group
 
     def per_channel(numbers: Array) -> Array:
         return numbers if size == 1 else np.repeat(numbers, size, 1)
