@@ -136,17 +136,13 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
     ranked = sort(rows, -1)[0]
     last = ranked._array.shape[-1] - 1
     points = reshape(q, (-1,))
-    missing = np.isnan(ranked._array)
-    if not known(missing.any()):
-        ranks = points * last
-        ranks = ranks.expand((*ranked._array.shape[:-1], ranks._array.shape[0]))
-    elif skip_nan:
-        numbers = np.count_nonzero(~missing, axis=-1, keepdims=True)
-        most = wrap(np.maximum(numbers - 1, 0).astype(ranked._array.dtype))
-        ranks = points * most
-    else:  # NaN sorts last, so a row with a NaN selects its last element
+    complete = known(lambda: ~np.isnan(ranked._array).any())  # (not known of batches)
+    if skip_nan and not complete:
+        ranks = points * (ranked.isnan().logical_not().sum(-1, keepdim=True) - 1).clamp(min=0).to(ranked.dtype)
+    else:
         ranks = (points * last).expand((*ranked._array.shape[:-1], points._array.shape[0]))
-        ranks = ranks.masked_fill(wrap(missing.any(axis=-1, keepdims=True)), last)
+    if not (skip_nan or complete):  # NaN sorts last, so a row with a NaN selects its last element
+        ranks = ranks.masked_fill(ranked.isnan().any(-1, keepdim=True), last)
     if interpolation in ("lower", "higher", "nearest"):
         choose: Any = {"lower": floor, "higher": ceil, "nearest": round}[interpolation]
         out = gather(ranked, -1, choose(ranks.detach()).long())
