@@ -364,6 +364,16 @@ NOTHING = """
     A(q, q, q[..., :1], q[0, 0, :, :1], is_causal=True)
     A(q[0], q[0], q[0], t.zeros(4, 4), is_causal=True)
     A(q, q[:, :, :0], q[:, :, :0], t.zeros(1), is_causal=True)
+    g(lambda x, w: F.batch_norm(x, None, None, w, training=True), (0, 3), (3,))
+    F.instance_norm(t.ones(0, 3, 2), weight=t.ones(3)); g(lambda w: t.group_norm(t.ones(2, 3, 0), 1, w), (3,))
+    t.native_batch_norm(t.ones(2, 3, 0), *[None] * 4, True, 0.1, 1e-5); t.lu_unpack(t.ones(2, 2), i(2).int() + 3)
+    t.gru_cell(q[0, 0], q[0, 0], t.ones(5, 2), t.ones(6, 2)); t.rnn_tanh_cell(t.ones(1, 1, 1), *[t.ones(1, 1)] * 3)
+    t.lstm_cell(q[0, 0], (q[0, 0], q[0, 0]), t.ones(8, 2), t.ones(7, 2)); t.rnn_relu_cell(*[t.ones(1)] * 4)
+    t.segment_reduce(t.ones(3), "sum", offsets=i(0)); t.segment_reduce(t.ones(0), "mean", lengths=i(0))
+    g(lambda x: F.adaptive_avg_pool2d(x, (0, 2)), (2, 3, 4)); g(lambda x: F.adaptive_max_pool1d(x, 0), (0, 2, 3))
+    g(lambda x: F.rrelu(x * 1, -0.5, 0.2, inplace=True), (2,)); t.lu_unpack(t.ones(3, 1), i(3).int() + 3, True, False)
+    g(lambda x: t.group_norm(x, 2, t.ones(0)), (2, 0)); t.index_copy(t.ones(()), 0, i(0), t.ones(0))
+    t.cov(t.ones(0), aweights=t.ones(0)); t.histogramdd(t.ones(3, 0), 4); t.histogramdd(t.ones(3, 0), 2, [0.0, 1])
 """
 
 

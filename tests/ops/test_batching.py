@@ -287,3 +287,14 @@ def test_a_singular_example_is_an_error(name):
     x = tinytorch.stack([tinytorch.eye(3), tinytorch.zeros(3, 3)])
     with pytest.raises(RuntimeError, match="Batch element 1"):
         tinytorch.vmap(getattr(tinytorch.linalg, name))(x)
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile"])
+def test_hooks_see_what_is_saved_of_one_run_for_the_whole_batch(name: str) -> None:
+    packed: list[Any] = []
+    x = tinytorch.tensor([[3.0, 1.0, 2.0], [0.5, 4.0, tinytorch.nan]], requires_grad=True)
+    with tinytorch.autograd.graph.saved_tensors_hooks(packed.append, lambda saved: saved):
+        tinytorch.vmap(functools.partial(getattr(tinytorch, name), q=0.5))(x)
+        several = len(packed)
+        getattr(tinytorch, name)(x[0], 0.5)
+    assert several == len(packed) - several

@@ -449,3 +449,20 @@ def test_topk_of_ties_and_nan(shape: tuple[int, ...], kind: str) -> None:
                     return values, values.stride(), indices.stride(), torch.gather(x, dim, indices)
 
                 same_as_pytorch(program)
+
+
+@pytest.mark.parametrize("make", programs("""
+    x.sort(1); x.topk(2, 1); [(x.gather(1, i), i) for i in [torch.tensor([[0], [1], [2]])]][0]
+    [(x.index_select(1, i), i) for i in [torch.tensor([1, 2])]][0]
+    [(x[None].masked_select(i), i) for i in [torch.tensor([True, False, False, False])]][0]
+    [(torch.nn.functional.multilabel_margin_loss(x, i), i) for i in [torch.tensor([[0, 1, -1, 0]] * 3)]][0]
+    [(torch.nn.functional.max_unpool2d(x[None], i, 2), i) for i in [torch.arange(12).reshape(1, 3, 4)]][0]
+    torch.linalg.lu_factor(x); [(x.gather(0, i), i) for i in [torch.tensor([[0, 1, 2, 2]])]][0]
+""", {}, "x").values())  # fmt: skip
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@compared
+def test_backward_by_an_index_that_was_changed(torch: Any, dtype: str, make: Any) -> Any:
+    x = (torch.arange(12, dtype=getattr(torch, dtype)) * 5).sin().reshape(3, 4).requires_grad_()
+    out, index = make(torch, x)
+    index.data.view(-1)[-1] = 99
+    return torch.autograd.grad(out.sum(), x)

@@ -5,12 +5,14 @@ PyTorch runs one kernel for the whole list; here the method of each tensor is ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import repeat
 from typing import Any
 
 import numpy as np
 
+from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
 from tinytorch.ops.reduce import vector_norm
 
@@ -121,12 +123,36 @@ def _powsum(self: Tensors, ord: Any = 2, dtype: Any = None) -> Any:
     return [x.abs().pow(ord).sum(dtype=dtype) for x in _checked("_foreach_powsum", self)]
 
 
+def _constant(value: Any) -> bool:
+    """Return whether no tensor among the arguments of a call has a gradient or a tangent."""
+    if isinstance(value, (list, tuple, dict)):
+        return all(map(_constant, value.values() if isinstance(value, dict) else value))
+    differentiated = isinstance(value, Tensor) and (
+        value.requires_grad or any(mode.tangent(value) is not None for mode in local.state.modes or ())
+    )
+    return not differentiated
+
+
+@contextmanager
+def _free() -> Iterator[None]:
+    """Let a function that a transform differentiates write to tensors that it captures, as PyTorch lets these."""
+    state = local.state
+    run, state.run = state.run, None
+    try:
+        yield
+    finally:
+        state.run = run
+
+
 def _function(name: str, compute: Callable[..., Any], doc: str) -> Callable[..., Any]:
     """Return a function that applies `compute`, which returns a list, to a list of tensors; in place by its name."""
 
     def foreach(self: Any, *args: Any, **kwargs: Any) -> Any:
-        results = compute(self, *args, **kwargs)
-        return self if name.endswith("_") else tuple(results)
+        if not name.endswith("_"):
+            return tuple(compute(self, *args, **kwargs))
+        with _free() if _constant((args, kwargs)) else nullcontext():
+            compute(self, *args, **kwargs)
+        return self
 
     foreach.__name__ = foreach.__qualname__ = name
     foreach.__doc__ = doc

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.meta import known
 
 _BLOCK = 48
 
@@ -246,8 +247,19 @@ def _magnitudes(x: Any) -> Any:
     return np.abs(x.real) + np.abs(x.imag) if x.dtype.kind == "c" else np.abs(x)
 
 
-def permutation(pivots: Any, m: int) -> Any:
+_UNPACKED = "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive."
+
+
+def _check_pivots(rows: Any, m: int, least: str, most: str, source: str = "lu_factor") -> None:
+    """Raise PyTorch's error if a row is less than 1 (with the words `least`) or greater than m (`most`)."""
+    for wrong, words in ((rows < 1, least), (rows > m, most)):
+        if known(wrong.any()) and rows.any():  # (all are 0 if there are no data)
+            raise RuntimeError(f"{words}Did you properly pass the result of {source}?")
+
+
+def permutation(pivots: Any, m: int, least: str = _UNPACKED, most: str = _UNPACKED) -> Any:
     """Return the permutation of rows that applying LAPACK's pivots in turn gives: `(..., m)` of int64."""
+    _check_pivots(pivots, m, least, most)
     k = pivots.shape[-1]
     rows = np.empty_like(pivots, shape=(math.prod(pivots.shape[:-1]), m), dtype=np.int64)
     rows[...] = np.arange(m)
@@ -279,7 +291,9 @@ def lu_solve(x: Any, pivots: Any, y: Any, left: bool, adjoint: bool) -> Any:
     """
     if not left:
         return conjugate_transpose(lu_solve(x, pivots, conjugate_transpose(y), True, not adjoint))
-    rows = permutation(pivots, x.shape[-1])
+    given = "Pivots given to lu_solve must all be"
+    least, most = f"{given} greater or equal to 1. ", f"{given} smaller or equal to LU.size(-2). "
+    rows = permutation(pivots, x.shape[-1], least, most)
     if adjoint:  # A^H = U^H L^H P^T
         turned = conjugate_transpose(x)
         solution = triangular(turned, y, False, False)
@@ -301,7 +315,7 @@ def lu_unpack(x: Any, pivots: Any) -> tuple[Any, Any, Any]:
     m, n = x.shape[-2:]
     k = min(m, n)
     return (
-        permutation_matrix(pivots, m, x.dtype),
+        permutation_matrix(pivots[..., :k], m, x.dtype),
         np.tril(x[..., :k], -1) + np.eye(m, k, dtype=x.dtype),
         np.triu(x[..., :k, :]),
     )
@@ -685,6 +699,8 @@ def _swap(a: Any, i: int, p: int, hermitian: bool) -> None:
 def ldl_solve(x: Any, pivots: Any, y: Any, hermitian: bool) -> Any:
     """Return the solution X of A X = B by the factors of `ldl`; leading dimensions broadcast."""
     n = x.shape[-1]
+    given = "Pivots given to ldl_solve must all satisfy |pivot|"
+    _check_pivots(np.abs(pivots), n, f"{given} >= 1. ", f"{given} <= LD.size(-2). ", "ldl_factor")
     batch = np.broadcast_shapes(x.shape[:-2], y.shape[:-2])
     solution = np.empty_like(y, shape=(*batch, *y.shape[-2:]), order="C")
     solution[...] = y

@@ -342,11 +342,12 @@ def put_back(x: Array, shape: tuple[int, ...], indices: Indices) -> Array:
 
 @twin
 def add_rows(out: Array, dim: int, index: Array, rows: Array) -> None:
-    """Add `rows` to `out` at `index` along `dim`: `rows` has the index's dimensions there. No index is negative."""
+    """Add `rows` to `out` at `index` along `dim`: `rows` has the index's dimensions there."""
     if not out.size or not index.size:
         return
     after = math.prod(out.shape[dim + 1 :])
     length = out.shape[dim]
+    check_bounds(index, length, dim)
     places = flat(index).astype(_INT64, copy=False) * after
     if after > 1:
         places = places[:, None] + np.arange(after, like=out)
@@ -513,7 +514,7 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> None:
         )
     if x.ndim:
         x[at_rows(axis, index)] = copied(source, x)
-    else:
+    elif index.size:
         x[...] = copied(source, x).reshape(())
 
 
@@ -676,7 +677,9 @@ def scattered(x: Array, shape: tuple[int, ...], dim: int, index: Array, distinct
     """Return zeros of `shape` with `x` added at `index` along `dim`: the gradient of `gather`."""
     out = np.zeros(shape, x.dtype, like=x)
     if index.size:
-        places = along(shape, dim % (len(shape) or 1), index)
+        axis = dim % (len(shape) or 1)
+        check_bounds(index, shape[axis] if shape else 1, axis)
+        places = along(shape, axis, index)
         if distinct:
             flat(out)[flat(places)] = flat(x)
         else:
@@ -730,7 +733,7 @@ def masked_select(x: Array, mask: Array) -> Array:
 def unmasked(x: Array, shape: tuple[int, ...], mask: Array) -> Array:
     """Return zeros with `x` where the mask is true; `shape` is the shape of the masked array before broadcasting."""
     out = np.zeros(np.broadcast_shapes(shape, mask.shape), x.dtype, like=x)
-    out[np.broadcast_to(mask, out.shape)] = x
+    masked_scatter(out, mask, x)
     return out
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tinytorch.kernels.activation import FLAT, log_sigmoid, widened
 from tinytorch.kernels.checks import check_floating
+from tinytorch.kernels.indexing import check_bounds
 from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.native import twin
 
@@ -376,6 +377,7 @@ def multilabel_margin_slope(x: Array, target: Array) -> Array:
 def _pairs(x: Array, target: Array) -> tuple[Array, Array]:
     """Return `max(0, 1 - x[label] + x[other])`, (N, labels, C), 0 where the other is a label too; and the labels."""
     x, target = _of_samples(x), _of_samples(target)
+    check_bounds(target + 1, x.shape[1] + 1, 1, text="argument #3 'target' is out of range")
     counts = np.logical_and.accumulate(target >= 0, 1)
     labels = np.where(counts, target, 0)
     is_label = np.zeros_like(counts)

@@ -58,18 +58,21 @@ def _sums(x: Array) -> Array:
 
 
 def _statistics(x: Array, over_samples: bool) -> tuple[Array, Array]:
-    """Return mean and (biased) variance over the places of (N, C, M), (N, C), or over samples and places, (1, C)."""
-    count = max(x.shape[2] * (len(x) if over_samples else 1), 1)
+    """Return mean and (biased) variance over the places of (N, C, M), (N, C), or over samples and places, (1, C).
+
+    Those of no places are 0 and NaN.
+    """
+    count = x.shape[2] * (len(x) if over_samples else 1)
     sums = np.empty_like(x, shape=x.shape[:2])
 
-    def mean_of_sums() -> Array:
+    def mean_of_sums(count: int) -> Array:
         return (sums.sum(0, keepdims=True) if over_samples else sums) / count
 
     def add(begin: int, end: int) -> None:
         sums[begin:end] = _sums(x[begin:end])
 
     _by_samples(add, x)
-    mean = mean_of_sums()
+    mean = mean_of_sums(count or 1)
     means = _per_place(mean, x.shape[2])
 
     def add_squares(begin: int, end: int) -> None:
@@ -78,7 +81,7 @@ def _statistics(x: Array, over_samples: bool) -> tuple[Array, Array]:
         sums[begin:end] = _sums(centered)
 
     _by_samples(add_squares, x)
-    return mean, mean_of_sums()
+    return mean, mean_of_sums(count)
 
 
 def batch_statistics(x: Array) -> tuple[Array, Array]:
@@ -260,7 +263,7 @@ def gradients(
             them summed over all processes, and the number of places per channel in all batches.
     """
     samples, channels, count = x.shape
-    size = channels // mean.shape[1] if channels else 1  # channels per group
+    size = channels // mean.shape[1] if mean.shape[1] else 1  # channels per group
 
     def per_channel(numbers: Array) -> Array:
         return numbers if size == 1 else np.repeat(numbers, size, 1)

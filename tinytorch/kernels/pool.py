@@ -14,6 +14,7 @@ import numpy as np
 
 from tinytorch.kernels.activation import choose, keep, widened
 from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.indexing import check_bounds
 from tinytorch.kernels.intp import as_intp
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import blocks
@@ -319,6 +320,7 @@ def picked(x: Array, index: Array, n: int, distinct: bool) -> Array:
     planes = math.prod(x.shape[: x.ndim - n])
     flat = x.reshape(planes, math.prod(x.shape[x.ndim - n :]))
     at = index.reshape(planes, math.prod(index.shape[index.ndim - n :]))
+    check_bounds(at, flat.shape[1], x.ndim - n)
     return np.take_along_axis(flat, at, 1).reshape(index.shape)
 
 
@@ -336,6 +338,7 @@ def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> A
     if not g.size:
         return out
     flat, at, values = out.reshape(planes, size), index.reshape(planes, -1), g.reshape(planes, -1)
+    check_bounds(at, size, 1)
 
     def work(begin: int, end: int) -> None:
         places = at[begin:end] + (np.arange(end - begin) * size)[:, None]

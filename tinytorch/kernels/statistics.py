@@ -174,7 +174,10 @@ def histogram(
     x: Array, weight: Array | None, columns: Sequence[Array], edges: Sequence[Array], density: bool
 ) -> tuple[Array, ...]:
     """Return the histogram of points whose coordinates are `columns`, in the dtype of `x`, and the edges."""
-    out = _counted(columns, edges, None if weight is None else weight.reshape(-1), x.dtype)
+    if columns:
+        out = _counted(columns, edges, None if weight is None else weight.reshape(-1), x.dtype)
+    else:
+        out = np.zeros_like(x, shape=())  # (as in PyTorch, no point is counted)
     if density:
         out = out / out.sum()
         for d, edge in enumerate(edges):

@@ -136,17 +136,13 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
     ranked = sort(rows, -1)[0]
     last = ranked._array.shape[-1] - 1
     points = reshape(q, (-1,))
-    missing = np.isnan(ranked._array)
-    if not known(missing.any()):
-        ranks = points * last
-        ranks = ranks.expand((*ranked._array.shape[:-1], ranks._array.shape[0]))
-    elif skip_nan:
-        numbers = np.count_nonzero(~missing, axis=-1, keepdims=True)
-        most = wrap(np.maximum(numbers - 1, 0).astype(ranked._array.dtype))
-        ranks = points * most
-    else:  # NaN sorts last, so a row with a NaN selects its last element
+    complete = known(lambda: ~np.isnan(ranked._array).any())  # (not known of batches)
+    if skip_nan and not complete:
+        ranks = points * (ranked.isnan().logical_not().sum(-1, keepdim=True) - 1).clamp(min=0).to(ranked.dtype)
+    else:
         ranks = (points * last).expand((*ranked._array.shape[:-1], points._array.shape[0]))
-        ranks = ranks.masked_fill(wrap(missing.any(axis=-1, keepdims=True)), last)
+    if not (skip_nan or complete):  # NaN sorts last, so a row with a NaN selects its last element
+        ranks = ranks.masked_fill(ranked.isnan().any(-1, keepdim=True), last)
     if interpolation in ("lower", "higher", "nearest"):
         choose: Any = {"lower": floor, "higher": ceil, "nearest": round}[interpolation]
         out = gather(ranked, -1, choose(ranks.detach()).long())
@@ -214,10 +210,10 @@ def _bin_edges(columns: list[Any], bins: Sequence[Any], range: Any) -> list[Any]
             )
         bounds = [(range[2 * d], range[2 * d + 1]) for d in builtins.range(len(columns))]
     outer = kernels.outer_edges(columns, bounds, "torch.histogramdd", 0.5)
-    dtype = dtypes.from_numpy_dtype(columns[0].dtype)
     made = []
     for d, (count, (low, high)) in enumerate(zip(bins, outer, strict=True)):
         _check_bins(count, d)
+        dtype = dtypes.from_numpy_dtype(columns[d].dtype)
         edge = linspace(float(low), float(high), count + 1, dtype=dtype)._array
         made.append(np.asarray(edge, like=columns[0]))
     return made
@@ -356,16 +352,15 @@ def histogramdd(
     each = tuple(bins)
     if len(each) != shape[-1]:
         raise RuntimeError("histogramdd: The size of bins must be equal to the innermost dimension of the input.")
-    _check_histogram(input, weight, shape, range is not None or isinstance(each[0], Tensor))
-    points = input._array.reshape(-1, shape[-1])
+    given = [edge for edge in each[:1] if isinstance(edge, Tensor)]
+    # (PyTorch needs no kernel for the outer edges of no columns.)
+    _check_histogram(input, weight, shape, range is not None or bool(given) or not each)
+    points = input._array.reshape(math.prod(shape[:-1]), shape[-1])
     columns = [points[:, d] for d in builtins.range(shape[-1])]
-    if isinstance(each[0], Tensor):
-        edges = _given_edges(input, each)
-    else:
-        edges = _bin_edges(columns, each, range)
+    edges = _given_edges(input, each) if given else _bin_edges(columns, each, range)
     hist, *made = _histogram(input, weight, tuple(columns), tuple(edges), density)
     # Edge tensors passed as `bins` are returned as they are, as in PyTorch.
-    return return_types.histogramdd((hist, each if isinstance(each[0], Tensor) else tuple(made)))
+    return return_types.histogramdd((hist, each if given else tuple(made)))
 
 
 # Differences --------------------------------------------------------------------------------------
@@ -632,8 +627,17 @@ def segment_reduce(
     if data._array.ndim < given.ndim:
         raise RuntimeError("Expected data.dim() >= lengths_value.dim() to be true, but got false.")
     if at != given.ndim - 1:
-        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of lengths but got {axis}.")
+        name = "offsets" if lengths is None else "lengths"
+        raise RuntimeError(f"segment_reduce(): Expected axis to be the last dimension of {name} but got {axis}.")
     shape = data._array.shape
+    if lengths is None and not given.shape[-1]:
+        asked = [*shape[:at], -1, *shape[at + 1 :]]
+        raise RuntimeError(f"Trying to create tensor with negative dimension -1: {asked}")
+    if lengths is not None and not unsafe and not given.size:
+        raise RuntimeError(
+            "min(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the "
+            "'dim' argument."
+        )
     counts = np.diff(given, axis=-1) if lengths is None else given
     if known((counts < 0).any()):
         raise RuntimeError("lengths contains negative value!")

@@ -62,11 +62,16 @@ _elu_in_place = _in_place_backward1(
 _hardsigmoid_in_place = in_place(ops.hardsigmoid)
 _hardswish_in_place = in_place(ops.hardswish)
 _hardtanh_in_place = in_place(ops.hardtanh)
-_leaky_relu_in_place = _in_place_backward1(
-    ops.leaky_relu, x=lambda g, x, negative_slope: ops._leaky_relu_grad(g, x, _positive("leakyReLu", negative_slope))
+_leaky_relu_in_place, _mean_rrelu_in_place = (
+    _in_place_backward1(
+        ops.leaky_relu,
+        x=lambda g, x, negative_slope: ops._leaky_relu_grad(g, x, _positive("leakyReLu", negative_slope)),
+    )
+    for _ in range(2)
 )
 _mish_in_place = in_place(ops.mish)
 _rrelu_in_place = _in_place_backward1(ops.rrelu)
+renamed(_mean_rrelu_in_place, _rrelu_in_place.op.node_class.__name__)
 _silu_in_place = in_place(ops.silu)
 _threshold_in_place = _in_place_backward1(ops.threshold)
 
@@ -217,6 +222,8 @@ def rrelu(
         slopes[negative] = wrap(drawn).uniform_(lower, upper)._array
     else:
         slopes[~(input._array > 0)] = (lower + upper) / 2
+    if inplace and not training:
+        return _mean_rrelu_in_place(input, (lower + upper) / 2)
     return (_rrelu_in_place if inplace else ops.rrelu)(input, slopes)
 
 

@@ -286,7 +286,7 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. Note: this "
             "function is intended to be used with the output produced by torch.linalg.lu_factor"
         )
-    parts = list(decompose.unpacked_lu(LU_data, LU_pivots))
+    parts = list(decompose.unpacked_lu(LU_data, LU_pivots if unpack_pivots else LU_pivots.reshape(-1)[:0]))
     for k, wanted in enumerate((unpack_pivots, unpack_data, unpack_data)):
         if not wanted:
             parts[k] = parts[k].reshape(-1)[:0]
@@ -995,7 +995,7 @@ def cov(
         weights = aweights if weights is None else weights * aweights
     total: Any = count if weights is None else weights.sum()
     if weights is not None and not total.item():
-        raise ZeroDivisionError("cov(): weights sum to zero, can't be normalized")
+        raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     mean = (x if weights is None else x * weights).sum(1) / total
     if weights is not None and aweights is not None and correction:
         degrees = total - correction * (weights * aweights).sum() / total

@@ -167,13 +167,24 @@ def _flat(tensor: Any) -> Any:
     return tensor if tensor is None or tensor._array.ndim == 1 else tensor.reshape(-1)
 
 
-def _batch_norm(
+def _batch_norm(input: Tensor, weight: Any, bias: Any, *options: Any) -> Tensor:
+    """Return the normalised input. Of an empty one nothing is checked: as in PyTorch, other ops give its graph."""
+    check_tensor(input, "batch_norm", "input")
+    if input._array.size:
+        return _with_statistics(input, weight, bias, *options)[0]
+    out = input.clone()
+    if weight is not None:
+        out = out * weight.select(0, 0)
+    return out if bias is None else out + bias.select(0, 0)
+
+
+def _with_statistics(
     input: Tensor, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: Any,
     eps: float,
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:  # fmt: skip
     """Return the normalised input; in training also mean and (biased) variance of the batch."""
     check_tensor(input, "batch_norm", "input")
-    channels = input._array.shape[1] if input._array.ndim > 1 else 0
+    channels = input.size(1)
     for name, running in (("running_mean", running_mean), ("running_var", running_var)):
         if running is None and not training:
             raise RuntimeError(f"{name} must be defined in evaluation mode")
@@ -188,10 +199,9 @@ def _batch_norm(
     if (running_mean is None) != (running_var is None):
         raise ValueError("running_mean and running_var must either both be None or neither be None")
     check_floating("batch_norm", input._array)
-    if input._array.ndim < 2:
-        if not input._array.size and input._array.ndim:
-            return input.clone(), None, None  # as in PyTorch, which checks for channels later
-        raise RuntimeError(f"batch_norm(): expected at least 2D input, (N, C, *), but got {input._array.ndim}D input")
+    if training and not input._array.size:
+        shape = list(input._array.shape)
+        raise RuntimeError(f"input tensor must have at least one element, but got input_sizes = {shape}")
     _check_parameters(input, (weight, bias, running_mean, running_var))
     moved = [each for each in (running_mean, running_var) if training and each is not None]
     if hasattr(input, "_level") and not all(hasattr(each, "_level") for each in moved):  # (inside of `vmap`)
@@ -207,10 +217,9 @@ def _batch_norm(
         return out, None, None
 
     def update(mean: Tensor, variance: Tensor) -> None:
-        count = input._array.size // channels if channels else 0
-        if count and running_mean is not None:
+        if running_mean is not None:
             _move(running_mean._array, mean._array, 0, momentum)
-            _move(running_var._array, variance._array, count, momentum)
+            _move(running_var._array, variance._array, input._array.size // channels, momentum)
 
     try:
         found: tuple[Tensor, Tensor, Tensor] = _by_batch(input, weight, bias, eps)
@@ -263,7 +272,7 @@ def batch_norm(
         Shift", 2015.
     """
     momentum = _check_momentum("batch_norm", momentum)
-    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)[0]
+    return _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 
 
 @public()
@@ -279,7 +288,7 @@ def native_batch_norm(
         tensor([0.5000])
     """
     momentum = _check_momentum("native_batch_norm", momentum)
-    out, mean, variance = _batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+    out, mean, variance = _with_statistics(input, weight, bias, running_mean, running_var, training, momentum, eps)
     kind = _kind_of_statistics(input, weight, bias, running_mean, running_var)
     if mean is None or variance is None:
         none = np.zeros_like(input._array, dtype=kind.numpy, shape=0)
@@ -316,7 +325,7 @@ def instance_norm(
     if not use_input_stats and (running_mean is None or running_var is None):
         raise RuntimeError("Expected running_mean and running_var to be defined when use_input_stats is false")
     momentum = _check_momentum("instance_norm", momentum)
-    samples, channels = input._array.shape[:2]
+    samples, channels = input.size(0), input.size(1)
     # The instances are channels of one sample.
     shape = (1, samples * channels, *input._array.shape[2:])
 
@@ -326,7 +335,7 @@ def instance_norm(
     per_mean, per_var = repeated(running_mean), repeated(running_var)
     out = _batch_norm(
         input.reshape(shape), repeated(weight), repeated(bias), per_mean, per_var, use_input_stats, momentum, eps
-    )[0]
+    )
     if use_input_stats and samples:
         for running, each in ((running_mean, per_mean), (running_var, per_var)):
             if running is not None and each is not None:

@@ -208,8 +208,19 @@ picked = op(
 )(pool.picked)
 
 
+def _check_windows(kind: str, g: Tensor, n: int) -> None:
+    """Raise PyTorch's error if there are no windows, which only an adaptive pooling may have."""
+    shape = g._array.shape
+    if 0 in shape[len(shape) - n :]:
+        raise RuntimeError(
+            f"adaptive_{kind}_pool{n}d_backward(): Expected grad_output to have non-zero size for non-batch "
+            f"dimensions, but grad_output has sizes {list(shape)} with dimension {shape.index(0, 1)} being empty"
+        )
+
+
 def _max_pool_x(g: Any, out1: Any, x_shape: tuple[int, ...], windows: Any) -> Any:
     n = len(windows)
+    _check_windows("max", g[0], n)
     distinct = all(each.distinct for each in windows)
     return placed(g[0], out1, tuple(x_shape[len(x_shape) - n :]), n, distinct)
 
@@ -532,6 +543,7 @@ def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -
 
 
 def _avg_pool_x(g: Any, x_shape: tuple[int, ...], windows: Any, divisor: Any) -> Any:
+    _check_windows("avg", g, len(windows))
     return _spread(g, windows, tuple(x_shape[len(x_shape) - len(windows) :]), divisor)
 
 
@@ -635,9 +647,9 @@ def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Ten
     _check_adaptive(name, input, n)
     if not floating:
         raise refused("adaptive_avg_pool3d_cpu" if n == 3 else "adaptive_avg_pool2d", input._array)
-    if all(count and length % count == 0 for length, count in zip(spatial, sizes, strict=True)):
+    if 0 in sizes or all(length % count == 0 for length, count in zip(spatial, sizes, strict=True)):
         windows = tuple([_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)])
-        divisor = math.prod(spatial) // math.prod(sizes)
+        divisor = math.prod(spatial) // max(math.prod(sizes), 1)
         return _adaptive_averages[n](input, windows, divisor, n == 2)
     maps: tuple[Map | None, ...] = tuple(
         [None if length == count else _average_map(length, count) for length, count in zip(spatial, sizes, strict=True)]

@@ -468,16 +468,26 @@ _STEPS[_relu_layer] = _STEPS[_relu_packed] = _relu_step, 1
 # Cells --------------------------------------------------------------------------------------------
 
 
-def _check_cell(input: Tensor, h: Tensor, w_ih: Tensor, w_hh: Tensor, label: int = 0) -> None:
-    """Raise PyTorch's error if the sizes of the input and of state `h` (number `label`) do not match."""
-    x, weight, state = input._array.shape, w_ih._array.shape, h._array.shape
-    if len(x) == 2 and x[1] != weight[1]:
-        raise RuntimeError(f"input has inconsistent input_size: got {x[1]} expected {weight[1]}")
-    if len(x) == 2 and state and x[0] != state[0]:
-        raise RuntimeError(f"Input batch size {x[0]} doesn't match hidden{label} batch size {state[0]}")
-    size, got = w_hh._array.shape[1], state[min(1, len(state) - 1)]
-    if got != size:
-        raise RuntimeError(f"hidden{label} has inconsistent hidden_size: got {got}, expected {size}")
+def _check_cell(input: Tensor, states: Sequence[Tensor], w_ih: Tensor, w_hh: Tensor, gates: int) -> None:
+    """Raise PyTorch's error if the sizes of the input, the weights and the states do not match."""
+    hidden = w_hh.size(1)
+    if input.size(1) != w_ih.size(1):
+        raise RuntimeError(f"input has inconsistent input_size: got {input.size(1)} expected {w_ih.size(1)}")
+    for name, weight in (("ih", w_ih), ("hh", w_hh)):
+        if weight.size(0) != gates * hidden:
+            raise RuntimeError(
+                f"weight_{name} first dim must be {gates} * hidden_size = {gates * hidden}, but got {weight.size(0)}"
+            )
+    for label, each in enumerate(states):
+        if input.size(0) != each.size(0):
+            raise RuntimeError(
+                f"Input batch size {input.size(0)} doesn't match hidden{label} batch size {each.size(0)}"
+            )
+        if each.size(1) != hidden:
+            raise RuntimeError(f"hidden{label} has inconsistent hidden_size: got {each.size(1)}, expected {hidden}")
+    if input.ndim > states[0].ndim:  # PyTorch adds in place
+        out, broadcast = ([*each.shape[:-1], w_ih.size(0)] for each in (states[0], input))
+        raise RuntimeError(f"output with shape {out} doesn't match the broadcast shape {broadcast}")
 
 
 def _as_layer(x: Tensor, others: Sequence[Tensor], b_ih: Any, b_hh: Any) -> bool:
@@ -486,8 +496,10 @@ def _as_layer(x: Tensor, others: Sequence[Tensor], b_ih: Any, b_hh: Any) -> bool
         return False
     biases = () if b_ih is None else (b_ih, b_hh)
     dtype = x._array.dtype
-    return all(each._array.ndim == 2 for each in (x, *others)) and all(
-        each._array.dtype == dtype for each in (*others, *biases)
+    return (
+        all(each._array.ndim == 2 for each in (x, *others))
+        and all(each._array.dtype == dtype for each in (*others, *biases))
+        and all(each._array.shape == others[-1]._array.shape[:1] for each in biases)
     )
 
 
@@ -516,8 +528,7 @@ def lstm_cell(
         raise TypeError("lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor")
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
-    for label, each in enumerate(hx):
-        _check_cell(input, each, w_ih, w_hh, label)
+    _check_cell(input, hx, w_ih, w_hh, 4)
     if _as_layer(input, (*hx, w_ih, w_hh), b_ih, b_hh):
         width = input._array.shape[0]
         _, h, c = _lstm(input, *hx, w_ih, w_hh, b_ih, b_hh, None, (width,), False)
@@ -543,7 +554,7 @@ def gru_cell(
         >>> torch.gru_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(3, 1), torch.ones(3, 1))
         tensor([[0.2048]])
     """
-    _check_cell(input, hx, w_ih, w_hh)
+    _check_cell(input, (hx,), w_ih, w_hh, 3)
     if _as_layer(input, (hx, w_ih, w_hh), b_ih, b_hh):
         width = input._array.shape[0]
         return _gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh, (width,), False)[1]
@@ -567,7 +578,7 @@ def rnn_tanh_cell(
         >>> torch.rnn_tanh_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(1, 1), torch.ones(1, 1))
         tensor([[0.7616]])
     """
-    _check_cell(input, hx, w_ih, w_hh)
+    _check_cell(input, (hx,), w_ih, w_hh, 1)
     return _tanh_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
 
 
@@ -581,7 +592,7 @@ def rnn_relu_cell(
         >>> torch.rnn_relu_cell(torch.ones(1, 1), torch.ones(1, 1), torch.ones(1, 1), torch.ones(1, 1))
         tensor([[2.]])
     """
-    _check_cell(input, hx, w_ih, w_hh)
+    _check_cell(input, (hx,), w_ih, w_hh, 1)
     return _relu_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
 
 
