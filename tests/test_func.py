@@ -767,6 +767,21 @@ def test_stack_module_state() -> None:
         same(mistake)
 
 
+@pytest.mark.parametrize("transform", ["grad", "jacrev", "jacfwd", "hessian", "vmap"])
+def test_gradients_are_not_asked_for_inside_of_transforms(transform: str) -> None:
+    def run(t: Any) -> Any:
+        asks = [
+            lambda x: x.requires_grad_(), lambda x: x.detach().requires_grad_(False), lambda x: (x * 2).retain_grad(),
+            lambda x: t.ones(2).requires_grad_(), lambda x: t.ones(2, dtype=t.int64).requires_grad_(),
+            lambda x: t.autograd.functional.jacobian(t.sin, t.ones(2)), lambda x: t.ones(2, requires_grad=True),
+            lambda x: t.nn.Linear(2, 2), lambda x: t.sparse_coo_tensor([[0]], [1.0], (2,), requires_grad=True),
+        ]  # fmt: skip
+        x = t.ones(2, 2) if transform == "vmap" else t.ones(2)
+        return [ended(lambda ask=ask: getattr(t.func, transform)(lambda x: (ask(x), x.sum())[1])(x))[0] for ask in asks]
+
+    same(run)
+
+
 # Whole programs -----------------------------------------------------------------------------------
 
 

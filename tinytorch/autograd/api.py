@@ -383,6 +383,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         tensor([0., 0.], requires_grad=True)
     """
     try:
+        _check_outside_of_transforms("requires_grad_() (or perhaps using torch.autograd.functional.* APIs)")
         if requires_grad and self._array.dtype.kind not in DIFFERENTIABLE:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if self._edge is None or not requires_grad:
@@ -391,6 +392,17 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     except Exception:
         leave()
         raise
+
+
+def _check_outside_of_transforms(name: str) -> None:
+    """Raise PyTorch's error if a transform of `torch.func` runs."""
+    state = local.state
+    if state.run is not None or any([each.transforms for each in state.modes or ()]):
+        raise RuntimeError(
+            f"You are attempting to call Tensor.{name} inside of a function being transformed by a functorch "
+            "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, "
+            f"jacfwd, hessian) or call {name.split(' ')[0]} outside of a function being transformed instead."
+        )
 
 
 def _is_leaf(self: Tensor) -> bool:
@@ -475,6 +487,7 @@ def retain_grad(self: Tensor) -> None:
     """
     if not needs_grad(self):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    _check_outside_of_transforms("retain_grad()")
     if self._edge is not None:
         node, number = self._current()._edge  # type: ignore[misc]
         node._own_hooks().retain[number] = weakref.ref(self)

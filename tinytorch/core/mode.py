@@ -131,6 +131,7 @@ class DispatchMode:
     differentiates = False  # whether it computes derivatives of the calls that it sees
     lazy = True  # whether conjugates are lazy while it is on: views that an op does not make
     batches = False  # whether it is a level of `vmap`
+    transforms = False  # whether it is one that `torch.func.vmap` has entered
     sees_leaves = True  # whether its `step` receives the nodes of leaves, whose gradients are then copied
     keeps_residuals = False  # whether formulas get the residuals of kernels while it is on
 
