@@ -525,6 +525,28 @@ def tensors_alive() -> int:
     return sum(issubclass(type(each), kinds) for each in gc.get_objects())
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_walks_nest_deeper_than_a_stack_of_python(fails: bool) -> None:
+    def program(torch: Any) -> Any:
+        x, seen = torch.ones(2, requires_grad=True), []
+
+        def hook(g: Any) -> Any:
+            seen.append((torch.is_grad_enabled(), torch.is_autocast_enabled("cpu")))
+            if len(seen) < 250:
+                y = torch.enable_grad()(lambda: x * len(seen))()
+                y.register_hook(hook)
+                return g + torch.autograd.grad(y.sum(), x, create_graph=len(seen) % 2 == 0)[0].detach()
+            return g / 0 if not fails else torch.ones(2).view(3)
+
+        with torch.autocast("cpu"):
+            y = x * 2
+            y.register_hook(hook)
+            y.sum().backward()
+        return x.grad, seen
+
+    same_as_pytorch(program)
+
+
 def test_memory_dies_without_the_garbage_collector() -> None:
     from tinytorch import nn
 
