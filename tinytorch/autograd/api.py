@@ -22,9 +22,10 @@ from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.core.warning import warn
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, places
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.meta import is_meta
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.overrides import quiet
 from tinytorch.ops.register import members, public
 
@@ -558,6 +559,26 @@ def _is_view(self: Tensor) -> bool:
     return self._view is not None
 
 
+def _view_func(
+    self: Tensor, new_base: Tensor, symint_visitor_fn: Any = None, tensor_visitor_fn: Any = None
+) -> Tensor | None:
+    """Return the same view of another tensor; None if this is no view, or the tensor does not lie as its base does."""
+    check_tensor(new_base, "_view_func", "new_base")
+    view = self._view
+    if view is None or new_base.is_conj() or new_base.is_neg() or _lying(new_base) != _lying(view.base):
+        return None
+    kind, given = view.base._array.dtype, new_base._array.dtype
+    if view.array.dtype != kind and (kind.kind == "c") is not (given.kind == "c"):
+        needed = "view_as_complex is only supported for half, float and double"
+        raise RuntimeError(f"{'view_as_real is only supported for complex' if kind.kind == 'c' else needed} tensors")
+    return view.replay(new_base)
+
+
+def _lying(x: Tensor) -> Any:
+    """Return all about where a tensor's elements lie in its storage, and how many elements that has."""
+    return x.shape, x.stride(), x.storage_offset(), places.storage(x._array).nbytes // x.element_size()
+
+
 @public(method=True)
 def is_inference(input: Tensor) -> bool:
     """Return whether this tensor was created in `inference_mode` (and so can never be part of a graph)."""
@@ -682,6 +703,7 @@ members(
         "_version": property(_version),
         "_base": property(_base),
         "_is_view": _is_view,
+        "_view_func": _view_func,
         "detach": detach,
         "detach_": detach_,
         "data": property(_data, _set_data, _delete_data),

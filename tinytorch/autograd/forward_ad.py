@@ -24,11 +24,13 @@ import numpy as np
 from tinytorch.autograd.api import grad
 from tinytorch.autograd.function import Function, FunctionNode
 from tinytorch.autograd.grad_mode import _DecoratorContextManager, enable_grad
+from tinytorch.core import mode as core_mode
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.graph import Edge, Start, numbers
 from tinytorch.core.mode import DispatchMode, local, recording, without_bits
 from tinytorch.core.node import INPUT, KEPT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan
 from tinytorch.core.op import Op
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import WITHOUT_GRAD
 from tinytorch.kernels import places
@@ -53,8 +55,6 @@ class Level(DispatchMode):
         ...     level.unpack(x * x)
         UnpackedDualTensor(primal=tensor(9.), tangent=tensor(6.))
     """
-
-    lazy = False
 
     differentiates = True
 
@@ -92,6 +92,9 @@ class Level(DispatchMode):
 
     def tangent(self, x: Tensor) -> Tensor | None:
         """Return the tangent of a tensor, or None."""
+        if isinstance(x, core_mode.lazy):
+            found = self.tangent(x._under)
+            return None if found is None else supplied("with_bits")(found, x._conjugated, x._negated)
         if type(x) is not Tensor and (
             batches := levels(x)
         ):  # (the plain tensor has it, so that what the graph has saved has it, too)

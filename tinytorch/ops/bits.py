@@ -144,6 +144,10 @@ class BitView(Tensor):
     def _is_view(self) -> bool:
         return self._under._is_view()
 
+    def _view_func(self, *args: Any, **kwargs: Any) -> Tensor | None:
+        under = self._under._view_func(*args, **kwargs)
+        return None if under is None else bit_view(under, self._conjugated, self._negated)
+
     def detach(self) -> Tensor:
         """Return the same view, detached."""
         return bit_view(self._under.detach(), self._conjugated, self._negated)
