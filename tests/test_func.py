@@ -905,11 +905,13 @@ def test_rearrange_checks_a_dimension_of_size_one() -> None:
         c.add_(t); c.add_(1) * t; c[0].add_(1) * t; c.detach().mul_(2) * t; c.fill_(3); c.zero_() * t; c.copy_(t)
         [each * t for each in torch._foreach_mul_([c, c[1]], 3)][0]; torch._foreach_copy_([c], [c * 2])[0] * t
         c.resize_(2) * t; c.unsqueeze_(0) * t; c.clone().add_(t); torch.add(c, 1, out=c) * t; norm(t.view(2, 1))
+        t.requires_grad_(); t.detach().requires_grad_(False); c.clone().requires_grad_() * t; (t * 2).retain_grad() or t
+        torch.autograd.functional.jacobian(torch.sin, c) * t; torch.sparse_coo_tensor([[0]], c[:1], (2,)) * 1 and t
         """,
         {}, "t", "c", "norm",
     ).items(),
 )  # fmt: skip
-def test_writes_to_captured_tensors(text: str, write: Any, transform: str) -> None:
+def test_writes_to_captured_tensors_and_asking_for_gradients(text: str, write: Any, transform: str) -> None:
     def run(t: Any) -> Any:
         c, x, norm = t.tensor([1.0, 2.0]), t.tensor([[0.5, 3.0], [1.5, -1.0]]), t.nn.BatchNorm1d(1)
         f = getattr(t.func, transform)(lambda x: write(t, x, c, norm).sum())

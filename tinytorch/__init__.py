@@ -209,9 +209,9 @@ _SUBMODULES = """
 """
 _MEMBERS = {
     "autograd.api": """
-        _base _current _is_view _place_of_hooks _version backward data detach detach_ grad grad_fn is_inference
-        is_leaf output_nr register_hook register_post_accumulate_grad_hook requires_grad requires_grad_ retain_grad
-        retains_grad
+        _base _current _is_view _place_of_hooks _version _view_func backward data detach detach_ grad grad_fn
+        is_inference is_leaf output_nr register_hook register_post_accumulate_grad_hook requires_grad requires_grad_
+        retain_grad retains_grad
     """,
     "inspect.notebook": "_repr_html_",
     "ops.arithmetic": """

@@ -525,6 +525,16 @@ def tensors_alive() -> int:
     return sum(issubclass(type(each), kinds) for each in gc.get_objects())
 
 
+def test_walks_nest_deeper_than_a_stack_of_python() -> None:
+    def gradient(torch: Any, depth: int) -> Any:
+        with torch.enable_grad(), torch.autocast("cpu", enabled=depth < 40):
+            x = torch.ones(2, requires_grad=True)
+            x.register_hook(lambda g: gradient(torch, depth - 1) + torch.is_autocast_enabled("cpu") if depth else g * 3)
+        return torch.autograd.grad((x * 2).sum(), x)[0] / 2
+
+    same_as_pytorch(lambda torch: gradient(torch, 250))
+
+
 def test_memory_dies_without_the_garbage_collector() -> None:
     from tinytorch import nn
 

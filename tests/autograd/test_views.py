@@ -83,7 +83,7 @@ def test_a_view_shares_memory_version_and_base(view: Callable[[Any], Any]) -> No
         for source in (base, base[:], x, torch.zeros(2, 3, 4)):
             v = view(source)
             whole = source if source._base is None else source._base
-            seen.append([facts(v), v is source, v._base is whole])
+            seen.append([facts(v), v is source, v._base is whole, v._view_func(x), v._view_func(x[0])])
             with torch.no_grad():
                 whole.mul_(2)
             seen.append([v.detach(), v._version])

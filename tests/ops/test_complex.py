@@ -202,12 +202,32 @@ def test_gradients_by_pytorchs_convention() -> None:
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5)
 
 
-def test_recorded_writes_through_parts_are_refused() -> None:
-    z = tinytorch.tensor([1 + 2j], requires_grad=True) * 1
-    refused(RuntimeError, "another dtype", z.real.mul_, 2)
-    part = z.imag
-    z.mul_(2)
-    refused(RuntimeError, "another dtype", part.sum)
+WRITES = programs("""
+    w.real.mul_(x); w.imag[0].add_(x); torch.view_as_real(w)[..., :1].mul_(x.sin()); z.real.mul_(2)
+    w.conj().imag.copy_(x); w.mH[0].mul_(z[1]); w.real.masked_fill_(w.real > 1.5, 2)
+    w.T.real.diagonal().mul_(w.imag[0, 0]); torch.view_as_complex(y).mul_(1j); torch.view_as_complex(y)[0].real.exp_()
+    torch.view_as_complex(torch.view_as_real(w)[0]).add_(w[1]); w.real.unbind()[0].mul_(2)
+""", None, "w", "x", "y", "z")  # fmt: skip
+
+
+@parametrize("write", WRITES.values(), ids=list(WRITES))
+@compared
+def test_writes_through_views_of_another_dtype(torch: Any, write: Any) -> Any:
+    def program(z: Any, x: Any) -> Any:
+        w, y = z * 1, torch.view_as_real(z) * x
+        views = [w.imag, torch.view_as_real(w)[1:], torch.view_as_complex(y), y[..., 1], w.conj().T, w, y]
+        write(torch, w, x, y, z)
+        names.extend([v.grad_fn and v.grad_fn.name() for v in views if not v.is_conj()])
+        return [v * (v + 1) for v in views]
+
+    names: list[str] = []
+    x = torch.tensor([0.5, -2.0], dtype=torch.float64, requires_grad=True)
+    z = torch.tensor([[1 + 2j, 3 - 1j], [2, 1j]], dtype=torch.complex128, requires_grad=True)
+    found = program(z, x)
+    if torch is tinytorch:
+        torch.autograd.gradcheck(program, (z, x), check_forward_ad=True, check_batched_grad=True)
+    grads = torch.autograd.grad(sum(v.abs().sum() for v in found), (z, x), create_graph=True)
+    return names[:6], found, *grads, *torch.autograd.grad(sum(g.abs().sum() for g in grads), (z, x))
 
 
 @compared(rtol=1e-6)

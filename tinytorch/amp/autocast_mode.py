@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tinytorch.core.device import device as Device
-from tinytorch.core.mode import traced_as
+from tinytorch.core.mode import PerThread, traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
@@ -22,7 +21,7 @@ _AVAILABLE = ("cpu", "cuda", "xpu", "mps", "hpu", "mtia", "maia", "xla", "ipu", 
 _BFLOAT16_DEVICES = ("cpu", "hpu", "maia", "xla")  # devices whose default dtype is bfloat16; float16 for others
 
 
-class _State(threading.local):
+class _State(PerThread):
     """The autocast settings of a thread."""
 
     def __init__(self) -> None:

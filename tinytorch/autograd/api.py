@@ -22,9 +22,10 @@ from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import USUAL, Nowhere, needs_grad, refresh
 from tinytorch.core.warning import warn
-from tinytorch.kernels import dtypes
+from tinytorch.kernels import dtypes, places
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.meta import is_meta
+from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.overrides import quiet
 from tinytorch.ops.register import members, public
 
@@ -383,6 +384,7 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
         tensor([0., 0.], requires_grad=True)
     """
     try:
+        _check_outside_of_transforms("requires_grad_() (or perhaps using torch.autograd.functional.* APIs)")
         if requires_grad and self._array.dtype.kind not in DIFFERENTIABLE:
             raise RuntimeError("only Tensors of floating point dtype can require gradients")
         if self._edge is None or not requires_grad:
@@ -391,6 +393,17 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
     except Exception:
         leave()
         raise
+
+
+def _check_outside_of_transforms(name: str) -> None:
+    """Raise PyTorch's error if a transform of `torch.func` runs."""
+    state = local.state
+    if state.run is not None or any([each.transforms for each in state.modes or ()]):
+        raise RuntimeError(
+            f"You are attempting to call Tensor.{name} inside of a function being transformed by a functorch "
+            "transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, "
+            f"jacfwd, hessian) or call {name.split(' ')[0]} outside of a function being transformed instead."
+        )
 
 
 def _is_leaf(self: Tensor) -> bool:
@@ -475,6 +488,7 @@ def retain_grad(self: Tensor) -> None:
     """
     if not needs_grad(self):
         raise RuntimeError("can't retain_grad on Tensor that has requires_grad=False")
+    _check_outside_of_transforms("retain_grad()")
     if self._edge is not None:
         node, number = self._current()._edge  # type: ignore[misc]
         node._own_hooks().retain[number] = weakref.ref(self)
@@ -543,6 +557,26 @@ def _base(self: Tensor) -> Tensor | None:
 
 def _is_view(self: Tensor) -> bool:
     return self._view is not None
+
+
+def _view_func(
+    self: Tensor, new_base: Tensor, symint_visitor_fn: Any = None, tensor_visitor_fn: Any = None
+) -> Tensor | None:
+    """Return the same view of another tensor; None if this is no view, or the tensor does not lie as its base does."""
+    check_tensor(new_base, "_view_func", "new_base")
+    view = self._view
+    if view is None or new_base.is_conj() or new_base.is_neg() or _lying(new_base) != _lying(view.base):
+        return None
+    kind, given = view.base._array.dtype, new_base._array.dtype
+    if view.array.dtype != kind and (kind.kind == "c") is not (given.kind == "c"):
+        needed = "view_as_complex is only supported for half, float and double"
+        raise RuntimeError(f"{'view_as_real is only supported for complex' if kind.kind == 'c' else needed} tensors")
+    return view.replay(new_base)
+
+
+def _lying(x: Tensor) -> Any:
+    """Return all about where a tensor's elements lie in its storage, and how many elements that has."""
+    return x.shape, x.stride(), x.storage_offset(), places.storage(x._array).nbytes // x.element_size()
 
 
 @public(method=True)
@@ -669,6 +703,7 @@ members(
         "_version": property(_version),
         "_base": property(_base),
         "_is_view": _is_view,
+        "_view_func": _view_func,
         "detach": detach,
         "detach_": detach_,
         "data": property(_data, _set_data, _delete_data),

@@ -24,13 +24,15 @@ import numpy as np
 from tinytorch.autograd.api import grad
 from tinytorch.autograd.function import Function, FunctionNode
 from tinytorch.autograd.grad_mode import _DecoratorContextManager, enable_grad
+from tinytorch.core import mode as core_mode
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.graph import Edge, Start, numbers
 from tinytorch.core.mode import DispatchMode, local, recording, without_bits
 from tinytorch.core.node import INPUT, KEPT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan
 from tinytorch.core.op import Op
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.core.view import WITHOUT_GRAD, View
+from tinytorch.core.view import WITHOUT_GRAD
 from tinytorch.kernels import places
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.ops.batching import at_levels, batched, levels, plain, without_levels
@@ -53,8 +55,6 @@ class Level(DispatchMode):
         ...     level.unpack(x * x)
         UnpackedDualTensor(primal=tensor(9.), tangent=tensor(6.))
     """
-
-    lazy = False
 
     differentiates = True
 
@@ -92,6 +92,9 @@ class Level(DispatchMode):
 
     def tangent(self, x: Tensor) -> Tensor | None:
         """Return the tangent of a tensor, or None."""
+        if isinstance(x, core_mode.lazy):
+            found = self.tangent(x._under)
+            return None if found is None else supplied("with_bits")(found, x._conjugated, x._negated)
         if type(x) is not Tensor and (
             batches := levels(x)
         ):  # (the plain tensor has it, so that what the graph has saved has it, too)
@@ -100,11 +103,7 @@ class Level(DispatchMode):
         entry = self._tangents.get(id(x._array))
         view = x._view
         if view is None or (entry is not None and entry[2] is None):
-            if entry is not None and view is not None and _crosses(view) and view.seen != x._version:
-                raise NotImplementedError("forward AD of a write to the base of a view of another dtype")
             return None if entry is None else entry[1]
-        if _crosses(view):
-            return None
         base_entry = self._tangents.get(id(view.base._array))
         if base_entry is None:
             return None
@@ -140,8 +139,6 @@ class Level(DispatchMode):
         if batches := levels(x):
             x, tangent = plain(x), without_levels(tangent, batches)
         own = self._tangents.get(id(x._array))
-        if x._view is not None and _crosses(x._view):
-            raise NotImplementedError("forward AD of a write into a view of another dtype")
         whole = x._view is None or (own is not None and own[2] is None)
         base = x if whole else x._view.base  # type: ignore[union-attr]
         former = own[1] if whole and own is not None else self.tangent(base)
@@ -197,7 +194,7 @@ class Level(DispatchMode):
             views = op.caller(_with_strides_of(tangent, x), *values[1:])
             for out, view in zip(_as_tuple(result), _as_tuple(views), strict=True):
                 of_out = plain(out)._view
-                base = None if of_out is None or _crosses(of_out) else self._tangents.get(id(of_out.base._array))
+                base = None if of_out is None else self._tangents.get(id(of_out.base._array))
                 # If the base has a tangent, that of the view follows from it.
                 self._set(out, view, None if base is None else base[1])
             return result
@@ -288,11 +285,6 @@ def _check_view(out: Tensor, tangent: Tensor, args: tuple[Any, ...], tangents: T
             raise RuntimeError(
                 f"A custom Function is returning a view but the jvp is not returning a view of {what} grad input."
             )
-
-
-def _crosses(view: View) -> bool:
-    """Return whether the dtype of a view is not that of its base: its location does not tell its tangent."""
-    return bool(view.array.dtype != view.base._array.dtype)
 
 
 def _forget(tangents: dict[int, Any], key: int, reference: Any) -> None:

@@ -6,18 +6,17 @@ for saved tensors" of PyTorch's autograd notes.
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from tinytorch.core.mode import DispatchMode, Stop, local
+from tinytorch.core.mode import DispatchMode, PerThread, Stop, local
 
 __all__ = ["allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "save_on_cpu", "saved_tensors_hooks"]
 
 
-class _Disabled(threading.local):
+class _Disabled(PerThread):
     message: str | None = None
 
 

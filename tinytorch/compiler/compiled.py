@@ -25,7 +25,7 @@ from tinytorch.compiler.recorder import NotRecorded, Recorder
 from tinytorch.compiler.seams import Children, split
 from tinytorch.compiler.tracing import Late, Tracer, disabled
 from tinytorch.compiler.transcript import Unwritten
-from tinytorch.core.mode import local
+from tinytorch.core.mode import PerThread, local
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops import overrides
 from tinytorch.ops.random import default_generator
@@ -53,7 +53,7 @@ class Stance:
     name = "default"
 
 
-class _Recording(threading.local):
+class _Recording(PerThread):
     count = 0  # of calls that are being recorded
     depth = 0  # of functions that run in parts
 

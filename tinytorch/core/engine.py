@@ -15,10 +15,13 @@ from typing import Any
 
 from tinytorch.core.graph import Edge, Node, Start, Watch, in_use, leaf_edge, running
 from tinytorch.core.layout import HasBits, NoArray, strided
-from tinytorch.core.mode import dispatch_step, local
+from tinytorch.core.mode import dispatch_step, local, on_another_stack
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
+
+#: How many walks one thread runs inside of each other; Python limits the depth of each thread's stack.
+DEEPEST = 20
 
 
 def walk(
@@ -36,6 +39,8 @@ def walk(
     Returns:
         The gradients that arrived at the targets, if `capture`.
     """
+    if running.depth >= DEEPEST:
+        return on_another_stack(functools.partial(walk, start, retain_graph, create_graph, targets, capture))
     needed: set[Node] | None = None
     passed: set[Node] = set()
     if targets is not None:
@@ -66,6 +71,7 @@ def walk(
     differentiable = create_graph or (modes is not None and any(mode.differentiates for mode in modes))
     # Whether no mode sees the accumulation into leaves, which can then take a gradient over rather than copy it.
     leaves_apart = modes is not None and not any(mode.sees_leaves for mode in modes)
+    running.depth += 1
     try:
         while heap:
             order = heappop(heap)
@@ -158,6 +164,7 @@ def walk(
             callback()
         return captured
     finally:
+        running.depth -= 1
         state.grad, state.callbacks = recording, callbacks_before
         if watch is not None:
             running.watch = watch_before

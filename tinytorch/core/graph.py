@@ -605,8 +605,8 @@ _FIRST = -(1 << 62)  # less than minus any creation number
 
 
 class _Running(threading.local):
-    watch: Watch | None = None
+    watch: Watch | None = None  # the look-ahead of the walk that runs in this thread, while hooks exist
+    depth = 0  # how many walks run in this thread, each called by a node or hook of the one before
 
 
-#: The look-ahead of the walk that runs in this thread, while hooks exist.
 running = _Running()

@@ -17,7 +17,7 @@ from tinytorch.core.graph import FREED, FREES_BY_RECURSION, Edge, Node, add_tail
 from tinytorch.core.mode import local
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
-from tinytorch.core.view import check_recorded, expanded, follow, move_retained, needs_grad, shared_places
+from tinytorch.core.view import Places, check_recorded, expanded, follow, move_retained, needs_grad, shared_places
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.meta import NotCopied, is_meta
@@ -192,7 +192,7 @@ class CopySlices(Node):
 
     inner: Any  # a `Node`; None once freed
 
-    def __init__(self, base: Tensor, x: Tensor, inner: Node, places: tuple[places.Place, places.Place]) -> None:
+    def __init__(self, base: Tensor, x: Tensor, inner: Node, where: Places) -> None:
         if inner.outputs > 1:
             raise RuntimeError("Functions which modify views in-place must return a single Variable")
         edges = list(inner.edges)
@@ -202,7 +202,7 @@ class CopySlices(Node):
             edges[self.position] = base._edge
         self.edges, self.inner, self.hooks = tuple(edges), inner, None
         self._shown = inner._inputs()
-        self.saved = places
+        self.saved = where
         self.number = next(numbers)
         if FREES_BY_RECURSION:
             add_tail(self)
@@ -232,9 +232,14 @@ class CopySlices(Node):
         of_view = None if at is None else self.inner.edges[at]
         if to_base and needed is not None and of_view is not None:
             needed.add(of_view[0])  # the view leads to the nodes that its base leads to
-        grads = list(self.inner.backward(supplied("restrided")(g, whole, part), create_graph, needed))
+        kind, own = self.inner.dtype.kind, self.dtype.kind
+        common = own if kind == "c" else kind  # that of the numbers whose locations these are
+        as_kind = supplied("as_kind")
+        g = as_kind(g, common)
+        grads = list(self.inner.backward(as_kind(supplied("restrided")(g, whole, part), kind), create_graph, needed))
         if at is not None and grads[at] is not None:
-            grads[at] = supplied("copy_slices")(g, grads[at], whole, part) if to_base else None
+            replaced = as_kind(grads[at], common)
+            grads[at] = as_kind(supplied("copy_slices")(g, replaced, whole, part), own) if to_base else None
         return grads
 
 

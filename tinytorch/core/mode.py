@@ -108,7 +108,46 @@ _threads = itertools.count()
 alone = True  # whether only one thread has run ops so far, so that no lock is needed
 
 
-class _Local(threading.local):
+class PerThread(threading.local):
+    """A base of what is kept per thread, which a call takes along to another stack."""
+
+    def __new__(cls) -> Any:
+        """Return the one object of a class, and note it."""
+        made = super().__new__(cls)
+        _per_thread.append(made)
+        return made
+
+
+_per_thread: list[PerThread] = []
+
+
+def on_another_stack(call: Callable[[], Any]) -> Any:
+    """Return the result of a call that runs in a thread of its own, as if it were this one: its stack is empty."""
+    states = [(each, dict(vars(each))) for each in _per_thread]
+    ended: list[Any] = []
+
+    def run() -> None:
+        for each, state in states:
+            vars(each).update(state)
+        try:
+            ended.extend((call(), None))
+        except BaseException as error:  # any class: it is raised again
+            ended.extend((None, error))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    result, error = ended
+    ended.clear()
+    if error is None:
+        return result
+    try:
+        raise error
+    finally:
+        del error  # (which refers to this frame)
+
+
+class _Local(PerThread):
     def __init__(self) -> None:
         global alone
         alone = next(_threads) == 0
@@ -131,6 +170,7 @@ class DispatchMode:
     differentiates = False  # whether it computes derivatives of the calls that it sees
     lazy = True  # whether conjugates are lazy while it is on: views that an op does not make
     batches = False  # whether it is a level of `vmap`
+    transforms = False  # whether it is one that `torch.func.vmap` has entered
     sees_leaves = True  # whether its `step` receives the nodes of leaves, whose gradients are then copied
     keeps_residuals = False  # whether formulas get the residuals of kernels while it is on
 

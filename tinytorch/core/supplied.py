@@ -38,6 +38,7 @@ _MODULES = {
     "torchaudio_operators": "torchaudio_ops",  # those of torchaudio's
     "conjugate": "ops.complex",  # the complex conjugate
     "lazy_conjugate": "ops.complex",  # a view with the conjugates
+    "as_kind": "ops.complex",  # a tensor viewed as complex numbers, or as real ones
     "real_part": "ops.complex",  # the real part of a complex tensor, as a view
     "imaginary_part": "ops.complex",  # its imaginary part
     "of_bits": "ops.bits",  # calls an op some of whose arguments are lazy conjugates or negatives

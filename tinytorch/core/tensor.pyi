@@ -156,6 +156,7 @@ class Tensor:
     def _values(self, *args: Any, **kwargs: Any) -> Tensor: """Raise NotImplementedError: PyTorch has it for other tensors than strided ones only."""
     @property
     def _version(self) -> builtins.int: """How many times the tensor's memory was written to in place."""
+    def _view_func(self, new_base: Tensor, symint_visitor_fn: Any=None, tensor_visitor_fn: Any=None) -> Tensor | None: """Return the same view of another tensor; None if this is no view, or the tensor does not lie as its base does."""
     def _warn_of_a_scalar(self) -> None: ...
     def abs(self) -> Tensor: """Return the absolute value; its gradient at 0 is 0."""
     def abs_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `abs`: writes the result into this tensor and returns it."""

@@ -13,14 +13,17 @@ from tinytorch.core.graph import Node, numbers
 from tinytorch.core.mode import local, recording
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels import places
+from tinytorch.kernels.complex import reals
 
 if TYPE_CHECKING:
     from tinytorch.core.mode import State
     from tinytorch.core.tensor import Tensor
 
 # How a view was created. A recorded write into a view of any kind but USUAL is an error.
-# CROSSING: the dtype is not that of the base (`view_as_real`), so a location does not tell the gradient of a write.
-USUAL, SEVERAL, CUSTOM, WITHOUT_GRAD, INFERENCE, CROSSING = range(6)
+USUAL, SEVERAL, CUSTOM, WITHOUT_GRAD, INFERENCE = range(5)
+
+# The locations of a view and of its base.
+Places = tuple[places.Place, places.Place]
 
 
 class View:
@@ -42,14 +45,31 @@ class View:
     own: bool
     seen: int
 
-    def places(self) -> tuple[places.Place, places.Place]:
-        """Return the locations of the view and of its base, relative to the first element of the base."""
-        whole = self.base._array
-        return places.place(self.array, whole), places.place(whole, whole)
+    def places(self) -> Places:
+        """Return the locations of the view and of its base, relative to the first element of the base.
 
-    def replay(self, base: Tensor) -> Tensor:
-        """Return the same view of another tensor, whose memory has the layout of the base."""
-        view: Tensor = supplied("strided")(base, *self.places())
+        If only one of the two is complex, they are those of the real numbers.
+        """
+        part, whole = self.array, self.base._array
+        if part.dtype != whole.dtype:
+            part, whole = reals(part), reals(whole)
+        return places.place(part, whole), places.place(whole, whole)
+
+    def replay(self, base: Tensor, where: Places | None = None) -> Tensor:
+        """Return the same view of another tensor, whose memory has the layout of the base.
+
+        Args:
+            base: the other tensor.
+            where: what `places` returns.
+        """
+        part, whole = where or self.places()
+        view: Tensor
+        if self.array.dtype == self.base._array.dtype:
+            view = supplied("strided")(base, part, whole)
+        else:
+            real = supplied("as_kind")(base, "f")
+            view = real if part == whole else supplied("strided")(real, part, whole)
+            view = supplied("as_kind")(view, self.array.dtype.kind)
         return view
 
 
@@ -107,14 +127,14 @@ def refresh(tensor: Tensor) -> None:
     elif view.kind != USUAL:
         raise RuntimeError(_not_writable(tensor, view, "its base or another view of its base has been"))
     else:
-        follow(tensor, view, view.places())
+        follow(tensor, view)
 
 
-def follow(tensor: Tensor, view: View, places: tuple[places.Place, places.Place]) -> None:
+def follow(tensor: Tensor, view: View, where: Places | None = None) -> None:
     """Give a view an edge to a strided view (a view by location) of the current base."""
     view.seen, old = tensor._cell[0], tensor._edge  # type: ignore[index]
     with recording(True):
-        edge = supplied("strided")(view.base, *places)._edge
+        edge = view.replay(view.base, where)._edge
     tensor._edge = edge or (Nowhere(view.array, "AsStridedBackward0"), 0)
     tensor._requires_grad = True
     move_retained(tensor, old)
@@ -231,12 +251,6 @@ def shared_places() -> RuntimeError:
 
 
 def _not_writable(tensor: Tensor, view: View, what: str) -> str:
-    if view.kind == CROSSING:
-        return (
-            f"This tensor is a view of a tensor of another dtype (real numbers of complex ones, or the reverse) and "
-            f"{what} modified inplace: such a write is not recorded. Make the write out of place, or inside "
-            "torch.no_grad() before the view is made."
-        )
     edge, inference = tensor._edge, view.kind == INFERENCE
     maker = edge and f"O{edge[0].output(edge[1])[1:]} is a view"
     if maker and view.kind in (SEVERAL, CUSTOM):

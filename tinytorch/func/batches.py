@@ -96,7 +96,7 @@ def _run(
 ) -> Any:  # fmt: skip
     """Return the results of one run for all examples."""
     examples = [x if not d else without_bits(x).movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
-    with Batch(size, randomness) as level:
+    with Batch(size, randomness, True) as level:
         given = [x if d is None else batched(without_bits(x), level) for x, d in zip(examples, dims, strict=True)]
         result = func(*unflatten(given, structure), **kwargs)
     outs, out_structure = flatten(result)

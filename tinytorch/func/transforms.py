@@ -103,7 +103,7 @@ class _Run:
         inner = _without_graph(x)
         leaf = plain(inner)  # (of a batched tensor the one under it, in whose graph it is)
         leaf._cell = [0, mode.runs.begun] if x._cell is None else x._cell
-        leaf.requires_grad_()
+        leaf.requires_grad = True
         node = _Input(self.phase, leaf._array, edge)
         leaf._accumulator, leaf._hooks = weakref.ref(node), node.hooks
         self.inputs[id(inner)] = (inner, x, node)

@@ -288,15 +288,6 @@ class Batched(Tensor):
         is_view: bool = self._under._is_view()
         return is_view
 
-    def requires_grad_(self, requires_grad: bool = True) -> Tensor:
-        """Raise RuntimeError: gradients inside of `vmap` are those of `torch.func.grad`."""
-        raise RuntimeError(
-            "You are attempting to call Tensor.requires_grad_() (or perhaps using torch.autograd.functional.* APIs) "
-            "inside of a function being transformed by a functorch transform. This is unsupported, please attempt to "
-            "use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call requires_grad_() outside "
-            "of a function being transformed instead."
-        )
-
     def numpy(self, *, force: bool = False) -> Any:
         """Raise RuntimeError: there is no array of one example."""
         raise RuntimeError("Cannot access data pointer of Tensor that doesn't have storage")
@@ -417,8 +408,8 @@ class Batch(DispatchMode):
     lazy = False
     batches = True
 
-    def __init__(self, size: int, randomness: str = "error") -> None:
-        self.size, self.randomness = size, randomness
+    def __init__(self, size: int, randomness: str = "error", transforms: bool = False) -> None:
+        self.size, self.randomness, self.transforms = size, randomness, transforms
         self.number: Any = next(numbers)
         self.tracked: Any = None
         self.depth = 0

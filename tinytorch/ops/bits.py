@@ -15,6 +15,7 @@ neither way raises an error, and is never lost.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,12 +23,11 @@ import numpy as np
 
 from tinytorch.core import mode
 from tinytorch.core.complex import OWN
-from tinytorch.core.graph import leaf_edge
 from tinytorch.core.layout import HasBits
 from tinytorch.core.mode import local
 from tinytorch.core.op import pointwise
 from tinytorch.core.tensor import Size, Tensor
-from tinytorch.core.view import check_recorded, needs_grad, refresh
+from tinytorch.core.view import Nowhere, check_recorded, needs_grad, refresh
 from tinytorch.kernels.arithmetic import conjugate as _conjugate
 from tinytorch.kernels.dtypes import dtype
 from tinytorch.ops import values
@@ -102,14 +102,16 @@ class BitView(Tensor):
 
     @_requires_grad.setter
     def _requires_grad(self, value: bool) -> None:
+        if value and not self._own:
+            self._accumulator = None  # from now on its gradient is accumulated
         self._own = value
 
     @property
     def _edge(self) -> Any:  # type: ignore[override]
         under = self._under
-        if self._own or not self._requires_grad:
+        if self._own or not self._requires_grad or under._edge is None:
             return None
-        edge = under._edge or leaf_edge(under)
+        edge = under._edge
         if self._made is None or self._made[0] is not edge:
             made = edge
             for op in (_conj.op,) * self._conjugated + (_neg.op,) * self._negated:
@@ -141,6 +143,10 @@ class BitView(Tensor):
 
     def _is_view(self) -> bool:
         return self._under._is_view()
+
+    def _view_func(self, *args: Any, **kwargs: Any) -> Tensor | None:
+        under = self._under._view_func(*args, **kwargs)
+        return None if under is None else bit_view(under, self._conjugated, self._negated)
 
     def detach(self) -> Tensor:
         """Return the same view, detached."""
@@ -210,7 +216,8 @@ def bit_view(under: Tensor, conjugated: bool, negated: bool) -> Tensor:
         return under
     made: Any = object.__new__(BitView)
     made._under, made._conjugated, made._negated, made._own, made._made = under, conjugated, negated, False, None
-    made._grad = made._hooks = made._accumulator = None
+    made._grad = made._hooks = None
+    made._accumulator = functools.partial(Nowhere, under._array)
     mode.lazy = BitView
     return made
 

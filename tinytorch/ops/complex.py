@@ -13,7 +13,6 @@ from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
-from tinytorch.core.view import CROSSING
 from tinytorch.kernels import complex as kernels
 from tinytorch.kernels.arithmetic import conjugate as _conjugate_kernel
 from tinytorch.ops.arguments import check_tensor
@@ -30,13 +29,6 @@ _view_as_complex = op(batch="leading", name="ViewAsComplex", view=True, x=lambda
     kernels.view_as_complex
 )
 _view_as_complex.op.name = "view_as_complex"
-
-
-def _crossing(made: Tensor) -> Tensor:
-    """Mark a view whose dtype is not that of its base: recorded writes into it are refused."""
-    if made._view is not None:
-        made._view.kind = CROSSING
-    return made
 
 
 @public()
@@ -62,7 +54,7 @@ def view_as_real(input: Tensor) -> Tensor:
                 "will NOT alias the original."
             )
         return _bit_view(view_as_real(input._under))
-    return _crossing(_view_as_real(input))
+    return _view_as_real(input)
 
 
 @public()
@@ -81,7 +73,14 @@ def view_as_complex(input: Tensor) -> Tensor:
     """
     if isinstance(input, mode.lazy):
         return _bit_view(view_as_complex(input._under))
-    return _crossing(_view_as_complex(input))
+    return _view_as_complex(input)
+
+
+def as_kind(x: Tensor, kind: str) -> Tensor:
+    """Return a tensor as a view of complex numbers if `kind` is "c", else of real ones; itself if it has such."""
+    if (x._array.dtype.kind == "c") is (kind == "c"):
+        return x
+    return _view_as_complex(x) if kind == "c" else _view_as_real(x)
 
 
 def real_part(input: Tensor) -> Tensor:

@@ -18,7 +18,7 @@ from tinytorch.core.device import as_device, cpu
 from tinytorch.core.mode import local, traced_as
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
-from tinytorch.core.view import check_write, needs_grad
+from tinytorch.core.view import check_inference, check_write, needs_grad
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
 from tinytorch.kernels.checks import MOST_DIMENSIONS, too_many_dimensions
@@ -91,6 +91,8 @@ def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = No
     shape = shape_of("resize_", sizes, size)
     if shape == self._array.shape and memory_format is None:
         return self
+    if self._cell is None:
+        check_inference()
     strides = _strides_of(shape, memory_format)
     array = self._array
     owner = places.storage(array)

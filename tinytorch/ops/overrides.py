@@ -12,12 +12,11 @@ from __future__ import annotations
 
 import enum
 import functools
-import threading
 import types
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from tinytorch.core.mode import traced_as
+from tinytorch.core.mode import PerThread, traced_as
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -34,7 +33,7 @@ _TorchFunctionState = enum.Enum("_TorchFunctionState", "ENABLED SUBCLASSES_DISAB
 ENABLED, SUBCLASSES_DISABLED, ALL_DISABLED = _TorchFunctionState  # overrides by: classes and modes, modes, nothing
 
 
-class _State(threading.local):
+class _State(PerThread):
     """Per-thread dispatch state: what is enabled, the stack of modes, and whether the next call skips dispatch."""
 
     def __init__(self) -> None:

@@ -46,7 +46,8 @@ def _values_of(values: Any, dtype: Any, device: Any, requires_grad: bool, entere
     if given.requires_grad and not requires_grad:
         return entered(given)
     made = given.detach()
-    return made.requires_grad_() if requires_grad else made
+    made.requires_grad = requires_grad
+    return made
 
 
 def _integers(indices: Any, name: str) -> Any:
@@ -705,7 +706,8 @@ def sparse_zeros(size: Any, dtype: Any, layout: Any, requires_grad: bool = False
         (),
         dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype),
     )
-    return made.requires_grad_() if requires_grad else made
+    made.requires_grad = requires_grad
+    return made
 
 
 def _without_entries(
@@ -735,7 +737,8 @@ def zeros_like(self: Any, *, dtype: Any = None, layout: Any = None, requires_gra
         made = _without_entries(
             self.layout, self._size, self._batch_dim, self._blocksize, dense, kind, self._start.dtype
         )
-    return made.requires_grad_() if requires_grad else made
+    made.requires_grad = requires_grad
+    return made
 
 
 @rule("ones_like", "full_like")
@@ -746,7 +749,8 @@ def full_like(self: Any, fill_value: Any = 1, *, dtype: Any = None, requires_gra
     kind = self.dtype if dtype is None else dtypes.as_dtype(dtype)
     values = np.full_like(self._held._array, fill_value, dtype=kind.numpy)
     made = self._with(wrap(values))
-    return made.requires_grad_() if requires_grad else made
+    made.requires_grad = requires_grad
+    return made
 
 
 @rule("fill_")

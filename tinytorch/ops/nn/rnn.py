@@ -96,12 +96,14 @@ def _gradients_of_composition(
     recorded = local.state.grad
     with recording(True):
         inputs = [
-            each if not need else each.view_as(each) if each.requires_grad else each.detach().requires_grad_()
+            each.view_as(each) if need and each.requires_grad else each.detach() if need else each
             for each, need in zip(tensors, needs, strict=True)
         ]
+        wanted = [each for each, need in zip(inputs, needs, strict=True) if need]
+        for each in wanted:
+            each._requires_grad = True
         outputs = _unrolled(step, count, inputs, widths, reverse)
     pairs = [(out, each) for out, each in zip(outputs, g, strict=True) if each is not None]
-    wanted = [each for each, need in zip(inputs, needs, strict=True) if need]
     found = iter(gradients([out for out, _ in pairs], [each for _, each in pairs], wanted, create_graph=recorded))
     return [next(found) if need else None for need in needs]
 
