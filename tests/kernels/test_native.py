@@ -40,6 +40,7 @@ from tinytorch.kernels import (
     sort,
     sparse,
     special,
+    transcendental,
 )  # fmt: skip
 from tinytorch.kernels.shape import concatenated
 
@@ -692,12 +693,13 @@ def recurrent_grads(rng: np.random.Generator) -> Iterator[Arguments]:
 
 ELEMENTARY = (
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh "
-    "erf erfc"
+    "erf erfc rsqrt sinc entropy log_odds"
 ).split()
 
+DEFINITIONS = vars(elementary) | vars(special) | vars(transcendental)
 #: Every kernel has a line here.
 SAMPLES = {
-    **{name: Samples(getattr(special if "erf" in name else elementary, name), pointwise(1)) for name in ELEMENTARY},
+    **{name: Samples(DEFINITIONS[name], pointwise(1)) for name in ELEMENTARY},
     "batch_norm": Samples(norm.batch_norm, channels("batch"), 1e-5, 1e-6),
     "batch_norm_grad": Samples(norm.batch_norm_grad, channels("batch grad"), 1e-5, 2e-6),
     "complex_rows": Samples(fft.complex_rows, spectra("complex"), 1e-5, 5e-7),

@@ -178,6 +178,16 @@ INLINE doubles log_reduced(doubles u, doubles less, doubles *n) {
                           0.23616504319718873);
 }
 
+INLINE doubles entropy_wide(doubles x) {
+    doubles n, log = log_reduced(x, x - 1, &n);
+    KEEP(log);
+    return times(-x, log + times(n, all(log_of_2)));
+}
+INLINE doubles log_odds_wide(doubles x) {
+    doubles n, log = log_reduced(x / (1 - x), (x + x - 1) / (1 - x), &n);
+    KEEP(log);
+    return log + times(n, all(log_of_2));
+}
 INLINE doubles log1p_wide(doubles x) {
     doubles n, log = log_reduced(x + 1, x, &n);
     KEEP(log);
@@ -209,16 +219,16 @@ INLINE vec completed_log(vec x, vec log) {
     return where((x > 0) & (x < INFINITY), log, rest);
 }
 
-// log(x 2^-lowered) of a normal number: n log(2) + f - f f / 2 + f^3 q(f) with f from -1/3 to 1/3. The square is taken
+// log(x 2^-lowered) of a normal number: n log(2) + f - f f / 2 + f^3 q(f) with f from -5/16 to 3/8. The square is taken
 // in two parts: that of the first 12 digits of f is exact, and added exactly; so are the first digits of n log(2).
 INLINE vec log_normal(vec x, ints lowered) {
-    ints power = ((ints)x - (ints)broadcast(2.0f / 3)) >> 23;
+    ints power = ((ints)x - (ints)broadcast(0.6875f)) >> 23;
     vec f = (vec)((ints)x - (power << 23)) - 1, n = __builtin_convertvector(power - lowered, vec);
     vec digits = (vec)((ints)f & ~0xfff), half = digits * digits * 0.5f, f2 = vtimes(f, f), f4 = vtimes(f2, f2);
-    vec q = vtimes(f2, broadcast(0.12313287f)) + (vtimes(f, broadcast(-0.1283378f)) + 0.10675864f);
-    q = vtimes(q, f4) + (vtimes(vtimes(f, broadcast(-0.12198558f)) + 0.14311145f, f2) +
-                         (vtimes(f, broadcast(-0.1667936f)) + 0.1999939f));
-    q = vtimes(q, f2) + vtimes(f, broadcast(-0.24999826f)) + 0.33333337f;
+    vec q = vtimes(f2, broadcast(0.09083965f)) + (vtimes(f, broadcast(-0.12567933f)) + 0.11436829f);
+    q = vtimes(q, f4) + (vtimes(vtimes(f, broadcast(-0.12243979f)) + 0.14250691f, f2) +
+                         (vtimes(f, broadcast(-0.16677102f)) + 0.20001197f));
+    q = vtimes(q, f2) + vtimes(f, broadcast(-0.24999855f)) + 0.33333322f;
     vec rest = vtimes(vtimes(f2, f), q) - vtimes((f - digits) * 0.5f, f + digits);
     vec near = f - half, whole = n * 0.693145751953125f, sum = whole + near;
     rest = rest + vtimes(n, broadcast(1.4286068203094287e-06f)) + ((f - near) - half);
@@ -239,6 +249,26 @@ INLINE vec arccosh_of(vec x) { return where(x < INFINITY, where(x < 1, broadcast
 INLINE vec arctanh_of(vec x) {
     vec a = vabs(x), rest = where(a == 1, broadcast(INFINITY), broadcast(NAN));
     return with_sign(where(a < 1, ROUNDED(arctanh_wide, x), rest), x);
+}
+
+INLINE vec entropy_of(vec x) {
+    vec rest = where(x == 0, x, where(x == x, broadcast(-INFINITY), x));
+    return where((x > 0) & (x < INFINITY), ROUNDED(entropy_wide, x), rest);
+}
+INLINE vec log_odds_of(vec x) {
+    vec rest = where(x == 0, broadcast(-INFINITY), where(x == 1, broadcast(INFINITY), broadcast(NAN)));
+    return where((x > 0) & (x < 1), ROUNDED(log_odds_wide, x), rest);
+}
+
+// The reciprocal of the root, after a step of Newton's method from its value in single precision.
+INLINE doubles reciprocal_root(doubles x, doubles y) {
+    return times(y, 1.5 - times(times(times(x, y), y), all(0.5)));
+}
+INLINE vec rsqrt_of(vec x) {
+    vec y = vrsqrt(x);
+    doubles lower = reciprocal_root(HALF_OF(x, 0), HALF_OF(y, 0));
+    doubles upper = reciprocal_root(HALF_OF(x, 1), HALF_OF(y, 1));
+    return where((x > 0) & (x < INFINITY), rounded(lower, upper), y);
 }
 
 // Angles ----------------------------------------------------------------------------------------
@@ -281,6 +311,12 @@ INLINE doubles tan_wide(doubles x) {
     return choose(odd, -cosine, sine) / choose(odd, sine, cosine);
 }
 
+INLINE doubles sinc_wide(doubles x) {
+    const double shift = 0x1.8p52, pi = 3.141592653589793;
+    doubles shifted = x + shift, sine = sin_wide(times(x - (shifted - shift), all(pi)));
+    return (doubles)((longs)sine ^ (longs)shifted << 63) / times(x, all(pi));
+}
+
 // The angle of a point in the first quadrant.
 INLINE doubles angle(doubles y, doubles x) {
     const double tangent = 0.41421356237309503, pi = 3.141592653589793;  // of pi / 8
@@ -317,6 +353,10 @@ ANGULAR(sin)
 ANGULAR(cos)
 ANGULAR(tan)
 
+INLINE vec sinc_of(vec x) {
+    vec result = where(vabs(x) < 0x1p24f, ROUNDED(sinc_wide, x), (x - x) / x);  // from there on numbers are even
+    return where(x == 0, broadcast(1), result);
+}
 INLINE vec arctan_of(vec x) { return with_sign(ROUNDED(arctan_wide, x), x); }
 INLINE vec arcsin_of(vec x) { return with_sign(ROUNDED(arcsin_wide, x), x); }
 INLINE vec arccos_of(vec x) { return ROUNDED(arccos_wide, x); }
