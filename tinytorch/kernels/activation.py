@@ -299,8 +299,8 @@ def hardswish(x: Array) -> Array:
     if x.itemsize == 2:
         return hardswish(x.astype(np.float32)).astype(x.dtype)
     factor = np.clip(x + 3, 0, 6)
-    factor *= x
     factor /= 6
+    factor *= x
     return factor
 
 

@@ -239,10 +239,10 @@ def _wave(a: Array, order: int, p: Table, q: Table, second: bool) -> Array:
     ratio = 5 / a
     square = ratio * ratio
     even, odd = mapped(square, 0, 1, p), ratio * mapped(square, 0, 1, q)
-    phase = a - (math.pi / 4 if order == 0 else 3 * math.pi / 4)
-    cosine, sine = np.cos(phase), np.sin(phase)
+    cosine, sine = np.cos(a), np.sin(a)  # (the phases a - pi / 4 and a - 3 pi / 4 themselves would be rounded)
+    cosine, sine = (cosine + sine, sine - cosine) if order == 0 else (sine - cosine, -cosine - sine)
     value = even * sine + odd * cosine if second else even * cosine - odd * sine
-    return value * math.sqrt(2 / math.pi) / np.sqrt(a)
+    return value / (math.sqrt(math.pi) * np.sqrt(a))
 
 
 def _first_kind(order: int, root: tuple[float, float], table: Table, p: Table, q: Table, x: Array) -> Array:

@@ -12,7 +12,8 @@ from tinytorch.kernels import activation, elementary
 from tinytorch.kernels import complex as complexes
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import VECTORS, refused
-from tinytorch.kernels.parallel import takes_out
+from tinytorch.kernels.native import twin
+from tinytorch.kernels.parallel import takes_out, threaded
 from tinytorch.kernels.reduce import in_rows
 from tinytorch.kernels.special import as_floating
 
@@ -96,15 +97,16 @@ def square(a: Array) -> Array:
     return np.square(a.astype(np.int64) if a.dtype.kind == "b" else a)
 
 
-def rsqrt(a: Array) -> Array:
-    """Return `1 / sqrt(a)`."""
-    if a.dtype.itemsize != 2 or not a.flags.c_contiguous:
-        return np.reciprocal(np.sqrt(a))
+@twin
+def rsqrt(x: Array) -> Array:
+    """Return `1 / sqrt(x)`."""
+    if x.dtype.itemsize != 2 or not x.flags.c_contiguous:
+        return np.reciprocal(np.sqrt(x))
     # Of 16 bits PyTorch rounds the root only where it computes no whole vectors.
-    out = np.reciprocal(np.sqrt(a.astype(np.float32))).astype(a.dtype)
-    rest = a.size % VECTORS
+    out = np.reciprocal(np.sqrt(x.astype(np.float32))).astype(x.dtype)
+    rest = x.size % VECTORS
     if rest:
-        out.reshape(-1)[-rest:] = np.reciprocal(np.sqrt(a.reshape(-1)[-rest:]))
+        out.reshape(-1)[-rest:] = np.reciprocal(np.sqrt(x.reshape(-1)[-rest:]))
     return out
 
 
@@ -153,11 +155,20 @@ def xlog1py(a: Any, b: Any) -> Array:
     return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(value), value)
 
 
-def entropy(a: Array) -> Array:
-    """Return `-a * log(a)`: 0 at 0, and minus infinity for negative numbers."""
-    positive = a > 0
-    value = -a * elementary.log(np.where(positive, a, 1))
-    return np.where(positive, value, np.where(a == 0, a * 0, np.where(a < 0, -np.inf, a))).astype(a.dtype)
+@twin
+@threaded
+def entropy(x: Array) -> Array:
+    """Return `-x * log(x)`: 0 at 0, and minus infinity for negative numbers."""
+    positive = x > 0
+    value = -x * elementary.log(np.where(positive, x, 1))
+    return np.where(positive, value, np.where(x == 0, x * 0, np.where(x < 0, -np.inf, x))).astype(x.dtype)
+
+
+@twin
+@threaded
+def log_odds(x: Array) -> Array:
+    """Return `log(x / (1 - x))`."""
+    return elementary.log(x / (x.dtype.type(1) - x))
 
 
 def logit(x: Array, eps: Any = None) -> Array:
@@ -167,7 +178,7 @@ def logit(x: Array, eps: Any = None) -> Array:
     if eps is not None and eps >= 0:
         low = z.dtype.type(eps)  # (in 16 bits PyTorch rounds at every step)
         z = np.where(z < low, low, np.where(z > one - low, one - low, z))
-    return elementary.log(z / (one - z))
+    return log_odds(z)
 
 
 def _log_sums(x: Array, dim: int) -> Array:
@@ -222,12 +233,15 @@ def degrees(a: Array, out: Any = None) -> Array:
     return np.multiply(a, 180 / math.pi, out)  # (in float32 the last bit of NumPy's factor is wrong)
 
 
-def sinc(a: Array) -> Array:
-    """Return `sin(pi a) / (pi a)`, 1 at 0."""
-    if a.dtype.itemsize < 4:  # pi times x must not be rounded to 16 bits
-        return sinc(a.astype(np.float32)).astype(a.dtype)
-    t = a * math.pi
-    return np.where(t == 0, 1, elementary.sin(t) / t)
+@twin
+@threaded
+def sinc(x: Array) -> Array:
+    """Return `sin(pi x) / (pi x)`, 1 at 0."""
+    if x.dtype.itemsize < 4:  # pi times x must not be rounded to 16 bits
+        return sinc(x.astype(np.float32)).astype(x.dtype)
+    whole = np.rint(x.real)
+    sine = elementary.sin((x - whole) * math.pi) * (1 - 2 * (whole % 2))
+    return np.where(x == 0, 1, sine / (x * math.pi))
 
 
 def angle(a: Array) -> Array:

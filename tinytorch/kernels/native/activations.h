@@ -4,7 +4,7 @@
 
 #include "helpers.h"
 
-INLINE vec hardswish_of(vec x) { return clamp_max(clamp_min(x + 3, 0), 6) * x / 6; }
+INLINE vec hardswish_of(vec x) { return clamp_max(clamp_min(x + 3, 0), 6) / 6 * x; }
 
 INLINE vec silu_of(vec x) { return x / (vexp(-x) + 1); }
 

@@ -1,4 +1,4 @@
-// Twins of kernels/elementary.py, and `erf` and `erfc` of kernels/special.py.
+// Twins of kernels/elementary.py, and of functions of kernels/special.py and kernels/transcendental.py.
 #include "elementary.h"
 
 POINTWISE(exp, (x), (), exp_of(x))
@@ -22,7 +22,12 @@ POINTWISE(arccosh, (x), (), arccosh_of(x))
 POINTWISE(arctanh, (x), (), arctanh_of(x))
 POINTWISE(erf, (x), (), erf_of(x))
 POINTWISE(erfc, (x), (), erfc_of(x))
+POINTWISE(rsqrt, (x), (), rsqrt_of(x))
+POINTWISE(sinc, (x), (), sinc_of(x))
+POINTWISE(entropy, (x), (), entropy_of(x))
+POINTWISE(log_odds, (x), (), log_odds_of(x))
 
 FAMILY(elementary, ENTRY(exp), ENTRY(exp2), ENTRY(expm1), ENTRY(log), ENTRY(log2), ENTRY(log10), ENTRY(log1p),
        ENTRY(sin), ENTRY(cos), ENTRY(tan), ENTRY(arcsin), ENTRY(arccos), ENTRY(arctan), ENTRY(sinh), ENTRY(cosh),
-       ENTRY(tanh), ENTRY(arcsinh), ENTRY(arccosh), ENTRY(arctanh), ENTRY(erf), ENTRY(erfc));
+       ENTRY(tanh), ENTRY(arcsinh), ENTRY(arccosh), ENTRY(arctanh), ENTRY(erf), ENTRY(erfc),
+       ENTRY(rsqrt), ENTRY(sinc), ENTRY(entropy), ENTRY(log_odds));

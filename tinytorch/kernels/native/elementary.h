@@ -1,6 +1,8 @@
 // Elementary functions of vectors of floats, computed in double precision and rounded once: their errors are little
-// more than half a unit in the last place. Products are rounded before they are added (`times`), so that the results
-// are the same bits on every instruction set. The polynomials interpolate at Chebyshev points, with errors below 2^-31.
+// more than half a unit in the last place. (`exp` and `log` are computed in single precision, with the rounding errors
+// that count: theirs are below 0.6.) Products that are not exact are rounded before they are added (`times`), so that
+// the results are the same bits on every instruction set. The polynomials in double precision interpolate at Chebyshev
+// points, with errors below 2^-31.
 #ifndef TINYTORCH_ELEMENTARY_H
 #define TINYTORCH_ELEMENTARY_H
 
@@ -45,6 +47,12 @@ INLINE doubles all(double x) { return x - (doubles){0}; }
 
 INLINE doubles times(doubles x, doubles y) {
     doubles product = x * y;
+    KEEP(product);
+    return product;
+}
+
+INLINE vec vtimes(vec x, vec y) {
+    vec product = x * y;
     KEEP(product);
     return product;
 }
@@ -126,7 +134,27 @@ INLINE doubles clamp_below(doubles x) { return choose(x < -200, all(-200), x); }
 INLINE vec where_above(vec x, float bound, float value, vec rest) { return where(x > bound, broadcast(value), rest); }
 INLINE vec where_below(vec x, float bound, float value, vec rest) { return where(x < bound, broadcast(value), rest); }
 
-INLINE vec exp_of(vec x) { return where_above(x, 89, INFINITY, where_below(x, -104.5f, 0, ROUNDED(exp_wide, x))); }
+// exp(x) where it is a normal number: (1 + r + r r / 2 + r^3 q(r)) 2^n. What the rounding of r and of 1 + r loses is
+// added to the small terms; the products without `vtimes` are exact.
+INLINE vec exp_normal(vec x) {
+    const float shift = 0x1.8p23f;  // as in `exp_reduced`
+    vec shifted = vtimes(x, broadcast(0x1.715476p0f)) + shift, n = shifted - shift;
+    vec more = x - n * 0.693145751953125f, less = vtimes(n, broadcast(1.4286068203094287e-06f));
+    vec r = more - less, lost = (more - r) - less, square = vtimes(r, r);
+    vec q = vtimes(r, broadcast(0.0013935074f)) + 0.008333202f + vtimes(square, broadcast(0.00019948946f));
+    q = vtimes(q, square) + (vtimes(r, broadcast(0.041666463f)) + 0.16666667f);
+    vec sum = r + 1, rest = r - (sum - 1) + lost + vtimes(vtimes(square, q) + lost, r);
+    return (vec)((ints)(sum + (square * 0.5f + rest)) + ((ints)shifted << 23));
+}
+
+INLINE vec exp_of(vec x) {
+    const float low = -87.33654f, high = 88.72284f;  // the logarithms of the smallest normal number, and of infinity
+    vec result = exp_normal(x);
+    if (!any(~((x >= low) & (x < high)))) return result;
+    ints subnormal = (x < low) & (x > -104);
+    if (any(subnormal)) result = where(subnormal, ROUNDED(exp_wide, x), result);
+    return where(x >= high, broadcast(INFINITY), where(x <= -104, broadcast(0), where(x == x, result, x)));
+}
 INLINE vec exp2_of(vec x) { return where_above(x, 128.5f, INFINITY, where_below(x, -151, 0, ROUNDED(exp2_wide, x))); }
 INLINE vec expm1_of(vec x) {
     vec result = where_above(x, 89, INFINITY, where_below(x, -104.5f, -1, ROUNDED(expm1_wide, x)));
@@ -150,8 +178,13 @@ INLINE doubles log_reduced(doubles u, doubles less, doubles *n) {
                           0.23616504319718873);
 }
 
-INLINE doubles log_wide(doubles x) {
+INLINE doubles entropy_wide(doubles x) {
     doubles n, log = log_reduced(x, x - 1, &n);
+    KEEP(log);
+    return times(-x, log + times(n, all(log_of_2)));
+}
+INLINE doubles log_odds_wide(doubles x) {
+    doubles n, log = log_reduced(x / (1 - x), (x + x - 1) / (1 - x), &n);
     KEEP(log);
     return log + times(n, all(log_of_2));
 }
@@ -186,7 +219,28 @@ INLINE vec completed_log(vec x, vec log) {
     return where((x > 0) & (x < INFINITY), log, rest);
 }
 
-INLINE vec log_of(vec x) { return completed_log(x, ROUNDED(log_wide, x)); }
+// log(x 2^-lowered) of a normal number: n log(2) + f - f f / 2 + f^3 q(f) with f from -5/16 to 3/8. The square is taken
+// in two parts: that of the first 12 digits of f is exact, and added exactly; so are the first digits of n log(2).
+INLINE vec log_normal(vec x, ints lowered) {
+    ints power = ((ints)x - (ints)broadcast(0.6875f)) >> 23;
+    vec f = (vec)((ints)x - (power << 23)) - 1, n = __builtin_convertvector(power - lowered, vec);
+    vec digits = (vec)((ints)f & ~0xfff), half = digits * digits * 0.5f, f2 = vtimes(f, f), f4 = vtimes(f2, f2);
+    vec q = vtimes(f2, broadcast(0.09083965f)) + (vtimes(f, broadcast(-0.12567933f)) + 0.11436829f);
+    q = vtimes(q, f4) + (vtimes(vtimes(f, broadcast(-0.12243979f)) + 0.14250691f, f2) +
+                         (vtimes(f, broadcast(-0.16677102f)) + 0.20001197f));
+    q = vtimes(q, f2) + vtimes(f, broadcast(-0.24999855f)) + 0.33333322f;
+    vec rest = vtimes(vtimes(f2, f), q) - vtimes((f - digits) * 0.5f, f + digits);
+    vec near = f - half, whole = n * 0.693145751953125f, sum = whole + near;
+    rest = rest + vtimes(n, broadcast(1.4286068203094287e-06f)) + ((f - near) - half);
+    return sum + (((whole - sum) + near) + rest);
+}
+
+INLINE vec log_of(vec x) {
+    ints normal = (x >= 0x1p-126f) & (x < INFINITY);
+    if (!any(~normal)) return log_normal(x, (ints){0});
+    ints subnormal = ~normal & (x > 0);
+    return completed_log(x, log_normal(where(subnormal, x * 0x1p23f, x), subnormal & 23));
+}
 INLINE vec log2_of(vec x) { return completed_log(x, ROUNDED(log2_wide, x)); }
 INLINE vec log10_of(vec x) { return completed_log(x, ROUNDED(log10_wide, x)); }
 INLINE vec log1p_of(vec x) { return where(x == 0, x, completed_log(x + 1, ROUNDED(log1p_wide, x))); }
@@ -195,6 +249,26 @@ INLINE vec arccosh_of(vec x) { return where(x < INFINITY, where(x < 1, broadcast
 INLINE vec arctanh_of(vec x) {
     vec a = vabs(x), rest = where(a == 1, broadcast(INFINITY), broadcast(NAN));
     return with_sign(where(a < 1, ROUNDED(arctanh_wide, x), rest), x);
+}
+
+INLINE vec entropy_of(vec x) {
+    vec rest = where(x == 0, x, where(x == x, broadcast(-INFINITY), x));
+    return where((x > 0) & (x < INFINITY), ROUNDED(entropy_wide, x), rest);
+}
+INLINE vec log_odds_of(vec x) {
+    vec rest = where(x == 0, broadcast(-INFINITY), where(x == 1, broadcast(INFINITY), broadcast(NAN)));
+    return where((x > 0) & (x < 1), ROUNDED(log_odds_wide, x), rest);
+}
+
+// The reciprocal of the root, after a step of Newton's method from its value in single precision.
+INLINE doubles reciprocal_root(doubles x, doubles y) {
+    return times(y, 1.5 - times(times(times(x, y), y), all(0.5)));
+}
+INLINE vec rsqrt_of(vec x) {
+    vec y = vrsqrt(x);
+    doubles lower = reciprocal_root(HALF_OF(x, 0), HALF_OF(y, 0));
+    doubles upper = reciprocal_root(HALF_OF(x, 1), HALF_OF(y, 1));
+    return where((x > 0) & (x < INFINITY), rounded(lower, upper), y);
 }
 
 // Angles ----------------------------------------------------------------------------------------
@@ -237,6 +311,12 @@ INLINE doubles tan_wide(doubles x) {
     return choose(odd, -cosine, sine) / choose(odd, sine, cosine);
 }
 
+INLINE doubles sinc_wide(doubles x) {
+    const double shift = 0x1.8p52, pi = 3.141592653589793;
+    doubles shifted = x + shift, sine = sin_wide(times(x - (shifted - shift), all(pi)));
+    return (doubles)((longs)sine ^ (longs)shifted << 63) / times(x, all(pi));
+}
+
 // The angle of a point in the first quadrant.
 INLINE doubles angle(doubles y, doubles x) {
     const double tangent = 0.41421356237309503, pi = 3.141592653589793;  // of pi / 8
@@ -273,6 +353,10 @@ ANGULAR(sin)
 ANGULAR(cos)
 ANGULAR(tan)
 
+INLINE vec sinc_of(vec x) {
+    vec result = where(vabs(x) < 0x1p24f, ROUNDED(sinc_wide, x), (x - x) / x);  // from there on numbers are even
+    return where(x == 0, broadcast(1), result);
+}
 INLINE vec arctan_of(vec x) { return with_sign(ROUNDED(arctan_wide, x), x); }
 INLINE vec arcsin_of(vec x) { return with_sign(ROUNDED(arcsin_wide, x), x); }
 INLINE vec arccos_of(vec x) { return ROUNDED(arccos_wide, x); }

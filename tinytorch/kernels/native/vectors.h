@@ -174,10 +174,7 @@ INLINE vec vsqrt(vec x) {
     return x;
 }
 
-INLINE vec vrsqrt(vec x) {
-    for (int lane = 0; lane < WIDTH; lane++) x[lane] = 1 / sqrtf(x[lane]);
-    return x;
-}
+INLINE vec vrsqrt(vec x) { return 1 / vsqrt(x); }
 
 // Range reduction of exp: x = n log(2) + r with |r| <= log(2) / 2. Return exp(r) - 1 and n; a polynomial interpolates
 // exp(r) - 1 - r at Chebyshev points. For x from -104.5 to 89.
