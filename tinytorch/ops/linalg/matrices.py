@@ -286,7 +286,12 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
             "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype. Note: this "
             "function is intended to be used with the output produced by torch.linalg.lu_factor"
         )
-    parts = list(decompose.unpacked_lu(LU_data, LU_pivots))
+    pivots = (
+        LU_pivots
+        if unpack_pivots
+        else wrap(np.arange(1, min(LU_data.shape[-2:]) + 1, dtype=np.int32, like=LU_data._array))
+    )
+    parts = list(decompose.unpacked_lu(LU_data, pivots))
     for k, wanted in enumerate((unpack_pivots, unpack_data, unpack_data)):
         if not wanted:
             parts[k] = parts[k].reshape(-1)[:0]
@@ -431,7 +436,7 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
                 f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
                 f"{input.dtype.tensor_name} and {name} has dtype {tensor.dtype.tensor_name}"
             )
-    if not (input.is_floating_point() or input.is_complex()):
+    if input.dtype.itemsize < 4 or not (input.is_floating_point() or input.is_complex()):
         raise refused("ormqr_cpu", input._array)
     return decompose.reflect(input, tau, other, left, transpose)
 
@@ -739,16 +744,12 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if not input.dtype.is_floating_point:
         raise RuntimeError("pdist only supports floating-point dtypes")
+    if input.dtype.itemsize < 4 and input.shape[0] > 1 and input.shape[1]:
+        raise NotImplementedError(f"\"pdist\" not implemented for '{input.dtype.tensor_name}'")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     first, second = (wrap(indices) for indices in np.triu_indices(input.shape[0], 1))
-    difference = index_select(input, 0, first) - index_select(input, 0, second)
-    if not difference.numel():
-        return difference.sum(-1)
-    distances = vector_norm(difference, p, -1)
-    if p == 0 and difference.requires_grad:  # here the gradient is 0, and not None as for `norm`
-        distances = distances + difference.masked_fill(distances.unsqueeze(-1) >= 0, 0).sum(-1)
-    return distances
+    return _cdist(*(index_select(input, 0, each).unsqueeze(1) for each in (first, second)), float(p)).flatten()
 
 
 # Products -----------------------------------------------------------------------------------------
@@ -995,7 +996,7 @@ def cov(
         weights = aweights if weights is None else weights * aweights
     total: Any = count if weights is None else weights.sum()
     if weights is not None and not total.item():
-        raise ZeroDivisionError("cov(): weights sum to zero, can't be normalized")
+        raise RuntimeError("cov(): weights sum to zero, can't be normalized")
     mean = (x if weights is None else x * weights).sum(1) / total
     if weights is not None and aweights is not None and correction:
         degrees = total - correction * (weights * aweights).sum() / total
