@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from tests.nn.test_random_calls import Program as Base
 from tests.nn.test_random_calls import outcome
-from tests.ops.test_random_calls import difference
 from tests.oracle import needs_oracle
-from tests.programs.drawn import RANDOMS, random_programs
+from tests.programs.drawn import RANDOMS, difference, random_programs
 from tests.same import expressions
 
 pytestmark = needs_oracle

@@ -80,6 +80,7 @@ def where(condition: Array, x: Any, y: Any) -> Array:
         and isinstance(x, np.ndarray)
         and isinstance(y, np.ndarray)
         and x.dtype is y.dtype
+        and x.itemsize <= 8  # there are integers of that width
         and x.shape == y.shape == condition.shape
         and condition.dtype.kind == "b"
     ):
