@@ -57,7 +57,7 @@ KNOWN = [
     special[.](.*bessel.*|airy_ai|zeta) : .*values
     .*gamma.*|special.psi : (.*gradient: values|odd values)
     .*matrix_exp|.*polynomial.* : (odd )?values (rounding|nonfinite)
-    .*hard(shrink|swish|tanh)|.*[cs]?elu6?|.*mish|.*sinc|logit|cumprod|.*margin.*|clamp.* : odd .*gradient: values
+    .*(shrink|swish|hardtanh)|.*[cs]?elu6?|.*mish|.*sinc|logit|cumprod|.*margin.*|clamp.* : odd .*gradient: values
     .*(gelu|margin_loss|attention|conv.*)|(var|std)(_mean)?|pow|Tensor.__rpow__|addcdiv|.*_loss : odd .*nonfinite
     (nan)?median|.*softmax|nn.functional.(pairwise_distance|softmax|.*_norm) : .*values (nonfinite|rounding)
     narrow_copy : values moved

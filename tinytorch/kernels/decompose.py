@@ -449,7 +449,7 @@ _EIGH = (
 )
 
 
-def _svd(x: Any, **options: bool) -> Any:
+def _svd(x: Any, **options: Any) -> Any:
     """Return what NumPy's `svd` does, of matrices with infinities NaN: with those LAPACK may run without end."""
     if np.isnan(x).any():
         raise LinAlgError(_SVD)
@@ -457,7 +457,7 @@ def _svd(x: Any, **options: bool) -> Any:
     try:
         if not wrong.any():
             return np.linalg.svd(x, **options)
-        found = np.linalg.svd(np.where(wrong[..., None, None], 0, x), **options)
+        found: Any = np.linalg.svd(np.where(wrong[..., None, None], 0, x), **options)
     except np.linalg.LinAlgError:
         raise LinAlgError(_SVD) from None
     for part in found if isinstance(found, tuple) else (found,):
