@@ -12,9 +12,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.ops.test_random_calls import difference
 from tests.oracle import needs_oracle
-from tests.programs.drawn import RANDOMS, executed, random_programs
+from tests.programs.drawn import RANDOMS, difference, executed, random_programs
 
 pytestmark = needs_oracle
 

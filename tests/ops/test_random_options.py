@@ -1,4 +1,4 @@
-"""Random calls, with random options, of what `test_random_calls.py` leaves out: linalg, special, scattering …
+"""Random calls, with random options, of what `test_random_calls.py` leaves out: linalg, scattering …
 
 A call is the text of a small program, so that a failure shows one that can be run. `CALLS` has a function for each
 family, which makes tensors and takes a line of its table: `[, name=a|b]` is an option that is left out at times,
@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from tests.nn.test_random_calls import Program as Base
 from tests.nn.test_random_calls import outcome
-from tests.ops.test_random_calls import difference
 from tests.oracle import needs_oracle
-from tests.programs.drawn import RANDOMS, random_programs
+from tests.programs.drawn import RANDOMS, difference, random_programs
 from tests.same import expressions
 
 pytestmark = needs_oracle
@@ -300,16 +299,6 @@ def einsum(p: Program) -> str:
 
 # Pointwise, reductions, statistics ----------------------------------------------------------------------
 
-SPECIAL = (
-    "<bessel_j0|bessel_j1|bessel_y0|bessel_y1|digamma|entr|erf|erfc|erfcx|erfinv|exp2|expit|expm1|gammaln|i0|i0e|i1|"
-    "i1e|log1p|log_ndtr|modified_bessel_i0|modified_bessel_i1|modified_bessel_k0|modified_bessel_k1|ndtr|ndtri|psi|"
-    "scaled_modified_bessel_k0|scaled_modified_bessel_k1|sinc|spherical_bessel_j0>"
-)
-POLYNOMIAL = (
-    "<chebyshev_polynomial_t|chebyshev_polynomial_u|chebyshev_polynomial_v|chebyshev_polynomial_w|hermite_polynomial_h|"
-    "hermite_polynomial_he|laguerre_polynomial_l|legendre_polynomial_p|shifted_chebyshev_polynomial_t|"
-    "shifted_chebyshev_polynomial_u|shifted_chebyshev_polynomial_v|shifted_chebyshev_polynomial_w>"
-)
 UNARY = (
     "<abs|acos|angle|asin|asinh|atan|bitwise_not|ceil|cos|cosh|deg2rad|erf|erfc|exp|exp2|expm1|floor|frac|isfinite|"
     "isneginf|isposinf|log|log10|log1p|log2|logical_not|logit|neg|positive|reciprocal|round|rsqrt|sgn|sigmoid|sign|"
@@ -320,27 +309,6 @@ BINARY = (
     "logical_xor|bitwise_and|bitwise_or|bitwise_xor|hypot|logaddexp|logaddexp2|xlogy|float_power|heaviside|nextafter|"
     "gcd|lcm>"
 )
-
-
-def special(p: Program) -> str:
-    shape = p.shape()
-    near = p.often(shape, shape[1:], (1, *shape))
-    return p.choice(
-        f"""
-        torch.special.{SPECIAL}({{x}}); torch.special.{SPECIAL}({{x}}); torch.special.{SPECIAL}({{x}})
-        torch.special.<gammainc|gammaincc|xlog1py|xlogy|zeta>({{y}}, {{z}})
-        torch.special.<xlog1py|xlogy|zeta>(<{{y}}, 2|{{y}}, 0.5|1.5, {{y}}>)
-        torch.special.{POLYNOMIAL}({{x}}, <0|1|2|5|3.0|{{whole}}>); torch.special.logit({{x}}[, eps=None|0.1|0.4])
-        torch.special.polygamma(<0|1|2|3>, {{y}} + 1); torch.special.multigammaln({{y}} + 3, <1|2|3>)
-        torch.special.round({{real}}[, decimals=-1|0|1|2])
-        torch.special.<softmax|log_softmax>({{x}}, {{dim}}[, dtype=None|{{dt}}])
-        torch.special.logsumexp({{x}}, {{dim}}[, keepdim={{flag}}]); torch.logcumsumexp({{x}}, {{dim}})
-        torch.frexp({{x}})
-        """,
-        len(shape), x=lambda: p.any(shape, scale=p.one(1, 3, 0.5)), y=lambda: p.any(shape, ".abs()"),
-        z=lambda: p.any(near, ".abs()"), real=lambda: p.tensor(shape, scale=3),
-        whole=lambda: p.tensor(near, ".abs()", dtype="int64"),
-    )  # fmt: skip
 
 
 def pointwise(p: Program) -> str:
@@ -556,7 +524,7 @@ def into(p: Program) -> str:
 
 CALLS: list[Callable[[Program], str]] = [
     creation, decomposition, einsum, hermitian, into, inverse, low_rank, norms, pointwise, product, reduction, scatter,
-    search, special, statistics,
+    search, statistics,
 ]  # fmt: skip
 
 END = """

@@ -17,9 +17,8 @@ from hypothesis import strategies as st
 
 from tests.nn.test_random_calls import Program as Calls
 from tests.nn.test_random_calls import Text
-from tests.ops.test_random_calls import difference
 from tests.oracle import needs_oracle
-from tests.programs.drawn import executed, random_programs
+from tests.programs.drawn import difference, executed, random_programs
 
 pytestmark = needs_oracle
 

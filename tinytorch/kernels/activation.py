@@ -80,6 +80,7 @@ def where(condition: Array, x: Any, y: Any) -> Array:
         and isinstance(x, np.ndarray)
         and isinstance(y, np.ndarray)
         and x.dtype is y.dtype
+        and x.itemsize <= 8  # there are integers of that width
         and x.shape == y.shape == condition.shape
         and condition.dtype.kind == "b"
     ):
@@ -183,6 +184,8 @@ def celu(x: Array, alpha: float) -> Array:
 @elementwise
 def threshold(x: Array, threshold: float, value: float) -> Array:
     """Return x where it is greater than the threshold, else the value."""
+    if x.dtype == bool:
+        raise refused("threshold_cpu", x)
     check_fits(x, threshold, value)
     return choose(x <= threshold, np.full_like(x, value), x)
 
@@ -198,6 +201,8 @@ def hardtanh(x: Array, min_val: float = -1.0, max_val: float = 1.0) -> Array:
     """Return x bounded to [min_val, max_val]."""
     if x.dtype.kind == "b":
         raise RuntimeError("Bool inputs not supported for hardtanh")
+    if x.dtype == np.uint8 and (min_val < 0 or max_val < 0):
+        raise RuntimeError("cannot do hardtanh on an unsigned type with negative limits")
     check_fits(x, min_val, max_val)
     low, high = x.dtype.type(min_val), x.dtype.type(max_val)
     if x.dtype.kind == "V":  # bfloat16, which NumPy's clip converts to float32

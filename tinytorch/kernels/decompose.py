@@ -314,11 +314,14 @@ def lu_unpack(x: Any, pivots: Any) -> tuple[Any, Any, Any]:
     """Return the P, L and U of compact factors."""
     m, n = x.shape[-2:]
     k = min(m, n)
-    return (
-        permutation_matrix(pivots[..., :k], m, x.dtype),
-        np.tril(x[..., :k], -1) + np.eye(m, k, dtype=x.dtype),
-        np.triu(x[..., :k, :]),
-    )
+    try:
+        rows = permutation_matrix(pivots[..., :k], m, x.dtype)
+    except IndexError:
+        raise RuntimeError(
+            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result "
+            "of lu_factor?"
+        ) from None
+    return rows, np.tril(x[..., :k], -1) + np.eye(m, k, dtype=x.dtype), np.triu(x[..., :k, :])
 
 
 def lu_parts(x: Any) -> tuple[Any, Any, Any]:
@@ -460,21 +463,31 @@ _EIGH = (
 )
 
 
-def svd(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
-    """Return the singular vectors and values: U, S and the conjugate transpose of V."""
+def _svd(x: Any, **options: Any) -> Any:
+    """Return what NumPy's `svd` does, of matrices with infinities NaN: with those LAPACK may run without end."""
+    if np.isnan(x).any():
+        raise LinAlgError(_SVD)
+    wrong = np.isinf(x).any((-2, -1))
     try:
-        u, s, vh = plain(x, np.linalg.svd(x, full_matrices=full_matrices))
+        if not wrong.any():
+            return np.linalg.svd(x, **options)
+        found: Any = np.linalg.svd(np.where(wrong[..., None, None], 0, x), **options)
     except np.linalg.LinAlgError:
         raise LinAlgError(_SVD) from None
+    for part in found if isinstance(found, tuple) else (found,):
+        part[wrong] = np.nan
+    return found
+
+
+def svd(x: Any, full_matrices: bool) -> tuple[Any, Any, Any]:
+    """Return the singular vectors and values: U, S and the conjugate transpose of V."""
+    u, s, vh = plain(x, _svd(x, full_matrices=full_matrices))
     return by_columns(u), s, by_columns(vh)
 
 
 def svdvals(x: Any) -> Any:
     """Return the singular values."""
-    try:
-        return np.linalg.svd(x, compute_uv=False)
-    except np.linalg.LinAlgError:
-        raise LinAlgError(_SVD) from None
+    return _svd(x, compute_uv=False)
 
 
 def eigh(x: Any, lower: bool) -> tuple[Any, Any]:

@@ -235,6 +235,8 @@ def polygamma(x: Array, n: int) -> Array:
 
 def mvlgamma(x: Array, p: int) -> Array:
     """Return the logarithm of the multivariate gamma function of dimension p."""
+    if x.dtype == bool:
+        raise RuntimeError("The input tensor may not be a boolean tensor.")
     x = as_floating(x)
     wide = x.astype(np.float64)
     total: Any = p * (p - 1) / 4 * math.log(math.pi)

@@ -9,7 +9,6 @@ import numpy as np
 
 from tinytorch.kernels import layouts
 from tinytorch.kernels.checks import check_fits, refused
-from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.intp import as_intp
 from tinytorch.kernels.reduce import axes_of, axis_of, int_of
 from tinytorch.kernels.shape import formatted, suggested_format
@@ -30,7 +29,7 @@ def repeat(x: Array, repeats: tuple[int, ...]) -> Array:
 
 def interleaved(counts: Array, output_size: Any) -> Array:
     """Return each index `i` repeated `counts[i]` times."""
-    if counts.dtype.kind not in "iu" or counts.dtype.char in RARE:
+    if counts.dtype not in (np.int32, np.int64):
         raise refused("repeat_interleave_cpu", counts)
     if counts.ndim != 1:
         raise RuntimeError("repeat_interleave only accept 1D vector as repeat")

@@ -175,7 +175,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     except AttributeError:
         raise _no_rsub(input, other) from None
     kind = type(other)
-    if floating and (kind is builtins.float or kind is builtins.int):
+    if floating and (kind is builtins.float or kind is builtins.int) and not isinstance(alpha, Tensor):
         return _number_less(input, other, alpha)
     refuse_booleans(input, other)
     other, alpha = factor("rsub", input, other, alpha)
@@ -600,9 +600,9 @@ _clamp_min_to, _clamp_max_to = (
     renamed(pointwise(name, kernel, refuses=refuses, x=to_x, y=to_bound), f"{node}Backward1")
     for name, node, kernel, refuses, to_x, to_bound in (
         ("clamp_min", "ClampMin", np.maximum, "maximum_cpu",
-         lambda g, x, y: g.masked_fill(x < y, 0), lambda g, x, y: g.masked_fill(x >= y, 0)),
+         lambda g, x, y: kept(g, x >= y), lambda g, x, y: kept(g, x < y)),
         ("clamp_max", "ClampMax", np.minimum, "minimum_cpu",
-         lambda g, x, y: g.masked_fill(x > y, 0), lambda g, x, y: g.masked_fill(x <= y, 0)),
+         lambda g, x, y: kept(g, x <= y), lambda g, x, y: kept(g, x > y)),
     )
 )  # fmt: skip
 

@@ -1253,7 +1253,7 @@ def multi_margin(x: Any, target: Any, p: int, margin: Any, weight: Any, reductio
     scores = x if x.ndim == 2 else x.unsqueeze(0)
     labels = target.reshape(scores.shape[0])
     own = scores.gather(1, labels.unsqueeze(1))
-    slack = (scores - own + margin).clamp(min=0)
+    slack = (scores - own + margin).relu()
     slack = slack if p == 1 else slack * slack
     if weight is not None:
         slack = slack * weight[labels].unsqueeze(1)

@@ -526,7 +526,7 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
                 f"pixel_unshuffle expects {what} to be divisible by downscale_factor, but input.size({dim})={length} "
                 f"is not divisible by {downscale_factor}"
             )
-    return _pixel_unshuffle(input, downscale_factor)
+    return _pixel_unshuffle(input, downscale_factor) if input.numel() else input.clone()
 
 
 def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:

@@ -552,6 +552,9 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
                 [2, 6]])
     """
     vectors = _tensors("cartesian_prod", tensors)
+    for each in vectors:
+        if each.ndim != 1:
+            raise RuntimeError(f"Expect a 1D vector, but got shape {list(each.shape)}")
     if len(vectors) == 1:
         return vectors[0]
     return stack([flatten(grid) for grid in meshgrid(*vectors, indexing="ij")], 1)

@@ -11,6 +11,7 @@ from tinytorch.core.notes import leave
 from tinytorch.core.op import in_place, operator_of
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
+from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.ops import arithmetic, compare, index, masks, special, transcendental
 from tinytorch.ops.linalg import products as linalg
@@ -173,6 +174,8 @@ def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
     if type(value) is not int and type(value) is not float:
         tensor1, tensor2, value = arithmetic.factor_of_products("addcmul_", self, tensor1, tensor2, value)
     arithmetic.check_products(self, tensor1, tensor2)
+    if type(value) is float and self.dtype.category < dtypes.FLOATING:  # as PyTorch's kernel for integers takes it
+        value = int(value)
     if _in_half(self, tensor1, tensor2):
         return _addcmul(self, tensor1, tensor2, value)
     return _add(self, tensor1 * tensor2 if value == 1 else value * tensor1 * tensor2)

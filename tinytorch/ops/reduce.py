@@ -114,7 +114,7 @@ def _count(shape: tuple[int, ...], dim: Any) -> int:
 
 
 @public(method=True, out="nansum")
-@op(kernels.nansum, batch="along", x=lambda g, x, dim: spread(g, x._array.shape, dim).masked_fill(isnan(x), 0))
+@op(kernels.nansum, batch="along", x=lambda g, x, dim: spread(g, x._array.shape, dim) * ~isnan(x))
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum like `sum`, but treat NaN as zero.
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.core.complex import refuse
 from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
@@ -18,7 +17,7 @@ from tinytorch.kernels.checks import check_floating, refused, require
 from tinytorch.kernels.shape import channels_last
 from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
 from tinytorch.nn.functional.padding import pad
-from tinytorch.ops import autocast
+from tinytorch.nn.functional.pooling import avg_pool2d, avg_pool3d
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.linalg import products
 from tinytorch.ops.nn import embedding as _embedding
@@ -757,11 +756,12 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         raise RuntimeError(f"kernel size should be greater than zero, but got {size}")
     if not input.numel():
         return input
-    refuse("avg_pool2d", input)
-    squares = input * input
-    if autocast.on and input.ndim > 3:  # (PyTorch calls avg_pool3d)
-        (squares,) = autocast.raised(squares)
-    return input / _sum_of_neighbours(squares, size // 2, (size - 1) // 2).mul(alpha / size).add(k).pow(beta)
+    squares, around = (input * input).unsqueeze(1), [size // 2, (size - 1) // 2]
+    if input.ndim == 3:
+        mean = avg_pool2d(pad(squares, [0, 0, *around]), (size, 1), 1)
+    else:
+        mean = avg_pool3d(pad(squares.flatten(4), [0, 0, 0, 0, *around]), (size, 1, 1), 1)
+    return input / mean.view(input.shape).mul(alpha).add(k).pow(beta)
 
 
 def _sum_of_neighbours(x: Tensor, before: int, after: int) -> Tensor:

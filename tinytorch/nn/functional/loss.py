@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
+from tinytorch.core.call import refuse_booleans
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
@@ -106,7 +107,7 @@ def mse_loss(
     reduction = checked_reduction(size_average, reduce, reduction)
     x, y = _matched(input, target)
     if weight is not None:
-        return _weighted(ops.mse_loss(x, y, "none"), input, weight, reduction)
+        return _weighted((x - y).square(), input, weight, reduction)
     return ops.mse_loss(x, y, reduction)
 
 
@@ -128,6 +129,7 @@ def l1_loss(
     if autocast.on and weight is None:
         input, target = autocast.raised(input, target)
     reduction = checked_reduction(size_average, reduce, reduction)
+    refuse_booleans(input, target)
     x, y = _matched(input, target)
     if weight is not None:
         return _weighted((x - y).abs(), input, weight, reduction)
@@ -198,11 +200,18 @@ def huber_loss(
     x, y = _matched(input, target)
     if delta <= 0:
         raise RuntimeError("huber_loss does not support non-positive values for delta.")
-    if weight is not None:
-        # As in PyTorch, the mean is divided by the number of elements, unlike that of the other losses.
-        losses = _weighted(ops.huber_loss(x, y, "none", delta), input, weight, "none")
-        return _reduced(losses, reduction)
-    return ops.huber_loss(x, y, reduction, delta)
+    if x.dtype.category > input.dtype.category:
+        raise _no_cast(x.dtype, input.dtype)
+    if weight is None and x.dtype is input.dtype:
+        return ops.huber_loss(x, y, reduction, delta)
+    losses = ops.huber_loss(x, y, "none", delta).to(input.dtype)  # as PyTorch, whatever the dtype of the target
+    if weight is not None:  # as in PyTorch, the mean is divided by the number of elements, unlike other losses
+        losses = _weighted(losses, input, weight, "none")
+    return _reduced(losses, reduction)
+
+
+def _no_cast(have: Any, want: Any) -> RuntimeError:
+    return RuntimeError(f"result type {have.tensor_name} can't be cast to the desired output type {want.tensor_name}")
 
 
 # Classification and probabilities -----------------------------------------------------------------
@@ -537,7 +546,7 @@ def poisson_nll_loss(
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-        losses = losses + stirling.masked_fill(target <= 1, 0)
+        losses = losses + stirling.masked_fill(target <= 1, 0).to(losses.dtype)
     return _reduced(losses, reduction)
 
 
@@ -677,7 +686,7 @@ def margin_ranking_loss(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
             f"{input1.shape}, input2: {input2.shape}, target: {target.shape} "
         )
-    return _reduced((-target * (input1 - input2) + margin).clamp_min(0), reduction)
+    return _reduced((-target * (input1 - input2) + float(margin)).clamp_min(0), reduction)
 
 
 @public("nn.functional.hinge_embedding_loss", autocast="float32")
@@ -732,9 +741,9 @@ def soft_margin_loss(
     if not input.dtype.is_floating_point:
         -input  # noqa: B018  (raises for dtypes without negation)
         kind = target.dtype if target.dtype.is_floating_point else dtypes.get_default_dtype()
-        raise RuntimeError(
-            f"result type {kind.tensor_name} can't be cast to the desired output type {input.dtype.tensor_name}"
-        )
+        raise _no_cast(kind, input.dtype)
+    if target.dtype.category < dtypes.FLOATING:
+        target = target.to(input.dtype)
     return ops.soft_margin_loss(input, target, reduction)
 
 
@@ -764,7 +773,8 @@ def multilabel_soft_margin_loss(
     losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         losses = losses * weight
-    return _reduced(losses.mean(-1), reduction)
+    classes = input.ndim - 1
+    return _reduced(losses.sum(classes) / input.shape[classes], reduction)
 
 
 @public("nn.functional.multi_margin_loss", autocast="float32")

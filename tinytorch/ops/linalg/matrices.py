@@ -431,7 +431,7 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
                 f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
                 f"{input.dtype.tensor_name} and {name} has dtype {tensor.dtype.tensor_name}"
             )
-    if not (input.is_floating_point() or input.is_complex()):
+    if input.dtype.itemsize < 4 or not (input.is_floating_point() or input.is_complex()):
         raise refused("ormqr_cpu", input._array)
     return decompose.reflect(input, tau, other, left, transpose)
 
@@ -739,16 +739,12 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
         raise RuntimeError(f"pdist only supports 2D tensors, got: {input.ndim}D")
     if not input.dtype.is_floating_point:
         raise RuntimeError("pdist only supports floating-point dtypes")
+    if input.dtype.itemsize < 4 and input.shape[0] > 1 and input.shape[1]:
+        raise NotImplementedError(f"\"pdist\" not implemented for '{input.dtype.tensor_name}'")
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     first, second = (wrap(indices) for indices in np.triu_indices(input.shape[0], 1))
-    difference = index_select(input, 0, first) - index_select(input, 0, second)
-    if not difference.numel():
-        return difference.sum(-1)
-    distances = vector_norm(difference, p, -1)
-    if p == 0 and difference.requires_grad:  # here the gradient is 0, and not None as for `norm`
-        distances = distances + difference.masked_fill(distances.unsqueeze(-1) >= 0, 0).sum(-1)
-    return distances
+    return _cdist(*(index_select(input, 0, each).unsqueeze(1) for each in (first, second)), float(p)).flatten()
 
 
 # Products -----------------------------------------------------------------------------------------

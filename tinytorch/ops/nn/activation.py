@@ -9,7 +9,8 @@ from typing import Any
 from tinytorch.core.complex import HOLOMORPHIC
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels import activation
+from tinytorch.kernels import activation, dtypes
+from tinytorch.kernels.checks import refused
 from tinytorch.ops.arguments import check_tensor, op_of
 from tinytorch.ops.arithmetic import kept, zero_gradient
 from tinytorch.ops.join import cat
@@ -245,6 +246,8 @@ def prelu(input: Tensor, weight: Tensor) -> Tensor:
         raise RuntimeError(
             f"prelu: Type promoting not supported. Got {input.dtype.tensor_name} and {weight.dtype.tensor_name}"
         )
+    if input.dtype.category < dtypes.FLOATING:
+        raise refused("prelu_cpu", input._array)
     count = weight.numel()
     if count != 1:
         if input.ndim == 0:

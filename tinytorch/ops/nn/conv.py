@@ -193,13 +193,14 @@ def _check(x: Tensor, w: Tensor, b: Tensor | None, groups: int, transposed: bool
         )
 
 
-def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str) -> None:
+def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str, narrow: bool) -> None:
+    """Check that the dtypes agree, and that the kernel is for them; `narrow`: also for integers below 64 bits."""
     if b is not None and x.dtype is not b.dtype:
         first, second = dtypes.C_NAMES[x.dtype.name], dtypes.C_NAMES[b.dtype.name]
         raise RuntimeError(f"Input type ({first}) and bias type ({second}) should be the same")
     if x.dtype is not w.dtype:
         raise RuntimeError(f"expected scalar type {x.dtype.tensor_name} but found {w.dtype.tensor_name}")
-    if x.dtype in dtypes.LACKING:
+    if x.dtype in dtypes.LACKING or not (narrow or x.dtype is dtypes.int64 or x.dtype.category >= dtypes.FLOATING):
         raise refused(kernel, x._array)
     if 0 in w.shape[2:] and x.shape[1]:
         names = ("kernel_depth", "kernel_height", "kernel_width")[-max(w.ndim - 2, 2) :]
@@ -222,7 +223,8 @@ def _run(x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, 
             f"Calculated padded input size per channel: ({_times(padded)}). Kernel size: ({_times(reach)}). Kernel "
             "size can't be greater than actual input size"
         )
-    _check_types(x, w, b, "slow_conv2d_cpu" if w.ndim < 5 else "slow_conv3d_cpu")
+    spread = max(dilation, default=1) > 1
+    _check_types(x, w, b, "slow_conv_dilated<>" if spread else f"slow_conv{max(w.ndim - 2, 2)}d_cpu", not spread)
     if not x.shape[1]:  # the output has no channels, either
         w, b = w[:0], None if b is None else b[:0]
     return _conv(x, w, b, stride, padding, dilation, groups, None)
@@ -233,7 +235,7 @@ def _run_transposed(
 ) -> Tensor:
     """Return a transposed convolution with checked settings."""
     _check(x, w, b, groups, transposed=True)
-    _check_types(x, w, b, f"slow_conv_transpose{max(w.ndim - 2, 2)}d_out_cpu")
+    _check_types(x, w, b, f"slow_conv_transpose{max(w.ndim - 2, 2)}d_out_cpu", False)
     if any(e >= s and e >= d for e, s, d in zip(more, stride, dilation, strict=True)):
         names = ("depth", "height", "width")[-max(len(stride), 2) :]
         ones = (1,) * (2 - len(stride))

@@ -174,7 +174,9 @@ def embedding_bag(
         )
     rows, width = weight._array.shape
     sizes = _sizes(indices._array.size, offsets, include_last_offset)
-    used = indices._array if sizes.size else indices._array[:0]
+    used = indices._array if is_meta(sizes) else indices._array[: int(sizes.sum())]  # what is in a bag
+    if per_sample_weights is not None:
+        per_sample_weights = per_sample_weights[: len(used)]
     which = segments_of(sizes, used.size)
     padded = padding_idx is not None and padding_idx != -1
     if not within(used, 0, rows):

@@ -589,7 +589,7 @@ def avg_pool(
         raise RuntimeError("divisor must be not zero")
     kernel, strides, pads, dilations, counts = _sliding(name, input, kernel_size, stride, padding, 1, ceil_mode, n)
     kind = input._array.dtype
-    if kind.kind not in FLOATS and kind != np.int64:
+    if (kind.kind not in FLOATS or (n == 3 and kind.itemsize == 2)) and kind != np.int64:
         raise refused("avg_pool3d_out_frame" if n == 3 else "avg_pool2d", input._array)
     spatial = input._array.shape[input._array.ndim - n :]
     divisor: Any = divisor_override

@@ -122,6 +122,8 @@ def upsample(
     if not x.shape[1]:
         raise RuntimeError(f"Non-empty {n + 2}D data tensor expected but got a tensor with sizes {list(x.shape)}")
     pick = mode.startswith("nearest")
+    if mode.endswith("-aa") and x.dtype.itemsize == 2:
+        raise NotImplementedError(f"\"compute_index_ranges_weights\" not implemented for '{input.dtype.tensor_name}'")
     if not (x.dtype.kind in FLOATS or (x.dtype == np.uint8 and (pick or n == 2))):
         kernel = "compute_indices_weights_linear" if n != 2 and not pick else f"{name}_channels_last"
         raise NotImplementedError(f"\"{kernel}\" not implemented for '{input.dtype.tensor_name}'")
