@@ -94,8 +94,8 @@ def program(library: Any, seed: int, recorded: bool) -> list[Any]:
                 each = each.abs().square() * (k + 1)
                 total = total + (each * library.arange(1, each.numel() + 1).reshape(each.shape)).sum()
         if isinstance(total, library.Tensor):
-            (g,) = library.autograd.grad(total, leaf)
-            seen.append(g.resolve_conj().numpy())
+            found = library.autograd.grad(total, [leaf, *[x for x in tensors if x.requires_grad]], allow_unused=True)
+            seen.extend([g if g is None else g.resolve_conj().resolve_neg().numpy() for g in found])
     return seen
 
 

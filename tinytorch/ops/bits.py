@@ -23,11 +23,12 @@ import numpy as np
 
 from tinytorch.core import mode
 from tinytorch.core.complex import OWN
+from tinytorch.core.graph import leaf_edge
 from tinytorch.core.layout import HasBits
 from tinytorch.core.mode import local
 from tinytorch.core.op import pointwise
 from tinytorch.core.tensor import Size, Tensor
-from tinytorch.core.view import Nowhere, check_recorded, needs_grad, refresh
+from tinytorch.core.view import USUAL, Nowhere, check_recorded, needs_grad, refresh
 from tinytorch.kernels.arithmetic import conjugate as _conjugate
 from tinytorch.kernels.dtypes import dtype
 from tinytorch.ops import values
@@ -40,6 +41,7 @@ _conj = pointwise("_conj", _conjugate, node_name="Conj", complex=OWN, x=lambda g
 _neg = pointwise("_neg_view", np.negative, node_name="NegView", complex=OWN, x=lambda g: _neg(g))
 _conj_clone = pointwise("conj_physical", _conjugate, node_name="Clone", complex=OWN, x=lambda g: _conj_clone(g))
 _neg_clone = pointwise("neg", np.negative, node_name="Clone", complex=OWN, x=lambda g: _neg_clone(g))
+_clone = pointwise("clone", np.positive, node_name="Clone", complex=OWN, x=lambda g: g)
 
 
 def _on_memory(name: str) -> Any:
@@ -96,7 +98,7 @@ class BitView(Tensor):
     @property
     def _requires_grad(self) -> bool:
         under = self._under
-        if under._view is not None:
+        if under._view is not None and under._view.kind == USUAL:
             refresh(under)
         return self._own or needs_grad(under)
 
@@ -109,15 +111,29 @@ class BitView(Tensor):
     @property
     def _edge(self) -> Any:  # type: ignore[override]
         under = self._under
-        if self._own or not self._requires_grad or under._edge is None:
+        refresh(under)
+        if self._own or not needs_grad(under) or under._edge is None:
             return None
         edge = under._edge
         if self._made is None or self._made[0] is not edge:
-            made = edge
-            for op in (_conj.op,) * self._conjugated + (_neg.op,) * self._negated:
-                made = (op.node(257, (made,), (under,), (under._array,), under._cell), 0)
-            self._made = (edge, made)
+            self._made = (edge, self._through_bits(edge))
         return self._made[1]
+
+    def _through_bits(self, edge: Any) -> Any:
+        """Return the edge of the conjugates, or negatives, of what an edge leads to."""
+        under = self._under
+        for op in (_conj.op,) * self._conjugated + (_neg.op,) * self._negated:
+            edge = (op.node(257, (edge,), (under,), (under._array,), under._cell), 0)
+        return edge
+
+    @property
+    def _plain(self) -> Tensor:
+        """The plain view, in the graph computed from this one, whose hooks see the gradients of what it becomes."""
+        if not (local.state.grad and self._requires_grad):
+            return self._under
+        made = aliased(self._under, ())
+        made._edge, made._requires_grad = self._through_bits(self._edge or leaf_edge(self)), True
+        return made
 
     # Members that tell of the memory, or that would read elements needlessly ---------------------------
 
@@ -225,7 +241,7 @@ def bit_view(under: Tensor, conjugated: bool, negated: bool) -> Tensor:
 def with_bits(x: Tensor, conjugated: bool, negated: bool) -> Tensor:
     """Return a view of `x` with the given bits changed."""
     if isinstance(x, BitView):
-        return bit_view(aliased(x._under, ()), x._conjugated is not conjugated, x._negated is not negated)
+        return bit_view(aliased(x._plain, ()), x._conjugated is not conjugated, x._negated is not negated)
     return bit_view(aliased(x, ()), conjugated, negated)
 
 
@@ -233,12 +249,17 @@ def resolved(x: Tensor) -> Tensor:
     """Return the elements of a tensor in memory of their own if it has bits, else the tensor."""
     if not isinstance(x, BitView):
         return x
-    if x._own:  # a leaf: the op below would not lead to it
-        made = Tensor.clone(x)
-    else:
-        made = _conj_clone(x._under) if x._conjugated else _neg_clone(x._under)
-        made = _neg_clone(made) if x._conjugated and x._negated else made
+    made = _copied(x, x._under)
+    if local.state.grad and x._requires_grad:
+        node = _clone.op.node(257, (x._edge or leaf_edge(x),), (x,), (made._array,), made._cell)
+        made._edge, made._requires_grad = (node, 0), True
     return made
+
+
+def _copied(x: BitView, under: Tensor) -> Tensor:
+    """Return a copy of the elements, computed from a plain view of the same memory."""
+    made = _conj_clone(under) if x._conjugated else _neg_clone(under)
+    return _neg_clone(made) if x._conjugated and x._negated else made
 
 
 # Calls -------------------------------------------------------------------------------------------
@@ -267,7 +288,7 @@ def of_bits(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[st
 
 
 def _of_view(function: Callable[..., Any], x: BitView, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    made = function(x._under, *args, **kwargs)
+    made = function(x._plain, *args, **kwargs)
     if isinstance(made, Tensor):
         return bit_view(made, x._conjugated, x._negated)
     return type(made)([bit_view(each, x._conjugated, x._negated) for each in made])
@@ -278,7 +299,8 @@ def write_to_bits(function: Callable[..., Any], x: Tensor, args: tuple[Any, ...]
     assert isinstance(x, BitView)
     if x._own and local.state.grad:
         check_recorded(x)  # raises the error of a leaf
-    plain = resolved(x)
+    view = x._under._view
+    plain = _copied(x, x._under if view is None else view.replay(view.base))  # (from the base, as in `CopySlices`)
     function(plain, *args, **kwargs)
     _write_back(x, plain)
     return x

@@ -53,7 +53,7 @@ def view_as_real(input: Tensor) -> Tensor:
                 "you can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor "
                 "will NOT alias the original."
             )
-        return _bit_view(view_as_real(input._under))
+        return _bit_view(view_as_real(input._plain))
     return _view_as_real(input)
 
 
@@ -72,7 +72,7 @@ def view_as_complex(input: Tensor) -> Tensor:
         tensor([1.+2.j, 3.-1.j])
     """
     if isinstance(input, mode.lazy):
-        return _bit_view(view_as_complex(input._under))
+        return _bit_view(view_as_complex(input._plain))
     return _view_as_complex(input)
 
 
@@ -100,7 +100,7 @@ def _bit_view(negated: Tensor) -> Tensor:
 
 def _part(input: Tensor, k: int) -> Tensor:
     if isinstance(input, mode.lazy):
-        part = _part(input._under, k)
+        part = _part(input._plain, k)
         return _bit_view(part) if input._negated is not (input._conjugated and k == 1) else part
     return select(view_as_real(input), -1, k)
 
