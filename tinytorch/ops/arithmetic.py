@@ -175,8 +175,8 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     except AttributeError:
         raise _no_rsub(input, other) from None
     kind = type(other)
-    if floating and (kind is builtins.float or kind is builtins.int) and not isinstance(alpha, Tensor):
-        return _number_less(input, other, alpha)
+    if floating and (kind is builtins.float or kind is builtins.int):
+        return _number_less(input, other, plain("rsub", "alpha", alpha))
     refuse_booleans(input, other)
     other, alpha = factor("rsub", input, other, alpha)
     if alpha == 1 and not isinstance(other, Tensor):

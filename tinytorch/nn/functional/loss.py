@@ -736,14 +736,14 @@ def soft_margin_loss(
     shape = _broadcast_shape(input.shape, target.shape)
     if shape != input.shape:
         raise RuntimeError(f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}")
+    if target.dtype.category < dtypes.FLOATING:
+        target = target.to(input.dtype)
     if input.dtype.is_complex:
         return _reduced((1 + (-target * input).exp()).log(), reduction)
     if not input.dtype.is_floating_point:
         -input  # noqa: B018  (raises for dtypes without negation)
         kind = target.dtype if target.dtype.is_floating_point else dtypes.get_default_dtype()
         raise _no_cast(kind, input.dtype)
-    if target.dtype.category < dtypes.FLOATING:
-        target = target.to(input.dtype)
     return ops.soft_margin_loss(input, target, reduction)
 
 
