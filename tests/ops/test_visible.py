@@ -131,8 +131,8 @@ LAYOUTS = {
     ],
     "two large operands": lambda torch: [
         (torch.equal(f(x, y), f(x.contiguous(), y.contiguous())), f(x, y).stride())
-        for a in (torch.arange(6000.0).reshape(50, 40, 3) % 7, torch.arange(6000).reshape(50, 40, 3) % 5)
-        for x, y in ((a, a.mT.contiguous().mT), (a.permute(1, 2, 0), a.reshape(40, 3, 50) + 1.5), (a.mT, a.mT[:1]))
+        for a in (torch.arange(300000.0).reshape(50, 40, 150) % 7, torch.arange(300000).reshape(50, 40, 150) % 5)
+        for x, y in ((a, a.mT.contiguous().mT), (a.permute(1, 2, 0), a.reshape(40, 150, 50) + 1.5), (a.mT, a.mT[:1]))
         for f in (torch.add, torch.lt, torch.maximum, torch.div)
     ],
     "trace": lambda torch: [

@@ -465,10 +465,8 @@ class _Text:
         if self.facts.of_floats:
             branches.append(("is_tensor0 and kind is F32", "OF_FLOATS(x, y)"))
         if self.facts.elementwise:
-            branches.append(("(x if is_tensor0 else y).size >= parallel.LARGE", "parallel.blockwise(KERNEL, x, y)"))
-        if self.facts.laid and not self.facts.witnessed:
-            kernel = "OF_FLOATS if is_tensor0 and kind is F32 else KERNEL" if self.facts.of_floats else "KERNEL"
-            branches.insert(0, ("not SETTLED(x, y)", f"ORDERED({kernel}, x, y, {self.operands()})"))
+            shared = "ORDERED" if self.facts.laid and not self.facts.witnessed else "parallel.blockwise"
+            branches.append(("(x if is_tensor0 else y).size >= parallel.LARGE", f"{shared}(KERNEL, x, y)"))
         for k, (condition, result) in enumerate(branches):
             self.put(1, f"{'elif' if k else 'if'} {condition}:\n    array = {result}")
         self.put(1, "else:\n    array = KERNEL(x, y)" if branches else "array = KERNEL(x, y)")
@@ -523,9 +521,7 @@ class _Text:
         """Return the array as a tensor, with a node if it requires grad."""
         usual = f"if type(array) is not ndarray:\n    array = unusual(OP, {self.tuple_of_arrays()}, array)"
         operands = self.operands()
-        if self.facts.laid and not self.facts.witnessed and self.facts.operands == 2:
-            self.put(0, usual, f"    array = ARRANGED(array, {operands})")
-        elif self.facts.laid and not self.facts.witnessed:
+        if self.facts.laid and not self.facts.witnessed:
             self.put(0, f"if not SETTLED(array, {', '.join(self.arrays)}):")
             self.put(1, usual, f"array = ARRANGED(array, {operands})")
         else:

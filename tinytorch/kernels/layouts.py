@@ -13,11 +13,9 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels.native import quick
+from tinytorch.kernels.parallel import blockwise
 
 Array = Any
-
-
-LARGE = 1 << 12  # elements from which on the copy of a result takes longer than to turn the operands
 
 
 @quick
@@ -28,14 +26,13 @@ def settled(first: Any, *others: Any) -> bool:
     )
 
 
-def ordered(kernel: Callable[[Any, Any], Array], x: Any, y: Any, *operands: Any) -> Array:
-    """Return `arranged(kernel(x, y), *operands)`; large arrays are computed in that order."""
-    if type(x) is type(y) is np.ndarray and x.size >= LARGE and x.shape == y.shape and x.strides != y.strides:
+def ordered(kernel: Callable[[Any, Any], Array], x: Any, y: Any) -> Array:
+    """Return `blockwise(kernel, x, y)`, of two large arrays in the order that PyTorch derives from them."""
+    if type(x) is type(y) is np.ndarray and x.shape == y.shape and x.strides != y.strides:
         order = order_of(x, y)
-        turned = kernel(x.transpose(order), y.transpose(order))
-        return arranged(turned.transpose([order.index(d) for d in range(x.ndim)]), *operands)
-    out = kernel(x, y)
-    return arranged(out, *operands) if type(out) is np.ndarray else out
+        turned = blockwise(kernel, x.transpose(order), y.transpose(order))
+        return turned.transpose([order.index(d) for d in range(x.ndim)])
+    return blockwise(kernel, x, y)
 
 
 def arranged(out: Array, *operands: Any) -> Array:
