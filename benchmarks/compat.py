@@ -39,10 +39,10 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "score.md"
 SIDES = ("pytorch", "tinytorch")
 PYTORCH = "torch==2.13.0"
-#: What tests and the building of the sources need beside the packages.
+#: What tests and the building of the sources need beside the packages, and what packages find as a dependency of torch.
 TOOLS = (
     "pytest pytest-timeout pytest-xdist flaky scikit-learn matplotlib setuptools setuptools-scm wheel hatchling "
-    "hatch-vcs hatch-fancy-pypi-readme flit_core poetry-core pdm-backend"
+    "hatch-vcs hatch-fancy-pypi-readme flit_core poetry-core pdm-backend typing_extensions"
 ).split()
 SECONDS = 60  # for one test
 MINUTES = 15  # for the tests of one package
@@ -79,6 +79,9 @@ SUITES = [
           ["normflows", "-o", "python_files=*_test.py"]),
     Suite("opt_einsum", "3.4.0", "96ca72f1b886d148241348783498194c577fa30a8faac108586b14f1ba4473ac",
           ["opt_einsum/tests/test_backends.py", "-k", "torch"], "those of PyTorch in `test_backends.py`"),
+    Suite("pyro-ppl", "1.9.2", "e4a4b089023777c0bc98c01db4c6ed5e39a1001985ebccfe210dc545bf5b24dd",
+          _paths("tests", "test_primitives.py test_settings.py test_util.py"),
+          "primitives, settings, utilities (the archive has none of distributions)"),
     Suite("pytorch-ignite", "0.5.5", "2c14de75c939a3cc06d2e7de00b1e0a261917ef9bd874dac2e69d789dfa9cc64",
           _paths("tests/ignite/engine", "test_create_supervised.py test_custom_events.py test_engine.py "
                  "test_engine_state_dict.py test_event_handlers.py"), "`engine`, without `test_deterministic.py`"),
@@ -129,8 +132,7 @@ CAUSES = [
 
 #: What the page says of packages that were looked at and are not in `SUITES`.
 ABSENT = (
-    "Packages whose source archives have no tests are not here: torchmetrics (0.2, 0.5, 0.7 and 1.9 were looked at), "
-    "and pyro-ppl (0.3, 1.0 and 1.4 have none, 1.8 none of its distributions)."
+    "Packages whose source archives have no tests are not here: torchmetrics (0.2, 0.5, 0.7 and 1.9 were looked at)."
 )
 
 
