@@ -164,7 +164,7 @@ static bool may_write(PyObject *out, PyObject *x) {
 
 // True if `x` repeats its elements along a dimension: it has been expanded.
 static bool repeats(PyArrayObject *x) {
-    for (int dim = PyArray_NDIM(x); dim--;) {
+    for (int dim = PyArray_IS_C_CONTIGUOUS(x) ? 0 : PyArray_NDIM(x); dim-- > 0;) {
         if (PyArray_DIM(x, dim) > 1 && !PyArray_STRIDE(x, dim)) return true;
     }
     return false;
