@@ -54,7 +54,6 @@ the same, bit for bit; its native kernels may round otherwise.
 import importlib
 import sys
 import types
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +66,6 @@ with np.load(path) as file:
 package = sys.modules.setdefault("{package}", types.ModuleType("{package}"))
 package.__path__ = [str(path / "{package}")]
 importlib.invalidate_caches()  # the file may have been written anew
-warnings.filterwarnings("ignore", category=RuntimeWarning, module="{package}")  # NumPy's, in threads
 
 
 def kernel(name):

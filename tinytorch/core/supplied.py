@@ -14,6 +14,7 @@ _MODULES = {
     "strided": "core.strided",  # the part of a tensor's memory at a place
     "restrided": "core.strided",  # its gradient: the part at a place of a memory of zeros with a tensor added to it
     "copy_slices": "core.strided",  # a tensor with another one written at a place of its memory
+    "direct": "kernels.native",  # a function that computes a kernel by its twin, or by the loop of a ufunc
     "settled": "kernels.layouts",  # whether a result needs no other order of dimensions (it loads the native library)
     "arranged": "kernels.layouts",  # a result in the order of dimensions that PyTorch's has
     "add_hook": "autograd.hooks",  # enters a hook into a dictionary and returns the handle that removes it

@@ -27,6 +27,7 @@ from tinytorch.kernels import dtypes, layouts, meta, places
 from tinytorch.kernels.checks import MOST_DIMENSIONS, too_many_dimensions
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits, limits_of
+from tinytorch.kernels.silence import cast
 from tinytorch.ops.register import public
 
 Array = Any
@@ -299,14 +300,14 @@ def _copied(data: Any, dtype: Dtype | None) -> Array:
     if array is not None:
         if kind in dtypes.FLOAT8:
             array = dtypes.narrowed(array, kind.numpy)
-        return array.astype(array.dtype if kind is None else kind.numpy, order="K", copy=True)
+        return cast(array, array.dtype if kind is None else kind.numpy, order="K", copy=True)
     own, array = _numbers(data, kind)
     kind = own if kind is None else kind
     if kind.category == dtypes.INTEGER:
         _check_range(array, kind)
     if kind in dtypes.FLOAT8:
         array = dtypes.narrowed(array, kind.numpy)
-    return array.astype(kind.numpy, copy=False)
+    return cast(array, kind.numpy, copy=False)
 
 
 def _given_array(data: Any) -> Array | None:
@@ -489,7 +490,7 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     if isinstance(data, np.generic):
         array = array.copy()
     _warn_read_only(array)
-    return finished(array if kind is None else array.astype(kind.numpy, copy=False), on=on)
+    return finished(array if kind is None else cast(array, kind.numpy, copy=False), on=on)
 
 
 @public(listed=False)
@@ -547,7 +548,7 @@ def asarray(
     if kind is not None and kind is not own:
         if copy is False:
             raise _no_alias(own, kind)
-        array = array.astype(kind.numpy)
+        array = cast(array, kind.numpy)
     elif copy or isinstance(obj, np.generic):
         array = array.copy()
     else:

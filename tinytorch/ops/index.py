@@ -28,6 +28,7 @@ from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
 from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
+from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import check_tensor, numpy_names, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
@@ -112,6 +113,9 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
         )
     if not isinstance(other, Tensor):
         other = wrap(np.asarray(other))
+    if other.is_complex() and not (self.is_complex() or self.dtype is dtypes.bool):
+        warn("Casting complex values to real discards the imaginary part", once=True)
+        other = other.real
     if other._cell is self._cell or _seen(self, other):
         return _copy[1](self, other)
     target, source = self._array, other._array
@@ -119,7 +123,7 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
         raise shared_places()
     if target.itemsize == 1:
         source = dtypes.narrowed(source, target.dtype)
-    np.copyto(target, source, "unsafe")  # (which refuses to copy from the meta device)
+    quietly(np.copyto, target, source, "unsafe")  # (which refuses to copy from the meta device)
     count_write(self)
     return self
 
@@ -521,7 +525,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
             whole = step_op is None or _takes_all(steps, self._array.shape)
             target = self if whole else step_op(self, steps)
             if not isinstance(value, Tensor):
-                value = constant(np.asarray(fitting_item(value, target._array)).astype(target._array.dtype))
+                value = constant(cast(np.asarray(fitting_item(value, target._array)), target._array.dtype))
             if not indices:
                 shape = value._array.shape
                 if shape or not target._array.ndim:
