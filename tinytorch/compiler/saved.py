@@ -139,7 +139,7 @@ class Saved:
         self.arrays: dict[str, Any] = {}
         self.arguments: dict[str, tuple[Any, Any, bool]] = {}
         self._entry, program = entry, entry.programs[0]
-        self._layout, self._scope = program.layout, entry.step.__globals__
+        self._layout, self._scope = program.layout, program.scope
         self.batched: list[str] = []
         self._tensors: dict[str, Tensor] = {}  # tensors that the calls share, by the names of their arrays
         self._grads: dict[str, str] = {}  # by name of an input that is a gradient, the name of its tensor's array

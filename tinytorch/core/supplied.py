@@ -36,6 +36,7 @@ _MODULES = {
     "profiler": "fx._operators",  # `torch.ops.profiler`: its operators that mark regions
     "torchvision_operators": "torchvision_ops",  # the operators of torchvision's compiled library
     "torchaudio_operators": "torchaudio_ops",  # those of torchaudio's
+    "from_dlpack": "ops.memory",  # a tensor on the memory of another library's array
     "conjugate": "ops.complex",  # the complex conjugate
     "lazy_conjugate": "ops.complex",  # a view with the conjugates
     "real_part": "ops.complex",  # the real part of a complex tensor, as a view

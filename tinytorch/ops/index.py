@@ -575,8 +575,10 @@ def _write_directly(self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, 
             check_same_dtype(region, given, indices, False)
         else:
             given = fitting_item(value, region, indices)
-        kernels.put(region, indices, given, False)
-    elif isinstance(value, Tensor):
+        quietly(kernels.put, region, indices, given, False)
+        count_write(self)
+        return
+    if isinstance(value, Tensor):
         given = value._array
         while given.ndim > region.ndim and given.shape[0] == 1:
             given = given[0, ...]
@@ -584,10 +586,16 @@ def _write_directly(self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, 
             given = shapes.expand(given, region.shape)
         if type(given) is MetaArray:
             copied(given, region)
-        region[...] = given if region.itemsize > 1 else dtypes.narrowed(given, region.dtype)
     else:
         given = fitting_item(value, region)
-        region[...] = given if region.itemsize > 1 else dtypes.narrowed(given, region.dtype)
+    if region.itemsize == 1:
+        given = dtypes.narrowed(given, region.dtype)
+    if type(given) is float and given and region.dtype.kind == "f":
+        given = dtypes.number(given, region.dtype)
+    if type(given) in (float, int, bool) or getattr(given, "dtype", None) is region.dtype:
+        region[...] = given
+    else:
+        quietly(operator.setitem, region, ..., given)
     count_write(self)
 
 

@@ -39,7 +39,7 @@ from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import check_tensor, op_of, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.complex import view_as_real
-from tinytorch.ops.create import blank, blank_like, finished, number, plain, shape_of, whole
+from tinytorch.ops.create import blank, blank_like, finished, is_index, number, plain, shape_of, whole
 from tinytorch.ops.register import public
 
 __all__ = ["Generator", "default_generator"]
@@ -934,9 +934,9 @@ def randperm(
         >>> torch.randperm(4)
         tensor([0, 1, 3, 2])
     """
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer, Tensor)):
+    if not is_index(n):
         raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}")
-    n = _integer("randperm", "n", 1, n)
+    n = int(n)
     kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     kind = kind if out is None else out.dtype
     made = blank(shape_of("randperm", (n,)), out, dtype if out is not None else kind, device, layout)

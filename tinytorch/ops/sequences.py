@@ -17,7 +17,7 @@ from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits
 from tinytorch.kernels.random import fused
 from tinytorch.kernels.silence import quiet, quietly
-from tinytorch.ops.create import Array, _is_size, blank, checked_device, finished, number
+from tinytorch.ops.create import Array, _is_size, blank, checked_device, finished, is_index, number
 from tinytorch.ops.register import no_such_call, public
 
 _USUAL = 1 << 31  # the ends of most sequences are below
@@ -375,7 +375,7 @@ def eye(
     """
     m = n if m is None else m
     for position, (name, value) in enumerate((("n", n), ("m", m)), 1):
-        if not _is_size(value):
+        if not is_index(value):
             raise TypeError(f"eye(): argument '{name}' (position {position}) must be int, not {type(value).__name__}")
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")
