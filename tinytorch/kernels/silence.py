@@ -7,7 +7,6 @@ their own, and neither read nor change the state of the user's program. To enter
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable
 from contextvars import Context
 from typing import Any, TypeVar
@@ -50,8 +49,11 @@ def quiet(function: Function) -> Function:
     return call  # type: ignore[return-value]
 
 
-#: `x += y` of arrays; returns x.
-add_into = quiet(operator.iadd)
+@quiet
+def add_into(array: Any, other: Any) -> Any:
+    """Add to an array; return it."""
+    array += other
+    return array
 
 
 @quiet
