@@ -161,14 +161,6 @@ def wrong(result: Any, inverse: Any = None) -> Any:
     return program
 
 
-def filled(torch: Any) -> Any:
-    torch.use_deterministic_algorithms(True)
-    try:
-        return torch.nn.utils.skip_init(torch.nn.Linear, 2, 3)
-    finally:
-        torch.use_deterministic_algorithms(False)
-
-
 def fused(torch: Any, training: bool = False, size: int = 3) -> Any:
     linear, norm = torch.nn.Linear(2, 3), torch.nn.BatchNorm1d(size)
     norm.running_mean.copy_(numbers(torch, size))
@@ -252,7 +244,11 @@ PROGRAMS = {
     "fused convolution": fused_convolution,
     "skip_init": lambda t: (lambda made: [repr(made), *made.weight.shape])(t.nn.utils.skip_init(t.nn.Linear, 2, 3)),
     "skip_init, seed": lambda t: [t.nn.utils.skip_init(t.nn.Linear, 2, 3) is None, t.rand(2)],
-    "skip_init, filled": lambda t: filled(t).weight,
+    "skip_init, filled": lambda t: (
+        t.use_deterministic_algorithms(True),
+        t.nn.utils.skip_init(t.nn.Linear, 2, 3).weight,
+        t.use_deterministic_algorithms(False),
+    )[1],  # fmt: skip
     "skip_init, no device": lambda t: t.nn.utils.skip_init(t.nn.ReLU),
     "global": global_pruning,
     "prune nothing": with_prune(lambda t, p: p.remove(t.nn.Linear(2, 2), "weight")),
