@@ -248,7 +248,7 @@ PROGRAMS = {
         t.use_deterministic_algorithms(True),
         t.nn.utils.skip_init(t.nn.Linear, 2, 3).weight,
         t.use_deterministic_algorithms(False),
-    )[1],  # fmt: skip
+    )[1],
     "skip_init, no device": lambda t: t.nn.utils.skip_init(t.nn.ReLU),
     "global": global_pruning,
     "prune nothing": with_prune(lambda t, p: p.remove(t.nn.Linear(2, 2), "weight")),
