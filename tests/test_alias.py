@@ -236,8 +236,9 @@ def test_run_as_modules(tmp_path: Path) -> None:
 
 
 CLASSES = """
-    import json, torch, torch.cuda.amp
+    import json, torch, torch.cuda.amp, torch.distributed.algorithms, torch.distributed.fsdp, torch.onnx
     spaces = "nn optim optim.lr_scheduler utils.data distributions autograd amp fx distributed nn.utils.rnn".split()
+    spaces += "distributed.algorithms distributed.fsdp linalg onnx.errors overrides".split()
     found = {}
     for space in ["", *spaces]:
         home = eval(f"torch.{space}".rstrip("."))

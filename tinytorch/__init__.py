@@ -12,11 +12,9 @@ from tinytorch.kernels import blas as _blas
 
 _blas.let_idle_threads_sleep()  # before NumPy is imported
 
-from tinytorch.kernels import silence as _silence
 from tinytorch.core import device as _device
 from tinytorch.core import notes as _notes
 
-_silence.keep_silent()
 _device.keep_freed_memory()
 _notes.watch_uncaught()
 

@@ -244,6 +244,11 @@ PROGRAMS = {
     "fused convolution": fused_convolution,
     "skip_init": lambda t: (lambda made: [repr(made), *made.weight.shape])(t.nn.utils.skip_init(t.nn.Linear, 2, 3)),
     "skip_init, seed": lambda t: [t.nn.utils.skip_init(t.nn.Linear, 2, 3) is None, t.rand(2)],
+    "skip_init, filled": lambda t: (
+        t.use_deterministic_algorithms(True),
+        t.nn.utils.skip_init(t.nn.Linear, 2, 3).weight,
+        t.use_deterministic_algorithms(False),
+    )[1],
     "skip_init, no device": lambda t: t.nn.utils.skip_init(t.nn.ReLU),
     "global": global_pruning,
     "prune nothing": with_prune(lambda t, p: p.remove(t.nn.Linear(2, 2), "weight")),

@@ -34,9 +34,21 @@ class Offers:
         return np.arange(3.0)
 
 
+class Exporter:
+    """One that has only DLPack's methods."""
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return np.arange(3.0).__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
 # Each is evaluated with tinytorch and with PyTorch and must give the same value, or the same
 # warning or error.
 SAME = expressions("""
+    torch.ones((np.array(3), 4)); torch.zeros(torch.tensor([3])); torch.eye(np.array(2)); torch.randperm(np.array(1))
+    torch.tensor(Exporter()); torch.as_tensor(Exporter(), dtype=torch.int32); torch.asarray(Exporter(), copy=True)
     torch.tensor(1); torch.tensor(True); torch.tensor(1.5); torch.tensor(-(2**63)); torch.tensor(1e40)
     torch.tensor([]); torch.tensor(()); torch.tensor([[], []]); torch.tensor([[], [1]]); torch.tensor([[[1]], [[2]]])
     torch.tensor([[1, 2], (3, 4)]); torch.tensor([True, False]); torch.tensor([True, 2]); torch.tensor([True, 1.5, 2])
@@ -142,6 +154,7 @@ SAME = expressions("""
 """)
 
 ERRORS = expressions("""
+    torch.asarray(np.float64(1), copy=False); torch.asarray(np.int32(1), copy=False)
     torch.tensor([[1, 2, 3], [1, 2]]); torch.tensor([[1, 2, 3], [1, 2, 3], [1, 2]]); torch.tensor([[1, 2], 3])
     torch.tensor([[1], "a"]); torch.tensor([1, [2, 3]]); torch.tensor([1.0, [2]]); torch.tensor([[1, 2], [3, [4]]])
     torch.tensor("a"); torch.tensor(["a", "b"]); torch.tensor([["a"]]); torch.tensor([1, "b"]); torch.tensor(b"abc")
@@ -195,7 +208,7 @@ ERRORS = expressions("""
 
 
 def evaluate(expression: str, torch: Any) -> Any:
-    names = {"torch": torch, "np": np, "array": array, "Sequence": Sequence}
+    names = {"torch": torch, "np": np, "array": array, "Sequence": Sequence, "Exporter": Exporter}
     result = eval(expression.strip(), names)
     return tuple(result) if isinstance(result, torch.Size) else result
 

@@ -176,10 +176,11 @@ def test_what_its_owner_calls_read_only_is_not_written_to() -> None:
 
 
 @needs_oracle
-def test_dlpack_with_pytorch_itself() -> None:
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_dlpack_with_pytorch_itself(dtype: str) -> None:
     import torch
 
-    theirs = torch.zeros(2, 3)
+    theirs = torch.zeros(2, 3, dtype=getattr(torch, dtype))
     ours = tinytorch.from_dlpack(theirs.t())
     ours[2, 1] = 4
     assert theirs[1, 2].item() == 4 and ours.stride() == (1, 3)

@@ -39,6 +39,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import elementary, parallel
 from tinytorch.kernels.programs import as_array, laid_out
 from tinytorch.kernels.random import Source
+from tinytorch.kernels.silence import quiet
 
 FILE = "<compiled step"  # prefix of the file names of programs
 _numbers = itertools.count()
@@ -617,7 +618,7 @@ class Program:
 
         def bind() -> Any:
             exec(cache.compiled(source, file), scope)
-            return scope["bind"](*arrays)
+            return quiet(quiet(scope["bind"])(*arrays))
 
         return bind
 

@@ -54,7 +54,6 @@ the same, bit for bit; its native kernels may round otherwise.
 import importlib
 import sys
 import types
-import warnings
 from pathlib import Path
 
 import numpy as np
@@ -67,7 +66,6 @@ with np.load(path) as file:
 package = sys.modules.setdefault("{package}", types.ModuleType("{package}"))
 package.__path__ = [str(path / "{package}")]
 importlib.invalidate_caches()  # the file may have been written anew
-warnings.filterwarnings("ignore", category=RuntimeWarning, module="{package}")  # NumPy's, in threads
 
 
 def kernel(name):
@@ -141,7 +139,7 @@ class Saved:
         self.arrays: dict[str, Any] = {}
         self.arguments: dict[str, tuple[Any, Any, bool]] = {}
         self._entry, program = entry, entry.programs[0]
-        self._layout, self._scope = program.layout, entry.step.__globals__
+        self._layout, self._scope = program.layout, program.scope
         self.batched: list[str] = []
         self._tensors: dict[str, Tensor] = {}  # tensors that the calls share, by the names of their arrays
         self._grads: dict[str, str] = {}  # by name of an input that is a gradient, the name of its tensor's array

@@ -49,7 +49,7 @@ from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, new_tensor_text
 from tinytorch.core.view import SEVERAL, USUAL, count_write, expanded, make_view, refresh, shared_places
-from tinytorch.kernels import dtypes, parallel
+from tinytorch.kernels import dtypes, parallel, silence
 from tinytorch.kernels.checks import exceeds_dimensions, too_many_dimensions
 from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, get_default_dtype, number
 from tinytorch.kernels.meta import MetaArray, NoData, NotCopied, is_meta, on_zeros
@@ -78,6 +78,7 @@ class Facts(NamedTuple):
         records: whether the result may require grad.
         outputs, residuals: how many arrays the kernel returns (0 outputs: any number).
         overload: the position of the argument that decides the name of the node, or None.
+        direct: for which arrays the kernel is first called directly (`kernels/native`): of floats, always, or never.
         quick: whether the kernel is faster with a 0-d array than with a Python number.
         laid: whether the order of the result's dimensions in memory is PyTorch's for elementwise functions.
         saved: the expression of the saved values: of an op of one tensor; of two operands that both need a gradient,
@@ -108,6 +109,7 @@ class Facts(NamedTuple):
     floating: bool
     of_floats: bool
     is_ufunc: bool
+    direct: str
     quick: bool
     refuses: bool
     holds_first: bool
@@ -122,6 +124,11 @@ def _plan(op: Op) -> Plan:
     """Return the plan of a call all of whose inputs are tensors that need a gradient."""
     all_inputs = (True,) * len(op.inputs)
     return op._plan(all_inputs, all_inputs)
+
+
+def _of_arrays(op: Op) -> Any:
+    """Return the twin or the ufunc of an op, if it has one; a kernel around it refuses dtypes other than floats."""
+    return op.of_floats or getattr(op.kernel, "ufunc", op.kernel)
 
 
 def _facts(op: Op, form: str, witnessed: bool) -> Facts:
@@ -145,6 +152,8 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
         first = op.arguments[op.inputs[0]]
         facts["holds_first"] = any(first in names for names in op.wants.values())
     elif form != WRITING:
+        if supplied("direct")(_of_arrays(op)) is not None:
+            facts["direct"] = "of floats" if hasattr(op.kernel, "ufunc") else "always"
         several = op.outputs != 1 or bool(op.residuals or op.result)
         facts |= {
             "arguments": len(op.arguments),
@@ -230,13 +239,13 @@ class Caller:
             text = _Text(facts).text()
             factory = _factories[facts] = _texts.get(text) or _compiled(text)
         overload = None if op.overload is None else op.overload[1]
-        ufunc = getattr(op.kernel, "ufunc", op.kernel)  # (a wrapper refuses dtypes other than floats)
+        kernels = op.kernel, supplied("direct")(_of_arrays(op)), getattr(op.kernel, "ufunc", op.kernel), op.of_floats
         plan = _plan(op) if facts.saved is not None else None
         if plan is not None and op.complex == HOLOMORPHIC:
             conjugate_plan(plan)
         scope = self.scope
         template, change = factory(
-            op, self, op.kernel, ufunc, op.of_floats, op.node_class, overload, op.plans, plan, op.result,
+            op, self, *kernels, op.node_class, overload, op.plans, plan, op.result,
             scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
             *map(supplied, ("settled", "ordered", "arranged")),
         )  # fmt: skip
@@ -257,7 +266,9 @@ class Caller:
         return call
 
 
-_NAMES = "OP THIS KERNEL UFUNC OF_FLOATS NODE OVERLOAD PLANS PLAN RESULT WRITE REPEATS READS SETTLED ORDERED ARRANGED"
+_NAMES = (
+    "OP THIS KERNEL DIRECT UFUNC OF_FLOATS NODE OVERLOAD PLANS PLAN RESULT WRITE REPEATS READS SETTLED ORDERED ARRANGED"
+)
 _factories: dict[Facts, Callable[..., Any]] = {}
 _HERE = __file__.removesuffix("call.py")
 _texts: dict[str, Callable[..., Any]] = {}
@@ -315,8 +326,8 @@ class _Text:
         self.catch()
         # The kernels are variables of the factory: see `guard_kernels`.
         self.lines.append("    def change(wrapped):")
-        self.put(0, "nonlocal KERNEL, UFUNC, OF_FLOATS, WRITE")
-        self.put(0, "KERNEL, UFUNC, OF_FLOATS, WRITE = map(wrapped, (KERNEL, UFUNC, OF_FLOATS, WRITE))")
+        kernels = "KERNEL, DIRECT, UFUNC, OF_FLOATS, WRITE"
+        self.put(0, f"nonlocal {kernels}", f"{kernels} = map(wrapped, ({kernels}))")
         self.lines.append("    return call, change")
         return "\n".join(self.lines)
 
@@ -324,7 +335,16 @@ class _Text:
         """Put the body into a `try`, which is free: an error that leaves the package gets its notes."""
         start = next(k for k, line in enumerate(self.lines) if line.startswith("    def call(")) + 1
         self.lines[start:] = ["        try:", *["    " + line for line in self.lines[start:]]]
-        self.put(0, "except Exception:\n    leave()\n    raise")
+        if self.facts.form in (IN_PLACE, WRITING):
+            arguments = "a0, *args, **kwargs"
+        else:
+            count = self.facts.arguments if self.facts.operands else self.facts.positional
+            named = zip(self.facts.keywords, self.a[count:], strict=True)
+            arguments = ", ".join([*self.a[:count], *[f"{name}={x}" for name, x in named]])
+        again = f"THIS.{'witnessed' if self.facts.witnessed else 'function'}({arguments})"
+        self.put(0, "except Exception as error:\n    if silence.is_entered(state.quietly, error):")
+        self.put(2, "state.quietly = silence.runner()", f"return {again}")
+        self.put(1, "leave()", "raise")
 
     def tell(self, method: str, argument: str) -> None:
         """Add a call of a method of the witness, if the function is witnessed."""
@@ -398,10 +418,22 @@ class _Text:
             self.unwrap()
             by_name = [f"{x}={array}" for x, array in zip(facts.keywords, self.arrays[facts.positional :], strict=True)]
             self.refuse_dtypes("arrays0[0]" if facts.many else self.arrays[facts.inputs[0]])
-            self.put(0, f"try:\n    array = KERNEL({', '.join(self.arrays[: facts.positional] + by_name)})")
+            self.put(0, "try:")
+            self.compute(1, *self.arrays[: facts.positional], *by_name)
             if self.one and facts.view:
                 self.catch_bits()
             self.translate()
+
+    def compute(self, indent: int, *arguments: str) -> None:
+        """Set `array` to what the kernel returns for the arguments; a kernel that returns a view computes nothing."""
+        call = ", ".join(arguments)
+        if self.facts.direct:
+            others = " if x.dtype.kind == 'f' else NotImplemented" if self.facts.direct == "of floats" else ""
+            kernel = "OF_FLOATS if is_tensor0 and kind is F32 else KERNEL" if self.facts.of_floats else "KERNEL"
+            self.put(indent, f"array = DIRECT({call}){others}")
+            self.put(indent, f"if array is NotImplemented:\n    array = state.quietly({kernel}, {call})")
+        else:
+            self.put(indent, f"array = KERNEL({call})" if self.facts.view else f"array = state.quietly(KERNEL, {call})")
 
     def refuse_dtypes(self, array: str, condition: str = "") -> None:
         """Refuse unsigned integers wider than a byte, if PyTorch's kernel does; `array` has the dtype to check."""
@@ -437,8 +469,10 @@ class _Text:
 
     def compute_operand(self) -> None:
         """Compute a ufunc of one operand; large arrays are shared among threads."""
-        self.put(0, "try:\n    if x.size < parallel.LARGE:\n        array = KERNEL(x)")
-        self.put(1, "else:\n    array = parallel.blockwise(UFUNC if x.dtype.kind == 'f' else KERNEL, x)")
+        self.put(0, "try:\n    if x.size < parallel.LARGE:")
+        self.compute(2, "x")
+        self.put(1, "else:\n    kernel = UFUNC if x.dtype.kind == 'f' else KERNEL")
+        self.put(2, "array = state.quietly(parallel.blockwise, kernel, x)")
         self.put(0, f"except TypeError as error:\n    raise translated(OP, {self.values}, error) from None")
         self.without_data()
 
@@ -461,15 +495,15 @@ class _Text:
         """Compute a ufunc of two operands."""
         self.refuse_dtypes("(x if is_tensor0 else y)", "not (is_tensor0 and kind is F32) and ")
         self.put(0, "try:")
-        branches = []
-        if self.facts.of_floats:
-            branches.append(("is_tensor0 and kind is F32", "OF_FLOATS(x, y)"))
+        indent = 1
+        if self.facts.elementwise:  # (the kernel for float32 has threads)
+            small = "(x if is_tensor0 else y).size < parallel.LARGE"
+            self.put(1, f"if {'is_tensor0 and kind is F32 or ' if self.facts.of_floats else ''}{small}:")
+            indent = 2
+        self.compute(indent, "x", "y")
         if self.facts.elementwise:
             shared = "ORDERED" if self.facts.laid and not self.facts.witnessed else "parallel.blockwise"
-            branches.append(("(x if is_tensor0 else y).size >= parallel.LARGE", f"{shared}(KERNEL, x, y)"))
-        for k, (condition, result) in enumerate(branches):
-            self.put(1, f"{'elif' if k else 'if'} {condition}:\n    array = {result}")
-        self.put(1, "else:\n    array = KERNEL(x, y)" if branches else "array = KERNEL(x, y)")
+            self.put(1, f"else:\n    array = state.quietly({shared}, KERNEL, x, y)")
         self.translate()
 
     def operands(self) -> str:
@@ -663,10 +697,10 @@ class _Text:
                 self.refuse_dtypes("x", "kind is not F32 and ")
                 self.put(0, "if edges is None and x is target and fits(y, target):")
                 if facts.of_floats:
-                    self.put(1, "if kind is F32:\n    OF_FLOATS(x, y, out=target)")
+                    self.put(1, "if kind is F32:\n    state.quietly(OF_FLOATS, x, y, out=target)")
                 self.put(1, f"{'elif' if facts.of_floats else 'if'} target.size < parallel.LARGE:")
-                self.put(2, "KERNEL(x, y, out=target)")
-                self.put(1, "else:\n    parallel.blockwise(KERNEL, x, y, out=target)")
+                self.put(2, "state.quietly(KERNEL, x, y, out=target)")
+                self.put(1, "else:\n    state.quietly(parallel.blockwise, KERNEL, x, y, out=target)")
                 self.put(1, "count_write(a0)", "return a0")
             self.compute_operands()
         elif facts.operands == 1:
@@ -676,14 +710,14 @@ class _Text:
         else:
             self.put(0, "arrays = OP.arrays(values)")
             self.tell_of_arrays("None")
-            self.put(0, "try:\n    array = OP.compute(arrays)")
+            self.put(0, "try:\n    array = state.quietly(OP.compute, arrays)")
             self.translate()
 
     def compute_by_writing(self) -> None:
         """Let the kernel write into the first argument."""
         self.put(0, "arrays = arrays_of_write(OP, a0, values, READS)")
         self.tell_of_arrays("WRITE")
-        self.put(0, "try:\n    WRITE(*arrays)")
+        self.put(0, "try:\n    state.quietly(WRITE, *arrays)")
         self.translate()
 
     def tell_of_arrays(self, kernel: str) -> None:
@@ -705,7 +739,7 @@ class _Text:
                 if self.facts.witnessed:
                     self.put(0, "if before is not None:", "    state.witness.overwrites(target, before)")
                 before = "before"
-            self.put(0, "check_result(array, target)", "np.copyto(target, array, casting='unsafe')")
+            self.put(0, "check_result(array, target)", "state.quietly(np.copyto, target, array, casting='unsafe')")
         self.put(0, "count_write(a0)", "if edges is not None:")
         self.put(1, f"record_write(OP, edges, values, a0, {residuals}, {before})")
         self.put(0, "return a0")
@@ -778,8 +812,8 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
         and not (isinstance(y, Tensor) and y._array.ndim)
     ):
         narrow = _cast(x, numpy_dtype) if isinstance(x, Tensor) else x
-        wide = made.kernel(_cast(narrow, _F32), _cast(y, _F32))
-        return wide.astype(numpy_dtype), np.ones((), numpy_dtype)  # the result, and 1, which leaves it unchanged
+        wide = silence.quiet(made.kernel)(_cast(narrow, _F32), _cast(y, _F32))
+        return silence.cast(wide, numpy_dtype), np.ones((), numpy_dtype)  # the result, and 1, which leaves it unchanged
     return _cast(x, numpy_dtype), _cast(y, numpy_dtype)
 
 
@@ -800,6 +834,7 @@ def refuse_booleans(x: Any, y: Any) -> None:
         )
 
 
+@silence.quiet
 def _cast(x: Any, numpy_dtype: Any) -> Any:
     if isinstance(x, Tensor):
         return x._array.astype(numpy_dtype, copy=False)
@@ -900,7 +935,7 @@ def _broadcast_error(name: str, shapes: list[tuple[int, ...]]) -> str:
 SMALL = 2**12
 #: The globals of the texts.
 _SCOPE = {
-    "__name__": __name__,  # by which warnings of NumPy are filtered
+    "__name__": __name__,
     "DIFFERENTIABLE": DIFFERENTIABLE, "F32": _F32, "F64": _F64,
     "INFERENCE_NOT_SAVED": INFERENCE_NOT_SAVED, "MISSING": MISSING, "NoArray": NoArray,
     "PLAIN_NUMBERS": _PLAIN_NUMBERS, "Tensor": Tensor, "as_array": as_array,
@@ -911,6 +946,7 @@ _SCOPE = {
     "ndarray": np.ndarray, "new": object.__new__, "np": np, "number": number, "numbers": numbers,
     "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write, "refresh": refresh,
     "add_tail": add_tail, "runs": runs, "record_several": record_several, "shared_places": shared_places,
+    "silence": silence,
     "SEVERAL": SEVERAL, "USUAL": USUAL, "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave,
     "supplied": supplied, "translated": translated, "unusual": unusual, "without_data": without_data,
 }  # fmt: skip

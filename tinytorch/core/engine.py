@@ -19,6 +19,7 @@ from tinytorch.core.mode import dispatch_step, local, on_another_stack
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.silence import add_into
 
 #: How many walks one thread runs inside of each other; Python limits the depth of each thread's stack.
 DEEPEST = 20
@@ -138,7 +139,7 @@ def walk(
                         if slots[number] is None:
                             slots[number] = g
                         elif entry[2] & own and modes is None:
-                            slots[number]._array += g._array
+                            slots[number]._array = add_into(slots[number]._array, g._array)
                         elif entry[2] & own:
                             slots[number] = _added(slots[number], g)
                         else:
@@ -150,7 +151,7 @@ def walk(
                     waiting[order] = [target, g, False]
                     push(heap, order)
                 elif entry[2] and modes is None:
-                    entry[1]._array += g._array
+                    entry[1]._array = add_into(entry[1]._array, g._array)
                 elif entry[2]:
                     entry[1] = _added(entry[1], g)
                 elif entry[1] is None:

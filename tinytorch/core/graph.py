@@ -24,6 +24,7 @@ from tinytorch.core import mode
 from tinytorch.core.layout import HasBits, NoArray
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels.places import is_dense
+from tinytorch.kernels.silence import add_into
 
 if TYPE_CHECKING:
     from tinytorch.core.declaration import Op
@@ -424,8 +425,7 @@ class AccumulateGrad(Node):
                 elif leaf._grad is None:
                     leaf._grad = self._owned(g)
                 else:
-                    total = leaf._grad._exposed
-                    total += g._array
+                    add_into(leaf._grad._exposed, g._array)
                     leaf._grad._bump()
             except NoArray:  # one of the two is sparse
                 leaf._grad = supplied("add_gradient")(leaf._grad, g, create_graph)

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tinytorch.core.supplied import supplied
+from tinytorch.kernels import silence
 
 F = TypeVar("F")
 
@@ -31,9 +32,10 @@ class State:
         callbacks: functions to call when the running backward pass has ended; None while none runs.
         witness: the mode to which a witnessed function (`Caller.witnessed`) reports what it computes, while it runs.
         run: the innermost `Run` of a function that a transform of `torch.func` differentiates; None outside of them.
+        quietly: calls its first argument, a kernel, with the others: see `kernels/silence.py`.
     """
 
-    __slots__ = ("asked", "autocast", "callbacks", "grad", "inference", "modes", "run", "witness")
+    __slots__ = ("asked", "autocast", "callbacks", "grad", "inference", "modes", "quietly", "run", "witness")
 
     modes: tuple[DispatchMode, ...] | None
     callbacks: list[Callable[[], Any]] | None
@@ -46,6 +48,7 @@ class State:
         self.modes = self.callbacks = None
         self.witness: DispatchMode | None = None
         self.run: Run | None = None
+        self.quietly = silence.runner()
 
 
 class _Runs:

@@ -14,6 +14,7 @@ _MODULES = {
     "strided": "core.strided",  # the part of a tensor's memory at a place
     "restrided": "core.strided",  # its gradient: the part at a place of a memory of zeros with a tensor added to it
     "copy_slices": "core.strided",  # a tensor with another one written at a place of its memory
+    "direct": "kernels.native",  # a function that computes a kernel by its twin, or by the loop of a ufunc
     "settled": "kernels.layouts",  # whether arrays need no other order of dimensions (it loads the native library)
     "ordered": "kernels.layouts",  # calls a kernel of two arrays so that its result has PyTorch's order of dimensions
     "arranged": "kernels.layouts",  # a result in the order of dimensions that PyTorch's has
@@ -36,6 +37,7 @@ _MODULES = {
     "profiler": "fx._operators",  # `torch.ops.profiler`: its operators that mark regions
     "torchvision_operators": "torchvision_ops",  # the operators of torchvision's compiled library
     "torchaudio_operators": "torchaudio_ops",  # those of torchaudio's
+    "from_dlpack": "ops.memory",  # a tensor on the memory of another library's array
     "conjugate": "ops.complex",  # the complex conjugate
     "lazy_conjugate": "ops.complex",  # a view with the conjugates
     "as_kind": "ops.complex",  # a tensor viewed as complex numbers, or as real ones

@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.kernels.silence import quiet
+
 __all__ = [
     "bfloat16", "bool", "can_cast", "cdouble", "cfloat", "chalf", "complex128", "complex32", "complex64",
     "double", "dtype", "float", "float16", "float32", "float64",
@@ -404,6 +406,7 @@ def set_default_dtype(d: dtype, /) -> None:
 
 
 @functools.lru_cache(1024)
+@quiet
 def number(value: Any, kind: np.dtype[Any]) -> Any:
     """Return a cached, read-only 0-d array: NumPy's ufuncs are twice as fast with it as with a Python number.
 

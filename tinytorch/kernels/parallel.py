@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import blas, processors
+from tinytorch.kernels import blas, processors, silence
 
 __all__ = [
     "BLOCK", "CHEAP", "LARGE", "blocks", "blockwise", "elementwise", "get_threads", "has_out", "in_blocks",
@@ -276,7 +276,7 @@ def _start(count: int) -> None:
     with _starting:
         while _workers < count:
             try:
-                threading.Thread(target=_run, daemon=True, name="tinytorch").start()
+                threading.Thread(target=silence.quiet(_run), daemon=True, name="tinytorch").start()
             except RuntimeError:  # the system gives no more threads: the existing ones do all the work
                 set_threads(_workers + 1)
                 return

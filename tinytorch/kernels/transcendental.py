@@ -263,6 +263,9 @@ def relu(a: Array, out: Any = None) -> Array:
     return activation.relu(a) if out is None else activation.relu(a, out=out)
 
 
+relu.ufunc = activation.relu  # type: ignore[attr-defined]
+
+
 def heaviside(x: Array, values: Array) -> Array:
     """Return 0 where x is negative or NaN, 1 where it is positive, and `values` where it is 0."""
     return np.where(x == 0, values, (x > 0).astype(x.dtype))

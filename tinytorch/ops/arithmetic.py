@@ -20,6 +20,7 @@ from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import arithmetic, dtypes, limits
 from tinytorch.kernels.checks import plain, refused
+from tinytorch.kernels.silence import cast
 from tinytorch.ops.arguments import also_by, elementwise, not_implemented, op_of, renamed
 from tinytorch.ops.compare import isfinite, isnan, logical_and
 from tinytorch.ops.register import no_such_call, pointwise, public
@@ -61,7 +62,7 @@ def _alike_or_none(x: Tensor, *bounds: Any) -> list[Any]:
     kind = given[0].dtype
     for k, each in enumerate(given):
         if each is not None and not isinstance(each, Tensor):
-            given[k] = constant(np.asarray(limits.fits(each, kind)).astype(kind.numpy))
+            given[k] = constant(cast(np.asarray(limits.fits(each, kind)), kind.numpy))
     return given
 
 

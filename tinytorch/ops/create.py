@@ -27,6 +27,7 @@ from tinytorch.kernels import dtypes, layouts, meta, places
 from tinytorch.kernels.checks import MOST_DIMENSIONS, too_many_dimensions
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits, limits_of
+from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.register import public
 
 Array = Any
@@ -54,10 +55,10 @@ def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, 
         return first
     if isinstance(first, (tuple, list)) and len(sizes) == 1:
         sizes = tuple(first)
-    elif not _is_size(first):
+    elif not is_index(first):
         raise TypeError(f"{name}(): argument 'size' (position 1) must be tuple of ints, not {type(first).__name__}")
     for position, each in enumerate(sizes, 1):
-        if type(each) is not int and not _is_size(each):
+        if type(each) is not int and not is_index(each):
             raise TypeError(
                 f"{name}(): argument 'size' failed to unpack the object at pos {position} with error "
                 f'"type must be tuple of ints,but got {type(each).__name__}"'
@@ -80,6 +81,15 @@ def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, 
             "of the sizes other than 0 has to be below 2**59"
         )
     return shape
+
+
+def is_index(value: Any) -> bool:
+    """Return whether a value is an int, or an array or a tensor of one that Python takes for an int."""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 0 and value.dtype.kind in "iu"
+    if isinstance(value, Tensor):
+        return value._array.size == 1 and value._array.dtype.kind in "iu"
+    return _is_size(value)
 
 
 def _is_size(value: Any) -> bool:
@@ -305,14 +315,14 @@ def _copied(data: Any, dtype: Dtype | None) -> Array:
     if array is not None:
         if kind in dtypes.FLOAT8:
             array = dtypes.narrowed(array, kind.numpy)
-        return array.astype(array.dtype if kind is None else kind.numpy, order="K", copy=True)
+        return cast(array, array.dtype if kind is None else kind.numpy, order="K", copy=True)
     own, array = _numbers(data, kind)
     kind = own if kind is None else kind
     if kind.category == dtypes.INTEGER:
         _check_range(array, kind)
     if kind in dtypes.FLOAT8:
         array = dtypes.narrowed(array, kind.numpy)
-    return array.astype(kind.numpy, copy=False)
+    return cast(array, kind.numpy, copy=False)
 
 
 def _given_array(data: Any) -> Array | None:
@@ -322,9 +332,10 @@ def _given_array(data: Any) -> Array | None:
     if isinstance(data, np.generic):
         data = np.asarray(data)
     elif not isinstance(data, np.ndarray):
-        if not hasattr(data, "__array__"):
+        if not hasattr(data, "__array__") and not hasattr(data, "__dlpack__"):
             return None
-        data = np.asarray(data)  # an array of another library
+        # An array of another library.
+        data = np.asarray(data) if hasattr(data, "__array__") else supplied("from_dlpack")(data)._array
     dtypes.from_numpy_dtype(data.dtype)  # TypeError for an unsupported dtype
     if not data.dtype.isnative:
         raise ValueError(
@@ -495,7 +506,7 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     if isinstance(data, np.generic):
         array = array.copy()
     _warn_read_only(array)
-    return finished(array if kind is None else array.astype(kind.numpy, copy=False), on=on)
+    return finished(array if kind is None else cast(array, kind.numpy, copy=False), on=on)
 
 
 @public(listed=False)
@@ -542,6 +553,8 @@ def asarray(
         if requires_grad is None or made.requires_grad == requires_grad:
             return made
         return made.detach().requires_grad_(requires_grad)
+    if copy is False and isinstance(obj, np.generic):
+        raise RuntimeError("can't alias NumPy scalars. Either remove copy=False or transform it in a ndarray. ")
     array = obj._array if hasattr(obj, "untyped") else _given_array(obj)  # (a storage: its memory is shared)
     if array is None and _has_buffer(obj):
         array = frombuffer(obj, dtype=dtypes.get_default_dtype() if kind is None else kind)._array
@@ -553,7 +566,7 @@ def asarray(
     if kind is not None and kind is not own:
         if copy is False:
             raise _no_alias(own, kind)
-        array = array.astype(kind.numpy)
+        array = cast(array, kind.numpy)
     elif copy or isinstance(obj, np.generic):
         array = array.copy()
     else:
@@ -816,7 +829,7 @@ def _filled(made: Tensor, value: Any) -> Tensor:
         kind = dtypes.float64  # PyTorch's kernel for a single element lets the value overflow to infinity
     value = fits(value, kind)
     array = whole(made)
-    array[...] = dtypes.narrowed(value, array.dtype) if array.itemsize == 1 else value
+    quietly(array.__setitem__, ..., dtypes.narrowed(value, array.dtype) if array.itemsize == 1 else value)
     return made
 
 

@@ -28,6 +28,7 @@ from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
 from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
+from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import check_tensor, numpy_names, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
@@ -112,6 +113,9 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
         )
     if not isinstance(other, Tensor):
         other = wrap(np.asarray(other))
+    if other.is_complex() and not (self.is_complex() or self.dtype is dtypes.bool):
+        warn("Casting complex values to real discards the imaginary part", once=True)
+        other = other.real
     if other._cell is self._cell or _seen(self, other):
         return _copy[1](self, other)
     target, source = self._array, other._array
@@ -119,7 +123,7 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
         raise shared_places()
     if target.itemsize == 1:
         source = dtypes.narrowed(source, target.dtype)
-    np.copyto(target, source, "unsafe")  # (which refuses to copy from the meta device)
+    quietly(np.copyto, target, source, "unsafe")  # (which refuses to copy from the meta device)
     count_write(self)
     return self
 
@@ -521,7 +525,7 @@ def setitem(self: Tensor, key: Any, value: Any) -> None:
             whole = step_op is None or _takes_all(steps, self._array.shape)
             target = self if whole else step_op(self, steps)
             if not isinstance(value, Tensor):
-                value = constant(np.asarray(fitting_item(value, target._array)).astype(target._array.dtype))
+                value = constant(cast(np.asarray(fitting_item(value, target._array)), target._array.dtype))
             if not indices:
                 shape = value._array.shape
                 if shape or not target._array.ndim:
@@ -571,8 +575,10 @@ def _write_directly(self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, 
             check_same_dtype(region, given, indices, False)
         else:
             given = fitting_item(value, region, indices)
-        kernels.put(region, indices, given, False)
-    elif isinstance(value, Tensor):
+        quietly(kernels.put, region, indices, given, False)
+        count_write(self)
+        return
+    if isinstance(value, Tensor):
         given = value._array
         while given.ndim > region.ndim and given.shape[0] == 1:
             given = given[0, ...]
@@ -580,10 +586,16 @@ def _write_directly(self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, 
             given = shapes.expand(given, region.shape)
         if type(given) is MetaArray:
             copied(given, region)
-        region[...] = given if region.itemsize > 1 else dtypes.narrowed(given, region.dtype)
     else:
         given = fitting_item(value, region)
-        region[...] = given if region.itemsize > 1 else dtypes.narrowed(given, region.dtype)
+    if region.itemsize == 1:
+        given = dtypes.narrowed(given, region.dtype)
+    if type(given) is float and given and region.dtype.kind == "f":
+        given = dtypes.number(given, region.dtype)
+    if type(given) in (float, int, bool) or getattr(given, "dtype", None) is region.dtype:
+        region[...] = given
+    else:
+        quietly(operator.setitem, region, ..., given)
     count_write(self)
 
 

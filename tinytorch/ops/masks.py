@@ -18,6 +18,7 @@ from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.intp import as_int64
 from tinytorch.kernels.limits import fits
 from tinytorch.kernels.meta import is_meta
+from tinytorch.kernels.silence import cast
 from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
 from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _scalar, _wrapped
 from tinytorch.ops.register import public
@@ -203,7 +204,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         for i, each in enumerate(pair):
             if not isinstance(each, Tensor):
                 number = each if common.is_floating_point else fits(each, common)
-                pair[i] = constant(np.asarray(number).astype(common.numpy))
+                pair[i] = constant(cast(np.asarray(number), common.numpy))
             elif each.dtype is not common:
                 pair[i] = each.to(common)
     try:

@@ -6,6 +6,7 @@ therefore allocates *new* memory; unlike in PyTorch, other tensors on the old me
 
 from __future__ import annotations
 
+import ctypes
 import enum
 import math
 import operator
@@ -473,7 +474,12 @@ def dlpack(
         raise TypeError("stream must be ``int`` or ``none``")
     if stream is not None:
         raise AssertionError("stream should be None on cpu.")
-    return self._array.__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
+    options: dict[str, Any] = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
+    if self.dtype is not dtypes.bfloat16:  # (which is not a NumPy dtype)
+        return self._array.__dlpack__(**options)
+    capsule = self._array.view(np.uint16).__dlpack__(**options)
+    _code(capsule).value = _BFLOAT
+    return capsule
 
 
 _DEVICES = "CPU CUDA CUDAHost OpenCL _ _ Vulkan Metal VPI ROCM ROCMHost ExtDev CUDAManaged OneAPI WebGPU Hexagon MAIA"
@@ -501,17 +507,39 @@ def to_dlpack(tensor: Tensor, /) -> Any:
     return dlpack(tensor, max_version=(1, 0))
 
 
-class _Capsule:
-    """Wraps a capsule in an object with `__dlpack__`, as `np.from_dlpack` requires."""
+#: DLPack's numbers of kinds of dtypes.
+_UINT, _BFLOAT = 1, 4
 
-    def __init__(self, capsule: Any) -> None:
-        self.capsule = capsule
+
+def _code(capsule: Any) -> Any:
+    """Return the number of the kind of dtype in a capsule, in its memory: it can be set."""
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    versioned = "versioned" in repr(capsule)  # a capsule's name; then a version, two pointers and flags come first
+    start = get(capsule, b"dltensor_versioned" if versioned else b"dltensor")
+    return ctypes.c_uint8.from_address(start + 32 * versioned + 20)
+
+
+class _Exporter:
+    """An array of another library, or a capsule, for `np.from_dlpack`, which sees bfloat16 as uint16."""
+
+    def __init__(self, source: Any) -> None:
+        self.source, self.narrow = source, False
 
     def __dlpack__(self, **options: Any) -> Any:
-        return self.capsule
+        capsule = self.source.__dlpack__(**options) if hasattr(self.source, "__dlpack__") else self.source
+        code = _code(capsule)
+        if code.value == _BFLOAT:
+            code.value, self.narrow = _UINT, True
+        return capsule
 
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)
+    def __dlpack_device__(self) -> Any:
+        return self.source.__dlpack_device__() if hasattr(self.source, "__dlpack_device__") else (1, 0)
+
+    def array(self, owner: Any) -> Array:
+        """Return the array; `owner` as for `_writable`."""
+        array = _writable(np.from_dlpack(self), owner)
+        return array.view(dtypes.bfloat16.numpy) if self.narrow else array
 
 
 class _Writable:
@@ -562,16 +590,12 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
     """
     if device is not None:
         as_device(device)
-    if isinstance(ext_tensor, Tensor) and ext_tensor.dtype is dtypes.bfloat16:  # not a NumPy dtype
-        if ext_tensor.requires_grad:
-            raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
-        array = ext_tensor._array
-    elif isinstance(ext_tensor, Tensor):
-        array = _writable(np.from_dlpack(_Capsule(ext_tensor.__dlpack__(max_version=(1, 0)))), ext_tensor._array)
+    if isinstance(ext_tensor, Tensor):
+        array = _Exporter(ext_tensor).array(ext_tensor._array)
     elif hasattr(ext_tensor, "__dlpack__"):
-        array = _writable(np.from_dlpack(ext_tensor), ext_tensor)
+        array = _Exporter(ext_tensor).array(ext_tensor)
     elif type(ext_tensor).__name__ == "PyCapsule":
-        array = _writable(np.from_dlpack(_Capsule(ext_tensor)), None)
+        array = _Exporter(ext_tensor).array(None)
     else:
         raise RuntimeError(
             "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you "

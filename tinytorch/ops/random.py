@@ -35,10 +35,11 @@ from tinytorch.kernels.checks import check_floating, refused
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import limits_of
 from tinytorch.kernels.meta import is_meta
+from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import check_tensor, op_of, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.complex import view_as_real
-from tinytorch.ops.create import blank, blank_like, finished, number, plain, shape_of, whole
+from tinytorch.ops.create import blank, blank_like, finished, is_index, number, plain, shape_of, whole
 from tinytorch.ops.register import public
 
 __all__ = ["Generator", "default_generator"]
@@ -324,7 +325,7 @@ def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: 
     check_write(x, edges is not None)
     if x._array.size and not is_meta(x._array):
         with args[0].lock:
-            kernel(x._array, *args)
+            quietly(kernel, x._array, *args)
     x._bump()
     if edges is not None:
         record_write(made, edges, (*tensors, None)[: len(made.arguments)], x)
@@ -337,7 +338,7 @@ def _filled(made: Op, x: Tensor, new: bool, kernel: Callable[..., None], *args: 
         return _fill(made, apart(x) if new else x, kernel, *args)
     if x._array.size and not is_meta(x._array):
         with args[0].lock:
-            kernel(x._array, *args)
+            quietly(kernel, x._array, *args)
     return x
 
 
@@ -603,7 +604,7 @@ def _integers(x: Tensor, source: kernels.Source, low: int, high: int, new: bool 
 
 def _rounded(value: int, kind: Dtype) -> int:
     """Return `value` rounded to floating dtype `kind`; out of int64's range the minimum, as C's cast gives on x86."""
-    real = float(np.float64(value).astype(kind.numpy))
+    real = float(cast(np.float64(value), kind.numpy))
     return int(real) if abs(real) < 2.0**63 else -(2**63)
 
 
@@ -933,9 +934,9 @@ def randperm(
         >>> torch.randperm(4)
         tensor([0, 1, 3, 2])
     """
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer, Tensor)):
+    if not is_index(n):
         raise TypeError(f"randperm(): argument 'n' (position 1) must be int, not {type(n).__name__}")
-    n = _integer("randperm", "n", 1, n)
+    n = int(n)
     kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
     kind = kind if out is None else out.dtype
     made = blank(shape_of("randperm", (n,)), out, dtype if out is not None else kind, device, layout)

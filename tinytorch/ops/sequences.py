@@ -16,12 +16,14 @@ from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits
 from tinytorch.kernels.random import fused
-from tinytorch.ops.create import Array, _is_size, blank, checked_device, finished, number
+from tinytorch.kernels.silence import quiet, quietly
+from tinytorch.ops.create import Array, _is_size, blank, checked_device, finished, is_index, number
 from tinytorch.ops.register import no_such_call, public
 
 _USUAL = 1 << 31  # the ends of most sequences are below
 
 
+@quiet
 def _fill_in_order(made: Tensor, numbers: Array) -> Tensor:
     made._array[...] = numbers.reshape(made._array.shape)
     return made
@@ -164,6 +166,7 @@ def _count(start: Any, end: Any, step: Any, kind: Dtype) -> int:
     return math.ceil((end - start) / step)
 
 
+@quiet
 def _progression(start: float, step: float, count: int, like: Array) -> Array:
     """Return start + step * i for i < count, rounded as PyTorch's kernel rounds it.
 
@@ -250,17 +253,17 @@ def logspace(
     if steps <= 1:  # PyTorch ignores `end` here, and does not convert `start` to an integer dtype
         first, _ = _ends("logspace", start, end, None)
         first = complex(first) if kind.is_complex else float(first)
-        power = np.power(type(first)(base), first).item()
+        power = quietly(np.power, type(first)(base), first).item()
         power = power if kind.category >= dtypes.FLOATING or not steps else fits(power, kind)
         return _fill_in_order(made, np.array([power][: int(steps)]))
     first, last = _ends("logspace", start, end, kind)
     if kind.is_complex:
-        powers = np.power(np.array(base, kind.numpy), _steps(first, last, int(steps), kind))
+        powers = quietly(np.power, np.array(base, kind.numpy), _steps(first, last, int(steps), kind))
         return _fill_in_order(made, powers)
     if not kind.is_floating_point:  # the ends are truncated to ints, the exponents between them are not
         first, last, kind = int(first), int(last), dtypes.float64
     exponents = _steps(first, last, int(steps), kind)
-    return _fill_in_order(made, np.power(float(base), exponents.astype(np.float64)))
+    return _fill_in_order(made, quietly(np.power, float(base), exponents.astype(np.float64)))
 
 
 def _spaced(
@@ -314,6 +317,7 @@ def _ends(name: str, start: Any, end: Any, kind: Dtype | None) -> tuple[Any, Any
     return ends[0], ends[1]
 
 
+@quiet
 def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
     """Return the elements of `linspace`: the first half computed from `start`, the second half from `end`."""
     index = np.arange(steps, dtype=np.int64)
@@ -371,7 +375,7 @@ def eye(
     """
     m = n if m is None else m
     for position, (name, value) in enumerate((("n", n), ("m", m)), 1):
-        if not _is_size(value):
+        if not is_index(value):
             raise TypeError(f"eye(): argument '{name}' (position {position}) must be int, not {type(value).__name__}")
         if value < 0:
             raise RuntimeError(f"{name} must be greater or equal to 0, got {value}")

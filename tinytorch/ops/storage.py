@@ -17,6 +17,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels.meta import empty, is_meta
+from tinytorch.kernels.silence import cast
 from tinytorch.ops.create import checked_device
 from tinytorch.ops.register import public
 
@@ -150,7 +151,7 @@ class _Storage:
 
     def _as(self, kind: dtypes.dtype) -> TypedStorage:
         made = TypedStorage(dtype=kind)
-        made._untyped_storage._array = self._array.astype(kind.numpy).view(np.uint8)
+        made._untyped_storage._array = cast(self._array, kind.numpy).view(np.uint8)
         return made
 
 

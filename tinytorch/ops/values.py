@@ -15,6 +15,7 @@ from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, printing
 from tinytorch.kernels.meta import is_meta
+from tinytorch.kernels.silence import cast
 from tinytorch.ops.register import members
 
 
@@ -77,7 +78,7 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     array = self.numpy()
     if copy:
         return np.array(array, dtype=dtype)
-    return array if dtype is None else array.astype(dtype, copy=False)
+    return array if dtype is None else cast(array, dtype, copy=False)
 
 
 def item(self: Tensor) -> Any:

@@ -98,6 +98,17 @@ class LBFGS(Optimizer):
             raise TypeError("LBFGS.step() missing 1 required positional argument: 'closure'")
         if len(self.param_groups) != 1:
             raise AssertionError(f"Expected exactly one param_group, but got {len(self.param_groups)}")
+        errors = np.geterr()
+
+        def evaluated() -> Any:
+            with enable_grad(), np.errstate(**errors):  # the user's function, in the user's state
+                return closure()
+
+        with np.errstate(all="ignore"):
+            return self._minimize(evaluated)
+
+    def _minimize(self, closure: Callable[[], Any]) -> Any:
+        """Make the iterations of a step."""
         (group,) = self.param_groups
         params = group["params"]
         rate, tolerance = group["lr"], group["tolerance_change"]
@@ -109,8 +120,7 @@ class LBFGS(Optimizer):
 
         def evaluate() -> tuple[Any, Any]:
             state["func_evals"] += 1
-            with enable_grad():
-                loss = closure()
+            loss = closure()
             return loss, _flat_gradient(params)
 
         before = state["func_evals"]

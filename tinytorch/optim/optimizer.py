@@ -27,6 +27,7 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import complex as complexes
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import float32, float64, get_default_dtype
+from tinytorch.kernels.silence import quiet
 from tinytorch.ops.complex import view_as_complex, view_as_real
 from tinytorch.optim._plan import Plan
 
@@ -624,11 +625,11 @@ def by_kernel(kernel: Callable[[Any, Any, dict[str, Any], dict[str, Any]], None]
     What the kernel adds to the state, a buffer that begins with the first gradient, becomes a tensor. The attribute
     `kernel` of the method is the kernel. A complex parameter is updated as pairs of real numbers.
     """
-    call = kernel
+    call = quiet(kernel)
 
     def begin_complex() -> None:
         nonlocal call
-        call = functools.partial(_on_pairs, kernel)
+        call = functools.partial(_on_pairs, quiet(kernel))
 
     begin_complex() if is_active() else dtypes.on_complex.append(begin_complex)
 

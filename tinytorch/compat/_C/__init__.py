@@ -15,6 +15,7 @@ from tinytorch.core import tensor as _tensor
 from tinytorch.core.device import device
 from tinytorch.core.graph import AccumulateGrad
 from tinytorch.core.layout import layout, memory_format
+from tinytorch.kernels.decompose import LinAlgError as _LinAlgError  # noqa: F401
 from tinytorch.kernels.dtypes import dtype
 from tinytorch.ops import overrides as _overrides
 from tinytorch.ops.overrides import DisableTorchFunction, DisableTorchFunctionSubclass, _TorchFunctionState

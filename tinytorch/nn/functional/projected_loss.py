@@ -12,6 +12,7 @@ from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, projected_loss
+from tinytorch.kernels.silence import cast
 from tinytorch.nn.functional.loss import cross_entropy
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.register import public
@@ -45,14 +46,14 @@ class _InChunks(Function):
             ctx.save_for_backward(input, matrix, target, bias)
         else:
             ctx.save_for_backward(input, matrix, bias)  # so that writing to them before backward is an error
-        return wrap(np.asarray(total).astype(arrays[0].dtype, copy=False))
+        return wrap(cast(np.asarray(total), arrays[0].dtype, copy=False))
 
     @staticmethod
     def backward(ctx: Any, g: Any) -> Any:
         saved = ctx.saved_tensors
         if ctx.reduction == "none":
             arrays: Any = [None if each is None else each._array for each in saved]
-            scales = ctx.scales * g._array.astype(ctx.kind.numpy)
+            scales = ctx.scales * cast(g._array, ctx.kind.numpy)
             given: Any = (*arrays, scales, ctx.rows, ctx.kind.numpy, False, ctx.wanted)
             _, gradients = projected_loss.in_chunks(*given)
             found = [None if each is None else wrap(each) for each in gradients]

@@ -6,7 +6,6 @@ import inspect
 from typing import Any
 
 from tinytorch.nn.modules.module import Module
-from tinytorch.ops.random import get_rng_state, set_rng_state
 
 __all__ = ["skip_init"]
 
@@ -28,9 +27,5 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError(f"Expected a Module; got {module_cls}")
     if "device" not in inspect.signature(module_cls).parameters:
         raise RuntimeError("Module must support a 'device' arg to skip initialization")
-    # There is no meta device: the parameters are drawn, and then the state of the generator is restored.
-    state = get_rng_state()
-    try:
-        return module_cls(*args, **kwargs)
-    finally:
-        set_rng_state(state)
+    device = kwargs.pop("device", "cpu")
+    return module_cls(*args, **kwargs, device="meta").to_empty(device=device)

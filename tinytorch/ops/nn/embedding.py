@@ -16,6 +16,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels import embedding as kernels
 from tinytorch.kernels.intp import as_int64, as_intp
 from tinytorch.kernels.meta import is_meta, known, within
+from tinytorch.kernels.silence import quietly
 from tinytorch.kernels.statistics import segments_of
 from tinytorch.ops.arguments import check_tensor, op_of
 from tinytorch.ops.index import index_select
@@ -95,7 +96,7 @@ def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_typ
         raise IndexError("index out of range in self")
     rows = weight._array[used]
     norms = vector_norm(wrap(rows), norm_type, 1, True)._array
-    scaled = rows * (max_norm / (norms + 1e-7)).astype(rows.dtype)
+    scaled = quietly(lambda: rows * (max_norm / (norms + 1e-7)).astype(rows.dtype))
     weight._array[used] = np.where(norms > max_norm, scaled, rows)
     count_write(weight)
     return weight

@@ -24,6 +24,7 @@ from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.meta import known
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.shape import formatted
+from tinytorch.kernels.silence import quiet
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.register import public
 
@@ -189,6 +190,7 @@ def _check_grid(input: Tensor, grid: Tensor, mode: int) -> None:
         raise RuntimeError(f"expected scalar type {input.dtype.tensor_name} but found {grid.dtype.tensor_name}")
 
 
+@quiet
 def _reflect(at: Any, low: float, high: float) -> tuple[Any, Any]:
     """Return coordinates reflected at two borders until they lie between them, and the derivative: 1 or -1."""
     if low == high:
