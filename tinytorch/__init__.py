@@ -198,12 +198,12 @@ _NAMES = {
 }
 _SUBMODULES = """
     _C _VF __config__ __future__ __main__ _atomic _custom_ops _dynamo _functorch _guards _higher_order_ops _inductor
-    _jit_internal _logging _ops _subclasses _tensor_str _utils absent accelerator alias amp ao autograd backends
-    checks compat compiler control core cpu cuda data distributed distributions export fft foreach func functional
-    functorch futures fx hub inspect jit kernels legacy library linalg masked mps mtia multiprocessing named nested
-    nn numa onnx ops optim overrides profiler quantization quasirandom random return_types serialization signal
-    sparse special storage streams switches testing torch_version torchaudio_ops torchvision torchvision_ops types
-    utils version xpu
+    _jit_internal _logging _ops _subclasses _tensor _tensor_str _utils absent accelerator alias amp ao autograd
+    backends checks compat compiler control core cpu cuda data distributed distributions export fft foreach func
+    functional functorch futures fx hub inspect jit kernels legacy library linalg masked mps mtia multiprocessing
+    named nested nn numa onnx ops optim overrides profiler quantization quasirandom random return_types
+    serialization signal sparse special storage streams switches testing torch_version torchaudio_ops torchvision
+    torchvision_ops types utils version xpu
 """
 _MEMBERS = {
     "autograd.api": """

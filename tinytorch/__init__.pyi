@@ -718,6 +718,7 @@ from tinytorch.compat import __config__ as __config__
 from tinytorch import _atomic as _atomic
 from tinytorch.compat import _higher_order_ops as _higher_order_ops
 from tinytorch.compat import _logging as _logging
+from tinytorch.core import tensor as _tensor
 from tinytorch.compat import _tensor_str as _tensor_str
 from tinytorch.compat import _utils as _utils
 from tinytorch.compat import accelerator as accelerator
