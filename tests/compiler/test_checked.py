@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -48,7 +49,7 @@ class Training:
 
 def scope_of(compiled: Any) -> dict[str, Any]:
     """Return the names that the program which was made last sees."""
-    scope: dict[str, Any] = compiled.variants[-1].step.__globals__
+    scope: dict[str, Any] = inspect.unwrap(compiled.variants[-1].step).__globals__
     return scope
 
 
@@ -165,7 +166,8 @@ def test_gradients_of_a_module_are_looked_at() -> None:
     model = torch.compile(nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)))
     for _ in range(3):
         model(torch.randn(5, 3)).sum().backward()
-    scope = model._compiled.variants[-1].enter.__globals__["graph"].__self__.walks[1].step.__globals__
+    walks = inspect.unwrap(model._compiled.variants[-1].enter).__globals__["graph"].__self__.walks
+    scope = inspect.unwrap(walks[1].step).__globals__
     right = scope["column_sums"]
     scope["column_sums"] = lambda x: right(x) * 2
     with pytest.raises(CheckError, match=r"the gradients of the result\[\d\] has other numbers in"):

@@ -74,6 +74,7 @@ KNOWN = {
     """,
     "PyTorch is off, or overflows in 16 bits": """
         as_strided_scatter : .* gradient values
+        *cholesky_inverse|cholesky_solve : .* gradient values
         *cov : complex(64|128) values
         *scatter_reduce/(amax|amin) : .* gradient values
         *nn.functional.soft_margin_loss : float16 values
@@ -93,7 +94,7 @@ KNOWN = {
         __rmatmul__|matmul|cdist|quantile|nanquantile|renorm|special.ndtr : .* node
         _segment_reduce/.*|native_group_norm|grid_sampler_[23]d : .* node
         nn.functional.(bilinear|cross_entropy|embedding_bag|grid_sample|pad/circular) : .* node
-        nn.functional.(pairwise_distance|pdist|scaled_dot_product_attention) : .* node
+        nn.functional.(pairwise_distance|pdist|pixel_unshuffle|scaled_dot_product_attention) : .* node
         nn.functional.linear_cross_entropy.* : .* node
         *stft : .* node
     """,

@@ -309,7 +309,7 @@ UNARY = (
     "abs", "acos", "acosh", "asin", "asinh", "atan", "atanh", "bitwise_not", "ceil", "cos", "cosh", "deg2rad", "erf",
     "erfc", "exp", "exp2", "expm1", "floor", "frac", "isfinite", "isinf", "isnan", "isneginf", "isposinf", "isreal",
     "log", "log10", "log1p", "log2", "logical_not", "nan_to_num", "neg", "positive", "rad2deg", "reciprocal", "relu",
-    "round", "rsqrt", "sgn", "sigmoid", "sign", "signbit", "sin", "sinc", "sinh", "sqrt", "square", "tan", "tanh",
+    "round", "rsqrt", "sgn", "sigmoid", "sign", "signbit", "sin", "sinh", "sqrt", "square", "tan", "tanh",
     "trunc", "ones_like", "zeros_like",
 )  # fmt: skip
 UNARY_IN_PLACE = tuple(

@@ -35,6 +35,7 @@ RENAMED = {
     "export.exported_program": "fx.export.exported_program",
     "export.graph_signature": "fx.export.graph_signature",
     "futures": "distributed.futures",
+    "nn._reduction": "nn.functional.reduction",
     "nn.parallel.distributed": "distributed.data_parallel",
     "onnx.errors": "fx.onnx.errors",
     "profiler": "inspect.profiler",

@@ -15,6 +15,7 @@ import numpy as np
 from tinytorch import library
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels.checks import require
+from tinytorch.kernels.silence import quiet
 
 Array = np.ndarray[Any, Any]
 BLOCK = 64
@@ -95,7 +96,7 @@ def _overdrive_core_loop(
 # Alignments ---------------------------------------------------------------------------------------
 
 
-def _forced_align(
+def forced_align(
     log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor, blank: int
 ) -> tuple[Tensor, Tensor]:
     """Return the most probable path (1, time) of labels and blanks, and the log probabilities themselves."""
@@ -145,7 +146,7 @@ def _forced_align(
     return wrap(path[None]), log_probs.clone()
 
 
-def _rnnt_loss_forward(
+def rnnt_loss_forward(
     logits: Tensor, targets: Tensor, logit_lengths: Tensor, target_lengths: Tensor, blank: int, clamp: float,
     fused_log_softmax: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
@@ -222,10 +223,8 @@ def _log_sums(down: Array, right: Array, first: Any = 0.0) -> Array:
     return sums
 
 
-library.CustomOpDef("torchaudio::_lfilter_core_loop", _lfilter_core_loop)
-library.CustomOpDef("torchaudio::_overdrive_core_loop", _overdrive_core_loop)
-library.CustomOpDef("torchaudio::forced_align", _forced_align)
-library.CustomOpDef("torchaudio::rnnt_loss_forward", _rnnt_loss_forward)
+for _function in (_lfilter_core_loop, _overdrive_core_loop, forced_align, rnnt_loss_forward):
+    library.CustomOpDef(f"torchaudio::{_function.__name__}", quiet(_function))
 for _name, _value in (("is_align_available", True), ("cuda_version", None)):
     _constant = library.CustomOpDef(f"_torchaudio::{_name}", lambda value=_value: value)
     _constant._composite = True

@@ -19,6 +19,7 @@ from tinytorch.autograd import api
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels.checks import require
+from tinytorch.kernels.silence import quiet
 from tinytorch.ops.create import zeros_like
 from tinytorch.ops.sequences import arange
 
@@ -398,8 +399,8 @@ def _deform_conv2d_backward(
 
 def _register(name: str, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
     """Register an operator, the operator of its gradient, and their connection; newer torchvisions do, too."""
-    operator = library.CustomOpDef(f"torchvision::{name}", forward)
-    gradient = library.CustomOpDef(f"torchvision::_{name}_backward", backward)
+    operator = library.CustomOpDef(f"torchvision::{name}", quiet(forward))
+    gradient = library.CustomOpDef(f"torchvision::_{name}_backward", quiet(backward))
     parameters, saved = list(signature(forward).parameters), list(signature(backward).parameters)[1:]
 
     def setup(ctx: Any, inputs: Any, output: Any) -> None:
@@ -421,8 +422,8 @@ _register("roi_pool", _roi_pool, _roi_pool_backward)
 _register("ps_roi_align", _ps_roi_align, _ps_roi_align_backward)
 _register("ps_roi_pool", _ps_roi_pool, _ps_roi_pool_backward)
 _register("deform_conv2d", _deform_conv2d, _deform_conv2d_backward)
-library.CustomOpDef("torchvision::nms", _nms)
-library.CustomOpDef("torchvision::box_iou_rotated", _box_iou_rotated)
+library.CustomOpDef("torchvision::nms", quiet(_nms))
+library.CustomOpDef("torchvision::box_iou_rotated", quiet(_box_iou_rotated))
 for _name in ("qnms", "qroi_align"):  # for quantized tensors, which are not implemented
     library.CustomOpDef(f"torchvision::{_name}", None)
 _cuda_version = library.CustomOpDef("torchvision::_cuda_version", lambda: -1)

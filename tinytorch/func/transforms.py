@@ -24,6 +24,7 @@ from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, n
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.func.pytree import LEAF, TreeSpec, describe, flatten, tree_map, unflatten
+from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.ops.batching import Batch, at_levels, levels, plain
 from tinytorch.ops.create import zeros_like
 
@@ -103,6 +104,8 @@ class _Run:
         inner = _without_graph(x)
         leaf = plain(inner)  # (of a batched tensor the one under it, in whose graph it is)
         leaf._cell = [0, mode.runs.begun] if x._cell is None else x._cell
+        if leaf._array.dtype.kind not in DIFFERENTIABLE:
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
         leaf.requires_grad = True
         node = _Input(self.phase, leaf._array, edge)
         leaf._accumulator, leaf._hooks = weakref.ref(node), node.hooks

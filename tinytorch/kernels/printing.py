@@ -17,6 +17,7 @@ import numpy as np
 
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import is_meta
+from tinytorch.kernels.silence import quiet
 
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -88,6 +89,7 @@ def printoptions(**options: Any) -> Iterator[None]:
         set_printoptions(**before)
 
 
+@quiet
 def format_tensor(
     array: np.ndarray[Any, Any],
     dtype: dtypes.dtype,

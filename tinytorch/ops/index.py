@@ -590,7 +590,7 @@ def _write_directly(self: Tensor, step_op: Any, steps: Any, indices: tuple[Any, 
         given = fitting_item(value, region)
     if region.itemsize == 1:
         given = dtypes.narrowed(given, region.dtype)
-    if type(given) is float and given and region.dtype.kind == "f":
+    if type(given) in (float, int) and given and region.dtype.kind == "f":
         given = dtypes.number(given, region.dtype)
     if type(given) in (float, int, bool) or getattr(given, "dtype", None) is region.dtype:
         region[...] = given

@@ -19,6 +19,7 @@ from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
 from tinytorch.nn.functional.padding import pad
 from tinytorch.nn.functional.pooling import avg_pool2d, avg_pool3d
 from tinytorch.ops.arguments import check_tensor
+from tinytorch.ops.autocast import raised
 from tinytorch.ops.linalg import products
 from tinytorch.ops.nn import embedding as _embedding
 from tinytorch.ops.nn import norm as _norm
@@ -760,6 +761,7 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
     if input.ndim == 3:
         mean = avg_pool2d(pad(squares, [0, 0, *around]), (size, 1), 1)
     else:
+        (squares,) = raised(squares)  # (as `avg_pool3d` is computed under autocasting)
         mean = avg_pool3d(pad(squares.flatten(4), [0, 0, 0, 0, *around]), (size, 1, 1), 1)
     return input / mean.view(input.shape).mul(alpha).add(k).pow(beta)
 
