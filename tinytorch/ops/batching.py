@@ -336,7 +336,7 @@ def levels(x: Any) -> list[Batch]:
 
 def is_batchedtensor(x: Any) -> bool:
     """Return whether a tensor is a batched one, inside of `vmap`."""
-    return type(x) is Batched
+    return bool(levels(x))
 
 
 def plain(x: Any) -> Any:
