@@ -271,6 +271,18 @@ EXACT = """
     torch.nn.functional.max_unpool1d(torch.ones(1, 0, 2), torch.zeros(1, 0, 2, dtype=torch.int64), 2)
     torch.nn.functional.max_unpool3d(torch.ones(1, 0, 2, 2, 2), torch.zeros(1, 0, 2, 2, 2, dtype=torch.int64), 2)
     torch.nn.functional.max_unpool3d(torch.ones(1, 1, 2, 2, 2), torch.zeros(1, 1, 2, 2, 2), 2)
+    # Complex numbers: conjugates are views in transforms and in a backward pass, too; writes to real memory
+    x = torch.eye(2) * 1j; torch.vmap(lambda x: (y := x.conj(), y.mul_(1j), x + y.is_conj()))(x), x
+    x = torch.eye(2) * 1j; torch.vmap(torch.vmap(lambda x: x.mul_(2j)), 1)(x.conj()), x, x.mH.add_(1j), x
+    x = torch.tensor([1 + 2j, 3]); torch.func.jvp(lambda x: x.mul_(2j), (x.conj(),), (x * 2,)), x
+    f = lambda x: (x * (y := x * x).conj().mul_(2j) + y).abs().sum(); torch.vmap(torch.func.grad(f))(torch.eye(2) * 1j)
+    x = torch.tensor([1j, 2]); torch.func.grad(lambda a, b: (a * b.mul_(2j)).abs().sum())(x * 3, x.conj()), x
+    x = torch.ones(1).requires_grad_(); y = x * 1j; y.register_hook(lambda g: g.conj().mul_(2) and g) and GRAD(y, x, y)
+    f = lambda x: (y := x * 1).t().unsqueeze_(0).mul_(3) + y; X = (torch.ones(1, 2, 2),); torch.func.jvp(torch.vmap(f), X, X)
+    torch.tensor([1j, 2]).conj().detach_()
+    c = torch.tensor(2j).requires_grad_(); x = torch.zeros(2); x[0] = c; x[1:] = c; x, GRAD(x.sum(), c)
+    torch.zeros(2).fill_(torch.tensor(1 + 2j)) || torch.eye(2).__setitem__(torch.eye(2) > 0, torch.tensor(2j))
+    torch.zeros(2).__setitem__([0], torch.tensor(2j)) || torch.eye(2).bool().index_fill_(0, torch.tensor([0]), 1j)
 """
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()
@@ -327,7 +339,7 @@ def run(text: str, torch: Any) -> Any:
     names = {"torch": torch, "np": np, "of": of, "inside": inside, "deterministic": deterministic, "parsed": parsed}
     names |= {"parts": parts, "scaler": scaler}
     names |= {"d": of(torch, "distributed"), "u": torch._utils, "DTYPES": DTYPES, "FILL": FILL}
-    names["UNSCALE"] = torch._amp_foreach_non_finite_check_and_unscale_
+    names["GRAD"], names["UNSCALE"] = torch.autograd.grad, torch._amp_foreach_non_finite_check_and_unscale_
     with as_it_was(torch):
         for statement in before:
             exec(statement, names)

@@ -213,6 +213,7 @@ def test_modes_see_plain_tensors() -> None:
     compiled = tinytorch.compile(lambda x, y: x.conj() * x + y)
     for k in range(3):
         assert tinytorch.allclose(compiled(x + k, x.conj()), (x + k).conj() * (x + k) + x.conj())
+    assert tinytorch.compile(lambda x: (x.conj().mul_(2j), x)[1])(x + 0).tolist() == [4 - 2j, 6]
     meta = x.to("meta").conj()
     assert meta.is_conj() and (meta * 2).device.type == "meta" and meta[:1].is_conj()
     assert tinytorch.equal(tinytorch.func.vmap(lambda x: x.conj() * 2)(x), x.conj() * 2)

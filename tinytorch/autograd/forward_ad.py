@@ -77,7 +77,10 @@ class Level(DispatchMode):
             if tensor._array.dtype.kind not in DIFFERENTIABLE:
                 raise ValueError(f"Expected {what} to be floating point or complex, but got: {tensor.dtype}")
         dual = _alias(primal)
-        self._set(dual, without_bits(tangent))
+        if isinstance(dual, core_mode.lazy):
+            self._set(dual._under, without_bits(supplied("with_bits")(tangent, dual._conjugated, dual._negated)))
+        else:
+            self._set(dual, without_bits(tangent))
         return dual
 
     def unpack(self, tensor: Tensor) -> UnpackedDualTensor:
@@ -422,7 +425,8 @@ def _leaf_like(x: Tensor) -> Tensor:
 
 def _alias(x: Tensor) -> Tensor:
     """Return a tensor with the same memory and edge, but an array object of its own."""
-    x = without_bits(x)
+    if isinstance(x, core_mode.lazy):
+        return supplied("through_bits")(_alias, x)  # type: ignore[no-any-return]
     alias: Tensor = x.view_as(x)
     if (
         x._edge is not None or not x._requires_grad

@@ -253,8 +253,6 @@ class Recorder(DispatchMode):
         tensors: by place, the inputs; `given` are their values.
     """
 
-    lazy = False
-
     keeps_residuals = True
 
     def __init__(self) -> None:

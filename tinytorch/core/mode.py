@@ -171,7 +171,6 @@ class DispatchMode:
     """
 
     differentiates = False  # whether it computes derivatives of the calls that it sees
-    lazy = True  # whether conjugates are lazy while it is on: views that an op does not make
     batches = False  # whether it is a level of `vmap`
     transforms = False  # whether it is one that `torch.func.vmap` has entered
     sees_leaves = True  # whether its `step` receives the nodes of leaves, whose gradients are then copied
@@ -290,6 +289,13 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
 def without_bits(x: Any) -> Any:
     """Return a tensor in memory of its own if it is a lazy conjugate or negative, else `x`."""
     return supplied("resolved")(x) if isinstance(x, lazy) else x
+
+
+def innermost(x: Any) -> Any:
+    """Return the tensor that has the memory, and the place in the graph, of a lazy or a batched one."""
+    while (under := getattr(x, "_under", None)) is not None:
+        x = under
+    return x
 
 
 def _tensors(args: tuple[Any, ...]) -> Iterator[Any]:

@@ -43,6 +43,7 @@ _MODULES = {
     "as_kind": "ops.complex",  # a tensor viewed as complex numbers, or as real ones
     "real_part": "ops.complex",  # the real part of a complex tensor, as a view
     "imaginary_part": "ops.complex",  # its imaginary part
+    "through_bits": "ops.bits",  # calls a function on the plain view of a lazy conjugate; its result gets the bits
     "of_bits": "ops.bits",  # calls an op some of whose arguments are lazy conjugates or negatives
     "write_to_bits": "ops.bits",  # calls a function that writes into one of them
     "bit_view": "ops.bits",  # makes one of a plain view

@@ -6,10 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tinytorch.core.mode import without_bits
 from tinytorch.core.tensor import Tensor
 from tinytorch.func.pytree import TreeSpec, describe, flatten, unflatten
-from tinytorch.ops.batching import Batch, Batched, batched, levels, physical
+from tinytorch.ops.batching import Batch, Batched, levels, physical, wrapped
 from tinytorch.ops.random import get_rng_state, set_rng_state
 from tinytorch.ops.register import functions
 
@@ -95,9 +94,9 @@ def _run(
     randomness: str, kwargs: dict[str, Any],
 ) -> Any:  # fmt: skip
     """Return the results of one run for all examples."""
-    examples = [x if not d else without_bits(x).movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
+    examples = [x if not d else x.movedim(d, 0) for x, d in zip(leaves, dims, strict=True)]
     with Batch(size, randomness, True) as level:
-        given = [x if d is None else batched(without_bits(x), level) for x, d in zip(examples, dims, strict=True)]
+        given = [x if d is None else wrapped(x, level) for x, d in zip(examples, dims, strict=True)]
         result = func(*unflatten(given, structure), **kwargs)
     outs, out_structure = flatten(result)
     dims_of_out = _dims_of_outputs(func, out_dims, result, out_structure)
@@ -113,7 +112,7 @@ def _output(func: Function, x: Any, dim: Any, level: Batch) -> Any:
     """Return a result with the batch as dimension `dim`."""
     name = _name(func)
     if dim is None:
-        if isinstance(x, Batched) and level in levels(x):
+        if level in levels(x):
             raise ValueError(f"vmap({name}, ...): `{name}` can not return a BatchedTensor when out_dim is None")
         return x
     if not isinstance(x, Tensor):

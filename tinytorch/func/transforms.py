@@ -22,6 +22,7 @@ from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.core import mode
 from tinytorch.core.graph import AccumulateGrad, Edge, Hooks, Node, leaf_edge, numbers
 from tinytorch.core.mode import DispatchMode, local
+from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.func.pytree import LEAF, TreeSpec, describe, flatten, tree_map, unflatten
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
@@ -101,7 +102,7 @@ class _Run:
         if self.recording and x.requires_grad:
             edge = x._edge or leaf_edge(x)
         self.phase.take(x)
-        inner = _without_graph(x)
+        inner = _without_graph(mode.without_bits(x))
         leaf = plain(inner)  # (of a batched tensor the one under it, in whose graph it is)
         leaf._cell = [0, mode.runs.begun] if x._cell is None else x._cell
         if leaf._array.dtype.kind not in DIFFERENTIABLE:
@@ -218,12 +219,15 @@ def _levels() -> list[Level]:
 
 def _without_graph(x: Tensor) -> Tensor:
     """Return a tensor on the same memory, with the same tangents, that does not require grad."""
+    if isinstance(x, mode.lazy):
+        made: Tensor = supplied("through_bits")(_without_graph, x)
+        return made
     if batches := levels(x):
         return at_levels(_without_graph(plain(x)), batches)
     for level in _levels():
         level.tangent(x)  # so that the level computes the tangent of a view from that of its base
     array = x._array
-    tensor: Tensor = wrap(array.copy() if isinstance(x, mode.lazy) else array)
+    tensor: Tensor = wrap(array)
     tensor._cell = x._cell
     return tensor
 

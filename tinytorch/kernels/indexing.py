@@ -53,8 +53,7 @@ def copy(x: Array, y: Any) -> None:
 
 def fill(x: Array, value: Any) -> None:
     """Fill `x` with a number, or with the number in a 0-d array."""
-    value = fitting(value, x)
-    x[...] = dtypes.narrowed(value, x.dtype) if x.itemsize == 1 else value
+    copy(x, value if isinstance(value, np.ndarray) else fitting(value, x))
 
 
 def copy_in_order(x: Array, *_: Any) -> Array:
@@ -303,11 +302,13 @@ def _check_kernel(x: Array, is_fill: bool) -> None:
 
 def check_same_dtype(x: Array, y: Array, indices: Indices, accumulate: bool) -> None:
     """Raise PyTorch's error unless `y` may be written to `x`; one element written to a mask is cast."""
-    if y.dtype != x.dtype and (accumulate or y.size != 1 or not is_mask(indices)):
-        raise RuntimeError(
-            f"Index put requires the source and destination dtypes match, got {tensor_name(x)} for the "
-            f"destination and {tensor_name(y)} for the source."
-        )
+    if y.dtype != x.dtype:
+        if accumulate or y.size != 1 or not is_mask(indices):
+            raise RuntimeError(
+                f"Index put requires the source and destination dtypes match, got {tensor_name(x)} for the "
+                f"destination and {tensor_name(y)} for the source."
+            )
+        fitting(y.reshape(()), x)
     if x.dtype.kind not in FLOATS:
         _check_kernel(x, y.size == 1 and not accumulate and is_mask(indices))
 
@@ -530,6 +531,8 @@ def index_fill(x: Array, dim: int, index: Array, value: Any) -> None:
     if bad.size:
         raise IndexError(f"index {int(bad.reshape(-1)[0])} is out of bounds for dimension {axis} with size {length}")
     if x.ndim or index.size:
+        if x.dtype.kind != "c" and (isinstance(value, complex) or getattr(value, "dtype", x.dtype).kind == "c"):
+            raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
         x[at_rows(axis, index) if x.ndim else ...] = fitting(value, x)
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core import mode
 from tinytorch.core.complex import HOLOMORPHIC, conjugate_plan
 from tinytorch.core.declaration import Op
 from tinytorch.core.engine import _as_gradient_of_input
@@ -326,6 +327,7 @@ def batched(under: Tensor, level: Batch) -> Any:
 def levels(x: Any) -> list[Batch]:
     """Return the levels at which a tensor is batched, the innermost first."""
     found = []
+    x = x._under if isinstance(x, mode.lazy) else x
     while type(x) is Batched:
         found.append(x._level)
         x = x._under
@@ -334,11 +336,13 @@ def levels(x: Any) -> list[Batch]:
 
 def is_batchedtensor(x: Any) -> bool:
     """Return whether a tensor is a batched one, inside of `vmap`."""
-    return type(x) is Batched
+    return bool(levels(x))
 
 
 def plain(x: Any) -> Any:
     """Return the plain tensor under a batched one, with a dimension for each level, the outermost first."""
+    if isinstance(x, mode.lazy) and type(x._under) is Batched:
+        return supplied("through_bits")(plain, x)
     while type(x) is Batched:
         x = x._under
     return x
@@ -354,11 +358,15 @@ def physical(x: Any, level: Batch) -> Any:
             return x._under
         if x._level.number > level.number:
             return batched(physical(x._under, level).transpose(0, 1), x._level)
+    elif isinstance(x, mode.lazy):
+        return supplied("through_bits")(functools.partial(physical, level=level), x)
     return x.unsqueeze(0).expand(level.size, *x.shape)
 
 
 def wrapped(x: Any, level: Batch) -> Any:
     """Return the batched tensor of all examples along a first dimension: the inverse of `physical`."""
+    if isinstance(x, mode.lazy):
+        return supplied("through_bits")(functools.partial(wrapped, level=level), x)
     if type(x) is Batched and x._level.number > level.number:
         return batched(wrapped(x._under.transpose(0, 1), level), x._level)
     return batched(x, level)
@@ -405,7 +413,6 @@ class Batch(DispatchMode):
         (torch.Size([2]), tensor([3., 7.]))
     """
 
-    lazy = False
     batches = True
 
     def __init__(self, size: int, randomness: str = "error", transforms: bool = False) -> None:
@@ -701,7 +708,7 @@ class Batch(DispatchMode):
 
     def read(self, x: Any, truth: bool = False) -> None:
         """Raise PyTorch's error: Python cannot read the elements of all examples at once."""
-        if type(x) is Batched:
+        if levels(x):
             raise RuntimeError(CONTROL_FLOW if truth else ITEM)
 
     # Gradients by what is not batched -------------------------------------------------------------

@@ -25,17 +25,18 @@ from tinytorch.core import mode
 from tinytorch.core.complex import OWN
 from tinytorch.core.graph import leaf_edge
 from tinytorch.core.layout import HasBits
-from tinytorch.core.mode import local
+from tinytorch.core.mode import innermost, local, recording
 from tinytorch.core.op import pointwise
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.core.view import USUAL, Nowhere, check_recorded, needs_grad, refresh
 from tinytorch.kernels.arithmetic import conjugate as _conjugate
 from tinytorch.kernels.dtypes import dtype
+from tinytorch.kernels.meta import WithoutElements
 from tinytorch.ops import values
 from tinytorch.ops.overrides import disabled
 from tinytorch.ops.shape import aliased
 
-__all__ = ["BitView", "bit_view", "of_bits", "resolved", "write_to_bits"]
+__all__ = ["BitView", "bit_view", "of_bits", "resolved", "through_bits", "write_to_bits"]
 
 _conj = pointwise("_conj", _conjugate, node_name="Conj", complex=OWN, x=lambda g: _conj(g))
 _neg = pointwise("_neg_view", np.negative, node_name="NegView", complex=OWN, x=lambda g: _neg(g))
@@ -121,7 +122,7 @@ class BitView(Tensor):
 
     def _through_bits(self, edge: Any) -> Any:
         """Return the edge of the conjugates, or negatives, of what an edge leads to."""
-        under = self._under
+        under = innermost(self)
         for op in (_conj.op,) * self._conjugated + (_neg.op,) * self._negated:
             edge = (op.node(257, (edge,), (under,), (under._array,), under._cell), 0)
         return edge
@@ -168,10 +169,6 @@ class BitView(Tensor):
         """Return the same view, detached."""
         return bit_view(self._under.detach(), self._conjugated, self._negated)
 
-    def detach_(self) -> Tensor:
-        """Raise RuntimeError: a view cannot be detached in place."""
-        return self._under.detach_()
-
     def numpy(self, *, force: bool = False) -> Any:
         """Return the elements as an array if `force` is true.
 
@@ -198,7 +195,7 @@ class BitView(Tensor):
 
     as_strided_, resize_, resize_as_, set_ = map(_on_memory, ("as_strided_", "resize_", "resize_as_", "set_"))
     share_memory_, squeeze_, unsqueeze_, t_ = map(_on_memory, ("share_memory_", "squeeze_", "unsqueeze_", "t_"))
-    swapaxes_, swapdims_, transpose_ = map(_on_memory, ("swapaxes_", "swapdims_", "transpose_"))
+    swapaxes_, swapdims_, transpose_, detach_ = map(_on_memory, ("swapaxes_", "swapdims_", "transpose_", "detach_"))
 
     def __dlpack__(self, *args: Any, **kwargs: Any) -> Any:
         """Raise BufferError: other libraries do not know of the bits."""
@@ -219,11 +216,19 @@ class BitView(Tensor):
 def _read(x: BitView) -> Any:
     """Return a new array with the elements of a view."""
     array = x._under._array
+    if isinstance(array, WithoutElements):  # (of a batched tensor)
+        with recording(False):
+            return _copied(x, x._under)._array
     if x._conjugated:
         array = _conjugate(array)
     if x._negated:
         array = np.negative(array)
     return np.asarray(array) if isinstance(array, np.generic) else array  # (a ufunc returns a scalar for a 0-d array)
+
+
+def through_bits(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    """Return the result of a function that gives another view of a tensor, which gets the bits of the tensor."""
+    return bit_view(function(x._plain), x._conjugated, x._negated) if isinstance(x, BitView) else function(x)
 
 
 def bit_view(under: Tensor, conjugated: bool, negated: bool) -> Tensor:
@@ -251,7 +256,8 @@ def resolved(x: Tensor) -> Tensor:
         return x
     made = _copied(x, x._under)
     if local.state.grad and x._requires_grad:
-        node = _clone.op.node(257, (x._edge or leaf_edge(x),), (x,), (made._array,), made._cell)
+        array = innermost(made)._array
+        node = _clone.op.node(257, (x._edge or leaf_edge(x),), (x,), (array,), made._cell)
         made._edge, made._requires_grad = (node, 0), True
     return made
 

@@ -9,7 +9,6 @@ import builtins
 
 from tinytorch.core import mode
 from tinytorch.core.complex import OWN
-from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
@@ -119,10 +118,7 @@ def _with_bits(input: Tensor, conjugated: builtins.bool) -> Tensor:
 
 
 def lazy_conjugate(input: Tensor) -> Tensor:
-    """Return the conjugates of complex numbers as a view: computed at once in a backward pass, and for some modes."""
-    state = local.state
-    if state.callbacks is not None or any([not each.lazy for each in state.modes or ()]):
-        return conjugate(input)
+    """Return the conjugates of complex numbers as a view."""
     return _with_bits(input, True)
 
 

@@ -587,21 +587,22 @@ def _view_in_place(name: str, view: Callable[..., Tensor]) -> Any:
 
     def call(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         check_tensor(self, name, "self")
-        recorded = local.state.grad and needs_grad(self)
-        check_write(self, recorded, overlap=True)
-        self._current()
-        before = self._view
+        target = mode.innermost(self)
+        recorded = local.state.grad and needs_grad(target)
+        check_write(target, recorded, overlap=True)
+        target._current()
+        before = target._view
         if "axis" in kwargs and "squeeze" in name:
             kwargs["dim"] = kwargs.pop("axis")
-        made = view(self, *args, **kwargs)
-        self._array = made._array
-        count_write(self)
+        made = mode.innermost(view(self, *args, **kwargs))
+        target._array = made._array
+        count_write(target)
         if before is not None:
             before.array = made._array
         if recorded:
-            self._edge, self._requires_grad = made._edge, True
-            if before is not None and self._cell is not None:
-                before.seen = self._cell[0]
+            target._edge, target._requires_grad = made._edge, True
+            if before is not None and target._cell is not None:
+                before.seen = target._cell[0]
         return self
 
     call.__name__ = call.__qualname__ = name

@@ -19,7 +19,7 @@ from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.fft import BY_COUNT, BY_ROOT, UNSCALED
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops.arguments import check_tensor, op_of
-from tinytorch.ops.complex import conj
+from tinytorch.ops.complex import conjugate
 from tinytorch.ops.rearrange import constant_pad, roll
 from tinytorch.ops.register import public
 from tinytorch.ops.sequences import arange
@@ -165,7 +165,7 @@ def _to_complex(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: 
     if input.dtype.is_complex:
         return complex_to_complex(input, (axis,), scale, forward)
     made = real_to_complex(input, (axis,), scale, onesided)
-    return made if forward else conj(made)
+    return made if forward else conjugate(made)
 
 
 def _to_real(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
@@ -175,7 +175,7 @@ def _to_real(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: boo
     length = _points(2 * (input._array.shape[axis] - 1) if n is None else n)
     if n is not None:
         input = _resized(input, (axis,), (length // 2 + 1,))
-    return complex_to_real(conj(input) if forward else input, (axis,), _scale(norm, forward), length)
+    return complex_to_real(conjugate(input) if forward else input, (axis,), _scale(norm, forward), length)
 
 
 # Along several dimensions -------------------------------------------------------------------------
@@ -202,7 +202,7 @@ def _n_from_real(name: str, input: Tensor, s: Any, dim: Any, norm: Any, forward:
     input, scale = _resized(_promoted(input, False), dims, lengths), _scale(norm, forward)
     if forward:
         return real_to_complex(input, dims, scale, True)
-    made = conj(real_to_complex(input, dims[-1:], scale, True))
+    made = conjugate(real_to_complex(input, dims[-1:], scale, True))
     return complex_to_complex(made, dims[:-1], scale, False) if len(dims) > 1 else made
 
 
@@ -217,7 +217,7 @@ def _n_to_real(name: str, input: Tensor, s: Any, dim: Any, norm: Any, forward: b
         return complex_to_real(input, dims, scale, length)
     if len(dims) > 1:
         input = complex_to_complex(input, dims[:-1], scale, True)
-    return complex_to_real(conj(input), dims[-1:], scale, length)
+    return complex_to_real(conjugate(input), dims[-1:], scale, length)
 
 
 @public("fft.fft", out="fft", autocast="float32")

@@ -108,8 +108,6 @@ class _Recorder(DispatchMode):
         paused: above 0 while what runs is not recorded.
     """
 
-    lazy = False
-
     def __init__(self, tracer: PythonKeyTracer, decompositions: Any) -> None:
         self.tracer, self.decompositions = tracer, decompositions or {}
         self.nodes: dict[int, Node] = {}
