@@ -62,6 +62,9 @@ REFUSED: list[tuple[str, str, Any, str]] = [
     ("median nanmedian", "bools.NAME()", NotImplementedError, "not implemented for 'Bool'"),
     ("sum mean prod nansum", "x.NAME(dtype='float')", TypeError, DTYPE),
     ("cumsum cumprod", "x.NAME(0, dtype='float')", TypeError, DTYPE),
+    ("sin abs erf", "torch.NAME(x, x)", TypeError, "takes 1 positional argument but 2 were given"),
+    ("argmax sort nansum amax", "ones(2, dtype=torch.complex64) is x.NAME(1j)", TypeError, "must be int, not complex"),
+    ("hardshrink", "torch.NAME(x, 1j)", RuntimeError, "value cannot be converted to type float without overflow"),
     ("var std", "x.NAME(0, True, correction=1)", TypeError, "both unbiased and correction"),
     ("sum_to_size", "x.NAME()", TypeError, 'missing 1 required positional arguments: "size"'),
     *[("sum_to_size", f"x.NAME({size})", RuntimeError, r"size \{\[.*\]\} is not expandable to size \{\[2, 3\]\}")

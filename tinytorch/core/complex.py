@@ -60,8 +60,6 @@ def refuse(name: str, *tensors: Any) -> None:
 
 
 def _refusal(name: str, value: Any) -> NotImplementedError | None:
-    if type(value) is complex:
-        return refused(name, dtypes.complex128.numpy)
     kind = getattr(value, "dtype", None)
     return refused(name, kind) if getattr(kind, "kind", None) == "c" else None
 

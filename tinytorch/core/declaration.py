@@ -148,8 +148,8 @@ class Op:
         """
         name, found = self.name, list(values)
         if more:
-            count = self.positional
-            raise TypeError(f"{name}() takes {count} positional arguments but {count + len(more)} were given")
+            count, plural = self.positional, "s" if self.positional > 1 else ""
+            raise TypeError(f"{name}() takes {count} positional argument{plural} but {count + len(more)} were given")
         for key, value in kwargs.items():
             position = self.position.get(key, self.position.get(own_name(key), 0 if key == "input" else None))
             if position is None:

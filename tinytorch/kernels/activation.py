@@ -234,6 +234,8 @@ def hardshrink(x: Array, lambd: float) -> Array:
     check_floating("hardshrink_cpu", x)
     if type(lambd) is not float:
         lambd = plain("hardshrink", "lambd", lambd)
+        if isinstance(lambd, complex):
+            raise RuntimeError("value cannot be converted to type float without overflow")
     if x.dtype.itemsize == 2:  # (PyTorch compares with the bound in the dtype of `x`)
         lambd = float(np.asarray(lambd).astype(x.dtype))
     return outside(x, x, lambd)

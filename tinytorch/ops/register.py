@@ -190,6 +190,8 @@ class Function(Builtin):
             return supplied("of_batched")(self.raw, args, kwargs, error)
         if self.asks != "nobody" and overrides.first_contact(args, kwargs):
             return self.called(args, kwargs)
+        if self.of_tensors:
+            self._given(args, kwargs)  # (says which arguments are wrong)
         if isinstance(error, AttributeError):
             raise self.not_a_tensor(error, args, kwargs) from None
         raise error
@@ -218,7 +220,8 @@ class Function(Builtin):
         """Return the arguments of a function of one or two tensors in order; keywords may have NumPy's names."""
         names, name = self.names, self.__name__
         if len(args) > len(names):
-            raise TypeError(f"{name}() takes {len(names)} positional arguments but {len(args)} were given")
+            plural = "s" if len(names) > 1 else ""
+            raise TypeError(f"{name}() takes {len(names)} positional argument{plural} but {len(args)} were given")
         values = dict(zip(names, args, strict=False))
         for key, value in named.items():
             public = key if key in names else NUMPY.get(key, key)
