@@ -444,7 +444,7 @@ class _Text:
 
     def translate(self) -> None:
         """Convert NumPy's errors to PyTorch's classes and messages."""
-        self.put(0, "except (ValueError, TypeError) as error:")
+        self.put(0, "except (ValueError, TypeError, AttributeError) as error:")
         self.put(1, f"raise translated(OP, {self.values}, error) from None")
         self.without_data()
 
@@ -905,6 +905,10 @@ def without_data(made: Op, arrays: Any) -> Any:
 def translated(made: Op, values: tuple[Any, ...], error: Exception) -> Exception:
     """Return NumPy's error with PyTorch's class and message; PyTorch's own errors are returned unchanged."""
     text = str(error)
+    if isinstance(error, AttributeError) and not isinstance(error.obj, Tensor):
+        for i in made.inputs:
+            if values[i] is error.obj:
+                return made.refusal(error.obj, i)
     if isinstance(error, ValueError) and ("broadcast" in text):
         shapes = [value._array.shape for value in values if isinstance(value, Tensor)]
         return RuntimeError(_broadcast_error(made.name, shapes))

@@ -202,8 +202,12 @@ class Op:
         """Raise PyTorch's error for a value that is not a tensor: argument `i`, or its element `k`."""
         if k is not None:
             raise TypeError(f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}")
+        raise self.refusal(value, i)
+
+    def refusal(self, value: Any, i: int) -> TypeError:
+        """Return PyTorch's error for argument `i`, which is not a tensor."""
         argument = _PUBLIC.get(self.arguments[i], self.arguments[i])
-        raise TypeError(
+        return TypeError(
             f"{self.name.strip('_')}(): argument '{argument}' (position {i + 1}) must be Tensor, not "
             f"{type(value).__name__}"
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import numpy as np
@@ -91,6 +91,13 @@ def check_tensors(name: str, **values: Any) -> None:
     """Raise PyTorch's error unless the first arguments of a function, passed here by name, are tensors."""
     for position, (argument, value) in enumerate(values.items(), 1):
         check_tensor(value, name, argument, position)
+
+
+def check_elements(values: Iterable[Any], position: int = 0) -> None:
+    """Raise PyTorch's error unless the elements of the argument at `position`, counted from 0, are tensors."""
+    for k, each in enumerate(values):
+        if not isinstance(each, Tensor):
+            raise TypeError(f"expected Tensor as element {k} in argument {position}, but got {type(each).__name__}")
 
 
 def ints_of(name: str, argument: str, values: tuple[Any, ...], named: dict[str, Any] | None = None) -> tuple[int, ...]:

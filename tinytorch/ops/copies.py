@@ -273,7 +273,8 @@ def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callabl
     """Return a copy of `input` in which the elements of `view(input)` are replaced by `src`."""
     check_tensor(input, name)
     check_tensor(src, name, "src", 2)
-    input = views.contiguous(input)
+    if places.overlaps(places.place(input._array, input._array)):
+        input = views.clone(input)
     array = input._array
     with recording(False):
         seen = view(wrap(array))._array
@@ -543,7 +544,7 @@ def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
 _channel_shuffle = op_of(
     rearrange.channel_shuffle, batch="folded",
     complex=OWN, name="ChannelShuffle", refuses=unless_empty("channel_shuffle"),
-    x=lambda g, x_shape, groups: _channel_shuffle(g, x_shape[1] // groups),
+    x=lambda g, x_shape, groups: _channel_shuffle(g, max(x_shape[1] // groups, 1)),
 )  # fmt: skip
 
 

@@ -29,7 +29,7 @@ from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
 from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
 from tinytorch.kernels.silence import cast, quietly
-from tinytorch.ops.arguments import check_tensor, numpy_names, op_of
+from tinytorch.ops.arguments import check_elements, check_tensor, numpy_names, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
 from tinytorch.ops.writing import writing
@@ -672,9 +672,7 @@ def _tensor_indices(name: str, input: Tensor, indices: Any) -> tuple[Any, ...]:
         raise TypeError(
             f"{name}(): argument 'indices' (position 1) must be tuple of Tensors, not {type(indices).__name__}"
         )
-    for k, each in enumerate(indices):
-        if not isinstance(each, Tensor):
-            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
+    check_elements(indices)
     if len(indices) > input._array.ndim:
         raise IndexError(f"too many indices for tensor of dimension {input._array.ndim} (got {len(indices)})")
     arrays = tuple([_index_array(each, input) for each in indices])

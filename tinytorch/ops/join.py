@@ -19,6 +19,7 @@ from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import (
     also_by,
+    check_elements,
     check_some_dim,
     check_tensor,
     ints_of,
@@ -341,9 +342,7 @@ def _tensors(name: str, tensors: Any) -> list[Tensor]:
         raise TypeError(
             f"{name}(): argument 'tensors' (position 1) must be tuple of Tensors, not {type(tensors).__name__}"
         )
-    for k, each in enumerate(tensors):
-        if not isinstance(each, Tensor):
-            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(each).__name__}")
+    check_elements(tensors)
     return list(tensors)
 
 

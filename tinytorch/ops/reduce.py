@@ -18,6 +18,7 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, statistics
 from tinytorch.kernels import reduce as kernels
 from tinytorch.kernels.activation import FLAT
+from tinytorch.kernels.checks import plain
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.meta import known
 from tinytorch.ops import return_types
@@ -713,7 +714,7 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
     if input.dtype.category < dtypes.FLOATING:
         raise RuntimeError("std and var only support floating point and complex dtypes")
     axes = kernels.axes_of(dim, input._array.ndim, name)
-    degrees = kernels.count_of(input._array.shape, axes) - correction
+    degrees = kernels.count_of(input._array.shape, axes) - plain(name, "correction", correction)
     if degrees <= 0 or not input._array.size:
         warn(
             f"{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor "

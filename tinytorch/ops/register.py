@@ -50,6 +50,8 @@ unlisted: set[str] = set()
 Operands = tuple[bool, tuple[str, ...]]
 
 _NOT_GIVEN: Any = object()
+#: The annotations of arguments that may be 0-d tensors, of which PyTorch takes the number.
+_NUMBERS = ("float", "int")
 
 
 def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) -> TypeError:
@@ -192,9 +194,26 @@ class Function(Builtin):
             return self.called(args, kwargs)
         if self.of_tensors:
             self._given(args, kwargs)  # (says which arguments are wrong)
+        if isinstance(error, (TypeError, AttributeError)) and (numbers := self._as_numbers(args, kwargs)):
+            return self(*numbers[0], **numbers[1])
         if isinstance(error, AttributeError):
             raise self.not_a_tensor(error, args, kwargs) from None
         raise error
+
+    def _as_numbers(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]] | None:
+        """Return the arguments with numbers in the place of 0-d tensors where a number is meant; None without those."""
+        kinds, found = inspect.unwrap(self.raw).__annotations__, False
+
+        def number(name: str, value: Any) -> Any:
+            nonlocal found
+            if not isinstance(value, Tensor) or value.ndim or kinds.get(name, "").partition(" ")[0] not in _NUMBERS:
+                return value
+            found = True
+            return value.item()
+
+        given = list(map(number, self.names, args))
+        named = {name: number(name, value) for name, value in kwargs.items()}
+        return ([*given, *args[len(given) :]], named) if found else None
 
     def run(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return `function(*args, **kwargs)`; accept NumPy's keyword names, and raise PyTorch's errors."""

@@ -406,7 +406,8 @@ def index_reduce(
 
 def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str) -> Tensor:
     """Expand the index vector of `index_reduce` to the shape of `source`, as `scatter_reduce` expects it."""
-    check_tensor(input, "index_reduce")
+    for position, (name, each) in enumerate((("input", input), ("index", index), ("source", source))):
+        check_tensor(each, "index_reduce", name, position + 1 + (position > 0))
     if reduce not in ("prod", "mean", "amax", "amin"):
         raise RuntimeError(f"index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got {reduce}.")
     x, rows, places = input._array, source._array, index._array

@@ -192,6 +192,8 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         tensor([1, 0, 2])
     """
     check_tensor(input, "bincount")
+    if weights is not None:
+        check_tensor(weights, "bincount", "weights", 2)
     array = input._array
     if minlength < 0:
         raise RuntimeError("minlength should be >= 0")

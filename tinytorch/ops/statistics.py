@@ -25,7 +25,15 @@ from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.meta import known
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, not_implemented, numpy_names, op_of, unless_empty, unless_scalar
+from tinytorch.ops.arguments import (
+    check_elements,
+    check_tensor,
+    not_implemented,
+    numpy_names,
+    op_of,
+    unless_empty,
+    unless_scalar,
+)
 from tinytorch.ops.arithmetic import ceil, floor, lerp, round
 from tinytorch.ops.compare import logical_xor
 from tinytorch.ops.create import zeros_like
@@ -226,6 +234,7 @@ def _check_bins(count: int, d: int) -> None:
 
 def _given_edges(input: Tensor, bins: Sequence[Tensor]) -> list[Any]:
     """Return copies of the edge vectors `bins` after checking them."""
+    check_elements(bins, 1)
     for d, each in enumerate(bins):
         if each._array.ndim != 1:
             raise RuntimeError(
@@ -248,6 +257,7 @@ def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...
         raise refused("histogramdd", input._array)
     if weight is None:
         return
+    check_tensor(weight, "histogramdd", "weight", 4)
     if weight.dtype != input.dtype:
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same "
@@ -390,9 +400,10 @@ def diff(
         raise RuntimeError("diff expects input to be at least one-dimensional")
     axis = reductions.axis_of(dim, input._array.ndim, "diff")
     shape = input._array.shape
-    for each in (prepend, append):
+    for position, each in enumerate((prepend, append), 4):
         if each is None:
             continue
+        check_tensor(each, "diff", "prepend" if position == 4 else "append", position)
         if each._array.ndim != len(shape):
             raise RuntimeError("diff expects prepend or append to be the same dimension as input")
         for d, (have, want) in enumerate(zip(each._array.shape, shape, strict=True)):
@@ -504,7 +515,10 @@ def _slope(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
     elif inner > 0:
         h, k = gap(0, inner), gap(1, inner)  # the distances to the previous and to the next point
         middle = -k / (h * (h + k)) * at(0, inner) + (k - h) / (h * k) * at(1, inner) + h / (k * (h + k)) * at(2, inner)
-    if edge_order == 1:
+    if edge_order == 2 and gaps is None:  # (integers wrap where PyTorch's do)
+        first, last = ((at(a) * -1.5 + at(b) * 2 - at(c) * 0.5) / step for a, b, c in ((0, 1, 2), (-1, -2, -3)))
+        last = -last
+    elif edge_order == 1:
         first, last = (at(1) - at(0)) / gap(0), (at(-1) - at(-2)) / gap(-1)
     else:
         h, k = gap(0), gap(1)

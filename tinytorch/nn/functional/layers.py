@@ -258,7 +258,7 @@ def embedding_bag(
                 f"sequences. However, found offsets of type {type(offsets)}"
             )
         bags, length = input.shape
-        offsets = wrap(np.full(bags, length, np.int64, like=input._array).cumsum() - length)
+        offsets = wrap(np.full(bags, length, np.int64, like=input._array).cumsum() - length).to(input.dtype)
         input = input.reshape(-1)
         if per_sample_weights is not None:
             per_sample_weights = per_sample_weights.reshape(-1)
@@ -579,7 +579,7 @@ def rms_norm(
             "Cannot dispatch to fused implementation."
         )
     if input._array.dtype.kind == "c":
-        eps = limits.finfo(input.dtype).eps if eps is None else eps
+        eps, input = limits.finfo(input.dtype).eps if eps is None else eps, input.contiguous()
         normal = input * ((input * input).mean(tuple(range(-len(shape), 0)), keepdim=True) + eps).rsqrt()
         return normal if weight is None else normal * weight
     check_floating("rms_norm", input._array)

@@ -20,6 +20,8 @@ from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.meta import within
 from tinytorch.nn.functional.reduction import NUMBERS, checked_reduction
 from tinytorch.ops import autocast
+from tinytorch.ops.arguments import check_tensors
+from tinytorch.ops.masks import where
 from tinytorch.ops.nn import ctc as _ctc
 from tinytorch.ops.nn import loss as ops
 from tinytorch.ops.nn.activation import log_softmax, logsigmoid
@@ -542,6 +544,7 @@ def poisson_nll_loss(
         >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.0]), torch.tensor([2.0]))
         tensor(1.)
     """
+    check_tensors("poisson_nll_loss", input=input, target=target)
     reduction = checked_reduction(size_average, reduce, reduction)
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
@@ -711,11 +714,11 @@ def hinge_embedding_loss(
         >>> torch.nn.functional.hinge_embedding_loss(distances, target, reduction="none")
         tensor([0.2500, 0.7500])
     """
+    check_tensors("hinge_embedding_loss", input=input, target=target)
     reduction = checked_reduction(size_average, reduce, reduction)
     margin = margin if input.is_floating_point() else int(margin)
-    dissimilar = (margin - input).clamp_min(0).masked_fill(target == 1, 0)
-    similar = (input + wrap(np.zeros_like(dissimilar._array))).masked_fill(target == -1, 0)
-    return _reduced(dissimilar + similar, reduction)
+    dissimilar = where(target == 1, 0, (margin - input).clamp_min(0))
+    return _reduced(dissimilar + where(target == -1, 0, input), reduction)
 
 
 @public("nn.functional.soft_margin_loss", autocast="float32")

@@ -838,13 +838,12 @@ def _spacing(name: str, y: Tensor, x: Tensor, axis: int) -> Tensor:
         return (x[1:] - x[:-1]).reshape((-1, *[1] * (y.ndim - axis - 1)))
     if x.ndim < y.ndim:
         x = x.reshape((*[1] * (y.ndim - x.ndim), *x.shape))
-    axis = axis + x.ndim - y.ndim
     count = max(x.shape[axis] - 1, 0)
     return x.narrow(axis, min(1, x.shape[axis]), count) - x.narrow(axis, 0, count)
 
 
 def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int]:
-    """Return twice the areas of the trapezoids, and the dimension, counted from the last one."""
+    """Return twice the areas of the trapezoids, and the dimension."""
     check_tensor(y, name, "y")
     if x is not None:
         check_tensor(x, name, "x", 2)
@@ -857,8 +856,8 @@ def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int
     count = max(y.shape[axis] - 1, 0)
     heights = y.narrow(axis, min(1, y.shape[axis]), count) + y.narrow(axis, 0, count)
     if x is not None:
-        return _spacing(name, y, x, axis) * heights, axis - y.ndim
-    return (heights if dx is None else heights * dx), axis - y.ndim
+        return _spacing(name, y, x, axis) * heights, axis
+    return (heights if dx is None else heights * dx), axis
 
 
 @public()
@@ -938,6 +937,7 @@ def _check_variables(name: str, input: Any) -> None:
 
 
 def _check_weights(name: str, weights: Tensor, count: int, integral: bool) -> None:
+    check_tensor(weights, "cov", name, 3 if integral else 4)
     if weights.ndim > 1:
         raise RuntimeError(
             f"cov(): expected {name} to have one or fewer dimensions but got {name} with {weights.ndim} dimensions"

@@ -26,7 +26,7 @@ from tinytorch.kernels import dtypes, products
 from tinytorch.kernels.checks import tensor_name
 from tinytorch.kernels.products import check_bmm, check_dot, check_mm, check_mv
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import op_of, renamed, unless_empty
+from tinytorch.ops.arguments import check_elements, op_of, renamed, unless_empty
 from tinytorch.ops.arithmetic import _older_call, mul
 from tinytorch.ops.complex import conjugate
 from tinytorch.ops.register import public
@@ -155,7 +155,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         if n == 2:
             check_mm(a.reshape(1, len(a)), b)
             return _vm(input, other)
-        return _unsafe_view(matmul(input.unsqueeze(0), other), (*b.shape[:-2], b.shape[-1]))
+        return _unsafe_view(matmul(input.unsqueeze(0), other).contiguous(), (*b.shape[:-2], b.shape[-1]))
     if n == 2:  # one large product instead of many small ones
         return _unsafe_view(mm(_flattened(input), other), (*a.shape[:-1], b.shape[1]))
     check_bmm(a, b, same_batch=False)
@@ -569,6 +569,7 @@ def einsum(*args: Any) -> Tensor:
                 [11., 25.]]))
     """
     terms, output, operands = _parse(*args)
+    check_elements(operands, 1)
     rest = 0  # the largest number of dimensions that an ellipsis stands for
     for k, (term, operand) in enumerate(zip(terms, operands, strict=True)):
         named = len(term) - (... in term)
@@ -850,14 +851,13 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     if count < 2:
         raise RuntimeError("multi_dot(): expected at least 2 tensors but got " + str(count))
     chain = list(tensors)
-    first, last = getattr(chain[0], "ndim", 0) == 1, getattr(chain[-1], "ndim", 0) == 1
+    check_elements(chain)
+    first, last = chain[0].ndim == 1, chain[-1].ndim == 1
     if first:
         chain[0] = chain[0].unsqueeze(0)
     if last:
         chain[-1] = chain[-1].unsqueeze(-1)
     for k, matrix in enumerate(chain):
-        if not isinstance(matrix, Tensor):
-            raise TypeError(f"expected Tensor as element {k} in argument 0, but got {type(matrix).__name__}")
         if matrix._array.dtype != chain[0]._array.dtype:
             first_name, name = (dtypes.C_NAMES.get(t.dtype.name) for t in (chain[0], matrix))
             raise RuntimeError(

@@ -161,6 +161,8 @@ def embedding_bag(
     if sparse and mode == 2:
         raise ValueError("max mode does not support sparse weights")
     check_tensor(weight, "embedding_bag", "weight")
+    kind = dtypes.promote_types(indices.dtype, offsets.dtype)
+    indices = indices if indices.dtype is kind else indices.to(kind)
     _check_indices("embedding_bag", indices)
     if not weight.dtype.is_floating_point:
         raise RuntimeError(

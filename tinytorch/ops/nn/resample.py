@@ -388,7 +388,7 @@ def affine_grid_generator(theta: Tensor, size: Sequence[int], align_corners: boo
         if align_corners:
             line = np.linspace(-1, 1, length) if length > 1 else np.zeros(length)
         else:
-            line = (np.linspace(-1, 1, length) if length > 1 else np.zeros(length)) * ((length - 1) / length)
+            line = (np.linspace(-1, 1, length) if length > 1 else np.zeros(length)) * ((length - 1) / max(length, 1))
         shape = [1] * n
         shape[k] = length
         base[..., n - 1 - k] = line.reshape(shape)

@@ -18,7 +18,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rnn as kernels
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import check_tensor, op_of, renamed, unless_empty
+from tinytorch.ops.arguments import check_elements, check_tensor, op_of, renamed, unless_empty
 from tinytorch.ops.join import cat, chunk, stack, unbind
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.random import apart
@@ -44,7 +44,7 @@ def _gru_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any) -> Sta
     r, z, n = chunk(projected, 3, 1)
     r_h, z_h, n_h = chunk(linear(h, w_hh, b_hh), 3, 1)
     n = tanh(n + sigmoid(r + r_h) * n_h)
-    return (n + sigmoid(z + z_h) * (h - n),)
+    return ((h - n) * sigmoid(z + z_h) + n,)
 
 
 def _tanh_step(projected: Tensor, states: States, w_hh: Tensor, b_hh: Any) -> States:
@@ -293,6 +293,7 @@ def _stacked(
     directions = 2 if given["bidirectional"] else 1
     count, layers = 2 + 2 * bool(given["has_biases"]) + projected, given["num_layers"]
     params = list(given["params"])
+    check_elements(params, 2 + packed)
     if len(params) % count or len(params) // count % directions:
         raise RuntimeError(
             "Odd number of params or hiddens given to a bidirectional RNN"
@@ -381,6 +382,7 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     hx = given["hx"]
     if isinstance(hx, Tensor):
         raise TypeError("lstm(): argument 'hx' must be tuple of Tensors, not Tensor")
+    check_elements(hx, 1)
     if len(hx) != 2:
         raise RuntimeError("lstm expects two hidden states")
     projected = hx[0]._array.shape[2] != hx[1]._array.shape[2]
@@ -528,6 +530,7 @@ def lstm_cell(
     """
     if isinstance(hx, Tensor):
         raise TypeError("lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor")
+    check_elements(hx, 1)
     if len(hx) != 2:
         raise RuntimeError("lstm_cell expects two hidden states")
     _check_cell(input, hx, w_ih, w_hh, 4)
@@ -557,7 +560,7 @@ def gru_cell(
         tensor([[0.2048]])
     """
     _check_cell(input, (hx,), w_ih, w_hh, 3)
-    if _as_layer(input, (hx, w_ih, w_hh), b_ih, b_hh):
+    if hx._array.flags.c_contiguous and _as_layer(input, (hx, w_ih, w_hh), b_ih, b_hh):
         width = input._array.shape[0]
         return _gru_cell(input, hx, w_ih, w_hh, b_ih, b_hh, (width,), False)[1]
     return _gru_step(linear(input, w_ih, b_ih), (hx,), w_hh, b_hh)[0]
