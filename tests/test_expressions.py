@@ -278,8 +278,11 @@ EXACT = """
     f = lambda x: (x * (y := x * x).conj().mul_(2j) + y).abs().sum(); torch.vmap(torch.func.grad(f))(torch.eye(2) * 1j)
     x = torch.tensor([1j, 2]); torch.func.grad(lambda a, b: (a * b.mul_(2j)).abs().sum())(x * 3, x.conj()), x
     x = torch.ones(1).requires_grad_(); y = x * 1j; y.register_hook(lambda g: g.conj().mul_(2) and g) and GRAD(y, x, y)
-    f = lambda x: (y := x * 1).t().unsqueeze_(0).mul_(3) + y; X = (torch.ones(1, 2, 2),); torch.func.jvp(torch.vmap(f), X, X)
+    f = torch.vmap(lambda x: (y := x * 1)[:1].unsqueeze_(0).mul_(3) + y); torch.func.jvp(f, *[(torch.ones(2, 2),)] * 2)
     torch.tensor([1j, 2]).conj().detach_()
+    P = torch.nn.Parameter; torch.func.jvp(lambda x: P(x) * x, *[(torch.ones(2),)] * 2), torch.vmap(P)(torch.ones(2, 3))
+    x = torch.ones(2, 3); torch.vmap(lambda x: x + isinstance(torch.nn.Parameter(x), torch.nn.Parameter))(x)
+    x = torch.ones(2); torch.vmap(torch.func.grad(lambda x: x.detach_()))(x) || torch.vmap(torch.detach_)(torch.ones(2))
     c = torch.tensor(2j).requires_grad_(); x = torch.zeros(2); x[0] = c; x[1:] = c; x, GRAD(x.sum(), c)
     torch.zeros(2).fill_(torch.tensor(1 + 2j)) || torch.eye(2).__setitem__(torch.eye(2) > 0, torch.tensor(2j))
     torch.zeros(2).__setitem__([0], torch.tensor(2j)) || torch.eye(2).bool().index_fill_(0, torch.tensor([0]), 1j)

@@ -905,6 +905,7 @@ def test_rearrange_checks_a_dimension_of_size_one() -> None:
         c.add_(t); c.add_(1) * t; c[0].add_(1) * t; c.detach().mul_(2) * t; c.fill_(3); c.zero_() * t; c.copy_(t)
         [each * t for each in torch._foreach_mul_([c, c[1]], 3)][0]; torch._foreach_copy_([c], [c * 2])[0] * t
         c.resize_(2) * t; c.unsqueeze_(0) * t; c.clone().add_(t); torch.add(c, 1, out=c) * t; norm(t.view(2, 1))
+        c.detach_() * t
         t.requires_grad_(); t.detach().requires_grad_(False); c.clone().requires_grad_() * t; (t * 2).retain_grad() or t
         torch.autograd.functional.jacobian(torch.sin, c) * t; torch.sparse_coo_tensor([[0]], c[:1], (2,)) * 1 and t
         """,

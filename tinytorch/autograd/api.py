@@ -16,7 +16,7 @@ from tinytorch.core import graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.layout import NoArray
-from tinytorch.core.mode import in_vmap, local, traced_as
+from tinytorch.core.mode import in_vmap, innermost, local, traced_as
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
@@ -603,20 +603,24 @@ def detach_(self: Tensor) -> Tensor:
     """Remove this tensor from the graph: it becomes a leaf that does not require grad.
 
     Raises:
-        RuntimeError: the tensor is a view.
+        RuntimeError: the tensor is a view, as all are inside of `vmap`, unless a `grad` runs there.
     """
-    if local.state.inference:
+    state = local.state
+    if state.inference:
         return self  # as in PyTorch
-    if self._view is not None:
+    if state.run is not None:
+        state.run.check(self)
+    target = innermost(self)
+    if target._view is not None or (in_vmap() and target is not self and state.run is None):
         raise RuntimeError(
             "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) "
             "for training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and "
             "hence detach_() cannot be called on these gradients. To fix this error, please refer to the "
             "Optimizer.zero_grad() function in torch/optim/optimizer.py as the solution."
         )
-    if self._edge is not None:
-        keep_tensor_hooks(self, *self._edge)
-    self._edge, self._requires_grad = None, False
+    if target._edge is not None:
+        keep_tensor_hooks(target, *target._edge)
+    target._edge, target._requires_grad = None, False
     for mode in local.state.modes or ():
         mode.forget(self)
     return self

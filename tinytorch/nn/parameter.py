@@ -11,7 +11,7 @@ import numpy as np
 from tinytorch.core.deterministic import unwritten
 from tinytorch.core.device import as_device
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import local, without_bits
+from tinytorch.core.mode import innermost, local, without_bits
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.ops.overrides import disabled
@@ -58,14 +58,14 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         data = without_bits(data)
         data_type = type(data)
         plain = data_type in (Tensor, Parameter, cls)
-        detached = data if plain else data.detach()
+        detached = data if plain and local.state.modes is None else data.detach()  # (also from its tangents)
         if requires_grad and not (detached.dtype.is_floating_point or detached.dtype.is_complex):
             raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
         if requires_grad and detached._cell is None and not local.state.inference:
             raise RuntimeError("Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.")
-        if not plain and detached.layout is not strided:
-            detached._is_param = True
-            return detached.requires_grad_(bool(requires_grad))
+        if not plain and (detached.layout is not strided or innermost(detached) is not detached):
+            detached._is_param, detached.requires_grad = True, bool(requires_grad)
+            return detached
         parameter = wrap(detached._array, cls if plain else data_type)
         parameter._cell = detached._cell
         parameter._requires_grad = bool(requires_grad)

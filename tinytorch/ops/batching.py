@@ -255,11 +255,6 @@ class Batched(Tensor):
         """Return the same examples, detached."""
         return batched(self._under.detach(), self._level)
 
-    def detach_(self) -> Tensor:
-        """Detach in place."""
-        self._under.detach_()
-        return self
-
     def storage_offset(self) -> int:
         """Return that of the tensor with all examples, whose first one it is."""
         offset: int = self._under.storage_offset()
