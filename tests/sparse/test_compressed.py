@@ -406,6 +406,7 @@ def test_subclasses_of_tensor_leave_sparse_tensors_alone() -> None:
     assert isinstance(tinytorch.ones(2).as_subclass(Named), Named)
     x = tinytorch.eye(3).to_sparse()
     assert type(tinytorch.dsmm(x, tinytorch.ones(3, 2))) is tinytorch.Tensor
+    assert not hasattr(x, "__cuda_array_interface__")
 
 
 #: Functions to which PyTorch passes sparse tensors through although nothing in them is meant for it, or whose results

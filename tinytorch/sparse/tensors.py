@@ -779,7 +779,7 @@ class _Ruled:
         if instance is None:
             return member
         if not callable(member):
-            return member.__get__(instance, owner) if hasattr(member, "__get__") else member
+            return type(member).__get__(member, instance, owner) if hasattr(member, "__get__") else member
         name = self._name
 
         def method(*args: Any, **kwargs: Any) -> Any:
