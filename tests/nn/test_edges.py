@@ -363,6 +363,7 @@ NOTHING = """
     g(lambda x: F.adaptive_avg_pool2d(x, (0, 2)), (2, 3, 4)); g(lambda x: F.adaptive_max_pool1d(x, 0), (0, 2, 3))
     g(lambda x: F.rrelu(x * 1, -0.5, 0.2, inplace=True), (2,)); t.lu_unpack(t.ones(3, 1), i(3).int() + 3, True, False)
     g(lambda x: t.group_norm(x, 2, t.ones(0)), (2, 0)); t.index_copy(t.ones(()), 0, i(0), t.ones(0))
+    t.native_group_norm(t.ones(2, 4, 0), None, None, 2, 4, 0, 2, 1); t.native_layer_norm(q[..., :0], [0], None, None, 1)
     t.cov(t.ones(0), aweights=t.ones(0)); t.histogramdd(t.ones(3, 0), 4); t.histogramdd(t.ones(3, 0), 2, [0.0, 1])
 """
 

@@ -78,7 +78,7 @@ CALLS = {
     "to_dense": lambda t, x: x.to_dense(),
     "to_sparse": lambda t, x: x.to_sparse(),
     "clone": lambda t, x: x.clone(),
-    "detach": lambda t, x: x.detach(),
+    "detach": lambda t, x: [x.detach(), t.detach(x)],
     "float": lambda t, x: x.float(),
     "to": lambda t, x: x.to(t.int32),
     "neg": lambda t, x: -x,
@@ -153,17 +153,17 @@ def test_transposition_and_selection(form: str) -> None:
 def test_products(form: str) -> None:
     def program(t: Any) -> list[Any]:
         x, d = sparse(dense(t, 4, 4), form, 0, (2, 2)), dense(t, 4, 3, seed=1)
+        if form == "bsc":  # PyTorch has no products with the format BSC on the left, nor BSR on the right
+            return [d.t() @ x, t.addmm(t.ones(3, 4).double(), d.t(), x, beta=0.5, alpha=2)]
         results = [t.addmm(t.ones(4, 3).double(), x, d, beta=0.5, alpha=2), t.mm(x, d, out=t.zeros(4, 3).double())]
-        if form != "bsc":  # PyTorch has no products with the format BSC on the left, nor BSR on the right
-            results += [x @ d, x.mv(d[:, 0])]
-        return results if form != "bsc" else [x.to_dense() @ d]
+        return [*results, x @ d, x.mv(d[:, 0])]
 
-    if form != "bsc":
-        compare(program)
+    compare(program)
     x = sparse(dense(tinytorch, 4, 6), form)
     d = dense(tinytorch, 6, 3, seed=1)
-    np.testing.assert_allclose((x @ d).numpy(), (x.to_dense() @ d).numpy())
-    np.testing.assert_allclose((d.t() @ x.t()).numpy(), (x.to_dense() @ d).t().numpy())
+    if form != "bsc":
+        np.testing.assert_allclose((x @ d).numpy(), (x.to_dense() @ d).numpy())
+        np.testing.assert_allclose((d.t() @ x.t()).numpy(), (x.to_dense() @ d).t().numpy())
 
 
 @pytest.mark.parametrize("form", ["coo", *FORMATS])
@@ -283,7 +283,14 @@ ERRORS = (
     "t.testing.assert_close(t.eye(3).to_sparse(), t.eye(3).to_sparse() * 2)",
     "t.testing.assert_close(t.eye(3).to_sparse(), t.ones(3, 3).to_sparse())",
     "t.testing.assert_close(t.eye(3).to_sparse_csr(), t.eye(3).to_sparse())",
-)
+    *[f"t.eye(4).to_sparse_{form}{call}" for form in ("csr()", "csc()", "bsr((2, 2))", "bsc((2, 2))") for call in (
+        ".T", ".any()", ".norm()", ".square()", ".nan_to_num_()", ".is_contiguous()", " ** 2", " / 2", " // 2",
+        ".float_power(2)", ".div_(2)", ".div(2, rounding_mode='floor')", " - t.eye(4).to_sparse()")],
+    *[f"t.eye(4).to_sparse_csc(){call}" for call in (
+        " * t.ones(4, 4)", " * t.eye(4).to_sparse()", " + t.eye(4).to_sparse_csc()", ".mul_(t.ones(4, 4))")],
+    "t.eye(4).to_sparse_bsc((2, 2)) @ t.ones(4)", "t.ones(4, 4) @ t.eye(4).to_sparse_bsr((2, 2))",
+    "t.eye(4).to_sparse_csr().to_sparse_csr(0)", "t.ones(4, 4) - t.eye(4).to_sparse_csr()",
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("text", ERRORS)
@@ -399,6 +406,7 @@ def test_subclasses_of_tensor_leave_sparse_tensors_alone() -> None:
     assert isinstance(tinytorch.ones(2).as_subclass(Named), Named)
     x = tinytorch.eye(3).to_sparse()
     assert type(tinytorch.dsmm(x, tinytorch.ones(3, 2))) is tinytorch.Tensor
+    assert not hasattr(x, "__cuda_array_interface__")
 
 
 #: Functions to which PyTorch passes sparse tensors through although nothing in them is meant for it, or whose results

@@ -393,7 +393,7 @@ class _Property(property):
                 _names[each] = f"torch.Tensor.{name}.{key}"
 
 
-def _iterate(self: Any) -> Iterator[Any]:
+def _iter(self: Any) -> Iterator[Any]:
     if self.dim() == 0:
         raise TypeError("iteration over a 0-d tensor")
     return iter(self.unbind(0))
@@ -435,7 +435,7 @@ def activate(lasting: bool = True) -> None:
             asking = _Member(name, quiet(member) if name == "backward" else member, member)
             _put(Tensor, name, asking)
             _names[asking] = f"torch.Tensor.{name}"
-    _put(Tensor, "__iter__", _iterate)
+    _put(Tensor, "__iter__", _iter)
     as_they_are.update((vars(Tensor)["grad"].__get__, vars(Tensor)["_base"].__get__))
 
 

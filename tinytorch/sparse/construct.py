@@ -571,9 +571,12 @@ def to_sparse_coo(self: Any) -> SparseCOO:
     return SparseCOO.of(where[:, order], values, size, bool(np.diff(numbers[order]).all()))
 
 
-def _to_compressed(x: Any, kind: Any, blocksize: Any = None) -> SparseCompressed:
+def _to_compressed(x: Any, kind: Any, blocksize: Any = None, dense_dim: Any = None) -> SparseCompressed:
     """Return a sparse tensor in a compressed format."""
     name = str(kind).removeprefix("torch.")
+    if dense_dim is not None:
+        what = f"conversion from {x._backend()} to {BACKENDS[kind]} with dense_dim argument given is not supported"
+        raise RuntimeError(f"to_{name}: {what}")
     of_blocks = kind in OF_BLOCKS
     if x.layout is kind:
         if blocksize is not None and of_blocks and tuple(blocksize) != x._blocksize:
@@ -611,25 +614,25 @@ def _to_compressed(x: Any, kind: Any, blocksize: Any = None) -> SparseCompressed
 @rule("to_sparse_csr")
 def to_sparse_csr(self: Any, dense_dim: int | None = None) -> SparseCompressed:
     """Return the matrix in the format CSR."""
-    return _to_compressed(self, sparse_csr)
+    return _to_compressed(self, sparse_csr, dense_dim=dense_dim)
 
 
 @rule("to_sparse_csc")
 def to_sparse_csc(self: Any, dense_dim: int | None = None) -> SparseCompressed:
     """Return the matrix in the format CSC."""
-    return _to_compressed(self, sparse_csc)
+    return _to_compressed(self, sparse_csc, dense_dim=dense_dim)
 
 
 @rule("to_sparse_bsr")
 def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> SparseCompressed:
     """Return the matrix in the format BSR."""
-    return _to_compressed(self, sparse_bsr, blocksize)
+    return _to_compressed(self, sparse_bsr, blocksize, dense_dim)
 
 
 @rule("to_sparse_bsc")
 def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> SparseCompressed:
     """Return the matrix in the format BSC."""
-    return _to_compressed(self, sparse_bsc, blocksize)
+    return _to_compressed(self, sparse_bsc, blocksize, dense_dim)
 
 
 @rule("to_dense")
@@ -651,7 +654,7 @@ def sparse_mask(self: Any, mask: Any) -> Any:
             f"sparse_mask(): operands have incompatible sizes; self has size {list(self.shape)} but mask has size "
             f"{list(mask.shape)}"
         )
-    if is_sparse(self) and self.layout is mask.layout is sparse_csr and not _has_same_places(self, mask):
+    if self.layout is mask.layout is not sparse_coo and not _has_same_places(self, mask):
         return mul(self, full_like(mask, dtype=self.dtype))  # (only places that both have)
     return at_places(self, mask)
 

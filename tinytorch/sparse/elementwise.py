@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.layout import NoArray, sparse_coo
+from tinytorch.core.layout import NoArray, sparse_coo, sparse_csr
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import count_write
@@ -17,8 +17,8 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.indexing import ranks
 from tinytorch.kernels.sparse import add_entries, distinct, is_sorted, linear
 from tinytorch.ops.join import cat as cat_dense
-from tinytorch.sparse.rules import is_sparse, no_rule, rule
-from tinytorch.sparse.tensors import SparseCompressed, SparseCOO, compressed_like, dense_of, summed
+from tinytorch.sparse.rules import is_sparse, rule, unsupported
+from tinytorch.sparse.tensors import BACKENDS, OF_BLOCKS, SparseCompressed, SparseCOO, compressed_like, dense_of, summed
 
 # Functions of one tensor ----------------------------------------------------------------------------
 
@@ -28,6 +28,12 @@ _OF_VALUES = """
     arctan=atan arctanh=atanh relu nn.functional.relu=relu trunc fix=trunc ceil floor round erf erfinv expm1 log1p
     isnan isinf isposinf isneginf signbit nan_to_num deg2rad rad2deg frac square
 """
+#: The layouts that some of them take, and the errors for others.
+_OF: dict[str, Any] = {
+    "nan_to_num": {"of": (sparse_coo,)}, "nan_to_num_": {"of": (sparse_coo,)},
+    "square": {"of": (sparse_coo,), "error": unsupported}, "square_": {"of": (), "error": unsupported},
+    "round_": {"of": (sparse_coo, sparse_csr), "error": unsupported},
+}  # fmt: skip
 _LINEAR = """
     neg negative=neg __neg__=neg positive __pos__=positive conj=conj conj_physical=conj_physical resolve_conj=positive
     resolve_neg=positive
@@ -59,9 +65,9 @@ def _in_place(method: str, linear_in_values: bool) -> Any:
 for _names, _make, _is_linear in ((_OF_VALUES, _of_values, False), (_LINEAR, _linear, True)):
     for _name in _names.split():
         _name, _, _method = _name.partition("=")
-        rule(_name)(_make(_method or _name))
+        rule(_name, **_OF.get(_name, {}))(_make(_method or _name))
         if hasattr(Tensor, f"{_name}_"):
-            rule(f"{_name}_")(_in_place(_method or _name, _is_linear))
+            rule(f"{_name}_", **_OF.get(f"{_name}_", {}))(_in_place(_method or _name, _is_linear))
 
 #: Conversions of the dtype.
 for _name in "bfloat16 bool byte cdouble cfloat char double float half int long short".split():
@@ -119,11 +125,9 @@ def nbytes(self: Any) -> int:
     return int(self.numel() * self.itemsize)
 
 
-@rule("angle")
+@rule("angle", of=set(BACKENDS) - {sparse_coo})
 def angle(self: Any) -> Any:
     """Return the angles of the elements, which PyTorch has for the compressed formats."""
-    if self.layout is sparse_coo:
-        raise no_rule("angle", self)
     return self._with(self._held.angle())
 
 
@@ -192,13 +196,13 @@ def real(self: Any) -> Any:
     return self._with(self._held.real) if self.is_complex() else self
 
 
-@rule("float_power")
+@rule("float_power", of=(sparse_coo,), error=unsupported)
 def float_power(self: Any, exponent: Any) -> Any:
     """Return the elements, as float64, raised to a number other than 0."""
     return power(self.to(dtypes.complex128 if self.is_complex() else dtypes.float64), exponent)
 
 
-@rule("pow", "__pow__")
+@rule("pow", "__pow__", of=(sparse_coo,), error=unsupported)
 def power(self: Any, exponent: Any) -> Any:
     """Return the elements raised to a number other than 0."""
     if not is_sparse(self) or isinstance(exponent, Tensor):
@@ -216,6 +220,18 @@ def _is_scalar(x: Any) -> bool:
     return not isinstance(x, Tensor) or (not is_sparse(x) and not x._array.ndim)
 
 
+def _check_product(x: Any, other: Any) -> None:
+    """Raise PyTorch's errors for the products that it lacks: of the compressed formats, it has those of CSR."""
+    others = [each.layout for each in (x, other) if is_sparse(each) and each.layout is not sparse_coo]
+    if others and (others[0] is not sparse_csr or x.layout is sparse_coo):
+        raise RuntimeError(f"Expected result Tensor to be of format CSR, but got {BACKENDS[others[0]]}")
+    if others and other.shape != x.shape:
+        raise RuntimeError(
+            f"sparse_mask(): operands have incompatible sizes; self has size {list(other.shape)} but mask has size "
+            f"{list(x.shape)}"
+        )
+
+
 @rule("mul", "multiply", "__mul__", "__rmul__")
 def mul(self: Any, other: Any) -> Any:
     """Return the product with a number, with a dense tensor, or with a sparse one."""
@@ -223,11 +239,10 @@ def mul(self: Any, other: Any) -> Any:
         self, other = other, self
     if _is_scalar(other):
         return self._with(self._held * other)
+    _check_product(self, other)
     if not is_sparse(other):
         at = tuple(wrap(row) for row in self._places())
         return self._with_flat(self._flat * other.expand(self._size)[at])
-    if self.layout is sparse_coo and other.layout is not sparse_coo:
-        return mul(other, self)
     if self._size != other._size or self.dense_dim() != other.dense_dim():
         raise NoArray(f"mul of sparse tensors of the sizes {list(self._size)} and {list(other._size)} is not supported")
     if self.layout is not sparse_coo:
@@ -250,6 +265,7 @@ def mul(self: Any, other: Any) -> Any:
 def mul_(self: Any, other: Any) -> Any:
     """Multiply in place."""
     if not is_sparse(self):
+        _check_product(other.to_sparse_coo(), other)
         return self.mul_(dense_of(other))
     if _is_scalar(other):
         self._held.mul_(other)
@@ -265,7 +281,7 @@ def _divisor(other: Any) -> None:
         )
 
 
-@rule("div", "divide", "true_divide", "__truediv__", "__div__")
+@rule("div", "divide", "true_divide", "__truediv__", "__div__", of=(sparse_coo,), error=unsupported)
 def div(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """Return the quotient with a number."""
     if not is_sparse(self):
@@ -277,13 +293,13 @@ def div(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     return x._with(x._held.div(other, rounding_mode=rounding_mode))
 
 
-@rule("floor_divide", "__floordiv__")
+@rule("floor_divide", "__floordiv__", of=(sparse_coo,))
 def floor_divide(self: Any, other: Any) -> Any:
     """Return the quotient with a number, rounded down."""
     return div(self, other, rounding_mode="floor")
 
 
-@rule("div_", "divide_", "__itruediv__")
+@rule("div_", "divide_", "__itruediv__", of=(sparse_coo,), error=unsupported)
 def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     """Divide by a number in place."""
     if not is_sparse(self):
@@ -300,7 +316,7 @@ def div_(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
 _SPARSE_AND_DENSE = "add(sparse, dense) is not supported. Use add(dense, sparse) instead."
 
 
-def _sum_of_sparse(x: Any, y: Any, alpha: Any) -> Any:
+def sum_of_sparse(x: Any, y: Any, alpha: Any) -> Any:
     """Return `x + alpha * y`."""
     if x._size != y._size:
         raise RuntimeError(
@@ -314,7 +330,7 @@ def _sum_of_sparse(x: Any, y: Any, alpha: Any) -> Any:
             np.array_equal(*each) for each in ((x._start, y._start), (x._plain, y._plain))
         ):
             return x._with(x._held + theirs)
-        return compressed_like(_sum_of_sparse(x.to_sparse_coo(), y.to_sparse_coo(), alpha), x)
+        return compressed_like(sum_of_sparse(x.to_sparse_coo(), y.to_sparse_coo(), alpha), x)
     if x.sparse_dim() != y.sparse_dim():
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same density, but 'self' has {x.sparse_dim()} sparse dimensions "
@@ -339,19 +355,29 @@ def _sum_of_sparse(x: Any, y: Any, alpha: Any) -> Any:
     return made.coalesce() if made._nnz() > made.numel() else made
 
 
+def _checked_sum(x: Any, y: Any, alpha: Any) -> Any:
+    """Return `x + alpha * y` if PyTorch has it: of the formats CSC, BSR and BSC only of a tensor and itself."""
+    if x.layout not in (sparse_coo, sparse_csr) and x is not y:
+        raise RuntimeError(f"crow_indices expected sparse row compressed tensor layout but got {x._backend()}")
+    return sum_of_sparse(x, y, alpha)
+
+
 @rule("add", "__add__")
 def add(self: Any, other: Any, alpha: Any = 1) -> Any:
     """Return `self + alpha * other`: of two sparse tensors, or of a dense and a sparse one."""
     if is_sparse(self) and is_sparse(other):
-        return _sum_of_sparse(self, other, alpha)
+        return _checked_sum(self, other, alpha)
     if is_sparse(self):
         if self.layout is sparse_coo or not isinstance(other, Tensor):
             raise RuntimeError(_SPARSE_AND_DENSE)
+        _check_size(other, self)
         return dense_of(self).add(other, alpha=alpha)
     return _dense_and_sparse(self, other, alpha)
 
 
 def _check_size(dense: Tensor, sparse: Any) -> None:
+    if sparse.layout in OF_BLOCKS:
+        raise unsupported("add", sparse)
     if dense.shape != sparse._size:
         raise RuntimeError(
             f"add: expected 'self' and 'other' to have same size, but self has size {list(dense.shape)} while other "
@@ -396,14 +422,14 @@ def add_(self: Any, other: Any, alpha: Any = 1) -> Any:
     if is_sparse(self):
         if not is_sparse(other):
             raise RuntimeError(_SPARSE_AND_DENSE)
-        return self._become(_sum_of_sparse(self, other, alpha))
+        return self._become(_checked_sum(self, other, alpha))
     _check_size(self, other)
     if _is_recorded(self, other) or self.dtype is not other.dtype or not self.ndim:
         return self.add_(dense_of(other), alpha=alpha)
     return _add_into(self, other, alpha)
 
 
-@rule("sub", "subtract", "__sub__")
+@rule("sub", "subtract", "__sub__", of=(sparse_coo,), error=unsupported)
 def sub(self: Any, other: Any, alpha: Any = 1) -> Any:
     """Return `self - alpha * other`."""
     if is_sparse(self) and not is_sparse(other):
@@ -411,13 +437,13 @@ def sub(self: Any, other: Any, alpha: Any = 1) -> Any:
     return add(self, other, alpha=-alpha)
 
 
-@rule("__rsub__")
+@rule("__rsub__", of=(sparse_coo,), error=unsupported)
 def rsub(self: Any, other: Any) -> Any:
     """Return `other - self`."""
     return add(other, self, alpha=-1)
 
 
-@rule("sub_", "subtract_", "__isub__")
+@rule("sub_", "subtract_", "__isub__", of=(sparse_coo,), error=unsupported)
 def sub_(self: Any, other: Any, alpha: Any = 1) -> Any:
     """Subtract in place."""
     return add_(self, other, alpha=-alpha)

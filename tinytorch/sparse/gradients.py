@@ -9,7 +9,7 @@ import numpy as np
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.ops.index import index_select
-from tinytorch.sparse.elementwise import add, add_
+from tinytorch.sparse.elementwise import add, add_, sum_of_sparse
 from tinytorch.sparse.rules import is_sparse
 from tinytorch.sparse.tensors import SparseCOO, dense_of, gradient_of_values
 
@@ -63,7 +63,7 @@ def add_gradient(old: Any, g: Any, create_graph: bool) -> Any:
     if old is None:
         return g.clone() if create_graph else g.detach().clone()
     if is_sparse(old) and is_sparse(g):
-        return add(old, g)
+        return sum_of_sparse(old, g, 1)
     if create_graph:
         return add(g, old) if is_sparse(old) else add(old, g)
     if is_sparse(old):

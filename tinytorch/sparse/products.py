@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.layout import NoArray, sparse_coo, sparse_csc, sparse_csr
+from tinytorch.core.layout import NoArray, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import sparse as kernels
 from tinytorch.kernels.intp import as_intp
@@ -18,7 +18,7 @@ from tinytorch.ops.join import stack as stack_dense
 from tinytorch.ops.linalg.products import mm as dense_mm
 from tinytorch.ops.register import Builtin, public
 from tinytorch.ops.scatter import scatter_reduce
-from tinytorch.sparse.elementwise import add
+from tinytorch.sparse.elementwise import sum_of_sparse
 from tinytorch.sparse.rules import is_sparse, rule
 from tinytorch.sparse.shape import select
 from tinytorch.sparse.tensors import SparseCOO, compressed_of, summed
@@ -67,6 +67,9 @@ def _product(x: Any, y: Any) -> Any:
     _check_matrix(y)
     _check_shapes(x, y)
     _check_dtypes(x, y)
+    blocks = [each for each in (x, y) if each.layout in (sparse_bsr, sparse_bsc)]
+    if blocks and (x.layout, y.layout) not in ((sparse_bsr, strided), (strided, sparse_bsc)):
+        raise RuntimeError(f"addmm: computation on CPU is not implemented for a product of {blocks[0]._backend()}")
     if not is_sparse(y):
         return _multiply(x._flat, y, x._rows())
     if not is_sparse(x):
@@ -260,6 +263,8 @@ def mv(self: Any, vec: Any) -> Tensor:
     if vec.ndim != 1 or self.shape[1] != vec.shape[0]:
         raise RuntimeError("mv: expected self.size(-1) == vec.size(-1)")
     _check_dtypes(self, vec)
+    if self.layout is sparse_bsc:
+        raise RuntimeError("torch.addmv: operation not supported for mat with SparseBsc layout")
     return _multiply(self._flat, vec.unsqueeze(1), self._rows()).squeeze(1)
 
 
@@ -301,7 +306,7 @@ def addmm(mat: Any, mat1: Any, mat2: Any, *, beta: float = 1, alpha: float = 1) 
     if is_sparse(mat) is not is_sparse(product):
         raise NoArray("addmm: the addend must be sparse exactly if the product is")
     if is_sparse(product):
-        return add(mat * beta, scaled)
+        return sum_of_sparse(mat * beta, scaled, 1)
     return scaled if beta == 0 else mat * beta + scaled
 
 

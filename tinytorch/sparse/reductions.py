@@ -94,7 +94,7 @@ def method_sum(
     return out
 
 
-@rule("norm")
+@rule("norm", of=(sparse_coo,))
 def norm(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
     """Return the norm of all elements."""
     if dim is not None and len(_dimensions(dim, self.ndim)) < self.ndim:
@@ -114,7 +114,7 @@ def is_nonzero(self: Any) -> bool:
     return bool(self)
 
 
-@rule("any")
+@rule("any", of=(sparse_coo,))
 def any_of(self: Any, *args: Any, **kwargs: Any) -> Tensor:
     """Return whether an element is not 0."""
     if args or kwargs:

@@ -14,20 +14,30 @@ from typing import Any, TypeVar
 from tinytorch.core.layout import NoArray, sparse_coo
 from tinytorch.core.tensor import Tensor
 
-__all__ = ["RULES", "no_rule", "of_sparse", "rule"]
+__all__ = ["RULES", "no_rule", "of_sparse", "rule", "unsupported"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 #: By the name of a function below `torch`, or of a method of Tensor: the function of sparse tensors.
 RULES: dict[str, Callable[..., Any]] = {}
+#: By the name of a function that does not take all layouts: those that it takes, and what makes the error for others.
+_LIMITED: dict[str, tuple[Any, Callable[[str, Any], Exception]]] = {}
 
 
-def rule(*names: str) -> Callable[[F], F]:
-    """Return a decorator that makes a function the rule for the functions and methods with these names."""
+def rule(*names: str, of: Any = None, error: Any = None) -> Callable[[F], F]:
+    """Return a decorator that makes a function the rule for the functions and methods with these names.
+
+    Args:
+        names: of the functions and methods.
+        of: the layouts that they take; None for all. (A formula that calls the function itself may give it others.)
+        error: makes the error for other layouts of the name and of the tensor; as a rule `no_rule`.
+    """
 
     def declare(function: F) -> F:
         for name in names:
             RULES[name] = function
+            if of is not None:
+                _LIMITED[name] = of, error or no_rule
         return function
 
     return declare
@@ -59,11 +69,14 @@ def of_sparse(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: E
         NotImplementedError: there is no rule.
     """
     found = RULES.get(name)
-    sparse = next((each for each in _arguments((*args, *kwargs.values())) if is_sparse(each)), None)
-    if sparse is None:
+    tensors = [each for each in _arguments((*args, *kwargs.values())) if is_sparse(each)]
+    if not tensors:
         raise NoArray(f"{name}: sparse tensors are not supported here") if error is None else error
     if found is None:
-        raise no_rule(name, sparse) from None
+        raise no_rule(name, tensors[0]) from None
+    for x in tensors:
+        if name in _LIMITED and x.layout not in _LIMITED[name][0]:
+            raise _LIMITED[name][1](name, x) from None
     renamed = {"self" if key == "input" else key: value for key, value in kwargs.items()}
     out = renamed.pop("out", None)
     if out is None:
@@ -97,3 +110,8 @@ def no_rule(name: str, x: Any) -> NoArray:
         f"from the '{backend}' backend: tinytorch has no rule for {x.layout} tensors. Convert the tensor by to_dense() "
         "where its dense form fits into memory."
     )
+
+
+def unsupported(name: str, x: Any) -> RuntimeError:
+    """Return PyTorch's error for a layout that arithmetic does not support."""
+    return RuntimeError(f"unsupported tensor layout: {x._backend()} ({name})")

@@ -97,7 +97,8 @@ def _transposed(x: SparseCompressed, a: int, b: int) -> SparseCompressed:
     return made
 
 
-@rule("t", "T")
+@rule("T", of=(sparse_coo,))
+@rule("t")
 def t(self: Any) -> Any:
     """Return the transposed matrix."""
     if self.layout is not sparse_coo:

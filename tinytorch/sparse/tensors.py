@@ -110,7 +110,7 @@ class SparseTensor(Tensor):
         return (held._edge or leaf_edge(held)) if held._requires_grad else None
 
     _requires_grad = property(lambda self: self._held._requires_grad)
-    _cell = property(lambda self: self._held._cell)
+    _cell = property(lambda self: self._held._cell, lambda self, cell: setattr(self._held, "_cell", cell))
     _view = property(lambda self: None)
     _hooks = property(lambda self: None)
     _accumulator = property(lambda self: None)
@@ -258,7 +258,9 @@ class SparseTensor(Tensor):
         return self._held.is_signed()
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Return False: there is no memory that could be contiguous."""
+        """Return False: there is no memory that could be contiguous; of the formats but COO PyTorch does not say it."""
+        if self.layout is not sparse_coo:
+            raise RuntimeError(f"Sparse {self._backend()[6:].upper()} tensors do not have is_contiguous")
         return False
 
     def is_pinned(self, device: Any = None) -> Any:
@@ -777,7 +779,7 @@ class _Ruled:
         if instance is None:
             return member
         if not callable(member):
-            return member.__get__(instance, owner) if hasattr(member, "__get__") else member
+            return type(member).__get__(member, instance, owner) if hasattr(member, "__get__") else member
         name = self._name
 
         def method(*args: Any, **kwargs: Any) -> Any:

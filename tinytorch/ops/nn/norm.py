@@ -427,7 +427,7 @@ def native_group_norm(
     """
     out = group_norm(input.reshape(N, C, HxW), group, weight, bias, eps).reshape(input.shape)
     values = _wide(input).reshape(N, group, -1 if N else 0)
-    mean = values.mean(2)
+    mean = values.mean(2) if values.numel() else values.sum(2)  # (of nothing: 0, as in PyTorch)
     scale = (values - mean.unsqueeze(2)).square().mean(2).add(eps).rsqrt()
     kind = _kind_of_statistics(input, weight, bias)
     return out, mean.to(kind), scale.to(kind)
@@ -482,7 +482,7 @@ def native_layer_norm(
     shape = check_normalized_shape("layer_norm", input, normalized_shape, weight, bias, "[*, ")
     dims = [*range(input.ndim - len(shape), input.ndim)]
     values = _wide(input.detach())
-    mean = values.mean(dims, keepdim=True)
+    mean = values.mean(dims, keepdim=True) if values.numel() else values.sum(dims, keepdim=True)
     scale = (values - mean).square().mean(dims, keepdim=True).add(eps).rsqrt()
     out: Tensor = layer_norm(input, shape, weight, bias, eps)
     kind = _kind_of_statistics(input, weight, bias)
