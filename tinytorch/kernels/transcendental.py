@@ -247,7 +247,7 @@ def sinc(x: Array) -> Array:
 def angle(a: Array) -> Array:
     """Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN."""
     if a.dtype.kind == "c":
-        return np.angle(np.ascontiguousarray(a).reshape(a.shape))
+        return np.angle(a)
     return np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0)).astype(a.dtype)
 
 

@@ -215,7 +215,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
     if not compute_uv:
         values = decompose.svdvals(input)
         batch, (m, n) = input.shape[:-2], input.shape[-2:]
-        u, v = (solve.zeros_of(input, (*batch, k, k)) for k in (m, n))
+        u, v = (solve.zeros_of(input, (*batch, k, k)).contiguous() for k in (m, n))
         return return_types.svd((u, values, v.mH))
     u, values, vh = decompose.svd(input, not some)
     return return_types.svd((u, values, vh.mH))
