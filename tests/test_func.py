@@ -649,8 +649,7 @@ def test_vmap(name: str) -> None:
 """, {}, "x", "w", F=lambda t: t.nn.functional).values())  # fmt: skip
 def test_second_derivatives_in_vmap(function: Program) -> None:
     x, w = tinytorch.rand(3, 2, 2, 2, dtype=tinytorch.float64), tinytorch.rand(3, 6, 2, dtype=tinytorch.float64)
-    first = tinytorch.func.jacrev(functools.partial(function, tinytorch), (0, 1))
-    second = tinytorch.func.jacfwd(first, (0, 1))
+    second = tinytorch.func.jacfwd(tinytorch.func.jacrev(functools.partial(function, tinytorch), (0, 1)), (0, 1))
     for k, each in enumerate(zip(x, w, strict=True)):
         for a, b in zip(sum(tinytorch.vmap(second)(x, w), ()), sum(second(*each), ()), strict=True):
             tinytorch.testing.assert_close(a[k], b)
