@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import warnings
 import weakref
@@ -638,6 +639,20 @@ def test_vmap(name: str) -> None:
         return VMAPPED[name](t, x, y)
 
     same(program)
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("function", programs("""
+    F.batch_norm(x, None, None, w[:2, 0], training=True); F.layer_norm(x, (2,), w[0]); F.conv1d(x, w[:2, :, None])
+    torch.gru_cell(x[0], x[1], w, w); torch.rnn_tanh(x, x[:1] * 0, [w[:2], w[:2], w[0], w[1]], True, 1, 0, *3 * [0])[0]
+    x[0].index_reduce(0, (w[0] > 0.6).long(), w[:2], "prod"); x[0].scatter_reduce(0, (w[:2] > 0.6).long(), x[1], "prod")
+""", {}, "x", "w", F=lambda t: t.nn.functional).values())  # fmt: skip
+def test_second_derivatives_in_vmap(function: Program) -> None:
+    x, w = tinytorch.rand(3, 2, 2, 2, dtype=tinytorch.float64), tinytorch.rand(3, 6, 2, dtype=tinytorch.float64)
+    second = tinytorch.func.jacfwd(tinytorch.func.jacrev(functools.partial(function, tinytorch), (0, 1)), (0, 1))
+    for k, each in enumerate(zip(x, w, strict=True)):
+        for a, b in zip(sum(tinytorch.vmap(second)(x, w), ()), sum(second(*each), ()), strict=True):
+            tinytorch.testing.assert_close(a[k], b)
 
 
 def test_vmap_of_nothing() -> None:

@@ -14,6 +14,7 @@ forward, forward over reverse and reverse over forward work. Source: PyTorch's `
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import weakref
 from collections.abc import Callable
@@ -189,7 +190,11 @@ class Level(DispatchMode):
         if any(not used.isdisjoint(names) for names in op.wants.values()):
             values = (x.clone(), *values[1:])  # from before the write
         start = next(numbers)
-        result = caller(*args, **kwargs)
+        saves = local.state.grad and any(
+            [isinstance(x, Tensor) and x._requires_grad and levels(x) for x in inputs or ()]
+        )
+        with _Within(self) if saves else contextlib.nullcontext():
+            result = caller(*args, **kwargs)
         if values[0] is not x:
             self._set_saved_tangent(x, op, tangents[0], start)
         if op.view:
@@ -270,6 +275,37 @@ class Level(DispatchMode):
         return result
 
 
+class _Within(DispatchMode):
+    """Gives what a rule of `vmap` makes of batched tensors its tangents, too: the graph saves it in their place.
+
+    It is the outermost mode, so it receives the ops of the rule on the tensors without levels.
+    """
+
+    differentiates = True
+
+    def __init__(self, level: Level) -> None:
+        self.level = level
+
+    def __enter__(self) -> Any:
+        self.modes = local.state.modes
+        local.state.modes = (self, *(self.modes or ()))
+        return self
+
+    def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of a call, which no mode receives; the formulas of its tangents are received by all."""
+
+        @functools.wraps(caller)
+        def alone(*args: Any, **kwargs: Any) -> Any:
+            local.state.modes = None
+            try:
+                return caller(*args, **kwargs)
+            finally:
+                local.state.modes = self.modes
+
+        local.state.modes = self.modes
+        return self.level.call(op, alone, args, kwargs)
+
+
 def _check_view(out: Tensor, tangent: Tensor, args: tuple[Any, ...], tangents: Tangents) -> None:
     """Raise PyTorch's error if a Function returns a view of an input, but its `jvp` no view of that input's tangent."""
     if out._view is None or out._cell is None:
@@ -328,7 +364,9 @@ def _by_transposed_formulas(
     node.edges = tuple([None if tangent is None else _ANY_EDGE for tangent in tangents])
     if not op.outputs:
         node.outputs = len(outs)
-    recording = local.state.grad
+    # (A formula may differentiate by copies of its inputs: alone they are no reason to record.)
+    given = [x for x in (*saved, *outs, *tangents) if isinstance(x, Tensor)]
+    recording = local.state.grad and any([x.requires_grad for x in given])
     with enable_grad():
         gs = [
             _leaf_like(out) if out._array.dtype.kind in DIFFERENTIABLE and number not in op.nondiff else None

@@ -329,6 +329,11 @@ def levels(x: Any) -> list[Batch]:
     return found
 
 
+def all_levels(xs: Sequence[Any]) -> list[Batch]:
+    """Return the levels at which any of some tensors is batched, the innermost first."""
+    return sorted({level for x in xs for level in levels(x)}, key=lambda level: level.number, reverse=True)
+
+
 def is_batchedtensor(x: Any) -> bool:
     """Return whether a tensor is a batched one, inside of `vmap`."""
     return bool(levels(x))
@@ -608,7 +613,7 @@ class Batch(DispatchMode):
         if self.tracked is not None and state.grad:
             args, kwargs = self._with_lifted(args), self._with_lifted(kwargs)
         modes = state.modes
-        others = tuple([mode for mode in modes or () if mode is not self])
+        others = rest = tuple([mode for mode in modes or () if mode is not self])
         if self.randomness == "error":  # (random functions ask the level)
             others = (*others, self) if modes is None or self not in modes else modes
         results = []
@@ -620,8 +625,11 @@ class Batch(DispatchMode):
                 state.modes = modes
         if not results:
             raise RuntimeError(NO_EXAMPLES)
-        with self._outside():
+        state.modes = rest or None  # (levels of forward mode give the stack its tangent)
+        try:
             return self._wrapped(_stacked(results))
+        finally:
+            state.modes = modes
 
     # Random numbers -------------------------------------------------------------------------------
 

@@ -192,7 +192,7 @@ class Function(Builtin):
             return supplied("of_batched")(self.raw, args, kwargs, error)
         if self.asks != "nobody" and overrides.first_contact(args, kwargs):
             return self.called(args, kwargs)
-        if self.of_tensors:
+        if self.of_tensors and isinstance(error, TypeError) and "out" not in kwargs:
             self._given(args, kwargs)  # (says which arguments are wrong)
         if isinstance(error, (TypeError, AttributeError)) and (numbers := self._as_numbers(args, kwargs)):
             return self(*numbers[0], **numbers[1])

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.inplace import check_overlap
-from tinytorch.core.mode import local
+from tinytorch.core.mode import in_vmap, local
 from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.warning import warn
@@ -262,7 +262,7 @@ def _scatter_prod_rule(
         to_x, to_src = _prod_grad(g, x, dim, index, src, include_self, out)
         return to_x, None, to_src
     part_of_src = src if src._array.shape == index._array.shape else src[tuple([slice(n) for n in index.shape])]
-    if not is_meta(src._array) and part_of_src.all() and (not include_self or x.all()):
+    if not is_meta(src._array) and not in_vmap() and part_of_src.all() and (not include_self or x.all()):
         share = g * out
         to_x = share / x if include_self else _scatter[0][0](g, dim, index, 0)
         to_src = gather(share, dim, index) / part_of_src

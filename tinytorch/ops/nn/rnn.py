@@ -19,6 +19,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rnn as kernels
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_elements, check_tensor, op_of, renamed, unless_empty
+from tinytorch.ops.batching import all_levels, at_levels, levels, plain, without_levels
 from tinytorch.ops.join import cat, chunk, stack, unbind
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.random import apart
@@ -99,12 +100,19 @@ def _gradients_of_composition(
             each.view_as(each) if need and each.requires_grad else each.detach() if need else each
             for each, need in zip(tensors, needs, strict=True)
         ]
+        batches = all_levels((*inputs, *g))
+        inputs = [  # (the gradients of an input that examples share stay apart)
+            at_levels(without_levels(each, batches), batches) if need else each
+            for each, need in zip(inputs, needs, strict=True)
+        ]
         wanted = [each for each, need in zip(inputs, needs, strict=True) if need]
         for each in wanted:
             each._requires_grad = True
         outputs = _unrolled(step, count, inputs, widths, reverse)
     pairs = [(out, each) for out, each in zip(outputs, g, strict=True) if each is not None]
-    found = iter(gradients([out for out, _ in pairs], [each for _, each in pairs], wanted, create_graph=recorded))
+    vectors = [without_levels(each, levels(out)) for out, each in pairs]
+    found = gradients([plain(out) for out, _ in pairs], vectors, [plain(each) for each in wanted], recorded)
+    found = iter([None if each is None else at_levels(each, batches) for each in found])
     return [next(found) if need else None for need in needs]
 
 
