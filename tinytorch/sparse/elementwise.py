@@ -226,10 +226,8 @@ def _check_product(x: Any, other: Any) -> None:
     if others and (others[0] is not sparse_csr or x.layout is sparse_coo):
         raise RuntimeError(f"Expected result Tensor to be of format CSR, but got {BACKENDS[others[0]]}")
     if others and other.shape != x.shape:
-        raise RuntimeError(
-            f"sparse_mask(): operands have incompatible sizes; self has size {list(other.shape)} but mask has size "
-            f"{list(x.shape)}"
-        )
+        sizes = f"self has size {list(other.shape)} but mask has size {list(x.shape)}"
+        raise RuntimeError(f"sparse_mask(): operands have incompatible sizes; {sizes}")
 
 
 @rule("mul", "multiply", "__mul__", "__rmul__")
