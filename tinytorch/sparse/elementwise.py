@@ -26,14 +26,8 @@ from tinytorch.sparse.tensors import BACKENDS, OF_BLOCKS, SparseCompressed, Spar
 _OF_VALUES = """
     abs absolute=abs __abs__=abs sign sgn sqrt tan tanh sin sinh asin asinh atan atanh arcsin=asin arcsinh=asinh
     arctan=atan arctanh=atanh relu nn.functional.relu=relu trunc fix=trunc ceil floor round erf erfinv expm1 log1p
-    isnan isinf isposinf isneginf signbit nan_to_num deg2rad rad2deg frac square
+    isnan isinf isposinf isneginf signbit deg2rad rad2deg frac
 """
-#: The layouts that some of them take, and the errors for others.
-_OF: dict[str, Any] = {
-    "nan_to_num": {"of": (sparse_coo,)}, "nan_to_num_": {"of": (sparse_coo,)},
-    "square": {"of": (sparse_coo,), "error": unsupported}, "square_": {"of": (), "error": unsupported},
-    "round_": {"of": (sparse_coo, sparse_csr), "error": unsupported},
-}  # fmt: skip
 _LINEAR = """
     neg negative=neg __neg__=neg positive __pos__=positive conj=conj conj_physical=conj_physical resolve_conj=positive
     resolve_neg=positive
@@ -65,9 +59,15 @@ def _in_place(method: str, linear_in_values: bool) -> Any:
 for _names, _make, _is_linear in ((_OF_VALUES, _of_values, False), (_LINEAR, _linear, True)):
     for _name in _names.split():
         _name, _, _method = _name.partition("=")
-        rule(_name, **_OF.get(_name, {}))(_make(_method or _name))
+        rule(_name)(_make(_method or _name))
         if hasattr(Tensor, f"{_name}_"):
-            rule(f"{_name}_", **_OF.get(f"{_name}_", {}))(_in_place(_method or _name, _is_linear))
+            rule(f"{_name}_")(_in_place(_method or _name, _is_linear))
+
+rule("nan_to_num", of=(sparse_coo,))(_of_values("nan_to_num"))
+rule("nan_to_num_", of=(sparse_coo,))(_in_place("nan_to_num", False))
+rule("square", of=(sparse_coo,), error=unsupported)(_of_values("square"))
+rule("square_", of=(), error=unsupported)(_in_place("square", False))
+rule("round_", of=(sparse_coo, sparse_csr), error=unsupported)(_in_place("round", False))
 
 #: Conversions of the dtype.
 for _name in "bfloat16 bool byte cdouble cfloat char double float half int long short".split():
@@ -226,10 +226,8 @@ def _check_product(x: Any, other: Any) -> None:
     if others and (others[0] is not sparse_csr or x.layout is sparse_coo):
         raise RuntimeError(f"Expected result Tensor to be of format CSR, but got {BACKENDS[others[0]]}")
     if others and other.shape != x.shape:
-        raise RuntimeError(
-            f"sparse_mask(): operands have incompatible sizes; self has size {list(other.shape)} but mask has size "
-            f"{list(x.shape)}"
-        )
+        sizes = f"self has size {list(other.shape)} but mask has size {list(x.shape)}"
+        raise RuntimeError(f"sparse_mask(): operands have incompatible sizes; {sizes}")
 
 
 @rule("mul", "multiply", "__mul__", "__rmul__")
