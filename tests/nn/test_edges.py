@@ -338,7 +338,7 @@ def test_calls_with_unusual_arguments(expression: str) -> None:
 
 
 NOTHING = """
-    g(F.instance_norm, (0, 3, 2)); g(F.instance_norm, (2, 0, 3))
+    g(F.instance_norm, (0, 3, 2)); t.batch_norm(q * 0, *[None] * 4, True, 0, 0, False); g(F.instance_norm, (2, 0, 3))
     g(lambda x: F.batch_norm(x, None, None, training=True), (2, 0, 3))
     g(lambda x: F.batch_norm(x, t.zeros(0), t.ones(0), training=True), (3, 0)); g(F.conv1d, (2, 0, 5), (4, 0, 2), (4,))
     g(lambda x: F.embedding(i(2, 3), x), (5, 0)); g(lambda x: F.embedding(i(2, 0), x, padding_idx=0), (5, 0))

@@ -149,7 +149,8 @@ def batch_norm(x: Array, weight: Array | None, bias: Array | None, eps: float) -
     """
     values = places(widened(x))
     mean, variance = batch_statistics(values)
-    scale = 1 / np.sqrt(variance + values.dtype.type(eps))
+    spread = variance + values.dtype.type(eps)
+    scale = 1 / np.sqrt(spread if eps else np.where(spread, spread, np.inf))  # (0 without any spread, as in PyTorch)
     out = scaled(values, *factors(mean, scale, weight, bias), x.dtype).reshape(x.shape)
     return out, mean[0], variance[0], mean, scale
 

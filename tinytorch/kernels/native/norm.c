@@ -409,7 +409,7 @@ static PyObject *flattened(PyObject *array) {
 
 KERNEL(batch_norm, x, weight, bias, eps) {
     Norm n = {0};
-    if (!tt_read_number(args->eps, &n.eps) || !read_norm(&n, args->x, 0, args->weight, args->bias)) return FALLBACK;
+    if (!tt_read_number(args->eps, &n.eps) || !n.eps || !read_norm(&n, args->x, 0, args->weight, args->bias)) return FALLBACK;
     int64_t shape[] = {1, n.channels};
     PyObject *y = allocate(args->x, 0, NULL, &n.out), *mean = allocate(args->x, 2, shape, &n.means);
     PyObject *variance = allocate(args->x, 1, shape + 1, &n.variances), *scale = allocate(args->x, 2, shape, &n.scales);

@@ -84,7 +84,8 @@ def _from_normal(
 
 def _normalised(x: Tensor, dims: Sequence[int], eps: float) -> tuple[Tensor, Tensor]:
     difference = x - x.mean(dims, keepdim=True)
-    scale = (difference * difference).mean(dims, keepdim=True).add(eps).rsqrt()
+    spread = (difference * difference).mean(dims, keepdim=True).add(eps)
+    scale = (spread if eps else spread.masked_fill(spread == 0, np.inf)).rsqrt()
     return difference * scale, scale
 
 
