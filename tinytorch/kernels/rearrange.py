@@ -140,4 +140,4 @@ def channel_shuffle(x: Array, groups: int) -> Array:
     """Return (n, c, *) with the channels of the groups interleaved."""
     batch, channels, *rest = x.shape
     split = x.reshape((batch, groups, channels // groups, *rest))
-    return formatted(np.ascontiguousarray(split.swapaxes(1, 2)).reshape(x.shape), x)
+    return formatted(split.swapaxes(1, 2).copy().reshape(x.shape), x)
