@@ -19,7 +19,7 @@ from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.fft import BY_COUNT, BY_ROOT, UNSCALED
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops.arguments import check_tensor, op_of
-from tinytorch.ops.complex import conjugate
+from tinytorch.ops.complex import conj, conjugate
 from tinytorch.ops.rearrange import constant_pad, roll
 from tinytorch.ops.register import public
 from tinytorch.ops.sequences import arange
@@ -165,7 +165,7 @@ def _to_complex(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: 
     if input.dtype.is_complex:
         return complex_to_complex(input, (axis,), scale, forward)
     made = real_to_complex(input, (axis,), scale, onesided)
-    return made if forward else conjugate(made)
+    return made if forward else conj(made)
 
 
 def _to_real(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
@@ -202,7 +202,7 @@ def _n_from_real(name: str, input: Tensor, s: Any, dim: Any, norm: Any, forward:
     input, scale = _resized(_promoted(input, False), dims, lengths), _scale(norm, forward)
     if forward:
         return real_to_complex(input, dims, scale, True)
-    made = conjugate(real_to_complex(input, dims[-1:], scale, True))
+    made = conj(real_to_complex(input, dims[-1:], scale, True))
     return complex_to_complex(made, dims[:-1], scale, False) if len(dims) > 1 else made
 
 
