@@ -148,8 +148,7 @@ class Op:
         """
         name, found = self.name, list(values)
         if more:
-            count, plural = self.positional, "s" if self.positional > 1 else ""
-            raise TypeError(f"{name}() takes {count} positional argument{plural} but {count + len(more)} were given")
+            raise too_many(name, self.positional, self.positional + len(more))
         for key, value in kwargs.items():
             position = self.position.get(key, self.position.get(own_name(key), 0 if key == "input" else None))
             if position is None:
@@ -413,6 +412,12 @@ _OWN = {
     "other": "y", "exponent": "y", "mat2": "y", "vec": "y", "vec2": "y",
 }  # fmt: skip
 _PUBLIC = {"x": "input", "y": "other", "xs": "tensors"}
+
+
+def too_many(name: str, most: int, given: int) -> TypeError:
+    """Return PyTorch's error for a call with more positional arguments than a function has."""
+    plural = "s" if most > 1 else ""
+    return TypeError(f"{name}() takes {most} positional argument{plural} but {given} were given")
 
 
 def own_name(name: str) -> str:

@@ -21,7 +21,7 @@ from types import MethodType
 from typing import Any, TypeVar
 
 from tinytorch.core import op as core
-from tinytorch.core.declaration import NUMPY, Op
+from tinytorch.core.declaration import NUMPY, Op, too_many
 from tinytorch.core.layout import NoArray
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
@@ -239,8 +239,7 @@ class Function(Builtin):
         """Return the arguments of a function of one or two tensors in order; keywords may have NumPy's names."""
         names, name = self.names, self.__name__
         if len(args) > len(names):
-            plural = "s" if len(names) > 1 else ""
-            raise TypeError(f"{name}() takes {len(names)} positional argument{plural} but {len(args)} were given")
+            raise too_many(name, len(names), len(args))
         values = dict(zip(names, args, strict=False))
         for key, value in named.items():
             public = key if key in names else NUMPY.get(key, key)

@@ -215,6 +215,8 @@ def rrelu(
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
     check_floating("leaky_relu_cpu", input._array)
+    if inplace and not training:
+        return _mean_rrelu_in_place(input, (lower + upper) / 2)
     slopes = np.ones_like(input._array)
     if training:
         negative = input._array <= 0
@@ -222,8 +224,6 @@ def rrelu(
         slopes[negative] = wrap(drawn).uniform_(lower, upper)._array
     else:
         slopes[~(input._array > 0)] = (lower + upper) / 2
-    if inplace and not training:
-        return _mean_rrelu_in_place(input, (lower + upper) / 2)
     return (_rrelu_in_place if inplace else ops.rrelu)(input, slopes)
 
 

@@ -764,14 +764,3 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         (squares,) = raised(squares)  # (as `avg_pool3d` is computed under autocasting)
         mean = avg_pool3d(pad(squares.flatten(4), [0, 0, 0, 0, *around]), (size, 1, 1), 1)
     return input / mean.view(input.shape).mul(alpha).add(k).pow(beta)
-
-
-def _sum_of_neighbours(x: Tensor, before: int, after: int) -> Tensor:
-    """Return, for every channel of (N, C, *), the sum of it and of the channels `before` and `after` it."""
-    channels = x.shape[1]
-    border = [0, 0] * (x.ndim - 2)
-    padded = pad(x, [*border, before, after])
-    total = padded.narrow(1, 0, channels)
-    for k in range(1, before + after + 1):
-        total = total + padded.narrow(1, k, channels)
-    return total

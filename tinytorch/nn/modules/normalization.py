@@ -8,7 +8,6 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
-from tinytorch.nn.functional import layers
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import empty
@@ -253,6 +252,9 @@ class CrossMapLRN2d(_LocalNorm):
         """Return the normalised input."""
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
-        width = (self.size - 1) // 2
-        total = layers._sum_of_neighbours(input * input, width, width)
+        width, channels = (self.size - 1) // 2, input.shape[1]
+        padded = F.pad(input * input, [0, 0, 0, 0, width, width])
+        total = padded.narrow(1, 0, channels)
+        for k in range(1, 2 * width + 1):
+            total = total + padded.narrow(1, k, channels)
         return input * (total * (self.alpha / self.size) + self.k) ** -self.beta
