@@ -234,6 +234,11 @@ ROOT = Path(__file__).resolve().parent.parent
 ABSOLUTE = re.compile(r"/(usr/bin/env|dev/(null|full|stdout|fd)|proc/|sys/fs/cgroup|home/me/|usr/share/keyrings/)")
 
 
+def test_no_folder_has_more_lines_than_it_may() -> None:
+    ran = subprocess.run([sys.executable, str(ROOT / "scripts" / "count_lines")], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_no_file_names_a_path_of_one_machine() -> None:
     places = "tmp|home|root|work|opt|usr|var|mnt|srv|etc|Users|dev|proc|sys|private|scratch"
     path = re.compile(rf"(?<![\w.:/<*)}}~$-])/(?:{places})/\w[\w./-]*")
