@@ -434,14 +434,14 @@ def pooled_images(rng: np.random.Generator) -> Iterator[Arguments]:
     yield x, (3, 3), (2, 2), (1, 1), (1, 1), (28, 28)
 
 
-def steps(kept: int, *numbers: tuple[Any, ...]) -> Callable[..., Iterator[Arguments]]:
-    """Draw a parameter, its gradient and what is kept for it, not negative, or the last of it None; and numbers."""
+def steps(kept: int, *numbers: tuple[Any, ...], optional: bool = False) -> Callable[..., Iterator[Arguments]]:
+    """Draw a parameter, its gradient and what is kept for it, not negative, or an optional one None; and numbers."""
 
     def draw(rng: np.random.Generator) -> Iterator[Arguments]:
         for given in numbers:
             for shape in [(1, 1), (0,), (7,), (33,), (3, 5), (70_001,)]:
                 p, g, *more = rng.standard_normal((2 + kept, *shape)).astype(np.float32)
-                for missing in range(2):
+                for missing in range(1 + optional):
                     rest = [abs(each) for each in more]
                     yield p, g, *[None if missing and k == kept - 1 else each for k, each in enumerate(rest)], *given
         tiny = [np.array([np.nan, np.inf, 1, 0, 0], np.float32) for _ in range(2 + kept)]
@@ -788,27 +788,29 @@ SAMPLES = {
     "lstm_steps": Samples(rnn.lstm_steps, recurrent, 2e-5, 2e-6, writes=True),
     "lstm_steps_grad": Samples(rnn.lstm_steps_grad, recurrent_grads, 2e-5, 2e-6, writes=True),
     "sgd": Samples(
-        optim.sgd,
+        optim.sgd.kernel,
         steps(
             1,
             (1, 1, 0, 0.1, 0.9, 1, False, False),
             (-1, 1, 0.2, 0.1, 0.9, 0.5, True, False),
             (1, 0.99, 0, 0.1, 0.9, 1, False, True),
+            optional=True,
         ),
         writes=True,
     ),
     "adam": Samples(
-        optim.adam,
+        optim.adam.kernel,
         steps(
             3,
             (1, 1, 0, 0.1, 0.99, 0.01, 0.1, 1e-3),
             (-1, 1, 0.2, 0.1, 0.99, 0.01, 0.1, 1e-3),
             (1, 0.99, 0, 0.1, 0.99, 0.01, 0.1, 1e-3),
+            optional=True,
         ),
         writes=True,
     ),
     "rmsprop": Samples(
-        optim.rmsprop,
+        optim.rmsprop.kernel,
         # (Of what may be negative but for rounding there is no root to compare.)
         lambda rng: (
             (p, g, 1 + v + m * m, *([m, b], [m, None], [None, b], [None, None])[i], *numbers)
@@ -819,6 +821,21 @@ SAMPLES = {
         ),
         writes=True,
     ),
+    "adamax": Samples(
+        optim.adamax.kernel, steps(2, (1, 1, 0, 0.1, 0.99, 1e-3, 0.1), (-1, 0.9, 0, 0.1, 0.99, 1e-3, 0.1)), writes=True
+    ),
+    "nadam": Samples(optim.nadam.kernel, steps(2, (1, 1, 0.1, 0.1, 0.99, 0.01, 0.02, 0.1, 1e-3)), writes=True),
+    "radam": Samples(
+        optim.radam.kernel,
+        steps(2, (1, 1, 0.1, 0.1, 0.99, 0.01, 1e-3, 0.1, False), (-1, 1, 0, 0.1, 0.99, 0.01, 1e-3, 0.1, True)),
+        writes=True,
+    ),
+    "adadelta": Samples(optim.adadelta.kernel, steps(2, (1, 1, 0.1, 0.9, 0.1, 1e-3, 0.5)), writes=True),
+    "adagrad": Samples(optim.adagrad.kernel, steps(1, (1, 1, 0.1, 1e-3, 0.5)), writes=True),
+    "rprop": Samples(
+        optim.rprop.kernel, steps(2, (1, 1, 0, 0.5, 1.2, 1e-6, 50), (-1, 1, 0, 0.5, 1.2, 0.1, 0.2)), writes=True
+    ),
+    "asgd": Samples(optim.asgd.kernel, steps(1, (1, 1, 0.1, 0.9, 0.1, 1), (-1, 1, 0, 0.9, 0.1, 0.5)), writes=True),
 }
 
 EACH = pytest.mark.parametrize("name", SAMPLES)
@@ -865,7 +882,7 @@ def _threads() -> Iterator[None]:
 
 def test_every_twin_has_a_kernel_and_samples() -> None:
     folder = Path(tinytorch.__file__).parent / "kernels"
-    decorated = re.compile(r"^@twin\n(?:@.*\n)*def (\w+)", re.MULTILINE)
+    decorated = re.compile(r"^@(?:twin|step\(.*\))\n(?:@.*\n)*def (\w+)", re.MULTILINE)
     of_ufuncs = re.compile(r"^(\w+) = twin\(np\.", re.MULTILINE)
     texts = [path.read_text("utf-8") for path in folder.rglob("*.py")]
     twins = [name for text in texts for each in (decorated, of_ufuncs) for name in each.findall(text)]

@@ -3,14 +3,15 @@
 `adam_update(p, g, state, group)`, and so on, are the steps of the classes in `optim/`: they update the parameter `p`,
 given its gradient `g`, the dict of its state (arrays; "step" and other scalars have no dimensions), and the options.
 
-The arguments `sign, stays, decay` of a step, its `pull`, are the sign of the gradient (-1 to maximize), the factor of
-the parameter before the step (decoupled weight decay), and the factor of the parameter in the gradient (weight decay).
+A step is written once, with operators and with functions of its last argument `on`: `Arrays`, which writes the results
+into the arrays, or `optim.recorded.Tensors`, so that gradients flow through the step.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from inspect import Parameter, Signature
 from typing import Any, NoReturn
 
 import numpy as np
@@ -20,333 +21,364 @@ from tinytorch.kernels.limits import finfo
 from tinytorch.kernels.native import twin
 
 Array = Any
+State = dict[str, Any]
+#: Returns the new parameter and the new buffers, from the parameter, its gradient and the buffers.
+Formula = Callable[..., tuple[Any, ...]]
 
 #: Elements updated at a time: few enough that the pieces of parameter, gradient, buffers and
-#: scratch stay in the cache, and enough that the overhead of a call is negligible.
-#: Adam on 12 million float32, measured: whole arrays 22.6 ms, 2**16 14.7 ms, 2**14 17.4 ms.
-BLOCK = 2**16
+#: intermediate results stay in the cache, and enough that the overhead of a call is negligible.
+#: Adamax on a million float32, measured without its twin: 2**13 8.3 ms, 2**14 3.2 ms, 2**15 2.8 ms, 2**16 4.6 ms.
+BLOCK = 2**15
 #: Below this many elements the overhead of calls dominates.
 SMALL = 2**12
 
 
-def blocks(*arrays: Any, scratch: int, pull: tuple[float, float, float] = (1, 1, 0)) -> Iterator[tuple[Any, ...]]:
-    """Yield matching pieces of `arrays`, each time with `scratch` temporary arrays of their shape.
-
-    The pieces are views: writing into them writes into the arrays. With a `pull`, the first two arrays are a parameter
-    and its gradient; the pull is applied, and the adjusted gradient yielded in place of the gradient. It is written
-    into the first temporary array, unless it equals the gradient.
-    """
+def blocks(arrays: list[Array]) -> Iterator[list[Array]]:
+    """Yield matching pieces of `arrays`: views, so that writing into them writes into the arrays."""
     first = arrays[0]
     if first.size < SMALL or not all(a.flags.c_contiguous for a in arrays):
         # Too small to gain from blocks, or (rarely, a transposed view) without a common order in memory.
-        yield _pulled((*arrays, *[np.empty_like(first) for _ in range(scratch)]), scratch, pull)
+        yield arrays
         return
-    temporaries = [np.empty_like(first, shape=(min(BLOCK, first.size),)) for _ in range(scratch)]
     flat = [a.reshape(-1) for a in arrays]
     for start in range(0, first.size, BLOCK):
-        cut = [a[start : start + BLOCK] for a in flat]
-        yield _pulled((*cut, *[a[: cut[0].size] for a in temporaries]), scratch, pull)
+        yield [a[start : start + BLOCK] for a in flat]
 
 
-def _pulled(pieces: tuple[Any, ...], scratch: int, pull: tuple[float, float, float]) -> tuple[Any, ...]:
-    if pull == (1, 1, 0):
-        return pieces
-    sign, stays, decay = pull
-    p, g, *rest = pieces
-    d, s = rest[len(rest) - scratch :][:2]
-    if sign < 0:
-        g = np.negative(g, out=d)
-    if stays != 1:
-        np.multiply(p, stays, out=p)
-    if decay:
-        g = np.add(g, np.multiply(p, decay, out=s), out=d)
-    return p, g, *rest
+def pull_of(group: State, number: Callable[[Any], Any] = float) -> tuple[float, Any, Any]:
+    """Return the *pull* of a group's options: `sign, stays, decay`.
 
-
-def decay_rule(group: dict[str, Any]) -> tuple[float, float, float]:
-    """Return a group's `maximize` and weight decay as a pull."""
-    sign, weight_decay = -1.0 if group["maximize"] else 1.0, float(group["weight_decay"])
+    That is the sign of the gradient (-1 to maximize), the factor of the parameter before the step (decoupled weight
+    decay), and the factor of the parameter in the gradient (weight decay).
+    """
+    sign, weight_decay = -1.0 if group.get("maximize") else 1.0, group.get("weight_decay", 0)
+    if weight_decay == 0:
+        return sign, 1.0, 0.0
     if group.get("decoupled_weight_decay"):
-        return sign, 1 - float(group["lr"]) * weight_decay, 0.0
-    return sign, 1.0, weight_decay
+        return sign, 1 - number(group["lr"]) * number(weight_decay), 0.0
+    return sign, 1.0, number(weight_decay)
 
 
-@twin
-def sgd(
-    p: Array, g: Array, buffer: Array | None, sign: float, stays: float, decay: float,
-    lr: float, momentum: float, entering: float, nesterov: bool, starts: bool,
-) -> None:  # fmt: skip
-    """Make a step of SGD; `entering` is the factor of the gradient in the buffer, which `starts` as the gradient."""
-    arrays = [p, g] if buffer is None else [p, g, buffer]
-    for p, g, *optional, d, s in blocks(*arrays, scratch=2, pull=(sign, stays, decay)):
-        # `g` is the adjusted gradient (the gradient or `d`); `s` holds products.
-        for b in optional:
-            if starts:
-                np.copyto(b, g)
-            else:
-                np.multiply(b, momentum, out=b)
-                np.add(b, g if entering == 1 else np.multiply(g, entering, out=s), out=b)
-            g = np.add(g, np.multiply(b, momentum, out=s), out=d) if nesterov else b
-        np.subtract(p, np.multiply(g, lr, out=s), out=p)
+def pulled(p: Any, g: Any, sign: float, stays: Any, decay: Any) -> tuple[Any, Any]:
+    """Apply a pull to a parameter and its gradient."""
+    if sign < 0:
+        g = -g
+    if decay != 0:
+        g = g + p * decay
+    # (A tensor that is 1 has a gradient.)
+    return (p, g) if isinstance(stays, int | float) and stays == 1 else (p * stays, g)
 
 
-@twin
-def adam(
-    p: Array, g: Array, m: Array, v: Array, greatest: Array | None, sign: float, stays: float, decay: float,
-    entering: float, beta2: float, entering_square: float, scale: float, eps: float,
-) -> None:  # fmt: skip
-    """Make a step of Adam: update the averages `m`, `v` of gradient and square; subtract `scale * m / (√v + eps)`."""
-    arrays = [array for array in (p, g, m, v, greatest) if array is not None]
-    for p, g, m, v, *optional, _, s in blocks(*arrays, scratch=2, pull=(sign, stays, decay)):
-        # `s` holds intermediate results.
-        np.subtract(g, m, out=s)
-        np.add(m, np.multiply(s, entering, out=s), out=m)
-        np.multiply(np.square(g, out=s), entering_square, out=s)
-        np.add(np.multiply(v, beta2, out=v), s, out=v)
-        for w in optional:
-            v = np.maximum(w, v, out=w)
-        np.add(np.sqrt(v, out=s), eps, out=s)
-        np.multiply(np.divide(m, s, out=s), scale, out=s)
-        np.subtract(p, s, out=p)
+def write(formula: Formula, arrays: tuple[Array | None, ...], pull: tuple[float, float, float]) -> None:
+    """Write a formula's results into the first of `arrays`, the parameter, and those after the second, the gradient."""
+    there = [array is not None for array in arrays]
+    for pieces in blocks([array for array in arrays if array is not None]):
+        rest = iter(pieces)
+        p, g, *buffers = (next(rest) if each else None for each in there)
+        results = formula(*pulled(p, g, *pull), *buffers)
+        for piece, result in zip((p, *buffers), results, strict=True):
+            if piece is not None:
+                piece[...] = result
 
 
-@twin
-def rmsprop(
-    p: Array, g: Array, v: Array, m: Array | None, b: Array | None, sign: float, stays: float, decay: float,
-    lr: float, alpha: float, entering: float, eps: float, momentum: float,
-) -> None:  # fmt: skip
-    """Make a step of RMSprop, centered if there is an average `m`, with momentum if there is a buffer `b`."""
-    centered, arrays = m is not None, [array for array in (p, g, v, m, b) if array is not None]
-    for p, g, v, *optional, _, s in blocks(*arrays, scratch=2, pull=(sign, stays, decay)):
-        # `s` holds intermediate results.
-        np.multiply(np.square(g, out=s), entering, out=s)
-        np.add(np.multiply(v, alpha, out=v), s, out=v)
-        if centered:
-            m = optional[0]
-            np.subtract(g, m, out=s)
-            np.add(m, np.multiply(s, entering, out=s), out=m)
-            np.subtract(v, np.square(m, out=s), out=s)
-            np.sqrt(s, out=s)
-        else:
-            np.sqrt(v, out=s)
-        np.divide(g, np.add(s, eps, out=s), out=s)
-        if b is not None:
-            buffer = optional[-1]
-            np.add(np.multiply(buffer, momentum, out=buffer), s, out=buffer)
-            np.multiply(buffer, lr, out=s)
-        else:
-            np.multiply(s, lr, out=s)
-        np.subtract(p, s, out=p)
+class Arrays:
+    """What a step uses to compute with arrays."""
+
+    number = float
+    sqrt, maximum, where = np.sqrt, np.maximum, np.where
+
+    @staticmethod
+    def sign(x: Array) -> Array:
+        """Return the signs of the elements, as PyTorch does: that of NaN is 0."""
+        return np.subtract(x > 0, x < 0, dtype=x.dtype)
+
+    @staticmethod
+    def constant(x: Array) -> Array:
+        """Return `x`: arrays have no graph."""
+        return x
+
+    @staticmethod
+    def count(state: State) -> float:
+        """Return the number of this step, after counting it."""
+        step = state["step"]
+        step += 1
+        return float(step)
+
+    @staticmethod
+    def put(state: State, name: str, value: float) -> None:
+        """Set a scalar of the state."""
+        state[name][...] = value
+
+    @staticmethod
+    def step(
+        made: Any, numbers: tuple[Any, ...], p: Array, g: Array, state: State, group: State, *names: str | None
+    ) -> None:
+        """Update a parameter, and the buffers of the state that have `names`, by a formula and its numbers.
+
+        None stands for a buffer that the step does without. A buffer that is not there begins with this step.
+        """
+        for name in names:
+            if name is not None and name not in state:
+                state[name] = np.empty_like(p)
+        buffers = [None if name is None else state[name] for name in names]
+        made.kernel(p, g, *buffers, *pull_of(group), *numbers)
 
 
-# The steps of the classes ------------------------------------------------------------------------
+def step(arrays: str) -> Callable[[Callable[..., Formula]], Any]:
+    """Return a decorator for a function of `on` and numbers that returns a formula of `arrays`.
+
+    Its attribute `kernel` is the step on arrays: a function of the arrays, the pull and the numbers, which may have a
+    twin.
+    """
+    names = arrays.split()
+
+    def decorate(made: Any) -> Any:
+        def definition(*arguments: Any) -> None:
+            pull, numbers = arguments[len(names) : len(names) + 3], arguments[len(names) + 3 :]
+            write(made(Arrays, *numbers), arguments[: len(names)], pull)
+
+        definition.__name__ = made.__name__
+        numbers = made.__code__.co_varnames[1 : made.__code__.co_argcount]
+        parameters = (*names, "sign", "stays", "decay", *numbers)
+        definition.__signature__ = Signature([Parameter(x, Parameter.POSITIONAL_ONLY) for x in parameters])  # type: ignore[attr-defined]
+        made.kernel = twin(definition)
+        return made
+
+    return decorate
 
 
-def _counted(state: dict[str, Any]) -> float:
-    """Return the number of the step, after counting it."""
-    step = state["step"]
-    step += 1
-    return float(step)
+# The steps ---------------------------------------------------------------------------------------
 
 
-def sgd_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+@step("p g buffer")
+def sgd(on: Any, lr: Any, momentum: Any, entering: Any, nesterov: bool, starts: bool) -> Formula:
+    """Return the formula of SGD; `entering` is the factor of the gradient in the buffer, which `starts` as it."""
+
+    def formula(p: Any, g: Any, b: Any) -> tuple[Any, ...]:
+        if b is not None or starts:
+            b = on.constant(g) if starts else b * momentum + g * entering
+            g = g + b * momentum if nesterov else b
+        return p - g * lr, b
+
+    return formula
+
+
+def sgd_update(p: Array, g: Array, state: State, group: State, on: Any = Arrays) -> Any:
     """Make a step of SGD."""
-    lr, momentum, dampening = float(group["lr"]), float(group["momentum"]), float(group["dampening"])
-    buffer, starts = None, False
-    if momentum:
-        buffer = state.get("momentum_buffer")
-        starts = buffer is None
-        if starts:
-            buffer = state["momentum_buffer"] = np.empty_like(p)
-    sgd(p, g, buffer, *decay_rule(group), lr, momentum, 1 - dampening, bool(group["nesterov"]), starts)
+    lr, momentum, dampening = on.number(group["lr"]), on.number(group["momentum"]), on.number(group["dampening"])
+    name = None if momentum == 0 else "momentum_buffer"
+    starts = name is not None and state.get(name) is None
+    numbers = lr, momentum, 1 - dampening, bool(group["nesterov"]), starts
+    return on.step(sgd, numbers, p, g, state, group, name)
 
 
-def adam_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+@step("p g m v greatest")
+def adam(on: Any, entering: Any, beta2: Any, entering_square: Any, scale: Any, eps: Any) -> Formula:
+    """Return the formula of Adam: it updates the averages of gradient and square, and subtracts their ratio."""
+
+    def formula(p: Any, g: Any, m: Any, v: Any, greatest: Any) -> tuple[Any, ...]:
+        m = m + (g - m) * entering
+        v = v * beta2 + g * g * entering_square
+        if greatest is not None:
+            greatest = on.maximum(greatest, v)
+        return p - m / (on.sqrt(v if greatest is None else greatest) + eps) * scale, m, v, greatest
+
+    return formula
+
+
+def adam_update(p: Array, g: Array, state: State, group: State, on: Any = Arrays) -> Any:
     """Make a step of Adam and AdamW, by the group's options."""
-    lr, eps = float(group["lr"]), float(group["eps"])
-    beta1, beta2 = map(float, group["betas"])
-    t = _counted(state)
+    lr, eps, beta1, beta2 = map(on.number, (group["lr"], group["eps"], *group["betas"]))
+    t = on.count(state)
     # Both bias corrections are folded into two scalars, which saves a pass over the arrays: with
     # c = sqrt(1 - beta2**t),  lr * m' / (sqrt(v') + eps)  =
     # lr * c / (1 - beta1**t) * m / (sqrt(v) + eps * c).
     c = (1 - beta2**t) ** 0.5
-    scale, eps = lr * c / (1 - beta1**t), eps * c
-
-    greatest = state["max_exp_avg_sq"] if group["amsgrad"] else None
-    m, v = state["exp_avg"], state["exp_avg_sq"]
-    adam(p, g, m, v, greatest, *decay_rule(group), 1 - beta1, beta2, 1 - beta2, scale, eps)
+    numbers = 1 - beta1, beta2, 1 - beta2, lr * c / (1 - beta1**t), eps * c
+    names = "exp_avg", "exp_avg_sq", "max_exp_avg_sq" if group["amsgrad"] else None
+    return on.step(adam, numbers, p, g, state, group, *names)
 
 
-def adamax_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+@step("p g v m b")
+def rmsprop(on: Any, lr: Any, alpha: Any, entering: Any, eps: Any, momentum: Any) -> Formula:
+    """Return the formula of RMSprop, centered if there is an average `m`, with momentum if there is a buffer `b`."""
+
+    def formula(p: Any, g: Any, v: Any, m: Any, b: Any) -> tuple[Any, ...]:
+        v = variance = v * alpha + g * g * entering
+        if m is not None:
+            m = m + (g - m) * entering
+            variance = v - m * m
+        g = g / (on.sqrt(variance) + eps)
+        if b is not None:
+            g = b = b * momentum + g
+        return p - g * lr, v, m, b
+
+    return formula
+
+
+def rmsprop_update(p: Array, g: Array, state: State, group: State, on: Any = Arrays) -> Any:
+    """Make a step of RMSprop."""
+    lr, alpha, eps, momentum = (on.number(group[name]) for name in ("lr", "alpha", "eps", "momentum"))
+    on.count(state)
+    numbers = lr, alpha, 1 - alpha, eps, momentum
+    names = "square_avg", "grad_avg" if group["centered"] else None, "momentum_buffer" if momentum > 0 else None
+    return on.step(rmsprop, numbers, p, g, state, group, *names)
+
+
+@step("p g m u")
+def adamax(on: Any, entering: Any, beta2: Any, eps: Any, scale: Any) -> Formula:
+    """Return the formula of Adamax."""
+
+    def formula(p: Any, g: Any, m: Any, u: Any) -> tuple[Any, ...]:
+        m = m + (g - m) * entering
+        u = on.maximum(u * beta2, abs(g) + eps)
+        return p - m / u * scale, m, u
+
+    return formula
+
+
+def adamax_update(p: Array, g: Array, state: State, group: State, on: Any = Arrays) -> Any:
     """Make a step of Adamax."""
-    lr, eps = float(group["lr"]), float(group["eps"])
-    beta1, beta2 = map(float, group["betas"])
-    scale = lr / (1 - beta1 ** _counted(state))
-    arrays = p, g, state["exp_avg"], state["exp_inf"]
-    for p, g, m, u, _, s in blocks(*arrays, scratch=2, pull=decay_rule(group)):
-        # `s` holds intermediate results.
-        np.subtract(g, m, out=s)
-        np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
-        np.add(np.abs(g, out=s), eps, out=s)
-        np.maximum(np.multiply(u, beta2, out=u), s, out=u)
-        np.subtract(p, np.multiply(np.divide(m, u, out=s), scale, out=s), out=p)
+    lr, eps, beta1, beta2 = map(on.number, (group["lr"], group["eps"], *group["betas"]))
+    numbers = 1 - beta1, beta2, eps, lr / (1 - beta1 ** on.count(state))
+    return on.step(adamax, numbers, p, g, state, group, "exp_avg", "exp_inf")
 
 
-def nadam_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+@step("p g m v")
+def nadam(on: Any, entering: Any, beta2: Any, entering_square: Any, of_g: Any, of_m: Any, eps: Any) -> Formula:
+    """Return the formula of NAdam; `of_g` and `of_m` are the factors of gradient and average in the step."""
+
+    def formula(p: Any, g: Any, m: Any, v: Any) -> tuple[Any, ...]:
+        m = m + (g - m) * entering
+        v = v * beta2 + g * g * entering_square
+        return p - (g * of_g + m * of_m) / (on.sqrt(v) + eps), m, v
+
+    return formula
+
+
+def nadam_update(p: Array, g: Array, state: State, group: State, on: Any = Arrays) -> Any:
     """Make a step of NAdam."""
-    lr, eps = float(group["lr"]), float(group["eps"])
-    beta1, beta2 = map(float, group["betas"])
-    t, product = _counted(state), state["mu_product"]
-
-    def momentum(t: float) -> float:
-        return beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"]))
-
-    now, then = momentum(t), momentum(t + 1)
-    product *= now
-    so_far = float(product)
+    lr, eps, beta1, beta2 = map(on.number, (group["lr"], group["eps"], *group["betas"]))
+    t = on.count(state)
+    now, then = (beta1 * (1 - 0.5 * 0.96 ** (time * group["momentum_decay"])) for time in (t, t + 1))
+    on.put(state, "mu_product", state["mu_product"] * now)
+    so_far = on.number(state["mu_product"])
     # The bias correction of v is folded into the scalars, as in Adam.
     c = (1 - beta2**t) ** 0.5
     of_g, of_m = lr * (1 - now) / (1 - so_far) * c, lr * then / (1 - so_far * then) * c
-    eps *= c
-    arrays = p, g, state["exp_avg"], state["exp_avg_sq"]
-    for p, g, m, v, d, s, r in blocks(*arrays, scratch=3, pull=decay_rule(group)):
-        # `g` may be the same array as `d`; `s` and `r` hold intermediate results.
-        np.subtract(g, m, out=s)
-        np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
-        np.multiply(np.square(g, out=s), 1 - beta2, out=s)
-        np.add(np.multiply(v, beta2, out=v), s, out=v)
-        np.add(np.sqrt(v, out=s), eps, out=s)
-        np.multiply(g, of_g, out=d)
-        np.add(d, np.multiply(m, of_m, out=r), out=d)
-        np.subtract(p, np.divide(d, s, out=d), out=p)
+    numbers = 1 - beta1, beta2, 1 - beta2, of_g, of_m, eps * c
+    return on.step(nadam, numbers, p, g, state, group, "exp_avg", "exp_avg_sq")
 
 
-def rectification(t: float, beta1: float, beta2: float) -> tuple[float, float | None]:
-    """Return the factor of `m` in step t, and the rectification factor if the adaptive rate is used, or None."""
-    correction = 1 - beta2**t
-    longest = 2 / (1 - beta2) - 1
-    length = longest - 2 * t * beta2**t / correction
-    factor = None
-    if length > 5:
-        ratio = (length - 4) * (length - 2) * longest
-        factor = (correction * ratio / ((longest - 4) * (longest - 2) * length)) ** 0.5
-    return 1 / (1 - beta1**t), factor
+@step("p g m v")
+def radam(on: Any, entering: Any, beta2: Any, entering_square: Any, eps: Any, scale: Any, rectified: bool) -> Formula:
+    """Return the formula of RAdam."""
+
+    def formula(p: Any, g: Any, m: Any, v: Any) -> tuple[Any, ...]:
+        m = m + (g - m) * entering
+        v = v * beta2 + g * g * entering_square
+        return p - (m / (on.sqrt(v) + eps) if rectified else m) * scale, m, v
+
+    return formula
 
 
-def radam_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+def radam_update(p: Array, g: Array, state: State, group: State, on: Any = Arrays) -> Any:
     """Make a step of RAdam."""
-    lr, eps = float(group["lr"]), float(group["eps"])
-    beta1, beta2 = map(float, group["betas"])
-    t = _counted(state)
-    scale, factor = rectification(t, beta1, beta2)
-    scale *= lr
-    if factor is not None:
-        scale *= factor
-    arrays = p, g, state["exp_avg"], state["exp_avg_sq"]
-    for p, g, m, v, _, s in blocks(*arrays, scratch=2, pull=decay_rule(group)):
-        # `s` holds intermediate results.
-        np.subtract(g, m, out=s)
-        np.add(m, np.multiply(s, 1 - beta1, out=s), out=m)
-        np.multiply(np.square(g, out=s), 1 - beta2, out=s)
-        np.add(np.multiply(v, beta2, out=v), s, out=v)
-        if factor is not None:
-            np.divide(m, np.add(np.sqrt(v, out=s), eps, out=s), out=s)
-            np.multiply(s, scale, out=s)
-        else:
-            np.multiply(m, scale, out=s)
-        np.subtract(p, s, out=p)
+    lr, eps, beta1, beta2 = map(on.number, (group["lr"], group["eps"], *group["betas"]))
+    t = on.count(state)
+    correction, longest = 1 - beta2**t, 2 / (1 - beta2) - 1
+    length = longest - 2 * t * beta2**t / correction
+    scale, rectified = lr / (1 - beta1**t), length > 5
+    if rectified:
+        ratio = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+        scale = scale * (correction * ratio) ** 0.5
+    numbers = 1 - beta1, beta2, 1 - beta2, eps, scale, rectified
+    return on.step(radam, numbers, p, g, state, group, "exp_avg", "exp_avg_sq")
 
 
-def adadelta_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+@step("p g v a")
+def adadelta(on: Any, rho: Any, entering: Any, eps: Any, lr: Any) -> Formula:
+    """Return the formula of Adadelta."""
+
+    def formula(p: Any, g: Any, v: Any, a: Any) -> tuple[Any, ...]:
+        v = v * rho + g * g * entering
+        d = g / on.sqrt(v + eps) * on.sqrt(a + eps)
+        return p - d * lr, v, a * rho + d * d * entering
+
+    return formula
+
+
+def adadelta_update(p: Array, g: Array, state: State, group: State, on: Any = Arrays) -> Any:
     """Make a step of Adadelta."""
-    lr, eps, rho = float(group["lr"]), float(group["eps"]), float(group["rho"])
-    _counted(state)
-    arrays = p, g, state["square_avg"], state["acc_delta"]
-    for p, g, v, a, d, s in blocks(*arrays, scratch=2, pull=decay_rule(group)):
-        # `g` may be the same array as `d`; `s` holds intermediate results.
-        np.multiply(np.square(g, out=s), 1 - rho, out=s)
-        np.add(np.multiply(v, rho, out=v), s, out=v)
-        np.divide(g, np.sqrt(np.add(v, eps, out=s), out=s), out=d)
-        np.multiply(d, np.sqrt(np.add(a, eps, out=s), out=s), out=d)
-        np.multiply(np.square(d, out=s), 1 - rho, out=s)
-        np.add(np.multiply(a, rho, out=a), s, out=a)
-        np.subtract(p, np.multiply(d, lr, out=d), out=p)
+    rho, eps, lr = (on.number(group[name]) for name in ("rho", "eps", "lr"))
+    on.count(state)
+    return on.step(adadelta, (rho, 1 - rho, eps, lr), p, g, state, group, "square_avg", "acc_delta")
 
 
-def adagrad_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+@step("p g total")
+def adagrad(on: Any, eps: Any, scale: Any) -> Formula:
+    """Return the formula of Adagrad."""
+
+    def formula(p: Any, g: Any, total: Any) -> tuple[Any, ...]:
+        total = total + g * g
+        return p - g / (on.sqrt(total) + eps) * scale, total
+
+    return formula
+
+
+def adagrad_update(p: Array, g: Array, state: State, group: State, on: Any = Arrays) -> Any:
     """Make a step of Adagrad."""
-    lr, eps = float(group["lr"]), float(group["eps"])
-    scale = lr / (1 + (_counted(state) - 1) * group["lr_decay"])
-    arrays = p, g, state["sum"]
-    for p, g, total, _, s in blocks(*arrays, scratch=2, pull=decay_rule(group)):
-        # `s` holds intermediate results.
-        np.add(total, np.square(g, out=s), out=total)
-        np.add(np.sqrt(total, out=s), eps, out=s)
-        np.subtract(p, np.multiply(np.divide(g, s, out=s), scale, out=s), out=p)
+    eps, lr, lr_decay = (on.number(group[name]) for name in ("eps", "lr", "lr_decay"))
+    return on.step(adagrad, (eps, lr / (1 + (on.count(state) - 1) * lr_decay)), p, g, state, group, "sum")
 
 
-def rmsprop_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
-    """Make a step of RMSprop."""
-    lr, eps = float(group["lr"]), float(group["eps"])
-    alpha, momentum = float(group["alpha"]), float(group["momentum"])
-    _counted(state)
-    m = state["grad_avg"] if group["centered"] else None
-    b = state["momentum_buffer"] if momentum > 0 else None
-    rmsprop(p, g, state["square_avg"], m, b, *decay_rule(group), lr, alpha, 1 - alpha, eps, momentum)
+@step("p g last size")
+def rprop(on: Any, shrink: float, grow: float, least: float, greatest: float) -> Formula:
+    """Return the formula of Rprop."""
+
+    def formula(p: Any, g: Any, last: Any, size: Any) -> tuple[Any, ...]:
+        product = g * last
+        size = on.where(product > 0, size * grow, on.where(product < 0, size * shrink, size)).clip(least, greatest)
+        g = on.where(product < 0, 0.0, g)
+        return p - on.sign(g) * size, g, size
+
+    return formula
 
 
-def rprop_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+def rprop_update(p: Array, g: Array, state: State, group: State, on: Any = Arrays) -> Any:
     """Make a step of Rprop."""
-    (shrink, grow), (least, greatest) = group["etas"], group["step_sizes"]
-    maximize = group["maximize"]
-    _counted(state)
-    arrays = p, g, state["prev"], state["step_size"]
-    for p, g, last, size, s in blocks(*arrays, scratch=1):
-        # `s` holds the products, then the factors; the sign of NaN is 0, as in PyTorch.
-        np.multiply(g, last, out=s)
-        if maximize:  # the gradient is minus g
-            np.negative(s, out=s)
-        more, less = s > 0, s < 0
-        s.fill(1)
-        np.copyto(s, grow, where=more)
-        np.copyto(s, shrink, where=less)
-        np.multiply(size, s, out=size)
-        np.minimum(np.maximum(size, least, out=size), greatest, out=size)
-        if maximize:
-            np.negative(g, out=last)
-        else:
-            np.copyto(last, g)
-        np.copyto(last, 0, where=less)
-        np.copysign(size, last, out=s)
-        np.subtract(p, s, out=p, where=np.abs(last) > 0)
+    on.count(state)
+    return on.step(rprop, (*group["etas"], *group["step_sizes"]), p, g, state, group, "prev", "step_size")
 
 
-def asgd_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+@step("p g average")
+def asgd(on: Any, kept: Any, rate: Any, share: float) -> Formula:
+    """Return the formula of ASGD."""
+
+    def formula(p: Any, g: Any, average: Any) -> tuple[Any, ...]:
+        p = p * kept - g * rate
+        return p, p if share == 1 else average + (p - average) * share
+
+    return formula
+
+
+def asgd_update(p: Array, g: Array, state: State, group: State, on: Any = Arrays) -> Any:
     """Make a step of ASGD."""
-    lr, lambd, alpha = (float(group[name]) for name in ("lr", "lambd", "alpha"))
-    eta, mu = state["eta"], state["mu"]
-    t, rate, share = _counted(state), float(eta), float(mu)
-    arrays = p, g, state["ax"]
-    for p, g, average, _, s in blocks(*arrays, scratch=2, pull=decay_rule(group)):
-        # `s` holds intermediate results.
-        np.multiply(p, 1 - lambd * rate, out=p)
-        np.subtract(p, np.multiply(g, rate, out=s), out=p)
-        if share == 1:
-            np.copyto(average, p)
-        else:
-            np.multiply(np.subtract(p, average, out=s), share, out=s)
-            np.add(average, s, out=average)
-    eta[...] = lr / (1 + lambd * lr * t) ** alpha
-    mu[...] = 1 / max(1, t - group["t0"])
+    lr, lambd, alpha = (on.number(group[name]) for name in ("lr", "lambd", "alpha"))
+    t, rate, share = on.count(state), float(state["eta"]), float(state["mu"])
+    updated = on.step(asgd, (1 - lambd * rate, rate, share), p, g, state, group, "ax")
+    on.put(state, "eta", float(lr / (1 + lambd * lr * t) ** alpha))
+    on.put(state, "mu", 1 / max(1, t - group["t0"]))
+    return updated
 
 
-def adafactor_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+def adafactor_update(p: Array, g: Array, state: State, group: State) -> None:
     """Make a step of Adafactor."""
     lr, weight_decay, bound = float(group["lr"]), float(group["weight_decay"]), group["d"]
     least, smallest = group["eps"]
     if least is None:
         least = finfo(from_numpy_dtype(p.dtype)).eps
-    t = _counted(state)
+    t = Arrays.count(state)
     weight = t ** group["beta2_decay"]
     # Squares of half precision overflow: they are computed in float32, as in PyTorch.
     wide = np.result_type(p.dtype, np.float32) if p.dtype.kind == "f" else np.dtype(np.float32)
@@ -377,7 +409,7 @@ def _root_mean_square(array: Any, dtype: Any) -> float:
     return float(np.sqrt(flat @ flat)) / max(flat.size, 1) ** 0.5
 
 
-def muon_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> None:
+def muon_update(p: Array, g: Array, state: State, group: State) -> None:
     """Make a step of Muon."""
     if g.ndim != 2:
         raise ValueError("Param gradient must be a 2D matrix")
@@ -464,6 +496,6 @@ def lazy_adam_update(
     p[at] -= first / (np.sqrt(second) + eps) * np.asarray(size, p.dtype)
 
 
-def sparse_adam_update(p: Array, g: Array, state: dict[str, Any], group: dict[str, Any]) -> NoReturn:
+def sparse_adam_update(p: Array, g: Array, state: State, group: State) -> NoReturn:
     """Raise PyTorch's error for a dense gradient."""
     raise RuntimeError("SparseAdam does not support dense gradients, please consider Adam instead")

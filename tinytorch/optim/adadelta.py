@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import optim
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick, scalars
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick
 
 __all__ = ["Adadelta"]
 
@@ -66,11 +66,3 @@ class Adadelta(Optimizer):
         return initial_state(p, "square_avg", "acc_delta")
 
     _update = by_kernel(optim.adadelta_update)
-
-    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, rho, eps = scalars(group, "lr", "rho", "eps")
-        v = state["square_avg"] = state["square_avg"] * rho + g * g * (1 - rho)
-        a = state["acc_delta"]
-        d = (a + eps).sqrt() / (v + eps).sqrt() * g
-        state["acc_delta"] = a * rho + d * d * (1 - rho)
-        return p - d * lr

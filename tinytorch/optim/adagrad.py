@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import optim
-from tinytorch.optim.optimizer import Optimizer, Params, by_kernel, check, pick, scalar, scalars, zeros_like
+from tinytorch.optim.optimizer import Optimizer, Params, by_kernel, check, pick, scalar, zeros_like
 
 __all__ = ["Adagrad"]
 
@@ -99,8 +99,3 @@ class Adagrad(Optimizer):
         optim.sparse_adagrad_update(p._array, at, g._values()._array, total._array, rate, float(group["eps"]))
         p._bump()
         total._bump()
-
-    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, decay, eps = scalars(group, "lr", "lr_decay", "eps")
-        total = state["sum"] = state["sum"] + g * g
-        return p - g / (total.sqrt() + eps) * (lr / (1 + (float(state["step"]) - 1) * decay))

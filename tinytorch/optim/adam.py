@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import optim
-from tinytorch.ops.arithmetic import maximum
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, moments, pick, scalars
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick
 
 __all__ = ["Adam"]
 
@@ -101,13 +100,3 @@ class Adam(Optimizer):
 
     def _update_sparse(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         raise RuntimeError("Adam does not support sparse gradients, please consider SparseAdam instead")
-
-    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, eps = scalars(group, "lr", "eps")
-        beta1, beta2 = scalars({"1": group["betas"][0], "2": group["betas"][1]}, "1", "2")
-        t = float(state["step"])
-        m, v = moments(g, state, beta1, beta2)
-        if group["amsgrad"]:
-            v = state["max_exp_avg_sq"] = maximum(state["max_exp_avg_sq"], v)
-        c = (1 - beta2**t) ** 0.5
-        return p - m / (v.sqrt() / c + eps) * (lr / (1 - beta1**t))

@@ -6,8 +6,7 @@ from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import optim
-from tinytorch.ops.arithmetic import maximum
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick, scalars
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick
 
 __all__ = ["Adamax"]
 
@@ -63,11 +62,3 @@ class Adamax(Optimizer):
         return initial_state(p, "exp_avg", "exp_inf")
 
     _update = by_kernel(optim.adamax_update)
-
-    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, eps = scalars(group, "lr", "eps")
-        beta1, beta2 = group["betas"]
-        m = state["exp_avg"]
-        m = state["exp_avg"] = m + (g - m) * (1 - beta1)
-        u = state["exp_inf"] = maximum(state["exp_inf"] * beta2, g.abs() + eps)
-        return p - m / u * (lr / (1 - beta1 ** float(state["step"])))

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import optim
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick, scalars
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick
 
 __all__ = ["ASGD"]
 
@@ -67,13 +67,3 @@ class ASGD(Optimizer):
         return initial_state(p, "ax", eta=float(group["lr"]), mu=1.0)
 
     _update = by_kernel(optim.asgd_update)
-
-    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, lambd, alpha = scalars(group, "lr", "lambd", "alpha")
-        t, rate, share = (float(state[name]) for name in ("step", "eta", "mu"))
-        p = p * (1 - lambd * rate) - g * rate
-        average = state["ax"]
-        state["ax"] = p.clone() if share == 1 else average + (p - average) * share
-        state["eta"]._array[...] = float(lr) / (1 + lambd * float(lr) * t) ** alpha
-        state["mu"]._array[...] = 1 / max(1, t - group["t0"])
-        return p

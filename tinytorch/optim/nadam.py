@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import optim
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, moments, pick, scalars
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick
 
 __all__ = ["NAdam"]
 
@@ -70,14 +70,3 @@ class NAdam(Optimizer):
         return initial_state(p, "exp_avg", "exp_avg_sq", mu_product=1.0)
 
     _update = by_kernel(optim.nadam_update)
-
-    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, eps = scalars(group, "lr", "eps")
-        beta1, beta2 = group["betas"]
-        t = float(state["step"])
-        now, then = (beta1 * (1 - 0.5 * 0.96 ** (time * group["momentum_decay"])) for time in (t, t + 1))
-        product = state["mu_product"] = state["mu_product"] * now
-        m, v = moments(g, state, beta1, beta2)
-        divisor = (v / (1 - beta2**t)).sqrt() + eps
-        of_g, of_m = lr * (1 - now) / (1 - product), lr * then / (1 - product * then)
-        return p - (g * of_g + m * of_m) / divisor

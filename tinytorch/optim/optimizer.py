@@ -30,6 +30,7 @@ from tinytorch.kernels.dtypes import float32, float64, get_default_dtype
 from tinytorch.kernels.silence import quiet
 from tinytorch.ops.complex import view_as_complex, view_as_real
 from tinytorch.optim._plan import Plan
+from tinytorch.optim.recorded import Tensors
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
 
@@ -303,31 +304,27 @@ class Optimizer:
                 state = self.state[p]
                 if not state:
                     state.update(self._new_state(p, group))
-                if "step" in state:
-                    state["step"]._array += 1
                 with enable_grad():
                     # A clone, so that backward finds the saved parameter unchanged.
                     if p.is_complex():
                         self._record_pairs(p, grad, state, group)
-                        continue
-                    start, direction = _decayed(p.clone(), grad, group)
-                    p.copy_(self._recorded(start, direction, state, group))
+                    else:
+                        p.copy_(self._recorded(p.clone(), grad, state, group))
 
     def _record_pairs(self, p: Tensor, grad: Tensor, state: dict[str, Any], group: dict[str, Any]) -> None:
         """Update a complex parameter by differentiable operations on pairs of real numbers."""
         pairs = {key: _pairs(value) for key, value in state.items()}
         of_numbers = {key for key, value in state.items() if value is not None and value is pairs[key]}
-        start, direction = _decayed(view_as_real(p.clone()), view_as_real(grad), group)
-        p.copy_(view_as_complex(self._recorded(start, direction, pairs, group)))
+        p.copy_(view_as_complex(self._recorded(view_as_real(p.clone()), view_as_real(grad), pairs, group)))
         for key, value in pairs.items():
             state[key] = value if key in of_numbers or value is None else view_as_complex(value)
 
     def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        """Return the updated parameter, computed by differentiable operations; `state` gets new tensors.
-
-        The step count is already incremented; `maximize` and weight decay are already applied to `p` and `g`.
-        """
-        raise NotImplementedError(f"{type(self).__name__} has no step that can be differentiated")
+        """Return the updated parameter, computed by differentiable operations; `state` gets new tensors."""
+        kernel = getattr(self._update, "kernel", None)
+        if kernel is None:
+            raise NotImplementedError(f"{type(self).__name__} has no step that can be differentiated")
+        return kernel(p, g, state, group, Tensors)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         """Return the state of `p` before its first step, by default an empty one."""
@@ -665,31 +662,6 @@ def _on_pairs(kernel: Callable[..., None], p: Any, g: Any, state: dict[str, Any]
 def _pairs(x: Any) -> Any:
     """Return a complex tensor as pairs of real numbers, anything else unchanged."""
     return view_as_real(x) if isinstance(x, Tensor) and x.is_complex() else x
-
-
-def scalars(group: dict[str, Any], *names: str) -> list[Any]:
-    """Return options of a group as scalars: numbers unchanged, one-element tensors as 0-d tensors."""
-    return [v.reshape(()) if isinstance(v, Tensor) else v for v in (group[n] for n in names)]
-
-
-def _decayed(p: Tensor, g: Tensor, group: dict[str, Any]) -> Any:
-    """Apply `maximize` and weight decay to a parameter and its gradient, by differentiable operations."""
-    if group.get("maximize"):
-        g = -g
-    if group.get("weight_decay", 0) != 0:
-        lr, weight_decay = scalars(group, "lr", "weight_decay")
-        if group.get("decoupled_weight_decay"):
-            return p * (1 - lr * weight_decay), g
-        g = g + p * weight_decay
-    return p, g
-
-
-def moments(g: Tensor, state: dict[str, Any], beta1: Any, beta2: Any) -> tuple[Tensor, Tensor]:
-    """Update the running averages of the gradient and of its square, by differentiable operations."""
-    m, v = state["exp_avg"], state["exp_avg_sq"]
-    m = state["exp_avg"] = m + (g - m) * (1 - beta1)
-    v = state["exp_avg_sq"] = v * beta2 + g * g * (1 - beta2)
-    return m, v
 
 
 def _or(result: Any, otherwise: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import optim
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, moments, pick, scalars
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick
 
 __all__ = ["RAdam"]
 
@@ -63,12 +63,3 @@ class RAdam(Optimizer):
         return initial_state(p, "exp_avg", "exp_avg_sq")
 
     _update = by_kernel(optim.radam_update)
-
-    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, eps = scalars(group, "lr", "eps")
-        beta1, beta2 = group["betas"]
-        t = float(state["step"])
-        m, v = moments(g, state, beta1, beta2)
-        scale, factor = optim.rectification(t, beta1, beta2)
-        step = m * (lr * scale)
-        return p - (step if factor is None else step / (v.sqrt() + eps) * factor)

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import optim
-from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick, scalars
+from tinytorch.optim.optimizer import LATER, Optimizer, Params, by_kernel, check, initial_state, pick
 
 __all__ = ["RMSprop"]
 
@@ -69,15 +69,3 @@ class RMSprop(Optimizer):
         return initial_state(p, "square_avg", *momentum, *centered)
 
     _update = by_kernel(optim.rmsprop_update)
-
-    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, alpha, momentum, eps = scalars(group, "lr", "alpha", "momentum", "eps")
-        v = state["square_avg"] = state["square_avg"] * alpha + g * g * (1 - alpha)
-        if group["centered"]:
-            m = state["grad_avg"]
-            m = state["grad_avg"] = m + (g - m) * (1 - alpha)
-            v = v - m * m
-        g = g / (v.sqrt() + eps)
-        if momentum > 0:
-            g = state["momentum_buffer"] = state["momentum_buffer"] * momentum + g
-        return p - g * lr

@@ -69,12 +69,3 @@ class Rprop(Optimizer):
         return {"step": scalar(0.0), "prev": zeros_like(p), "step_size": sizes}
 
     _update = by_kernel(optim.rprop_update)
-
-    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        (shrink, grow), (least, greatest) = group["etas"], group["step_sizes"]
-        change = (g * state["prev"]).sign()
-        factor = change.masked_fill(change > 0, grow)
-        factor = factor.masked_fill(change < 0, shrink).masked_fill(change == 0, 1)
-        size = state["step_size"] = (state["step_size"] * factor).clamp(least, greatest)
-        g = state["prev"] = g.masked_fill(change < 0, 0)
-        return p - g.sign() * size

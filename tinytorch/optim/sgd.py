@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import optim
-from tinytorch.optim.optimizer import Optimizer, Params, by_kernel, check_one_element, pick, scalars
+from tinytorch.optim.optimizer import Optimizer, Params, by_kernel, check_one_element, pick
 
 __all__ = ["SGD"]
 
@@ -100,13 +100,3 @@ class SGD(Optimizer):
                     buffer.mul_(momentum).add_(g, alpha=1 - group["dampening"])
                 g = g.add(buffer, alpha=momentum) if group["nesterov"] else buffer
             p.add_(g, alpha=-lr)
-
-    def _recorded(self, p: Tensor, g: Tensor, state: dict[str, Any], group: dict[str, Any]) -> Tensor:
-        lr, momentum, dampening = scalars(group, "lr", "momentum", "dampening")
-        if momentum != 0:
-            b = state.get("momentum_buffer")
-            # As in PyTorch, the first buffer is detached from the gradient.
-            b = g.detach().clone() if b is None else b * momentum + g * (1 - dampening)
-            state["momentum_buffer"] = b
-            g = g + b * momentum if group["nesterov"] else b
-        return p - g * lr

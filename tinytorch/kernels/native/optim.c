@@ -1,7 +1,7 @@
 // Twins of kernels/optim.py: steps of optimizers, each in one pass over a parameter and its state.
 #include "helpers.h"
 
-enum { STEP_BLOCK = 1 << 15, MAX_ARRAYS = 5, MAX_NUMBERS = 8 };
+enum { STEP_BLOCK = 1 << 15, MAX_ARRAYS = 5, MAX_NUMBERS = 9 };
 
 // Update `count` elements. `arrays` are the parameter, its gradient and its state.
 typedef void (*StepBlock)(float *const *arrays, const float *numbers, Py_ssize_t count);
@@ -21,12 +21,12 @@ static void step_part(void *context, Py_ssize_t part, int worker) {
     call->block(arrays, call->numbers, imin(left, STEP_BLOCK));
 }
 
-// Run a step. `args` are the parameter, its gradient, state (arrays, or None for what the step does without), and
+// Run a step. `args` are the parameter, its gradient, state (arrays, or None for one that is not `required`), and
 // numbers.
-static PyObject *run_step(PyObject *const *args, int arrays, int numbers, StepBlock block) {
+static PyObject *run_step(PyObject *const *args, int required, int arrays, int numbers, StepBlock block) {
     StepCall call = {.block = block};
     for (int i = 0; i < arrays; i++) {
-        if (i > 1 && args[i] == Py_None) continue;
+        if (i >= required && args[i] == Py_None) continue;
         if (!is_float_array(args[i], i != 1)) return FALLBACK;
         if (i && PyArray_SIZE(ARRAY(args[i])) != call.size) return FALLBACK;
         call.size = PyArray_SIZE(ARRAY(args[i]));
@@ -42,9 +42,10 @@ static PyObject *run_step(PyObject *const *args, int arrays, int numbers, StepBl
 
 typedef float *Floats;  // so that one declaration lists several arrays
 
-// Define a step by the names of its arrays and of its numbers, in the order of the Python definition. The function's
-// body updates `count` elements (at most WIDTH) from `i` on: `a->p` is an array, `n.lr` a number.
-#define STEP(name, arrays, numbers)                                                                                    \
+// Define a step by how many arrays it requires, and by the names of its arrays and of its numbers, in the order of the
+// Python definition. The body of the function updates `count` elements (at most WIDTH) from `i` on: `a->p` is an array,
+// `n.lr` a number.
+#define STEP(name, required, arrays, numbers)                                                                          \
     typedef struct {                                                                                                   \
         Floats UNPACK arrays;                                                                                          \
     } name##_arrays;                                                                                                   \
@@ -60,8 +61,8 @@ typedef float *Floats;  // so that one declaration lists several arrays
         if (i < count) name##_vector(a, *n, i, count - i);                                                             \
     }                                                                                                                  \
     static PyObject *name##_call(PyObject *const *args) {                                                              \
-        return run_step(args, sizeof(name##_arrays) / sizeof(Floats), sizeof(name##_numbers) / sizeof(float),          \
-                        name##_block);                                                                                 \
+        return run_step(args, required, sizeof(name##_arrays) / sizeof(Floats),                                        \
+                        sizeof(name##_numbers) / sizeof(float), name##_block);                                         \
     }                                                                                                                  \
     static const char name##_parameters[] = TEXT arrays ", " TEXT numbers;                                             \
     INLINE void name##_vector(const name##_arrays *a, name##_numbers n, Py_ssize_t i, Py_ssize_t count)
@@ -73,7 +74,7 @@ INLINE vec direction(vec *p, vec g, float sign, float stays, float decay) {
     return decay != 0 ? g * sign + *p * decay : g * sign;
 }
 
-STEP(sgd, (p, g, buffer), (sign, stays, decay, lr, momentum, entering, nesterov, starts)) {
+STEP(sgd, 2, (p, g, buffer), (sign, stays, decay, lr, momentum, entering, nesterov, starts)) {
     vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
     if (a->buffer) {
         vec buffer = g;
@@ -84,7 +85,7 @@ STEP(sgd, (p, g, buffer), (sign, stays, decay, lr, momentum, entering, nesterov,
     store_up_to(a->p + i, p - g * n.lr, count);
 }
 
-STEP(adam, (p, g, m, v, greatest), (sign, stays, decay, entering, beta2, entering_square, scale, eps)) {
+STEP(adam, 4, (p, g, m, v, greatest), (sign, stays, decay, entering, beta2, entering_square, scale, eps)) {
     vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
     vec m = load_up_to(a->m + i, count), v = load_up_to(a->v + i, count);
     m = m + (g - m) * n.entering;
@@ -99,7 +100,7 @@ STEP(adam, (p, g, m, v, greatest), (sign, stays, decay, entering, beta2, enterin
     store_up_to(a->p + i, p - m / (vsqrt(v) + n.eps) * n.scale, count);
 }
 
-STEP(rmsprop, (p, g, v, m, b), (sign, stays, decay, lr, alpha, entering, eps, momentum)) {
+STEP(rmsprop, 3, (p, g, v, m, b), (sign, stays, decay, lr, alpha, entering, eps, momentum)) {
     vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
     vec v = load_up_to(a->v + i, count) * n.alpha + g * g * n.entering;
     store_up_to(a->v + i, v, count);
@@ -117,4 +118,70 @@ STEP(rmsprop, (p, g, v, m, b), (sign, stays, decay, lr, alpha, entering, eps, mo
     store_up_to(a->p + i, p - g * n.lr, count);
 }
 
-FAMILY(optim, ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop));
+STEP(adamax, 4, (p, g, m, u), (sign, stays, decay, entering, beta2, eps, scale)) {
+    vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
+    vec m = load_up_to(a->m + i, count), u = load_up_to(a->u + i, count) * n.beta2, size = vabs(g) + n.eps;
+    m = m + (g - m) * n.entering;
+    u = where((u > size) | (u != u), u, size);
+    store_up_to(a->m + i, m, count);
+    store_up_to(a->u + i, u, count);
+    store_up_to(a->p + i, p - m / u * n.scale, count);
+}
+
+STEP(nadam, 4, (p, g, m, v), (sign, stays, decay, entering, beta2, entering_square, of_g, of_m, eps)) {
+    vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
+    vec m = load_up_to(a->m + i, count), v = load_up_to(a->v + i, count);
+    m = m + (g - m) * n.entering;
+    v = v * n.beta2 + g * g * n.entering_square;
+    store_up_to(a->m + i, m, count);
+    store_up_to(a->v + i, v, count);
+    store_up_to(a->p + i, p - (g * n.of_g + m * n.of_m) / (vsqrt(v) + n.eps), count);
+}
+
+STEP(radam, 4, (p, g, m, v), (sign, stays, decay, entering, beta2, entering_square, eps, scale, rectified)) {
+    vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
+    vec m = load_up_to(a->m + i, count), v = load_up_to(a->v + i, count);
+    m = m + (g - m) * n.entering;
+    v = v * n.beta2 + g * g * n.entering_square;
+    store_up_to(a->m + i, m, count);
+    store_up_to(a->v + i, v, count);
+    store_up_to(a->p + i, p - (n.rectified ? m / (vsqrt(v) + n.eps) : m) * n.scale, count);
+}
+
+STEP(adadelta, 4, (p, g, v, a), (sign, stays, decay, rho, entering, eps, lr)) {
+    vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
+    vec v = load_up_to(a->v + i, count) * n.rho + g * g * n.entering, moved = load_up_to(a->a + i, count);
+    vec d = g / vsqrt(v + n.eps) * vsqrt(moved + n.eps);
+    store_up_to(a->v + i, v, count);
+    store_up_to(a->a + i, moved * n.rho + d * d * n.entering, count);
+    store_up_to(a->p + i, p - d * n.lr, count);
+}
+
+STEP(adagrad, 3, (p, g, total), (sign, stays, decay, eps, scale)) {
+    vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
+    vec total = load_up_to(a->total + i, count) + g * g;
+    store_up_to(a->total + i, total, count);
+    store_up_to(a->p + i, p - g / (vsqrt(total) + n.eps) * n.scale, count);
+}
+
+STEP(rprop, 4, (p, g, last, size), (sign, stays, decay, shrink, grow, least, greatest)) {
+    vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
+    vec size = load_up_to(a->size + i, count), product = g * load_up_to(a->last + i, count);
+    size = where(product > 0, size * n.grow, where(product < 0, size * n.shrink, size));
+    size = clamp_max(clamp_min(size, n.least), n.greatest);
+    g = where(product < 0, broadcast(0), g);
+    store_up_to(a->size + i, size, count);
+    store_up_to(a->last + i, g, count);
+    store_up_to(a->p + i, where(g > 0, p - size, where(g < 0, p + size, p)), count);
+}
+
+STEP(asgd, 3, (p, g, average), (sign, stays, decay, kept, rate, share)) {
+    vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
+    vec average = load_up_to(a->average + i, count);
+    p = p * n.kept - g * n.rate;
+    store_up_to(a->average + i, n.share == 1 ? p : average + (p - average) * n.share, count);
+    store_up_to(a->p + i, p, count);
+}
+
+FAMILY(optim, ENTRY(sgd), ENTRY(adam), ENTRY(rmsprop), ENTRY(adamax), ENTRY(nadam), ENTRY(radam), ENTRY(adadelta),
+       ENTRY(adagrad), ENTRY(rprop), ENTRY(asgd));
