@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
-from tinytorch.nn.modules._family import DimensionalLayer, ReprLayer
+from tinytorch.nn.modules._family import DimensionalLayer, ReprLayer, layer
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
+@layer(shown="p inplace")
 class _DropoutNd(ReprLayer):
-    _repr_attributes = "p inplace"
+    p: float = 0.5
+    inplace: bool = False
 
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        if p < 0 or p > 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p = p
-        self.inplace = inplace
+    def __post_init__(self) -> None:
+        if self.p < 0 or self.p > 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {self.p}")
 
 
+@layer(F.dropout)
 class Dropout(_DropoutNd):
     """Zeroes each element with probability `p`, and divides the others by 1 - p; see `nn.functional.dropout`.
 
@@ -39,10 +39,6 @@ class Dropout(_DropoutNd):
         >>> layer.eval()(torch.ones(3))
         tensor([1., 1., 1.])
     """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input with elements dropped."""
-        return F.dropout(input, self.p, self.training, self.inplace)
 
 
 class _ChannelDropout(_DropoutNd, DimensionalLayer):
