@@ -115,9 +115,10 @@ class AliasFinder:
 
     def exec_module(self, module: ModuleType) -> None:
         """Restore the module's own specification: its code has run already."""
-        spec = module.__spec__
-        assert spec is not None
-        module.__spec__ = spec.loader_state
+        spec: Any = module.__spec__
+        while isinstance(spec.loader, AliasFinder):  # (a name of `torch` may be one of another name here)
+            spec = spec.loader_state
+        module.__spec__ = spec
 
     def get_code(self, fullname: str) -> Any:
         """Return the module's code, for `python -m`."""

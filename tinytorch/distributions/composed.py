@@ -17,9 +17,6 @@ __all__ = ["Independent", "TransformedDistribution"]
 class Independent(Distribution):
     """A distribution with its last `reinterpreted_batch_ndims` batch dimensions as event dimensions.
 
-    Raises:
-        ValueError: the base distribution has fewer batch dimensions.
-
     Example:
         >>> d = torch.distributions
         >>> d.Independent(d.Normal(torch.zeros(2, 3), 1.0), 1)
@@ -88,9 +85,6 @@ class TransformedDistribution(Distribution):
 
     Args:
         transforms: a transform or a list of them, the first applied first.
-
-    Raises:
-        ValueError: `transforms` contains another object, or the transforms need more dimensions.
 
     Example:
         >>> d = torch.distributions

@@ -259,9 +259,6 @@ class VonMises(Distribution):
 class Uniform(Distribution):
     """The uniform distribution on [low, high).
 
-    Raises:
-        ValueError: low >= high.
-
     Example:
         >>> _ = torch.manual_seed(0)
         >>> torch.distributions.Uniform(1.0, 3.0).sample((2,))

@@ -89,9 +89,6 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
 class Geometric(ProbsOrLogits, Distribution):
     """The number of failures before the first success, in trials with success probability `probs`.
 
-    Raises:
-        ValueError: a probability is zero.
-
     Example:
         >>> torch.distributions.Geometric(0.25).mean
         tensor(3.)
@@ -606,9 +603,6 @@ class MixtureSameFamily(Distribution):
 
     Args:
         mixture_distribution: a `Categorical` over the components.
-
-    Raises:
-        ValueError: the arguments are of a wrong type, or their shapes are incompatible.
 
     Example:
         >>> d = torch.distributions

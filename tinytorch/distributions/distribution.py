@@ -54,9 +54,6 @@ class Distribution:
     def set_default_validate_args(value: bool) -> None:
         """Set whether distributions check their arguments by default.
 
-        Raises:
-            ValueError: `value` is not a bool.
-
         Example:
             >>> distributions = torch.distributions
             >>> distributions.Distribution.set_default_validate_args(False)

@@ -54,9 +54,6 @@ def register_kl(type_p: type, type_q: type) -> Callable[[_Divergence], _Divergen
 
     If several functions match, the one registered for the most specific classes is used.
 
-    Raises:
-        TypeError: an argument is not a class.
-
     Example:
         >>> class Mine(torch.distributions.Normal):
         ...     pass
@@ -101,9 +98,6 @@ def _dispatch(type_p: type, type_q: type) -> Any:
 @traced_as("trusted", registry=_KL_REGISTRY)
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """Return the divergence KL(p || q), the mean of log p(x) - log q(x) over x from p, with shape `batch_shape`.
-
-    Raises:
-        NotImplementedError: no function is registered for the classes of p and q.
 
     Example:
         >>> d = torch.distributions

@@ -109,9 +109,6 @@ class MultivariateNormal(MatrixParameterized):
         precision_matrix: alternatively, its inverse.
         scale_tril: alternatively, its lower Cholesky factor, which is fastest.
 
-    Raises:
-        ValueError: not exactly one matrix is passed, or an argument has too few dimensions.
-
     Example:
         >>> d = torch.distributions.MultivariateNormal(torch.zeros(2), torch.eye(2))
         >>> d.log_prob(torch.zeros(2))
@@ -180,9 +177,6 @@ class LowRankMultivariateNormal(Distribution):
         loc: the mean, (..., n).
         cov_factor: W, (..., n, rank).
         cov_diag: the diagonal of D, (..., n).
-
-    Raises:
-        ValueError: the shapes are incompatible.
 
     Example:
         >>> d = torch.distributions.LowRankMultivariateNormal(
@@ -302,10 +296,6 @@ class Wishart(MatrixParameterized, ExponentialFamily):
     Args:
         df: the degrees of freedom, greater than n - 1; not necessarily an integer.
         covariance_matrix, precision_matrix, scale_tril: V or an equivalent, as for `MultivariateNormal`.
-
-    Raises:
-        AssertionError: not exactly one matrix is passed.
-        ValueError: `df` is too low, or a matrix has too few dimensions.
 
     Source:
         Bartlett, "On the theory of statistical regression", 1933: the decomposition from which samples are computed.

@@ -88,9 +88,6 @@ def general_cosine(M: int, *, a: Iterable[float], **settings: Unpack[_Settings])
         dtype: float32 or float64; by default the default dtype.
         the others: as for `torch.zeros`.
 
-    Raises:
-        ValueError: `a` is empty; `M` is negative, or `dtype` or `layout` is another one.
-
     Example:
         >>> torch.signal.windows.general_cosine(5, a=[0.46, 0.23, 0.31])
         tensor([0.5400, 0.1500, 1.0000, 0.1500, 0.5400])
@@ -187,9 +184,6 @@ def exponential(M: int, *, center: float | None = None, tau: float = 1.0, **sett
         center: where the weight is 1; by default the middle. It can be given only with `sym=False`.
         tau: the decay.
         the others: as for `general_cosine`.
-
-    Raises:
-        ValueError: `tau` is not positive; `center` is given for a symmetric window.
 
     Example:
         >>> torch.signal.windows.exponential(4, tau=2)

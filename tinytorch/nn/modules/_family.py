@@ -10,6 +10,7 @@ from itertools import takewhile
 from types import FunctionType
 from typing import Any, ClassVar, TypeVar, dataclass_transform
 
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
 
 Class = TypeVar("Class", bound=type)
@@ -88,10 +89,10 @@ def non_default(layer: Module, **defaults: Any) -> list[str]:
 class ReprLayer(Module):
     """A layer whose `repr` shows the attributes named in `_repr_attributes`, and `inplace` where that is true."""
 
+    forward: Callable[..., Tensor]
     _repr_attributes: ClassVar[str] = ""
 
     def extra_repr(self) -> str:
-        """Return the settings."""
         names = self._repr_attributes.split()
         if "inplace" not in names and self.__dict__.get("inplace"):
             names.append("inplace")

@@ -66,9 +66,6 @@ class Hardtanh(ReprLayer):
     Args:
         min_value, max_value: deprecated names of the bounds.
 
-    Raises:
-        AssertionError: `max_val` is not greater than `min_val`.
-
     Example:
         >>> torch.nn.Hardtanh()(torch.tensor([-3.0, 0.5, 2.0]))
         tensor([-1.0000,  0.5000,  1.0000])
@@ -230,7 +227,6 @@ class GELU(Module):
     approximate: str = "none"
 
     def extra_repr(self) -> str:
-        """Return the approximation."""
         return f"approximate={self.approximate!r}"
 
 
@@ -256,7 +252,6 @@ class Mish(_Inplace):
 
 class _InplaceWithoutRepr(_Inplace):
     def extra_repr(self) -> str:
-        """Return an empty string, as PyTorch."""
         return ""
 
 
@@ -366,7 +361,6 @@ class _Shrink(Module):
     lambd: float = 0.5
 
     def extra_repr(self) -> str:
-        """Return `lambd`."""
         return str(self.lambd)
 
 
@@ -442,9 +436,6 @@ class LogSoftmax(_AlongDim):
 class Softmax2d(Module):
     """Softmax over the channels of an image, `(N, C, H, W)` or `(C, H, W)`.
 
-    Raises:
-        ValueError: the input has another number of dimensions.
-
     Example:
         >>> torch.nn.Softmax2d()(torch.zeros(1, 4, 1, 1)).flatten()
         tensor([0.2500, 0.2500, 0.2500, 0.2500])
@@ -477,10 +468,6 @@ class MultiheadAttention(Module):
         in_proj_bias: their biases, `(3 * embed_dim,)`, initially 0; or None.
         bias_k, bias_v: the trainable key and value, or None.
         out_proj: the output projection.
-
-    Raises:
-        AssertionError: `embed_dim` is not a multiple of `num_heads`.
-        ValueError: `embed_dim` or `num_heads` is not positive.
 
     Example:
         >>> attention = torch.nn.MultiheadAttention(8, num_heads=2, batch_first=True)

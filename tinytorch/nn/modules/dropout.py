@@ -29,9 +29,6 @@ class Dropout(_DropoutNd):
         p: the probability.
         inplace: whether to write into the input.
 
-    Raises:
-        ValueError: `p` is not between 0 and 1.
-
     Example:
         >>> layer = torch.nn.Dropout(0.5)
         >>> sorted(set(layer(torch.ones(100)).tolist()))
@@ -54,21 +51,21 @@ class _ChannelDropout(_DropoutNd, DimensionalLayer):
 
 
 class Dropout1d(_ChannelDropout, dims=1):
-    """`Dropout` of whole channels, of `(N, C, L)` or `(C, L)`; arguments and errors as `Dropout`."""
+    """`Dropout` of whole channels, of `(N, C, L)` or `(C, L)`; arguments as `Dropout`."""
 
 
 class Dropout2d(_ChannelDropout, dims=2):
-    """`Dropout` of whole channels, of `(N, C, H, W)`; arguments and errors as `Dropout`."""
+    """`Dropout` of whole channels, of `(N, C, H, W)`; arguments as `Dropout`."""
 
 
 class Dropout3d(_ChannelDropout, dims=3):
-    """`Dropout` of whole channels, of `(N, C, D, H, W)` or `(C, D, H, W)`; arguments and errors as `Dropout`."""
+    """`Dropout` of whole channels, of `(N, C, D, H, W)` or `(C, D, H, W)`; arguments as `Dropout`."""
 
 
 class AlphaDropout(_DropoutNd):
     """Sets elements to the negative limit of `SELU` and rescales, so that mean and variance are preserved.
 
-    Arguments and errors as `Dropout`; `inplace` has no effect, as in PyTorch.
+    Arguments as `Dropout`; `inplace` has no effect, as in PyTorch.
 
     Example:
         >>> torch.nn.AlphaDropout(0.2).eval()(torch.ones(3))
@@ -81,7 +78,7 @@ class AlphaDropout(_DropoutNd):
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """`AlphaDropout` of whole channels, the second dimension; arguments and errors as `Dropout`.
+    """`AlphaDropout` of whole channels, the second dimension; arguments as `Dropout`.
 
     Example:
         >>> torch.nn.FeatureAlphaDropout(0.2).eval()(torch.ones(1, 3))

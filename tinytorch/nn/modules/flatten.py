@@ -31,9 +31,6 @@ class Flatten(ReprLayer):
 class Unflatten(ReprLayer):
     """Splits the dimension `dim` into dimensions of the sizes `unflattened_size`.
 
-    Raises:
-        TypeError: `unflattened_size` is not a tuple of ints.
-
     Example:
         >>> torch.nn.Unflatten(1, (2, 5))(torch.ones(3, 10)).shape
         torch.Size([3, 2, 5])

@@ -1,4 +1,4 @@
-"""Losses as modules; every module calls its function in `nn.functional`, which documents arguments and errors."""
+"""Losses as modules; every module calls its function in `nn.functional`, which documents the arguments."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ class _Loss(Module):
     """The base of losses: `reduction`, also from the deprecated arguments `size_average` and `reduce`."""
 
     reduction: str
+    forward: Callable[..., Tensor]
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
@@ -96,9 +97,6 @@ class SmoothL1Loss(_Loss):
 @layer(F.huber_loss)
 class HuberLoss(_Loss):
     """(x - y)² / 2 where |x - y| <= delta, else delta * (|x - y| - delta / 2); arguments as `nn.functional.huber_loss`.
-
-    Raises:
-        TypeError: `delta` is not a number.
 
     Example:
         >>> torch.nn.HuberLoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -186,9 +184,6 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         device, dtype: those of the layer's parameters.
         the others: as for `nn.functional.linear_cross_entropy`.
 
-    Raises:
-        RuntimeError: the shape of `weight` is not (C,), or `label_smoothing` is not in [0, 1].
-
     Shape:
         input `(N, F)` or `(F,)`; target as for `nn.functional.linear_cross_entropy`.
 
@@ -234,7 +229,6 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """Return the text between the parentheses of `repr`."""
         return (
             f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
             f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
@@ -370,9 +364,6 @@ class MultiMarginLoss(_WeightedLoss):
 
     Arguments as `nn.functional.multi_margin_loss`.
 
-    Raises:
-        ValueError: `p` is neither 1 nor 2, or the weight is not 1-dimensional.
-
     Example:
         >>> torch.nn.MultiMarginLoss()(torch.tensor([[0.5, 0.0]]), torch.tensor([0]))
         tensor(0.2500)
@@ -435,9 +426,6 @@ class TripletMarginLoss(_Loss):
 
     Arguments as `nn.functional.triplet_margin_loss`.
 
-    Raises:
-        ValueError: the margin is not positive.
-
     Example:
         >>> a, p, n = torch.tensor([[0.0]]), torch.tensor([[1.0]]), torch.tensor([[1.5]])
         >>> torch.nn.TripletMarginLoss()(a, p, n)
@@ -459,9 +447,6 @@ class TripletMarginLoss(_Loss):
 @layer(F.triplet_margin_with_distance_loss)
 class TripletMarginWithDistanceLoss(_Loss):
     """`TripletMarginLoss` with a user-defined distance; arguments as `nn.functional.triplet_margin_with_distance_loss`.
-
-    Raises:
-        ValueError: the margin is not positive.
 
     Example:
         >>> far = torch.nn.TripletMarginWithDistanceLoss(

@@ -78,7 +78,6 @@ class LayerNorm(_AffineNorm):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the settings."""
         return (
             f"{self.normalized_shape}, eps={self.eps}, "
             f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
@@ -134,7 +133,6 @@ class RMSNorm(Module):
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the settings."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
@@ -151,9 +149,6 @@ class GroupNorm(_AffineNorm):
 
     Shape:
         `(N, C, *)` -> the same.
-
-    Raises:
-        ValueError: `num_groups` does not divide the channels.
 
     Example:
         >>> torch.nn.GroupNorm(2, 4)(torch.tensor([[1.0, 3.0, 5.0, 5.0]])).detach()
@@ -185,7 +180,6 @@ class GroupNorm(_AffineNorm):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the settings."""
         return (
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
@@ -201,7 +195,6 @@ class _LocalNorm(Module):
     k: float
 
     def extra_repr(self) -> str:
-        """Return the settings."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
@@ -235,9 +228,6 @@ class CrossMapLRN2d(_LocalNorm):
 
     Shape:
         `(N, C, H, W)` -> the same.
-
-    Raises:
-        ValueError: the input is not four-dimensional.
 
     Example:
         >>> torch.nn.CrossMapLRN2d(3)(torch.randn(2, 4, 3, 3)).shape

@@ -32,7 +32,6 @@ class _PadNd(DimensionalLayer):
         return F.pad(input, self.padding, self._mode)
 
     def extra_repr(self) -> str:
-        """Return the widths."""
         return f"{self.padding}"
 
 
@@ -97,7 +96,6 @@ class _ConstantPadNd(_PadNd):
         return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:
-        """Return the widths and the value."""
         return f"padding={self.padding}, value={self.value}"
 
 
@@ -125,7 +123,6 @@ class _ZeroPadNd(_ConstantPadNd):
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
-        """Return the widths."""
         return f"{self.padding}"
 
 
