@@ -45,6 +45,39 @@ RENAMED = {
     "utils.data._utils.fetch": "data.worker",
     "utils.data._utils.worker": "data.worker",
 }
+#: PyTorch has a file for each distribution: those files with their classes, by the module that has them here.
+DISTRIBUTIONS = {
+    "composed": "independent Independent, transformed_distribution TransformedDistribution",
+    "continuous": """
+        beta Beta, cauchy Cauchy, chi2 Chi2, continuous_bernoulli ContinuousBernoulli, dirichlet Dirichlet,
+        exponential Exponential, fishersnedecor FisherSnedecor, gamma Gamma, generalized_pareto GeneralizedPareto,
+        laplace Laplace, normal Normal, studentT StudentT, uniform Uniform, von_mises VonMises
+    """,
+    "discrete": """
+        bernoulli Bernoulli, binomial Binomial, categorical Categorical, geometric Geometric,
+        mixture_same_family MixtureSameFamily, multinomial Multinomial, negative_binomial NegativeBinomial,
+        one_hot_categorical OneHotCategorical OneHotCategoricalStraightThrough, poisson Poisson,
+        relaxed_bernoulli LogitRelaxedBernoulli RelaxedBernoulli,
+        relaxed_categorical ExpRelaxedCategorical RelaxedOneHotCategorical
+    """,
+    "distribution": "exp_family ExponentialFamily",
+    "multivariate": """
+        lkj_cholesky LKJCholesky, lowrank_multivariate_normal LowRankMultivariateNormal,
+        multivariate_normal MultivariateNormal, wishart Wishart
+    """,
+    "transformed": """
+        gumbel Gumbel, half_cauchy HalfCauchy, half_normal HalfNormal, inverse_gamma InverseGamma,
+        kumaraswamy Kumaraswamy, log_normal LogNormal, logistic_normal LogisticNormal, pareto Pareto, weibull Weibull
+    """,
+}
+#: By the name of a class here, the module that has it in PyTorch.
+HOMES = {
+    f"distributions.{own}.{name}": f"distributions.{file}"
+    for own, files in DISTRIBUTIONS.items()
+    for file, *names in map(str.split, files.split(","))
+    for name in names
+}
+RENAMED |= {file: own.rpartition(".")[0] for own, file in HOMES.items()}
 
 
 class AliasFinder:
@@ -82,9 +115,10 @@ class AliasFinder:
 
     def exec_module(self, module: ModuleType) -> None:
         """Restore the module's own specification: its code has run already."""
-        spec = module.__spec__
-        assert spec is not None
-        module.__spec__ = spec.loader_state
+        spec: Any = module.__spec__
+        while isinstance(spec.loader, AliasFinder):  # (a name of `torch` may be one of another name here)
+            spec = spec.loader_state
+        module.__spec__ = spec
 
     def get_code(self, fullname: str) -> Any:
         """Return the module's code, for `python -m`."""

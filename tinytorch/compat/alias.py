@@ -25,7 +25,7 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import tinytorch
-from tinytorch.compat import RENAMED, AliasFinder
+from tinytorch.compat import HOMES, RENAMED, AliasFinder
 from tinytorch.compat.named import names_of, offers
 from tinytorch.core import names
 from tinytorch.core.warning import warn
@@ -105,6 +105,7 @@ _HOMES = {
     "serialization.storage": "serialization",
     "sparse.invariants": "sparse",
     "streams": "",
+    **HOMES,
 }
 
 

@@ -28,11 +28,7 @@ class ConstraintRegistry:
         super().__init__()
 
     def register(self, constraint: Any, factory: Callable[[Any], Any] | None = None) -> Any:
-        """Register `factory(constraint)`, which returns a transform; without `factory`, return a decorator.
-
-        Raises:
-            TypeError: `constraint` is neither a constraint nor a class of constraints.
-        """
+        """Register `factory(constraint)`, which returns a transform; without `factory`, return a decorator."""
         if factory is None:
             return lambda factory: self.register(constraint, factory)
         if isinstance(constraint, constraints.Constraint):
@@ -43,11 +39,7 @@ class ConstraintRegistry:
         return factory
 
     def __call__(self, constraint: Any) -> Any:
-        """Return the transform for a constraint.
-
-        Raises:
-            NotImplementedError: none is registered.
-        """
+        """Return the transform for a constraint."""
         try:
             factory = self._registry[type(constraint)]
         except KeyError:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from tinytorch.autograd import grad
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.core.warning import warn
 from tinytorch.distributions import constraints
 from tinytorch.distributions.utils import lazy_property
 
-__all__ = ["Distribution"]
+__all__ = ["Distribution", "ExponentialFamily"]
 
 
 class Distribution:
@@ -52,9 +53,6 @@ class Distribution:
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
         """Set whether distributions check their arguments by default.
-
-        Raises:
-            ValueError: `value` is not a bool.
 
         Example:
             >>> distributions = torch.distributions
@@ -316,3 +314,40 @@ class Distribution:
 
 def _class_attribute(cls: type, name: str) -> Any:
     return next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), None)
+
+
+class ExponentialFamily(Distribution):
+    """A distribution of an exponential family, with density exp(<t(x), θ> - F(θ) + k(x)).
+
+    A subclass defines the natural parameters θ as `_natural_params`, F as `_log_normalizer` and the mean of k as
+    `_mean_carrier_measure`. The entropy is computed from them.
+
+    Example:
+        >>> isinstance(torch.distributions.Normal(0.0, 1.0), torch.distributions.ExponentialFamily)
+        True
+
+    Source:
+        Nielsen and Nock, "Entropies and Cross-entropies of Exponential Families", 2010.
+    """
+
+    @property
+    def _natural_params(self) -> tuple[Tensor, ...]:
+        raise NotImplementedError
+
+    def _log_normalizer(self, *natural_params: Any) -> Tensor:
+        raise NotImplementedError
+
+    @property
+    def _mean_carrier_measure(self) -> float:
+        raise NotImplementedError
+
+    def entropy(self) -> Tensor:
+        """Return the entropy, F(θ) - <θ, ∇F(θ)> minus the mean of k."""
+        result: Any = -self._mean_carrier_measure
+        params = [param.detach().requires_grad_() for param in self._natural_params]
+        normalizer = self._log_normalizer(*params)
+        gradients = grad(normalizer.sum(), params, create_graph=True)
+        result = result + normalizer
+        for param, gradient in zip(params, gradients, strict=True):
+            result = result - (param * gradient).reshape(self._batch_shape + (-1,)).sum(-1)
+        return result

@@ -15,32 +15,29 @@ from tinytorch.autograd import grad
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
-from tinytorch.distributions.bernoulli import Bernoulli
-from tinytorch.distributions.beta import Beta
-from tinytorch.distributions.binomial import Binomial
-from tinytorch.distributions.categorical import Categorical
-from tinytorch.distributions.cauchy import Cauchy
-from tinytorch.distributions.continuous_bernoulli import ContinuousBernoulli
-from tinytorch.distributions.dirichlet import Dirichlet
-from tinytorch.distributions.distribution import Distribution
-from tinytorch.distributions.exp_family import ExponentialFamily
-from tinytorch.distributions.exponential import Exponential
-from tinytorch.distributions.gamma import Gamma
-from tinytorch.distributions.geometric import Geometric
-from tinytorch.distributions.gumbel import Gumbel
-from tinytorch.distributions.half_normal import HalfNormal
-from tinytorch.distributions.independent import Independent
-from tinytorch.distributions.laplace import Laplace
-from tinytorch.distributions.lowrank_multivariate_normal import LowRankMultivariateNormal
-from tinytorch.distributions.multivariate_normal import MultivariateNormal, _squared_length
-from tinytorch.distributions.normal import Normal
-from tinytorch.distributions.one_hot_categorical import OneHotCategorical
-from tinytorch.distributions.pareto import Pareto
-from tinytorch.distributions.poisson import Poisson
-from tinytorch.distributions.transformed_distribution import TransformedDistribution
-from tinytorch.distributions.uniform import Uniform
+from tinytorch.distributions.composed import Independent, TransformedDistribution
+from tinytorch.distributions.continuous import (
+    Beta,
+    Cauchy,
+    ContinuousBernoulli,
+    Dirichlet,
+    Exponential,
+    Gamma,
+    Laplace,
+    Normal,
+    Uniform,
+)
+from tinytorch.distributions.discrete import Bernoulli, Binomial, Categorical, Geometric, OneHotCategorical, Poisson
+from tinytorch.distributions.distribution import Distribution, ExponentialFamily
+from tinytorch.distributions.multivariate import (
+    LowRankMultivariateNormal,
+    MultivariateNormal,
+    Wishart,
+    _multivariate_digamma,
+    _squared_length,
+)
+from tinytorch.distributions.transformed import Gumbel, HalfNormal, Pareto
 from tinytorch.distributions.utils import _sum_rightmost, euler_constant
-from tinytorch.distributions.wishart import Wishart, _multivariate_digamma
 from tinytorch.nn.functional import softplus
 from tinytorch.ops.create import full_like
 
@@ -56,9 +53,6 @@ def register_kl(type_p: type, type_q: type) -> Callable[[_Divergence], _Divergen
     """Register the decorated function as kl_divergence(p, q) for two classes and their subclasses.
 
     If several functions match, the one registered for the most specific classes is used.
-
-    Raises:
-        TypeError: an argument is not a class.
 
     Example:
         >>> class Mine(torch.distributions.Normal):
@@ -104,9 +98,6 @@ def _dispatch(type_p: type, type_q: type) -> Any:
 @traced_as("trusted", registry=_KL_REGISTRY)
 def kl_divergence(p: Distribution, q: Distribution) -> Tensor:
     """Return the divergence KL(p || q), the mean of log p(x) - log q(x) over x from p, with shape `batch_shape`.
-
-    Raises:
-        NotImplementedError: no function is registered for the classes of p and q.
 
     Example:
         >>> d = torch.distributions

@@ -28,9 +28,6 @@ def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
 
     Numbers get the dtype of the first tensor, or the default dtype.
 
-    Raises:
-        ValueError: a value is neither a number nor a tensor.
-
     Example:
         >>> torch.distributions.utils.broadcast_all(1, torch.zeros(2))
         (tensor([1., 1.]), tensor([0., 0.]))
@@ -145,9 +142,6 @@ def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
 
 def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
     """Return the lower triangular matrices whose triangles are `vec`, row by row.
-
-    Raises:
-        ValueError: no triangle has as many elements as `vec`.
 
     Example:
         >>> torch.distributions.utils.vec_to_tril_matrix(torch.tensor([1, 3, 4]))

@@ -56,9 +56,6 @@ def _conv_input_function(n: int) -> Any:
             grad_output: the gradient of the output, (N, C_out, *).
             stride, padding, dilation, groups: those of the convolution.
 
-        Raises:
-            RuntimeError: mismatched sizes.
-
         Example:
             >>> x, w = torch.ones(1, 1, 3, requires_grad=True), torch.tensor([[[1.0, 2.0]]])
             >>> g = torch.tensor([[[1.0, 10.0]]])
@@ -88,9 +85,6 @@ def _conv_weight_function(n: int) -> Any:
             weight_size: the shape of the weight, (C_out, C_in / groups, *).
             grad_output: the gradient of the output, (N, C_out, *).
             stride, padding, dilation, groups: those of the convolution.
-
-        Raises:
-            RuntimeError: mismatched sizes.
 
         Example:
             >>> x, g = torch.tensor([[[1.0, 2.0, 3.0]]]), torch.tensor([[[1.0, 10.0]]])

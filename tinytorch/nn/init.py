@@ -48,9 +48,6 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
         nonlinearity: the name of the function in `nn.functional`.
         param: the negative slope of leaky_relu, 0.01 by default.
 
-    Raises:
-        ValueError: unknown function, or the slope is not a number.
-
     Example:
         >>> from tinytorch import nn
         >>> nn.init.calculate_gain("leaky_relu", 1)
@@ -82,9 +79,6 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0, generator: Any = No
 @asking("nn.init.normal_")
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, generator: Any = None) -> Tensor:
     """Fill with samples of the normal distribution N(mean, std²).
-
-    Raises:
-        RuntimeError: `std` is negative.
 
     Example:
         >>> torch.nn.init.normal_(torch.empty(3, 5), std=0.02).shape
@@ -194,9 +188,6 @@ def zeros_(tensor: Tensor) -> Tensor:
 def eye_(tensor: Tensor) -> Tensor:
     """Fill a matrix with the identity: 1 on the diagonal, else 0.
 
-    Raises:
-        ValueError: the tensor is not 2-dimensional.
-
     Example:
         >>> torch.nn.init.eye_(torch.empty(2, 3))
         tensor([[1., 0., 0.],
@@ -219,9 +210,6 @@ def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     Args:
         tensor: the weight, `(out_channels, in_channels / groups, *kernel)` with 1 to 3 kernel dimensions.
         groups: the groups of the convolution.
-
-    Raises:
-        ValueError: another number of dimensions, or `out_channels` is not a multiple of `groups`.
 
     Example:
         >>> torch.nn.init.dirac_(torch.empty(1, 1, 3))
@@ -265,9 +253,6 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) ->
         tensor: the weight, `(out_features, in_features, *kernel)`.
         gain: see `calculate_gain`.
 
-    Raises:
-        ValueError: the tensor has fewer than 2 dimensions.
-
     Example:
         >>> w = torch.nn.init.xavier_uniform_(torch.empty(3, 3))
         >>> bool((w.abs() <= 1).all())
@@ -308,9 +293,6 @@ def kaiming_uniform_(
         a: the negative slope of leaky_relu.
         mode: "fan_in" preserves the variance in the forward pass, "fan_out" in the backward pass.
         nonlinearity: the activation function after the layer, see `calculate_gain`.
-
-    Raises:
-        ValueError: the tensor has fewer than 2 dimensions, or `mode` or `nonlinearity` is unknown.
 
     Example:
         >>> w = torch.nn.init.kaiming_uniform_(torch.empty(3, 6), nonlinearity="relu")
@@ -359,9 +341,6 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
         tensor: at least 2-dimensional; the dimensions after the first are flattened.
         gain: see `calculate_gain`.
 
-    Raises:
-        ValueError: the tensor has fewer than 2 dimensions.
-
     Example:
         >>> w = torch.nn.init.orthogonal_(torch.empty(3, 5))
         >>> torch.allclose(w @ w.T, torch.eye(3), atol=1e-5)
@@ -394,9 +373,6 @@ def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any =
     Args:
         sparsity: the fraction of zeros.
         generator: the generator of the values; as in PyTorch, the zeros are drawn by the default generator.
-
-    Raises:
-        ValueError: the tensor is not 2-dimensional.
 
     Example:
         >>> (torch.nn.init.sparse_(torch.empty(4, 3), sparsity=0.5) == 0).sum(0)

@@ -40,10 +40,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         data: the values; an empty tensor by default.
         requires_grad: whether it is trained.
 
-    Raises:
-        RuntimeError: `requires_grad` for a dtype that is not floating point.
-        AttributeError: `data` is not a tensor.
-
     Example:
         >>> torch.nn.Parameter(torch.zeros(2))
         Parameter containing:
@@ -101,9 +97,6 @@ class Buffer(Tensor, metaclass=_BufferMeta):
     Args:
         data: the values; an empty tensor by default.
         persistent: whether `state_dict` includes it.
-
-    Raises:
-        AttributeError: `data` is not a tensor.
 
     Example:
         >>> class Scale(torch.nn.Module):

@@ -35,9 +35,6 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
         backends: a backend or a list of backends.
         set_priority: whether the list is in order of preference.
 
-    Raises:
-        AssertionError: `backends` is neither a backend nor a list.
-
     Example:
         >>> from tinytorch.nn.attention import SDPBackend, sdpa_kernel
         >>> x = torch.ones(1, 1, 2)

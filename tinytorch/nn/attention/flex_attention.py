@@ -55,20 +55,12 @@ def noop_mask(batch: Tensor, head: Tensor, token_q: Tensor, token_kv: Tensor) ->
 
 
 def and_masks(*mask_mods: _Mask) -> _Mask:
-    """Return the conjunction of mask functions.
-
-    Raises:
-        RuntimeError: one of them is not callable.
-    """
+    """Return the conjunction of mask functions."""
     return _combined(operator.and_, mask_mods, noop_mask)
 
 
 def or_masks(*mask_mods: _Mask) -> _Mask:
-    """Return the disjunction of mask functions.
-
-    Raises:
-        RuntimeError: one of them is not callable.
-    """
+    """Return the disjunction of mask functions."""
     return _combined(operator.or_, mask_mods, lambda *indices: ~noop_mask(*indices))
 
 
@@ -246,10 +238,6 @@ def flex_attention(
         return_lse: whether to return the logsumexp of the scores, too.
         kernel_options: has no effect.
         return_aux: the further results to return, as an `AuxOutput`.
-
-    Raises:
-        NotImplementedError: the tensors do not have four dimensions.
-        ValueError: mismatched shapes, or a mask of other lengths.
 
     Example:
         >>> from tinytorch.nn.attention.flex_attention import flex_attention

@@ -139,9 +139,6 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 def hardtanh(input: Tensor, min_val: float = -1.0, max_val: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `min(max(input, min_val), max_val)`, elementwise; in place if `inplace`.
 
-    Raises:
-        ValueError: `min_val` is greater than `max_val`.
-
     Example:
         >>> torch.nn.functional.hardtanh(torch.tensor([-2.0, 0.5, 2.0]))
         tensor([-1.0000,  0.5000,  1.0000])
@@ -198,9 +195,6 @@ def rrelu(
     """Return `input` where it is positive, else `a * input`; in place if `inplace`.
 
     In training, every `a` is drawn from [lower, upper); otherwise it is their mean.
-
-    Raises:
-        RuntimeError: `lower` is greater than `upper`, or a bound is not finite.
 
     Example:
         >>> torch.nn.functional.rrelu(torch.tensor([-1.0, 2.0]), 0.1, 0.3)
@@ -261,9 +255,6 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
 def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
     """Return `max(input, 0) + min(alpha * (exp(input / alpha) - 1), 0)`; in place if `inplace`.
 
-    Raises:
-        RuntimeError: `alpha` is 0.
-
     Example:
         >>> torch.nn.functional.celu(torch.tensor([-1.0, 2.0]), 0.5)
         tensor([-0.4323,  2.0000])
@@ -309,9 +300,6 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
 @public("nn.functional.glu")
 def glu(input: Tensor, dim: int = -1) -> Tensor:
     """Return `a * sigmoid(b)`, where a and b are the halves of `input` along `dim`.
-
-    Raises:
-        RuntimeError: the length of `dim` is odd.
 
     Example:
         >>> torch.nn.functional.glu(torch.tensor([1.0, 2.0, 0.0, 100.0]))
@@ -393,10 +381,6 @@ def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: 
         input: any shape.
         dim: the dimension to sum over; omitting it is deprecated.
         dtype: the dtype to convert to first (for integers, or for more precision).
-
-    Raises:
-        IndexError: the dimension is out of range.
-        NotImplementedError: an integral input without a floating-point `dtype`.
 
     Example:
         >>> torch.nn.functional.softmax(torch.tensor([[0.0, 0.0], [1.0, 3.0]]), dim=1)

@@ -43,9 +43,6 @@ def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None
     Returns:
         A tensor of shape (*, out_features).
 
-    Raises:
-        RuntimeError: mismatched shapes.
-
     Example:
         >>> weight = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
         >>> torch.nn.functional.bilinear(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), weight)
@@ -99,9 +96,6 @@ def grouped_mm(
         offs: where each group ends, (groups,) of int32. What comes after the last group is 0.
         bias: not supported, as in PyTorch.
         out_dtype: the dtype of the result, which must be that of `mat_a`.
-
-    Raises:
-        RuntimeError: the dimensions, sizes or dtypes do not match; `offs` is missing, or superfluous.
 
     Example:
         >>> x, experts = torch.ones(3, 2), torch.stack([torch.eye(2), 2 * torch.eye(2)])
@@ -166,10 +160,6 @@ def embedding(
     Returns:
         A tensor of shape (*, embedding_dim).
 
-    Raises:
-        IndexError: an index is out of range.
-        RuntimeError: `input` does not hold integers; `weight` is not two-dimensional.
-
     Example:
         >>> weight = torch.tensor([[1.0, 1.5], [2.0, 2.5]])
         >>> torch.nn.functional.embedding(torch.tensor([1, 0, 1]), weight)
@@ -228,11 +218,6 @@ def embedding_bag(
 
     Returns:
         A tensor of shape (bags, embedding_dim).
-
-    Raises:
-        ValueError: invalid shapes, `offsets` or mode.
-        RuntimeError: an index is out of range; `offsets` are not in order; `input` does not hold integers.
-        NotImplementedError: `per_sample_weights` with another mode than "sum".
 
     Example:
         >>> weight = torch.arange(6.0).view(3, 2)
@@ -303,9 +288,6 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     Returns:
         An int64 tensor of shape (*, num_classes).
 
-    Raises:
-        RuntimeError: labels are negative, too large, or not int64.
-
     Example:
         >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))
         tensor([[1, 0, 0],
@@ -337,9 +319,6 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
         training: whether to drop elements; if False, `input` is returned.
         inplace: whether to write into `input`.
 
-    Raises:
-        ValueError: `p` is not between 0 and 1.
-
     Example:
         >>> sorted(set(torch.nn.functional.dropout(torch.ones(100), 0.75).tolist()))
         [0.0, 4.0]
@@ -355,9 +334,6 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
 @public("nn.functional.dropout1d")
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Return `input`, (N, C, L) or (C, L), with whole channels dropped; arguments as `dropout`.
-
-    Raises:
-        RuntimeError: `input` is not two- or three-dimensional.
 
     Example:
         >>> channels = torch.nn.functional.dropout1d(torch.ones(1, 100, 3))
@@ -428,10 +404,6 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
 @public("nn.functional.feature_alpha_dropout")
 def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Return `input`, (N, C, *), with whole channels dropped as by `alpha_dropout`; arguments as there.
-
-    Raises:
-        ValueError: `p` is not between 0 and 1.
-        RuntimeError: there are less than two dimensions.
 
     Example:
         >>> torch.nn.functional.feature_alpha_dropout(torch.ones(1, 2))
@@ -534,9 +506,6 @@ def layer_norm(
         weight, bias: a factor and a summand, shape `normalized_shape`.
         eps: added to the variance, against division by 0.
 
-    Raises:
-        RuntimeError: mismatched shapes.
-
     Example:
         >>> torch.nn.functional.layer_norm(torch.tensor([[1.0, 2.0, 3.0]]), (3,))
         tensor([[-1.2247,  0.0000,  1.2247]])
@@ -561,9 +530,6 @@ def rms_norm(
     Args:
         eps: added to the mean square; by default the dtype's machine epsilon.
         the others: as for `layer_norm`.
-
-    Raises:
-        RuntimeError: mismatched shapes.
 
     Example:
         >>> torch.nn.functional.rms_norm(torch.tensor([[3.0, 4.0]]), (2,))
@@ -616,11 +582,6 @@ def batch_norm(
         momentum: the weight of the batch in the running statistics.
         eps: added to the variance, against division by 0.
 
-    Raises:
-        ValueError: in training, there is only one value per channel; `eps` is negative, or 0 in training; only one
-            of the running statistics is None.
-        RuntimeError: mismatched sizes or dtypes; without `training`, missing running statistics.
-
     Example:
         >>> mean, var = torch.zeros(1), torch.ones(1)
         >>> x = torch.tensor([[1.0], [3.0]])
@@ -662,10 +623,6 @@ def instance_norm(
         use_input_stats: False to normalise by the running statistics; otherwise these are updated in place, if any.
         the others: as for `batch_norm`.
 
-    Raises:
-        ValueError: with `use_input_stats`, a channel of a sample has only one value.
-        RuntimeError: mismatched sizes or dtypes; missing running statistics.
-
     Example:
         >>> torch.nn.functional.instance_norm(torch.tensor([[[1.0, 3.0], [5.0, 5.0]]]))
         tensor([[[-1.0000,  1.0000],
@@ -688,10 +645,6 @@ def group_norm(
     Args:
         num_groups: the number of groups that the channels are divided into.
         the others: as for `batch_norm`.
-
-    Raises:
-        RuntimeError: `num_groups` does not divide the channels; mismatched shapes or dtypes.
-        ValueError: there is only one value per group, and one sample.
 
     Example:
         >>> torch.nn.functional.group_norm(torch.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
@@ -719,9 +672,6 @@ def normalize(
         dim: the dimension, or dimensions, of the vectors.
         eps: the lower bound of the norms.
 
-    Raises:
-        IndexError: the dimension is out of range (the default is 1).
-
     Example:
         >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
         tensor([[0.6000, 0.8000],
@@ -739,9 +689,6 @@ def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: flo
         input: shape (N, C, *), at least three dimensions; the channels are padded with zeros.
         size: the number of channels in the mean; `size // 2` of them precede the channel.
         alpha, beta, k: a factor, an exponent and a summand.
-
-    Raises:
-        ValueError: there are fewer than three dimensions.
 
     Example:
         >>> x = torch.tensor([[[1.0], [2.0]]])

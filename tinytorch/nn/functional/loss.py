@@ -97,9 +97,6 @@ def mse_loss(
         reduction: "mean", "sum", or "none" for the loss of each element (sample, pair).
         weight: a weight for each element, of the same shape.
 
-    Raises:
-        ValueError: unknown reduction; the weights have another shape.
-
     Example:
         >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(2.)
@@ -155,9 +152,6 @@ def smooth_l1_loss(
         beta: the error at which the square becomes a straight line; 0 for `l1_loss`.
         the others: as for `mse_loss`.
 
-    Raises:
-        RuntimeError: `beta` is negative.
-
     Example:
         >>> x, y = torch.tensor([0.0, 0.0]), torch.tensor([1.0, 3.0])
         >>> torch.nn.functional.smooth_l1_loss(x, y, reduction="none")
@@ -186,10 +180,6 @@ def huber_loss(
     Args:
         delta: the error at which the square becomes a straight line.
         the others: as for `mse_loss`.
-
-    Raises:
-        RuntimeError: `delta` is not positive.
-        ValueError: unknown reduction; the weights have another shape.
 
     Example:
         >>> torch.nn.functional.huber_loss(torch.tensor([0.0]), torch.tensor([3.0]), delta=2.0)
@@ -237,10 +227,6 @@ def binary_cross_entropy(
         weight: a factor for each element, of a shape that broadcasts.
         size_average, reduce, reduction: as for `mse_loss`.
 
-    Raises:
-        RuntimeError: elements are not between 0 and 1; the dtypes differ.
-        ValueError: the shapes differ; unknown reduction.
-
     Example:
         >>> x, y = torch.tensor([0.5, 0.0]), torch.tensor([1.0, 0.0])
         >>> torch.nn.functional.binary_cross_entropy(x, y)
@@ -276,9 +262,6 @@ def binary_cross_entropy_with_logits(
         input: scores, any shape.
         pos_weight: a factor for the positive part, `target * log(sigmoid(input))`, of a shape that broadcasts.
         the others: as for `binary_cross_entropy`.
-
-    Raises:
-        ValueError: the shapes differ; unknown reduction.
 
     Example:
         >>> scores, labels = torch.tensor([0.0, -200.0]), torch.tensor([1.0, 0.0])
@@ -333,11 +316,6 @@ def cross_entropy(
         ignore_index: the class index that is ignored.
         reduction: "mean", "sum", or "none" for the loss of each sample.
         label_smoothing: the share of the target, from 0 to 1, that is spread evenly over all classes.
-
-    Raises:
-        IndexError: a class index is out of range.
-        RuntimeError: mismatched shapes, or class indices that are not int64 (or uint8).
-        ValueError: the batch sizes differ; unknown reduction.
 
     Example:
         >>> scores = torch.tensor([[0.0, 0.0], [0.0, 100.0]])
@@ -404,7 +382,7 @@ def nll_loss(
 
     Args:
         input: log-probabilities, shape (C,), (N, C) or (N, C, d1, d2, ...).
-        the others, and errors: as for `cross_entropy`.
+        the others: as for `cross_entropy`.
 
     Example:
         >>> scores = torch.tensor([[-1.0, -2.0], [-3.0, -4.0]])
@@ -491,10 +469,6 @@ def kl_div(
         reduction: "batchmean" (the sum divided by the batch size: the definition), "sum", "mean" or "none".
         log_target: whether `target` holds log-probabilities.
 
-    Raises:
-        ValueError: unknown reduction.
-        RuntimeError: an argument is not floating point.
-
     Example:
         >>> input, target = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[1.0, 0.0]])
         >>> torch.nn.functional.kl_div(input, target, reduction="batchmean")
@@ -538,7 +512,7 @@ def poisson_nll_loss(
         log_input: whether `input` holds logarithms.
         full: whether to add Stirling's approximation of log(target!) where target > 1.
         eps: added to the argument of the logarithm.
-        size_average, reduce, reduction, and errors: as for `mse_loss`.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Example:
         >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.0]), torch.tensor([2.0]))
@@ -568,9 +542,6 @@ def gaussian_nll_loss(
         full: whether to add `0.5 * log(2 * pi)`.
         eps: the lower bound of the variances.
         reduction: "mean", "sum", or "none" for the loss of each element.
-
-    Raises:
-        ValueError: a variance is negative or has a wrong shape; unknown reduction.
 
     Example:
         >>> mean, target, var = torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0])
@@ -630,9 +601,6 @@ def cosine_embedding_loss(
         margin: the cosine below which pairs with target -1 have loss 0.
         size_average, reduce, reduction: as for `mse_loss`.
 
-    Raises:
-        RuntimeError: mismatched shapes.
-
     Example:
         >>> a, b = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
         >>> torch.nn.functional.cosine_embedding_loss(a, b, torch.tensor([1, -1]), reduction="none")
@@ -674,9 +642,6 @@ def margin_ranking_loss(
         margin: the difference that is required.
         size_average, reduce, reduction: as for `mse_loss`.
 
-    Raises:
-        RuntimeError: the numbers of dimensions differ.
-
     Example:
         >>> a, b = torch.tensor([1.0, 1.0]), torch.tensor([3.0, 3.0])
         >>> target = torch.tensor([1.0, -1.0])
@@ -707,7 +672,7 @@ def hinge_embedding_loss(
         input: distances, any shape.
         target: 1 or -1, the same shape.
         margin: the distance above which pairs with target -1 have loss 0.
-        size_average, reduce, reduction, and errors: as for `mse_loss`.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Example:
         >>> distances, target = torch.tensor([0.25, 0.25]), torch.tensor([1, -1])
@@ -726,9 +691,6 @@ def soft_margin_loss(
     input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean of `log(1 + exp(-target * input))`, targets 1 or -1; arguments as `mse_loss`.
-
-    Raises:
-        RuntimeError: the target does not broadcast to the shape of `input`; `input` is integral.
 
     Example:
         >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.0]), torch.tensor([1.0]))
@@ -765,7 +727,7 @@ def multilabel_soft_margin_loss(
         input: scores, shape (N, C) or (C,).
         target: 0 or 1 for each class, the same shape.
         weight: a factor for each class, shape (C,).
-        size_average, reduce, reduction, and errors: as for `mse_loss`.
+        size_average, reduce, reduction: as for `mse_loss`.
 
     Example:
         >>> target = torch.tensor([[1.0, 0.0]])
@@ -800,10 +762,6 @@ def multi_margin_loss(
         margin: the difference required between the label's score and the others.
         weight: a factor for each class, shape (C,), selected by the label.
         size_average, reduce, reduction: as for `mse_loss`.
-
-    Raises:
-        ValueError: `p` is neither 1 nor 2.
-        RuntimeError: a label is out of range, or mismatched sizes.
 
     Example:
         >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.0, 0.5]]), torch.tensor([0]))
@@ -842,9 +800,6 @@ def multilabel_margin_loss(
         input: scores, shape (N, C) or (C,).
         target: the labels of each sample, terminated by -1; the input's shape, int64.
         size_average, reduce, reduction: as for `mse_loss`.
-
-    Raises:
-        RuntimeError: mismatched shapes, or a label is out of range.
 
     Example:
         >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
@@ -899,10 +854,6 @@ def triplet_margin_loss(
             and negative.
         size_average, reduce, reduction: as for `mse_loss`.
 
-    Raises:
-        RuntimeError: the numbers of dimensions differ.
-        ValueError: `margin` is not positive.
-
     Example:
         >>> a, b, c = torch.tensor([[0.0]]), torch.tensor([[2.0]]), torch.tensor([[-1.0]])
         >>> torch.nn.functional.triplet_margin_loss(a, b, c)
@@ -935,10 +886,6 @@ def triplet_margin_with_distance_loss(
     Args:
         distance_function: a function of two tensors; by default `pairwise_distance`.
         the others: as for `triplet_margin_loss`.
-
-    Raises:
-        RuntimeError: the numbers of dimensions differ.
-        ValueError: `margin` is not positive; unknown reduction.
 
     Example:
         >>> a, b, c = torch.tensor([[0.0]]), torch.tensor([[2.0]]), torch.tensor([[-1.0]])
@@ -989,9 +936,6 @@ def ctc_loss(
             sequence.
         zero_infinity: whether infinite losses, of targets too long for their sequences, become 0 with zero gradient.
 
-    Raises:
-        RuntimeError: mismatched sizes or lengths; `blank` is out of range; a second derivative.
-
     Example:
         >>> even = torch.full((2, 1, 2), 0.5).log()
         >>> loss = torch.nn.functional.ctc_loss(even, torch.tensor([[1]]), (2,), (1,))
@@ -1020,9 +964,6 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
         dim: the dimension of the vectors.
         eps: the lower bound of the norms.
 
-    Raises:
-        RuntimeError: the shapes do not broadcast, or their common dtype is not floating-point.
-
     Example:
         >>> a, b = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[2.0, 0.0], [1.0, 1.0]])
         >>> torch.cosine_similarity(a, b)
@@ -1045,9 +986,6 @@ def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6,
         p: the exponent of the norm.
         eps: added to the differences, so that the gradient exists.
         keepdim: keep the last dimension, with length 1.
-
-    Raises:
-        RuntimeError: the shapes do not broadcast.
 
     Example:
         >>> torch.pairwise_distance(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))

@@ -33,11 +33,6 @@ def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float 
             elements) or "circular" (elements from the opposite end).
         value: the value of a constant border, by default 0.
 
-    Raises:
-        RuntimeError: `pad` has an odd length, or more pairs than `input` has dimensions; too much is cropped or
-            mirrored.
-        NotImplementedError: unknown mode, or a mode that does not support the shape.
-
     Example:
         >>> torch.nn.functional.pad(torch.tensor([[1.0, 2.0]]), (1, 0, 0, 1))
         tensor([[0., 1., 2.],

@@ -78,9 +78,6 @@ def max_pool1d(
         ceil_mode: whether to include a last window that the input fills only partly.
         return_indices: whether to return the maxima's indices in the flattened spatial dimensions, for `max_unpool1d`.
 
-    Raises:
-        RuntimeError: wrong number of dimensions; no window fits; too much padding.
-
     Example:
         >>> torch.nn.functional.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[3., 2.]])
@@ -149,9 +146,6 @@ def adaptive_max_pool1d(input: Tensor, output_size: Any, return_indices: bool = 
         input: shape (N, C, L) or (C, L).
         output_size: the number of windows, one int or one per dimension; None for the length of the input.
         return_indices: whether to return the maxima's indices in the flattened spatial dimensions.
-
-    Raises:
-        RuntimeError: wrong number of dimensions, or a dimension is empty.
 
     Example:
         >>> torch.nn.functional.adaptive_max_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
@@ -240,9 +234,6 @@ def avg_pool2d(
         divisor_override: a divisor of the sums, instead of the number of elements.
         kernel_size, stride, ceil_mode: as for `max_pool1d`.
 
-    Raises:
-        RuntimeError: wrong number of dimensions; no window fits; too much padding.
-
     Example:
         >>> torch.nn.functional.avg_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
         tensor([[[ 2.5000,  4.5000],
@@ -308,9 +299,6 @@ def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = N
         norm_type: the exponent; infinity for the largest absolute value.
         kernel_size, stride, ceil_mode: as for `max_pool1d`.
 
-    Raises:
-        RuntimeError: wrong number of dimensions, or no window fits.
-
     Example:
         >>> torch.nn.functional.lp_pool1d(torch.tensor([[3.0, 4.0, 0.0, 1.0]]), 2, 2)
         tensor([[5., 1.]])
@@ -362,10 +350,6 @@ def fractional_max_pool2d(
         return_indices: whether to return the maxima's indices in the flattened spatial dimensions.
         _random_samples: the random numbers, shape (N, C, 2).
 
-    Raises:
-        ValueError: both `output_size` and `output_ratio` are None.
-        RuntimeError: the windows are too large.
-
     Example:
         >>> x = torch.arange(16.0).view(1, 4, 4)
         >>> torch.nn.functional.fractional_max_pool2d(x, 2, output_size=3).shape
@@ -396,7 +380,7 @@ def fractional_max_pool3d(
 ) -> Any:
     """Return the maximum of each window of the last three dimensions; the positions of the windows are random.
 
-    The input has the shape (N, C, D, H, W) or (C, D, H, W), the random numbers (N, C, 3); arguments and errors as
+    The input has the shape (N, C, D, H, W) or (C, D, H, W), the random numbers (N, C, 3); arguments as
     `fractional_max_pool2d`.
 
     Example:
@@ -463,10 +447,6 @@ def max_unpool1d(
         kernel_size, stride, padding: those of the pooling.
         output_size: the spatial lengths of the result; several lengths may have the same number of windows.
 
-    Raises:
-        RuntimeError: an index is out of range; the shapes differ.
-        ValueError: no pooling maps `output_size` to the input's size.
-
     Example:
         >>> F = torch.nn.functional
         >>> values, indices = F.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2, return_indices=True)
@@ -481,7 +461,7 @@ def max_unpool1d(
 def max_unpool2d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return zeros with the maxima of `max_pool2d` at their indices; arguments and errors as `max_unpool1d`.
+    """Return zeros with the maxima of `max_pool2d` at their indices; arguments as `max_unpool1d`.
 
     Example:
         >>> F = torch.nn.functional
@@ -498,7 +478,7 @@ def max_unpool2d(
 def max_unpool3d(
     input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, output_size: Any = None
 ) -> Tensor:
-    """Return zeros with the maxima of `max_pool3d` at their indices; arguments and errors as `max_unpool1d`.
+    """Return zeros with the maxima of `max_pool3d` at their indices; arguments as `max_unpool1d`.
 
     Example:
         >>> F = torch.nn.functional

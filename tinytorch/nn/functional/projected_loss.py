@@ -109,10 +109,6 @@ def linear_cross_entropy(
         options: how to compute in chunks; by default all scores are computed at once. Ignored, with a warning, with
             smoothed labels, probabilities, and scores of more dimensions.
 
-    Raises:
-        RuntimeError: shapes that do not fit; `ignore_index` with probabilities.
-        IndexError: a class is out of range.
-
     Example:
         >>> x, w = torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.eye(2)
         >>> torch.nn.functional.linear_cross_entropy(x, w, torch.tensor([0, 0]))

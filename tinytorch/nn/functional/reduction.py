@@ -10,9 +10,6 @@ NUMBERS = {"none": 0, "mean": 1, "sum": 2}
 def checked_reduction(size_average: bool | None, reduce: bool | None, reduction: str) -> str:
     """Return the name of the reduction, resolving the deprecated arguments.
 
-    Raises:
-        ValueError: unknown reduction.
-
     Example:
         >>> from tinytorch.nn._reduction import checked_reduction
         >>> checked_reduction(None, None, "sum")
@@ -41,9 +38,6 @@ def _of_flags(size_average: bool | None, reduce: bool | None, warns: bool = True
 
 def get_enum(reduction: str) -> int:
     """Return the number of a reduction: 0 for "none", 1 for "mean", 2 for "sum".
-
-    Raises:
-        ValueError: unknown reduction.
 
     Example:
         >>> from tinytorch.nn import _reduction

@@ -45,10 +45,6 @@ def interpolate(
         recompute_scale_factor: whether to recompute the scale from the rounded lengths.
         antialias: whether to apply an anti-aliasing filter when downsampling (bilinear, bicubic, lanczos).
 
-    Raises:
-        ValueError: not exactly one of `size` and `scale_factor` is given, or it has a wrong length.
-        NotImplementedError: the mode does not support this number of dimensions.
-
     Example:
         >>> x = torch.tensor([[[1.0, 3.0]]])
         >>> torch.nn.functional.interpolate(x, scale_factor=2)
@@ -192,10 +188,6 @@ def grid_sample(
     Returns:
         A tensor of shape (N, C, H', W') or (N, C, D', H', W').
 
-    Raises:
-        RuntimeError: mismatched shapes or dtypes.
-        ValueError: unknown mode.
-
     Example:
         >>> image = torch.arange(4.0).view(1, 1, 2, 2)
         >>> grid = torch.tensor([[[[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0]]]])
@@ -230,9 +222,6 @@ def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None =
         theta: shape (N, 2, 3) or (N, 3, 4).
         size: the shape of the result of `grid_sample`, (N, C, H, W) or (N, C, D, H, W).
         align_corners: as for `grid_sample`.
-
-    Raises:
-        ValueError: mismatched shapes, or `theta` is not floating point.
 
     Example:
         >>> theta = torch.tensor([[[1.0, 0, 0], [0, 1, 0]]])

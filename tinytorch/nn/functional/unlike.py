@@ -33,9 +33,6 @@ def _check_probability(p: float) -> None:
 def dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Return `input`, each element zeroed with probability `p`, the others divided by `1 - p`, if `train`.
 
-    Raises:
-        RuntimeError: `p` is no probability.
-
     Example:
         >>> torch.dropout(torch.ones(2), 0.5, False)
         tensor([1., 1.])
@@ -60,9 +57,6 @@ def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Return `nn.functional.feature_alpha_dropout(input, p, train)`.
 
-    Raises:
-        RuntimeError: `p` is no probability, or there are less than two dimensions.
-
     Example:
         >>> torch.feature_alpha_dropout(torch.ones(1, 2), 0.5, False)
         tensor([[1., 1.]])
@@ -74,9 +68,6 @@ def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
 @public()
 def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
     """Zero whole channels, the second dimension, with probability `p`, and scale the others by 1 / (1 - p), if `train`.
-
-    Raises:
-        RuntimeError: `p` is no probability, or there are less than two dimensions.
 
     Example:
         >>> channels = torch.feature_dropout(torch.ones(1, 100, 3), 0.5, True)

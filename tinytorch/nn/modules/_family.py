@@ -1,14 +1,84 @@
-"""Bases and helpers of layers: `repr` from attribute names, and families with a version per number of dimensions."""
+"""Helpers of layers: methods written from declared attributes, and families with a version per number of dimensions."""
 
 from __future__ import annotations
 
+import inspect
+import linecache
+import sys
 from collections.abc import Callable
+from itertools import takewhile
 from types import FunctionType
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, dataclass_transform
 
+from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
 
 Class = TypeVar("Class", bound=type)
+
+
+@dataclass_transform(eq_default=False)
+def layer(function: Any = None, shown: str = "") -> Callable[[Class], Class]:
+    """Return a decorator that writes methods of a layer, as `dataclass` does, from the attributes that it annotates.
+
+    - `__init__`, unless the class defines it: these attributes are its parameters. Those that the `__init__` of the
+      base takes are passed to it, the others are assigned; then `__post_init__`, if there is one, is called.
+    - `forward`, if there is a `function`: its arguments are the first parameters of the function, up to one that is a
+      parameter of `__init__`. It calls the function with them, and with the attributes that it has for the others.
+    - `extra_repr` shows the attributes named in `shown`.
+    """
+
+    def decorate(cls: Any) -> Any:
+        types = {name: kind for name, kind in vars(cls).get("__annotations__", {}).items() if name[0] != "_"}
+        if types and "__init__" not in vars(cls):
+            passed = [name for name in types if name in _parameters(cls)]
+            lines = [f"super({cls.__name__}, self).__init__({', '.join([f'{name}={name}' for name in passed])})"]
+            lines += [f"self.{name} = {name}" for name in types if name not in passed]
+            lines += [f"{cls.__name__}.__post_init__(self)"] * ("__post_init__" in vars(cls))
+            _write(cls, "__init__", {**types, "return": "None"}, lines)
+            optional = [name for name in types if name in vars(cls)]
+            cls.__init__.__defaults__ = tuple([vars(cls)[name] for name in optional])
+            for name in optional:  # which only instances have as attributes
+                delattr(cls, name)
+        if function is not None:
+            name, settings = function.__name__, {*_parameters(cls), "training"}
+            parameters = dict(inspect.signature(function).parameters)
+            parameters.pop("out", None)
+            inputs = list(takewhile(lambda each: each not in settings, parameters))
+            given, positional = list(inputs), True
+            for each in list(parameters.values())[len(inputs) :]:
+                if each.name in settings and each.name not in ("size_average", "reduce"):  # (they are in `reduction`)
+                    positional = positional and each.kind is not each.KEYWORD_ONLY
+                    given.append(f"self.{each.name}" if positional else f"{each.name}=self.{each.name}")
+                else:
+                    positional = False
+            call = f"return F.{name}({', '.join(given)})"
+            _write(cls, "forward", dict.fromkeys([*inputs, "return"], "Tensor"), [call])
+            cls.forward.__doc__ = f"Return `nn.functional.{name}` of the input, with the settings of the layer."
+        if shown:
+            cls._repr_attributes = shown
+        return cls
+
+    return decorate
+
+
+def _parameters(cls: Any) -> tuple[str, ...]:
+    """Return the names of the parameters of a layer's `__init__`."""
+    code = inspect.unwrap(cls.__init__).__code__
+    return code.co_varnames[1 : code.co_argcount + code.co_kwonlyargcount]
+
+
+def _write(cls: Any, name: str, annotations: dict[str, str], lines: list[str]) -> None:
+    """Define a method of a class, in the module of which `F` is `nn.functional`, by lines of source text."""
+    module = sys.modules[cls.__module__]
+    parameters = ", ".join(["self", *annotations][:-1])
+    text = "\n    ".join([f"def {name}({parameters}):", *lines])
+    file = f"{module.__file__} <{cls.__name__}.{name}>"
+    linecache.cache[file] = len(text), None, text.splitlines(True), file  # for tracebacks, debuggers and the compiler
+    scope: dict[str, Any] = {}
+    exec(compile(text, file, "exec"), vars(module), scope)
+    method = scope[name]
+    method.__qualname__, method.__annotations__ = f"{cls.__qualname__}.{name}", annotations
+    setattr(cls, name, method)
 
 
 def non_default(layer: Module, **defaults: Any) -> list[str]:
@@ -19,10 +89,10 @@ def non_default(layer: Module, **defaults: Any) -> list[str]:
 class ReprLayer(Module):
     """A layer whose `repr` shows the attributes named in `_repr_attributes`, and `inplace` where that is true."""
 
+    forward: Callable[..., Tensor]
     _repr_attributes: ClassVar[str] = ""
 
     def extra_repr(self) -> str:
-        """Return the settings."""
         names = self._repr_attributes.split()
         if "inplace" not in names and self.__dict__.get("inplace"):
             names.append("inplace")

@@ -160,9 +160,6 @@ class Hooking:
             hook: the function; a tuple that it returns replaces `grad_input`.
             prepend: as for `register_forward_pre_hook`.
 
-        Raises:
-            RuntimeError: the module has deprecated hooks (`register_backward_hook`).
-
         Example:
             >>> layer = torch.nn.ReLU()
             >>> handle = layer.register_full_backward_hook(lambda module, gi, go: print(gi, go))
@@ -177,9 +174,6 @@ class Hooking:
 
         `grad_input` holds the gradients of the inputs of this one operation; a full backward hook gets those of the
         module.
-
-        Raises:
-            RuntimeError: the module has full backward hooks.
         """
         self._set_backward_hook_kind("regular")
         return _register(self._backward_hooks, hook)

@@ -45,20 +45,13 @@ class Saving:
     _load_state_dict_post_hooks: OrderedDict[int, Hook]
 
     def get_extra_state(self) -> Any:
-        """Return state besides tensors, for `state_dict`; a subclass defines it and `set_extra_state`, see there.
-
-        Raises:
-            RuntimeError: the subclass does not define it.
-        """
+        """Return state besides tensors, for `state_dict`; a subclass defines it and `set_extra_state`, see there."""
         raise RuntimeError(
             "Reached a code path in Module.get_extra_state() that should never be called: a subclass defines it."
         )
 
     def set_extra_state(self, state: Any) -> None:
         """Restore the state that `get_extra_state` returned.
-
-        Raises:
-            RuntimeError: the subclass does not define it.
 
         Example:
             >>> class Counted(torch.nn.Module):
@@ -144,10 +137,6 @@ class Saving:
 
         Returns:
             the named tuple `(missing_keys, unexpected_keys)`.
-
-        Raises:
-            RuntimeError: shapes or, with `strict`, keys differ; the message lists all of them.
-            TypeError: `state_dict` is not a mapping.
 
         Example:
             >>> from tinytorch import nn

@@ -13,7 +13,7 @@ from tinytorch.core.warning import warn
 from tinytorch.nn import functional as F
 from tinytorch.nn import init as initial
 from tinytorch.nn.modules import _fast_path
-from tinytorch.nn.modules._family import ReprLayer
+from tinytorch.nn.modules._family import ReprLayer, layer
 from tinytorch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
@@ -28,14 +28,14 @@ __all__ = [
 ]  # fmt: skip
 
 
+@layer()
 class _Inplace(ReprLayer):
     """The base of functions whose only setting is `inplace`."""
 
-    def __init__(self, inplace: bool = False) -> None:
-        super().__init__()
-        self.inplace = inplace
+    inplace: bool = False
 
 
+@layer(F.relu)
 class ReLU(_Inplace):
     """max(x, 0), elementwise; as in other activations, `inplace` writes into the input.
 
@@ -44,11 +44,8 @@ class ReLU(_Inplace):
         tensor([0., 2.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return max(x, 0)."""
-        return F.relu(input, self.inplace)
 
-
+@layer(F.threshold, shown="threshold value")
 class Threshold(ReprLayer):
     """`x` where x > threshold, else `value`; arguments as `nn.functional.threshold`.
 
@@ -57,34 +54,22 @@ class Threshold(ReprLayer):
         tensor([20.,  1.])
     """
 
-    _repr_attributes = "threshold value"
-
-    def __init__(self, threshold: float, value: float, inplace: bool = False) -> None:
-        super().__init__()
-        self.threshold = threshold
-        self.value = value
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return x, or `value` where x <= threshold."""
-        return F.threshold(input, self.threshold, self.value, self.inplace)
+    threshold: float
+    value: float
+    inplace: bool = False
 
 
+@layer(F.hardtanh, shown="min_val max_val")
 class Hardtanh(ReprLayer):
     """`x` clamped to [min_val, max_val].
 
     Args:
         min_value, max_value: deprecated names of the bounds.
 
-    Raises:
-        AssertionError: `max_val` is not greater than `min_val`.
-
     Example:
         >>> torch.nn.Hardtanh()(torch.tensor([-3.0, 0.5, 2.0]))
         tensor([-1.0000,  0.5000,  1.0000])
     """
-
-    _repr_attributes = "min_val max_val"
 
     def __init__(
         self,
@@ -107,10 +92,6 @@ class Hardtanh(ReprLayer):
         self.max_val = max_val
         self.inplace = inplace
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the clamped tensor."""
-        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
 
 class ReLU6(Hardtanh):
     """min(max(x, 0), 6), elementwise.
@@ -126,6 +107,7 @@ class ReLU6(Hardtanh):
         super().__init__(0.0, 6.0, inplace)
 
 
+@layer(F.leaky_relu, shown="negative_slope")
 class LeakyReLU(ReprLayer):
     """`x` where x >= 0, else negative_slope * x.
 
@@ -134,16 +116,8 @@ class LeakyReLU(ReprLayer):
         tensor([-0.5000,  2.0000])
     """
 
-    _repr_attributes = "negative_slope"
-
-    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False) -> None:
-        super().__init__()
-        self.negative_slope = negative_slope
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the leaky rectification of x."""
-        return F.leaky_relu(input, self.negative_slope, self.inplace)
+    negative_slope: float = 1e-2
+    inplace: bool = False
 
 
 class PReLU(ReprLayer):
@@ -183,6 +157,7 @@ class PReLU(ReprLayer):
         return F.prelu(input, self.weight)
 
 
+@layer(F.rrelu, shown="lower upper")
 class RReLU(ReprLayer):
     """`x` where x >= 0, else a * x, with a from U(lower, upper); in evaluation, a is their mean.
 
@@ -191,19 +166,12 @@ class RReLU(ReprLayer):
         tensor([-0.5000,  2.0000])
     """
 
-    _repr_attributes = "lower upper"
-
-    def __init__(self, lower: float = 1 / 8, upper: float = 1 / 3, inplace: bool = False) -> None:
-        super().__init__()
-        self.lower = lower
-        self.upper = upper
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the leaky rectification of x."""
-        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+    lower: float = 1 / 8
+    upper: float = 1 / 3
+    inplace: bool = False
 
 
+@layer(F.elu, shown="alpha")
 class ELU(ReprLayer):
     """`x` where x > 0, else alpha * (exp(x) - 1).
 
@@ -215,18 +183,11 @@ class ELU(ReprLayer):
         tensor([-0.6321,  2.0000])
     """
 
-    _repr_attributes = "alpha"
-
-    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
-        super().__init__()
-        self.alpha = alpha
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the exponential linear unit of x."""
-        return F.elu(input, self.alpha, self.inplace)
+    alpha: float = 1.0
+    inplace: bool = False
 
 
+@layer(F.celu)
 class CELU(ELU):
     """max(0, x) + min(0, alpha * (exp(x / alpha) - 1)); `alpha` as for `ELU`.
 
@@ -235,11 +196,8 @@ class CELU(ELU):
         tensor([-0.7869,  2.0000])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the continuously differentiable exponential linear unit of x."""
-        return F.celu(input, self.alpha, self.inplace)
 
-
+@layer(F.selu)
 class SELU(_Inplace):
     """scale * (max(0, x) + min(0, alpha * (exp(x) - 1))); see `nn.functional.selu`.
 
@@ -250,11 +208,8 @@ class SELU(_Inplace):
         tensor([-1.1113,  2.1014])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the scaled exponential linear unit of x."""
-        return F.selu(input, self.inplace)
 
-
+@layer(F.gelu)
 class GELU(Module):
     """x * Φ(x), with Φ the distribution function of the standard normal.
 
@@ -269,19 +224,13 @@ class GELU(Module):
         Hendrycks and Gimpel, "Gaussian error linear units", 2016.
     """
 
-    def __init__(self, approximate: str = "none") -> None:
-        super().__init__()
-        self.approximate = approximate
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return x * Φ(x)."""
-        return F.gelu(input, approximate=self.approximate)
+    approximate: str = "none"
 
     def extra_repr(self) -> str:
-        """Return the approximation."""
         return f"approximate={self.approximate!r}"
 
 
+@layer(F.silu)
 class SiLU(_Inplace):
     """x * sigmoid(x), also called swish.
 
@@ -290,11 +239,8 @@ class SiLU(_Inplace):
         tensor([-0.2689,  1.7616])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return x * sigmoid(x)."""
-        return F.silu(input, self.inplace)
 
-
+@layer(F.mish)
 class Mish(_Inplace):
     """x * tanh(softplus(x)).
 
@@ -303,17 +249,13 @@ class Mish(_Inplace):
         tensor([-0.3034,  1.9440])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return x * tanh(softplus(x))."""
-        return F.mish(input, self.inplace)
-
 
 class _InplaceWithoutRepr(_Inplace):
     def extra_repr(self) -> str:
-        """Return an empty string, as PyTorch."""
         return ""
 
 
+@layer(F.hardsigmoid)
 class Hardsigmoid(_InplaceWithoutRepr):
     """x / 6 + 1 / 2 clamped to [0, 1].
 
@@ -322,11 +264,8 @@ class Hardsigmoid(_InplaceWithoutRepr):
         tensor([0.0000, 0.5000, 0.7500])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the clamped line."""
-        return F.hardsigmoid(input, self.inplace)
 
-
+@layer(F.hardswish)
 class Hardswish(_InplaceWithoutRepr):
     """x * hardsigmoid(x).
 
@@ -335,11 +274,8 @@ class Hardswish(_InplaceWithoutRepr):
         tensor([-0.0000,  0.0000,  1.1250])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return x * hardsigmoid(x)."""
-        return F.hardswish(input, self.inplace)
 
-
+@layer(F.glu, shown="dim")
 class GLU(ReprLayer):
     """a * sigmoid(b), with a and b the first and second half of the input along `dim`.
 
@@ -348,17 +284,10 @@ class GLU(ReprLayer):
         tensor([0.5000, 1.0000])
     """
 
-    _repr_attributes = "dim"
-
-    def __init__(self, dim: int = -1) -> None:
-        super().__init__()
-        self.dim = dim
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the gated half."""
-        return F.glu(input, self.dim)
+    dim: int = -1
 
 
+@layer(F.sigmoid)
 class Sigmoid(Module):
     """1 / (1 + exp(-x)).
 
@@ -367,11 +296,8 @@ class Sigmoid(Module):
         tensor([0.5000, 0.8808])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the logistic function of x."""
-        return F.sigmoid(input)
 
-
+@layer(F.logsigmoid)
 class LogSigmoid(Module):
     """log(1 / (1 + exp(-x))), without overflow.
 
@@ -380,11 +306,8 @@ class LogSigmoid(Module):
         tensor([  -0.6931, -200.0000])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the logarithm of the logistic function of x."""
-        return F.logsigmoid(input)
 
-
+@layer(F.tanh)
 class Tanh(Module):
     """The hyperbolic tangent.
 
@@ -393,11 +316,8 @@ class Tanh(Module):
         tensor([0.0000, 0.9640])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return tanh(x)."""
-        return F.tanh(input)
 
-
+@layer(F.tanhshrink)
 class Tanhshrink(Module):
     """`x` - tanh(x).
 
@@ -406,11 +326,8 @@ class Tanhshrink(Module):
         tensor([0.0000, 1.0360])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return x - tanh(x)."""
-        return F.tanhshrink(input)
 
-
+@layer(F.softplus, shown="beta threshold")
 class Softplus(ReprLayer):
     """log(1 + exp(beta * x)) / beta, or x where beta * x > threshold.
 
@@ -423,18 +340,11 @@ class Softplus(ReprLayer):
         tensor([ 0.6931, 30.0000])
     """
 
-    _repr_attributes = "beta threshold"
-
-    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
-        super().__init__()
-        self.beta = beta
-        self.threshold = threshold
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the smooth rectification of x."""
-        return F.softplus(input, self.beta, self.threshold)
+    beta: float = 1.0
+    threshold: float = 20.0
 
 
+@layer(F.softsign)
 class Softsign(Module):
     """x / (1 + |x|).
 
@@ -443,23 +353,18 @@ class Softsign(Module):
         tensor([0.0000, 0.5000])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return x / (1 + |x|)."""
-        return F.softsign(input)
 
-
+@layer()
 class _Shrink(Module):
     """The base of shrinkage functions."""
 
-    def __init__(self, lambd: float = 0.5) -> None:
-        super().__init__()
-        self.lambd = lambd
+    lambd: float = 0.5
 
     def extra_repr(self) -> str:
-        """Return `lambd`."""
         return str(self.lambd)
 
 
+@layer(F.hardshrink)
 class Hardshrink(_Shrink):
     """`x` where |x| > lambd, else 0.
 
@@ -468,11 +373,8 @@ class Hardshrink(_Shrink):
         tensor([0., 1.])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return x with small values set to 0."""
-        return F.hardshrink(input, self.lambd)
 
-
+@layer(F.softshrink)
 class Softshrink(_Shrink):
     """sign(x) * max(|x| - lambd, 0).
 
@@ -481,19 +383,12 @@ class Softshrink(_Shrink):
         tensor([0.0000, 0.5000])
     """
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return x shrunk towards 0."""
-        return F.softshrink(input, self.lambd)
 
-
+@layer(shown="dim")
 class _AlongDim(ReprLayer):
     """The base of softmax functions, with the dimension `dim`."""
 
-    _repr_attributes = "dim"
-
-    def __init__(self, dim: int | None = None) -> None:
-        super().__init__()
-        self.dim = dim
+    dim: int | None = None
 
 
 class Softmax(_AlongDim):
@@ -541,9 +436,6 @@ class LogSoftmax(_AlongDim):
 class Softmax2d(Module):
     """Softmax over the channels of an image, `(N, C, H, W)` or `(C, H, W)`.
 
-    Raises:
-        ValueError: the input has another number of dimensions.
-
     Example:
         >>> torch.nn.Softmax2d()(torch.zeros(1, 4, 1, 1)).flatten()
         tensor([0.2500, 0.2500, 0.2500, 0.2500])
@@ -576,10 +468,6 @@ class MultiheadAttention(Module):
         in_proj_bias: their biases, `(3 * embed_dim,)`, initially 0; or None.
         bias_k, bias_v: the trainable key and value, or None.
         out_proj: the output projection.
-
-    Raises:
-        AssertionError: `embed_dim` is not a multiple of `num_heads`.
-        ValueError: `embed_dim` or `num_heads` is not positive.
 
     Example:
         >>> attention = torch.nn.MultiheadAttention(8, num_heads=2, batch_first=True)

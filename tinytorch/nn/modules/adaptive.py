@@ -39,9 +39,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         `(N, in_features)` and labels `(N,)`, or `(in_features,)` and `()` -> a named tuple of `output`, the
         log-probabilities of the labels, and `loss`, minus their mean.
 
-    Raises:
-        ValueError: the cutoffs do not increase, or are not between 1 and `n_classes - 1`.
-
     Example:
         >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 1000, [10, 100])
         >>> x = torch.randn(4, 16)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tinytorch.core.tensor import Tensor
-from tinytorch.nn import functional
-from tinytorch.nn.modules._family import ReprLayer
+from tinytorch.core.tensor import Tensor as Tensor
+from tinytorch.nn import functional as F
+from tinytorch.nn.modules._family import ReprLayer, layer
 
 __all__ = ["ChannelShuffle"]
 
 
+@layer(F.channel_shuffle, shown="groups")
 class ChannelShuffle(ReprLayer):
     """Interleaves the channels of `groups` groups.
 
@@ -17,12 +18,4 @@ class ChannelShuffle(ReprLayer):
         tensor([0., 2., 1., 3.])
     """
 
-    _repr_attributes = "groups"
-
-    def __init__(self, groups: int) -> None:
-        super().__init__()
-        self.groups = groups
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the channels in the new order; see `nn.functional.channel_shuffle`."""
-        return functional.channel_shuffle(input, self.groups)
+    groups: int

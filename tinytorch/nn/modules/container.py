@@ -137,12 +137,7 @@ class Sequential(_ModuleSequence):
         return self
 
     def insert(self, index: int, module: Module) -> Self:
-        """Insert a module before the one at `index` and return self.
-
-        Raises:
-            IndexError: `index` is out of range.
-            AssertionError: `module` is not a module.
-        """
+        """Insert a module before the one at `index` and return self."""
         if not isinstance(module, Module):
             raise AssertionError(f"module should be of type: {Module}")
         size = len(self)
@@ -204,11 +199,7 @@ class ModuleList(_ModuleSequence):
         return self.extend(modules)
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Add the modules at the end and return self.
-
-        Raises:
-            TypeError: `modules` is not iterable.
-        """
+        """Add the modules at the end and return self."""
         if not isinstance(modules, Iterable):
             raise TypeError(f"ModuleList.extend should be called with an iterable, but got {type(modules).__name__}")
         for i, module in enumerate(modules, len(self)):
@@ -294,12 +285,7 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules: Any) -> None:
-        """Add the modules of a mapping or of pairs; existing names get the new module.
-
-        Raises:
-            TypeError: `modules` is not iterable, or one of its elements is not.
-            ValueError: an element is not a pair.
-        """
+        """Add the modules of a mapping or of pairs; existing names get the new module."""
         for name, module in _pairs(self, modules, sort=False):
             self[name] = module
 
@@ -382,11 +368,7 @@ class ParameterList(Module):
         return self
 
     def extend(self, values: Iterable[Any]) -> Self:
-        """Add the values at the end and return self.
-
-        Raises:
-            TypeError: `values` is not iterable, or is a tensor.
-        """
+        """Add the values at the end and return self."""
         if not isinstance(values, Iterable) or isinstance(values, Tensor):
             raise TypeError(f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}")
         for value in values:
@@ -394,10 +376,9 @@ class ParameterList(Module):
         return self
 
     def extra_repr(self) -> str:
-        """Return one line per entry."""
         return "\n".join(_describe(i, value, lambda t: t.dtype) for i, value in enumerate(self))
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:  # noqa: D102
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         raise RuntimeError("ParameterList should not be called.")
 
 
@@ -507,20 +488,14 @@ class ParameterDict(Module):
         return (self[key] for key in self._keys)
 
     def update(self, parameters: Any) -> None:
-        """Add the values of a mapping (a plain dict sorted by name) or of pairs.
-
-        Raises:
-            TypeError: `parameters` is not iterable, or one of its elements is not.
-            ValueError: an element is not a pair.
-        """
+        """Add the values of a mapping (a plain dict sorted by name) or of pairs."""
         for key, value in _pairs(self, parameters, sort=True):
             self[key] = value
 
     def extra_repr(self) -> str:
-        """Return one line per entry."""
         return "\n".join(_describe(key, value, typename) for key, value in self.items())
 
-    def __call__(self, input: Any) -> Any:  # noqa: D102
+    def __call__(self, input: Any) -> Any:
         raise RuntimeError("ParameterDict should not be called.")
 
     def __or__(self, other: ParameterDict) -> ParameterDict:

@@ -94,7 +94,6 @@ class _ConvNd(DimensionalLayer):
                 init.zeros_(self.bias)
 
     def extra_repr(self) -> str:
-        """Return the settings that differ from their defaults."""
         zeros, ones = (0,) * len(self.kernel_size), (1,) * len(self.kernel_size)
         shown = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
         shown += non_default(self, padding=zeros, dilation=ones, output_padding=zeros, groups=1)
@@ -170,9 +169,6 @@ class Conv2d(_ConvLayer, dims=2):
 
     Shape:
         `(N, C, H, W)` or `(C, H, W)` -> `(N, O, H', W')` or `(O, H', W')`.
-
-    Raises:
-        ValueError: `groups` does not divide the channels; the padding or its mode is unknown.
 
     Example:
         >>> layer = torch.nn.Conv2d(16, 33, (3, 5), stride=(2, 1), padding=(4, 2))
@@ -277,9 +273,6 @@ class ConvTranspose2d(_ConvTransposeLayer, dims=2):
         `(N, C, H, W)` or `(C, H, W)` -> `(N, O, H', W')` or `(O, H', W')`, H' = (H - 1) * stride -
         2 * padding + dilation * (kH - 1) + output_padding + 1.
 
-    Raises:
-        ValueError: `groups` does not divide the channels; another `padding_mode`.
-
     Example:
         >>> down = torch.nn.Conv2d(16, 16, 3, stride=2, padding=1)
         >>> up = torch.nn.ConvTranspose2d(16, 16, 3, stride=2, padding=1)
@@ -320,12 +313,7 @@ class _LazyConvXdMixin(LazyModuleMixin):
             super().reset_parameters()  # type: ignore[misc]
 
     def initialize_parameters(self, input: Tensor, *args: Any, **kwargs: Any) -> None:
-        """Give the parameters the shapes that match `input`, and draw them.
-
-        Raises:
-            ValueError: `groups` does not divide the channels.
-            RuntimeError: `input` has a wrong number of dimensions.
-        """
+        """Give the parameters the shapes that match `input`, and draw them."""
         if not self.has_uninitialized_params():
             return
         self.in_channels = self._get_in_channels(input)

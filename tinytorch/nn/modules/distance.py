@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
+from tinytorch.nn.modules._family import layer
 from tinytorch.nn.modules.module import Module
 
 __all__ = ["CosineSimilarity", "PairwiseDistance"]
 
 
+@layer(F.cosine_similarity)
 class CosineSimilarity(Module):
     """x1 · x2 / (|x1| |x2|) along a dimension; arguments as `cosine_similarity`.
 
@@ -17,14 +19,8 @@ class CosineSimilarity(Module):
         tensor([1.])
     """
 
-    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
-        super().__init__()
-        self.dim = dim
-        self.eps = eps
-
-    def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Return the cosine of every pair of vectors."""
-        return F.cosine_similarity(x1, x2, self.dim, self.eps)
+    dim: int = 1
+    eps: float = 1e-8
 
 
 class PairwiseDistance(Module):

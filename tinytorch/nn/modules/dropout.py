@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
-from tinytorch.nn.modules._family import DimensionalLayer, ReprLayer
+from tinytorch.nn.modules._family import DimensionalLayer, ReprLayer, layer
 
 __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout"]
 
 
+@layer(shown="p inplace")
 class _DropoutNd(ReprLayer):
-    _repr_attributes = "p inplace"
+    p: float = 0.5
+    inplace: bool = False
 
-    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
-        super().__init__()
-        if p < 0 or p > 1:
-            raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
-        self.p = p
-        self.inplace = inplace
+    def __post_init__(self) -> None:
+        if self.p < 0 or self.p > 1:
+            raise ValueError(f"dropout probability has to be between 0 and 1, but got {self.p}")
 
 
+@layer(F.dropout)
 class Dropout(_DropoutNd):
     """Zeroes each element with probability `p`, and divides the others by 1 - p; see `nn.functional.dropout`.
 
@@ -29,9 +29,6 @@ class Dropout(_DropoutNd):
         p: the probability.
         inplace: whether to write into the input.
 
-    Raises:
-        ValueError: `p` is not between 0 and 1.
-
     Example:
         >>> layer = torch.nn.Dropout(0.5)
         >>> sorted(set(layer(torch.ones(100)).tolist()))
@@ -39,10 +36,6 @@ class Dropout(_DropoutNd):
         >>> layer.eval()(torch.ones(3))
         tensor([1., 1., 1.])
     """
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the input with elements dropped."""
-        return F.dropout(input, self.p, self.training, self.inplace)
 
 
 class _ChannelDropout(_DropoutNd, DimensionalLayer):
@@ -58,21 +51,21 @@ class _ChannelDropout(_DropoutNd, DimensionalLayer):
 
 
 class Dropout1d(_ChannelDropout, dims=1):
-    """`Dropout` of whole channels, of `(N, C, L)` or `(C, L)`; arguments and errors as `Dropout`."""
+    """`Dropout` of whole channels, of `(N, C, L)` or `(C, L)`; arguments as `Dropout`."""
 
 
 class Dropout2d(_ChannelDropout, dims=2):
-    """`Dropout` of whole channels, of `(N, C, H, W)`; arguments and errors as `Dropout`."""
+    """`Dropout` of whole channels, of `(N, C, H, W)`; arguments as `Dropout`."""
 
 
 class Dropout3d(_ChannelDropout, dims=3):
-    """`Dropout` of whole channels, of `(N, C, D, H, W)` or `(C, D, H, W)`; arguments and errors as `Dropout`."""
+    """`Dropout` of whole channels, of `(N, C, D, H, W)` or `(C, D, H, W)`; arguments as `Dropout`."""
 
 
 class AlphaDropout(_DropoutNd):
     """Sets elements to the negative limit of `SELU` and rescales, so that mean and variance are preserved.
 
-    Arguments and errors as `Dropout`; `inplace` has no effect, as in PyTorch.
+    Arguments as `Dropout`; `inplace` has no effect, as in PyTorch.
 
     Example:
         >>> torch.nn.AlphaDropout(0.2).eval()(torch.ones(3))
@@ -85,7 +78,7 @@ class AlphaDropout(_DropoutNd):
 
 
 class FeatureAlphaDropout(_DropoutNd):
-    """`AlphaDropout` of whole channels, the second dimension; arguments and errors as `Dropout`.
+    """`AlphaDropout` of whole channels, the second dimension; arguments as `Dropout`.
 
     Example:
         >>> torch.nn.FeatureAlphaDropout(0.2).eval()(torch.ones(1, 3))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.nn.modules._family import ReprLayer
+from tinytorch.nn.modules._family import ReprLayer, layer
 
 __all__ = ["Flatten", "Unflatten"]
 
 
+@layer(shown="start_dim end_dim")
 class Flatten(ReprLayer):
     """Merges the dimensions from `start_dim` to `end_dim` into one; by default all but the batch.
 
@@ -18,45 +19,34 @@ class Flatten(ReprLayer):
         torch.Size([32, 784])
     """
 
-    _repr_attributes = "start_dim end_dim"
-
-    def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
-        super().__init__()
-        self.start_dim = start_dim
-        self.end_dim = end_dim
+    start_dim: int = 1
+    end_dim: int = -1
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the flattened tensor, a view where that is possible."""
         return input.flatten(self.start_dim, self.end_dim)
 
 
+@layer(shown="dim unflattened_size")
 class Unflatten(ReprLayer):
     """Splits the dimension `dim` into dimensions of the sizes `unflattened_size`.
-
-    Raises:
-        TypeError: `unflattened_size` is not a tuple of ints.
 
     Example:
         >>> torch.nn.Unflatten(1, (2, 5))(torch.ones(3, 10)).shape
         torch.Size([3, 2, 5])
     """
 
-    _repr_attributes = "dim unflattened_size"
+    dim: int
+    unflattened_size: Any
 
-    def __init__(self, dim: int, unflattened_size: Any) -> None:
-        super().__init__()
-        if not isinstance(unflattened_size, (tuple, list)):
-            raise TypeError(
-                f"unflattened_size must be a tuple of ints, but found type {type(unflattened_size).__name__}"
-            )
-        for i, size in enumerate(unflattened_size):
+    def __post_init__(self) -> None:
+        if not isinstance(self.unflattened_size, (tuple, list)):
+            kind = type(self.unflattened_size).__name__
+            raise TypeError(f"unflattened_size must be a tuple of ints, but found type {kind}")
+        for i, size in enumerate(self.unflattened_size):
             if not isinstance(size, int):
-                raise TypeError(
-                    "unflattened_size must be tuple of ints, but found element of type "
-                    f"{type(size).__name__} at pos {i}"
-                )
-        self.dim = dim
-        self.unflattened_size = unflattened_size
+                kind = type(size).__name__
+                raise TypeError(f"unflattened_size must be tuple of ints, but found element of type {kind} at pos {i}")
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the tensor with the dimension split."""

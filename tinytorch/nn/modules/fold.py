@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tinytorch.core.tensor import Tensor
+from tinytorch.core.tensor import Tensor as Tensor
 from tinytorch.nn import functional as F
-from tinytorch.nn.modules._family import ReprLayer
+from tinytorch.nn.modules._family import ReprLayer, layer
 
 __all__ = ["Fold", "Unfold"]
 
 SizeOrInt = int | Sequence[int]
 
 
+@layer(F.fold, shown="output_size kernel_size dilation padding stride")
 class Fold(ReprLayer):
     """Sums sliding blocks, given as columns, into images; arguments as `nn.functional.fold`.
 
@@ -25,22 +26,16 @@ class Fold(ReprLayer):
         torch.Size([1, 3, 4, 5])
     """
 
-    _repr_attributes = "output_size kernel_size dilation padding stride"
     __constants__: ClassVar = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 
-    def __init__(
-        self, output_size: SizeOrInt, kernel_size: SizeOrInt, dilation: SizeOrInt = 1, padding: SizeOrInt = 0,
-        stride: SizeOrInt = 1,
-    ) -> None:  # fmt: skip
-        super().__init__()
-        self.output_size, self.kernel_size = output_size, kernel_size
-        self.dilation, self.padding, self.stride = dilation, padding, stride
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the images, `(N, C, H, W)`."""
-        return F.fold(input, self.output_size, self.kernel_size, self.dilation, self.padding, self.stride)
+    output_size: SizeOrInt
+    kernel_size: SizeOrInt
+    dilation: SizeOrInt = 1
+    padding: SizeOrInt = 0
+    stride: SizeOrInt = 1
 
 
+@layer(F.unfold, shown="kernel_size dilation padding stride")
 class Unfold(ReprLayer):
     """Returns the sliding blocks of images as columns; arguments as `nn.functional.unfold`.
 
@@ -52,16 +47,9 @@ class Unfold(ReprLayer):
         torch.Size([2, 30, 4])
     """
 
-    _repr_attributes = "kernel_size dilation padding stride"
     __constants__: ClassVar = ["kernel_size", "dilation", "padding", "stride"]
 
-    def __init__(
-        self, kernel_size: SizeOrInt, dilation: SizeOrInt = 1, padding: SizeOrInt = 0, stride: SizeOrInt = 1
-    ) -> None:
-        super().__init__()
-        self.kernel_size, self.dilation = kernel_size, dilation
-        self.padding, self.stride = padding, stride
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the columns, `(N, C * kH * kW, blocks)`."""
-        return F.unfold(input, self.kernel_size, self.dilation, self.padding, self.stride)
+    kernel_size: SizeOrInt
+    dilation: SizeOrInt = 1
+    padding: SizeOrInt = 0
+    stride: SizeOrInt = 1

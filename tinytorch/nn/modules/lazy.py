@@ -68,11 +68,7 @@ class LazyModuleMixin:
                 param.materialize(loaded.shape)
 
     def initialize_parameters(self, *args: Any, **kwargs: Any) -> None:
-        """Give the parameters their shapes; every subclass defines it, with the arguments of `forward`.
-
-        Raises:
-            NotImplementedError: the subclass does not define it.
-        """
+        """Give the parameters their shapes; every subclass defines it, with the arguments of `forward`."""
         raise NotImplementedError(f"initialize_parameters is not implemented for {type(self).__name__}")
 
     def has_uninitialized_params(self) -> bool:

@@ -80,7 +80,6 @@ class Linear(Module):
         return F.linear(input, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Return the sizes, and whether there is a bias."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
@@ -102,9 +101,6 @@ class Bilinear(Module):
 
     Shape:
         `(*, in1_features)`, `(*, in2_features)` -> `(*, out_features)`.
-
-    Raises:
-        ValueError: `in1_features` is not positive.
 
     Example:
         >>> layer = torch.nn.Bilinear(20, 30, 40)
@@ -147,7 +143,6 @@ class Bilinear(Module):
         return F.bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """Return the sizes, and whether there is a bias."""
         return (
             f"in1_features={self.in1_features}, in2_features={self.in2_features}, "
             f"out_features={self.out_features}, bias={self.bias is not None}"

@@ -26,9 +26,6 @@ class LinearCrossEntropyOptions:
         acc_policy: accepted for PyTorch's sake; sums are always accumulated in `acc_dtype` ("accurate").
         acc_dtype: the dtype to compute with; by default float32 for inputs of 16 bits, otherwise the input's.
 
-    Raises:
-        ValueError: an option has no such value.
-
     Example:
         >>> torch.nn.LinearCrossEntropyOptions(batch_chunk_size=64).batch_chunk_size
         64

@@ -1,4 +1,4 @@
-"""Losses as modules; every module calls its function in `nn.functional`, which documents arguments and errors."""
+"""Losses as modules; every module calls its function in `nn.functional`, which documents the arguments."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.nn import functional as F
 from tinytorch.nn.functional.reduction import checked_reduction
+from tinytorch.nn.modules._family import layer
 from tinytorch.nn.modules.distance import PairwiseDistance
 from tinytorch.nn.modules.linear import Linear
 from tinytorch.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
@@ -29,6 +30,7 @@ class _Loss(Module):
     """The base of losses: `reduction`, also from the deprecated arguments `size_average` and `reduce`."""
 
     reduction: str
+    forward: Callable[..., Tensor]
 
     def __init__(self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean") -> None:
         super().__init__()
@@ -53,6 +55,7 @@ class _WeightedLoss(_Loss):
         self.register_buffer("weight", weight)
 
 
+@layer(F.l1_loss)
 class L1Loss(_Loss):
     """|x - y|, reduced over all elements (other losses are reduced over samples, pairs or triplets).
 
@@ -65,11 +68,8 @@ class L1Loss(_Loss):
         tensor(1.)
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.l1_loss(input, target, reduction=self.reduction)
 
-
+@layer(F.mse_loss)
 class MSELoss(_Loss):
     """(x - y)²; arguments as `L1Loss`.
 
@@ -78,11 +78,8 @@ class MSELoss(_Loss):
         tensor(2.)
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.mse_loss(input, target, reduction=self.reduction)
 
-
+@layer(F.smooth_l1_loss)
 class SmoothL1Loss(_Loss):
     """(x - y)² / (2 beta) where |x - y| < beta, else |x - y| - beta / 2; arguments as `nn.functional.smooth_l1_loss`.
 
@@ -91,39 +88,30 @@ class SmoothL1Loss(_Loss):
         tensor(0.7500)
     """
 
-    def __init__(
-        self, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean", beta: float = 1.0
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.beta = beta
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.smooth_l1_loss(input, target, reduction=self.reduction, beta=self.beta)
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+    beta: float = 1.0
 
 
+@layer(F.huber_loss)
 class HuberLoss(_Loss):
     """(x - y)² / 2 where |x - y| <= delta, else delta * (|x - y| - delta / 2); arguments as `nn.functional.huber_loss`.
-
-    Raises:
-        TypeError: `delta` is not a number.
 
     Example:
         >>> torch.nn.HuberLoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
         tensor(0.7500)
     """
 
-    def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
-        if not isinstance(delta, (float, int)):
-            raise TypeError(f"delta must be a float or int, got: {type(delta)}")
-        super().__init__(reduction=reduction)
-        self.delta = delta
+    reduction: str = "mean"
+    delta: float = 1.0
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
+    def __post_init__(self) -> None:
+        if not isinstance(self.delta, (float, int)):
+            raise TypeError(f"delta must be a float or int, got: {type(self.delta)}")
 
 
+@layer(F.kl_div)
 class KLDivLoss(_Loss):
     """y * (log y - x), with x the predicted log-probabilities; arguments as `nn.functional.kl_div`.
 
@@ -133,21 +121,13 @@ class KLDivLoss(_Loss):
         tensor(0.1438)
     """
 
-    def __init__(
-        self,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        log_target: bool = False,
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.log_target = log_target
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.kl_div(input, target, reduction=self.reduction, log_target=self.log_target)
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+    log_target: bool = False
 
 
+@layer(F.nll_loss)
 class NLLLoss(_WeightedLoss):
     """-weight[y] * x[y], with x the log-probabilities of the classes (from `LogSoftmax`).
 
@@ -162,22 +142,14 @@ class NLLLoss(_WeightedLoss):
         tensor(0.2877)
     """
 
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        ignore_index: int = -100,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.nll_loss(input, target, weight=self.weight, ignore_index=self.ignore_index, reduction=self.reduction)
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    ignore_index: int = -100
+    reduce: bool | None = None
+    reduction: str = "mean"
 
 
+@layer(F.cross_entropy)
 class CrossEntropyLoss(_WeightedLoss):
     """-log softmax(x)[y], the loss of a classifier, from its unnormalised scores x.
 
@@ -193,24 +165,12 @@ class CrossEntropyLoss(_WeightedLoss):
         tensor(0.4100)
     """
 
-    def __init__(
-        self,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        ignore_index: int = -100,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-        label_smoothing: float = 0.0,
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        self.ignore_index = ignore_index
-        self.label_smoothing = label_smoothing
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.cross_entropy(
-            input, target, self.weight, None, self.ignore_index, None, self.reduction, self.label_smoothing
-        )
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    ignore_index: int = -100
+    reduce: bool | None = None
+    reduction: str = "mean"
+    label_smoothing: float = 0.0
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
@@ -223,9 +183,6 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         bias: whether the layer has a bias.
         device, dtype: those of the layer's parameters.
         the others: as for `nn.functional.linear_cross_entropy`.
-
-    Raises:
-        RuntimeError: the shape of `weight` is not (C,), or `label_smoothing` is not in [0, 1].
 
     Shape:
         input `(N, F)` or `(F,)`; target as for `nn.functional.linear_cross_entropy`.
@@ -272,7 +229,6 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         )  # fmt: skip
 
     def extra_repr(self) -> str:
-        """Return the text between the parentheses of `repr`."""
         return (
             f"in_features={self.linear.in_features}, num_classes={self.num_classes}, out_features={self.out_features}, "
             f"bias={self.linear.bias is not None}, reduction={self.reduction}, ignore_index={self.ignore_index}, "
@@ -280,6 +236,7 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         )
 
 
+@layer(F.binary_cross_entropy)
 class BCELoss(_WeightedLoss):
     """-weight * (y log x + (1 - y) log(1 - x)), with x a probability.
 
@@ -290,11 +247,8 @@ class BCELoss(_WeightedLoss):
         tensor(0.2877)
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
 
-
+@layer(F.binary_cross_entropy_with_logits)
 class BCEWithLogitsLoss(_Loss):
     """`BCELoss` of sigmoid(x), computed without the rounding and overflow of two separate steps.
 
@@ -320,13 +274,8 @@ class BCEWithLogitsLoss(_Loss):
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.binary_cross_entropy_with_logits(
-            input, target, self.weight, pos_weight=self.pos_weight, reduction=self.reduction
-        )
 
-
+@layer()
 class PoissonNLLLoss(_Loss):
     """exp(x) - y * x, the loss of counts y with expectation exp(x); arguments as `nn.functional.poisson_nll_loss`.
 
@@ -335,19 +284,12 @@ class PoissonNLLLoss(_Loss):
         tensor(0.8591)
     """
 
-    def __init__(
-        self,
-        log_input: bool = True,
-        full: bool = False,
-        size_average: bool | None = None,
-        eps: float = 1e-8,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.log_input = log_input
-        self.full = full
-        self.eps = eps
+    log_input: bool = True
+    full: bool = False
+    size_average: bool | None = None
+    eps: float = 1e-8
+    reduce: bool | None = None
+    reduction: str = "mean"
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
         """Return the loss."""
@@ -377,6 +319,7 @@ class GaussianNLLLoss(_Loss):
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
+@layer(F.hinge_embedding_loss)
 class HingeEmbeddingLoss(_Loss):
     """x where y = 1, max(0, margin - x) where y = -1; x is a distance.
 
@@ -387,17 +330,13 @@ class HingeEmbeddingLoss(_Loss):
         tensor(0.6250)
     """
 
-    def __init__(
-        self, margin: float = 1.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
+    margin: float = 1.0
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
 
 
+@layer(F.soft_margin_loss)
 class SoftMarginLoss(_Loss):
     """log(1 + exp(-y * x)), with y = 1 or -1; arguments as `L1Loss`.
 
@@ -406,11 +345,8 @@ class SoftMarginLoss(_Loss):
         tensor(0.6931)
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.soft_margin_loss(input, target, reduction=self.reduction)
 
-
+@layer(F.multilabel_soft_margin_loss)
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """`BCEWithLogitsLoss`, averaged over the classes of each sample.
 
@@ -421,58 +357,44 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
         tensor(0.6931)
     """
 
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
 
-
+@layer(F.multi_margin_loss)
 class MultiMarginLoss(_WeightedLoss):
     """Σ max(0, margin - x[y] + x[i])ᵖ / C, over the classes i other than y.
 
     Arguments as `nn.functional.multi_margin_loss`.
-
-    Raises:
-        ValueError: `p` is neither 1 nor 2, or the weight is not 1-dimensional.
 
     Example:
         >>> torch.nn.MultiMarginLoss()(torch.tensor([[0.5, 0.0]]), torch.tensor([0]))
         tensor(0.2500)
     """
 
-    def __init__(
-        self,
-        p: int = 1,
-        margin: float = 1.0,
-        weight: Tensor | None = None,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(weight, size_average, reduce, reduction)
-        if p not in (1, 2):
+    p: int = 1
+    margin: float = 1.0
+    weight: Tensor | None = None
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
+
+    def __post_init__(self) -> None:
+        if self.p not in (1, 2):
             raise ValueError("only p == 1 and p == 2 supported")
-        if weight is not None and weight.dim() != 1:
-            raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead")
-        self.p = p
-        self.margin = margin
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.multi_margin_loss(
-            input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
-        )
+        if self.weight is not None and self.weight.dim() != 1:
+            dims = self.weight.dim()
+            raise ValueError(f"MultiMarginLoss: expected weight to be None or 1D tensor, got {dims}D instead")
 
 
+@layer()
 class _MarginLoss(_Loss):
     """The base of losses with a margin of 0 by default."""
 
-    def __init__(
-        self, margin: float = 0.0, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
+    margin: float = 0.0
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
 
 
+@layer(F.cosine_embedding_loss)
 class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos(x1, x2) where y = 1, max(0, cos(x1, x2) - margin) where y = -1.
 
@@ -484,11 +406,8 @@ class CosineEmbeddingLoss(_MarginLoss):
         tensor(1.)
     """
 
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
-
+@layer(F.margin_ranking_loss)
 class MarginRankingLoss(_MarginLoss):
     """max(0, margin - y * (x1 - x2)), with y = 1 where x1 should be greater, else -1.
 
@@ -500,18 +419,12 @@ class MarginRankingLoss(_MarginLoss):
         tensor(2.)
     """
 
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
 
-
+@layer(F.triplet_margin_loss)
 class TripletMarginLoss(_Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance in the p-norm.
 
     Arguments as `nn.functional.triplet_margin_loss`.
-
-    Raises:
-        ValueError: the margin is not positive.
 
     Example:
         >>> a, p, n = torch.tensor([[0.0]]), torch.tensor([[1.0]]), torch.tensor([[1.5]])
@@ -519,34 +432,21 @@ class TripletMarginLoss(_Loss):
         tensor(0.5000)
     """
 
-    def __init__(
-        self,
-        margin: float = 1.0,
-        p: float = 2.0,
-        eps: float = 1e-6,
-        swap: bool = False,
-        size_average: bool | None = None,
-        reduce: bool | None = None,
-        reduction: str = "mean",
-    ) -> None:
-        super().__init__(size_average, reduce, reduction)
-        _check_margin("TripletMarginLoss", margin)
-        self.margin = margin
-        self.p = p
-        self.eps = eps
-        self.swap = swap
+    margin: float = 1.0
+    p: float = 2.0
+    eps: float = 1e-6
+    swap: bool = False
+    size_average: bool | None = None
+    reduce: bool | None = None
+    reduction: str = "mean"
 
-    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Return the loss."""
-        settings = self.margin, self.p, self.eps, self.swap
-        return F.triplet_margin_loss(anchor, positive, negative, *settings, reduction=self.reduction)
+    def __post_init__(self) -> None:
+        _check_margin("TripletMarginLoss", self.margin)
 
 
+@layer(F.triplet_margin_with_distance_loss)
 class TripletMarginWithDistanceLoss(_Loss):
     """`TripletMarginLoss` with a user-defined distance; arguments as `nn.functional.triplet_margin_with_distance_loss`.
-
-    Raises:
-        ValueError: the margin is not positive.
 
     Example:
         >>> far = torch.nn.TripletMarginWithDistanceLoss(
@@ -570,24 +470,13 @@ class TripletMarginWithDistanceLoss(_Loss):
         self.margin = margin
         self.swap = swap
 
-    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.triplet_margin_with_distance_loss(
-            anchor,
-            positive,
-            negative,
-            distance_function=self.distance_function,
-            margin=self.margin,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
-
 
 def _check_margin(name: str, margin: float) -> None:
     if margin <= 0:
         raise ValueError(f"{name}: expected margin to be greater than 0, got {margin} instead")
 
 
+@layer(F.ctc_loss)
 class CTCLoss(_Loss):
     """The negative log-probability of a target, summed over its alignments with the sequence.
 
@@ -603,18 +492,12 @@ class CTCLoss(_Loss):
         tensor(1.3333)
     """
 
-    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
-        super().__init__(reduction=reduction)
-        self.blank = blank
-        self.zero_infinity = zero_infinity
-
-    def forward(self, log_probs: Tensor, targets: Tensor, input_lengths: Tensor, target_lengths: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.ctc_loss(
-            log_probs, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity
-        )
+    blank: int = 0
+    reduction: str = "mean"
+    zero_infinity: bool = False
 
 
+@layer(F.multilabel_margin_loss)
 class MultiLabelMarginLoss(_Loss):
     """sum(max(0, 1 - x[label] + x[other])) / C, over all pairs of a label and another class; arguments as `L1Loss`.
 
@@ -626,10 +509,6 @@ class MultiLabelMarginLoss(_Loss):
         >>> torch.nn.MultiLabelMarginLoss()(x, torch.tensor([[3, 0, -1, 1]]))
         tensor(0.8500)
     """
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
-        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
 
 
 class NLLLoss2d(NLLLoss):

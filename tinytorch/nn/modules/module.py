@@ -194,11 +194,7 @@ def _is_dtype(value: Any) -> bool:
 
 
 def _forward_unimplemented(self: Module, *input: Any) -> None:
-    """Compute the output; every subclass defines it.
-
-    Raises:
-        NotImplementedError: the subclass does not define it.
-    """
+    """Compute the output; every subclass defines it."""
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
@@ -274,11 +270,6 @@ class Module(Hooking, Saving):
             tensor: the buffer; None reserves the name, and is not saved.
             persistent: whether `state_dict` includes it.
 
-        Raises:
-            KeyError: the name is empty, contains a dot, or is that of another attribute.
-            TypeError: `name` is not a string, or `tensor` not a tensor.
-            AttributeError: before `super().__init__()`.
-
         Example:
             >>> layer = torch.nn.Linear(2, 1)
             >>> layer.register_buffer("count", torch.tensor(0))
@@ -304,12 +295,6 @@ class Module(Hooking, Saving):
         Args:
             param: the parameter; None reserves the name (a layer without bias).
 
-        Raises:
-            KeyError: the name is empty, contains a dot, or is that of another attribute.
-            TypeError: `name` is not a string, or `param` not a `Parameter`.
-            ValueError: `param` is not a leaf.
-            AttributeError: before `super().__init__()`.
-
         Example:
             >>> module = torch.nn.Module()
             >>> module.register_parameter("scale", torch.nn.Parameter(torch.ones(1)))
@@ -334,13 +319,7 @@ class Module(Hooking, Saving):
         self._parameters[name] = param
 
     def add_module(self, name: str, module: Module | None) -> None:
-        """Register a child module as the attribute `name`.
-
-        Raises:
-            KeyError: the name is empty, contains a dot, or is that of another attribute.
-            TypeError: `name` is not a string, or `module` not a `Module`.
-            AttributeError: before `super().__init__()`.
-        """
+        """Register a child module as the attribute `name`."""
         if module is not None and not isinstance(module, Module):
             raise TypeError(f"{typename(module)} is not a Module subclass")
         self._check_name("module", "_modules", name)
@@ -465,9 +444,6 @@ class Module(Hooking, Saving):
     def get_submodule(self, target: str) -> Module:
         """Return the module at a path such as "features.0"; this one for "".
 
-        Raises:
-            AttributeError: the path does not exist, or is not that of a module.
-
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
             >>> model.get_submodule("0.0")
@@ -485,10 +461,6 @@ class Module(Hooking, Saving):
 
         Args:
             strict: whether a module must exist at the path.
-
-        Raises:
-            ValueError: the path is empty, or `module` is not a module.
-            AttributeError: the parent does not exist, or the present value is not a module.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
@@ -509,9 +481,6 @@ class Module(Hooking, Saving):
     def get_parameter(self, target: str) -> Parameter:
         """Return the parameter at a path such as "features.0.weight".
 
-        Raises:
-            AttributeError: the path does not exist, or is not that of a parameter.
-
         Example:
             >>> model = torch.nn.Sequential(torch.nn.BatchNorm1d(2))
             >>> model.get_parameter("0.weight").shape, model.get_buffer("0.running_var")
@@ -524,11 +493,7 @@ class Module(Hooking, Saving):
         return param
 
     def get_buffer(self, target: str) -> Tensor:
-        """Return the buffer at a path such as "norm.running_mean".
-
-        Raises:
-            AttributeError: the path does not exist, or is not that of a buffer.
-        """
+        """Return the buffer at a path such as "norm.running_mean"."""
         path, _, name = target.rpartition(".")
         module = self.get_submodule(path)
         buffer: Tensor = module._member(name)
@@ -670,9 +635,6 @@ class Module(Hooking, Saving):
     def train(self, mode: bool = True) -> Self:
         """Set training mode of this module and all submodules, which affects dropout and batch norm; return self.
 
-        Raises:
-            ValueError: `mode` is not a bool.
-
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Dropout())
             >>> model.eval()(torch.ones(3)), model.train()[0].training
@@ -749,10 +711,6 @@ class Module(Hooking, Saving):
         The forms are `to(device, dtype, non_blocking)`, `to(dtype, non_blocking)` and `to(tensor,
         non_blocking)`. Only floating-point members change their dtype.
 
-        Raises:
-            TypeError: `dtype` is not floating point, or the arguments match none of the forms.
-            RuntimeError: the device is not available.
-
         Example:
             >>> layer = torch.nn.Linear(2, 2)
             >>> layer.to("cpu", torch.float64).weight.dtype, layer.float().weight.dtype, layer.half().weight.dtype
@@ -811,11 +769,7 @@ class Module(Hooking, Saving):
         return self._apply(lambda t: t.cpu())
 
     def cuda(self, device: Any = None) -> Self:
-        """Move parameters and buffers to a CUDA device and return self.
-
-        Raises:
-            RuntimeError: CUDA is not available.
-        """
+        """Move parameters and buffers to a CUDA device and return self."""
         return self.to("cuda" if device is None else device)
 
     def to_empty(self, *, device: Any, recurse: bool = True) -> Self:

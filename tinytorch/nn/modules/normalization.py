@@ -8,6 +8,7 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
+from tinytorch.nn.modules._family import layer
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import empty
@@ -77,7 +78,6 @@ class LayerNorm(_AffineNorm):
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the settings."""
         return (
             f"{self.normalized_shape}, eps={self.eps}, "
             f"elementwise_affine={self.elementwise_affine}, bias={self.bias is not None}"
@@ -133,7 +133,6 @@ class RMSNorm(Module):
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the settings."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
 
 
@@ -150,9 +149,6 @@ class GroupNorm(_AffineNorm):
 
     Shape:
         `(N, C, *)` -> the same.
-
-    Raises:
-        ValueError: `num_groups` does not divide the channels.
 
     Example:
         >>> torch.nn.GroupNorm(2, 4)(torch.tensor([[1.0, 3.0, 5.0, 5.0]])).detach()
@@ -184,7 +180,6 @@ class GroupNorm(_AffineNorm):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """Return the settings."""
         return (
             f"{self.num_groups}, {self.num_channels}, eps={self.eps}, affine={self.affine}, "
             f"bias={self.bias is not None}"
@@ -194,18 +189,16 @@ class GroupNorm(_AffineNorm):
 class _LocalNorm(Module):
     """The base of normalisations over neighbouring channels."""
 
-    def __init__(self, size: int, alpha: float, beta: float, k: float) -> None:
-        super().__init__()
-        self.size = size
-        self.alpha = alpha
-        self.beta = beta
-        self.k = k
+    size: int
+    alpha: float
+    beta: float
+    k: float
 
     def extra_repr(self) -> str:
-        """Return the settings."""
         return f"{self.size}, alpha={self.alpha}, beta={self.beta}, k={self.k}"
 
 
+@layer(F.local_response_norm)
 class LocalResponseNorm(_LocalNorm):
     """x / (k + alpha * mean(x²)) ** beta, the mean over `size` neighbouring channels.
 
@@ -219,14 +212,13 @@ class LocalResponseNorm(_LocalNorm):
         torch.Size([2, 3, 4])
     """
 
-    def __init__(self, size: int, alpha: float = 0.0001, beta: float = 0.75, k: float = 1.0) -> None:
-        super().__init__(size, alpha, beta, k)
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised input."""
-        return F.local_response_norm(input, self.size, self.alpha, self.beta, self.k)
+    size: int
+    alpha: float = 0.0001
+    beta: float = 0.75
+    k: float = 1.0
 
 
+@layer()
 class CrossMapLRN2d(_LocalNorm):
     """`LocalResponseNorm` for images as in Lua Torch: with `(size - 1) // 2` channels on both sides.
 
@@ -237,16 +229,15 @@ class CrossMapLRN2d(_LocalNorm):
     Shape:
         `(N, C, H, W)` -> the same.
 
-    Raises:
-        ValueError: the input is not four-dimensional.
-
     Example:
         >>> torch.nn.CrossMapLRN2d(3)(torch.randn(2, 4, 3, 3)).shape
         torch.Size([2, 4, 3, 3])
     """
 
-    def __init__(self, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1) -> None:
-        super().__init__(size, alpha, beta, k)
+    size: int
+    alpha: float = 1e-4
+    beta: float = 0.75
+    k: float = 1
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the normalised input."""

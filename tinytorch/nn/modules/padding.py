@@ -7,7 +7,7 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
-from tinytorch.nn.modules._family import DimensionalLayer
+from tinytorch.nn.modules._family import DimensionalLayer, layer
 
 __all__ = [
     "CircularPad1d", "CircularPad2d", "CircularPad3d", "ConstantPad1d", "ConstantPad2d", "ConstantPad3d",
@@ -32,7 +32,6 @@ class _PadNd(DimensionalLayer):
         return F.pad(input, self.padding, self._mode)
 
     def extra_repr(self) -> str:
-        """Return the widths."""
         return f"{self.padding}"
 
 
@@ -81,6 +80,7 @@ class CircularPad3d(_CircularPadNd, dims=3):
 # A border of one value ----------------------------------------------------------------------------
 
 
+@layer()
 class _ConstantPadNd(_PadNd):
     _mode = "constant"
     _example = """\
@@ -88,16 +88,14 @@ class _ConstantPadNd(_PadNd):
         torch.Size([1, 1, {5}])
     """
 
-    def __init__(self, padding: Any, value: float) -> None:
-        super().__init__(padding)
-        self.value = value
+    padding: Any
+    value: float
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the input with its border; see `nn.functional.pad`."""
         return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:
-        """Return the widths and the value."""
         return f"padding={self.padding}, value={self.value}"
 
 
@@ -125,7 +123,6 @@ class _ZeroPadNd(_ConstantPadNd):
         super().__init__(padding, 0.0)
 
     def extra_repr(self) -> str:
-        """Return the widths."""
         return f"{self.padding}"
 
 

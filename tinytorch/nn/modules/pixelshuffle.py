@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from tinytorch.core.tensor import Tensor
-from tinytorch.nn import functional
-from tinytorch.nn.modules._family import ReprLayer
+from tinytorch.core.tensor import Tensor as Tensor
+from tinytorch.nn import functional as F
+from tinytorch.nn.modules._family import ReprLayer, layer
 
 __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
+@layer(F.pixel_shuffle, shown="upscale_factor")
 class PixelShuffle(ReprLayer):
     """Rearranges (*, c * r * r, h, w) to (*, c, h * r, w * r), where r is `upscale_factor`.
 
@@ -17,17 +18,10 @@ class PixelShuffle(ReprLayer):
         torch.Size([1, 1, 12, 12])
     """
 
-    _repr_attributes = "upscale_factor"
-
-    def __init__(self, upscale_factor: int) -> None:
-        super().__init__()
-        self.upscale_factor = upscale_factor
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the pixels; see `nn.functional.pixel_shuffle`."""
-        return functional.pixel_shuffle(input, self.upscale_factor)
+    upscale_factor: int
 
 
+@layer(F.pixel_unshuffle, shown="downscale_factor")
 class PixelUnshuffle(ReprLayer):
     """Rearranges (*, c, h * r, w * r) to (*, c * r * r, h, w), where r is `downscale_factor`.
 
@@ -36,12 +30,4 @@ class PixelUnshuffle(ReprLayer):
         torch.Size([1, 9, 4, 4])
     """
 
-    _repr_attributes = "downscale_factor"
-
-    def __init__(self, downscale_factor: int) -> None:
-        super().__init__()
-        self.downscale_factor = downscale_factor
-
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the channels; see `nn.functional.pixel_unshuffle`."""
-        return functional.pixel_unshuffle(input, self.downscale_factor)
+    downscale_factor: int

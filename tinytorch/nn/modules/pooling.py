@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
-from tinytorch.nn.modules._family import DimensionalLayer
+from tinytorch.nn.modules._family import DimensionalLayer, layer
 from tinytorch.nn.modules.utils import _ntuple
 
 __all__ = [
@@ -16,33 +16,36 @@ __all__ = [
     "MaxUnpool3d",
 ]  # fmt: skip
 
+
+def _tuples(layer: Any, dims: int) -> None:
+    """Turn the sizes of the windows of a layer into tuples; the stride is by default the size."""
+    if layer.stride is None:
+        layer.stride = layer.kernel_size
+    for name in ("kernel_size", "stride", "padding"):
+        setattr(layer, name, _ntuple(dims)(getattr(layer, name)))
+
+
 # Sliding windows ----------------------------------------------------------------------------------
 
 
+@layer(shown="kernel_size stride padding dilation ceil_mode")
 class _MaxPoolNd(DimensionalLayer):
-    _repr_attributes = "kernel_size stride padding dilation ceil_mode"
     _function = "max_pool{dims}d"
     _example = """\
         >>> torch.nn.{name}(2)(torch.ones(1, {4})).shape
         torch.Size([1, {2}])
     """
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        dilation: Any = 1,
-        return_indices: bool = False,
-        ceil_mode: bool = False,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = stride if stride is not None else kernel_size
-        self.padding = padding
-        self.dilation = dilation
-        self.return_indices = return_indices
-        self.ceil_mode = ceil_mode
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    dilation: Any = 1
+    return_indices: bool = False
+    ceil_mode: bool = False
+
+    def __post_init__(self) -> None:
+        if self.stride is None:
+            self.stride = self.kernel_size
 
     def forward(self, input: Tensor) -> Any:
         """Return the maxima; with `return_indices`, the maxima and their indices."""
@@ -63,8 +66,8 @@ class MaxPool3d(_MaxPoolNd, dims=3):
     """The maximum of each window of the last three dimensions; arguments as `nn.functional.max_pool3d`."""
 
 
+@layer(shown="kernel_size stride padding")
 class _MaxUnpoolNd(DimensionalLayer):
-    _repr_attributes = "kernel_size stride padding"
     _function = "max_unpool{dims}d"
     _example = """\
         >>> pool, unpool = torch.nn.MaxPool{dims}d(2, return_indices=True), torch.nn.{name}(2)
@@ -73,12 +76,12 @@ class _MaxUnpoolNd(DimensionalLayer):
     """
     _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
 
-    def __init__(self, kernel_size: Any, stride: Any = None, padding: Any = 0) -> None:
-        super().__init__()
-        as_tuple = _ntuple(self._dims)
-        self.kernel_size = as_tuple(kernel_size)
-        self.stride = as_tuple(stride if stride is not None else kernel_size)
-        self.padding = as_tuple(padding)
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+
+    def __post_init__(self) -> None:
+        _tuples(self, self._dims)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: list[int] | None = None) -> Tensor:
         """Return zeros with the maxima at their indices."""
@@ -112,50 +115,34 @@ class _AvgPoolNd(DimensionalLayer):
     """
 
 
+@layer(F.avg_pool1d)
 class AvgPool1d(_AvgPoolNd, dims=1):
     """The average of each window of the last dimension; arguments as `nn.functional.avg_pool1d`."""
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-    ) -> None:
-        super().__init__()
-        as_tuple = _ntuple(1)
-        self.kernel_size = as_tuple(kernel_size)
-        self.stride = as_tuple(stride if stride is not None else kernel_size)
-        self.padding = as_tuple(padding)
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
 
-    def forward(self, input: Tensor) -> Tensor:
-        """Return the averages."""
-        windows = self.kernel_size, self.stride, self.padding, self.ceil_mode
-        return F.avg_pool1d(input, *windows, self.count_include_pad)
+    def __post_init__(self) -> None:
+        _tuples(self, 1)
 
 
+@layer()
 class _AvgPoolWithDivisor(_AvgPoolNd):
     _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
 
-    def __init__(
-        self,
-        kernel_size: Any,
-        stride: Any = None,
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> None:
-        super().__init__()
-        self.kernel_size = kernel_size
-        self.stride = stride if stride is not None else kernel_size
-        self.padding = padding
-        self.ceil_mode = ceil_mode
-        self.count_include_pad = count_include_pad
-        self.divisor_override = divisor_override
+    kernel_size: Any
+    stride: Any = None
+    padding: Any = 0
+    ceil_mode: bool = False
+    count_include_pad: bool = True
+    divisor_override: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.stride is None:
+            self.stride = self.kernel_size
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the averages."""
@@ -171,20 +158,18 @@ class AvgPool3d(_AvgPoolWithDivisor, dims=3):
     """The average of each window of the last three dimensions; arguments as `nn.functional.avg_pool3d`."""
 
 
+@layer(shown="norm_type kernel_size stride ceil_mode")
 class _LPPoolNd(DimensionalLayer):
-    _repr_attributes = "norm_type kernel_size stride ceil_mode"
     _function = "lp_pool{dims}d"
     _example = """\
         >>> torch.nn.{name}(2, 2)(torch.ones(1, {4})).shape
         torch.Size([1, {2}])
     """
 
-    def __init__(self, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> None:
-        super().__init__()
-        self.norm_type = norm_type
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.ceil_mode = ceil_mode
+    norm_type: float
+    kernel_size: Any
+    stride: Any = None
+    ceil_mode: bool = False
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the norms."""
@@ -257,18 +242,16 @@ class FractionalMaxPool3d(_FractionalMaxPoolNd, dims=3):
 # A given number of windows ------------------------------------------------------------------------
 
 
+@layer(shown="output_size")
 class _AdaptiveMaxPoolNd(DimensionalLayer):
-    _repr_attributes = "output_size"
     _function = "adaptive_max_pool{dims}d"
     _example = """\
         >>> torch.nn.{name}(2)(torch.ones(1, {4})).shape
         torch.Size([1, {2}])
     """
 
-    def __init__(self, output_size: Any, return_indices: bool = False) -> None:
-        super().__init__()
-        self.output_size = output_size
-        self.return_indices = return_indices
+    output_size: Any
+    return_indices: bool = False
 
     def forward(self, input: Tensor) -> Any:
         """Return the maxima; with `return_indices`, the maxima and their indices."""
@@ -287,14 +270,12 @@ class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd, dims=3):
     """The maximum of each of `output_size` windows; arguments as `nn.functional.adaptive_max_pool3d`."""
 
 
+@layer(shown="output_size")
 class _AdaptiveAvgPoolNd(DimensionalLayer):
-    _repr_attributes = "output_size"
     _function = "adaptive_avg_pool{dims}d"
     _example = _AdaptiveMaxPoolNd._example
 
-    def __init__(self, output_size: Any) -> None:
-        super().__init__()
-        self.output_size = output_size
+    output_size: Any
 
     def forward(self, input: Tensor) -> Tensor:
         """Return the averages."""

@@ -55,10 +55,6 @@ class RNNBase(_Recurrent):
         proj_size: for `LSTM`, the number of features that the hidden state is projected to; 0 for no projection.
         device, dtype: of the parameters.
 
-    Raises:
-        ValueError: a number is out of range, or the mode is unknown.
-        TypeError: a size or a flag has a wrong type.
-
     Example:
         >>> isinstance(torch.nn.GRU(2, 3), torch.nn.RNNBase)
         True
@@ -222,10 +218,6 @@ class RNNBase(_Recurrent):
             input: (steps, batch, features), with `batch_first` (batch, steps, features), or (steps, features); or a
                 `PackedSequence`, and then the output is one too.
             hx: the initial state, (layers * directions, batch, hidden); zeros by default.
-
-        Raises:
-            ValueError: wrong number of dimensions or dtype of the input.
-            RuntimeError: mismatched sizes.
         """
         function = functions[self.mode.lower()]
         settings = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
@@ -255,7 +247,6 @@ class RNNBase(_Recurrent):
         return out, last
 
     def extra_repr(self) -> str:
-        """Return the sizes, and the settings that differ from their defaults."""
         shown = non_default(
             self, proj_size=0, num_layers=1, bias=True, batch_first=False, dropout=0, bidirectional=False
         )
@@ -311,7 +302,7 @@ def _refuse_projection(kwargs: dict[str, Any]) -> None:
 
 
 class LSTM(RNNBase):
-    """Layers of long short-term memory; arguments and errors as `RNNBase`, without `mode`.
+    """Layers of long short-term memory; arguments as `RNNBase`, without `mode`.
 
     With the gates i, f, o = sigmoid(W x_t + b + W' h_(t-1) + b'), g = tanh(W x_t + b + W' h_(t-1) + b'), which have
     separate parameters W, b, W', b',
@@ -380,7 +371,7 @@ class LSTM(RNNBase):
 
 
 class GRU(RNNBase):
-    """Layers of gated recurrent units; arguments and errors as `RNNBase`, without `mode` and `proj_size`.
+    """Layers of gated recurrent units; arguments as `RNNBase`, without `mode` and `proj_size`.
 
     With the gates r, z = sigmoid(W x_t + b + W' h_(t-1) + b'), which have separate parameters W, b, W', b',
 
@@ -443,7 +434,6 @@ class RNNCellBase(_Recurrent):
         self.reset_parameters()
 
     def extra_repr(self) -> str:
-        """Return the sizes, and the settings that differ from their defaults."""
         shown = f"{self.input_size}, {self.hidden_size}"
         if self.bias is not True:
             shown += f", bias={self.bias}"

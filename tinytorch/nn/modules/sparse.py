@@ -57,9 +57,6 @@ class Embedding(_EmbeddingTable):
     Shape:
         integers `(*)` -> `(*, embedding_dim)`.
 
-    Raises:
-        AssertionError: `padding_idx` is outside the table.
-
     Example:
         >>> words = torch.nn.Embedding(10, 3, padding_idx=0)
         >>> words(torch.tensor([[1, 2], [4, 0]])).shape
@@ -112,9 +109,6 @@ class Embedding(_EmbeddingTable):
             freeze: whether the table is excluded from training.
             the others: as for the class.
 
-        Raises:
-            AssertionError: the table is not 2-dimensional.
-
         Example:
             >>> words = torch.nn.Embedding.from_pretrained(torch.tensor([[1.0, 2.3], [4.0, 5.1]]))
             >>> words(torch.tensor(1))
@@ -133,7 +127,6 @@ class Embedding(_EmbeddingTable):
         )
 
     def extra_repr(self) -> str:
-        """Return the sizes, and the settings that differ from their defaults."""
         shown = non_default(self, padding_idx=None, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False)
         return ", ".join([f"{self.num_embeddings}, {self.embedding_dim}", *shown])
 
@@ -151,9 +144,6 @@ class EmbeddingBag(_EmbeddingTable):
 
     Shape:
         integers `(B, L)`, or `(N,)` with offsets `(B,)` -> `(B, embedding_dim)`.
-
-    Raises:
-        AssertionError: `padding_idx` is outside the table.
 
     Example:
         >>> bags = torch.nn.EmbeddingBag(10, 3, mode="sum")
@@ -207,9 +197,6 @@ class EmbeddingBag(_EmbeddingTable):
     ) -> Self:
         """Return a layer with the table `embeddings`, whose memory it shares; see `Embedding.from_pretrained`.
 
-        Raises:
-            AssertionError: the table is not 2-dimensional.
-
         Example:
             >>> bags = torch.nn.EmbeddingBag.from_pretrained(torch.tensor([[1.0, 2.0], [4.0, 5.0]]))
             >>> bags(torch.tensor([[1, 0]]))
@@ -230,7 +217,6 @@ class EmbeddingBag(_EmbeddingTable):
         return F.embedding_bag(input, self.weight, offsets, *settings, per_sample_weights, *bags)
 
     def extra_repr(self) -> str:
-        """Return the sizes, and the settings that differ from their defaults."""
         shown = non_default(self, max_norm=None, norm_type=2, scale_grad_by_freq=False)
         shown = [f"{self.num_embeddings}, {self.embedding_dim}", *shown, f"mode={self.mode!r}"]
         return ", ".join(shown + non_default(self, padding_idx=None))

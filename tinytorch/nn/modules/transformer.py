@@ -131,9 +131,6 @@ class TransformerEncoderLayer(_Layer):
         bias: whether linear layers and normalisations have biases.
         device, dtype: of the parameters.
 
-    Raises:
-        RuntimeError: unknown name of an activation.
-
     Example:
         >>> layer = torch.nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16)
         >>> layer(torch.ones(5, 3, 8)).shape
@@ -202,7 +199,7 @@ class TransformerEncoderLayer(_Layer):
 class TransformerDecoderLayer(_Layer):
     """Self-attention, attention to the encoder's output, and a feed-forward network.
 
-    All with a residual connection and layer normalisation; arguments and errors as `TransformerEncoderLayer`.
+    All with a residual connection and layer normalisation; arguments as `TransformerEncoderLayer`.
 
     Example:
         >>> layer = torch.nn.TransformerDecoderLayer(d_model=8, nhead=2, dim_feedforward=16)
@@ -471,9 +468,6 @@ class Transformer(Module):
             tgt: the input of the decoder, (T, E), (T, N, E) or (N, T, E).
             src_is_causal, tgt_is_causal: hints that `src_mask` and `tgt_mask` are the causal mask; None to compare.
             the others: as those of `TransformerEncoderLayer` and `TransformerDecoderLayer`.
-
-        Raises:
-            RuntimeError: the batch sizes differ, or the last dimension is not `d_model`.
         """
         batch = 0 if self.batch_first else 1
         if src.ndim == 3 and src.size(batch) != tgt.size(batch):

@@ -44,7 +44,6 @@ class Upsample(Module):
         return functional.interpolate(input, self.size, self.scale_factor, *options)
 
     def extra_repr(self) -> str:
-        """Return the size or the factor, and the mode."""
         name = "size" if self.scale_factor is None else "scale_factor"
         return f"{name}={getattr(self, name)!r}, mode={self.mode!r}"
 

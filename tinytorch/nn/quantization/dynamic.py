@@ -46,9 +46,6 @@ class Linear(Module):
     Shape:
         `(*, in_features)` -> `(*, out_features)`, float32, with at least one leading dimension.
 
-    Raises:
-        RuntimeError: `dtype` is another one.
-
     Example:
         >>> layer = torch.ao.nn.quantized.dynamic.Linear(20, 30)
         >>> layer(torch.ones(128, 20)).shape, layer.weight_values.dtype
@@ -79,9 +76,6 @@ class Linear(Module):
             mod: the layer; its attribute `qconfig`, a configuration of `torch.ao.quantization` or None, says which
                 dtype the weight gets: None means `torch.qint8`.
             use_precomputed_fake_quant: as in PyTorch; without effect.
-
-        Raises:
-            AssertionError: `mod` is of another class, or has no attribute `qconfig`.
         """
         if type_before_parametrizations(mod) not in (FloatLinear, NonDynamicallyQuantizableLinear):
             raise AssertionError(

@@ -75,11 +75,6 @@ def quantize_dynamic(
             `get_default_dynamic_quant_module_mappings`.
         inplace: whether to replace the layers in `model` itself.
 
-    Raises:
-        NotImplementedError: a recurrent layer or an embedding is to be quantized.
-        RuntimeError: `dtype` is another one.
-        ValueError: `dtype` is another one, and `qconfig_spec` is None.
-
     Example:
         >>> model = torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU())
         >>> torch.ao.quantization.quantize_dynamic(model, {torch.nn.Linear}, dtype=torch.float16)

@@ -35,11 +35,6 @@ def functional_call(
     Returns:
         The result of the module.
 
-    Raises:
-        RuntimeError: with `strict`, a name is missing or unexpected.
-        ValueError: the dictionaries share a name; shared parameters are given different tensors.
-        AttributeError: a name contains an unknown submodule.
-
     Example:
         >>> model = torch.nn.Linear(2, 1)
         >>> weights = {"weight": torch.tensor([[1.0, 2.0]]), "bias": torch.tensor([0.5])}

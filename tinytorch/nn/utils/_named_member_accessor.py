@@ -36,10 +36,6 @@ def _check_name(name: str, kind: str) -> None:
 def set_tensor(module: Module, name: str, tensor: Tensor | None) -> None:
     """Replace a module's parameter, buffer or attribute by a tensor, which need not be a Parameter.
 
-    Raises:
-        TypeError: an argument is not a module, or not a tensor.
-        KeyError: the name is empty, or contains a dot.
-
     Example:
         >>> layer = torch.nn.Linear(1, 2, bias=False)
         >>> torch.nn.utils._named_member_accessor.set_tensor(layer, "weight", torch.zeros(2, 1))
@@ -62,11 +58,6 @@ def swap_tensor(module: Module, name: str, tensor: Tensor | None, allow_missing:
     Args:
         allow_missing: whether the module may lack the name. Then a marker is returned; passing it as `tensor` deletes
             the name again.
-
-    Raises:
-        TypeError: an argument is not a module or not a tensor, or the previous value is not a tensor.
-        KeyError: the name is empty, or contains a dot.
-        AttributeError: the module lacks the name.
 
     Example:
         >>> layer = torch.nn.Linear(1, 2, bias=False)
@@ -95,10 +86,6 @@ def swap_tensor(module: Module, name: str, tensor: Tensor | None, allow_missing:
 
 def swap_submodule(module: Module, name: str, submodule: Module) -> Module:
     """Replace a submodule, and return the previous one.
-
-    Raises:
-        TypeError: the new or the previous value is not a module.
-        KeyError: the name is empty, contains a dot, or is unknown.
 
     Example:
         >>> model = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.ReLU())
@@ -205,11 +192,7 @@ class NamedMemberAccessor:
     def swap_tensors_dict(
         self, named_tensors: dict[str, Any], allow_missing: bool = False
     ) -> tuple[dict[str, Any], list[str]]:
-        """Replace several tensors, given by name; return the previous ones, and the missing names.
-
-        Raises:
-            RuntimeError: names are missing, without `allow_missing`. After any error all tensors are restored.
-        """
+        """Replace several tensors, given by name; return the previous ones, and the missing names."""
         previous: dict[str, Any] = {}
         try:
             for name, tensor in named_tensors.items():

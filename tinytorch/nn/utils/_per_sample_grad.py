@@ -59,10 +59,6 @@ def call_for_per_sample_grads(
         loss_reduction: "sum", or "mean": then the gradients are multiplied by the batch size.
         batch_first: whether the first dimension is the batch, else the second.
 
-    Raises:
-        RuntimeError: an argument is invalid; the tensors differ in their number of samples; `grad_sample` holds
-            gradients of an earlier call; in a layer, such as `BatchNorm1d`, samples depend on each other.
-
     Example:
         >>> from tinytorch.nn.utils._per_sample_grad import call_for_per_sample_grads
         >>> layer = torch.nn.Linear(2, 1)

@@ -34,9 +34,6 @@ def get_total_norm(
         norm_type: the p of the p-norm; `inf` for the largest magnitude.
         foreach: has no effect.
 
-    Raises:
-        RuntimeError: the norm is nan or infinite, with `error_if_nonfinite`.
-
     Example:
         >>> torch.nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
         tensor(5.)
@@ -97,9 +94,6 @@ def clip_grad_norm_(
 
     Returns:
         the norm before clipping.
-
-    Raises:
-        RuntimeError: the norm is nan or infinite, with `error_if_nonfinite`.
 
     Example:
         >>> w = torch.nn.Parameter(torch.zeros(2))

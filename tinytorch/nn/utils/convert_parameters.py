@@ -24,9 +24,6 @@ def parameters_to_vector(parameters: Iterable[Tensor]) -> Tensor:
 def vector_to_parameters(vec: Tensor, parameters: Iterable[Tensor]) -> None:
     """Give the parameters, in their order, the slices of `vec` as their data (they share its memory).
 
-    Raises:
-        TypeError: `vec` is not a tensor.
-
     Example:
         >>> w = torch.nn.Parameter(torch.zeros(2, 1))
         >>> torch.nn.utils.vector_to_parameters(torch.tensor([1.0, 2.0]), [w])

@@ -19,9 +19,6 @@ def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
         bn: the batch normalisation, with running statistics.
         transpose: whether the convolution is transposed.
 
-    Raises:
-        AssertionError: one of them is in training mode, or there are no running statistics.
-
     Example:
         >>> conv, norm = torch.nn.Conv2d(1, 2, 3).eval(), torch.nn.BatchNorm2d(2).eval()
         >>> fused = torch.nn.utils.fuse_conv_bn_eval(conv, norm)
@@ -78,9 +75,6 @@ def fuse_conv_bn_weights(
 
 def fuse_linear_bn_eval(linear: Any, bn: Any) -> Any:
     """Return a linear layer equivalent to `linear` followed by `bn`, in evaluation mode.
-
-    Raises:
-        AssertionError: one of them is in training mode, there are no running statistics, or the sizes do not match.
 
     Example:
         >>> linear, bn = torch.nn.Linear(2, 3).eval(), torch.nn.BatchNorm1d(3).eval()

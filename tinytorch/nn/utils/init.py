@@ -16,9 +16,6 @@ def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     Args:
         module_cls: a module class whose constructor takes `device`.
 
-    Raises:
-        RuntimeError: it is not such a class.
-
     Example:
         >>> torch.nn.utils.skip_init(torch.nn.Linear, 2, 3)
         Linear(in_features=2, out_features=3, bias=True)

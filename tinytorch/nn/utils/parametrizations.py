@@ -121,9 +121,6 @@ def spectral_norm(
         n_power_iterations: the number of power iterations that improve the estimate at each access in training.
         dim: the dimension of the outputs; by default 0, but 1 for transposed convolutions.
 
-    Raises:
-        ValueError: unknown parameter.
-
     Example:
         >>> layer = torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(20, 40))
         >>> bool((torch.linalg.matrix_norm(layer.weight, 2) - 1).abs() < 0.1)
@@ -249,9 +246,6 @@ def orthogonal(
         orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square or complex matrices,
             the last for others.
         use_trivialization: whether to keep the matrix that the weight was set to, and to parametrize its rotations.
-
-    Raises:
-        ValueError: unknown parameter or map; the parameter is not a matrix.
 
     Example:
         >>> weight = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(20, 40)).weight

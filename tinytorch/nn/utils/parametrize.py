@@ -132,11 +132,7 @@ class ParametrizationList(ModuleList):
         return [getattr(self, f"original{k}") for k in range(self.ntensors)]
 
     def right_inverse(self, value: Tensor) -> None:
-        """Set the original tensors so that the parametrized tensor is `value`; called by `module.weight = value`.
-
-        Raises:
-            RuntimeError: a parametrization has no `right_inverse`.
-        """
+        """Set the original tensors so that the parametrized tensor is `value`; called by `module.weight = value`."""
         with no_grad():
             new: Any = value
             for module in reversed(list(self)):
@@ -234,9 +230,6 @@ def register_parametrization(
         parametrization: takes the tensor, and returns a tensor of the same shape and dtype.
         unsafe: whether to omit the checks of shape and dtype.
 
-    Raises:
-        ValueError: unknown tensor; the parametrization changes shape or dtype.
-
     Example:
         >>> from tinytorch.nn.utils import parametrize
         >>> class Symmetric(torch.nn.Module):
@@ -318,9 +311,6 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
 
     Args:
         leave_parametrized: whether the tensor keeps its parametrized value, or gets that of the original tensor.
-
-    Raises:
-        ValueError: the tensor is not parametrized; it shall become the original tensor, but there are several.
 
     Example:
         >>> from tinytorch.nn.utils import parametrize, parametrizations

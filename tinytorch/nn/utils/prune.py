@@ -51,18 +51,11 @@ class BasePruningMethod:
         Args:
             t: the importance of the elements.
             default_mask: the mask of earlier pruning.
-
-        Raises:
-            NotImplementedError: the subclass does not define it.
         """
         raise NotImplementedError
 
     def apply_mask(self, module: Any) -> Tensor:
-        """Return the tensor with its pruned elements set to 0.
-
-        Raises:
-            AssertionError: the module's tensor is not pruned.
-        """
+        """Return the tensor with its pruned elements set to 0."""
         if self._tensor_name is None:
             raise AssertionError(f"Module {module} has to be pruned")
         mask = getattr(module, self._tensor_name + "_mask")
@@ -120,9 +113,6 @@ class BasePruningMethod:
         Args:
             default_mask: the mask of earlier pruning; ones by default.
             importance_scores: the importance of the elements; by default the tensor.
-
-        Raises:
-            AssertionError: the scores have another shape.
         """
         if importance_scores is None:
             importance_scores = t
@@ -180,12 +170,7 @@ class PruningContainer(BasePruningMethod):
             self._pruning_methods = tuple(args[0])
 
     def add_pruning_method(self, method: Any) -> None:
-        """Append a method for the same tensor.
-
-        Raises:
-            TypeError: it is not a pruning method.
-            ValueError: it is for another tensor.
-        """
+        """Append a method for the same tensor."""
         if not isinstance(method, BasePruningMethod) and method is not None:
             raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
         if method is not None and self._tensor_name != method._tensor_name:
@@ -424,11 +409,7 @@ class CustomFromMask(BasePruningMethod):
         self.mask = mask
 
     def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
-        """Return the product of both masks.
-
-        Raises:
-            AssertionError: their shapes differ.
-        """
+        """Return the product of both masks."""
         if default_mask.shape != self.mask.shape:
             raise AssertionError("mask shape must match default_mask shape")
         return default_mask * self.mask.to(dtype=default_mask.dtype)
@@ -532,9 +513,6 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
         importance_scores: a dictionary from pairs to the importance of their elements.
         kwargs: the arguments of the class.
 
-    Raises:
-        TypeError: `parameters` is not iterable, or the class is not unstructured.
-
     Example:
         >>> from tinytorch.nn.utils import prune
         >>> a, b = torch.nn.Linear(2, 3), torch.nn.Linear(3, 2)
@@ -573,9 +551,6 @@ def global_unstructured(parameters: Any, pruning_method: Any, importance_scores:
 
 def remove(module: Any, name: str) -> Any:
     """Make the pruned parameter an ordinary one again, with zeros for pruned elements; return the module.
-
-    Raises:
-        ValueError: the parameter is not pruned.
 
     Example:
         >>> layer = torch.nn.Linear(3, 1)

@@ -162,9 +162,6 @@ def pack_padded_sequence(
         batch_first: whether the batch is the first dimension.
         enforce_sorted: whether the sequences must be in order of decreasing length; otherwise they are sorted here.
 
-    Raises:
-        RuntimeError: the lengths are not sorted, not one per sequence, not integers, or not positive.
-
     Example:
         >>> rnn = torch.nn.utils.rnn
         >>> padded = torch.tensor([[1, 2, 0], [3, 0, 0], [4, 5, 6]])
@@ -218,9 +215,6 @@ def pad_packed_sequence(
         batch_first: whether the first dimension of the result is the batch, instead of the steps.
         total_length: the number of steps of the result; by default that of the longest sequence.
 
-    Raises:
-        ValueError: `total_length` is less than the length of the longest sequence.
-
     Example:
         >>> rnn = torch.nn.utils.rnn
         >>> packed = rnn.pack_sequence([torch.tensor([1, 2, 3]), torch.tensor([4, 5])])
@@ -259,9 +253,6 @@ def pad_sequence(
         batch_first: whether the result is (batch, steps, *), instead of (steps, batch, *).
         padding_value: the value of the padding.
         padding_side: "right", or "left".
-
-    Raises:
-        RuntimeError: there are no sequences, or their shapes do not match.
 
     Example:
         >>> torch.nn.utils.rnn.pad_sequence([torch.ones(3), torch.ones(1)], batch_first=True)
@@ -333,9 +324,6 @@ def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> Packe
     Args:
         sequences: tensors (length, *) that differ only in length.
         enforce_sorted: as for `pack_padded_sequence`.
-
-    Raises:
-        RuntimeError: the sequences are not sorted, or their shapes do not match.
 
     Example:
         >>> rnn = torch.nn.utils.rnn

@@ -122,10 +122,6 @@ def spectral_norm(
         n_power_iterations: the number of iterations per call.
         dim: the dimension of the outputs; by default 0, but 1 for transposed convolutions.
 
-    Raises:
-        ValueError: `n_power_iterations` is not positive.
-        RuntimeError: the parameter has such a hook already.
-
     Example:
         >>> layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 3))
         >>> list(layer.state_dict())
@@ -162,9 +158,6 @@ def spectral_norm(
 
 def remove_spectral_norm(module: Any, name: str = "weight") -> Any:
     """Undo `spectral_norm`; the parameter keeps its divided value.
-
-    Raises:
-        ValueError: the parameter has no such hook.
 
     Example:
         >>> layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 2))

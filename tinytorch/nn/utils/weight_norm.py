@@ -44,9 +44,6 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
     Args:
         dim: the dimension along which each slice has a norm; None for one norm of the whole tensor.
 
-    Raises:
-        RuntimeError: the parameter has such a hook already.
-
     Example:
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):
@@ -80,9 +77,6 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
 def remove_weight_norm(module: Any, name: str = "weight") -> Any:
     """Undo `weight_norm`; the parameter keeps its value.
-
-    Raises:
-        ValueError: the parameter has no such hook.
 
     Example:
         >>> import warnings
