@@ -31,7 +31,7 @@ from tinytorch.nn.parameter import Parameter
 from tinytorch.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = [
-    "PH", "PHBase", "PHWithMeta", "ProxyableClassMeta", "Tracer", "is_fx_symbolic_tracing", "is_fx_tracing",
+    "PH", "PHBase", "ProxyableClassMeta", "Tracer", "is_fx_symbolic_tracing", "is_fx_tracing",
     "symbolic_trace", "wrap",
 ]  # fmt: skip
 
@@ -102,14 +102,6 @@ class PHBase:
 
 
 PH = PHBase()
-
-
-class PHWithMeta(PHBase):
-    """A mark whose attributes become those of the parameter's node."""
-
-    def __init__(self, ph_key: str | None = None) -> None:
-        super().__init__()
-        self.ph_key = ph_key
 
 
 # Replacements during a trace ----------------------------------------------------------------------
@@ -510,7 +502,8 @@ class Tracer(TracerBase):
         own = names[len(args) : count]
         if isinstance(concrete_args, tuple):
             if concrete_args and code.co_flags & HAS_VARSTUFF and count == 1:
-                return root_fn, args + [self._input(k, each) for k, each in enumerate(concrete_args)]
+                made = [self.create_proxy("placeholder", f"input_{k}", (), {}) for k in range(len(concrete_args))]
+                return root_fn, args + made
             if len(own) != len(concrete_args):
                 raise RuntimeError(
                     f"Tracing expected {len(own)} arguments but got {len(concrete_args)} concrete arguments"
@@ -543,11 +536,6 @@ class Tracer(TracerBase):
         del flatten_fn.__annotations__["return"]  # (that of the function itself counts)
         return flatten_fn, flat
 
-    def _input(self, number: int, given: Any) -> Proxy:
-        made = self.create_proxy("placeholder", f"input_{number}", (), {})
-        _mark(made, given)
-        return made
-
     def _proxy_placeholder(self, name: str, concrete_args: Any, sig: inspect.Signature, fn_for_analysis: Any) -> Any:
         """Insert a parameter; of one with a concrete value, a check that later calls give the same."""
         required = name.startswith("*") or sig.parameters[name].default is inspect.Parameter.empty
@@ -562,7 +550,6 @@ class Tracer(TracerBase):
             count += 1
             out: Any = self.create_proxy("placeholder", f"{name}_{count}", default, {})
             if isinstance(value, PHBase):
-                _mark(out, value)
                 return out
             if type(value) in base_types and type(value) is not Tensor:
                 text = f"{name} has been specialized to have value {value} but got another value"
@@ -665,14 +652,6 @@ class Tracer(TracerBase):
             shared = key in ("root", "graph", "_autowrap_search", "tensor_attrs", "submodule_paths")
             made.__dict__[key] = value if shared else copy.deepcopy(value, memo)
         return made
-
-
-def _mark(proxy: Proxy, mark: Any) -> None:
-    """Give a parameter's node the attributes of the mark that stands for it."""
-    if isinstance(mark, PHBase) and mark is not PH:
-        for name in [*vars(type(mark)), *vars(mark)]:
-            if not callable(getattr(mark, name)) and not name.startswith("__") and not hasattr(proxy.node, name):
-                setattr(proxy.node, name, getattr(mark, name))
 
 
 def symbolic_trace(root: Module | Callable[..., Any], concrete_args: Any = None) -> GraphModule:
