@@ -227,8 +227,16 @@ TABLE: dict[str, dict[str, Offer]] = {
             check_for_mutable_operation=elsewhere("fx.proxy.check_for_mutable_operation"),
         ),
         "fx.passes.annotate_getitem_nodes": Offer("annotate_getitem_nodes"),
+        "fx.passes.dialect.common.cse_pass": Offer(
+            CSEPass=elsewhere("fx.passes.cse_pass.CSEPass"),
+            get_CSE_banned_ops=elsewhere("fx.passes.cse_pass.get_CSE_banned_ops"),
+        ),
         "fx.passes.graph_drawer": Offer("FxGraphDrawer"),
         "fx.passes.infra.partitioner": Offer("CapabilityBasedPartitioner Partition"),
+        "fx.passes.infra.pass_base": Offer(
+            PassBase=elsewhere("fx.passes.pass_manager.PassBase"),
+            PassResult=elsewhere("fx.passes.pass_manager.PassResult"),
+        ),
         "fx.passes.operator_support": Offer(
             "OpSupports OperatorSupport OperatorSupportBase any_chain chain create_op_support",
         ),

@@ -9,6 +9,7 @@ the op has computed, bit by bit. So a graph never computes something else than t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import operator
@@ -85,17 +86,6 @@ class _Creations(TorchFunctionMode):
         return made
 
 
-class _Pause:
-    def __init__(self, recorder: _Recorder) -> None:
-        self.recorder = recorder
-
-    def __enter__(self) -> None:
-        self.recorder.paused += 1
-
-    def __exit__(self, *error: object) -> None:
-        self.recorder.paused -= 1
-
-
 class _Recorder(DispatchMode):
     """Records the operators that compute what ops compute.
 
@@ -116,9 +106,14 @@ class _Recorder(DispatchMode):
         self.lost: set[int] = set()
         self.paused = 0
 
-    def pause(self) -> _Pause:
-        """Return a context manager in which nothing is recorded."""
-        return _Pause(self)
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        """Record nothing in a `with` block."""
+        self.paused += 1
+        try:
+            yield
+        finally:
+            self.paused -= 1
 
     def bind(self, x: Tensor, node: Node) -> None:
         """Let a node stand for a tensor's array from now on."""

@@ -138,7 +138,6 @@ elementwise("mul", operator.mul, operator.imul)(lambda b, x, y: x * y)
 elementwise("floor_divide", operator.floordiv, operator.ifloordiv)(lambda b, x, y: x // y)
 elementwise("remainder", operator.mod, operator.imod)(lambda b, x, y: x % y)
 elementwise("fmod")(lambda b, x, y: x.Mod(y, fmod=1))
-elementwise("float_power")(lambda b, x, y: x.Pow(y))
 elementwise("maximum")(lambda b, x, y: x.Max(y))
 elementwise("minimum")(lambda b, x, y: x.Min(y))
 elementwise("lerp")(lambda b, x, end, weight: x + weight * (end - x))
@@ -314,7 +313,6 @@ rule("nn.functional.hardshrink", "hardshrink")(lambda b, x, lambd=0.5: b.where(x
 rule("nn.functional.threshold", "threshold")(
     lambda b, x, threshold, value, inplace=False: b.where(x <= threshold, value, x)
 )
-elementwise("nn.functional.tanhshrink")(lambda b, x: x - x.Tanh())
 rule("nn.functional.logsigmoid")(lambda b, x: -(-x).Softplus())
 
 
@@ -356,20 +354,18 @@ def _glu(b: Builder, x: Value, dim: int = -1) -> Any:
     return first * second.Sigmoid()
 
 
-def _softmaxes(kind: str, of_number: float, sign: int, *names: str) -> None:
+def _softmaxes(kind: str, of_number: float, *names: str) -> None:
     @rule(*names)
     def write(b: Builder, x: Value, dim: Any = None, _stacklevel: int = 3, dtype: Any = None) -> Any:
         if not isinstance(dim, int):
             raise UnsupportedCall("dim is not given")
         if not x.ndim:
             return b.cast(of_number, b.out.dtype)
-        given = x.cast(b.out.dtype)
-        return b.node(kind, given if sign > 0 else -given, axis=x.dim(dim))
+        return b.node(kind, x.cast(b.out.dtype), axis=x.dim(dim))
 
 
-_softmaxes("Softmax", 1.0, 1, "softmax", "nn.functional.softmax", "special.softmax")
-_softmaxes("LogSoftmax", 0.0, 1, "log_softmax", "nn.functional.log_softmax", "special.log_softmax")
-_softmaxes("Softmax", 1.0, -1, "nn.functional.softmin")
+_softmaxes("Softmax", 1.0, "softmax", "nn.functional.softmax", "special.softmax")
+_softmaxes("LogSoftmax", 0.0, "log_softmax", "nn.functional.log_softmax", "special.log_softmax")
 
 
 @rule("dropout", "nn.functional.dropout", "nn.functional.dropout1d", "nn.functional.dropout2d",

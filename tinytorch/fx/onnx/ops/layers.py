@@ -276,13 +276,6 @@ def _local_response_norm(
     return y if x.ndim == 4 else y.reshape(sizes)
 
 
-@rule("nn.functional.normalize")
-def _normalize(b: Builder, x: Value, p: float = 2.0, dim: Any = 1, eps: float = 1e-12, out: Any = None) -> Any:
-    if p not in (1, 2) or not isinstance(dim, int):
-        raise UnsupportedCall("another norm than the first and second")
-    return x / b.node(f"ReduceL{int(p)}", x, [x.dim(dim)], keepdims=1).Max(eps)
-
-
 # Embedding ----------------------------------------------------------------------------------------
 
 

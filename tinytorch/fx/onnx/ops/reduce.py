@@ -172,15 +172,6 @@ rule("linalg.vector_norm")(
 )
 
 
-@rule("linalg.norm")
-def _linalg_norm(
-    b: Builder, x: Value, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
-    if ord not in (None, "fro") and len(x.axes(dim)) != 1:
-        raise UnsupportedCall("a norm of matrices")
-    return _vector_norm(x, ord, dim, keepdim)
-
-
 @rule("linalg.matrix_norm")
 def _matrix_norm(
     b: Builder, x: Value, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
@@ -255,10 +246,6 @@ def _sort(b: Builder, x: Value, dim: int = -1, descending: bool = False, *, stab
     truth = x.dtype is dtypes.bool and x.ndim
     values, at = _topk(b, x.cast(dtypes.int32) if truth else x, x.size(dim) if x.ndim else 1, dim, descending)
     return values.convert(dtypes.bool) if truth else values, at
-
-
-rule("argsort")(lambda b, x, dim=-1, descending=False, stable=None: _sort(b, x, dim, descending)[1])
-rule("msort")(lambda b, x: _sort(b, x, 0)[0])
 
 
 def _ranked(b: Builder, x: Value, k: Any, dim: int, keepdim: bool, at: int) -> Any:

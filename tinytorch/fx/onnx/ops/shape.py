@@ -154,11 +154,6 @@ def _tensor_split(b: Builder, x: Value, indices_or_sections: Any, dim: int = 0) 
     return _pieces(x, x.dim(dim), [len(part) for part in parts])
 
 
-rule("hsplit")(lambda b, x, indices_or_sections: _tensor_split(b, x, indices_or_sections, int(x.ndim > 1)))
-rule("vsplit")(lambda b, x, indices_or_sections: _tensor_split(b, x, indices_or_sections, 0))
-rule("dsplit")(lambda b, x, indices_or_sections: _tensor_split(b, x, indices_or_sections, 2))
-
-
 @rule("unbind")
 def _unbind(b: Builder, x: Value, dim: int = 0) -> Any:
     n = known(x, dim) or b.refuse("the number of the parts depends on a size, or is 0")
@@ -350,14 +345,6 @@ def _diag_embed(b: Builder, x: Value, offset: int = 0, dim1: int = -2, dim2: int
     first, second = [k + x.ndim + 1 if k < 0 else k for k in (dim1, dim2)]
     order = [*[k for k in range(x.ndim + 1) if k not in (first, second)], first, second]
     return _on_diagonal(b, x, offset).permute([*np.argsort(order)])
-
-
-@rule("atleast_1d")
-def _atleast_1d(b: Builder, *tensors: Any) -> Any:
-    if len(tensors) != 1 or not isinstance(tensors[0], Value):
-        raise UnsupportedCall("several tensors")
-    (x,) = tensors
-    return x.Identity() if x.ndim else x.Reshape([1])
 
 
 __all__ = ["known", "sizes_of"]
