@@ -159,8 +159,6 @@ class PythonCode:
 
     src: str
     globals: dict[str, Any]
-    _lineno_map: dict[int, int | None] | None
-    _prologue_start: int = 0
 
 
 def _format_target(base: str, target: str) -> str:
@@ -360,11 +358,10 @@ class _Writer:
         return [] if place == before else [f"\n{self.colors.dim(f'# {place}')}\n"]
 
     def body(self) -> list[str]:
-        """Return the pieces of the body; before those of each node is a comment that tells its number."""
+        """Return the pieces of the body."""
         pieces: list[str] = []
-        for number, node in enumerate(self.nodes):
+        for node in self.nodes:
             pieces += self.place(node)
-            pieces.append(f"# COUNTER: {number}\n")
             if node.op == "placeholder":
                 pieces += filter(None, [self.parameter(node)])
                 continue
@@ -374,7 +371,7 @@ class _Writer:
                 pieces.append("\n")
             else:
                 pieces.append(f";  {self.colors.dim(' = '.join([*map(repr, freed), 'None']))}\n")
-        return pieces or ["pass\n"]
+        return pieces if self.nodes else ["pass\n"]
 
 
 class CodeGen:
@@ -427,20 +424,8 @@ class CodeGen:
             writer.name_of(name, value)
         head = self.gen_fn_def(writer.parameters, writer.returns)
 
-        lines: list[str] = []
-        numbers: dict[int, int | None] = {}
-        number, offset = None, head.count("\n") + 1
-        for line in "".join(pieces).split("\n"):
-            counter = re.search(r"# COUNTER: (\d+)", line)
-            if counter:
-                number = int(counter.group(1))
-            else:
-                numbers[len(lines) + offset] = number
-                lines.append(line)
-        body = "\n".join(lines).lstrip("\n")
-        body = "\n".join([f"    {line}" for line in body.split("\n")])
-        source = f"\n{wraps}\n\n{head}\n{body}"
-        return PythonCode(source, writer.globals, numbers, wraps.count("\n") + 4)
+        body = "".join(pieces).lstrip("\n").replace("\n", "\n    ")
+        return PythonCode(f"\n{wraps}\n\n{head}\n    {body}", writer.globals)
 
 
 class _PyTreeInfo(NamedTuple):

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import builtins
 import collections
-import contextlib
 import copy
 import functools
 import inspect
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -113,7 +112,7 @@ class _Patcher:
     """Replaces attributes of classes and names of modules until the end of a `with` block."""
 
     def __init__(self) -> None:
-        self.made: list[tuple[Any, str, Any, Any]] = []  # owner, name, value before, value now
+        self.made: list[tuple[Any, str, Any]] = []  # owner, name, value before
         self.seen: set[int] = set()
 
     def patch(self, frame_dict: dict[str, Any], name: str, new_fn: Any, deduplicate: bool = True) -> None:
@@ -133,7 +132,7 @@ class _Patcher:
             self._make(cls, name, before, new_fn)
 
     def _make(self, owner: Any, name: str, before: Any, now: Any) -> None:
-        self.made.append((owner, name, before, now))
+        self.made.append((owner, name, before))
         self._put(owner, name, now)
 
     @staticmethod
@@ -151,53 +150,14 @@ class _Patcher:
         self.seen.add(id(thing))
         return new
 
-    def revert_all_patches(self) -> None:
-        """Undo the replacements, but remember them."""
-        for owner, name, before, _ in reversed(self.made):
-            self._put(owner, name, before)
-
-    def reapply_all_patches(self) -> None:
-        """Make the replacements again."""
-        for owner, name, _, now in self.made:
-            self._put(owner, name, now)
-
     def __enter__(self) -> _Patcher:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.revert_all_patches()
+        for owner, name, before in reversed(self.made):
+            self._put(owner, name, before)
         self.made.clear()
         self.seen.clear()
-
-
-class _Current:
-    """The replacements of the trace that runs."""
-
-    patcher: _Patcher | None = None
-
-
-@contextlib.contextmanager
-def _new_patcher() -> Iterator[_Patcher]:
-    before = _Current.patcher
-    with _Patcher() as patcher:
-        _Current.patcher = patcher
-        try:
-            yield patcher
-        finally:
-            _Current.patcher = before
-
-
-@contextlib.contextmanager
-def _maybe_revert_all_patches() -> Iterator[None]:
-    """Undo the replacements of the trace that runs inside a `with` block."""
-    patcher = _Current.patcher
-    if patcher is not None:
-        patcher.revert_all_patches()
-    try:
-        yield
-    finally:
-        if patcher is not None:
-            patcher.reapply_all_patches()
 
 
 #: The functions that `wrap` was called for: (id of the module's names, name) and the module's names.
@@ -303,9 +263,6 @@ def _with_plain_parameters(function: Any, count: int) -> Any:
         co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=code.co_flags & ~HAS_VARSTUFF
     )
     return FunctionType(plain, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-
-
-_patch_function = _with_plain_parameters
 
 
 def _annotation(function: Any, name: str) -> Any:
@@ -636,7 +593,7 @@ class Tracer(TracerBase):
             _autowrap_check(patcher, own, self._autowrap_function_ids)
             return self.call_module(mod, forward, args, kwargs)
 
-        with _new_patcher() as patcher:
+        with _Patcher() as patcher:
             patcher.patch_method(Module, "__getattr__", traced_getattr, deduplicate=False)
             patcher.patch_method(Module, "__call__", traced_call, deduplicate=False)
             _patch_wrapped_functions(patcher)

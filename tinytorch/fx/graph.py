@@ -26,7 +26,16 @@ from tinytorch.fx._codegen import (
     reflectable_magic_methods,
 )
 from tinytorch.fx._names import is_ours, own_name
-from tinytorch.fx.node import Argument, Node, Target, _get_qualified_name, _legal_ops, _type_repr, map_arg
+from tinytorch.fx.node import (
+    Argument,
+    Node,
+    Target,
+    _get_qualified_name,
+    _legal_ops,
+    _type_repr,
+    map_aggregate,
+    map_arg,
+)
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.members import typename
@@ -369,7 +378,7 @@ class Graph:
             return made[value] if isinstance(value, _Number) else value
 
         for name, op, target, args, kwargs, kind, meta in steps:
-            args, kwargs = _aggregated(args, found), _aggregated(kwargs, found)
+            args, kwargs = map_aggregate(args, found), map_aggregate(kwargs, found)
             node = self.create_node(op, target, args, kwargs, name, kind)
             node.name, node.meta = name, meta
             made.append(node)
@@ -464,11 +473,6 @@ class Graph:
                     child.recompile()
         return changed
 
-    def _clear_nodes(self) -> None:
-        """Remove all nodes."""
-        for node in reversed(self.nodes):
-            self.erase_node(node)
-
     # Texts ----------------------------------------------------------------------------------------
 
     def __str__(self) -> str:
@@ -542,20 +546,6 @@ class Graph:
 
 class _Number(int):
     """The number of a node, in place of the node in a pickle."""
-
-
-def _aggregated(value: Any, fn: Callable[[Any], Any]) -> Any:
-    """As `map_aggregate`, for arguments of pickled nodes."""
-    if isinstance(value, tuple):
-        items = [_aggregated(each, fn) for each in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, list):
-        return [_aggregated(each, fn) for each in value]
-    if isinstance(value, dict):
-        return {key: _aggregated(each, fn) for key, each in value.items()}
-    if isinstance(value, slice):
-        return slice(*[_aggregated(each, fn) for each in (value.start, value.stop, value.step)])
-    return fn(value)
 
 
 def _has_member(owner: Module, path: str) -> bool:

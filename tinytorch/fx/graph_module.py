@@ -61,15 +61,9 @@ _sources = _Sources()
 
 def _forward_from_src(src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None) -> Any:
     """Return the function `forward` of a source."""
-    return _method_from_src("forward", src, globals, co_fields)
-
-
-def _method_from_src(
-    method_name: str, src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None
-) -> Any:
     names = dict(globals)
     exec(compile(src, _sources.keep(src, co_fields or {}), "exec", dont_inherit=True), names)
-    return names.pop(method_name)
+    return names.pop("forward")
 
 
 def _in_this_process(statement: str) -> str:
@@ -186,21 +180,6 @@ def _get_attr(model: Module, attr_name: str) -> Any:
     for name in attr_name.split("."):
         model = getattr(model, name)
     return model
-
-
-def _del_attr(model: Module, attr_name: str) -> None:
-    """Delete the attribute of a module at a path."""
-    home, _, name = attr_name.rpartition(".")
-    delattr(_get_attr(model, home) if home else model, name)
-
-
-def _has_attr(model: Module, attr_name: str) -> bool:
-    """Return whether a module has an attribute at a path."""
-    try:
-        _get_attr(model, attr_name)
-    except AttributeError:
-        return False
-    return True
 
 
 def _print_readable(module: Any, module_name: str, print_output: bool = True, **options: Any) -> str:
@@ -350,8 +329,6 @@ class GraphModule(Module):
     @property
     def code(self) -> str:
         """The generated code."""
-        if not hasattr(self, "_code"):
-            raise RuntimeError("Code has not been generated! Please report a bug to PyTorch")
         return self._code
 
     def recompile(self) -> PythonCode:
@@ -372,7 +349,7 @@ class GraphModule(Module):
         if isinstance(codegen, _PyTreeCodeGen):
             self._in_spec, self._out_spec = codegen.pytree_info.in_spec, codegen.pytree_info.out_spec
         made = self._graph.python_code("self")
-        self._code, self._lineno_map, self._prologue_start = made.src, made._lineno_map, made._prologue_start
+        self._code = made.src
         cls: Any = type(self)
         cls.forward = _forward_from_src(made.src, made.globals, self._graph._co_fields)
         if "_wrapped_call" not in vars(cls):
@@ -536,14 +513,11 @@ class GraphModule(Module):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return self.__reduce__()
 
-    def _deepcopy_init(self) -> Callable[..., None]:
-        return GraphModule.__init__
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         holder = _CodeOnlyModule(copy.deepcopy(self.__dict__, memo))
-        self._deepcopy_init()(made, holder, holder.__dict__["_graph"])
+        GraphModule.__init__(made, holder, holder.__dict__["_graph"])
         for name in ("_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"):
             if name in self.__dict__:
                 setattr(made, name, copy.deepcopy(self.__dict__[name], memo))
@@ -555,10 +529,4 @@ class GraphModule(Module):
     def __copy__(self) -> Any:
         made = GraphModule(self, self.graph)
         made.meta = getattr(self, "meta", {})
-        return made
-
-    def _replicate_for_data_parallel(self) -> Any:
-        """Return a copy that shares parameters and modules."""
-        made = self.__copy__()
-        made._is_replica = True
         return made

@@ -236,13 +236,6 @@ class TracerBase:
         node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
         return (proxy_factory_fn or self.proxy)(node)
 
-    def _find_user_frame(self) -> FrameType | None:
-        """Return the frame of the program that is traced."""
-        frame: FrameType | None = sys._getframe()
-        while frame and frame.f_code.co_filename.startswith(_FOLDER):
-            frame = frame.f_back
-        return frame
-
     def create_arg(self, a: Any) -> Any:
         """Return the argument of a node for a value that a call is given; tracers override it for further types.
 

@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.ops import later
 from tinytorch.ops.register import Function, functions, methods
@@ -454,22 +454,13 @@ class Builder:
 
     def common(self, *operands: Any) -> Any:
         """Return the dtype in which operands meet."""
-        given = [x for x in operands if isinstance(x, Value)]
-        if not given:
-            return self.out.dtype
-        stand_ins: list[Any] = []
+        ranked = []
         for x in operands:
-            if isinstance(x, Value):
-                stand_ins.append(wrap(np.zeros((0,) * x.ndim, x.dtype.numpy)))
+            if isinstance(x, Operand):
+                ranked.append((x.dtype, 0 if isinstance(x, Length) else 2 if x.ndim else 1))  # type: ignore[attr-defined]
             else:
-                stand_ins.append(1 if isinstance(x, Length) else x)
-        found = stand_ins[0]
-        result = functions["result_type"]
-        for k, x in enumerate(stand_ins[1:]):
-            dtype = result(found, x)
-            shape = np.zeros((0,) * max(getattr(each, "ndim", 0) for each in stand_ins[: k + 2]), dtype.numpy)
-            found = wrap(shape)
-        return found.dtype if isinstance(found, Tensor) else given[0].dtype
+                ranked.append((dtypes.of_number(x), 0))
+        return dtypes.result_dtype(*ranked)
 
     def like_out(self, x: Value) -> Value | None:
         """Return a tensor with the shape of the result, if no more than one size of that is unknown; else None."""

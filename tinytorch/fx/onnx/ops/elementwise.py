@@ -19,26 +19,12 @@ def _unary(kind: str, *names: Any) -> None:
     elementwise(*names)(lambda b, x, **_: b.node(kind, x))
 
 
-_unary("Exp", "exp")
-_unary("Log", "log")
-_unary("Sqrt", "sqrt")
-_unary("Sin", "sin")
-_unary("Cos", "cos")
-_unary("Tan", "tan")
-_unary("Asin", "asin")
-_unary("Acos", "acos")
-_unary("Atan", "atan")
-_unary("Sinh", "sinh")
-_unary("Cosh", "cosh")
+for _kind in "Exp Log Sqrt Sin Cos Tan Asin Acos Atan Sinh Cosh Asinh Acosh Atanh Erf Reciprocal".split():
+    _unary(_kind, _kind.lower())
 _unary("Tanh", "tanh", "nn.functional.tanh")
-_unary("Asinh", "asinh")
-_unary("Acosh", "acosh")
-_unary("Atanh", "atanh")
 _unary("Sigmoid", "sigmoid", "nn.functional.sigmoid")
-_unary("Erf", "erf")
 _unary("Neg", "neg", operator.neg)
 _unary("Sign", "sign", "sgn")
-_unary("Reciprocal", "reciprocal")
 _unary("Softsign", "nn.functional.softsign")
 _unary("Identity", "positive", operator.pos)
 
