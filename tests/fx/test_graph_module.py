@@ -40,25 +40,11 @@ def texts(t: Any) -> Any:
 def readable(t: Any) -> Any:
     module = module_of(t)
     shapes(t, module)
-    options = {"include_stride": True, "include_device": True}
-    return (
-        module.print_readable(print_output=False, **options), module.print_readable(False, expanded_def=True),
-        module.print_readable(False, additional_meta=["type"]).replace("tinytorch", "torch"),
-    )  # fmt: skip
+    return module.print_readable(print_output=False, include_stride=True, include_device=True)
 
 
 def shapes(t: Any, module: Any) -> None:
     importlib.import_module(f"{t.__name__}.fx.passes.shape_prop").ShapeProp(module).propagate(ramp(t, 2, 4))
-
-
-def annotated(t: Any) -> Any:
-    with t.fx.traceback.annotate({"stage": 1, "long": "x" * 50}):
-        inside = dict(t.fx.traceback.get_current_meta()["custom"])
-    module = t.fx.symbolic_trace(lambda x: x + 1)
-    for node in module.graph.nodes:
-        node.meta["custom"] = inside
-        node.meta["val"] = t.ones(2, dtype=t.bfloat16)
-    return module.print_readable(print_output=False), inside
 
 
 def nested(t: Any) -> Any:
@@ -142,25 +128,6 @@ def copies(t: Any) -> Any:
     )  # fmt: skip
 
 
-def hooks_of_copies(t: Any) -> Any:
-    module = module_of(t)
-    seen: list[str] = []
-    module._register_deepcopy_hook(lambda made: seen.append("copied"))
-    module._register_create_node_hook(lambda node: seen.append(f"created {node}"))
-    module._register_erase_node_hook(lambda node: seen.append(f"erased {node}"))
-    hook = lambda old, new, user: seen.append(f"{old} by {new} in {user}")  # noqa: E731
-    with module._set_replace_hook(hook):
-        node = module.graph.find_nodes(op="call_module")[0]
-        with module.graph.inserting_after(node):
-            new = module.graph.call_method("relu", (node,))
-        node.replace_all_uses_with(new, lambda user: user is not new)
-        node.name = "other"
-        new.replace_input_with(node, module.graph.find_nodes(op="placeholder")[0])
-        module.graph.erase_node(node)
-    copy.deepcopy(module)
-    return seen
-
-
 def pickles(t: Any) -> Any:
     module = module_of(t)
     made = pickle.loads(pickle.dumps(module))
@@ -223,7 +190,7 @@ def replaced_graph(t: Any) -> Any:
 
 
 PROGRAMS = named(
-    texts, readable, annotated, nested, from_a_dict, training, submodules, unused, copies, hooks_of_copies, pickles,
+    texts, readable, nested, from_a_dict, training, submodules, unused, copies, pickles,
     trees, errors_in_code, replaced_graph, methods_of_tensor,
 )  # fmt: skip
 REFUSED = named(

@@ -314,23 +314,6 @@ def renamed(t: Any) -> Any:
     return str(graph), graph.python_code("self").src
 
 
-def transformed_code(t: Any) -> Any:
-    module = t.fx.symbolic_trace(lambda x: x + 1)
-    seen = []
-
-    def first(current: Any) -> Any:
-        seen.append(current)
-        return lambda body: ["print('start')\n", *body]
-
-    with module.graph.on_generate_code(first):
-        module.recompile()
-        inside = module.code
-        module.graph.on_generate_code(lambda current: lambda body: [*current(body)[:1], "# more\n", *current(body)[1:]])
-        module.recompile()
-    after = module.recompile().src
-    return seen, inside, after
-
-
 def own_code(t: Any) -> Any:
     class ListIn(t.fx.CodeGen):  # type: ignore[misc, name-defined]
         def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
@@ -396,7 +379,7 @@ def tables(t: Any) -> Any:
 
 PROGRAMS = named(
     built, facts, order, moved, arguments, replaced, inserted, erased, iterated_while_changed, found, copied, pickled,
-    dead_code, impure, impure_modules, own_impurity, side_effects, immutables, mapped, names, renamed, transformed_code,
+    dead_code, impure, impure_modules, own_impurity, side_effects, immutables, mapped, names, renamed,
     own_code, attributes_that_are_missing, tensors_in_code, in_place_code,
 )  # fmt: skip
 REFUSED = named(

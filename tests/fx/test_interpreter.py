@@ -58,11 +58,6 @@ def defaults(t: Any) -> Any:
     return t.fx.Interpreter(module).run(1), t.fx.Interpreter(module).run(1, 5, 6)
 
 
-def boxed(t: Any) -> Any:
-    arguments = [t.ones(2), t.ones(2)]
-    return t.fx.Interpreter(t.fx.symbolic_trace(lambda x, y: x + y)).boxed_run(arguments), arguments
-
-
 def own_graph(t: Any) -> Any:
     graph = t.fx.Graph()
     graph.output(graph.call_module("linear", (graph.placeholder("x"),)))
@@ -151,20 +146,14 @@ def preserved(t: Any) -> Any:
         node.meta["custom"] = {"from": node.name}
         node.stack_trace = f'File "a.py", line 1, in f\n    {node.name}'
     made = t.fx.Transformer(module).transform()
-    return [(node.name, node.meta.get("custom"), node.stack_trace) for node in made.graph.nodes], made.print_readable(
-        False
-    )
+    return [(node.name, node.meta.get("custom"), node.stack_trace) for node in made.graph.nodes]
 
 
 PROGRAMS = named(
-    run, swapped, nodes_run, from_the_middle, defaults, boxed, own_graph, argument_missing, key_error, transformed,
+    run, swapped, nodes_run, from_the_middle, defaults, own_graph, argument_missing, key_error, transformed,
     entered, shape_prop, preserved, shape_prop_fails,
 )  # fmt: skip
-REFUSED = named(
-    attribute_missing,
-    value_missing,
-    boxed_too_few=lambda t: t.fx.Interpreter(t.fx.symbolic_trace(lambda x, y: x + y)).boxed_run([1]),
-)
+REFUSED = named(attribute_missing, value_missing)
 
 
 test_graphs_run_as_in_pytorch = of_each(PROGRAMS)

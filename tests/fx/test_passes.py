@@ -76,44 +76,8 @@ def registered(t: Any) -> Any:
     return plain, own.tree_flatten_spec(kind([3, 4]), spec), text
 
 
-def normalized(t: Any) -> Any:
-    F, schemas = t.nn.functional, t.fx.operator_schemas
-    made = [
-        schemas.normalize_function(F.relu, (1,)),
-        schemas.normalize_function(F.relu, (1,), normalize_to_only_use_kwargs=True),
-        schemas.normalize_function(F.dropout, (1,), {"p": 0.1}), schemas.normalize_function(lambda x, y=2: x, (1,)),
-        schemas.normalize_function(lambda *x: x, (1,)),
-    ]  # fmt: skip
-    module = traced(t)
-    layer = module.graph.find_nodes(op="call_module")[0]
-    return (
-        [each and (each.args, each.kwargs) for each in made],
-        str(layer.normalized_arguments(module)),
-        str(layer.normalized_arguments(module, normalize_to_only_use_kwargs=True)),
-    )
-
-
-def types(t: Any) -> Any:
-    schemas = t.fx.operator_schemas
-    hints = [
-        schemas.create_type_hint(x) for x in ([int, int], [int, bool], (float, float), [], [int, str], int, (bool, int))
-    ]
-    fits = [
-        schemas.type_matches(*pair)
-        for pair in (
-            (int, int), (int, float), (t.Tensor | int, int), (list[int], int), (list[int], list[int]),
-            (list[int], tuple[int, int]), (int | str, str), (list[int], tuple[str, ...]),
-            (float, bool), (object, int), (int, t.float32.__class__),
-        )
-    ]  # fmt: skip
-    return [str(each) for each in hints], fits
-
-
-PROGRAMS = named(a_pass, structures, registered, normalized, types)
-REFUSED = named(
-    no_pass=lambda t: of(t, "passes.infra.pass_base").PassBase(),
-    missing_module=lambda t: t.fx.operator_schemas.normalize_module(t.nn.Module(), "nothing", ()),
-)
+PROGRAMS = named(a_pass, structures, registered)
+REFUSED = named(no_pass=lambda t: of(t, "passes.infra.pass_base").PassBase())
 
 
 test_passes_are_those_of_pytorch = of_each(PROGRAMS)

@@ -332,9 +332,7 @@ def concrete_tuples(t: Any) -> Any:
     def f(*args: Any) -> Any:
         return args
 
-    return str(t.fx.Tracer().trace(lambda x, y: x + y, concrete_args=(t.fx.PH, 2))), t.fx._symbolic_trace.PHWithMeta(
-        "a"
-    ).ph_key
+    return str(t.fx.Tracer().trace(lambda x, y: x + y, concrete_args=(t.fx.PH, 2)))
 
 
 def assertion_recorded(t: Any) -> Any:
@@ -420,17 +418,6 @@ def proxyable(t: Any) -> Any:
     return str(t.fx.symbolic_trace(lambda x: (Box(x, 1).total(), box.total())).graph).replace("tinytorch", "torch")
 
 
-def meta_proxies(t: Any) -> Any:
-    import contextlib
-
-    graph = t.fx.Graph()
-    node = graph.placeholder("x")
-    node.meta["val"] = t.ones(2, 3)
-    x = t.fx.proxy.MetaProxy(node, fake_mode=contextlib.nullcontext())
-    y = t.relu(t.sum(x, 1))
-    return repr(y), [node.meta["val"] for node in graph.nodes]
-
-
 def while_tracing(t: Any) -> Any:
     seen = []
 
@@ -456,7 +443,7 @@ PROGRAMS = named(
     operators, in_place_operators, indexing, unpacking, attributes, methods, functions_of_torch, functions_of_images,
     losses, annotations, unions, stars, names, a_module_twice, lists_of_modules, meta_of_nodes, every_layer, buffers,
     own_arguments, function_autowrapped, function_autowrapped_too, wrapped, concrete_arguments, concrete_containers,
-    concrete_tuples, assertion_recorded, torch_assert, two_tracers, stack_traces, proxyable, meta_proxies,
+    concrete_tuples, assertion_recorded, torch_assert, two_tracers, stack_traces, proxyable,
     while_tracing, writing_an_item, lists_of_operands, tensors_and_proxies, inside_contexts,
     shapes_of_parameters, mutable_operations, proxies,
     shifts=lambda t: traced(t, lambda x: (x << 1, x >> 1, 1 << x, 8 >> x, 1 | x, 3 & x, 5 ^ x), t.arange(4)),

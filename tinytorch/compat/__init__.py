@@ -35,6 +35,8 @@ RENAMED = {
     "export.exported_program": "fx.export.exported_program",
     "export.graph_signature": "fx.export.graph_signature",
     "futures": "distributed.futures",
+    "fx.passes.infra.pass_manager": "fx.passes.pass_manager",
+    "fx.passes.utils.matcher_utils": "fx.passes.matcher_utils",
     "nn._reduction": "nn.functional.reduction",
     "nn.parallel.distributed": "distributed.data_parallel",
     "onnx.errors": "fx.onnx.errors",

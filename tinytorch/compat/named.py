@@ -221,9 +221,22 @@ TABLE: dict[str, dict[str, Offer]] = {
         "fx.annotate": Offer("annotate"),
         "fx.experimental.const_fold": Offer("FoldedGraphModule split_const_subgraphs"),
         "fx.experimental.rewriter": Offer("AST_Rewriter RewritingTracer"),
+        "fx.operator_schemas": Offer(
+            "ArgsKwargsPair create_type_hint get_signature_for_torch_op normalize_function normalize_module "
+            "type_matches",
+            check_for_mutable_operation=elsewhere("fx.proxy.check_for_mutable_operation"),
+        ),
         "fx.passes.annotate_getitem_nodes": Offer("annotate_getitem_nodes"),
+        "fx.passes.dialect.common.cse_pass": Offer(
+            CSEPass=elsewhere("fx.passes.cse_pass.CSEPass"),
+            get_CSE_banned_ops=elsewhere("fx.passes.cse_pass.get_CSE_banned_ops"),
+        ),
         "fx.passes.graph_drawer": Offer("FxGraphDrawer"),
         "fx.passes.infra.partitioner": Offer("CapabilityBasedPartitioner Partition"),
+        "fx.passes.infra.pass_base": Offer(
+            PassBase=elsewhere("fx.passes.pass_manager.PassBase"),
+            PassResult=elsewhere("fx.passes.pass_manager.PassResult"),
+        ),
         "fx.passes.operator_support": Offer(
             "OpSupports OperatorSupport OperatorSupportBase any_chain chain create_op_support",
         ),
@@ -239,6 +252,13 @@ TABLE: dict[str, dict[str, Offer]] = {
         "fx.passes.utils.matcher_with_name_node_map_utils": Offer("SubgraphMatcherWithNameNodeMap"),
         "fx.passes.utils.source_matcher_utils": Offer(
             "SourcePartition check_subgraphs_connected get_source_partitions",
+        ),
+        "fx.traceback": Offer(
+            "annotate annotate_fn format_stack reset_grad_fn_seq_nr set_grad_fn_seq_nr set_stack_trace",
+            get_current_meta=elsewhere("fx.proxy.get_current_meta"),
+            has_preserved_node_meta=elsewhere("fx.proxy.has_preserved_node_meta"),
+            preserve_node_meta=elsewhere("fx.proxy.preserve_node_meta"),
+            set_current_meta=elsewhere("fx.proxy.set_current_meta"),
         ),
     },
     "tinytorch compiles nothing": {

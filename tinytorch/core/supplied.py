@@ -33,8 +33,8 @@ _MODULES = {
     "sparse_zeros": "sparse.construct",  # a tensor without entries
     "sparse_root_gradient": "sparse.gradients",  # the gradient of a sparse tensor from which a backward pass starts
     "sparse_rows": "sparse.gradients",  # the gradient of looked-up rows as a sparse tensor
-    "aten": "fx._operators",  # `torch.ops.aten`: PyTorch's own operators
-    "profiler": "fx._operators",  # `torch.ops.profiler`: its operators that mark regions
+    "aten": "fx._aten",  # `torch.ops.aten`: PyTorch's own operators
+    "profiler": "fx._aten",  # `torch.ops.profiler`: its operators that mark regions
     "torchvision_operators": "torchvision_ops",  # the operators of torchvision's compiled library
     "torchaudio_operators": "torchaudio_ops",  # those of torchaudio's
     "from_dlpack": "ops.memory",  # a tensor on the memory of another library's array

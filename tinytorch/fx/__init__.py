@@ -5,6 +5,9 @@
 the names that functions have in PyTorch.
 """
 
+import importlib
+from typing import Any
+
 from tinytorch.fx import (
     _pytree,
     experimental,
@@ -13,11 +16,9 @@ from tinytorch.fx import (
     immutable_collections,
     interpreter,
     node,
-    operator_schemas,
     passes,
     proxy,
     subgraph_rewriter,
-    traceback,
 )
 from tinytorch.fx._symbolic_trace import (
     PH,
@@ -38,6 +39,12 @@ from tinytorch.fx.subgraph_rewriter import replace_pattern
 __all__ = [
     "PH", "CodeGen", "Graph", "GraphModule", "Interpreter", "Node", "Proxy", "ProxyableClassMeta", "Tracer",
     "Transformer", "_pytree", "experimental", "graph", "graph_module", "has_side_effect", "immutable_collections",
-    "interpreter", "is_fx_symbolic_tracing", "is_fx_tracing", "map_arg", "node", "operator_schemas", "passes", "proxy",
-    "replace_pattern", "subgraph_rewriter", "symbolic_trace", "traceback", "wrap",
+    "interpreter", "is_fx_symbolic_tracing", "is_fx_tracing", "map_arg", "node", "passes", "proxy",
+    "replace_pattern", "subgraph_rewriter", "symbolic_trace", "wrap",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("operator_schemas", "traceback"):  # (modules of the table in `compat/named.py`)
+        return importlib.import_module(f"{__name__}.{name}")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

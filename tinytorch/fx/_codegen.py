@@ -11,7 +11,7 @@ import math
 import re
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -23,9 +23,6 @@ from tinytorch.fx.node import Node, dtype_abbrs
 from tinytorch.utils import _pytree as pytree
 
 __all__ = ["CodeGen", "PythonCode"]
-
-TransformCodeFunc = Callable[[list[str]], list[str]]
-
 
 # Names --------------------------------------------------------------------------------------------
 
@@ -162,8 +159,6 @@ class PythonCode:
 
     src: str
     globals: dict[str, Any]
-    _lineno_map: dict[int, int | None] | None
-    _prologue_start: int = 0
 
 
 def _format_target(base: str, target: str) -> str:
@@ -189,31 +184,6 @@ class _Colors:
         return (lambda text: f"{start}{text}\033[0m") if self.on else str
 
 
-class _Summary:
-    """The comment above lines of code: where the program has the call that they come from."""
-
-    def __init__(self, colors: _Colors, additional: Sequence[str]) -> None:
-        self.colors, self.additional = colors, additional
-        self.last: str | None = None
-
-    def of(self, node: Node) -> str:
-        """Return the comment; "" for nodes without one, or with the same as before."""
-        if node.op in ("placeholder", "output"):
-            return ""
-        found = [f"{key}: {node.meta[key]}" for key in self.additional if key in node.meta]
-        start = f"# {', '.join(found)} #" if found else "#"
-        custom = node.meta.get("custom") or {}
-        if custom:
-            texts = {key: str(value) for key, value in custom.items()}
-            shown = {key: f"{text[:40]}..." if len(text) > 40 else custom[key] for key, text in texts.items()}
-            start += f" Annotation: {shown}"
-        text = f"\n{self.colors.dim(f'{start} {_place_of(node.stack_trace)}')}\n"
-        if text == self.last:
-            return ""
-        self.last = text
-        return text
-
-
 class _ProgramLine(NamedTuple):
     """A line of the program."""
 
@@ -234,24 +204,16 @@ def parsed_stack_trace(stack_trace: str | None) -> _ProgramLine | None:
     return None
 
 
-def _place_of(stack_trace: str | None) -> str:
-    line = parsed_stack_trace(stack_trace)
-    if line is None:
-        return "No stacktrace found for following nodes"
-    return f"File: {line.file}:{line.lineno} in {line.name}, code: {line.code}"
-
-
 class _Writer:
     """Writes the lines of a graph's nodes, and collects what they refer to."""
 
     def __init__(
         self, codegen: CodeGen, nodes: Iterable[Node], root_module: str, names: _Namespace, *, verbose: bool,
-        strides: bool, devices: bool, colors: _Colors, expanded: bool, additional: Sequence[str],
+        strides: bool, devices: bool, colors: _Colors,
     ) -> None:  # fmt: skip
         self.codegen, self.nodes, self.root_module, self.names = codegen, list(nodes), root_module, names
-        self.verbose, self.strides, self.devices, self.expanded = verbose, strides, devices, expanded
-        self.colors = colors
-        self.summary = _Summary(colors, additional)
+        self.verbose, self.strides, self.devices, self.colors = verbose, strides, devices, colors
+        self.last_place = ""
         self.globals: dict[str, Any] = {}
         self.parameters: list[str] = []
         self.returns = ""
@@ -354,11 +316,9 @@ class _Writer:
         if node.op == "output":
             if node.type is not None:
                 self.returns = f" -> {self.type_text(node.type)}"
-            descriptions = node.meta.get("desc") if self.expanded else None
-            text: str = _given_what_it_takes(
-                self.codegen.generate_output, node.args[0], descs=descriptions, repr_fn=self.value_text
-            )
-            return text
+            write: Any = self.codegen.generate_output  # (that of a subclass may take the value alone)
+            takes_both = "repr_fn" in inspect.signature(write).parameters
+            return str(write(node.args[0], **({"repr_fn": self.value_text} if takes_both else {})))
         raise NotImplementedError(f"node: {node.op} {node.target}")
 
     def call(self, node: Node, assign: str) -> str:
@@ -382,19 +342,26 @@ class _Writer:
         """Note a parameter; return the statement that gives it the node's name, if that is another one."""
         target = str(node.target)
         default = f" = {self.value_text(node.args[0])}" if node.args else ""
-        description = node.meta.get("desc") if self.expanded else None
-        comment = "" if description is None else f"  # {description}"
-        self.parameters.append(f"{target}{self.annotation(node)}{default}{comment}")
+        self.parameters.append(f"{target}{self.annotation(node)}{default}")
         name = target.replace("*", "")
         return "" if name == repr(node) else f"{node!r} = {name}\n"
 
+    def place(self, node: Node) -> list[str]:
+        """Return the comment above a node, which tells where the program has the call; none that repeats the last."""
+        if not self.verbose or node.op in ("placeholder", "output"):
+            return []
+        line = parsed_stack_trace(node.stack_trace)
+        place = "No stacktrace found for following nodes"
+        if line is not None:
+            place = f"File: {line.file}:{line.lineno} in {line.name}, code: {line.code}"
+        before, self.last_place = self.last_place, place
+        return [] if place == before else [f"\n{self.colors.dim(f'# {place}')}\n"]
+
     def body(self) -> list[str]:
-        """Return the pieces of the body; before those of each node is a comment that tells its number."""
+        """Return the pieces of the body."""
         pieces: list[str] = []
-        for number, node in enumerate(self.nodes):
-            summary = self.summary.of(node) if self.verbose else ""
-            pieces += [summary] if summary else []
-            pieces.append(f"# COUNTER: {number}\n")
+        for node in self.nodes:
+            pieces += self.place(node)
             if node.op == "placeholder":
                 pieces += filter(None, [self.parameter(node)])
                 continue
@@ -404,55 +371,29 @@ class _Writer:
                 pieces.append("\n")
             else:
                 pieces.append(f";  {self.colors.dim(' = '.join([*map(repr, freed), 'None']))}\n")
-        return pieces or ["pass\n"]
-
-
-def _given_what_it_takes(method: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call a method with those of the options that it has parameters for: subclasses may take fewer."""
-    known = inspect.signature(method).parameters
-    return method(*args, **{key: value for key, value in options.items() if key in known})
+        return pieces if self.nodes else ["pass\n"]
 
 
 class CodeGen:
     """Writes the code of a graph; subclasses change how it takes arguments and returns results."""
 
     def __init__(self) -> None:
-        self._body_transformer: TransformCodeFunc | None = None
         self._func_name = "forward"
 
-    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False) -> str:
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
         """Return the first line of the function.
 
         Args:
             free_vars: the parameters, with annotations and defaults.
             maybe_return_annotation: the annotation of the result, or "".
-            expanded_def: whether each parameter has a line of its own.
         """
         if not free_vars or free_vars[0] != "self":
             free_vars.insert(0, "self")
-        if not expanded_def:
-            return f"def {self._func_name}({', '.join(free_vars)}){maybe_return_annotation}:"
-        lines = ""
-        for each in free_vars:
-            code, mark, comment = each.partition("#")
-            lines += f"    {code.rstrip()},  # {comment.lstrip()}\n" if mark else f"    {each},\n"
-        return f"def {self._func_name}(\n{lines}){maybe_return_annotation}:"
+        return f"def {self._func_name}({', '.join(free_vars)}){maybe_return_annotation}:"
 
-    def generate_output(
-        self, output_args: Any, *, descs: Sequence[str] | None = None, repr_fn: Callable[[Any], str] | None = None
-    ) -> str:
+    def generate_output(self, output_args: Any, *, repr_fn: Callable[[Any], str] = repr) -> str:
         """Return the return statement."""
-        return self._returned(output_args, descs, repr_fn, "return ", "")
-
-    def _returned(
-        self, value: Any, descs: Sequence[str] | None, repr_fn: Callable[[Any], str] | None, start: str, end: str
-    ) -> str:
-        text = repr if repr_fn is None else repr_fn
-        if descs is None or not isinstance(value, (list, tuple)):
-            return f"{start}{text(value)}{end}"
-        brackets = "()" if isinstance(value, tuple) else "[]"
-        lines = [f"    {text(each)},  # {about}\n" for each, about in zip(value, descs, strict=False)]
-        return f"{start}{brackets[0]}\n{''.join(lines)}{brackets[1]}{end}"
+        return f"return {repr_fn(output_args)}"
 
     def process_inputs(self, *args: Any) -> Any:
         """Return the values of the graph's parameters for the arguments of the function."""
@@ -468,38 +409,23 @@ class CodeGen:
 
     def _gen_python_code(
         self, nodes: Any, root_module: str, namespace: _Namespace, *, verbose: bool = False,
-        include_stride: bool = False, include_device: bool = False, colored: bool = False, expanded_def: bool = False,
-        record_func: bool = False, additional_meta: list[str] | None = None,
+        include_stride: bool = False, include_device: bool = False, colored: bool = False,
     ) -> PythonCode:  # fmt: skip
         writer = _Writer(
             self, nodes, root_module, namespace, verbose=verbose, strides=include_stride, devices=include_device,
-            colors=_Colors(colored), expanded=expanded_def, additional=additional_meta or (),
+            colors=_Colors(colored),
         )  # fmt: skip
         pieces = writer.body()
         wraps = ""
         if writer.wrapped:
             wrap = writer.name_of("wrap", root().fx.wrap)
             wraps = "\n".join([f'{wrap}("{name}")' for name in writer.wrapped])
-        if self._body_transformer:
-            pieces = self._body_transformer(pieces)
         for name, value in self.additional_globals():
             writer.name_of(name, value)
-        head = _given_what_it_takes(self.gen_fn_def, writer.parameters, writer.returns, expanded_def=expanded_def)
+        head = self.gen_fn_def(writer.parameters, writer.returns)
 
-        lines: list[str] = []
-        numbers: dict[int, int | None] = {}
-        number, offset = None, head.count("\n") + 1
-        for line in "".join(pieces).split("\n"):
-            counter = re.search(r"# COUNTER: (\d+)", line)
-            if counter:
-                number = int(counter.group(1))
-            else:
-                numbers[len(lines) + offset] = number
-                lines.append(line)
-        body = "\n".join(lines).lstrip("\n")
-        body = "\n".join([f"    {line}" for line in body.split("\n")])
-        source = f"\n{wraps}\n\n{head}\n{body}"
-        return PythonCode(source, writer.globals, numbers, wraps.count("\n") + 4)
+        body = "".join(pieces).lstrip("\n").replace("\n", "\n    ")
+        return PythonCode(f"\n{wraps}\n\n{head}\n    {body}", writer.globals)
 
 
 class _PyTreeInfo(NamedTuple):
@@ -527,17 +453,17 @@ class _PyTreeCodeGen(CodeGen):
             return out
         return pytree.tree_unflatten(out if isinstance(out, (list, tuple)) else [out], self.pytree_info.out_spec)
 
-    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False) -> str:
+    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
         """Return the first line, and the lines that take the values out of the arguments."""
         if self.pytree_info is None:
-            return super().gen_fn_def(free_vars, maybe_return_annotation, expanded_def=expanded_def)
+            return super().gen_fn_def(free_vars, maybe_return_annotation)
         parameters = self.pytree_info.orig_args
         if parameters and parameters[0] == "self":
             free_vars.insert(0, "self")
-        head = super().gen_fn_def(parameters[:], maybe_return_annotation, expanded_def=expanded_def)
-        return head + self.gen_var_bindings(parameters, free_vars, expanded_def) if free_vars else head
+        head = super().gen_fn_def(parameters[:], maybe_return_annotation)
+        return head + self.gen_var_bindings(parameters, free_vars) if free_vars else head
 
-    def gen_var_bindings(self, fn_args: list[str], free_vars: list[str], expanded_def: bool) -> str:
+    def gen_var_bindings(self, fn_args: list[str], free_vars: list[str]) -> str:
         """Return the lines that take the values out of the arguments."""
         spec = self.pytree_info.in_spec
         children = spec.children()
@@ -548,29 +474,13 @@ class _PyTreeCodeGen(CodeGen):
             named = ", ".join([f"'{key}':{v}" for key, v in zip(children[1].context, names[count:], strict=False)])
             arguments = f"([{', '.join(names[:count])}], {{{named}}})"
         annotated = [each for each in free_vars if ":" in each]
-        lines = ""
-        if annotated:  # (a statement cannot annotate several names)
-            lines = "\n    " + ("\n    ".join(annotated) if expanded_def else "; ".join([*annotated, ""]) + "\n")
+        # (A statement cannot annotate several names.)
+        lines = "\n    " + "; ".join([*annotated, ""]) + "\n" if annotated else ""
         plain = [each.split(":")[0].split("#")[0] for each in free_vars]
         return f"{lines}\n    {', '.join(plain)}, = fx_pytree.tree_flatten_spec({arguments}, self._in_spec)"
 
-    def generate_output(
-        self, output_args: Any, *, descs: Sequence[str] | None = None, repr_fn: Callable[[Any], str] | None = None
-    ) -> str:
+    def generate_output(self, output_args: Any, *, repr_fn: Callable[[Any], str] = repr) -> str:
         """Return the return statement, which makes the container."""
         if not (self.pytree_info and self.pytree_info.out_spec):
-            return super().generate_output(output_args, descs=descs, repr_fn=repr_fn)
-        return self._returned(output_args, descs, repr_fn, "return pytree.tree_unflatten(", ", self._out_spec)")
-
-
-class _BoxedCodeGen(CodeGen):
-    """Writes functions that take their arguments in one list, which they empty."""
-
-    def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False) -> str:
-        """Return the first line, and the lines that take the arguments out of the list."""
-        names = [each.split(":")[0].split("=")[0].strip() for each in free_vars if each != "self"]
-        lines = [f"def {self._func_name}(self, args_list){maybe_return_annotation}:"]
-        if names:
-            lines += ["args_iter = iter(args_list)", *[f"{name} = next(args_iter)" for name in names]]
-            lines.append("args_list.clear()")
-        return "\n    ".join(lines)
+            return super().generate_output(output_args, repr_fn=repr_fn)
+        return f"return pytree.tree_unflatten({repr_fn(output_args)}, self._out_spec)"

@@ -32,11 +32,6 @@ def register_pytree_flatten_spec(
     SUPPORTED_NODES_EXACT_MATCH[cls] = flatten_fn_exact_match_spec
 
 
-def _deregister_pytree_flatten_spec(cls: type) -> None:
-    """Remove the registration of a type."""
-    del SUPPORTED_NODES[cls], SUPPORTED_NODES_EXACT_MATCH[cls]
-
-
 def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
     """Return the leaves of a tree in the order of a structure, which may have fewer items than the tree.
 
@@ -65,15 +60,7 @@ def _dict_flatten_spec(d: dict[Any, Any], spec: TreeSpec) -> list[Any]:
     return [d[key] for key in spec.context]
 
 
-def _list_flatten_spec(d: list[Any], spec: TreeSpec) -> list[Any]:
-    return [d[k] for k in range(spec.num_children)]
-
-
-def _tuple_flatten_spec(d: tuple[Any, ...], spec: TreeSpec) -> list[Any]:
-    return [d[k] for k in range(spec.num_children)]
-
-
-def _namedtuple_flatten_spec(d: Any, spec: TreeSpec) -> list[Any]:
+def _list_flatten_spec(d: Any, spec: TreeSpec) -> list[Any]:
     return [d[k] for k in range(spec.num_children)]
 
 
@@ -82,6 +69,5 @@ def _of_same_length(d: Any, spec: TreeSpec) -> bool:
 
 
 register_pytree_flatten_spec(dict, _dict_flatten_spec, _of_same_length)
-register_pytree_flatten_spec(list, _list_flatten_spec, _of_same_length)
-register_pytree_flatten_spec(tuple, _tuple_flatten_spec, _of_same_length)
-register_pytree_flatten_spec(namedtuple, _namedtuple_flatten_spec, _of_same_length)  # type: ignore[arg-type]
+for _kind in (list, tuple, namedtuple):
+    register_pytree_flatten_spec(_kind, _list_flatten_spec, _of_same_length)  # type: ignore[arg-type]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import builtins
 import collections
-import contextlib
 import copy
 import functools
 import inspect
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar
 
@@ -31,7 +30,7 @@ from tinytorch.nn.parameter import Parameter
 from tinytorch.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = [
-    "PH", "PHBase", "PHWithMeta", "ProxyableClassMeta", "Tracer", "is_fx_symbolic_tracing", "is_fx_tracing",
+    "PH", "PHBase", "ProxyableClassMeta", "Tracer", "is_fx_symbolic_tracing", "is_fx_tracing",
     "symbolic_trace", "wrap",
 ]  # fmt: skip
 
@@ -104,14 +103,6 @@ class PHBase:
 PH = PHBase()
 
 
-class PHWithMeta(PHBase):
-    """A mark whose attributes become those of the parameter's node."""
-
-    def __init__(self, ph_key: str | None = None) -> None:
-        super().__init__()
-        self.ph_key = ph_key
-
-
 # Replacements during a trace ----------------------------------------------------------------------
 
 _ABSENT: Any = object()
@@ -121,7 +112,7 @@ class _Patcher:
     """Replaces attributes of classes and names of modules until the end of a `with` block."""
 
     def __init__(self) -> None:
-        self.made: list[tuple[Any, str, Any, Any]] = []  # owner, name, value before, value now
+        self.made: list[tuple[Any, str, Any]] = []  # owner, name, value before
         self.seen: set[int] = set()
 
     def patch(self, frame_dict: dict[str, Any], name: str, new_fn: Any, deduplicate: bool = True) -> None:
@@ -141,7 +132,7 @@ class _Patcher:
             self._make(cls, name, before, new_fn)
 
     def _make(self, owner: Any, name: str, before: Any, now: Any) -> None:
-        self.made.append((owner, name, before, now))
+        self.made.append((owner, name, before))
         self._put(owner, name, now)
 
     @staticmethod
@@ -159,53 +150,14 @@ class _Patcher:
         self.seen.add(id(thing))
         return new
 
-    def revert_all_patches(self) -> None:
-        """Undo the replacements, but remember them."""
-        for owner, name, before, _ in reversed(self.made):
-            self._put(owner, name, before)
-
-    def reapply_all_patches(self) -> None:
-        """Make the replacements again."""
-        for owner, name, _, now in self.made:
-            self._put(owner, name, now)
-
     def __enter__(self) -> _Patcher:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self.revert_all_patches()
+        for owner, name, before in reversed(self.made):
+            self._put(owner, name, before)
         self.made.clear()
         self.seen.clear()
-
-
-class _Current:
-    """The replacements of the trace that runs."""
-
-    patcher: _Patcher | None = None
-
-
-@contextlib.contextmanager
-def _new_patcher() -> Iterator[_Patcher]:
-    before = _Current.patcher
-    with _Patcher() as patcher:
-        _Current.patcher = patcher
-        try:
-            yield patcher
-        finally:
-            _Current.patcher = before
-
-
-@contextlib.contextmanager
-def _maybe_revert_all_patches() -> Iterator[None]:
-    """Undo the replacements of the trace that runs inside a `with` block."""
-    patcher = _Current.patcher
-    if patcher is not None:
-        patcher.revert_all_patches()
-    try:
-        yield
-    finally:
-        if patcher is not None:
-            patcher.reapply_all_patches()
 
 
 #: The functions that `wrap` was called for: (id of the module's names, name) and the module's names.
@@ -311,9 +263,6 @@ def _with_plain_parameters(function: Any, count: int) -> Any:
         co_argcount=count, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=code.co_flags & ~HAS_VARSTUFF
     )
     return FunctionType(plain, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-
-
-_patch_function = _with_plain_parameters
 
 
 def _annotation(function: Any, name: str) -> Any:
@@ -510,7 +459,8 @@ class Tracer(TracerBase):
         own = names[len(args) : count]
         if isinstance(concrete_args, tuple):
             if concrete_args and code.co_flags & HAS_VARSTUFF and count == 1:
-                return root_fn, args + [self._input(k, each) for k, each in enumerate(concrete_args)]
+                made = [self.create_proxy("placeholder", f"input_{k}", (), {}) for k in range(len(concrete_args))]
+                return root_fn, args + made
             if len(own) != len(concrete_args):
                 raise RuntimeError(
                     f"Tracing expected {len(own)} arguments but got {len(concrete_args)} concrete arguments"
@@ -543,11 +493,6 @@ class Tracer(TracerBase):
         del flatten_fn.__annotations__["return"]  # (that of the function itself counts)
         return flatten_fn, flat
 
-    def _input(self, number: int, given: Any) -> Proxy:
-        made = self.create_proxy("placeholder", f"input_{number}", (), {})
-        _mark(made, given)
-        return made
-
     def _proxy_placeholder(self, name: str, concrete_args: Any, sig: inspect.Signature, fn_for_analysis: Any) -> Any:
         """Insert a parameter; of one with a concrete value, a check that later calls give the same."""
         required = name.startswith("*") or sig.parameters[name].default is inspect.Parameter.empty
@@ -562,7 +507,6 @@ class Tracer(TracerBase):
             count += 1
             out: Any = self.create_proxy("placeholder", f"{name}_{count}", default, {})
             if isinstance(value, PHBase):
-                _mark(out, value)
                 return out
             if type(value) in base_types and type(value) is not Tensor:
                 text = f"{name} has been specialized to have value {value} but got another value"
@@ -649,7 +593,7 @@ class Tracer(TracerBase):
             _autowrap_check(patcher, own, self._autowrap_function_ids)
             return self.call_module(mod, forward, args, kwargs)
 
-        with _new_patcher() as patcher:
+        with _Patcher() as patcher:
             patcher.patch_method(Module, "__getattr__", traced_getattr, deduplicate=False)
             patcher.patch_method(Module, "__call__", traced_call, deduplicate=False)
             _patch_wrapped_functions(patcher)
@@ -665,14 +609,6 @@ class Tracer(TracerBase):
             shared = key in ("root", "graph", "_autowrap_search", "tensor_attrs", "submodule_paths")
             made.__dict__[key] = value if shared else copy.deepcopy(value, memo)
         return made
-
-
-def _mark(proxy: Proxy, mark: Any) -> None:
-    """Give a parameter's node the attributes of the mark that stands for it."""
-    if isinstance(mark, PHBase) and mark is not PH:
-        for name in [*vars(type(mark)), *vars(mark)]:
-            if not callable(getattr(mark, name)) and not name.startswith("__") and not hasattr(proxy.node, name):
-                setattr(proxy.node, name, getattr(mark, name))
 
 
 def symbolic_trace(root: Module | Callable[..., Any], concrete_args: Any = None) -> GraphModule:

@@ -12,14 +12,14 @@ import pickle
 import re
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
-from tinytorch.fx._codegen import PythonCode, _BoxedCodeGen, _custom_builtins, _PyTreeCodeGen
+from tinytorch.fx._codegen import PythonCode, _custom_builtins, _PyTreeCodeGen
 from tinytorch.fx._names import root as package
 from tinytorch.fx.graph import Graph
 from tinytorch.nn.modules.module import Module, _addindent
@@ -61,15 +61,9 @@ _sources = _Sources()
 
 def _forward_from_src(src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None) -> Any:
     """Return the function `forward` of a source."""
-    return _method_from_src("forward", src, globals, co_fields)
-
-
-def _method_from_src(
-    method_name: str, src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None
-) -> Any:
     names = dict(globals)
     exec(compile(src, _sources.keep(src, co_fields or {}), "exec", dont_inherit=True), names)
-    return names.pop(method_name)
+    return names.pop("forward")
 
 
 def _in_this_process(statement: str) -> str:
@@ -188,28 +182,12 @@ def _get_attr(model: Module, attr_name: str) -> Any:
     return model
 
 
-def _del_attr(model: Module, attr_name: str) -> None:
-    """Delete the attribute of a module at a path."""
-    home, _, name = attr_name.rpartition(".")
-    delattr(_get_attr(model, home) if home else model, name)
-
-
-def _has_attr(model: Module, attr_name: str) -> bool:
-    """Return whether a module has an attribute at a path."""
-    try:
-        _get_attr(model, attr_name)
-    except AttributeError:
-        return False
-    return True
-
-
 def _print_readable(module: Any, module_name: str, print_output: bool = True, **options: Any) -> str:
     graph = module.graph
     if not isinstance(graph, Graph):
         raise AssertionError("print_readable must be used on a module with a graph")
     source = graph.python_code("self", verbose=True, **options).src.lstrip("\n")
     text = _addindent(f"class {module_name}(torch.nn.Module):\n{source}", 4)
-    options.pop("expanded_def", None)
     parts = [""]
     for name, child in module.named_children():
         if isinstance(child, GraphModule):
@@ -332,10 +310,6 @@ class GraphModule(Module):
         self._tracer_cls = tracer_cls if tracer_cls and "<locals>" not in tracer_cls.__qualname__ else None
         self._tracer_extras = graph._tracer_extras or {}
         self.meta: dict[str, Any] = {}
-        self._replace_hooks: list[Callable[..., Any]] = []
-        self._create_node_hooks: list[Callable[..., Any]] = []
-        self._erase_node_hooks: list[Callable[..., Any]] = []
-        self._deepcopy_hooks: list[Callable[..., Any]] = []
 
     # The code -------------------------------------------------------------------------------------
 
@@ -353,14 +327,8 @@ class GraphModule(Module):
         self.recompile()
 
     @property
-    def _boxed_call(self) -> bool:
-        return isinstance(self._graph._codegen, _BoxedCodeGen)
-
-    @property
     def code(self) -> str:
         """The generated code."""
-        if not hasattr(self, "_code"):
-            raise RuntimeError("Code has not been generated! Please report a bug to PyTorch")
         return self._code
 
     def recompile(self) -> PythonCode:
@@ -381,7 +349,7 @@ class GraphModule(Module):
         if isinstance(codegen, _PyTreeCodeGen):
             self._in_spec, self._out_spec = codegen.pytree_info.in_spec, codegen.pytree_info.out_spec
         made = self._graph.python_code("self")
-        self._code, self._lineno_map, self._prologue_start = made.src, made._lineno_map, made._prologue_start
+        self._code = made.src
         cls: Any = type(self)
         cls.forward = _forward_from_src(made.src, made.globals, self._graph._co_fields)
         if "_wrapped_call" not in vars(cls):
@@ -402,8 +370,7 @@ class GraphModule(Module):
 
     def print_readable(
         self, print_output: bool = True, include_stride: bool = False, include_device: bool = False,
-        colored: bool = False, *, fast_sympy_print: bool = False, expanded_def: bool = False,
-        additional_meta: list[str] | None = None,
+        colored: bool = False, *, fast_sympy_print: bool = False,
     ) -> str:  # fmt: skip
         """Print the code as a class, with dtypes, shapes and lines of the program as far as the nodes tell them.
 
@@ -412,15 +379,13 @@ class GraphModule(Module):
             include_stride, include_device: what annotations tell besides.
             colored: whether the text has the terminal's colors.
             fast_sympy_print: has no effect.
-            expanded_def: whether each parameter has a line of its own.
-            additional_meta: keys of `Node.meta` that comments tell.
 
         Returns:
             The text.
         """
         return _print_readable(
             self, self._get_name(), print_output, include_stride=include_stride, include_device=include_device,
-            colored=colored, expanded_def=expanded_def, additional_meta=additional_meta,
+            colored=colored,
         )  # fmt: skip
 
     def __str__(self) -> str:
@@ -548,74 +513,20 @@ class GraphModule(Module):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         return self.__reduce__()
 
-    def _deepcopy_init(self) -> Callable[..., None]:
-        return GraphModule.__init__
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         made = type(self).__new__(type(self))
         memo[id(self)] = made
         holder = _CodeOnlyModule(copy.deepcopy(self.__dict__, memo))
-        self._deepcopy_init()(made, holder, holder.__dict__["_graph"])
-        for name in (
-            "_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_replace_hooks",
-            "_create_node_hooks", "_erase_node_hooks", "_deepcopy_hooks",
-        ):  # fmt: skip
+        GraphModule.__init__(made, holder, holder.__dict__["_graph"])
+        for name in ("_state_dict_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"):
             if name in self.__dict__:
                 setattr(made, name, copy.deepcopy(self.__dict__[name], memo))
         made.meta = copy.deepcopy(getattr(self, "meta", {}), memo)
         for name, value in made.meta.get(_USER_PRESERVED_ATTRIBUTES_KEY, {}).items():
             setattr(made, name, value)
-        for hook in made._deepcopy_hooks:
-            hook(made)
         return made
 
     def __copy__(self) -> Any:
         made = GraphModule(self, self.graph)
         made.meta = getattr(self, "meta", {})
         return made
-
-    def _replicate_for_data_parallel(self) -> Any:
-        """Return a copy that shares parameters and modules."""
-        made = self.__copy__()
-        made._is_replica = True
-        return made
-
-    # Hooks ----------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def _set_replace_hook(self, f: Callable[..., Any]) -> Iterator[None]:
-        """Call a function with `old`, `new` and `user` for each node that is replaced in a `with` block."""
-        self._register_replace_node_hook(f)
-        try:
-            yield
-        finally:
-            self._unregister_replace_node_hook(f)
-
-    def _register(self, hooks: list[Callable[..., Any]], kind: str, f: Callable[..., Any]) -> None:
-        if not callable(f):
-            raise AssertionError(f"{kind} hook must be a callable.")
-        hooks.append(f)
-
-    def _register_replace_node_hook(self, f: Callable[..., Any]) -> None:
-        self._register(self._replace_hooks, "Replace", f)
-
-    def _unregister_replace_node_hook(self, f: Callable[..., Any]) -> None:
-        self._replace_hooks.remove(f)
-
-    def _register_create_node_hook(self, f: Callable[..., Any]) -> None:
-        self._register(self._create_node_hooks, "create_node", f)
-
-    def _unregister_create_node_hook(self, f: Callable[..., Any]) -> None:
-        self._create_node_hooks.remove(f)
-
-    def _register_erase_node_hook(self, f: Callable[..., Any]) -> None:
-        self._register(self._erase_node_hooks, "erase_node", f)
-
-    def _unregister_erase_node_hook(self, f: Callable[..., Any]) -> None:
-        self._erase_node_hooks.remove(f)
-
-    def _register_deepcopy_hook(self, f: Callable[..., Any]) -> None:
-        self._register(self._deepcopy_hooks, "deepcopy", f)
-
-    def _unregister_deepcopy_hook(self, f: Callable[..., Any]) -> None:
-        self._deepcopy_hooks.remove(f)

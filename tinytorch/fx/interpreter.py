@@ -6,12 +6,11 @@ import contextlib
 from collections.abc import Iterator
 from typing import Any
 
-from tinytorch.fx import traceback as fx_traceback
 from tinytorch.fx._symbolic_trace import Tracer
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import Node, map_aggregate, map_arg
-from tinytorch.fx.proxy import Dispatching, Proxy
+from tinytorch.fx.proxy import Dispatching, Proxy, preserve_node_meta, set_current_meta
 from tinytorch.nn.modules.module import Module
 
 __all__ = ["Interpreter", "Transformer"]
@@ -92,22 +91,9 @@ class Interpreter:
         if isinstance(error, KeyError):  # (whose text would show line breaks as such)
             raise RuntimeError(*error.args) from error
 
-    def boxed_run(self, args_list: list[Any]) -> Any:
-        """Return the result of the graph; the list of arguments is emptied, so that they can be freed."""
-        parameters = [node for node in self.graph.nodes if node.op == "placeholder"]
-        if len(args_list) != len(parameters):
-            detail = "extra arguments" if len(args_list) > len(parameters) else "missing arguments"
-            raise RuntimeError(
-                f"Interpreter.boxed_run expected {len(parameters)} arguments for placeholders "
-                f"but received {len(args_list)} ({detail})"
-            )
-        env = dict(zip(parameters, args_list, strict=True))
-        args_list.clear()
-        return self.run(initial_env=env)
-
     @contextlib.contextmanager
     def _set_current_node(self, node: Node) -> Iterator[None]:
-        with fx_traceback.set_current_meta(node, f"Interpreter_{type(self).__name__}"):
+        with set_current_meta(node, f"Interpreter_{type(self).__name__}"):
             yield
 
     def run_node(self, n: Node) -> Any:
@@ -244,7 +230,7 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """Return the new graph module."""
-        with Dispatching(), fx_traceback.preserve_node_meta():
+        with Dispatching(), preserve_node_meta():
             result = super().run(enable_io_processing=False)
         if result is not None:
             nodes = map_aggregate(result, lambda x: x.node if isinstance(x, Proxy) else x)

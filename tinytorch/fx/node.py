@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tinytorch.core.device import device
 from tinytorch.core.layout import layout, memory_format
+from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.fx._names import pretty_target, qualified_name, root, type_name
 from tinytorch.fx.immutable_collections import immutable_dict, immutable_list
-from tinytorch.fx.operator_schemas import ArgsKwargsPair, is_random, normalize_function, normalize_module
 from tinytorch.kernels.dtypes import dtype
-from tinytorch.nn.modules.module import Module
 from tinytorch.ops.members import typename
+from tinytorch.ops.register import Function
 
 __all__ = ["Node", "has_side_effect", "map_aggregate", "map_arg"]
 
@@ -90,6 +91,14 @@ def _format_arg(arg: Any, max_list_len: float = float("inf")) -> str:
     return f"%{arg}" if isinstance(arg, Node) else str(arg)
 
 
+def is_random(function: Any) -> bool:
+    """Return whether a function of `torch` draws random numbers to create a tensor, or seeds the generator."""
+    if not isinstance(function, Function) or function.binds:
+        return False
+    home = module_of(inspect.unwrap(function.raw))
+    return home in ("tinytorch.ops.random", "tinytorch.ops.rejection")
+
+
 class Node:
     """One step of a graph: an operation, the target that it calls, and the arguments.
 
@@ -142,12 +151,6 @@ class Node:
 
     def __repr__(self) -> str:
         return self._repr_fn(self) if self._repr_fn else self.name
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name == "name" and "name" in self.__dict__:
-            for user in self.users:
-                self._tell_of_replacement(value, user)
-        object.__setattr__(self, name, value)
 
     # The order ------------------------------------------------------------------------------------
 
@@ -265,7 +268,6 @@ class Node:
 
     def replace_input_with(self, old_input: Node, new_input: Node) -> None:
         """Replace a node wherever it is among the arguments."""
-        self._tell_of_replacement(new_input.name, self, old_input)
         self._replace_input_with(old_input, new_input)
 
     def replace_all_uses_with(
@@ -295,14 +297,8 @@ class Node:
         for user in list(self.users):
             if delete_user_cb is None or delete_user_cb(user):
                 changed.append(user)
-                self._tell_of_replacement(replace_with.name, user)
                 user._replace_input_with(self, replace_with)
         return changed
-
-    def _tell_of_replacement(self, new: str, user: Node, old: Node | None = None) -> None:
-        """Call the hooks that the graph's module has for replaced nodes."""
-        for hook in getattr(self.graph.owning_module, "_replace_hooks", None) or ():
-            hook(old=self if old is None else old, new=new, user=user)
 
     def _rename(self, candidate: str) -> None:
         """Give the node a name like `candidate` that is not in use."""
@@ -344,30 +340,6 @@ class Node:
             return True
         schema = getattr(target, "_schema", None)  # (of an operator's overload)
         return getattr(schema, "is_mutable", False) or is_random(target)
-
-    def normalized_arguments(
-        self, root: Module, arg_types: tuple[Any, ...] | None = None, kwarg_types: dict[str, Any] | None = None,
-        normalize_to_only_use_kwargs: bool = False,
-    ) -> ArgsKwargsPair | None:  # fmt: skip
-        """Return the arguments by the signature of the function or module, with the defaults filled in.
-
-        Args:
-            root: the module that has the modules of the graph.
-            arg_types, kwarg_types: types of the arguments, to choose among signatures.
-            normalize_to_only_use_kwargs: whether all arguments are named.
-
-        Returns:
-            A pair of positional and keyword arguments; None where the signature is not known.
-        """
-        if self.op == "call_function":
-            assert callable(self.target)
-            return normalize_function(
-                self.target, self.args, self.kwargs, arg_types, kwarg_types, normalize_to_only_use_kwargs
-            )
-        if self.op == "call_module":
-            assert isinstance(self.target, str)
-            return normalize_module(root, self.target, self.args, self.kwargs, normalize_to_only_use_kwargs)
-        return None
 
     _pretty_print_target = staticmethod(pretty_target)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import contextlib
 import copy
 import dataclasses
 import dis
@@ -17,18 +18,16 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
-from tinytorch.fx import traceback as fx_traceback
 from tinytorch.fx._codegen import magic_methods, reflectable_magic_methods
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.node import Argument, Node, Target, base_types, map_aggregate, map_arg
-from tinytorch.fx.operator_schemas import check_for_mutable_operation
 from tinytorch.nn.functional.resampling import _deprecated
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops import overrides
 from tinytorch.ops.register import Builtin, Function, functions
 
 __all__ = [
-    "Attribute", "GraphAppendingTracer", "MetaProxy", "ParameterProxy", "Proxy", "Scope", "ScopeContextManager",
+    "Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "Scope", "ScopeContextManager",
     "TraceError", "TracerBase",
 ]  # fmt: skip
 
@@ -53,6 +52,76 @@ class Dispatching:
         Dispatching.depth -= 1
         if not Dispatching.depth:
             overrides.relax()
+
+
+def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Raise an error if a call changes its arguments.
+
+    Raises:
+        RuntimeError: the function writes into its first argument, or `out` is given.
+    """
+    if not isinstance(target, Function):
+        return
+    writes = target.__name__.endswith("_") and not target.__name__.endswith("__")
+    given = kwargs.get("out") is not None
+    if writes or given:
+        raise RuntimeError(
+            f"Tried to trace mutable operation aten::{target.__name__}{'.out' * given}. FX only supports functional "
+            "code, so operations that mutate operands in-place (e.g. via `out` arguments) "
+            "are not supported"
+        )
+
+
+# The `meta` of new nodes: the module `torch.fx.traceback` --------------------------------------------
+
+
+class _State:
+    """The `meta` that new nodes get, and whether they get it."""
+
+    def __init__(self) -> None:
+        self.meta: dict[str, Any] = {}
+        self.preserves = False
+
+
+_state = _State()
+
+
+@contextlib.contextmanager
+def preserve_node_meta(enable: bool = True) -> Iterator[None]:
+    """Give nodes that are recorded in a `with` block the `meta` of the node that runs (`fx.Interpreter`)."""
+    before = _state.preserves, _state.meta
+    _state.preserves, _state.meta = enable, dict(_state.meta)
+    try:
+        yield
+    finally:
+        _state.preserves, _state.meta = before
+
+
+def has_preserved_node_meta() -> bool:
+    """Return whether `preserve_node_meta` is in effect."""
+    return _state.preserves
+
+
+@contextlib.contextmanager
+def set_current_meta(node: Any, pass_name: str = "") -> Iterator[None]:
+    """Let new nodes have the `meta` of a node in a `with` block, if `preserve_node_meta` is in effect."""
+    if not (_state.preserves and node.meta):
+        yield
+        return
+    before = _state.meta
+    _state.meta = dict(node.meta)
+    try:
+        yield
+    finally:
+        _state.meta = before
+
+
+def get_current_meta() -> dict[str, Any]:
+    """Return the `meta` that new nodes get."""
+    return _state.meta
+
+
+# Tracers ------------------------------------------------------------------------------------------
 
 
 class TraceError(ValueError):
@@ -117,8 +186,8 @@ class TracerBase:
             check_for_mutable_operation(target, args, kwargs)
         node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
         self.node_name_to_scope[node.name] = (self.scope.module_path, self.scope.module_type)
-        if fx_traceback.has_preserved_node_meta():
-            meta = fx_traceback.get_current_meta()
+        if has_preserved_node_meta():
+            meta = get_current_meta()
             if meta.get("stack_trace"):
                 node.stack_trace = meta["stack_trace"]
             node.meta.update({key: copy.copy(meta[key]) for key in _COPIED_META if key in meta})
@@ -166,13 +235,6 @@ class TracerBase:
             raise AssertionError(f"Expected kwargs_ to be dict, got {type(node_kwargs)}")
         node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
         return (proxy_factory_fn or self.proxy)(node)
-
-    def _find_user_frame(self) -> FrameType | None:
-        """Return the frame of the program that is traced."""
-        frame: FrameType | None = sys._getframe()
-        while frame and frame.f_code.co_filename.startswith(_FOLDER):
-            frame = frame.f_back
-        return frame
 
     def create_arg(self, a: Any) -> Any:
         """Return the argument of a node for a value that a call is given; tracers override it for further types.
@@ -459,32 +521,6 @@ def _passed_on(
     if named.get("return_indices") is True:
         function = functions.get(f"{function.name}_with_indices", function)
     return function, tuple(positional), named
-
-
-class MetaProxy(Proxy):
-    """A symbolic value whose node has an example of the value, `meta["val"]`; so have those computed from it."""
-
-    def __init__(self, node: Node, tracer: TracerBase | None = None, fake_mode: Any = None) -> None:
-        super().__init__(node, tracer)
-        self.fake_mode = fake_mode
-
-    def __repr__(self) -> str:
-        return f"MetaProxy({self.node.name})"
-
-    @classmethod
-    def __torch_function__(
-        cls, orig_method: Any, types: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """Record a call, and compute its example."""
-        args, kwargs = args or (), kwargs or {}
-        first = next((each for each in args if isinstance(each, MetaProxy)), None)
-        if first is None:
-            raise AssertionError("No MetaProxy found in arguments, but one is expected.")
-        proxy = super().__torch_function__(orig_method, types, args, kwargs)
-        values = [each.node.meta["val"] if isinstance(each, Proxy) else each for each in args]
-        with first.fake_mode:
-            proxy.node.meta["val"] = orig_method(*values, **kwargs)
-        return MetaProxy(proxy.node, proxy.tracer, first.fake_mode)
 
 
 class Attribute(Proxy):

@@ -11,7 +11,7 @@ from tinytorch.fx._symbolic_trace import symbolic_trace
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import Node
-from tinytorch.fx.passes.utils.matcher_utils import InternalMatch, SubgraphMatcher
+from tinytorch.fx.passes.matcher_utils import InternalMatch, SubgraphMatcher
 from tinytorch.nn.modules.module import Module
 
 __all__ = ["Match", "ReplacedPatterns", "replace_pattern", "replace_pattern_with_filters"]

@@ -2,13 +2,14 @@
 
 The function runs with its tensors, and two modes observe it. A mode of public functions (`_Creations`) records what
 creates tensors, and notes the tensors that the program gives to functions: these are constants of the graph. A
-`DispatchMode` (`_Recorder`) receives each op, of the function as of the formulas of gradients. A rule (`_lowering`)
+`DispatchMode` (`_Recorder`) receives each op, of the function as of the formulas of gradients. A rule (`_aten`)
 tells which of ATen's operators PyTorch would call in its place; they run at once, and are recorded if they compute what
 the op has computed, bit by bit. So a graph never computes something else than the function did.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import operator
@@ -21,9 +22,8 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.device import device
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
-from tinytorch.fx._operators import aten
+from tinytorch.fx._aten import FUNCTIONS, LOWERED, Drawing, UnsupportedOp, aten
 from tinytorch.fx._symbolic_trace import PH, Tracer
-from tinytorch.fx.experimental._lowering import FUNCTIONS, LOWERED, Drawing, Untold
 from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import Node
 from tinytorch.fx.proxy import Proxy
@@ -86,17 +86,6 @@ class _Creations(TorchFunctionMode):
         return made
 
 
-class _Pause:
-    def __init__(self, recorder: _Recorder) -> None:
-        self.recorder = recorder
-
-    def __enter__(self) -> None:
-        self.recorder.paused += 1
-
-    def __exit__(self, *error: object) -> None:
-        self.recorder.paused -= 1
-
-
 class _Recorder(DispatchMode):
     """Records the operators that compute what ops compute.
 
@@ -117,9 +106,14 @@ class _Recorder(DispatchMode):
         self.lost: set[int] = set()
         self.paused = 0
 
-    def pause(self) -> _Pause:
-        """Return a context manager in which nothing is recorded."""
-        return _Pause(self)
+    @contextlib.contextmanager
+    def pause(self) -> Iterator[None]:
+        """Record nothing in a `with` block."""
+        self.paused += 1
+        try:
+            yield
+        finally:
+            self.paused -= 1
 
     def bind(self, x: Tensor, node: Node) -> None:
         """Let a node stand for a tensor's array from now on."""
@@ -275,7 +269,7 @@ class _Recorder(DispatchMode):
         for rule in LOWERED.get(op.name, ()) or LOWERED[""]:
             try:
                 found = rule(self.emit, op, result, *args, **kwargs)
-            except Untold:
+            except UnsupportedOp:
                 found = None
             except (TypeError, ValueError, RuntimeError, IndexError, AttributeError) as error:
                 if isinstance(error, NotImplementedError) and str(error).startswith("make_fx"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from types import MappingProxyType
@@ -81,6 +80,18 @@ class OutputSpec:
     target: str | None
 
 
+def _targets(signature: Any, kind: InputKind | None) -> list[tuple[str, str]]:
+    return [(each.arg.name, each.target or "") for each in signature.input_specs if each.kind is kind]
+
+
+def _names(kind: InputKind, doc: str) -> Any:
+    return property(lambda self: tuple([target for _, target in _targets(self, kind)]), doc=doc)
+
+
+def _by_node(kind: InputKind | None, doc: str) -> Any:
+    return property(lambda self: MappingProxyType(dict(_targets(self, kind))), doc=doc)
+
+
 @dataclass
 class ExportGraphSignature:
     """The inputs and outputs of an exported graph.
@@ -96,34 +107,23 @@ class ExportGraphSignature:
     input_specs: list[InputSpec] = field(default_factory=list)
     output_specs: list[OutputSpec] = field(default_factory=list)
 
-    def _targets(self, kind: InputKind) -> list[tuple[str, str]]:
-        return [(each.arg.name, each.target or "") for each in self.input_specs if each.kind is kind]
-
-    @property
-    def parameters(self) -> tuple[str, ...]:
-        """The names of the parameters in the model."""
-        return tuple([target for _, target in self._targets(InputKind.PARAMETER)])
-
-    @property
-    def buffers(self) -> tuple[str, ...]:
-        """The names of the buffers in the model."""
-        return tuple([target for _, target in self._targets(InputKind.BUFFER)])
+    parameters = _names(InputKind.PARAMETER, "The names of the parameters in the model.")
+    buffers = _names(InputKind.BUFFER, "The names of the buffers in the model.")
+    lifted_tensor_constants = _names(InputKind.CONSTANT_TENSOR, "The names of the constants.")
+    lifted_custom_objs = _names(InputKind.CUSTOM_OBJ, "No names: there are no custom objects.")
+    inputs_to_parameters = _by_node(InputKind.PARAMETER, "The names of the parameters by the names of their nodes.")
+    inputs_to_buffers = _by_node(InputKind.BUFFER, "The names of the buffers by the names of their nodes.")
+    inputs_to_lifted_tensor_constants = _by_node(
+        InputKind.CONSTANT_TENSOR, "The names of the constants by the names of their nodes."
+    )
+    buffers_to_mutate = _by_node(None, "No names: the graph writes to its buffers.")
+    user_inputs_to_mutate = _by_node(None, "No names: the graph writes to its inputs.")
 
     @property
     def non_persistent_buffers(self) -> set[str]:
         """The names of the buffers that the `state_dict` does not have."""
         specs = [each for each in self.input_specs if each.kind is InputKind.BUFFER and each.persistent is False]
         return {each.target or "" for each in specs}
-
-    @property
-    def lifted_tensor_constants(self) -> tuple[str, ...]:
-        """The names of the constants."""
-        return tuple([target for _, target in self._targets(InputKind.CONSTANT_TENSOR)])
-
-    @property
-    def lifted_custom_objs(self) -> tuple[str, ...]:
-        """No names: there are no custom objects."""
-        return ()
 
     @property
     def user_inputs(self) -> tuple[Any, ...]:
@@ -134,31 +134,6 @@ class ExportGraphSignature:
     def user_outputs(self) -> tuple[Any, ...]:
         """The names of the outputs, and the values of those that are no tensors."""
         return tuple([_shown(each.arg) for each in self.output_specs if each.kind is OutputKind.USER_OUTPUT])
-
-    @property
-    def inputs_to_parameters(self) -> Mapping[str, str]:
-        """The names of the parameters by the names of their nodes."""
-        return MappingProxyType(dict(self._targets(InputKind.PARAMETER)))
-
-    @property
-    def inputs_to_buffers(self) -> Mapping[str, str]:
-        """The names of the buffers by the names of their nodes."""
-        return MappingProxyType(dict(self._targets(InputKind.BUFFER)))
-
-    @property
-    def inputs_to_lifted_tensor_constants(self) -> Mapping[str, str]:
-        """The names of the constants by the names of their nodes."""
-        return MappingProxyType(dict(self._targets(InputKind.CONSTANT_TENSOR)))
-
-    @property
-    def buffers_to_mutate(self) -> Mapping[str, str]:
-        """No names: the graph writes to its buffers."""
-        return MappingProxyType({})
-
-    @property
-    def user_inputs_to_mutate(self) -> Mapping[str, str]:
-        """No names: the graph writes to its inputs."""
-        return MappingProxyType({})
 
     def __str__(self) -> str:
         lines = ["# inputs"]

@@ -441,17 +441,10 @@ class _Recorder(Recorder):
             self.stop(f"{where}the shape of the result of {op.name.strip('_')} depends on values")
         return caller(*args, **kwargs)
 
-    def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
-        """See a fill with random numbers."""
+    def _unobserved(self, *args: Any) -> None:
+        """See a fill with random numbers, a write, or a copy."""
 
-    def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
-        """See a write."""
-
-    def copied(self, array: Any, copy: Any) -> None:
-        """See a copy."""
-
-    def overwrites(self, array: Any, copy: Any) -> None:
-        """See a copy of what is overwritten."""
+    filled = wrote = copied = overwrites = _unobserved
 
 
 class _Tracer(Tracer):
@@ -464,31 +457,6 @@ class _Tracer(Tracer):
         self._see_line()
         return super().attribute(x, name)
 
-    def item(self, x: Any, key: Any) -> Any:
-        """Return `x[key]`."""
-        self._see_line()
-        return super().item(x, key)
-
-    def set_item(self, x: Any, key: Any, value: Any) -> None:
-        """Do `x[key] = value`."""
-        self._see_line()
-        super().set_item(x, key, value)
-
-    def compare(self, name: str, x: Any, y: Any) -> Any:
-        """Return `x < y`, or another comparison."""
-        self._see_line()
-        return super().compare(name, x, y)
-
-    def unary(self, name: str, x: Any) -> Any:
-        """Return `-x`, or another unary operation."""
-        self._see_line()
-        return super().unary(name, x)
-
-    def truth(self, x: Any) -> bool:
-        """Return the truth value of a condition."""
-        self._see_line()
-        return super().truth(x)
-
     def _see_line(self) -> None:
         """Note which line of the user's code reads, for messages."""
         frame: Any = sys._getframe(2)
@@ -499,6 +467,21 @@ class _Tracer(Tracer):
     def _attribute_of_tensor(self, x: Tensor, name: str, value: Any) -> Any:
         private = name.startswith("_") or name in ("is_sparse", "is_meta", "is_nested", "is_quantized", "is_mkldnn")
         return value if private else super()._attribute_of_tensor(x, name, value)
+
+
+def _noting_line(name: str) -> Any:
+    """Return a method of `_Tracer` that notes the line of the user's code before it does what that of `Tracer` does."""
+    plain = getattr(Tracer, name)
+
+    def method(self: _Tracer, *args: Any) -> Any:
+        self._see_line()
+        return plain(self, *args)
+
+    return method
+
+
+for _name in ("item", "set_item", "compare", "unary", "truth"):
+    setattr(_Tracer, _name, _noting_line(_name))
 
 
 def traced(

@@ -1,42 +1,137 @@
-"""The nodes of an ONNX graph, and the table of the functions that are written as such nodes.
+"""The nodes of an ONNX graph, its values with their operators, and the table of the rules that write functions.
 
-A function in `tinytorch/fx/onnx/ops/` says how one public function is written: `@says("softmax")` above it enters it in
-the table. It is called with the `Builder`, then with the arguments of the public function, in which tensors are
-`Value`s and sizes that are not known are `Length`s; it returns the name of its result, or a tuple of names. What it
-cannot write raises `Unsaid`.
+A rule in `tinytorch/fx/onnx/ops/` says how public functions are written: `@rule("softmax")` above it enters it in the
+table. It is called with the `Builder`, then with the arguments of the public function, in which tensors are `Value`s
+and sizes that are not known are `Length`s; it returns its result as a `Value`, or a tuple of them. What it cannot write
+raises `UnsupportedCall`.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.ops import later
 from tinytorch.ops.register import Function, functions, methods
 
+#: The dtypes of results that are not those of the first input.
+_TYPES = {
+    **dict.fromkeys(("Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "IsNaN", "IsInf"), dtypes.bool),
+    **dict.fromkeys(("ArgMax", "ArgMin", "Shape", "Size"), dtypes.int64),
+}
 
-class Unsaid(Exception):
+
+class UnsupportedCall(Exception):
     """Raised with the reason why a call of a function cannot be written."""
 
 
-class Value(NamedTuple):
+def _operator(compute: Callable[[Any, Any], Any], reflected: bool = False) -> Any:
+    """Return the method of an operator, one of whose operands may be a number."""
+
+    def method(self: Any, other: Any) -> Any:
+        other = self.operand(other)
+        return compute(other, self) if reflected else compute(self, other)
+
+    return method
+
+
+def _div(x: Any, y: Any) -> Any:
+    return x.Div(y)
+
+
+def _remainder(x: Any, y: Any) -> Any:
+    return x - (x / y).Floor() * y if x.dtype.is_floating_point else x.Mod(y)
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    """Return a quotient that is rounded down; that of ONNX rounds to zero."""
+    return (x / y).Floor() if x.dtype.is_floating_point else (x - x.Mod(y)) / y
+
+
+def _add(x: Any, y: Any) -> Any:
+    return x.Or(y) if x.dtype is dtypes.bool else x.Add(y)
+
+
+def _sub(x: Any, y: Any) -> Any:
+    if x.dtype is dtypes.bool:
+        raise UnsupportedCall("truth values are subtracted")
+    return x.Sub(y)
+
+
+def _mul(x: Any, y: Any) -> Any:
+    return x.And(y) if x.dtype is dtypes.bool else x.Mul(y)
+
+
+class Operand:
+    """What operators and nodes may have as inputs: `x * y + 1` and `x.Exp()` add nodes.
+
+    A method that has the name of an operator of ONNX adds a node of that operator (see `Builder.node`), whose first
+    input is `x`: `x.Gather(index, axis=0)`.
+    """
+
+    __add__, __radd__ = _operator(_add), _operator(_add, True)
+    __sub__, __rsub__ = _operator(_sub), _operator(_sub, True)
+    __mul__, __rmul__ = _operator(_mul), _operator(_mul, True)
+    __truediv__, __rtruediv__ = _operator(_div), _operator(_div, True)
+    __floordiv__, __rfloordiv__ = _operator(_quotient), _operator(_quotient, True)
+    __mod__, __rmod__ = _operator(_remainder), _operator(_remainder, True)
+    __and__, __or__ = _operator(lambda x, y: x.And(y)), _operator(lambda x, y: x.Or(y))
+    __lt__, __le__ = _operator(lambda x, y: x.Less(y)), _operator(lambda x, y: x.LessOrEqual(y))
+    __gt__, __ge__ = _operator(lambda x, y: x.Greater(y)), _operator(lambda x, y: x.GreaterOrEqual(y))
+
+    def __init__(self, builder: Builder, name: str, dtype: Any) -> None:
+        self.builder, self.name, self.dtype = builder, name, dtype
+
+    def __neg__(self) -> Any:
+        return self.Neg()
+
+    def __invert__(self) -> Any:
+        return self.Not()
+
+    def __getattr__(self, kind: str) -> Callable[..., Any]:
+        if not kind[0].isupper():
+            raise AttributeError(kind)
+        return functools.partial(self.builder.node, kind, self)
+
+
+class Length(Operand):
+    """A size that is not known: a tensor of shape (1,) and dtype int64."""
+
+    def __init__(self, builder: Builder, name: str) -> None:
+        super().__init__(builder, name, dtypes.int64)
+
+    def operand(self, x: Any) -> Any:
+        """Return the other operand of an operator."""
+        return x if isinstance(x, Length) else Length(self.builder, self.builder.constant(np.array([x], np.int64)).name)
+
+    def __getattr__(self, kind: str) -> Callable[..., Any]:
+        add = super().__getattr__(kind)
+        return lambda *others: Length(self.builder, add(*others).name)
+
+
+class Value(Operand):
     """A tensor of the ONNX graph.
 
     Attributes:
         name: its name.
-        shape: the shape, with None in the place of a size that is not known.
+        shape: the shape, with None in the place of a size that is not known; None if a rule does not need it.
         dtype: the dtype.
     """
 
-    name: str
-    shape: tuple[int | None, ...]
-    dtype: Any
+    def __init__(self, builder: Builder, name: str, shape: Any, dtype: Any) -> None:
+        super().__init__(builder, name, dtype)
+        self.shape = shape
+
+    def operand(self, x: Any) -> Any:
+        """Return the other operand of an operator; a number gets this value's dtype."""
+        return x if isinstance(x, Value) else self.builder.cast(x, self.dtype)
 
     @property
     def ndim(self) -> int:
@@ -47,11 +142,86 @@ class Value(NamedTuple):
         """Return the index of a dimension, which may be counted from the end."""
         return k + self.ndim if k < 0 else k
 
+    def axes(self, dim: Any) -> list[int]:
+        """Return the dimensions along which a function works: all of them for None, or none given."""
+        if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+            return list(range(self.ndim))
+        return [self.dim(k) for k in (dim if isinstance(dim, (tuple, list)) else (dim,)) if self.ndim]
 
-class Length(NamedTuple):
-    """A size that is not known: the name of a tensor of shape (1,) and dtype int64."""
+    def size(self, k: int) -> Size:
+        """Return the size of a dimension."""
+        k, known = self.dim(k), self.builder.lengths
+        n: int | None = self.shape[k]
+        if n is not None:
+            return n
+        if (self.name, k) not in known:
+            known[self.name, k] = Length(self.builder, self.Shape(start=k, end=k + 1).name)
+        return known[self.name, k]
 
-    name: str
+    @property
+    def sizes(self) -> list[Size]:
+        """The sizes of all dimensions."""
+        return [self.size(k) for k in range(self.ndim)]
+
+    def with_shape(self, *shape: int | None) -> Value:
+        """Return the value with a shape that the rule knows."""
+        return Value(self.builder, self.name, shape, self.dtype)
+
+    def cast(self, dtype: Any) -> Value:
+        """Return the tensor with a dtype."""
+        return self if self.dtype == dtype else self.convert(dtype)
+
+    def convert(self, dtype: Any) -> Value:
+        """Return the result of a node that converts to a dtype."""
+        result: Value = self.Cast(to=self.builder.type_of(dtype))
+        return Value(self.builder, result.name, self.shape, dtype)
+
+    def flat(self) -> Value:
+        """Return the elements as a vector."""
+        vector: Value = self.Reshape([-1])
+        return vector.with_shape(None)
+
+    def reshape(self, sizes: Sequence[Size]) -> Value:
+        """Return the tensor with another shape."""
+        sizes = list(sizes)
+        unknown = sum(isinstance(each, Length) for each in sizes) == 1
+        if unknown and not any(each in (0, -1) for each in sizes if not isinstance(each, Length)):
+            sizes = [-1 if isinstance(each, Length) else each for each in sizes]
+        zero = any(each == 0 for each in sizes if not isinstance(each, Length))
+        result: Value = self.Reshape(sizes, allowzero=1 if zero else None)
+        return result
+
+    def reshape_as(self, other: Value) -> Value:
+        """Return the tensor with the shape of another."""
+        result: Value = self.Reshape(other.Shape(), allowzero=1)
+        return result
+
+    def squeeze(self, *dims: int) -> Value:
+        """Return the tensor without dimensions of size 1."""
+        if not dims:
+            return self
+        shape = self.shape and [n for k, n in enumerate(self.shape) if k not in dims]
+        return Value(self.builder, self.Squeeze(list(dims)).name, shape, self.dtype)
+
+    def unsqueeze(self, *dims: int) -> Value:
+        """Return the tensor with additional dimensions of size 1."""
+        if not dims:
+            return self
+        shape = self.shape
+        if shape is not None:
+            given = iter(shape)
+            shape = [1 if k in dims else next(given) for k in range(len(shape) + len(dims))]
+        return Value(self.builder, self.Unsqueeze(list(dims)).name, shape, self.dtype)
+
+    def permute(self, order: Sequence[int]) -> Value:
+        """Return the tensor with its dimensions in another order."""
+        result: Value = self.Transpose(perm=[int(k) for k in order]) if order else self.Identity()
+        return result
+
+    def slice(self, dim: int, start: Size, stop: Size, step: int = 1) -> Value:
+        """Return a part of the tensor along a dimension."""
+        result: Value = self.Slice([start], [stop], [dim], [step])
+        return result
 
 
 #: A size, or a number.
@@ -60,8 +230,8 @@ _entries: list[tuple[tuple[Any, ...], Callable[..., Any]]] = []
 _table: dict[Any, Callable[..., Any]] = {}
 
 
-def says(*names: Any) -> Callable[[Any], Any]:
-    """Return a decorator that enters a function in the table.
+def rule(*names: Any) -> Callable[[Any], Any]:
+    """Return a decorator that enters a rule in the table.
 
     Args:
         names: of public functions, which are paths below `torch` ("Tensor.view" is a method); or other functions.
@@ -70,6 +240,21 @@ def says(*names: Any) -> Callable[[Any], Any]:
     def enter(function: Any) -> Any:
         _entries.append((names, function))
         return function
+
+    return enter
+
+
+def elementwise(*names: Any) -> Callable[[Any], Any]:
+    """Return a decorator that enters a rule whose operands get the dtype of the result first."""
+
+    def enter(function: Any) -> Any:
+        @functools.wraps(function)
+        def write(b: Builder, *args: Any, **kwargs: Any) -> Any:
+            operands = (Operand, bool, int, float)
+            args = tuple([b.cast(x, b.out.dtype) if isinstance(x, operands) else x for x in args])
+            return function(b, *args, **kwargs)
+
+        return rule(*names)(write)
 
     return enter
 
@@ -109,7 +294,7 @@ def _keys(name: Any) -> list[Any]:
 
 
 def entry(target: Any) -> Callable[..., Any] | None:
-    """Return the function that writes calls of a public function or method, or None.
+    """Return the rule that writes calls of a public function or method, or None.
 
     Args:
         target: the function; or the name of the method.
@@ -137,6 +322,7 @@ class Builder:
         out: the result of the function that is being written, as far as it is one tensor: its shape and dtype.
         prefix: what new names begin with.
         line: the user's line.
+        lengths: by the name of a value and a dimension, sizes that are not known.
     """
 
     def __init__(self, onnx: Any, opset: int) -> None:
@@ -145,9 +331,9 @@ class Builder:
         self.constants: dict[str, Any] = {}
         self.out: Any = None
         self.prefix, self.line = "", ""
+        self.lengths: dict[tuple[str, int], Length] = {}
         self._names: set[str] = set()
         self._known: dict[Any, str] = {}
-        self._sizes: dict[tuple[str, int], Length] = {}
 
     # Names and constants --------------------------------------------------------------------------
 
@@ -160,19 +346,14 @@ class Builder:
         self._names.add(name)
         return name
 
-    def constant(self, x: Any, dtype: Any = None) -> str:
-        """Return the name of a constant.
-
-        Args:
-            x: an array, or a number.
-            dtype: its dtype.
-        """
-        array = np.asarray(x, dtype=None if dtype is None else dtype.numpy)
+    def constant(self, x: Any) -> Value:
+        """Return a constant."""
+        array = np.asarray(x)
         key = array.dtype.str, array.shape, array.tobytes()
         if key not in self._known:
             name = self._known[key] = self.new_name(f"constant_{len(self.constants)}")
             self.constants[name] = array
-        return self._known[key]
+        return Value(self, self._known[key], array.shape, dtypes.from_numpy_dtype(array.dtype))
 
     def type_of(self, dtype: Any) -> int:
         """Return ONNX's number of a dtype."""
@@ -181,41 +362,56 @@ class Builder:
 
     # Nodes ----------------------------------------------------------------------------------------
 
-    def op(self, kind: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
+    def node(self, kind: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
         """Add a node.
 
         Args:
             kind: the operator.
-            inputs: names, `Value`s, `Length`s, arrays, or None.
+            inputs: values and lengths; arrays; lists of sizes, which are tensors of int64; numbers, which get the
+                dtype of the first input; or None.
             outputs: the number of results.
             attributes: those of the operator; None for those that are not set.
 
         Returns:
-            The name of the result; a tuple if there are several.
+            The result, whose shape is not known; a tuple if there are several.
         """
-        names = [self.named(x) for x in inputs]
-        while names and not names[-1]:
-            names.pop()
+        first = self.input(inputs[0])
+        given = [None if x is None else self.input(x, first.dtype) for x in inputs[1:]]
+        while given and given[-1] is None:
+            given.pop()
+        names = [first.name, *["" if x is None else x.name for x in given]]
         results = [self.new_name(f"{self.prefix}_{kind.lower()}") for _ in range(outputs)]
-        given = {key: value for key, value in attributes.items() if value is not None}
-        node = self.onnx.helper.make_node(kind, names, results, name=f"node_{results[0]}", **given)
+        options = {key: value for key, value in attributes.items() if value is not None}
+        node = self.onnx.helper.make_node(kind, names, results, name=f"node_{results[0]}", **options)
         if self.line:
             node.doc_string = self.line
         self.nodes.append(node)
-        return results[0] if outputs == 1 else tuple(results)
+        made = [Value(self, name, None, _TYPES.get(kind, first.dtype)) for name in results]
+        return made[0] if outputs == 1 else tuple(made)
 
-    def named(self, x: Any) -> str:
-        """Return the name of an input of a node."""
-        if x is None:
-            return ""
-        if isinstance(x, str):
-            return x
-        if isinstance(x, (Value, Length)):
-            return x.name
-        return self.constant(x)
+    def input(self, x: Any, dtype: Any = None) -> Any:
+        """Return an input of a node as a value; a number gets a dtype."""
+        if isinstance(x, (list, tuple, range)):
+            return self.ints(x)
+        return self.cast(x, dtype) if isinstance(x, (bool, int, float)) else self.value(x)
 
-    def ints(self, sizes: Sequence[Size]) -> str:
-        """Return the name of a tensor of shape (n,) with sizes in it."""
+    def value(self, x: Any) -> Any:
+        """Return a value, length or array as a value."""
+        return x if isinstance(x, Operand) else self.constant(x)
+
+    def concat(self, *parts: Any, axis: int) -> Value:
+        """Return tensors, one behind the other."""
+        made: Value = self.node("Concat", *parts, axis=axis)
+        return made
+
+    def where(self, condition: Any, x: Any, y: Any) -> Value:
+        """Return the elements of one tensor where a condition is true, and those of another elsewhere."""
+        dtype = next((each.dtype for each in (x, y) if isinstance(each, Value)), None) or self.out.dtype
+        made: Value = self.node("Where", condition, *[self.input(each, dtype) for each in (x, y)])
+        return Value(self, made.name, None, dtype)
+
+    def ints(self, sizes: Sequence[Size]) -> Value:
+        """Return a tensor of shape (n,) with sizes in it."""
         parts: list[Any] = []
         for each in sizes:
             if isinstance(each, Length):
@@ -225,39 +421,16 @@ class Builder:
             else:
                 parts.append([int(each)])
         parts = [np.array(part, np.int64) if isinstance(part, list) else part for part in parts]
-        if not parts:
-            return self.constant(np.zeros(0, np.int64))
-        return self.named(parts[0]) if len(parts) == 1 else self.op("Concat", *parts, axis=0)
+        if len(parts) > 1:
+            return self.concat(*parts, axis=0)
+        found: Value = self.value(parts[0] if parts else np.zeros(0, np.int64))
+        return found
 
-    def scalar(self, x: Size) -> str:
-        """Return the name of a tensor of shape () with a size in it."""
+    def scalar(self, x: Size) -> Value:
+        """Return a tensor of shape () with a size in it."""
         if isinstance(x, Length):
-            return self.op("Squeeze", x, np.array([0], np.int64))
+            return Value(self, self.node("Squeeze", x, [0]).name, (), dtypes.int64)
         return self.constant(np.array(x, np.int64))
-
-    def size(self, x: Value, k: int) -> Size:
-        """Return the size of a dimension."""
-        k = x.dim(k)
-        known = x.shape[k]
-        if known is not None:
-            return known
-        if (x.name, k) not in self._sizes:
-            self._sizes[x.name, k] = Length(self.op("Shape", x, start=k, end=k + 1))
-        return self._sizes[x.name, k]
-
-    def sizes(self, x: Value) -> list[Size]:
-        """Return the sizes of all dimensions."""
-        return [self.size(x, k) for k in range(x.ndim)]
-
-    def calculated(self, kind: str, x: Size, y: Size) -> Size:
-        """Return the result of a calculation with sizes: `Add`, `Sub`, `Mul`, `Div` (rounded down) or `Mod`."""
-        if not (isinstance(x, Length) or isinstance(y, Length)):
-            number = {"Add": x + y, "Sub": x - y, "Mul": x * y}.get(kind)
-            return number if number is not None else x // y if kind == "Div" else x % y
-        first, second = [each if isinstance(each, Length) else np.array([each], np.int64) for each in (x, y)]
-        if kind == "Div":  # that of ONNX rounds to zero
-            first = self.op("Sub", first, self.op("Mod", first, second))
-        return Length(self.op(kind, first, second))
 
     def product(self, sizes: Sequence[Size]) -> Size:
         """Return the product of sizes."""
@@ -265,82 +438,46 @@ class Builder:
         found: Size | None = None
         for each in sizes:
             if isinstance(each, Length):
-                found = each if found is None else self.calculated("Mul", found, each)
+                found = each if found is None else found * each
             else:
                 number *= each
         if found is None:
             return number
-        return found if number == 1 else self.calculated("Mul", found, number)
+        return found if number == 1 else found * number
 
-    # Tensors --------------------------------------------------------------------------------------
-
-    def cast(self, x: Any, dtype: Any) -> str:
+    def cast(self, x: Any, dtype: Any) -> Value:
         """Return a value with a dtype; a number becomes a constant."""
-        if isinstance(x, Length):
-            name = self.scalar(x)
-            return name if dtype == dtypes.int64 else self.op("Cast", name, to=self.type_of(dtype))
-        if not isinstance(x, Value):
-            with np.errstate(all="ignore"):
-                return self.constant(np.array(x).astype(dtype.numpy))
-        if x.dtype == dtype:
-            return x.name
-        return self.op("Cast", x, to=self.type_of(dtype))
+        if isinstance(x, (Value, Length)):
+            return (x if isinstance(x, Value) else self.scalar(x)).cast(dtype)
+        with np.errstate(all="ignore"):
+            return self.constant(np.array(x).astype(dtype.numpy))
 
     def common(self, *operands: Any) -> Any:
         """Return the dtype in which operands meet."""
-        given = [x for x in operands if isinstance(x, Value)]
-        if not given:
-            return self.out.dtype
-        stand_ins: list[Any] = []
+        ranked = []
         for x in operands:
-            if isinstance(x, Value):
-                stand_ins.append(wrap(np.zeros((0,) * x.ndim, x.dtype.numpy)))
+            if isinstance(x, Operand):
+                ranked.append((x.dtype, 0 if isinstance(x, Length) else 2 if x.ndim else 1))  # type: ignore[attr-defined]
             else:
-                stand_ins.append(1 if isinstance(x, Length) else x)
-        found = stand_ins[0]
-        result = functions["result_type"]
-        for k, x in enumerate(stand_ins[1:]):
-            dtype = result(found, x)
-            shape = np.zeros((0,) * max(getattr(each, "ndim", 0) for each in stand_ins[: k + 2]), dtype.numpy)
-            found = wrap(shape)
-        return found.dtype if isinstance(found, Tensor) else given[0].dtype
+                ranked.append((dtypes.of_number(x), 0))
+        return dtypes.result_dtype(*ranked)
 
-    def reshaped(self, x: Any, sizes: Sequence[Size]) -> str:
-        """Return a tensor with another shape."""
-        sizes = list(sizes)
-        if sum(isinstance(each, Length) for each in sizes) == 1 and 0 not in sizes and -1 not in sizes:
-            sizes = [-1 if isinstance(each, Length) else each for each in sizes]
-        zero = any(each == 0 for each in sizes if not isinstance(each, Length))
-        return self.op("Reshape", x, self.ints(sizes), allowzero=1 if zero else None)
-
-    def like_out(self, x: Any) -> str | None:
+    def like_out(self, x: Value) -> Value | None:
         """Return a tensor with the shape of the result, if no more than one size of that is unknown; else None."""
         shape = self.out.shape
         if sum(n is None for n in shape) > 1 or (None in shape and 0 in shape):
             return None
-        return self.reshaped(x, [-1 if n is None else n for n in shape])
-
-    def squeezed(self, x: Any, *dims: int) -> str:
-        """Return a tensor without dimensions of size 1."""
-        return self.op("Squeeze", x, np.array(dims, np.int64)) if dims else self.named(x)
-
-    def unsqueezed(self, x: Any, *dims: int) -> str:
-        """Return a tensor with additional dimensions of size 1."""
-        return self.op("Unsqueeze", x, np.array(dims, np.int64)) if dims else self.named(x)
-
-    def sliced(self, x: Any, dim: int, start: Size, stop: Size, step: int = 1) -> str:
-        """Return a part of a tensor along a dimension."""
-        return self.op("Slice", x, self.ints([start]), self.ints([stop]), np.array([dim]), np.array([step]))
+        return x.reshape([-1 if n is None else n for n in shape])
 
     def number(self, x: Any, what: str) -> Any:
-        """Return a number of Python; a size that is not known, or a tensor, raises Unsaid."""
-        if isinstance(x, (Value, Length)):
-            raise Unsaid(f"{what} is not the same number in all calls")
+        """Return a number of Python; a size that is not known, or a tensor, raises UnsupportedCall."""
+        if isinstance(x, Operand):
+            raise UnsupportedCall(f"{what} is not the same number in all calls")
         return x
 
     def refuse(self, reason: str) -> NoReturn:
-        """Raise Unsaid."""
-        raise Unsaid(reason)
+        """Raise UnsupportedCall."""
+        raise UnsupportedCall(reason)
 
 
-__all__ = ["Builder", "Length", "Size", "Unsaid", "Value", "entry", "says", "table"]
+__all__ = ["Builder", "Length", "Operand", "Size", "UnsupportedCall", "Value", "elementwise", "entry", "rule", "table"]

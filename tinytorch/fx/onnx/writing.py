@@ -22,7 +22,7 @@ from tinytorch.fx.export.exported_program import ExportedProgram
 from tinytorch.fx.export.graph_signature import InputKind
 from tinytorch.fx.export.tracing import followed
 from tinytorch.fx.node import Node, map_arg
-from tinytorch.fx.onnx.builder import Builder, Length, Unsaid, Value, entry
+from tinytorch.fx.onnx.builder import Builder, Length, UnsupportedCall, Value, entry
 from tinytorch.fx.onnx.errors import UnsupportedOperatorError
 from tinytorch.fx.onnx.ops.index import places, put
 from tinytorch.kernels import dtypes
@@ -30,8 +30,7 @@ from tinytorch.ops.register import Function
 
 #: The version of the file format, by that of the operators.
 _IR_VERSIONS = {18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
-_CALCULATIONS = {operator.add: "Add", operator.sub: "Sub", operator.mul: "Mul", operator.floordiv: "Div",
-                 operator.mod: "Mod"}  # fmt: skip
+_CALCULATIONS = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod)
 
 
 def follows(function: Any) -> bool:
@@ -100,7 +99,7 @@ class Writer:
                 if isinstance(shape[-1], str):
                     self._dims.setdefault(described.sizes[dim], set()).add(shape[-1])
             self.inputs.append(self._info(name, described.dtype, shape))
-            self._enter(node, Value(name, described.shape, described.dtype))
+            self._enter(node, Value(self.builder, name, described.shape, described.dtype))
         for node in placeholders:
             if node in tensors:
                 continue
@@ -110,7 +109,7 @@ class Writer:
             self._states.add(node)
             self.weights[name] = x
             self.types[name] = self._info(name, described.dtype, list(described.shape))
-            self._enter(node, Value(name, described.shape, described.dtype))
+            self._enter(node, Value(self.builder, name, described.shape, described.dtype))
 
     def _info(self, name: str, dtype: Any, shape: Any) -> Any:
         return self.onnx.helper.make_tensor_value_info(name, self.builder.type_of(dtype), shape)
@@ -127,10 +126,10 @@ class Writer:
                 continue
             value = self._value(x) if isinstance(x, Node) else x
             if isinstance(value, Length):
-                value = Value(self.builder.scalar(value), (), dtypes.int64)
+                value = self.builder.scalar(value)
             elif not isinstance(value, Value):
-                array = np.array(value)
-                value = Value(self.builder.constant(array), array.shape, _dtype_of(array))
+                dtype = {float: dtypes.float32, int: dtypes.int64, bool: dtypes.bool}[type(value)]
+                value = self.builder.cast(value, dtype)
             described = x.meta.get("tensor") if isinstance(x, Node) else None
             wish = next(given, None)
             name = wish or self.builder.new_name(x.name if isinstance(x, Node) else "constant")
@@ -170,8 +169,8 @@ class Writer:
             else:
                 described = target.meta["tensor"]
                 result = self._call(node, {}, described)
-                self._store(target, Value(result.name, described.shape, described.dtype))
-        except Unsaid as reason:
+                self._store(target, result)
+        except UnsupportedCall as reason:
             raise UnsupportedOperatorError(
                 _name_of(node), self.opset, None, node.meta.get("line", ""), str(reason)
             ) from None
@@ -199,49 +198,48 @@ class Writer:
         args: Any = map_arg(node.args, value)
         kwargs: Any = map_arg(dict(node.kwargs), value)
         described = described or node.meta.get("tensor")
-        if node.target is operator.getitem and isinstance(args[0], tuple) and not isinstance(args[0], (Value, Length)):
-            name = args[0][args[1]]
-            return name if described is None else Value(name, described.shape, described.dtype)
+        if node.target is operator.getitem and isinstance(args[0], tuple):
+            item = args[0][args[1]]
+            return item if described is None else Value(builder, item.name, described.shape, described.dtype)
         write = entry(node.target)
         if write is None:
-            raise Unsaid("ONNX has no operator for it")
+            raise UnsupportedCall("ONNX has no operator for it")
         if "out" in kwargs:
-            raise Unsaid("out= is given")
+            raise UnsupportedCall("out= is given")
         args, kwargs = _in_order(node.target, write, args, kwargs)
         try:
             inspect.signature(write).bind(builder, *args, **kwargs)
         except TypeError as error:
-            raise Unsaid(str(error)) from None
+            raise UnsupportedCall(str(error)) from None
         before, builder.out = builder.out, described
         try:
             result = write(builder, *args, **kwargs)
         except (TypeError, ValueError, AttributeError, KeyError, IndexError) as error:
-            raise Unsaid(f"these arguments are not expected: {type(error).__name__}: {error}") from error
+            raise UnsupportedCall(f"these arguments are not expected: {type(error).__name__}: {error}") from error
         finally:
             builder.out = before
         if isinstance(result, tuple):
             return result
         if described is None:
-            raise Unsaid("its results are not tensors")
-        return Value(result, described.shape, described.dtype)
+            raise UnsupportedCall("its results are not tensors")
+        return Value(builder, result.name, described.shape, described.dtype)
 
     def _size(self, node: Node, value: Callable[[Node], Any]) -> Any:
         args = [value(x) if isinstance(x, Node) else x for x in node.args]
-        kind = _CALCULATIONS.get(node.target)  # type: ignore[arg-type]
-        if kind is not None:
-            return self.builder.calculated(kind, *args)
+        if node.target in _CALCULATIONS:
+            return node.target(*args)  # type: ignore[operator]
         if node.target == "size":
-            return self.builder.size(*args)
+            return args[0].size(args[1])
         if _name_of(node).rpartition(".")[2] in ("numel", "nelement"):
-            return Length(self.builder.op("Reshape", self.builder.op("Size", args[0]), np.array([1])))
-        raise Unsaid("it returns a number")
+            return Length(self.builder, args[0].Size().Reshape([1]).name)
+        raise UnsupportedCall("it returns a number")
 
     # Writes ---------------------------------------------------------------------------------------
 
     def _store(self, node: Node, new: Value) -> None:
         """Give a tensor a new value, also as a part of those with which it shares memory."""
         if node in self._states:
-            raise Unsaid("a parameter or buffer is written to")
+            raise UnsupportedCall("a parameter or buffer is written to")
         chain = [node]
         value = new
         self._values[node] = new
@@ -249,17 +247,17 @@ class Writer:
         base = _base(node)
         while base is not None:
             if base in self._states:
-                raise Unsaid("a parameter or buffer is written to")
+                raise UnsupportedCall("a parameter or buffer is written to")
             old = self._value(base)
             at = self._call(chain[-1], {base: places(self.builder, old)}, _described_as_places(chain[-1]), fresh=True)
-            value = Value(put(self.builder, old, at.name, value), old.shape, old.dtype)
+            value = Value(self.builder, put(self.builder, old, at, value).name, old.shape, old.dtype)
             self._values[base] = value
             chain.append(base)
             base = _base(base)
         for other in self._cells.get(node.meta["tensor"].cell, ()):
             if other not in chain:
                 if _base(other) is None:
-                    raise Unsaid("memory is written to that another tensor shares")
+                    raise UnsupportedCall("memory is written to that another tensor shares")
                 self._stale.add(other)
 
     # The model ------------------------------------------------------------------------------------
@@ -360,10 +358,6 @@ def _in_order(
 
 def _described_as_places(node: Node) -> Any:
     return node.meta["tensor"]._replace(dtype=dtypes.int64)
-
-
-def _dtype_of(array: Any) -> Any:
-    return {"f": dtypes.float32, "i": dtypes.int64, "b": dtypes.bool}[array.dtype.kind]
 
 
 def _name_of(node: Node) -> str:

@@ -1,5 +1,9 @@
-"""`torch.fx.passes`: what is computed of graphs, or made of them."""
+"""`torch.fx.passes`: what is computed of graphs, or made of them.
 
-from tinytorch.fx.passes import infra, shape_prop
+`shape_prop` notes shapes, `cse_pass` removes equal calls, `pass_manager` runs passes in order, `matcher_utils` finds a
+pattern in a graph. PyTorch has the last three in folders, whose names answer (`compat/named.py`).
+"""
 
-__all__ = ["infra", "shape_prop"]
+from tinytorch.fx.passes import shape_prop
+
+__all__ = ["shape_prop"]

@@ -6,68 +6,39 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.fx.onnx.builder import Builder, Length, Size, Unsaid, Value, says
+from tinytorch.fx.onnx.builder import Builder, Length, Operand, Size, rule
 from tinytorch.fx.onnx.ops.shape import sizes_of
 from tinytorch.kernels import dtypes
 
 
-def filled(b: Builder, sizes: Any, number: Any) -> str:
+def filled(b: Builder, sizes: Any, number: Any) -> Any:
     """Return a tensor of one number."""
     dtype = b.out.dtype
-    if isinstance(number, (Value, Length)):
-        return b.op("Expand", b.cast(number, dtype), b.ints(sizes))
+    if isinstance(number, Operand):
+        return b.cast(number, dtype).Expand(sizes)
     array = np.array(number).astype(dtype.numpy)
     if not any(isinstance(n, Length) for n in sizes) and np.prod(sizes) <= 64:
         return b.constant(np.full(sizes, array, dtype.numpy))
-    value = b.onnx.numpy_helper.from_array(array.reshape(1))
-    return b.op("ConstantOfShape", b.ints(sizes), value=value)
+    return b.node("ConstantOfShape", sizes, value=b.onnx.numpy_helper.from_array(array.reshape(1)))
 
 
 def _constant(name: str, number: float) -> None:
-    @says(name)
-    def write(b: Builder, *size: Any, **kwargs: Any) -> Any:
-        return filled(b, sizes_of(size or (kwargs["size"],)), number)
-
-    @says(f"{name}_like")
-    def like(b: Builder, x: Value, **kwargs: Any) -> Any:
-        return filled(b, b.sizes(x), number)
-
-    @says(f"Tensor.new_{name}")
-    def new(b: Builder, x: Value, *size: Any, **kwargs: Any) -> Any:
-        return filled(b, sizes_of(size or (kwargs["size"],)), number)
+    rule(name)(lambda b, *size, **kwargs: filled(b, sizes_of(size or (kwargs["size"],)), number))
+    rule(f"Tensor.new_{name}")(lambda b, x, *size, **kwargs: filled(b, sizes_of(size or (kwargs["size"],)), number))
+    rule(f"{name}_like")(lambda b, x, **kwargs: filled(b, x.sizes, number))
 
 
 _constant("zeros", 0)
 _constant("ones", 1)
 _constant("empty", 0)
+rule("full")(lambda b, size, fill_value, **kwargs: filled(b, sizes_of((size,)), fill_value))
+rule("Tensor.new_full")(lambda b, x, size, fill_value, **kwargs: filled(b, sizes_of((size,)), fill_value))
+rule("full_like")(lambda b, x, fill_value, **kwargs: filled(b, x.sizes, fill_value))
+rule("fill", "Tensor.fill_")(lambda b, x, value: filled(b, x.sizes, value))
+rule("Tensor.zero_", "zero_")(lambda b, x: filled(b, x.sizes, 0))
 
 
-@says("full")
-def _full(b: Builder, size: Any, fill_value: Any, **kwargs: Any) -> Any:
-    return filled(b, sizes_of((size,)), fill_value)
-
-
-@says("full_like")
-def _full_like(b: Builder, x: Value, fill_value: Any, **kwargs: Any) -> Any:
-    return filled(b, b.sizes(x), fill_value)
-
-
-@says("Tensor.new_full")
-def _new_full(b: Builder, x: Value, size: Any, fill_value: Any, **kwargs: Any) -> Any:
-    return filled(b, sizes_of((size,)), fill_value)
-
-
-@says("fill", "Tensor.fill_")
-def _fill(b: Builder, x: Value, value: Any) -> Any:
-    return filled(b, b.sizes(x), value)
-
-
-@says("Tensor.zero_", "zero_")
-def _zero(b: Builder, x: Value) -> Any:
-    return filled(b, b.sizes(x), 0)
-
-
-@says("arange")
+@rule("arange")
 def _arange(b: Builder, *args: Any, start: Any = 0, end: Any = None, step: Any = 1, **kwargs: Any) -> Any:
     if len(args) == 1:
         end = args[0]
@@ -75,67 +46,53 @@ def _arange(b: Builder, *args: Any, start: Any = 0, end: Any = None, step: Any =
         start, end = args[:2]
         step = args[2] if len(args) > 2 else step
     dtype = b.out.dtype
-    if not any(isinstance(x, (Length, Value)) for x in (start, end, step)):
+    if not any(isinstance(x, Operand) for x in (start, end, step)):
         (n,) = b.out.shape
         exact = np.float64 if any(isinstance(x, float) for x in (start, step)) else np.int64
         return b.constant((start + np.arange(n, dtype=exact) * step).astype(dtype.numpy))
     # (Of lengths, which are whole numbers.)
     kind = dtype if dtype in (dtypes.int64, dtypes.int32, dtypes.float32, dtypes.float64) else dtypes.int64
-    made = b.op("Range", *[b.cast(x, kind) for x in (start, end, step)])
-    return made if kind is dtype else b.cast(Value(made, b.out.shape, kind), dtype)
+    return b.node("Range", *[b.cast(x, kind) for x in (start, end, step)]).cast(dtype)
 
 
-@says("linspace")
+@rule("linspace")
 def _linspace(b: Builder, start: Any, end: Any, steps: Any, **kwargs: Any) -> Any:
     dtype = b.out.dtype
-    if not any(isinstance(x, (Length, Value)) for x in (start, end, steps)):
+    if not any(isinstance(x, Operand) for x in (start, end, steps)):
         return b.constant(np.linspace(start, end, steps).astype(dtype.numpy))
     first, last = b.cast(start, dtype), b.cast(end, dtype)
-    at = b.op("Cast", b.op("Range", b.scalar(0), b.scalar(steps), b.scalar(1)), to=b.type_of(dtype))
-    gaps = b.op("Max", b.op("Sub", b.cast(steps, dtype), b.cast(1, dtype)), b.cast(1, dtype))
-    return b.op("Add", first, b.op("Mul", at, b.op("Div", b.op("Sub", last, first), gaps)))
+    at = b.node("Range", *map(b.scalar, (0, steps, 1))).convert(dtype)
+    gaps = (b.cast(steps, dtype) - 1).Max(1)
+    return first + at * ((last - first) / gaps)
 
 
-@says("eye")
+@rule("eye")
 def _eye(b: Builder, n: Size, m: Size | None = None, **kwargs: Any) -> Any:
     rows, columns = n, n if m is None else m
     if isinstance(rows, int) and isinstance(columns, int):
         return b.constant(np.eye(rows, columns, dtype=b.out.dtype.numpy))
-    shape = b.op("ConstantOfShape", b.ints([rows, columns]))
-    return b.op("EyeLike", shape, dtype=b.type_of(b.out.dtype))
+    return b.node("ConstantOfShape", [rows, columns]).EyeLike(dtype=b.type_of(b.out.dtype))
 
 
-@says("Tensor.new_tensor")
-def _new_tensor(b: Builder, x: Value, data: Any, **kwargs: Any) -> Any:
-    return _tensor(b, data)
-
-
-@says("scalar_tensor")
-def _scalar_tensor(b: Builder, s: Any, **kwargs: Any) -> Any:
-    return _tensor(b, s)
-
-
-@says("tensor")
+@rule("tensor")
 def _tensor(b: Builder, data: Any, **kwargs: Any) -> Any:
-    if isinstance(data, (Value, Length)):
+    if isinstance(data, Operand):
         return b.cast(data, b.out.dtype)
-    if isinstance(data, (tuple, list)) and any(isinstance(x, (Value, Length)) for x in data):
-        parts = [b.cast(x, b.out.dtype) for x in data]
-        return b.op("Concat", *[b.unsqueezed(x, 0) for x in parts], axis=0)
+    if isinstance(data, (tuple, list)) and any(isinstance(x, Operand) for x in data):
+        return b.concat(*[x.unsqueeze(0) for x in [b.cast(x, b.out.dtype) for x in data]], axis=0)
     return b.constant(np.array(data).astype(b.out.dtype.numpy))
 
 
-@says("Tensor.stride", "Tensor.is_contiguous", "Tensor.element_size", "Tensor.storage_offset", "is_floating_point",
-      "is_complex", "is_nonzero", "Tensor.data_ptr", "is_signed", "is_same_size", "equal", "allclose")  # fmt: skip
-def _about(b: Builder, *args: Any, **kwargs: Any) -> Any:
-    raise Unsaid("it returns no tensor")
-
-
-@says("rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "normal", "bernoulli",
-      "multinomial", "poisson", "Tensor.normal_", "Tensor.uniform_", "Tensor.bernoulli_", "Tensor.exponential_",
-      "nn.functional.gumbel_softmax", "nn.functional.rrelu")  # fmt: skip
-def _random(b: Builder, *args: Any, **kwargs: Any) -> Any:
-    raise Unsaid("random numbers are drawn")
-
+rule("scalar_tensor")(lambda b, s, **kwargs: _tensor(b, s))
+rule("Tensor.new_tensor")(lambda b, x, data, **kwargs: _tensor(b, data))
+rule("Tensor.stride", "Tensor.is_contiguous", "Tensor.element_size", "Tensor.storage_offset", "is_floating_point",
+     "is_complex", "is_nonzero", "Tensor.data_ptr", "is_signed", "is_same_size", "equal", "allclose")(
+    lambda b, *args, **kwargs: b.refuse("it returns no tensor")
+)  # fmt: skip
+rule("rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "randperm", "normal", "bernoulli",
+     "multinomial", "poisson", "Tensor.normal_", "Tensor.uniform_", "Tensor.bernoulli_", "Tensor.exponential_",
+     "nn.functional.gumbel_softmax", "nn.functional.rrelu")(
+    lambda b, *args, **kwargs: b.refuse("random numbers are drawn")
+)  # fmt: skip
 
 __all__ = ["filled"]

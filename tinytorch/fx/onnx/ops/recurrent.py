@@ -3,30 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-import numpy as np
-
-from tinytorch.fx.onnx.builder import Builder, Unsaid, Value, says
+from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule
 
 
-def _reordered(b: Builder, x: Value, order: Sequence[int]) -> Any:
+class _Kind(NamedTuple):
+    """An operator: its name, which of PyTorch's gates stands at each of ONNX's places, and options."""
+
+    name: str
+    order: tuple[int, ...]
+    options: dict[str, Any]
+
+
+_LSTM = _Kind("LSTM", (0, 3, 1, 2), {})
+_GRU = _Kind("GRU", (1, 0, 2), {"linear_before_reset": 1})
+
+
+def _joined(parts: Sequence[Any]) -> Any:
+    return parts[0] if len(parts) == 1 else parts[0].builder.concat(*parts, axis=0)
+
+
+def _reordered(x: Value, order: Sequence[int]) -> Any:
     """Return the gates' parts of a parameter in another order."""
     if len(order) == 1:
         return x
-    parts = b.op("Split", x, outputs=len(order), axis=0, num_outputs=len(order))
-    return b.op("Concat", *[parts[k] for k in order], axis=0)
+    parts = x.Split(outputs=len(order), axis=0, num_outputs=len(order))
+    return _joined([parts[k] for k in order])
 
 
 def _layers(
-    b: Builder, kind: str, order: Sequence[int], x: Value, states: Sequence[Value], params: Sequence[Value],
-    biases: bool, count: int, both: bool, batch_first: bool, **options: Any,
-) -> tuple[str, ...]:  # fmt: skip
+    kind: _Kind, x: Value, states: Sequence[Value], params: Sequence[Value], biases: bool, count: int, both: bool,
+    batch_first: bool,
+) -> tuple[Value, ...]:  # fmt: skip
     """Return the outputs of all layers, and their last states.
 
     Args:
         kind: the operator.
-        order: which of PyTorch's gates stands at each of ONNX's places.
         x: (batch, time, features) if `batch_first`, else (time, batch, features).
         states: the first states, each of shape (layers * directions, batch, width).
         params: the weights of the input and of the state, and the biases, of each layer and direction.
@@ -35,109 +48,66 @@ def _layers(
         both: whether they run in both directions.
     """
     if x.ndim != 3:
-        raise Unsaid("an input without a batch")
+        raise UnsupportedCall("an input without a batch")
     directions, each = 1 + both, 2 + 2 * biases
     if len(params) != count * directions * each:
-        raise Unsaid("projections of the state")
-    y = b.op("Transpose", x, perm=[1, 0, 2]) if batch_first else x.name
-    width = params[1].shape[1]
-    last: list[list[str]] = [[] for _ in states]
+        raise UnsupportedCall("projections of the state")
+    y: Any = x.Transpose(perm=[1, 0, 2]) if batch_first else x
+    options = {name: [value] * directions if name == "activations" else value for name, value in kind.options.items()}
+    last: list[list[Value]] = [[] for _ in states]
     for layer in range(count):
-        weights: list[list[Any]] = [[], [], []]
-        for k in range(directions):
-            own = params[(layer * directions + k) * each :][:each]
-            parts = [_reordered(b, p, order) for p in own]
-            weights[0].append(b.unsqueezed(parts[0], 0))
-            weights[1].append(b.unsqueezed(parts[1], 0))
-            if biases:
-                weights[2].append(b.unsqueezed(b.op("Concat", parts[2], parts[3], axis=0), 0))
-        w, r, bias = [
-            None if not part else part[0] if len(part) == 1 else b.op("Concat", *part, axis=0) for part in weights
-        ]  # fmt: skip
         first = layer * directions
-        starts = [
-            b.sliced(state, 0, first, first + directions) if count > 1 else state for state in states
-        ]  # fmt: skip
-        results = b.op(
-            kind, y, w, r, bias, None, *starts, outputs=1 + len(states), hidden_size=width,
+        weights: list[list[Value]] = [[], [], []]  # of the input, of the state, and the biases
+        for k in range(directions):
+            own = [_reordered(p, kind.order) for p in params[(first + k) * each :][:each]]
+            for known, parts in zip(weights, (own[:1], own[1:2], own[2:]), strict=True):
+                known += [_joined(parts).unsqueeze(0)] if parts else []
+        w, r, bias = [_joined(part) if part else None for part in weights]
+        starts = [state.slice(0, first, first + directions) if count > 1 else state for state in states]
+        results = x.builder.node(
+            kind.name, y, w, r, bias, None, *starts, outputs=1 + len(states), hidden_size=params[1].shape[1],
             direction="bidirectional" if both else "forward", **options,
         )  # fmt: skip
-        for known, state in zip(last, results[1:], strict=True):
-            known.append(state)
+        for states_of_layers, state in zip(last, results[1:], strict=True):
+            states_of_layers.append(state)
         if both:  # (time, directions, batch, width)
-            y = b.op("Reshape", b.op("Transpose", results[0], perm=[0, 2, 1, 3]), np.array([0, 0, -1]))
+            y = results[0].Transpose(perm=[0, 2, 1, 3]).Reshape([0, 0, -1])
         else:
-            y = b.squeezed(results[0], 1)
-    y = b.op("Transpose", y, perm=[1, 0, 2]) if batch_first else y
-    return y, *[part[0] if len(part) == 1 else b.op("Concat", *part, axis=0) for part in last]
+            y = results[0].squeeze(1)
+    return y.Transpose(perm=[1, 0, 2]) if batch_first else y, *map(_joined, last)
 
 
-def _check(arguments: tuple[Any, ...]) -> None:
-    """Raise Unsaid for the form of a call that has packed sequences, or that draws random numbers."""
-    _, second, third, *_ = arguments
-    if isinstance(third, bool) or not isinstance(arguments[3], bool) or not isinstance(second, (Value, tuple, list)):
-        raise Unsaid("packed sequences")
-    if arguments[5] and arguments[6]:
-        raise Unsaid("dropout between the layers draws random numbers")
+def _layered(name: str, kind: _Kind) -> None:
+    @rule(name)
+    def write(b: Builder, x: Value, states: Any, params: Any, *options: Any) -> Any:
+        packed = isinstance(states, Value) if kind is _LSTM else not isinstance(states, (Value, tuple, list))
+        if packed or isinstance(params, bool) or not isinstance(options[0], bool):
+            raise UnsupportedCall("packed sequences")
+        biases, count, dropout, training, both, batch_first = options
+        if dropout and training:
+            raise UnsupportedCall("dropout between the layers draws random numbers")
+        given = [states] if isinstance(states, Value) else states
+        return _layers(kind, x, given, params, biases, count, both, batch_first)
 
 
-@says("lstm")
-def _lstm(b: Builder, *args: Any) -> Any:
-    if isinstance(args[1], Value):
-        raise Unsaid("packed sequences")
-    _check(args)
-    x, states, params, biases, count, _, _, both, batch_first = args
-    return _layers(b, "LSTM", (0, 3, 1, 2), x, states, params, biases, count, both, batch_first)
-
-
-@says("gru")
-def _gru(b: Builder, *args: Any) -> Any:
-    _check(args)
-    x, state, params, biases, count, _, _, both, batch_first = args
-    return _layers(b, "GRU", (1, 0, 2), x, [state], params, biases, count, both, batch_first, linear_before_reset=1)
-
-
-def _simple(name: str, activation: str) -> None:
-    @says(name)
-    def write(b: Builder, *args: Any) -> Any:
-        _check(args)
-        x, state, params, biases, count, _, _, both, batch_first = args
-        kinds = [activation] * (1 + both)
-        return _layers(b, "RNN", (0,), x, [state], params, biases, count, both, batch_first, activations=kinds)
-
-
-_simple("rnn_tanh", "Tanh")
-_simple("rnn_relu", "Relu")
-
-
-def _cell(b: Builder, kind: str, order: Any, x: Value, states: Any, params: Any, **options: Any) -> Any:
-    given = [p for p in params if p is not None]
-    biases = len(given) == 4
-    if x.ndim != 2:
-        raise Unsaid("an input without a batch")
-    steps = Value(b.unsqueezed(x, 0), (1, *x.shape), x.dtype)
-    starts = [Value(b.unsqueezed(s, 0), (1, *s.shape), s.dtype) for s in states]
-    _, *last = _layers(b, kind, order, steps, starts, given, biases, 1, False, False, **options)
-    return [b.squeezed(state, 0) for state in last]
-
-
-@says("lstm_cell")
-def _lstm_cell(b: Builder, x: Value, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-    return tuple(_cell(b, "LSTM", (0, 3, 1, 2), x, hx, (w_ih, w_hh, b_ih, b_hh)))
-
-
-@says("gru_cell")
-def _gru_cell(b: Builder, x: Value, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-    return _cell(b, "GRU", (1, 0, 2), x, [hx], (w_ih, w_hh, b_ih, b_hh), linear_before_reset=1)[0]
-
-
-def _simple_cell(name: str, activation: str) -> None:
-    @says(name)
+def _cell(name: str, kind: _Kind) -> None:
+    @rule(name)
     def write(b: Builder, x: Value, hx: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
-        return _cell(b, "RNN", (0,), x, [hx], (w_ih, w_hh, b_ih, b_hh), activations=[activation])[0]
+        params = [p for p in (w_ih, w_hh, b_ih, b_hh) if p is not None]
+        if x.ndim != 2:
+            raise UnsupportedCall("an input without a batch")
+        steps = x.unsqueeze(0)
+        starts = [s.unsqueeze(0) for s in ([hx] if isinstance(hx, Value) else hx)]
+        _, *last = _layers(kind, steps, starts, params, len(params) == 4, 1, False, False)
+        results = tuple([state.squeeze(0) for state in last])
+        return results if kind is _LSTM else results[0]
 
 
-_simple_cell("rnn_tanh_cell", "Tanh")
-_simple_cell("rnn_relu_cell", "Relu")
+for _name, _kind in {
+    "lstm": _LSTM, "gru": _GRU, "rnn_tanh": _Kind("RNN", (0,), {"activations": "Tanh"}),
+    "rnn_relu": _Kind("RNN", (0,), {"activations": "Relu"}),
+}.items():  # fmt: skip
+    _layered(_name, _kind)
+    _cell(f"{_name}_cell", _kind)
 
 __all__: list[str] = []

@@ -7,40 +7,34 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.fx.onnx.builder import Builder, Unsaid, Value, says
+from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, rule
 from tinytorch.kernels import dtypes
 
 
-def axes_of(x: Value, dim: Any) -> list[int]:
-    """Return the dimensions along which a function reduces: all of them for None, or none given."""
-    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
-        return list(range(x.ndim))
-    return [x.dim(k) for k in (dim if isinstance(dim, (tuple, list)) else (dim,)) if x.ndim]
-
-
-def reduced(b: Builder, kind: str, x: Any, axes: list[int], keepdim: bool) -> str:
+def reduced(kind: str, x: Value, axes: list[int], keepdim: bool) -> Value:
     """Return the reduction of a tensor along axes."""
+    b = x.builder
     if not axes:  # of a number
-        return b.op("Abs" if kind in ("ReduceL1", "ReduceL2") else "Identity", x)
-    return b.op(kind, x, np.array(axes, np.int64), keepdims=int(bool(keepdim)))
+        result: Value = b.node("Abs" if kind in ("ReduceL1", "ReduceL2") else "Identity", x)
+    else:
+        result = b.node(kind, x, axes, keepdims=int(bool(keepdim)))
+    return result
 
 
-def _some(x: Value, axes: list[int]) -> list[int]:
-    """Return axes; Unsaid for those without elements, of which ONNX Runtime makes other numbers."""
+def _filled_axes(x: Value, dim: Any) -> list[int]:
+    """Return axes; UnsupportedCall for those without elements, of which ONNX Runtime makes other numbers."""
+    axes = x.axes(dim)
     if any(x.shape[k] == 0 for k in axes):
-        raise Unsaid("a reduction of no elements")
+        raise UnsupportedCall("a reduction of no elements")
     return axes
 
 
 def _reduction(kind: str, *names: str) -> None:
-    @says(*names)
+    @rule(*names)
     def write(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-        axes = axes_of(x, dim)
-        if kind not in ("ReduceSum", "ReduceProd"):
-            _some(x, axes)
-        truth = b.out.dtype is dtypes.bool
-        result = reduced(b, kind, b.cast(x, dtypes.int32 if truth else b.out.dtype), axes, keepdim)
-        return b.op("Cast", result, to=b.type_of(dtypes.bool)) if truth else result
+        axes = (Value.axes if kind in ("ReduceSum", "ReduceProd") else _filled_axes)(x, dim)
+        given = x.cast(dtypes.int32 if b.out.dtype is dtypes.bool else b.out.dtype)
+        return reduced(kind, given, axes, keepdim).cast(b.out.dtype)
 
 
 _reduction("ReduceSum", "sum")
@@ -52,34 +46,32 @@ _reduction("ReduceLogSumExp", "logsumexp")
 
 
 def _whether(kind: str, name: str) -> None:
-    @says(name)
+    @rule(name)
     def write(b: Builder, x: Value, dim: Any = None, keepdim: bool = False) -> Any:
-        truth = b.op("Cast", b.cast(x, dtypes.bool), to=b.type_of(dtypes.int32))
-        axes = [] if dim in ((), []) else _some(x, axes_of(x, dim))
-        return b.op("Cast", reduced(b, kind, truth, axes, keepdim), to=b.type_of(b.out.dtype))
+        truth = x.cast(dtypes.bool).convert(dtypes.int32)
+        axes = [] if dim in ((), []) else _filled_axes(x, dim)
+        return reduced(kind, truth, axes, keepdim).convert(b.out.dtype)
 
 
 _whether("ReduceMax", "any")
 _whether("ReduceMin", "all")
 
 
-@says("count_nonzero")
+@rule("count_nonzero")
 def _count_nonzero(b: Builder, x: Value, dim: Any = None) -> Any:
-    truth = b.op("Cast", b.cast(x, dtypes.bool), to=b.type_of(dtypes.int64))
-    return reduced(b, "ReduceSum", truth, axes_of(x, dim), False)
+    return reduced("ReduceSum", x.cast(dtypes.bool).convert(dtypes.int64), x.axes(dim), False)
 
 
 def _arg(kind: str, name: str) -> None:
-    @says(name)
+    @rule(name)
     def write(b: Builder, x: Value, dim: int | None = None, keepdim: bool = False) -> Any:
-        given = b.cast(x, dtypes.int32) if x.dtype is dtypes.bool else x.name
+        given = x.cast(dtypes.int32) if x.dtype is dtypes.bool else x
         if not x.ndim:
-            return b.constant(np.array(0, np.int64))
-        if dim is None:
-            flat = b.op("Reshape", given, np.array([-1]))
-            at = b.op(kind, flat, axis=0, keepdims=0)
-            return b.op("Reshape", at, np.array([1] * x.ndim)) if keepdim else at
-        return b.op(kind, given, axis=x.dim(dim), keepdims=int(keepdim))
+            return b.scalar(0)
+        if dim is not None:
+            return b.node(kind, given, axis=x.dim(dim), keepdims=int(keepdim))
+        at = b.node(kind, given.flat(), axis=0, keepdims=0)
+        return at.Reshape([1] * x.ndim) if keepdim else at
 
 
 _arg("ArgMax", "argmax")
@@ -87,72 +79,64 @@ _arg("ArgMin", "argmin")
 
 
 def _extremum(kind: str, name: str) -> None:
-    @says(name)
+    @rule(name)
     def write(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, other: Any = None) -> Any:
         if isinstance(dim, Value):
             dim, other = None, dim
         if other is not None:
-            return b.op(kind, b.cast(x, b.out.dtype), b.cast(other, b.out.dtype))
-        _some(x, axes_of(x, dim))
+            return b.node(kind, x.cast(b.out.dtype), b.cast(other, b.out.dtype))
+        axes = _filled_axes(x, dim)
         if x.dtype is dtypes.bool:
-            raise Unsaid("an extremum of truth values")
+            raise UnsupportedCall("an extremum of truth values")
         if dim is None:
-            return reduced(b, f"Reduce{kind}", x, axes_of(x, None), False)
+            return reduced(f"Reduce{kind}", x, axes, False)
         if not x.ndim:
-            return b.op("Identity", x), b.constant(np.array(0, np.int64))
-        axis = x.dim(dim)
-        values = reduced(b, f"Reduce{kind}", x, [axis], keepdim)
-        return values, b.op(f"Arg{kind}", x, axis=axis, keepdims=int(keepdim))
+            return x.Identity(), b.scalar(0)
+        values = reduced(f"Reduce{kind}", x, axes, keepdim)
+        return values, b.node(f"Arg{kind}", x, axis=axes[0], keepdims=int(keepdim))
 
 
 _extremum("Max", "max")
 _extremum("Min", "min")
 
 
-@says("aminmax")
+@rule("aminmax")
 def _aminmax(b: Builder, x: Value, *, dim: int | None = None, keepdim: bool = False) -> Any:
-    axes = axes_of(x, dim)
     if dim is None and keepdim:
-        raise Unsaid("keepdim without dim")
-    return reduced(b, "ReduceMin", x, axes, keepdim), reduced(b, "ReduceMax", x, axes, keepdim)
+        raise UnsupportedCall("keepdim without dim")
+    return tuple([reduced(kind, x, x.axes(dim), keepdim) for kind in ("ReduceMin", "ReduceMax")])
 
 
 # Variances and norms ------------------------------------------------------------------------------
 
 
-def _variance(
-    b: Builder, x: Value, dim: Any, unbiased: Any, keepdim: bool, correction: Any, root: bool
-) -> tuple[str, str]:
-    if isinstance(dim, bool):  # `x.std(False)`
-        dim, unbiased = None, dim
-    if correction is None:
-        correction = 1 if unbiased is None else int(unbiased)
-    axes = axes_of(x, dim)
-    dtype = x.dtype
-    mean = reduced(b, "ReduceMean", x, axes, True)
-    _some(x, axes)
-    gap = b.op("Sub", x, mean)
-    square = b.op("Mul", gap, gap)
-    count = b.product([b.size(x, k) for k in axes])
-    if isinstance(count, int):
-        if count - correction <= 0:
-            raise Unsaid("a variance of too few numbers")
-        total = reduced(b, "ReduceMean", square, axes, keepdim)
-        result = total if not correction else b.op("Mul", total, b.cast(count / (count - correction), dtype))
-    else:
-        total = reduced(b, "ReduceSum", square, axes, keepdim)
-        result = b.op("Div", total, b.op("Sub", b.cast(count, dtype), b.cast(correction, dtype)))
-    mean = mean if keepdim else reduced(b, "ReduceMean", x, axes, False)
-    return (b.op("Sqrt", result) if root else result), mean
+def _statistic(name: str, root: bool, both: bool) -> None:
+    """Enter a variance or its root, perhaps with the mean."""
 
-
-def _statistic(name: str, root: bool, mean: bool) -> None:
-    @says(name)
+    @rule(name)
     def write(
         b: Builder, x: Value, dim: Any = None, unbiased: Any = None, keepdim: bool = False, *, correction: Any = None
     ) -> Any:
-        both = _variance(b, x, dim, unbiased, keepdim, correction, root)
-        return both if mean else both[0]
+        if isinstance(dim, bool):  # `x.std(False)`
+            dim, unbiased = None, dim
+        if correction is None:
+            correction = 1 if unbiased is None else int(unbiased)
+        axes = _filled_axes(x, dim)
+        mean = reduced("ReduceMean", x, axes, True)
+        gap = x - mean
+        square = gap * gap
+        count = b.product([x.size(k) for k in axes])
+        if not isinstance(count, int):
+            total = reduced("ReduceSum", square, axes, keepdim)
+            result = total / (b.cast(count, x.dtype) - correction)
+        elif count - correction <= 0:
+            raise UnsupportedCall("a variance of too few numbers")
+        else:
+            result = reduced("ReduceMean", square, axes, keepdim)
+            result = result * (count / (count - correction)) if correction else result
+        mean = mean if keepdim else reduced("ReduceMean", x, axes, False)
+        result = result.Sqrt() if root else result
+        return (result, mean) if both else result
 
 
 _statistic("var", False, False)
@@ -161,162 +145,126 @@ _statistic("var_mean", False, True)
 _statistic("std_mean", True, True)
 
 
-def _norm(b: Builder, x: Value, p: Any, axes: list[int], keepdim: bool) -> str:
-    given = b.cast(x, b.out.dtype)
-    if p == 2:
-        return reduced(b, "ReduceL2", given, axes, keepdim)
-    if p == 1:
-        return reduced(b, "ReduceL1", given, axes, keepdim)
-    size = b.op("Abs", given)
+def norm(x: Value, p: Any, axes: list[int], keepdim: bool = False) -> Any:
+    """Return the norm of order `p` of vectors along axes."""
+    x = x.cast(x.builder.out.dtype)
+    if p in (1, 2):
+        return reduced(f"ReduceL{int(p)}", x, axes, keepdim)
+    size = x.Abs()
     if p in (math.inf, -math.inf):
-        return reduced(b, "ReduceMax" if p > 0 else "ReduceMin", size, axes, keepdim)
+        return reduced("ReduceMax" if p > 0 else "ReduceMin", size, axes, keepdim)
     if p == 0:
-        some = b.op("Cast", b.op("Cast", size, to=b.type_of(dtypes.bool)), to=b.type_of(b.out.dtype))
-        return reduced(b, "ReduceSum", some, axes, keepdim)
-    total = reduced(b, "ReduceSum", b.op("Pow", size, b.cast(p, b.out.dtype)), axes, keepdim)
-    return b.op("Pow", total, b.cast(1 / p, b.out.dtype))
+        return reduced("ReduceSum", size.convert(dtypes.bool).convert(x.dtype), axes, keepdim)
+    total = reduced("ReduceSum", size.Pow(p), axes, keepdim)
+    return total.Pow(1 / p)
 
 
-@says("norm")
-def _any_norm(b: Builder, x: Value, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Any:
+def _vector_norm(x: Value, p: Any, dim: Any, keepdim: bool) -> Any:
+    """Return a norm of vectors; `p` may also be "fro", or None, which are the second."""
     if isinstance(p, str) and p != "fro":
-        raise Unsaid("a norm of matrices")
-    return _norm(b, x, 2 if p in ("fro", None) else p, axes_of(x, dim), keepdim)
+        raise UnsupportedCall("a norm of matrices")
+    return norm(x, 2 if p in ("fro", None) else p, x.axes(dim), keepdim)
 
 
-@says("linalg.vector_norm")
-def _vector_norm(
-    b: Builder, x: Value, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
-    return _norm(b, x, ord, axes_of(x, dim), keepdim)
+rule("norm")(lambda b, x, p="fro", dim=None, keepdim=False, dtype=None: _vector_norm(x, p, dim, keepdim))
+rule("linalg.vector_norm")(
+    lambda b, x, ord=2, dim=None, keepdim=False, *, dtype=None: _vector_norm(x, ord, dim, keepdim)
+)
 
 
-@says("linalg.norm")
-def _linalg_norm(
-    b: Builder, x: Value, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None
-) -> Any:
-    axes = axes_of(x, dim)
-    if ord is not None and ord != "fro" and (len(axes) != 1 or isinstance(ord, str)):
-        raise Unsaid("a norm of matrices")
-    return _norm(b, x, 2 if ord in (None, "fro") else ord, axes, keepdim)
-
-
-@says("linalg.matrix_norm")
+@rule("linalg.matrix_norm")
 def _matrix_norm(
     b: Builder, x: Value, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Any:
-    if ord != "fro":
-        raise Unsaid("a norm of matrices")
-    return _norm(b, x, 2, axes_of(x, dim), keepdim)
+    return _vector_norm(x, str(ord), dim, keepdim)
 
 
-@says("dist")
+@rule("dist")
 def _dist(b: Builder, x: Value, other: Value, p: Any = 2) -> Any:
-    gap = b.op("Sub", x, other)
-    return _norm(b, Value(gap, (1,) * max(x.ndim, other.ndim), x.dtype), p, list(range(max(x.ndim, other.ndim))), False)
+    return norm(x - other, p, list(range(max(x.ndim, other.ndim))))
 
 
 # Cumulative functions and sorting -----------------------------------------------------------------
 
 
-@says("cumsum")
+@rule("cumsum")
 def _cumsum(b: Builder, x: Value, dim: int, *, dtype: Any = None) -> Any:
-    given = b.cast(x, b.out.dtype)
-    return b.op("CumSum", given, np.array(x.dim(dim), np.int64)) if x.ndim else b.op("Identity", given)
+    given = x.cast(b.out.dtype)
+    return given.CumSum(b.scalar(x.dim(dim))) if x.ndim else given.Identity()
 
 
-@says("nansum")
+@rule("nansum")
 def _nansum(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
-    y = b.cast(x, b.out.dtype)
+    y = x.cast(b.out.dtype)
     if x.dtype.is_floating_point:
-        y = b.op("Where", b.op("IsNaN", x), b.cast(0, b.out.dtype), y)
-    return reduced(b, "ReduceSum", y, axes_of(x, dim), keepdim)
+        y = b.where(x.IsNaN(), 0, y)
+    return reduced("ReduceSum", y, x.axes(dim), keepdim)
 
 
-@says("nanmean")
+@rule("nanmean")
 def _nanmean(b: Builder, x: Value, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     total = _nansum(b, x, dim, keepdim)
-    known = b.op("Cast", b.op("Not", b.op("IsNaN", x)), to=b.type_of(b.out.dtype))
-    return b.op("Div", total, reduced(b, "ReduceSum", known, axes_of(x, dim), keepdim))
+    return total / reduced("ReduceSum", (~x.IsNaN()).convert(b.out.dtype), x.axes(dim), keepdim)
 
 
-@says("cumprod")
+@rule("cumprod")
 def _cumprod(b: Builder, x: Value, dim: int, *, dtype: Any = None) -> Any:
+    y: Any = x.cast(b.out.dtype)
     if not x.ndim:
-        return b.cast(x, b.out.dtype)
+        return y
     k = x.dim(dim)
     n = x.shape[k]
     if not n or n > 64:
-        raise Unsaid("a product along a size that is large, or not known")
-    y = b.cast(x, b.out.dtype)
+        raise UnsupportedCall("a product along a size that is large, or not known")
     step = 1
     while step < n:  # (each element is multiplied by that before it, by those two before it, and so on)
-        shape: list[Any] = [b.size(x, j) for j in range(x.ndim)]
-        shape[k] = step
-        ones = b.op("Expand", b.cast(1, b.out.dtype), b.ints(shape))
-        y = b.op("Mul", y, b.op("Concat", ones, b.sliced(y, k, 0, n - step), axis=k))
+        ones = b.cast(1, y.dtype).Expand([step if j == k else x.size(j) for j in range(x.ndim)])
+        y = y * b.concat(ones, y.slice(k, 0, n - step), axis=k)
         step *= 2
     return y
 
 
-@says("diff")
+@rule("diff")
 def _diff(b: Builder, x: Value, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Any:
-    parts = [b.cast(part, x.dtype) for part in (prepend, x, append) if part is not None]
-    y: Any = x if len(parts) == 1 else b.op("Concat", *parts, axis=x.dim(dim))
+    parts = [part.cast(x.dtype) for part in (prepend, x, append) if part is not None]
     k, far = x.dim(dim), np.iinfo(np.int64).max
+    y = x if len(parts) == 1 else b.concat(*parts, axis=k)
     for _ in range(n):
-        y = b.op("Xor" if x.dtype is dtypes.bool else "Sub", b.sliced(y, k, 1, far), b.sliced(y, k, 0, -1))
-    return b.op("Identity", y) if y is x else y
+        y = b.node("Xor" if x.dtype is dtypes.bool else "Sub", y.slice(k, 1, far), y.slice(k, 0, -1))
+    return y.Identity() if y is x else y
 
 
-@says("topk")
+@rule("topk")
 def _topk(b: Builder, x: Value, k: Any, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     if not x.ndim:
-        return b.op("Identity", x), b.constant(np.array(0, np.int64))
-    return b.op("TopK", x, b.ints([k]), outputs=2, axis=x.dim(dim), largest=int(largest), sorted=1)
+        return x.Identity(), b.scalar(0)
+    return x.TopK([k], outputs=2, axis=x.dim(dim), largest=int(largest), sorted=1)
 
 
-@says("sort")
+@rule("sort")
 def _sort(b: Builder, x: Value, dim: int = -1, descending: bool = False, *, stable: Any = None) -> Any:
+    truth = x.dtype is dtypes.bool and x.ndim
+    values, at = _topk(b, x.cast(dtypes.int32) if truth else x, x.size(dim) if x.ndim else 1, dim, descending)
+    return values.convert(dtypes.bool) if truth else values, at
+
+
+def _ranked(b: Builder, x: Value, k: Any, dim: int, keepdim: bool, at: int) -> Any:
+    """Return one of the `k` smallest elements, with its index."""
     if not x.ndim:
-        return b.op("Identity", x), b.constant(np.array(0, np.int64))
-    if x.dtype is dtypes.bool:
-        values, at = _topk(b, x._replace(name=b.cast(x, dtypes.int32)), b.size(x, dim), dim, descending)
-        return b.op("Cast", values, to=b.type_of(dtypes.bool)), at
-    return _topk(b, x, b.size(x, dim), dim, descending)
+        return x.Identity(), b.scalar(0)
+    place = np.array([at] if keepdim else at, np.int64)
+    return tuple([y.Gather(place, axis=x.dim(dim)) for y in _topk(b, x, k, dim, False)])
 
 
-@says("argsort")
-def _argsort(b: Builder, x: Value, dim: int = -1, descending: bool = False, stable: Any = None) -> Any:
-    return _sort(b, x, dim, descending)[1]
+rule("kthvalue")(lambda b, x, k, dim=-1, keepdim=False: _ranked(b, x, k, dim, keepdim, k - 1))
 
 
-@says("msort")
-def _msort(b: Builder, x: Value) -> Any:
-    return _sort(b, x, 0)[0]
-
-
-@says("kthvalue")
-def _kthvalue(b: Builder, x: Value, k: int, dim: int = -1, keepdim: bool = False) -> Any:
-    if not x.ndim:
-        return b.op("Identity", x), b.constant(np.array(0, np.int64))
-    at = np.array([k - 1] if keepdim else k - 1, np.int64)
-    return tuple([b.op("Gather", y, at, axis=x.dim(dim)) for y in _topk(b, x, k, dim, False)])
-
-
-@says("median")
+@rule("median")
 def _median(b: Builder, x: Value, dim: Any = None, keepdim: bool = False) -> Any:
-    _some(x, axes_of(x, dim))
+    _filled_axes(x, dim)
     if dim is None:
-        flat = Value(b.op("Reshape", x, np.array([-1])), (None,), x.dtype)
-        count = b.calculated("Div", b.calculated("Add", b.product(b.sizes(x)), 1), 2)
-        values, _ = _topk(b, flat, count, 0, False)
-        return b.op("Gather", values, np.array(-1, np.int64), axis=0)
-    if not x.ndim:
-        return b.op("Identity", x), b.constant(np.array(0, np.int64))
-    count = b.calculated("Div", b.calculated("Add", b.size(x, dim), 1), 2)
-    at = np.array([-1] if keepdim else -1, np.int64)
-    return tuple([b.op("Gather", y, at, axis=x.dim(dim)) for y in _topk(b, x, count, dim, False)])
+        return _ranked(b, x.flat(), (b.product(x.sizes) + 1) // 2, 0, False, -1)[0]
+    return _ranked(b, x, (x.size(dim) + 1) // 2 if x.ndim else 1, dim, keepdim, -1)
 
 
-__all__ = ["axes_of", "reduced"]
+__all__ = ["norm", "reduced"]

@@ -8,7 +8,7 @@ from tinytorch import ops
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import Node, map_arg
-from tinytorch.fx.passes.infra.pass_base import PassBase, PassResult
+from tinytorch.fx.passes.pass_manager import PassBase, PassResult
 
 __all__ = ["CSEPass", "get_CSE_banned_ops"]
 

@@ -1,20 +1,65 @@
-"""`torch.fx.passes.infra.pass_manager`: runs passes one after another."""
+"""`torch.fx.passes.infra`: passes, which change graph modules, and their order."""
 
 from __future__ import annotations
 
+import abc
 import inspect
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 from tinytorch.fx.graph_module import GraphModule
-from tinytorch.fx.passes.infra.pass_base import PassResult
 from tinytorch.nn.modules.module import Module
 
-__all__ = ["PassManager", "pass_result_wrapper", "this_before_that_pass_constraint"]
+__all__ = ["PassBase", "PassManager", "PassResult", "pass_result_wrapper", "this_before_that_pass_constraint"]
 
 Pass = Callable[..., Any]
 Constraint = Callable[[Pass, Pass], bool]
+
+
+class _Result(NamedTuple):
+    graph_module: GraphModule
+    modified: bool
+
+
+class PassResult(_Result):
+    """The result of a pass: the graph module, and whether it was changed."""
+
+    __slots__ = ()
+
+    def __new__(cls, graph_module: GraphModule, modified: bool) -> PassResult:
+        """Return the result."""
+        return super().__new__(cls, graph_module, modified)
+
+
+class PassBase(abc.ABC):
+    """A pass: subclasses implement `call`, and may check the graph before and after it.
+
+    Example:
+        >>> from tinytorch.fx.passes.infra.pass_base import PassBase, PassResult
+        >>> class Clean(PassBase):
+        ...     def call(self, graph_module):
+        ...         return PassResult(graph_module, graph_module.graph.eliminate_dead_code())
+        >>> Clean()(torch.fx.symbolic_trace(lambda x: x + 1)).modified
+        False
+    """
+
+    def __call__(self, graph_module: GraphModule) -> PassResult | None:
+        """Run the checks and the pass; return its result."""
+        self.requires(graph_module)
+        result = self.call(graph_module)
+        self.ensures(graph_module)
+        return result
+
+    @abc.abstractmethod
+    def call(self, graph_module: GraphModule) -> PassResult | None:
+        """Change the graph module."""
+
+    def requires(self, graph_module: GraphModule) -> None:  # noqa: B027
+        """Check the graph module before the pass."""
+
+    def ensures(self, graph_module: GraphModule) -> None:  # noqa: B027
+        """Check the graph module after the pass."""
 
 
 def pass_result_wrapper(fn: Any) -> Any:
