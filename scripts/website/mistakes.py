@@ -277,7 +277,9 @@ def theirs(program: Program) -> Outcome | None:
 
 def implied(program: Program, place: int) -> list[str]:
     """Return the notes that the table does not write out, of an error that leaves a line."""
-    return [f"at {program.file}:{place}: {program.lines[place - 1].strip()}"] + [
+    printed = [line for line in program.printed if not line.startswith("at ")]
+    named = len(printed) > 1 or bool(program.remedies)  # (else the package knows nothing of the error)
+    return [f"at {program.file}:{place}: {program.lines[place - 1].strip()}"] * named + [
         f"remedy: {code}" if number == place else f"remedy at {program.file}:{number}: {code}"
         for number, code in program.remedies
     ]

@@ -18,6 +18,11 @@ PROGRAMS = {
 ERRORS = (mistakes.ROOT / "docs" / "errors.md").read_text("utf-8")
 
 
+@pytest.fixture(autouse=True)
+def faults_of_the_notes_are_raised(monkeypatch) -> None:
+    monkeypatch.setenv("TINYTORCH_TRACEBACK", "")
+
+
 @pytest.mark.parametrize("letter", PROGRAMS)
 def test_programs(letter) -> None:
     for program in PROGRAMS[letter]:
@@ -52,7 +57,7 @@ def test_the_shares(library) -> None:
     expected = []
     for title, name in mistakes.ROWS:
         count, total = mistakes.share(name, found)
-        assert library == "torch" or count / total >= 0.85
+        assert library == "torch" or count / total >= 0.8
         expected.append((title, total, f"{count} ({count / total:.0%})"))
     assert rows(library) == expected
     assert f"{len(found)} mistakes" in ERRORS

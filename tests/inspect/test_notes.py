@@ -277,7 +277,7 @@ import tinytorch as torch
 from tinytorch import nn
 
 def train():
-    loss = nn.CrossEntropyLoss(torch.zeros(4, 3), torch.zeros(4))
+    loss = nn.CrossEntropyLoss(torch.zeros(4, 3), torch.zeros(4).long())
 
 {1}
 """
@@ -291,7 +291,7 @@ def test_errors_that_nobody_catches(tmp_path, module, call):
     program.write_text(PROGRAM.format(module, call), "utf-8")
     run = subprocess.run([sys.executable, str(program)], capture_output=True, text=True)
     lines = run.stderr.splitlines()
-    assert "  remedy: nn.CrossEntropyLoss()(torch.zeros(4, 3), torch.zeros(4))" in lines
+    assert "  remedy: nn.CrossEntropyLoss()(torch.zeros(4, 3), torch.zeros(4).long())" in lines
     assert not any("/tinytorch/" in line for line in lines if line.startswith("  File"))
 
 

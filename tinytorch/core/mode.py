@@ -33,9 +33,10 @@ class State:
         witness: the mode to which a witnessed function (`Caller.witnessed`) reports what it computes, while it runs.
         run: the innermost `Run` of a function that a transform of `torch.func` differentiates; None outside of them.
         quietly: calls its first argument, a kernel, with the others: see `kernels/silence.py`.
+        trial: what takes warnings and gives random numbers while calls are tried that nobody may notice; else None.
     """
 
-    __slots__ = ("asked", "autocast", "callbacks", "grad", "inference", "modes", "quietly", "run", "witness")
+    __slots__ = ("asked", "autocast", "callbacks", "grad", "inference", "modes", "quietly", "run", "trial", "witness")
 
     modes: tuple[DispatchMode, ...] | None
     callbacks: list[Callable[[], Any]] | None
@@ -49,6 +50,7 @@ class State:
         self.witness: DispatchMode | None = None
         self.run: Run | None = None
         self.quietly = silence.runner()
+        self.trial: Any = None
 
 
 class _Runs:
@@ -148,6 +150,28 @@ def on_another_stack(call: Callable[[], Any]) -> Any:
         raise error
     finally:
         del error  # (which refers to this frame)
+
+
+@contextmanager
+def unnoticed(trial: Any) -> Iterator[None]:
+    """Let a `with` block run in the state of a new thread: no mode of the thread sees it.
+
+    Args:
+        trial: the only mode, which also takes warnings (`warned`) and gives random numbers (`source`).
+    """
+    before, grad = [(each, dict(vars(each))) for each in _per_thread], local.state.grad
+    local.state = State()
+    local.state.grad, local.state.modes, local.state.trial = grad, (trial,), trial
+    try:
+        for each, _ in before:
+            if each is not local:
+                vars(each).clear()
+                each.__init__()  # type: ignore[misc]
+        yield
+    finally:
+        for each, state in before:
+            vars(each).clear()
+            vars(each).update(state)
 
 
 class _Local(PerThread):

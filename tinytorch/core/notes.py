@@ -37,6 +37,11 @@ def shows_all() -> bool:
     return os.environ.get("TINYTORCH_TRACEBACK", "") == "full"
 
 
+def shows_faults() -> bool:
+    """Return whether what fails while notes are added is raised: in tests, and where all frames are shown."""
+    return "TINYTORCH_TRACEBACK" in os.environ
+
+
 def leave() -> None:
     """Give the error that is being handled its notes, if the caller was called by the user's code.
 
@@ -65,7 +70,7 @@ def annotate(error: BaseException, frame: Any = None) -> None:
     try:
         supplied("add_notes")(error, frame)
     except Exception:  # whatever a strange module or file does, the user gets the error itself
-        if "TINYTORCH_TRACEBACK" in os.environ:
+        if shows_faults():
             raise
 
 

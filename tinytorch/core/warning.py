@@ -15,6 +15,8 @@ from types import FrameType
 
 import numpy as np
 
+from tinytorch.core.mode import local
+
 __all__ = ["OURS", "always", "is_ours", "issued", "users_frame", "warn"]
 
 
@@ -56,6 +58,9 @@ def warn(message: str | Warning, category: type[Warning] = UserWarning, *, once:
         category: the class of the warning, if `message` is a text.
         once: issue it once in a process, as PyTorch does with some; Python's filters decide about all others.
     """
+    if local.state.trial is not None:
+        local.state.trial.warned(str(message))
+        return
     if once:
         if str(message) in issued and not always[0]:
             return

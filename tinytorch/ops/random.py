@@ -160,7 +160,7 @@ default_generator.seed()
 
 def _source(name: str, generator: Generator | None) -> kernels.Source:
     if generator is None:
-        return default_generator._source
+        return default_generator._source if local.state.trial is None else local.state.trial.source
     if not isinstance(generator, Generator):
         raise TypeError(f"{name}(): argument 'generator' must be torch.Generator, not {type(generator).__name__}")
     return generator._source

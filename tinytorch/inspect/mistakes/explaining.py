@@ -6,11 +6,13 @@ import inspect
 from types import CodeType, FrameType
 from typing import Any
 
+from tinytorch.core.mode import local, unnoticed
 from tinytorch.core.notes import Note, shows_all
 from tinytorch.inspect.mistakes.failure import Failure, described, module_text
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import facts_of, remedies_of
 from tinytorch.inspect.mistakes.stack import Step, entries_of, is_raised, joined, steps_of
+from tinytorch.inspect.mistakes.trial import Trial
 
 __all__ = ["add_notes"]
 
@@ -33,7 +35,10 @@ def add_notes(error: BaseException, frame: Any = None) -> None:
     if any(step.file.startswith("<doctest ") for step in steps):
         return  # doctest takes the last line of what is printed for the message
     if not known:
-        for note in notes_of(Failure(error, steps, user)):
+        trial, modes = Trial(), local.state.modes or ()
+        with unnoticed(trial):
+            notes = notes_of(Failure(error, steps, user, trial, modes))
+        for note in notes:
             error.add_note(Note(f"  {note}"))
     if not shows_all():
         _shorten(error, steps, user)

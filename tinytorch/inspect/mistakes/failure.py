@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import inspect
 from collections.abc import Mapping
@@ -12,9 +13,10 @@ from typing import Any
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.stack import Step, locals_of
-from tinytorch.inspect.sources import around, assignment, parsed
+from tinytorch.inspect.mistakes.trial import Trial, Unknown, is_users, static
+from tinytorch.inspect.sources import around, assigned_attribute, assignment
 
-__all__ = ["Failure", "described", "is_layer", "module_text", "named_arguments", "operand"]
+__all__ = ["Failure", "assigned", "described", "is_layer", "module_text", "named_arguments", "operand", "with_texts"]
 
 
 class Text(str):
@@ -36,11 +38,14 @@ class Failure:
         modules: the modules whose calls have not returned, the outermost first.
         module: the innermost of these, or None; `path` is its name in the outermost module that has it.
         given: the arguments of its call by their names.
+        modes: the modes that were on.
+        trial: the mode in which remedies are tried.
     """
 
-    def __init__(self, error: BaseException, steps: list[Step], user: int) -> None:
+    def __init__(self, error: BaseException, steps: list[Step], user: int, trial: Trial, modes: Any) -> None:
         self.error, self.text = error, str(error)
         self.steps, self.user = steps, steps[user]
+        self.trial, self.modes = trial, modes
         self.name = ""
         self.function: Any = None
         self.self: Any = None
@@ -180,10 +185,11 @@ class Failure:
             owner = self.value(node.value, variables)
             if isinstance(owner, Tensor) and node.attr == "grad":
                 return owner._grad  # (`grad` may warn)
-            try:
+            if (not isinstance(owner, type) and isinstance(owner, ModuleType)) or not is_users(type(owner)):
                 return getattr(owner, node.attr, None)
-            except Exception:  # of a property of the user's
-                return None
+            with contextlib.suppress(Unknown):  # (no code of the user's runs)
+                return static(owner, node.attr)
+            return None
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             owner = self.value(node.value, variables)
             key: Any = node.slice.value
@@ -232,16 +238,6 @@ class Failure:
             return statement
         tree = self.user.tree()
         return None if tree is None else around(tree, self.user.line)
-
-    def constructor(self, *names: str) -> tuple[ast.Call, int] | None:
-        """Return the only call in the user's file of a class or function with one of these names, and its line."""
-        tree = parsed(self.user.file, self.user.frame.f_globals)
-        calls = [
-            node
-            for node in (ast.walk(tree) if tree is not None else ())
-            if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in names
-        ]
-        return (calls[0], calls[0].lineno) if len(calls) == 1 else None
 
     def named(self, name: str, default: str) -> str:
         """Return how the user's file names a module of the package: "F" for `nn.functional`."""
@@ -375,14 +371,6 @@ class Failure:
 
     # What it was about ------------------------------------------------------------------------------
 
-    def is_module(self, *names: str) -> bool:
-        """Return whether the innermost module is of a class of `torch.nn` with one of these names."""
-        return self.module is not None and is_layer(self.module, *names)
-
-    def tensor_given(self) -> Any:
-        """Return the first tensor among the arguments of the innermost module; None if there is none."""
-        return next((value for value in self.given.values() if isinstance(value, Tensor)), None)
-
     @property
     def is_users_call(self) -> bool:
         """Whether the user called the innermost module, so that its arguments are in the user's words."""
@@ -426,7 +414,8 @@ class _Replacing(ast.NodeTransformer):
         """Return the node, or what replaces it."""
         text = self.texts.get(getattr(node, "mark", 0))
         if text is not None:
-            return ast.parse(text, mode="eval").body
+            (statement,) = ast.parse(f"_[{text}]").body  # (an index may have slices)
+            return statement.value.slice  # type: ignore[attr-defined]
         return self.generic_visit(node)
 
 
@@ -447,11 +436,26 @@ def _copy(node: ast.AST, marked: Mapping[int, Any]) -> Any:
     return again
 
 
+def with_texts(whole: ast.AST, texts: dict[int, str]) -> Any:
+    """Return a copy of an expression with other texts for its parts, by their identities."""
+    return _Replacing(texts).visit(_copy(whole, texts))
+
+
 def operand(node: ast.expr) -> str:
     """Return an expression as text to which a method call can be appended."""
     text = ast.unparse(node)
     simple = (ast.Name, ast.Attribute, ast.Call, ast.Subscript, ast.List, ast.Tuple, ast.Constant)
     return text if isinstance(node, simple) else f"({text})"
+
+
+def assigned(failure: Failure, node: ast.AST) -> tuple[ast.Assign | None, Any]:
+    """Return the assignment of a variable or an attribute, and its place: a line of the user's file, or "file:line"."""
+    if isinstance(node, ast.Attribute):
+        owner = failure.value(node.value)
+        found = assigned_attribute(type(owner), node.attr) if hasattr(owner, "_modules") else None
+        return (found[0], f"{found[1]}:{found[0].lineno}") if found is not None else (None, 0)
+    statement = failure.assignment(node)
+    return statement, getattr(statement, "lineno", 0)
 
 
 def is_layer(module: Any, *names: str) -> bool:

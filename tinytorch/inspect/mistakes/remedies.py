@@ -1,12 +1,15 @@
 """The registry of remedies: small functions, each of which derives one kind of remedy from a failed call.
 
-    @remedy("mat1 and mat2 shapes cannot be multiplied")
-    def features(failure):
+    @remedy("is not an Optimizer")
+    def optimizer(failure):
         ...
-        return "nn.Linear(392, 16)"
+        return "StepLR(optimizer, step_size=10)"
 
 A remedy is code that replaces what the user wrote, with the number of its line if that is not the line that failed, or
-"file:line" for another file; a function that cannot derive it with certainty returns None.
+"file:line" for another file; a function that cannot derive it with certainty returns None,
+or raises a LookupError. Where no function gives a remedy, edits of the code are tried.
+
+What else fails in a function is a fault of it: users do not see it, and tests do (`core.notes.shows_faults`).
 """
 
 from __future__ import annotations
@@ -15,7 +18,9 @@ import re
 from collections.abc import Callable
 from typing import TypeVar
 
+from tinytorch.core.notes import shows_faults
 from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.trying import found_by_trying
 
 __all__ = ["fact", "facts_of", "remedies_of", "remedy"]
 
@@ -46,12 +51,25 @@ def _registering(registry: list[tuple[tuple[str, ...], Derive]], words: tuple[st
 
 def remedies_of(failure: Failure) -> list[str]:
     """Return the remedies of a failed call, as notes."""
-    found = []
-    for text, line in _derived(_remedies, failure):
-        place = "" if line in (0, failure.user.line) else f" at {failure.user.file}:{line}"
-        place = f" at {line}" if isinstance(line, str) else place
-        found.append(f"remedy{place}: {text}")
-    return found
+    found = _derived(_remedies, failure) or _tried(failure)
+    return [f"remedy{_place(failure, line)}: {text}" for text, line in found]
+
+
+def _tried(failure: Failure) -> list[tuple[str, int | str]]:
+    try:
+        found = found_by_trying(failure)
+    except Exception:
+        if shows_faults():
+            raise
+        return []
+    return [(each, 0) if isinstance(each, str) else each for each in found]
+
+
+def _place(failure: Failure, line: int | str) -> str:
+    """Return where a remedy belongs, if that is not the line that failed."""
+    if isinstance(line, str):
+        return f" at {line}"
+    return "" if line in (0, failure.user.line) else f" at {failure.user.file}:{line}"
 
 
 def facts_of(failure: Failure) -> list[str]:
@@ -72,7 +90,11 @@ def _derived(registry: list[tuple[tuple[str, ...], Derive]], failure: Failure) -
         if any([word in failure.text for word in words]):
             try:
                 derived = function(failure)
+            except LookupError:
+                continue
             except Exception:
+                if shows_faults():
+                    raise
                 continue
             if derived:
                 text, line = (derived, 0) if isinstance(derived, str) else derived

@@ -1,0 +1,1339 @@
+"""Remedies that no edit of an expression gives: for a message, what has to hold besides, and the code that replaces.
+
+Each is a function with the words of its messages: it returns the remedy, or None where what it needs does not hold.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from types import ModuleType
+from typing import Any
+
+from tinytorch import nn
+from tinytorch.core.names import module_of
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.mistakes.failure import Failure, is_layer, operand
+from tinytorch.inspect.mistakes.graph import (
+    cuts,
+    earlier_backward,
+    has_graph,
+    later_writes,
+    leaves_of,
+    made_once,
+    passed_on,
+    read_gradient,
+    saved,
+    writes,
+)
+from tinytorch.inspect.mistakes.places import made_at
+from tinytorch.inspect.mistakes.remedies import fact, remedy
+from tinytorch.inspect.mistakes.stack import Step, locals_of
+from tinytorch.inspect.mistakes.trying import like, number
+from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, header_of
+from tinytorch.ops.register import methods
+
+#: A message, and the code that takes the place of the call that failed: {func} stands for what it calls, {owner} for
+#: what is before the last dot, {args} for its arguments, {first} for the first one and {rest} for the others, {line}
+#: for the line, {target} and {value} for the sides of an assignment. A row whose words are not there says nothing.
+TEMPLATES = (
+    ("grad can be implicitly created only for scalar outputs", "{owner}.mean().backward()"),
+    ("leaf Variable that requires grad is being used in an in-place operation", "with torch.no_grad(): {line}"),
+    ("refers to a single memory location", "{owner} = {owner}.clone(); {line}"),
+    ("elements cannot be converted to Scalar", "{owner}.tolist()"),
+    ("invalid index of a 0-dim tensor", "{owner}.item()"),
+    ("Weights only load failed", "{func}({args}, weights_only=False)"),
+    ("appears to not have been used in the graph", "{func}({args}, allow_unused=True)"),
+    ("' as parameter '", "{target} = nn.Parameter({value})"),
+    ("Module [ModuleList] is missing the required", "nn.Sequential(*{func})({args})"),
+    ("missing 2 required positional arguments: 'key' and 'value'", "{func}({first}, {first}, {first})"),
+    ("Nesterov momentum requires a momentum", "{func}({args}, momentum=0.9)"),
+    ("tensor() takes 1 positional argument", "{func}([{args}])"),
+    ("must be Tensor, not PackedSequence", "{func}(nn.utils.rnn.pad_packed_sequence({args}, batch_first=True)[0])"),
+    ("probability tensor contains either", "{func}({first}.softmax(-1), {rest})"),
+    ("Please use torch.nn.Module.to_empty", "{owner}.to_empty(device={args})"),
+    ("you can only change requires_grad flags of leaf variables", "{object} = {object}.detach()"),
+    ("object has no attribute 'device'", "next({owner}.parameters()).device"),
+)  # fmt: skip
+
+
+@remedy(*[message for message, _ in TEMPLATES])
+def filled(failure: Failure) -> str | None:
+    """Fill the template of a message with the user's words."""
+    call, statement = failure.call, failure.statement()
+    template = next(text for message, text in TEMPLATES if message in failure.text)
+    words = {"line": failure.user.text().partition("  #")[0]}
+    if isinstance(call, ast.Call) and not any(isinstance(each, ast.Starred) for each in call.args):
+        given = [*map(ast.unparse, call.args), *[f"{each.arg}={ast.unparse(each.value)}" for each in call.keywords]]
+        words |= {"func": ast.unparse(call.func), "args": ", ".join(given), "rest": ", ".join(given[1:])}
+        words |= {"first": given[0]} if given else {}
+        if isinstance(call.func, ast.Attribute) and failure.of_method:
+            words["owner"] = operand(call.func.value)
+    elif isinstance(call, (ast.Subscript, ast.Attribute)):
+        words["owner"] = operand(call.value)
+    elif hasattr(call, "in_place"):
+        words["owner"] = call.in_place  # type: ignore[union-attr]
+    if isinstance(statement, ast.Assign):
+        target = statement.targets[0]
+        words |= {"target": ast.unparse(target), "value": ast.unparse(statement.value)}
+        words |= {"object": ast.unparse(target.value)} if isinstance(target, ast.Attribute) else {}
+    fields = re.findall(r"{(\w+)}", template)
+    if not all(words.get(name) for name in fields) or (words["line"].endswith(":") and "line" in fields):
+        return None
+    return template.format_map(words).replace("'", '"')
+
+
+#: The names that arguments have in NumPy and in Keras.
+_ELSEWHERE = {
+    "axis": "dim", "axes": "dim", "keepdims": "keepdim", "learning_rate": "lr", "lrate": "lr", "strides": "stride",
+    "units": "out_features", "filters": "out_channels", "rate": "p", "beta": "betas", "epsilon": "eps",
+    "decay": "weight_decay", "shape": "size",
+    "requires_gradient": "requires_grad", "nb_workers": "num_workers", "batchsize": "batch_size",
+}  # fmt: skip
+
+
+@remedy("unexpected keyword argument")
+def named_otherwise(failure: Failure) -> str | None:
+    """Name the argument that was meant."""
+    wrong = re.findall(r"unexpected keyword argument '(\w+)'", failure.text)[0]  # (Python may add a suggestion)
+    call = failure.call
+    function = failure.function.forward if failure.calls_module else failure.function
+    names = [name for name in inspect.signature(function).parameters if name != "self"]
+    meant = _ELSEWHERE.get(wrong)
+    if meant not in names:
+        meant = next(iter(get_close_matches(wrong, names, 1, 0.6)), None)
+    if meant is None and len(names) == len(getattr(call, "keywords", ())) == 1 and not getattr(call, "args", ()):
+        meant = names[0]
+    if meant is None or not isinstance(call, ast.Call):
+        return None
+    keywords = [ast.keyword(meant if each.arg == wrong else each.arg, each.value) for each in call.keywords]
+    again = ast.Call(call.func, call.args, keywords)
+    return failure.unparsed(again)
+
+
+@remedy("compiled with CUDA")
+def without_cuda(failure: Failure) -> str | None:
+    """Use the GPU only where there is one."""
+    call = failure.call
+    choice = '"cuda" if torch.cuda.is_available() else "cpu"'
+    if not isinstance(call, ast.Call):
+        return None
+    for node in ast.walk(call):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
+            return failure.replaced(node, choice)
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
+        return f"{ast.unparse(call.func.value)}.to({choice})"
+    return None
+
+
+@remedy("missing 1 required positional argument: 'metrics'")
+def metric(failure: Failure) -> str | None:
+    """Give a scheduler the number that was computed last."""
+    tree, call = failure.user.tree(), failure.call
+    found = {
+        node.lineno: target.id
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Assign) and node.lineno < failure.user.line
+        for target in node.targets
+        if isinstance(target, ast.Name) and _is_number(failure.value(target))
+    }
+    return f"{ast.unparse(call.func)}({found[max(found)]})" if found and isinstance(call, ast.Call) else None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, Tensor) and value.numel() == 1 and value.is_floating_point())
+
+
+@remedy("optimizer got an empty parameter list")
+def list_of_iterator(failure: Failure) -> tuple[str, int] | None:
+    """Make a list of an iterator of parameters, which can be used once."""
+    value, node = failure.arguments.get("params"), failure.node("params")
+    made = failure.assignment(node)
+    if not hasattr(value, "__next__") or made is None or not isinstance(node, ast.Name):
+        return None
+    return f"{node.id} = list({ast.unparse(made.value)})".replace("'", '"'), made.lineno
+
+
+@remedy("slice indices must be integers", "only integer tensors of a single element can be converted to an index")
+def integer_slice(failure: Failure) -> str | None:
+    """Convert the ends of a slice to integers."""
+    for each in ast.walk(failure.call) if failure.call is not None else ():
+        for end in (each.lower, each.upper) if isinstance(each, ast.Slice) else ():
+            product = isinstance(end, ast.BinOp) and isinstance(end.op, (ast.Mult, ast.Div))
+            if end is not None and (product or isinstance(failure.value(end), (float, Tensor))):
+                return failure.replaced(end, f"int({ast.unparse(end)})")
+    return None
+
+
+@remedy("positional arguments but", "positional argument but")
+def arguments_of_hook(failure: Failure) -> tuple[str, str] | None:
+    """Give a hook of a module all the arguments that it is called with."""
+    name, module = failure.text.partition("(")[0], failure.module
+    kinds = (("_forward_hooks", "input"), ("_backward_hooks", "grad_input"), ("_forward_pre_hooks", ""))
+    for hooks, middle in kinds if module is not None else ():
+        for hook in getattr(module, hooks).values():
+            code = getattr(hook, "__code__", None)
+            if code is None or code.co_qualname != name or code.co_argcount + 1 != (3 if middle else 2):
+                continue
+            names = list(code.co_varnames[: code.co_argcount])
+            names = [names[0], middle, names[1]] if middle else ["module", names[0]]
+            header, line = header_of(hook)
+            return re.sub(r"\(.*\)", f"({', '.join(names)})", header, count=1), f"{code.co_filename}:{line}"
+    return None
+
+
+@remedy("has been modified by an inplace operation")
+def computed_again(failure: Failure) -> tuple[str, int] | None:
+    """Compute a loss again after a step of an optimizer that changed parameters that it uses, as for two networks."""
+    _, cell, _ = saved(failure)
+    tree, call = failure.user.tree(), failure.call
+    models = [(name, value) for name, value in failure.variables.items() if hasattr(value, "_modules")]
+    name = next((name for name, value in models if not isinstance(value, type)
+                 for each in value.parameters() if each._cell is cell), "")  # fmt: skip
+    if not name or tree is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    steps = []
+    for node in [each for each in ast.walk(tree) if isinstance(each, ast.Expr)]:
+        function = node.value.func if isinstance(node.value, ast.Call) else None
+        if isinstance(function, ast.Attribute) and function.attr == "step" and node.lineno < failure.user.line:
+            groups = getattr(failure.value(function.value), "param_groups", ())
+            steps += [node] * any(each._cell is cell for group in groups for each in group["params"])
+    if len(steps) != 1 or not isinstance(call.func.value, ast.Name):
+        return None
+    made = assignment(tree, call.func.value.id, failure.user.line)
+    if (
+        made is None
+        or made.lineno > steps[0].lineno
+        or name not in {each.id for each in ast.walk(made.value) if isinstance(each, ast.Name)}
+    ):
+        return None
+    return "; ".join([ast.unparse(each) for each in (steps[0], made)]).replace("'", '"'), steps[0].lineno
+
+
+@remedy("missing 1 required positional argument: 'optimizer'", "missing 1 required positional argument: 'params'")
+def trained_by(failure: Failure) -> str | None:
+    """Give a scheduler the optimizer, or an optimizer the parameters of the model."""
+    call = failure.call
+    if not isinstance(call, ast.Call) or call.args:
+        return None
+    if "'optimizer'" in failure.text:
+        names = [name for name, value in failure.variables.items() if _is_optimizer(value)]
+    else:
+        names = [f"{name}.parameters()" for name in failure.models()]
+    options = [ast.unparse(each) for each in call.keywords]
+    return f"{ast.unparse(call.func)}({', '.join([names[0], *options])})" if len(names) == 1 else None
+
+
+@remedy("is not an Optimizer")
+def optimizer(failure: Failure) -> str | None:
+    """Give a scheduler the optimizer."""
+    names = [name for name, value in failure.variables.items() if _is_optimizer(value)]
+    return failure.rewritten(optimizer=names[0]) if len(names) == 1 else None
+
+
+def _is_optimizer(value: Any) -> bool:
+    return any(each.__name__ == "Optimizer" for each in type(value).__mro__)
+
+
+@remedy("can't optimize a non-leaf Tensor")
+def leaf(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Make a leaf of a result, or optimize the parameter that a module computes it from."""
+    node = failure.node("params")
+    made = failure.assignment(node)
+    for each in ast.walk(node if made is None else made.value) if node is not None else ():
+        value = failure.value(each)
+        if not isinstance(value, Tensor) or value.is_leaf:
+            continue
+        if isinstance(each, ast.Attribute):
+            module, leaves = failure.value(each.value), leaves_of(value)
+            own = getattr(module, "_parameters", {})
+            names = [name for name, parameter in own.items() if any(parameter is leaf for leaf in leaves)]
+            if len(names) == len(leaves) == 1:
+                return failure.replaced(each, f"{ast.unparse(each.value)}.{names[0]}")
+            found = assigned_attribute(type(module), each.attr, "__init__")
+            return None if found is None else (_as_leaf(found[0]), f"{found[1]}:{found[0].lineno}")
+        assigned = failure.assignment(each)
+        if assigned is not None:
+            return _as_leaf(assigned), assigned.lineno
+    return None
+
+
+def _as_leaf(statement: ast.Assign) -> str:
+    """Return an assignment of a result as one of a leaf: the last call requires its gradient."""
+    value = ast.unparse(statement.value)
+    calls = [node for node in ast.walk(statement.value) if isinstance(node, ast.Call)
+             for each in node.keywords if each.arg == "requires_grad"]  # fmt: skip
+    if len(calls) == 1:
+        before = ast.unparse(calls[0])
+        calls[0] = ast.Call(calls[0].func, calls[0].args, [each for each in calls[0].keywords
+                                                           if each.arg != "requires_grad"])  # fmt: skip
+        value = value.replace(before, ast.unparse(calls[0]), 1)
+    simple = isinstance(statement.value, (ast.Call, ast.Name, ast.Attribute, ast.Subscript))
+    cut = "" if len(calls) == 1 else ".detach()"
+    text = f"{ast.unparse(statement.targets[0])} = {value if simple else f'({value})'}{cut}.requires_grad_()"
+    return text.replace("'", '"')
+
+
+@remedy("to satisfy the constraint")
+def parameter_of_distribution(failure: Failure) -> str | None:
+    """Name logits, or make a scale positive."""
+    name = re.findall(r"Expected parameter (\w+)", failure.text)[0]
+    value, node = failure.arguments.get(name), failure.node(name)
+    if not isinstance(value, Tensor) or not bool(value.isfinite().all()) or not isinstance(failure.call, ast.Call):
+        return None
+    if name == "probs" and "logits" in inspect.signature(failure.function).parameters and node is not None:
+        rest = [ast.unparse(each) for each in failure.call.args if each is not node]
+        rest += [f"{each.arg}={ast.unparse(each.value)}" for each in failure.call.keywords if each.value is not node]
+        rest.append(f"logits={ast.unparse(node)}")
+        return f"{ast.unparse(failure.call.func)}({', '.join(rest)})"
+    if "GreaterThan" not in failure.text or node is None:
+        return None
+    return failure.rewritten(**{name: f"{failure.named('nn.functional', 'nn.functional')}.softplus({{}})"})
+
+
+def expressions(failure: Failure) -> Iterator[Any]:
+    """Yield the names, attributes and subscripts in the user's expression, or else in the statement."""
+    for root in (failure.call, failure.statement()):
+        for node in ast.walk(root) if root is not None else ():
+            if isinstance(node, (ast.Name, ast.Attribute, ast.Subscript)):
+                yield node
+
+
+def replaced(failure: Failure, node: ast.AST, text: str) -> str | None:
+    """Return the user's expression, or else the statement, with another text for a part of it."""
+    for root in (failure.call, failure.statement()):
+        if root is not None and any(each is node for each in ast.walk(root)):
+            return failure.in_text(root, node, text)
+    return None
+
+
+@remedy("object is not callable")
+def not_callable(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Index what has elements, call the layers of a list in turn, and leave out a call of a value."""
+    call = failure.call
+    if not isinstance(call, ast.Call):
+        return None
+    value, text = failure.value(call.func), ast.unparse(call.func)
+    if isinstance(value, list) and value and all(hasattr(each, "_modules") for each in value):
+        return _sequential(failure, call)
+    sequence = isinstance(value, (tuple, list)) and not hasattr(value, "_fields")
+    if sequence and len(call.args) == 1 and not any(hasattr(each, "_modules") for each in value):
+        return f"{text}[{ast.unparse(call.args[0])}]"
+    if isinstance(value, Tensor):
+        return f"{text}[{', '.join(map(ast.unparse, call.args))}]" if call.args else text
+    return None
+
+
+def _sequential(failure: Failure, call: ast.Call) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Return the assignment of a list of layers as one layer."""
+    found: Any = failure.assignment(call.func)
+    place: Any = getattr(found, "lineno", 0)
+    if isinstance(call.func, ast.Attribute):
+        attribute = assigned_attribute(type(failure.value(call.func.value)), call.func.attr, "__init__")
+        if attribute is not None:
+            found, place = attribute[0], f"{attribute[1]}:{attribute[0].lineno}"
+    if found is None or not isinstance(found.value, (ast.List, ast.ListComp)):
+        return failure.called_as("nn.Sequential(*{})")
+    items = ast.unparse(found.value)
+    inner = items[1:-1] if isinstance(found.value, ast.List) else f"*{items}"
+    return f"{ast.unparse(found.targets[0])} = nn.Sequential({inner})", place
+
+
+@remedy("'NoneType'", "not NoneType")
+def not_assigned(failure: Failure) -> tuple[str, int] | None:
+    """Leave out an assignment of a result, where the method changed its object: `parts.append(part)`."""
+    for node in expressions(failure):
+        assigned = failure.assignment(node) if isinstance(node, ast.Name) and failure.value(node) is None else None
+        made: Any = getattr(assigned, "value", None)
+        owner: Any = getattr(made.func, "value", None) if isinstance(made, ast.Call) else None
+        if assigned is not None and owner is not None and ast.unparse(owner) == node.id:
+            return ast.unparse(made).replace("'", '"'), assigned.lineno
+    return None
+
+
+@remedy("has no attribute 'step'", "has no attribute 'zero_grad'", "has no attribute 'backward'")
+def other_object(failure: Failure) -> str | None:
+    """Call the method of the object that has it: `optimizer.step()` for `model.step()`."""
+    call = failure.call
+    node = call.func if isinstance(call, ast.Call) else call
+    if not isinstance(node, ast.Attribute) or failure.value(node.value) is None:
+        return None
+    owner = failure.value(node.value)
+    if not isinstance(owner, Tensor) and not hasattr(owner, "_modules"):
+        return None
+    if node.attr == "backward":
+        names = [name for name, value in failure.variables.items()
+                 if isinstance(value, Tensor) and value.grad_fn is not None and value.ndim == 0]  # fmt: skip
+    else:
+        names = [name for name, value in failure.variables.items()
+                 if any(each.__name__ == "Optimizer" for each in type(value).__mro__)]  # fmt: skip
+    return failure.replaced(node.value, names[0]) if len(names) == 1 else None
+
+
+def called(failure: Failure) -> ast.expr | None:
+    """Return the call of the method that was looked for, rather than the method alone."""
+    statement, call = failure.statement(), failure.call
+    if statement is None or not isinstance(call, ast.Attribute):
+        return call
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == ast.unparse(call):
+            return node
+    return call
+
+
+@remedy("'list' object has no attribute", "'tuple' object has no attribute", "'dict' object has no attribute")
+def each_element(failure: Failure) -> str | None:
+    """Call a method of tensors for each tensor of a list or dictionary."""
+    call = called(failure)
+    node = call.func if isinstance(call, ast.Call) else call
+    if not isinstance(node, ast.Attribute) or not hasattr(Tensor, node.attr):
+        return None
+    value, text = failure.value(node.value), ast.unparse(node.value)
+    arguments = ast.unparse(call).removeprefix(ast.unparse(node)) if isinstance(call, ast.Call) else ""
+    if isinstance(value, dict) and value and all(isinstance(each, Tensor) for each in value.values()):
+        again = f"{{key: value.{node.attr}{arguments} for key, value in {text}.items()}}"
+    elif type(value) is list and value and all(isinstance(each, Tensor) for each in value):
+        if node.attr == "backward":
+            return f"torch.stack({text}).sum().backward()" if all(each.numel() == 1 for each in value) else None
+        whole = node.attr not in ("to", "cpu", "cuda", "float", "double", "half", "long", "detach", "numpy")
+        if whole and len({tuple(each.shape) for each in value}) == 1:
+            again = f"torch.stack({text}).{node.attr}{arguments}"
+        else:
+            again = f"[each.{node.attr}{arguments} for each in {text}]"
+    else:
+        return None
+    return again if '"' in again else again.replace("'", '"')
+
+
+@remedy("object has no attribute")
+def of_wrapped(failure: Failure) -> str | None:
+    """Look for a member in the model or the data set that another object wraps."""
+    call = failure.call
+    node = call.func if isinstance(call, ast.Call) else call
+    owner = failure.value(node.value) if isinstance(node, ast.Attribute) else None
+    for name in ("module", "dataset"):
+        inner = getattr(owner, name, None)
+        if isinstance(node, ast.Attribute) and inner is not None and hasattr(inner, node.attr):
+            return failure.replaced(node.value, f"{ast.unparse(node.value)}.{name}")
+    return None
+
+
+@remedy("'NoneType' object has no attribute", "must be Tensor, not NoneType")
+def unless_none(failure: Failure) -> str | None:
+    """Leave out a call for a member of a layer that is None, such as the bias of one without."""
+    statement = failure.statement()
+    if not failure.inside or not isinstance(statement, ast.Expr):
+        return None
+    for name, value in failure.arguments.items():
+        node = failure.node(name)
+        if value is None and isinstance(node, ast.Attribute) and hasattr(failure.value(node.value), "_modules"):
+            return f"if {ast.unparse(node)} is not None: {failure.user.text()}"
+    return None
+
+
+def _pair_in_sequence(failure: Failure) -> tuple[Any, int]:
+    """Return the sequence, and the place in it of the layer whose pair the next layer was given."""
+    outer: Any = failure.modules[-2] if len(failure.modules) > 1 else None
+    if not is_layer(outer, "Sequential") or not isinstance(next(iter(failure.given.values()), None), tuple):
+        raise LookupError("no pair in a sequence")
+    layers = list(outer._modules.values())
+    return outer, next(k for k, each in enumerate(layers) if each is failure.module) - 1
+
+
+@remedy("must be Tensor, not tuple", "'tuple' object has no attribute")
+def sequence_apart(failure: Failure) -> str | None:
+    """Call a recurrent layer of a sequence by itself, and the rest of the sequence with its output."""
+    outer, k = _pair_in_sequence(failure)
+    call = failure.call
+    if k < 0 or not isinstance(call, ast.Call) or failure.value(call.func) is not outer or len(call.args) != 1:
+        return None
+    name = ast.unparse(call.func)
+    first = f"{name}[0]" if k == 0 else f"{name}[:{k + 1}]"
+    rest = f"{name}[{k + 1}:]" if k + 2 < len(outer) else f"{name}[{k + 1}]"
+    return f"{rest}({first}({ast.unparse(call.args[0])})[0])"
+
+
+@fact("must be Tensor, not tuple", "'tuple' object has no attribute")
+def pair_in_sequence(failure: Failure) -> str | None:
+    """Say which layer of a sequence returns a pair."""
+    outer, k = _pair_in_sequence(failure)
+    layer = list(outer._modules.values())[k]
+    kind = type(layer).__name__
+    if not is_layer(layer, "RNNBase", "MultiheadAttention"):
+        return None
+    return (
+        f"{kind} returns a pair, which Sequential gives to the next layer: call it outside of the Sequential "
+        f"(out, _ = {kind.lower()}(x)), or put a module behind it whose forward returns x[0]"
+    )
+
+
+@remedy("values to unpack")
+def unpacked(failure: Failure) -> str | None:
+    """Unpack as many values as a loader, a layer or a user's function gives, by the names that these have."""
+    statement = failure.statement()
+    if isinstance(statement, ast.For):
+        target: Any = statement.target
+        source: Any = statement.iter
+        source = source.args[0] if isinstance(source, ast.Call) and ast.unparse(source.func) == "tqdm" else source
+        if isinstance(source, ast.Call) and ast.unparse(source.func) == "enumerate" and isinstance(target, ast.Tuple):
+            first, *rest = [ast.unparse(each) for each in target.elts]
+            if len(rest) > 1:
+                return f"for {first}, ({', '.join(rest)}) in {ast.unparse(statement.iter)}:"
+            target, source = target.elts[-1], source.args[0]
+    elif isinstance(statement, ast.Assign):
+        target, source = statement.targets[0], statement.value
+    else:
+        return None
+    if isinstance(statement, ast.For) and isinstance(source, ast.Call) and isinstance(source.func, ast.Attribute):
+        own = hasattr(failure.value(source.func.value), "_modules")
+        if own and source.func.attr in ("parameters", "modules", "children", "buffers"):
+            return f"{ast.unparse(source.func.value)}.named_{source.func.attr}()"
+    if not isinstance(target, ast.Tuple) or not all(isinstance(each, ast.Name) for each in target.elts):
+        return None
+    if isinstance(failure.value(source), dict) and isinstance(statement, ast.For):
+        return f"{ast.unparse(source)}.items()"
+    names, written = _returned(failure, source), [ast.unparse(each) for each in target.elts]
+    parts = _parts(failure, source, len(written)) if isinstance(statement, ast.Assign) else ""
+    if parts:
+        return f"{', '.join(written)} = {parts}".replace("'", '"')
+    width = _width(failure.value(source.func)) if isinstance(source, ast.Call) else 0
+    if width and width % len(written) == 0 and isinstance(statement, ast.Assign):
+        return f"{', '.join(written)} = {ast.unparse(source)}.chunk({len(written)}, dim=-1)"
+    if not names:
+        return None
+    again = [*written[: len(names)], *names[len(written) :]]
+    if len(names) > len(written) and len(set(again)) < len(again):
+        again = names
+    if names == ["output", "(h, c)"]:
+        again = [written[0], f"({', '.join(written[1:])})" if len(written) == 3 else "_"]
+    text = f"{', '.join(again)} = {ast.unparse(source)}"
+    if isinstance(statement, ast.For):
+        whole = ast.unparse(statement.target).strip("()").replace(ast.unparse(target), f"({', '.join(again)})")
+        inner = ", ".join(again) if target is statement.target else whole
+        text = f"for {inner} in {ast.unparse(statement.iter)}:"
+    return text.replace("'", '"')
+
+
+def _parts(failure: Failure, source: ast.expr, count: int) -> str:
+    """Return a call that splits a tensor, with the number of parts that are assigned; "" if it cannot be told."""
+    if not isinstance(source, ast.Call) or not isinstance(source.func, ast.Attribute):
+        return ""
+    if source.func.attr == "chunk" and source.args and isinstance(source.args[0], ast.Constant):
+        return failure.in_text(source, source.args[0], str(count))
+    sizes = source.args if source.func.attr in ("reshape", "view") else []
+    places = [k for k, each in enumerate(sizes) if failure.value(each) == count]
+    return f"{ast.unparse(source)}.unbind({places[0]})" if len(places) == 1 and places[0] else ""
+
+
+def _width(module: Any) -> int:
+    """Return the number of features that a linear layer, or a sequence that ends with one, computes; 0 for others."""
+    while is_layer(module, "Sequential") and len(module):
+        module = module[-1]
+    return int(module.out_features) if is_layer(module, "Linear") else 0
+
+
+def _returned(failure: Failure, source: ast.expr) -> list[str]:
+    """Return names for the values that an expression gives; [] if their number cannot be told."""
+    value = failure.value(source)
+    made: Any = failure.value(source.func) if isinstance(source, ast.Call) else None
+    if isinstance(source, ast.Call) and ast.unparse(source).startswith("next(iter("):
+        value = failure.value(source.args[0].args[0])  # type: ignore[attr-defined]
+    if isinstance(source, ast.Call) and value is None and isinstance(made, type):
+        keywords = {each.arg: each.value for each in source.keywords}
+        value = failure.value(source.args[0] if source.args else keywords.get("dataset"))
+    if hasattr(value, "dataset") or hasattr(value, "__getitem__"):
+        data = value
+        while hasattr(data, "dataset"):
+            data = data.dataset
+        if hasattr(data, "tensors"):
+            return ["x", "y", *"_" * len(data.tensors)][: len(data.tensors)]
+        return _names_returned(type(data).__getitem__)
+    if is_layer(made, "LSTM"):
+        return ["output", "(h, c)"]
+    if hasattr(made, "_modules") and not module_of(type(made)).startswith("tinytorch."):
+        return _names_returned(type(made).forward)
+    if inspect.isfunction(made) and not module_of(made).startswith("tinytorch."):
+        return _names_returned(made)
+    return []
+
+
+def _names_returned(function: Any) -> list[str]:
+    """Return the values of the only `return` of several values in a user's function, as names."""
+    nodes = [each.value for each in ast.walk(function_tree(function)) if isinstance(each, ast.Return)]
+    if len(nodes) != 1 or not isinstance(nodes[0], ast.Tuple):
+        return []
+    return [each.id if isinstance(each, ast.Name) else f"value{k}" for k, each in enumerate(nodes[0].elts)]
+
+
+@remedy("missing 1 required positional argument: 'self'")
+def object_made(failure: Failure) -> str | tuple[str, int] | None:
+    """Make an object of a class first: `Net().parameters()` for `Net.parameters()`."""
+    for node in expressions(failure):
+        if isinstance(node, ast.Attribute) and isinstance(failure.value(node.value), type):
+            assigned = failure.assignment(node.value)
+            if assigned is not None and ast.unparse(assigned.targets[0]) == ast.unparse(node.value):
+                arguments = _of_model(failure, failure.value(node.value))
+                return f"{ast.unparse(assigned)}({arguments})", assigned.lineno
+            return replaced(failure, node.value, f"{ast.unparse(node.value)}()")
+    return None
+
+
+def _of_model(failure: Failure, kind: type) -> str:
+    """Return the argument of an optimizer's class: the parameters of the only model among the variables."""
+    names = failure.models()
+    own = any(each.__name__ == "Optimizer" for each in kind.__mro__)
+    return f"{names[0]}.parameters()" if own and len(names) == 1 else ""
+
+
+@remedy("has no attribute", "takes 1 positional argument but", "takes 0 positional arguments but")
+def misspelt_constructor(failure: Failure) -> tuple[str, str] | None:
+    """Name the constructor of a module, where the class has a method of a similar name."""
+    kinds = [type(each) for each in (failure.self, *failure.modules[::-1])]
+    kinds += [each for each in [failure.function, failure.called()] if isinstance(each, type)]
+    for kind in kinds:
+        if module_of(kind).startswith("tinytorch.") or "__init__" in vars(kind) or not hasattr(kind, "load_state_dict"):
+            continue
+        for name, function in vars(kind).items():
+            if get_close_matches(name.strip("_").lower(), ["init"], 1, 0.75) and inspect.isfunction(function):
+                header, line = header_of(function)
+                place = f"{function.__code__.co_filename}:{line}"
+                return header.replace(f"def {name}", "def __init__", 1), place
+    return None
+
+
+@remedy("Legacy autograd function with non-static forward", "object has no attribute", "unsupported operand type(s)",
+        "must be Tensor, not")  # fmt: skip
+def applied(failure: Failure) -> str | tuple[str, int] | None:
+    """Apply an autograd function, rather than make an object of its class."""
+    for root in (failure.call, failure.statement()):
+        for node in ast.walk(root) if root is not None else ():
+            assigned = failure.assignment(node) if isinstance(node, ast.Name) else None
+            call = node if assigned is None else assigned.value
+            if isinstance(call, ast.Call) and isinstance(call.func, ast.Call) and _is_function(failure, call.func.func):
+                call = ast.Call(call.func.func, call.args, call.keywords)
+            if not isinstance(call, ast.Call) or not _is_function(failure, call.func) or not call.args:
+                continue
+            again = ast.Call(ast.Attribute(call.func, "apply", ast.Load()), call.args, call.keywords)
+            if assigned is not None:
+                return f"{ast.unparse(assigned.targets[0])} = {failure.unparsed(again)}", assigned.lineno
+            return failure.unparsed(again)
+    return None
+
+
+def _is_function(failure: Failure, node: ast.AST) -> bool:
+    """Return whether an expression is a user's class of autograd functions."""
+    value = failure.value(node)
+    return isinstance(value, type) and any(
+        each.__name__ == "Function" and module_of(each) == "tinytorch.autograd.function" for each in value.__mro__
+    )
+
+
+def batch_of(failure: Failure) -> Any:
+    """Return the samples of the batch that could not be put together; None outside of a loader."""
+    for step in failure.steps:
+        if step.ours and step.code.co_name in ("default_collate", "collate"):
+            return locals_of(step.frame).get("batch")
+    return None
+
+
+def loader_at(failure: Failure) -> tuple[ast.Call, int] | None:
+    """Return the call that made the loader of the user's loop, and its line."""
+    tree = failure.user.tree()
+    calls = [
+        node
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "DataLoader"
+    ]
+    return (calls[0], calls[0].lineno) if len(calls) == 1 else None
+
+
+def _collated_by(failure: Failure, text: str) -> str | tuple[str, int]:
+    """Return the constructor of the loader with another `collate_fn`, and its line."""
+    found = loader_at(failure)
+    if found is None:
+        return f"DataLoader(..., collate_fn={text})"
+    call, line = found
+    keywords = [each for each in call.keywords if each.arg != "collate_fn"]
+    again = ast.Call(call.func, call.args, [*keywords, ast.keyword("collate_fn", ast.parse(text, mode="eval").body)])
+    return failure.unparsed(again), line
+
+
+@remedy("stack expects each tensor to be equal size")
+def padded_batch(failure: Failure) -> str | tuple[str, int] | None:
+    """Pad the samples of a batch, or leave them a list."""
+    batch = batch_of(failure)
+    if not isinstance(batch, list):
+        return None
+    if all(isinstance(each, Tensor) for each in batch) and len({tuple(each.shape[1:]) for each in batch}) == 1:
+        return _collated_by(failure, "lambda batch: nn.utils.rnn.pad_sequence(batch, batch_first=True)")
+    pairs = all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], Tensor) for each in batch)
+    if pairs and len({tuple(x.shape[1:]) for x, _ in batch}) == 1 and all(x.ndim for x, _ in batch):
+        pad, second = "nn.utils.rnn.pad_sequence([{} for {} in batch], batch_first=True)", ""
+        if all(isinstance(y, (int, float)) for _, y in batch):
+            second = "torch.tensor([y for _, y in batch])"
+        elif all(isinstance(y, Tensor) for _, y in batch):
+            alike = len({tuple(y.shape) for _, y in batch}) == 1
+            second = "torch.stack([y for _, y in batch])" if alike else pad.format("y", "_, y")
+        if second:
+            return _collated_by(failure, f"lambda batch: ({pad.format('x', 'x, _')}, {second})")
+    first = batch[0]
+    if isinstance(first, dict) and all(isinstance(each, dict) and set(each) == set(first) for each in batch):
+        parts = {key: _column(f"[each[{key!r}] for each in batch]", [each[key] for each in batch]) for key in first}
+        items = ", ".join([f"{key!r}: {text}" for key, text in parts.items()])
+        return _collated_by(failure, f"lambda batch: {{{items}}}") if all(parts.values()) else None
+    if isinstance(first, tuple) and len(first) > 1 and {len(each) for each in batch} == {len(first)}:
+        columns = [_column(f"[each[{k}] for each in batch]", [each[k] for each in batch]) for k in range(len(first))]
+        if all(columns):
+            return _collated_by(failure, f"lambda batch: ({', '.join(columns)})")
+    return _collated_by(failure, "list")
+
+
+def _column(text: str, values: list[Any]) -> str:
+    """Return what collates some values of a batch: tensors of different lengths are padded; "" if they cannot be."""
+    if all(isinstance(each, Tensor) for each in values) and len({tuple(each.shape) for each in values}) > 1:
+        alike = all(each.ndim for each in values) and len({tuple(each.shape[1:]) for each in values}) == 1
+        return f"nn.utils.rnn.pad_sequence({text}, batch_first=True)" if alike else ""
+    return f"torch.utils.data.default_collate({text})"
+
+
+@remedy("default_collate: batch must contain", "NoneType")
+def list_of_samples(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Return the sample from `__getitem__`, or drop samples that are None; leave objects of other classes a list."""
+    batch = batch_of(failure)
+    if not isinstance(batch, (list, tuple)):
+        return None
+    if all(each is None for each in batch):
+        return _returned_sample(failure)
+    if any(each is None for each in batch):
+        kept = "[each for each in batch if each is not None]"
+        return _collated_by(failure, f"lambda batch: torch.utils.data.default_collate({kept})")
+    return _collated_by(failure, "list") if "default_collate: batch must contain" in failure.text else None
+
+
+def _returned_sample(failure: Failure) -> tuple[str, str] | None:
+    """Return what the last statement of a user's `__getitem__` computes, as what it returns, and its place."""
+    function: Any = getattr(type(_users_data(failure)), "__getitem__", None)
+    tree = function_tree(function)
+    last = tree.body[-1]
+    if any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree)):
+        return None
+    place = f"{function.__code__.co_filename}:{last.lineno}"
+    if isinstance(last, (ast.Assign, ast.Expr)) and not isinstance(last.value, ast.Constant):
+        return f"return {ast.unparse(last.value)}".replace("(", "", 1).removesuffix(")") if isinstance(
+            last.value, ast.Tuple
+        ) else f"return {ast.unparse(last.value)}", place
+    return None
+
+
+def _users_data(failure: Failure) -> Any:
+    """Return the data set of the user's class that the running loader reads, without the subsets around it."""
+    for step in failure.steps:
+        found = locals_of(step.frame)
+        for value in (found.get("dataset"), getattr(found.get("self"), "dataset", None)):
+            while hasattr(value, "dataset"):
+                value = value.dataset  # type: ignore[union-attr]
+            if value is not None and not module_of(type(value)).startswith("tinytorch."):
+                return value
+    return None
+
+
+@fact("'")
+def sample_without_key(failure: Failure) -> str | None:
+    """Say which sample of a batch lacks an entry that the first one has."""
+    batch = batch_of(failure)
+    if not isinstance(failure.error, KeyError) or not isinstance(batch, (list, tuple)):
+        return None
+    lacking = [k for k, each in enumerate(batch) if isinstance(each, dict) and failure.error.args[0] not in each]
+    return f"sample {lacking[0]} of the batch has no {failure.text}, which sample 0 has" if lacking else None
+
+
+@remedy("should implement __getitem__", 'is missing the required "forward" function', "has no len()")
+def misspelt_method(failure: Failure) -> str | tuple[str, int] | None:
+    """Name a method that a base class calls, where the class has one of a similar name."""
+    wanted = next(name for name in ("__getitem__", "forward", "__len__") if name.strip("_") in failure.text)
+    owner: Any = failure.module if wanted == "forward" else _data_set(failure)
+    own = {name: value for name, value in vars(type(owner)).items() if inspect.isfunction(value)}
+    plain = {name.replace("_", "").lower(): name for name in own if name != wanted}
+    found = get_close_matches(wanted.strip("_"), list(plain), 1, 0.6)
+    if not found:
+        return None
+    function = own[plain[found[0]]]
+    header, line = header_of(function)
+    text = header.replace(f"def {function.__name__}", f"def {wanted}", 1)
+    return text, line if function.__code__.co_filename == failure.user.file else 0
+
+
+def _data_set(failure: Failure) -> Any:
+    for step in reversed(failure.steps):
+        found = locals_of(step.frame)
+        if step.ours and step.code.co_name in ("__getitem__", "__len__") and "self" in found:
+            return found["self"]
+    return failure.arguments.get("dataset")
+
+
+@remedy("Sum of input lengths does not equal the length of the input dataset")
+def whole_split(failure: Failure) -> str | None:
+    """Give the rest to the last part."""
+    lengths, size = list(failure.arguments["lengths"]), len(failure.arguments["dataset"])
+    node = failure.node("lengths")
+    if any(isinstance(each, float) for each in lengths):
+        rest = round(1 - sum(lengths[:-1]), 10)
+        return failure.rewritten(lengths=str([*lengths[:-1], rest])) if rest >= 0 else None
+    if size < sum(lengths[:-1]):
+        return None
+    if not isinstance(node, (ast.List, ast.Tuple)) or all(isinstance(each, ast.Constant) for each in node.elts):
+        return failure.rewritten(lengths=str([*lengths[:-1], size - sum(lengths[:-1])]))
+    kept = [ast.unparse(each) for each in node.elts[:-1]]
+    count = f"len({failure.said('dataset')})"
+    for name, value in failure.variables.items():
+        if value == size and type(value) is int and any(name in text for text in kept):
+            count = name
+    return failure.rewritten(lengths=f"[{', '.join(kept)}, {' - '.join([count, *kept])}]")
+
+
+@remedy("Trying to backward through the graph a second time")
+def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Detach what is passed on from one step of a loop to the next, or keep the graph of the first backward."""
+    tree, call = failure.user.tree(), failure.call
+    loops = [
+        node
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, (ast.For, ast.While)) and node.lineno <= failure.user.line <= (node.end_lineno or 0)
+    ]
+    for node in ast.walk(loops[-1]) if loops else ():
+        for each in ast.walk(node.value) if isinstance(node, ast.Assign) else ():
+            if not isinstance(node, ast.Assign) or not isinstance(each, ast.Name):
+                continue
+            targets = {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
+            if each.id in targets and has_graph(failure.value(each)):
+                if isinstance(failure.value(each), tuple):
+                    text = f"tuple([each.detach() for each in {each.id}])"
+                else:
+                    text = f"{each.id}.detach()"
+                changed = failure.in_text(node.value, each, text)
+                return f"{ast.unparse(node.targets[0]).strip('()')} = {changed}", node.lineno
+        if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
+            continue
+        if (
+            isinstance(node.value, ast.Name)
+            and isinstance(call, ast.Call)
+            and ast.unparse(call.func) == f"{ast.unparse(node.target)}.backward"
+        ):
+            return f"{node.value.id}.backward()"  # (the sum of the losses of all steps has the graphs of all)
+    first = earlier_backward(failure, tree)
+    if first is not None:
+        passed = passed_on(failure, first)
+        if passed is not None:
+            return passed
+    if loops and (first is None or first.lineno < loops[-1].lineno):
+        found = made_once(failure, loops[-1])
+        return found[1] if found is not None else None
+    if first is not None:
+        return f"{ast.unparse(first.func)}(retain_graph=True)", first.lineno
+    return failure.with_keywords(retain_graph="True") if isinstance(call, ast.Call) else None
+
+
+@remedy("does not require grad and does not have a grad_fn")
+def uncut(failure: Failure) -> str | tuple[str, int] | None:
+    """Leave out what cut the graph."""
+    found = cuts(failure)
+    inputs = read_gradient(failure)
+    if inputs is not None:
+        return inputs
+    texts = {(text, line) for line, file, _, text in found if text and file == failure.user.file}
+    if len(texts) == 1 and all(text for _, _, _, text in found):
+        return texts.pop()
+    frozen = [reason for _, _, reason, _ in found if reason.startswith("all parameters of")]
+    if len(found) == len(frozen) == 1:
+        return f"{frozen[0].split()[3]}.requires_grad_(True)"
+    return None
+
+
+@remedy("One of the differentiated Tensors does not require grad")
+def points_require_grad(failure: Failure) -> tuple[str, int] | None:
+    """Let the points by which is differentiated require a gradient, before they are used."""
+    node, tree = failure.node("inputs"), failure.user.tree()
+    if isinstance(node, (ast.List, ast.Tuple)):
+        node = next((each for each in node.elts if not getattr(failure.value(each), "requires_grad", True)), None)
+    value = failure.value(node)
+    if not isinstance(node, ast.Name) or not isinstance(value, Tensor) or not value.dtype.is_floating_point:
+        return None
+    made = failure.assignment(node)
+    if made is not None and len(made.targets) == 1 and isinstance(made.targets[0], ast.Name):
+        return failure.assigned_with(made, ".requires_grad_()"), made.lineno
+    for each in getattr(tree, "body", ()):
+        if any(isinstance(part, ast.Name) and part.id == node.id for part in ast.walk(each)):
+            if isinstance(each, (ast.Assign, ast.Expr)) and each.lineno < failure.user.line:
+                return f"{node.id}.requires_grad_(); {ast.unparse(each)}".replace("'", '"'), each.lineno
+            return None
+    return None
+
+
+@remedy("has been modified by an inplace operation")
+def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
+    """Make the write out of place."""
+    found = [(name, node) for name, node, step in writes(failure) if step.file == failure.user.file]
+    found = found or later_writes(failure)
+    if len(found) != 1:
+        return None
+    name, node = found[0]
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
+        value = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
+        return f"{name} = {failure.unparsed(value)}", node.lineno
+    if isinstance(node, ast.Assign) and any(isinstance(x, ast.Name) and x.id == name for x in ast.walk(node.value)):
+        target, text = ast.unparse(node.targets[0]), ast.unparse(node.value)
+        return f"new = {text}; {name} = {name}.clone(); {target} = new", node.lineno
+    if isinstance(node, ast.Assign | ast.AugAssign):
+        return f"{name} = {name}.clone(); {failure.unparsed(node)}", node.lineno
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
+        again = ast.Call(ast.Attribute(call.func.value, call.func.attr[:-1], ast.Load()), call.args, call.keywords)
+        if call.func.attr[:-1] in methods:
+            return f"{name} = {failure.unparsed(again)}", node.lineno
+    return None
+
+
+@remedy("has been modified by an inplace operation")
+def layer_in_place(failure: Failure) -> tuple[str, str] | None:
+    """Make the layer without `inplace=True` that has overwritten what the layer before it needs in backward."""
+    node, _, _ = saved(failure)
+    name, found = str(node.name()).partition("Backward")[0].lower() if node is not None else "", []
+    for value in failure.variables.values():
+        for module in value.modules() if hasattr(value, "_modules") and not isinstance(value, type) else ():
+            layers = list(module._modules.values()) if is_layer(module, "Sequential") else []
+            found += [(value, after) for before, after in itertools.pairwise(layers)
+                      if getattr(after, "inplace", False) and type(before).__name__.lower() == name]  # fmt: skip
+    if len({id(layer) for _, layer in found}) != 1:
+        return None
+    root, layer = found[0]
+    failure.modules.append(root)
+    place = made_at(failure, layer)
+    failure.modules.pop()
+    text = like(layer, inplace=False)
+    return (text, place) if place else None
+
+
+@remedy("Expected more than 1 value per channel when training")
+def one_value(failure: Failure) -> tuple[str, str] | None:
+    """Leave out the last batch of a loader, if that is the small one; else switch the whole model to evaluation."""
+    for step in [each for each in failure.steps if each.users]:
+        call, tree = step.expression(), step.tree()
+        if not isinstance(call, ast.Call):
+            continue
+        model = failure.value(call.func, {**step.frame.f_globals, **locals_of(step.frame)})
+        if not hasattr(model, "_modules") or not call.args:
+            continue
+        for node in ast.walk(tree) if tree is not None else ():
+            if isinstance(node, (ast.For, ast.While)) and node.lineno <= step.line <= (node.end_lineno or 0):
+                return _without_last_batch(failure, step)
+        again = ast.Call(ast.parse(f"{ast.unparse(call.func)}.eval()", mode="eval").body, call.args, call.keywords)
+        return failure.unparsed(again), f"{step.file}:{step.line}"
+    return None
+
+
+def _without_last_batch(failure: Failure, step: Step) -> tuple[str, str] | None:
+    """Return the constructor of the only loader that a function makes, without a smaller last batch."""
+    tree, variables = step.tree(), {**step.frame.f_globals, **locals_of(step.frame)}
+    calls = [
+        node
+        for node in (ast.walk(tree) if tree is not None else ())
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "DataLoader"
+    ]
+    sizes = [each.value for node in calls for each in node.keywords if each.arg == "batch_size"]
+    if len(calls) != 1 or len(sizes) != 1 or failure.value(sizes[0], variables) == 1:
+        return None
+    keywords = [each for each in calls[0].keywords if each.arg != "drop_last"]
+    again = ast.Call(calls[0].func, calls[0].args, [*keywords, ast.keyword("drop_last", ast.Constant(True))])
+    return failure.unparsed(again), f"{step.file}:{calls[0].lineno}"
+
+
+@remedy("is not a Module subclass")
+def module_of_function(failure: Failure) -> str | None:
+    """Name the module that does what a function does: `nn.ReLU()` for `F.relu`."""
+    call = failure.call
+    for node in call.args if isinstance(call, ast.Call) else ():
+        name = ast.unparse(node).rpartition(".")[2]
+        kinds = {each.lower(): each for each in dir(nn) if isinstance(getattr(nn, each), type)}
+        kind = kinds.get(name.replace("_", "").lower())
+        if (
+            kind is not None
+            and isinstance(node, (ast.Attribute, ast.Name))
+            and not isinstance(failure.value(node), type)
+        ):
+            return failure.replaced(node, f"nn.{kind}({'dim=-1' if 'softmax' in name else ''})")
+    return None
+
+
+def pair(failure: Failure) -> tuple[Any, Any]:
+    """Return the predictions and the targets of a loss."""
+    given = failure.arguments if isinstance(failure.arguments.get("target"), Tensor) else failure.given
+    x, target = given.get("input"), given.get("target")
+    if not isinstance(x, Tensor) or not isinstance(target, Tensor):
+        raise LookupError("no loss")
+    return x, target
+
+
+@remedy("is out of bounds.")
+def labels_in_range(failure: Failure) -> str | None:
+    """Shift labels that start at 1, ignore negative ones, or derive the number of outputs of the last layer."""
+    x, target = pair(failure)
+    classes = x.shape[1] if x.ndim > 1 else x.shape[0]
+    low, high = int(target.min()), int(target.max())
+    if low < 0:
+        kept = target[target >= 0]
+        if len({int(each) for each in target[target < 0].flatten()}) > 1 or (len(kept) and int(kept.max()) >= classes):
+            return None
+        if failure.calls_module:
+            return f"nn.{type(failure.module).__name__}(ignore_index={low})"
+        return failure.with_keywords(ignore_index=str(low))
+    border = target[target >= classes]
+    if len({int(each) for each in border.flatten()}) == 1 and high > classes + 1:
+        if failure.calls_module:
+            return f"nn.{type(failure.module).__name__}(ignore_index={high})"
+        return failure.with_keywords(ignore_index=str(high))
+    head = _last_layer(failure)
+    if head is not None and getattr(head, "out_features", 0) == classes and not low:
+        return f"nn.Linear({head.in_features}, {high + 1})"
+    return failure.rewritten(target="{} - 1") if low >= 1 and high == classes else None
+
+
+def _last_layer(failure: Failure) -> Any:
+    """Return the last module of the model that computed the predictions, as far as the user's function shows it."""
+    origin = failure.origin("input")
+    model: Any = failure.value(origin.func) if isinstance(origin, ast.Call) else None
+    return list(model.modules())[-1] if hasattr(model, "modules") else None
+
+
+@remedy("all elements of input should be between 0 and 1")
+def logits(failure: Failure) -> str | None:
+    """Name the loss for logits."""
+    if failure.calls_module:
+        reduction = failure.module.reduction
+        return f"nn.BCEWithLogitsLoss({'' if reduction == 'mean' else f'reduction={reduction!r}'})"
+    return failure.renamed("binary_cross_entropy_with_logits")
+
+
+def cut(text: str, k: int, part: str) -> str:
+    """Return the text of an expression of which a part of dimension `k` is taken: "x[:, :-1]"."""
+    return f"{text}[{':, ' * k}{part}]"
+
+
+@remedy("Boolean value of Tensor with more than one value is ambiguous")
+def elementwise(failure: Failure) -> str | None:
+    """Join masks elementwise: `&` for `and`, `~` for `not`; ask whether a condition is true of all elements."""
+    statement = failure.statement()
+    if isinstance(statement, (ast.If, ast.While, ast.Assert)) or statement is None:
+        return f"({ast.unparse(failure.call)}).all()" if isinstance(failure.call, ast.Compare) else None
+    for node in ast.walk(statement):
+        if isinstance(node, ast.BoolOp):
+            first = failure.value(node.values[0])
+            if isinstance(first, Tensor) and str(first.dtype) != "torch.bool":
+                if not isinstance(node.op, ast.Or) or len(node.values) != 2:
+                    return None
+                name, other = map(ast.unparse, node.values)
+                return f"{name} if {name} is not None else {other}"
+            sign = " & " if isinstance(node.op, ast.And) else " | "
+            parts = [f"({ast.unparse(each)})" if isinstance(each, ast.Compare) else ast.unparse(each)
+                     for each in node.values]  # fmt: skip
+            return sign.join(parts)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            operand = ast.unparse(node.operand)
+            return f"~({operand})" if isinstance(node.operand, (ast.Compare, ast.BoolOp)) else f"~{operand}"
+    return None
+
+
+@remedy("has no attribute")
+def misspelt(failure: Failure) -> str | None:
+    """Name the member of a similar name."""
+    call = failure.call
+    if not isinstance(failure.error, AttributeError) or call is None:
+        return None
+    wrong = re.findall(r"'(\w+)'", failure.text)[-1]
+    for node in ast.walk(call):
+        if isinstance(node, ast.Attribute) and node.attr == wrong:
+            owner = failure.value(node.value)
+            owner = getattr(failure.error, "obj", None) if owner is None else owner
+            meant = None
+            if isinstance(owner, Tensor):
+                meant = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}.get(wrong)
+            elif not isinstance(owner, ModuleType) and not _is_ours(owner):
+                return None
+            names = [name for name in dir(owner) if not name.startswith("_")]
+            meant = meant or next((name for name in names if name.lower() == wrong.lower()), None)
+            meant = meant or next(iter(get_close_matches(wrong, names, 1, 0.7)), None)
+            return None if meant is None else f"{ast.unparse(node.value)}.{meant}"
+    return None
+
+
+def _is_ours(owner: Any) -> bool:
+    """Return whether an object is a module, or of a class that the package defines."""
+    return hasattr(owner, "_modules") or any(module_of(each).startswith("tinytorch.") for each in type(owner).__mro__)
+
+
+@remedy("'NoneType' object has no attribute", "'NoneType' object is not", "unsupported operand type(s)")
+def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
+    """Keep the gradient of a result, require that of a leaf, or leave out parameters that have none."""
+    statement, call = failure.statement(), failure.call
+    for node in ast.walk(call) if call is not None else ():
+        if not isinstance(node, ast.Attribute) or node.attr != "grad":
+            continue
+        owner, text = failure.value(node.value), ast.unparse(node.value)
+        if not isinstance(owner, Tensor) or owner._grad is not None:
+            continue
+        assigned = failure.assignment(node.value)
+        if not owner.is_leaf:
+            return _updated(failure, text) or (None if owner.retains_grad else f"{text}.retain_grad()")
+        if not owner.requires_grad:
+            if assigned is None or not owner.dtype.is_floating_point or len(assigned.targets) != 1:
+                return None
+            return failure.assigned_with(assigned, ".requires_grad_()"), assigned.lineno
+        for each in ast.walk(statement) if statement is not None else ():
+            if isinstance(each, ast.comprehension) and ast.unparse(each.target) == text and not each.ifs:
+                item = f"for {text} in {ast.unparse(each.iter)}"
+                return f"{item} if {text}.grad is not None".replace("'", '"')
+        whole = statement.value if isinstance(statement, ast.Expr) else None
+        written = isinstance(whole, ast.Call) and ast.unparse(whole.func).startswith(f"{text}.grad.")
+        if written or (failure.of_loop(node.value) and isinstance(statement, (ast.Expr, ast.AugAssign))):
+            return f"if {text}.grad is not None: {failure.user.text().partition('  #')[0]}"
+    return None
+
+
+def _updated(failure: Failure, text: str) -> str | None:
+    """Return a step of gradient descent by hand as one that is written in place, and not recorded."""
+    tree, statement = failure.user.tree(), failure.statement()
+    for node in ast.walk(tree) if tree is not None else ():
+        value = node.value if isinstance(node, ast.Assign) else None
+        if not isinstance(node, ast.Assign) or not isinstance(value, ast.BinOp):
+            continue
+        own = ast.unparse(node.targets[0]) == ast.unparse(value.left) == text and isinstance(value.op, ast.Sub)
+        if own and f"{text}.grad" in ast.unparse(value.right):
+            change = f"with torch.no_grad(): {text} -= {ast.unparse(value.right)}"
+            return change if statement is not None and ast.unparse(statement) == ast.unparse(node) else None
+    return None
+
+
+@remedy("'NoneType' object has no attribute", "'NoneType' object is not", "must be Tensor, not NoneType",
+        "unsupported operand type(s)")  # fmt: skip
+def forgotten_return(failure: Failure) -> str | tuple[str, int] | None:
+    """Return what the last statement of a module's `forward` computes."""
+    call: Any = failure.call
+    node: Any
+    nodes = [node for node in ast.walk(call) if isinstance(node, (ast.Call, ast.Name))] if call is not None else []
+    for node in nodes:
+        if isinstance(node, ast.Name):
+            assigned = failure.assignment(node)
+            node = None if assigned is None else assigned.value
+        module = failure.value(node.func) if isinstance(node, ast.Call) else None
+        function: Any = getattr(type(module), "forward", None)
+        if not hasattr(module, "_modules") or module_of(type(module)).startswith("tinytorch."):
+            continue
+        tree = function_tree(function)
+        if any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree)):
+            continue
+        last = tree.body[-1]
+        if isinstance(last, (ast.Assign, ast.Expr)):
+            return f"return {ast.unparse(last.value)}", last.lineno
+    return None
+
+
+@remedy("before Module.__init__() call")
+def initialized(failure: Failure) -> str | tuple[str, int] | None:
+    """Call the constructor of the base class first, with the arguments of the own one that it needs."""
+    for step in reversed([each for each in failure.steps if each.users]):
+        tree: Any = step.tree()
+        if isinstance(tree, ast.FunctionDef) and tree.name == "__init__" and step.file == failure.user.file:
+            body = tree.body[1:] if ast.get_docstring(tree) is not None and len(tree.body) > 1 else tree.body
+            for each in body:
+                if isinstance(each, ast.Expr) and ast.unparse(each).endswith(").__init__"):
+                    return f"{ast.unparse(each)}()", each.lineno  # (it is not called)
+            needed = _needed(step, [each.arg for each in tree.args.args])
+            if needed is None:
+                return None
+            return f"super().__init__({needed}); {ast.unparse(body[0])}".replace("'", '"'), body[0].lineno
+    return "super().__init__()"
+
+
+def _needed(step: Step, own: list[str]) -> str | None:
+    """Return the arguments that a base class's constructor needs; None if one is not among those of the own one."""
+    base: Any = type(locals_of(step.frame).get("self")).__mro__[1]
+    parameters = list(inspect.signature(base.__init__).parameters.values())[1:]
+    named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+    names = [each.name for each in named if each.default is each.empty]
+    if not all(name in own for name in names):
+        return None
+    return ", ".join(names)
+
+
+@remedy("positional argument but", "positional arguments but")
+def method_without_self(failure: Failure) -> str | tuple[str, int] | None:
+    """Give `forward` its `self`."""
+    function: Any = getattr(type(failure.module), "forward", None)
+    code = getattr(function, "__code__", None)
+    if code is None or f"{code.co_qualname}()" not in failure.text or code.co_varnames[:1] == ("self",):
+        return None
+    header, line = header_of(function)
+    text = header.replace("forward(", "forward(self, ", 1).replace("self, )", "self)")
+    return text, line if code.co_filename == failure.user.file else 0
+
+
+@remedy("is not a Module subclass")
+def modules_of_sequence(failure: Failure) -> str | None:
+    """Unpack a list of modules; make modules of classes."""
+    call = failure.call
+    if not isinstance(call, ast.Call):
+        return None
+    for node in call.args:
+        value = failure.value(node)
+        if isinstance(value, (list, tuple)) or isinstance(node, (ast.List, ast.ListComp)):
+            text = ast.unparse(node)
+            return failure.replaced(node, f"[*{text}]").replace(f"[*{text}]", f"*{text}")
+        if isinstance(value, type):
+            return failure.replaced(node, f"{ast.unparse(node)}()")
+    return None
+
+
+@remedy("optimizer got an empty parameter list")
+def registered_list(failure: Failure) -> str | tuple[str, int] | None:
+    """Make a `ModuleList` of a list of modules."""
+    node = failure.node("params")
+    owner: Any = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
+    value = failure.value(owner.func if isinstance(owner, ast.Call) else owner)
+    kind = value if isinstance(value, type) else type(value)
+    made: Any = kind.__init__  # type: ignore[misc]
+    for each in ast.walk(function_tree(made)) if inspect.isfunction(made) else ():
+        if not isinstance(each, ast.Assign) or not isinstance(each.value, (ast.List, ast.ListComp)):
+            continue
+        if "nn." in ast.unparse(each.value):
+            text = f"{ast.unparse(each.targets[0])} = nn.ModuleList({ast.unparse(each.value)})"
+            return text, each.lineno
+    return None
+
+
+@remedy("Expected state_dict to be dict-like")
+def state_of(failure: Failure) -> str | None:
+    """Give the state of a module, rather than the module or the name of a file."""
+    given = failure.arguments["state_dict"]
+    if isinstance(given, str):
+        return failure.rewritten(state_dict="torch.load({})")
+    if inspect.ismethod(given):
+        return failure.rewritten(state_dict="{}()")
+    return failure.rewritten(state_dict="{}.state_dict()") if hasattr(given, "state_dict") else None
+
+
+@remedy("in loading state_dict for")
+def matching_state(failure: Failure) -> str | None:
+    """Take the state out of a checkpoint, or remove the prefix of its names."""
+    module, state = failure.self, failure.arguments["state_dict"]
+    own = set(module.state_dict())
+    said = failure.said("state_dict")
+    for key, value in state.items():
+        if isinstance(value, Mapping) and own & set(value):
+            return failure.rewritten(state_dict=f"{{}}[{key!r}]").replace("'", '"')
+        if isinstance(value, Mapping) and any(f".{name}" in f".{each}" for each in value for name in own):
+            said, state = f'{said}["{key}"]', value
+    for prefix in {key.partition(".")[0] + "." for key in state} if own != set(state) else ():
+        if {key.removeprefix(prefix) for key in state} == own:
+            text = f'{{key.removeprefix("{prefix}"): value for key, value in {said}.items()}}'
+            return failure.rewritten(state_dict=text)
+    call = failure.call
+    for name, child in module._modules.items():
+        if child is not None and set(child.state_dict()) == set(state) and isinstance(call, ast.Call):
+            owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else "model"
+            return failure.called_as(f"{owner}.{name}.load_state_dict")
+    renamed = _renamed(own - set(state), set(state) - own)
+    if renamed is not None and _same_sizes(module.state_dict(), state, *renamed):
+        old, new = renamed
+        text = f'{{key.replace("{old}", "{new}", 1): value for key, value in {said}.items()}}'
+        return failure.rewritten(state_dict=text)
+    if "size mismatch" not in failure.text and 2 * len(own & set(state)) >= len(own | set(state)):
+        return failure.with_keywords(strict="False")
+    return None
+
+
+def _same_sizes(own: Mapping[str, Any], state: Mapping[str, Any], old: str, new: str) -> bool:
+    """Return whether the tensors of a state have the sizes that the renamed ones of a module have."""
+    pairs = [(own.get(key.replace(old, new, 1)), value) for key, value in state.items() if key.startswith(old)]
+    return all(tuple(a.shape) == tuple(b.shape) for a, b in pairs if a is not None)
+
+
+def _renamed(missing: set[str], unexpected: set[str]) -> tuple[str, str] | None:
+    """Return the beginning of names in a state, and the one that a module has in its place, if all others agree."""
+    olds, news = {key.partition(".")[0] for key in unexpected}, {key.partition(".")[0] for key in missing}
+    if len(olds) != 1 or len(news) != 1 or not all("." in key for key in missing | unexpected):
+        return None
+    old, new = f"{olds.pop()}.", f"{news.pop()}."
+    return (
+        (old, new)
+        if {key.removeprefix(old) for key in unexpected} == {key.removeprefix(new) for key in missing}
+        else None
+    )
+
+
+@remedy("size mismatch for")
+def matching_sizes(failure: Failure) -> str | None:
+    """Derive the layer for which the weights were saved."""
+    pattern = r"size mismatch for (?:(\S+)\.)?weight: copying a param with shape torch.Size\(\[([\d, ]*)\]"
+    found = re.search(pattern, failure.text)
+    if found is None:
+        return None
+    layer = failure.self.get_submodule(found[1] or "")
+    sizes = [int(size) for size in found[2].split(",")]
+    if type(layer).__name__ == "Linear":
+        return like(layer, in_features=sizes[1], out_features=sizes[0])
+    if is_layer(layer, "Conv1d", "Conv2d", "Conv3d"):
+        size = number(tuple(sizes[2:]))
+        return like(layer, in_channels=sizes[1] * layer.groups, out_channels=sizes[0], kernel_size=size)
+    if type(layer).__name__ == "Embedding":
+        return like(layer, num_embeddings=sizes[0], embedding_dim=sizes[1])
+    return None
+
+
+def operands(failure: Failure) -> tuple[tuple[str, Any], tuple[str, Any]]:
+    """Return the names and the values of the two tensors of the user's call."""
+    found = [(name, value) for name, value in failure.arguments.items() if isinstance(value, Tensor)]
+    (a, x), (b, y) = found[:2]
+    return (a, x), (b, y)
+
+
+def _shortcut(failure: Failure) -> tuple[str, str]:
+    """Return the layer that makes the input of a residual block fit its result, and the sum with it."""
+    call = failure.call
+    if not isinstance(call, ast.BinOp) or not isinstance(call.op, ast.Add) or failure.modules[-1:] == []:
+        raise LookupError("no sum in a module")
+    own = failure.variables.get("self")
+    if own is not failure.module or module_of(type(own)).startswith("tinytorch."):
+        raise LookupError("not in a user's module")
+    (a, x), (b, y) = operands(failure)
+    names = [name for name in (a, b) if any(failure.arguments[name] is each for each in failure.given.values())]
+    if len(names) != 1 or x.ndim != y.ndim or x.shape[0] != y.shape[0]:
+        raise LookupError("no shortcut")
+    given, other = (x, y) if names[0] == a else (y, x)
+    if x.ndim == 2:
+        layer = f"nn.Linear({given.shape[1]}, {other.shape[1]})"
+    else:
+        steps = {-(-m // n) for m, n in zip(given.shape[2:], other.shape[2:], strict=True)}
+        step = steps.pop()
+        sizes = [-(-size // step) for size in given.shape[2:]]
+        if x.ndim < 3 or steps or sizes != list(other.shape[2:]):
+            raise LookupError("no number of steps")
+        stride = f", stride={step}" * (step != 1)
+        layer = f"nn.Conv{x.ndim - 2}d({given.shape[1]}, {other.shape[1]}, 1{stride})"
+    return f"self.shortcut = {layer}", failure.rewritten(**{names[0]: "self.shortcut({})"})
+
+
+@remedy("must match the size of tensor b")
+def shortcut(failure: Failure) -> tuple[str, str]:
+    """Derive a layer for the shortcut of a residual block."""
+    text, _ = _shortcut(failure)
+    function: Any = inspect.unwrap(type(failure.module).__init__)
+    return text, f"{function.__code__.co_filename}:{function.__code__.co_firstlineno + 1}"
+
+
+@remedy("must match the size of tensor b")
+def with_shortcut(failure: Failure) -> str:
+    """Use the layer for the shortcut."""
+    return _shortcut(failure)[1]
