@@ -286,6 +286,11 @@ EXACT = """
     c = torch.tensor(2j).requires_grad_(); x = torch.zeros(2); x[0] = c; x[1:] = c; x, GRAD(x.sum(), c)
     torch.zeros(2).fill_(torch.tensor(1 + 2j)) || torch.eye(2).__setitem__(torch.eye(2) > 0, torch.tensor(2j))
     torch.zeros(2).__setitem__([0], torch.tensor(2j)) || torch.eye(2).bool().index_fill_(0, torch.tensor([0]), 1j)
+    # Layers, whose class errors name; the files of distributions
+    torch.nn.ReLU(x=1) || torch.nn.CELU(x=1) || torch.nn.ZeroPad2d() || torch.nn.BatchNorm2d()
+    torch.nn.AdaptiveAvgPool2d(2)() || torch.nn.LPPool1d(2, 2)() || torch.nn.Dropout2d()() || torch.nn.LSTM(1, 1)()
+    torch.nn.MSELoss(x=1) || torch.nn.MarginRankingLoss(x=1) || torch.nn.Dropout(x=1) || torch.nn.MaxUnpool2d(2)()
+    of(torch, "distributions.half_normal").HalfNormal(1.0).mean, str(torch.distributions.studentT.StudentT(3.0))
 """
 
 DTYPES = "bool uint8 int8 int16 int32 int64 float16 bfloat16 float32 float64".split()

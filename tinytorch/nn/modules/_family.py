@@ -21,24 +21,27 @@ def layer(function: Any = None, shown: str = "") -> Callable[[Class], Class]:
     """Return a decorator that writes methods of a layer, as `dataclass` does, from the attributes that it annotates.
 
     - `__init__`, unless the class defines it: these attributes are its parameters. Those that the `__init__` of the
-      base takes are passed to it, the others are assigned; then `__post_init__`, if there is one, is called.
+      base takes are passed to it, the others are assigned; then `__post_init__`, if there is one, is called. Without
+      attributes it is a copy of what was written for the base, see `redefining`.
     - `forward`, if there is a `function`: its arguments are the first parameters of the function, up to one that is a
       parameter of `__init__`. It calls the function with them, and with the attributes that it has for the others.
     - `extra_repr` shows the attributes named in `shown`.
     """
 
     def decorate(cls: Any) -> Any:
-        types = {name: kind for name, kind in vars(cls).get("__annotations__", {}).items() if name[0] != "_"}
+        types = {name: kind for name, kind in inspect.get_annotations(cls).items() if name[0] != "_"}
         if types and "__init__" not in vars(cls):
             passed = [name for name in types if name in _parameters(cls)]
-            lines = [f"super({cls.__name__}, self).__init__({', '.join([f'{name}={name}' for name in passed])})"]
+            lines = [f"super().__init__({', '.join([f'{name}={name}' for name in passed])})"]
             lines += [f"self.{name} = {name}" for name in types if name not in passed]
-            lines += [f"{cls.__name__}.__post_init__(self)"] * ("__post_init__" in vars(cls))
+            lines += ["__class__.__post_init__(self)"] * ("__post_init__" in vars(cls))
             _write(cls, "__init__", {**types, "return": "None"}, lines)
             optional = [name for name in types if name in vars(cls)]
             cls.__init__.__defaults__ = tuple([vars(cls)[name] for name in optional])
             for name in optional:  # which only instances have as attributes
                 delattr(cls, name)
+        elif hasattr(cls.__init__, "declared_in"):
+            redefining("__init__")(cls)
         if function is not None:
             name, settings = function.__name__, {*_parameters(cls), "training"}
             parameters = dict(inspect.signature(function).parameters)
@@ -69,15 +72,15 @@ def _parameters(cls: Any) -> tuple[str, ...]:
 
 def _write(cls: Any, name: str, annotations: dict[str, str], lines: list[str]) -> None:
     """Define a method of a class, in the module of which `F` is `nn.functional`, by lines of source text."""
-    module = sys.modules[cls.__module__]
-    parameters = ", ".join(["self", *annotations][:-1])
-    text = "\n    ".join([f"def {name}({parameters}):", *lines])
+    module, scope = sys.modules[cls.__module__], dict[str, Any]()
+    head = f"def {name}({', '.join(['self', *annotations][:-1])}):"
+    text = "\n        ".join([f"def factory(__class__):\n    {head}", *lines]) + f"\n\n    return {name}\n"
     file = f"{module.__file__} <{cls.__name__}.{name}>"
     linecache.cache[file] = len(text), None, text.splitlines(True), file  # for tracebacks, debuggers and the compiler
-    scope: dict[str, Any] = {}
     exec(compile(text, file, "exec"), vars(module), scope)
-    method = scope[name]
+    method = scope["factory"](cls)
     method.__qualname__, method.__annotations__ = f"{cls.__qualname__}.{name}", annotations
+    method.declared_in = cls
     setattr(cls, name, method)
 
 
@@ -134,7 +137,7 @@ class DimensionalLayer(ReprLayer):
     _dims: ClassVar[int]
     _function: ClassVar[str] = ""
     _example: ClassVar[str] = ""
-    _redefined: ClassVar[tuple[str, ...]] = ()
+    _redefined: ClassVar[tuple[str, ...]] = ("forward",)
 
     #: The numbers of dimensions that an input may have, where the layer checks it.
     _input_dims: ClassVar[tuple[int, ...]] = ()

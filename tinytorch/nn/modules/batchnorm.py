@@ -10,7 +10,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
 from tinytorch.nn import init
 from tinytorch.nn._distributed import lazy_names
-from tinytorch.nn.modules._family import DimensionalLayer
+from tinytorch.nn.modules._family import DimensionalLayer, redefining
 from tinytorch.nn.modules.lazy import LazyModuleMixin
 from tinytorch.nn.parameter import Parameter, UninitializedBuffer, UninitializedParameter
 from tinytorch.ops.create import empty, ones, tensor, zeros
@@ -27,6 +27,8 @@ __getattr__, __dir__ = lazy_names(__name__, "SyncBatchNorm")
 
 class _NormBase(DimensionalLayer):
     """The base of layers with running statistics: members, resetting, loading."""
+
+    _redefined = ()
 
     _version = 2
     __constants__ = ["track_running_stats", "momentum", "eps", "num_features", "affine"]  # noqa: RUF012
@@ -107,6 +109,7 @@ class _NormBase(DimensionalLayer):
             )
 
 
+@redefining("__init__")
 class _BatchNorm(_NormBase):
     _example = """\
         >>> torch.nn.{name}(3)(torch.randn(2, 3, {4})).shape

@@ -19,7 +19,6 @@ class _DropoutNd(ReprLayer):
             raise ValueError(f"dropout probability has to be between 0 and 1, but got {self.p}")
 
 
-@layer(F.dropout)
 class Dropout(_DropoutNd):
     """Zeroes each element with probability `p`, and divides the others by 1 - p; see `nn.functional.dropout`.
 
@@ -36,6 +35,10 @@ class Dropout(_DropoutNd):
         >>> layer.eval()(torch.ones(3))
         tensor([1., 1., 1.])
     """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return the input with elements dropped."""
+        return F.dropout(input, self.p, self.training, self.inplace)
 
 
 class _ChannelDropout(_DropoutNd, DimensionalLayer):

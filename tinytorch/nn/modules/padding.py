@@ -18,6 +18,7 @@ __all__ = [
 
 class _PadNd(DimensionalLayer):
     _mode: str  # of `nn.functional.pad`
+    _redefined = ("__init__",)
     _example = """\
         >>> torch.nn.{name}(1)(torch.ones(1, 1, {3})).shape
         torch.Size([1, 1, {5}])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn import functional as F
@@ -74,7 +74,7 @@ class _MaxUnpoolNd(DimensionalLayer):
         >>> unpool(*pool(torch.ones(1, {4}))).shape
         torch.Size([1, {4}])
     """
-    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
+    _redefined = ("__init__", "forward")
 
     kernel_size: Any
     stride: Any = None
@@ -131,7 +131,7 @@ class AvgPool1d(_AvgPoolNd, dims=1):
 
 @layer()
 class _AvgPoolWithDivisor(_AvgPoolNd):
-    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
+    _redefined = ("__init__", "forward")
 
     kernel_size: Any
     stride: Any = None
@@ -198,7 +198,7 @@ class _FractionalMaxPoolNd(DimensionalLayer):
         >>> torch.nn.{name}(2, output_size=2)(torch.ones(1, {4})).shape
         torch.Size([1, {2}])
     """
-    _redefined: ClassVar[tuple[str, ...]] = ("__init__",)
+    _redefined = ("__init__", "forward")
 
     def __init__(
         self,

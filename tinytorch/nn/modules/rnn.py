@@ -9,7 +9,7 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.nn import init
-from tinytorch.nn.modules._family import non_default
+from tinytorch.nn.modules._family import non_default, redefining
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.nn.utils.rnn import PackedSequence
@@ -261,6 +261,7 @@ class RNNBase(_Recurrent):
         self.__dict__.pop("_flat_weights", None)  # (in PyTorch's pickles; a property here)
 
 
+@redefining("forward")
 class RNN(RNNBase):
     """Recurrent layers, h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh).
 
@@ -301,6 +302,7 @@ def _refuse_projection(kwargs: dict[str, Any]) -> None:
         raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
 
 
+@redefining("forward")
 class LSTM(RNNBase):
     """Layers of long short-term memory; arguments as `RNNBase`, without `mode`.
 
@@ -370,6 +372,7 @@ class LSTM(RNNBase):
         return result[0], (result[1], result[2])
 
 
+@redefining("forward")
 class GRU(RNNBase):
     """Layers of gated recurrent units; arguments as `RNNBase`, without `mode` and `proj_size`.
 
