@@ -42,10 +42,6 @@ _orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
 _NAMES_OF_PYTORCH = (Argument, compatibility)
 
 
-class ScriptObject:
-    """The type of TorchScript's objects: there are none."""
-
-
 class _Traces:
     """Counts the traces that run."""
 

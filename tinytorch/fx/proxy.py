@@ -555,31 +555,9 @@ class ParameterProxy(Proxy):
     def __repr__(self) -> str:
         return f"ParameterProxy({self.name})"
 
-    @property
-    def shape(self) -> Any:
-        """The parameter's shape."""
-        return self.param.shape
-
-    @property
-    def ndim(self) -> int:
-        """The parameter's number of dimensions."""
-        return self.param.ndim
-
-    def size(self) -> Any:
-        """Return the parameter's shape."""
-        return self.param.size()
-
-    def dim(self) -> int:
-        """Return the parameter's number of dimensions."""
-        return self.param.dim()
-
-    def numel(self) -> int:
-        """Return the parameter's number of elements."""
-        return self.param.numel()
-
-    def nelement(self) -> int:
-        """Return the parameter's number of elements."""
-        return self.param.nelement()
+    shape, ndim, size, dim, numel, nelement = (  # (those of the parameter)
+        property(operator.attrgetter(f"param.{name}")) for name in ("shape", "ndim", "size", "dim", "numel", "nelement")
+    )
 
 
 def _operator(name: str) -> Any:

@@ -444,7 +444,10 @@ class _Recorder(Recorder):
     def _unobserved(self, *args: Any) -> None:
         """See a fill with random numbers, a write, or a copy."""
 
-    filled = wrote = copied = overwrites = _unobserved
+    filled: Any = _unobserved
+    wrote: Any = _unobserved
+    copied: Any = _unobserved
+    overwrites: Any = _unobserved
 
 
 class _Tracer(Tracer):
