@@ -27,7 +27,7 @@ from tinytorch.ops import overrides
 from tinytorch.ops.register import Builtin, Function, functions
 
 __all__ = [
-    "Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "Scope", "ScopeContextManager",
+    "Attribute", "GraphAppendingTracer", "MetaProxy", "ParameterProxy", "Proxy", "Scope", "ScopeContextManager",
     "TraceError", "TracerBase",
 ]  # fmt: skip
 
@@ -521,6 +521,13 @@ def _passed_on(
     if named.get("return_indices") is True:
         function = functions.get(f"{function.name}_with_indices", function)
     return function, tuple(positional), named
+
+
+class MetaProxy(Proxy):
+    """In PyTorch, a symbolic value with an example that a fake mode computes: there are no fake modes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError("torch.fx.proxy.MetaProxy: tinytorch has no fake modes")
 
 
 class Attribute(Proxy):
