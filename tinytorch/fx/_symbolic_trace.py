@@ -17,7 +17,6 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.func.pytree import TreeSpec, tree_map
 from tinytorch.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
-from tinytorch.fx._compatibility import compatibility
 from tinytorch.fx._names import is_ours, type_name
 from tinytorch.fx._names import root as package
 from tinytorch.fx.graph import Graph
@@ -39,7 +38,7 @@ F = TypeVar("F", bound=str | Callable[..., Any])
 HAS_VARSTUFF = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 _proxyable_classes: dict[type, None] = {}
 _orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
-_NAMES_OF_PYTORCH = (Argument, compatibility)
+_NAMES_OF_PYTORCH = (Argument,)
 
 
 class _Traces:
