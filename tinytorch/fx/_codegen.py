@@ -19,7 +19,7 @@ from tinytorch.core.device import device
 from tinytorch.core.tensor import Tensor
 from tinytorch.fx import _pytree as fx_pytree
 from tinytorch.fx._names import is_ours, qualified_name, root, type_name
-from tinytorch.fx.node import Node, dtype_abbrs
+from tinytorch.fx.node import Node, dtype_abbrs, last_uses
 from tinytorch.utils import _pytree as pytree
 
 __all__ = ["CodeGen", "PythonCode"]
@@ -208,18 +208,7 @@ class _Writer:
         self.wrapped: dict[str, None] = {}
         for name, (_, obj) in _custom_builtins.items():
             self.name_of(name, obj)
-        self.frees = self._last_uses()
-
-    def _last_uses(self) -> dict[Node, list[Node]]:
-        """Return by node the values that nothing uses after it."""
-        found: dict[Node, list[Node]] = {}
-        seen: set[Node] = set()
-        for user in reversed(self.nodes):
-            for used in user._input_nodes:
-                if used not in seen:
-                    seen.add(used)
-                    found.setdefault(user, []).append(used)
-        return found
+        self.frees = last_uses(self.nodes)
 
     def name_of(self, hint: str, obj: Any) -> str:
         """Return the name by which the code refers to an object."""
