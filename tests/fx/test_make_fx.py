@@ -58,6 +58,7 @@ PROGRAMS = programs("""
     torch.nn.functional.max_pool2d(x[None], 2); torch.nn.functional.avg_pool2d(x[None], 2, 1, 1)
     torch.nn.functional.conv2d(x.view(1, 1, 3, 4), torch.ones(1, 1, 3, 3), torch.ones(1), padding=1)
     (torch.nn.functional.mse_loss(x, x * 2), torch.nn.functional.mse_loss(x, x * 2, reduction="sum"))
+    (torch.lerp(x, x * 2, 0.25), torch.nn.functional.max_pool2d(x[None, None], 2, dilation=2))
     torch.where(x > 0, x, x * 2); x.masked_fill(x > 0, 0.0); {"a": x, "b": [x + 1, v]}
     torch.func.vjp(torch.sin, x)[1](x)
 """, {}, "x", "v")  # fmt: skip

@@ -217,6 +217,7 @@ TABLE: dict[str, dict[str, Offer]] = {
         "fx.passes.fake_tensor_prop": Offer("FakeTensorProp"),
     },
     "tinytorch has no backends that run parts of graphs": {
+        "fx._compatibility": Offer(compatibility=marking),
         "fx._lazy_graph_module": Offer("_LazyGraphModule _force_skip_lazy_graph_module _use_lazy_graph_module"),
         "fx.annotate": Offer("annotate"),
         "fx.experimental.const_fold": Offer("FoldedGraphModule split_const_subgraphs"),

@@ -2,7 +2,16 @@
 
 `symbolic_trace` runs a module with symbolic values (`proxy`), and records a `Graph` of `Node`s (`graph`, `node`); a
 `GraphModule` runs the Python code of a graph (`_codegen`, `graph_module`), an `Interpreter` its nodes. `_names` has
-the names that functions have in PyTorch.
+the names that functions have in PyTorch. `passes/` and `subgraph_rewriter` change graphs.
+
+Where to add what:
+
+- What an operator of `torch.ops.aten` computes, or which of them an op is (for `make_fx`): a line in its family in
+  `_aten.py`; `tests/fx/test_make_fx.py` compares with PyTorch.
+- How a public function is written as ONNX: a rule in the file of its family in `onnx/ops/`; its samples test it.
+- How a program is recorded as a graph of public functions (`torch.export`): `export/tracing.py`.
+
+The docstrings of `_aten.py` and of `onnx/ops/__init__.py` show how a rule looks.
 """
 
 import importlib
@@ -45,6 +54,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("operator_schemas", "traceback"):  # (modules of the table in `compat/named.py`)
+    if name in ("_compatibility", "operator_schemas", "traceback"):  # (modules of the table in `compat/named.py`)
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -19,7 +19,7 @@ from tinytorch.core.device import device
 from tinytorch.core.tensor import Tensor
 from tinytorch.fx import _pytree as fx_pytree
 from tinytorch.fx._names import is_ours, qualified_name, root, type_name
-from tinytorch.fx.node import Node, dtype_abbrs
+from tinytorch.fx.node import Node, dtype_abbrs, last_uses
 from tinytorch.utils import _pytree as pytree
 
 __all__ = ["CodeGen", "PythonCode"]
@@ -172,18 +172,6 @@ def _bracketed(values: Iterable[Any]) -> str:
     return f"[{', '.join([str(each) for each in values])}]"
 
 
-class _Colors:
-    """The terminal's colors of annotations; plain text unless `on`."""
-
-    def __init__(self, on: bool) -> None:
-        self.on = on
-
-    def __getattr__(self, name: str) -> Callable[[str], str]:
-        codes = {"red": "\033[31m", "green": "\033[32m", "blue": "\033[34m", "dim": "\033[2m"}
-        start = "".join([codes[each] for each in name.split("_")])
-        return (lambda text: f"{start}{text}\033[0m") if self.on else str
-
-
 class _ProgramLine(NamedTuple):
     """A line of the program."""
 
@@ -209,10 +197,10 @@ class _Writer:
 
     def __init__(
         self, codegen: CodeGen, nodes: Iterable[Node], root_module: str, names: _Namespace, *, verbose: bool,
-        strides: bool, devices: bool, colors: _Colors,
+        strides: bool, devices: bool,
     ) -> None:  # fmt: skip
         self.codegen, self.nodes, self.root_module, self.names = codegen, list(nodes), root_module, names
-        self.verbose, self.strides, self.devices, self.colors = verbose, strides, devices, colors
+        self.verbose, self.strides, self.devices = verbose, strides, devices
         self.last_place = ""
         self.globals: dict[str, Any] = {}
         self.parameters: list[str] = []
@@ -220,18 +208,7 @@ class _Writer:
         self.wrapped: dict[str, None] = {}
         for name, (_, obj) in _custom_builtins.items():
             self.name_of(name, obj)
-        self.frees = self._last_uses()
-
-    def _last_uses(self) -> dict[Node, list[Node]]:
-        """Return by node the values that nothing uses after it."""
-        found: dict[Node, list[Node]] = {}
-        seen: set[Node] = set()
-        for user in reversed(self.nodes):
-            for used in user._input_nodes:
-                if used not in seen:
-                    seen.add(used)
-                    found.setdefault(user, []).append(used)
-        return found
+        self.frees = last_uses(self.nodes)
 
     def name_of(self, hint: str, obj: Any) -> str:
         """Return the name by which the code refers to an object."""
@@ -277,7 +254,7 @@ class _Writer:
         if isinstance(value, slice):
             parts = [self.value_text(each) for each in (value.start, value.stop, value.step)]
             return f"slice({', '.join(parts)})"
-        return self.colors.blue(repr(value))
+        return repr(value)
 
     def arguments(self, args: Iterable[Any], kwargs: dict[str, Any]) -> str:
         """Return the arguments of a call."""
@@ -290,11 +267,9 @@ class _Writer:
         if not self.verbose:
             return plain
         value: Any = node.meta.get("val", node.meta.get("tensor_meta", node.meta.get("example_value")))
-        colors = self.colors
         if isinstance(value, Tensor):
-            text = colors.red(dtype_abbrs[value.dtype]) + colors.blue(_bracketed(value.shape))
-            text += colors.dim_blue(_bracketed(value.stride()) if self.strides else "")
-            text += colors.dim_green(str(value.device) if self.devices else "")
+            text = dtype_abbrs[value.dtype] + _bracketed(value.shape)
+            text += (_bracketed(value.stride()) if self.strides else "") + (str(value.device) if self.devices else "")
             return f': "{text}"' if type(value) is Tensor else f': "{type(value).__name__}({text})"'
         if type(value).__name__ == "TensorMetadata":
             return f': "{dtype_abbrs[value.dtype]}{_bracketed(value.shape)}"'
@@ -355,7 +330,7 @@ class _Writer:
         if line is not None:
             place = f"File: {line.file}:{line.lineno} in {line.name}, code: {line.code}"
         before, self.last_place = self.last_place, place
-        return [] if place == before else [f"\n{self.colors.dim(f'# {place}')}\n"]
+        return [] if place == before else [f"\n# {place}\n"]
 
     def body(self) -> list[str]:
         """Return the pieces of the body."""
@@ -370,7 +345,7 @@ class _Writer:
             if node.op == "output" or not freed:
                 pieces.append("\n")
             else:
-                pieces.append(f";  {self.colors.dim(' = '.join([*map(repr, freed), 'None']))}\n")
+                pieces.append(f";  {' = '.join([*map(repr, freed), 'None'])}\n")
         return pieces if self.nodes else ["pass\n"]
 
 
@@ -409,11 +384,10 @@ class CodeGen:
 
     def _gen_python_code(
         self, nodes: Any, root_module: str, namespace: _Namespace, *, verbose: bool = False,
-        include_stride: bool = False, include_device: bool = False, colored: bool = False,
+        include_stride: bool = False, include_device: bool = False,
     ) -> PythonCode:  # fmt: skip
         writer = _Writer(
             self, nodes, root_module, namespace, verbose=verbose, strides=include_stride, devices=include_device,
-            colors=_Colors(colored),
         )  # fmt: skip
         pieces = writer.body()
         wraps = ""

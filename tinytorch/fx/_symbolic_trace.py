@@ -17,7 +17,6 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.func.pytree import TreeSpec, tree_map
 from tinytorch.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
-from tinytorch.fx._compatibility import compatibility
 from tinytorch.fx._names import is_ours, type_name
 from tinytorch.fx._names import root as package
 from tinytorch.fx.graph import Graph
@@ -39,11 +38,7 @@ F = TypeVar("F", bound=str | Callable[..., Any])
 HAS_VARSTUFF = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 _proxyable_classes: dict[type, None] = {}
 _orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
-_NAMES_OF_PYTORCH = (Argument, compatibility)
-
-
-class ScriptObject:
-    """The type of TorchScript's objects: there are none."""
+_NAMES_OF_PYTORCH = (Argument,)
 
 
 class _Traces:
@@ -59,7 +54,7 @@ def is_fx_tracing() -> bool:
 
 def is_fx_symbolic_tracing() -> bool:
     """Return whether a trace runs, and not inside `torch.compile`."""
-    return _Traces.running > 0
+    return is_fx_tracing()
 
 
 class ProxyableClassMeta(type):
@@ -85,10 +80,9 @@ class ProxyableClassMeta(type):
         if not is_fx_tracing():
             cls.__init__(made, *args, **kwargs)  # type: ignore[misc]
             return made
-        found: list[Proxy] = []
-        map_aggregate((made.__class__, args, kwargs), lambda x: found.append(x) if isinstance(x, Proxy) else x)
-        if found:
-            return found[-1].tracer.create_proxy("call_function", cls, args, kwargs)
+        proxy = _find_proxy(args, kwargs)
+        if proxy is not None:
+            return proxy.tracer.create_proxy("call_function", cls, args, kwargs)
         cls.__init__(made, *args, **kwargs)  # type: ignore[misc]
         return made
 
@@ -173,33 +167,31 @@ def _find_proxy(*objects_to_search: Any) -> Proxy | None:
     return found[-1] if found else None
 
 
+def _recorded(function: Callable[..., Any], record: Callable[[Any, Any, Any], Any]) -> Callable[..., Any]:
+    """Return a function whose calls with symbolic values are recorded, by a function of the tracer and arguments."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        proxy = _find_proxy(args, kwargs)
+        return function(*args, **kwargs) if proxy is None else record(proxy.tracer, args, kwargs)
+
+    return wrapped
+
+
 def _create_wrapped_func(orig_fn: Callable[..., Any]) -> Callable[..., Any]:
     """Return a function whose calls with symbolic values are recorded."""
 
-    @functools.wraps(orig_fn)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        proxy = _find_proxy(args, kwargs)
-        if proxy is None:
-            return orig_fn(*args, **kwargs)
-        made = proxy.tracer.create_proxy("call_function", orig_fn, args, kwargs)
+    def record(tracer: Any, args: Any, kwargs: Any) -> Any:
+        made = tracer.create_proxy("call_function", orig_fn, args, kwargs)
         made.node.meta["is_wrapped"] = True
         return made
 
-    return wrapped
+    return _recorded(orig_fn, record)
 
 
 def _create_wrapped_method(cls: type, name: str) -> Callable[..., Any]:
     """Return a method whose calls with symbolic values are recorded."""
-    orig_fn = getattr(cls, name)
-
-    @functools.wraps(orig_fn)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        proxy = _find_proxy(args, kwargs)
-        if proxy is None:
-            return orig_fn(*args, **kwargs)
-        return proxy.tracer.create_proxy("call_method", name, args, kwargs)
-
-    return wrapped
+    return _recorded(getattr(cls, name), lambda tracer, *given: tracer.create_proxy("call_method", name, *given))
 
 
 def _patch_wrapped_functions(patcher: _Patcher) -> None:

@@ -510,7 +510,7 @@ class Graph:
 
     def python_code(
         self, root_module: str, *, verbose: bool = False, include_stride: bool = False, include_device: bool = False,
-        colored: bool = False,
+        **unused: Any,
     ) -> PythonCode:  # fmt: skip
         """Return the graph as Python code.
 
@@ -518,7 +518,7 @@ class Graph:
             root_module: the name of the owning module in the code, usually "self".
             verbose: whether annotations tell dtypes and shapes, and comments the lines of the program.
             include_stride, include_device: what verbose annotations tell besides.
-            colored: whether the code has the terminal's colors.
+            unused: PyTorch's further options of the text, which have no effect.
 
         Example:
             >>> print(torch.fx.symbolic_trace(lambda x: x + 1).graph.python_code("self").src.strip())
@@ -537,7 +537,7 @@ class Graph:
         try:
             return self._codegen._gen_python_code(
                 self.nodes, root_module, names, verbose=verbose, include_stride=include_stride,
-                include_device=include_device, colored=colored,
+                include_device=include_device,
             )  # fmt: skip
         finally:
             for node, function in before:

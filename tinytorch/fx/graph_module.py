@@ -370,22 +370,20 @@ class GraphModule(Module):
 
     def print_readable(
         self, print_output: bool = True, include_stride: bool = False, include_device: bool = False,
-        colored: bool = False, *, fast_sympy_print: bool = False,
+        colored: bool = False, **unused: Any,
     ) -> str:  # fmt: skip
         """Print the code as a class, with dtypes, shapes and lines of the program as far as the nodes tell them.
 
         Args:
             print_output: whether it is printed, and not only returned.
             include_stride, include_device: what annotations tell besides.
-            colored: whether the text has the terminal's colors.
-            fast_sympy_print: has no effect.
+            colored, unused: PyTorch's further options of the text, which have no effect.
 
         Returns:
             The text.
         """
         return _print_readable(
             self, self._get_name(), print_output, include_stride=include_stride, include_device=include_device,
-            colored=colored,
         )  # fmt: skip
 
     def __str__(self) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 from tinytorch.fx._symbolic_trace import Tracer
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.graph_module import GraphModule
-from tinytorch.fx.node import Node, map_aggregate, map_arg
+from tinytorch.fx.node import Node, last_uses, map_aggregate, map_arg
 from tinytorch.fx.proxy import Dispatching, Proxy, preserve_node_meta, set_current_meta
 from tinytorch.nn.modules.module import Module
 
@@ -46,13 +46,7 @@ class Interpreter:
         self.name = "Interpreter"
         self.garbage_collect_values = garbage_collect_values
         self.extra_traceback = True
-        self.user_to_last_uses: dict[Node, list[Node]] = {}
-        seen: set[Node] = set()
-        for user in reversed(self.graph.nodes) if garbage_collect_values else ():
-            for used in user._input_nodes:
-                if used not in seen:
-                    seen.add(used)
-                    self.user_to_last_uses.setdefault(user, []).append(used)
+        self.user_to_last_uses = last_uses([*self.graph.nodes]) if garbage_collect_values else {}
 
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
         """Return the result of the graph.

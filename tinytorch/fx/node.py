@@ -374,6 +374,18 @@ class Node:
         return f"{start}(args = {_format_arg(self.args)}, kwargs = {_format_arg(self.kwargs)})"
 
 
+def last_uses(nodes: Sequence[Node]) -> dict[Node, list[Node]]:
+    """Return by node the values that no later node uses."""
+    found: dict[Node, list[Node]] = {}
+    seen: set[Node] = set()
+    for user in reversed(nodes):
+        for used in user._input_nodes:
+            if used not in seen:
+                seen.add(used)
+                found.setdefault(user, []).append(used)
+    return found
+
+
 class _Abbreviations(dict[Any, str]):
     """The short names of dtypes: `f32` for float32, `b8` for bool."""
 

@@ -27,7 +27,7 @@ from tinytorch.ops import overrides
 from tinytorch.ops.register import Builtin, Function, functions
 
 __all__ = [
-    "Attribute", "GraphAppendingTracer", "ParameterProxy", "Proxy", "Scope", "ScopeContextManager",
+    "Attribute", "GraphAppendingTracer", "MetaProxy", "ParameterProxy", "Proxy", "Scope", "ScopeContextManager",
     "TraceError", "TracerBase",
 ]  # fmt: skip
 
@@ -523,6 +523,13 @@ def _passed_on(
     return function, tuple(positional), named
 
 
+class MetaProxy(Proxy):
+    """In PyTorch, a symbolic value with an example that a fake mode computes: there are no fake modes."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        raise NotImplementedError("torch.fx.proxy.MetaProxy: tinytorch has no fake modes")
+
+
 class Attribute(Proxy):
     """An attribute of a symbolic value: a method that is called, or else a value, whose node is made on first use."""
 
@@ -555,31 +562,9 @@ class ParameterProxy(Proxy):
     def __repr__(self) -> str:
         return f"ParameterProxy({self.name})"
 
-    @property
-    def shape(self) -> Any:
-        """The parameter's shape."""
-        return self.param.shape
-
-    @property
-    def ndim(self) -> int:
-        """The parameter's number of dimensions."""
-        return self.param.ndim
-
-    def size(self) -> Any:
-        """Return the parameter's shape."""
-        return self.param.size()
-
-    def dim(self) -> int:
-        """Return the parameter's number of dimensions."""
-        return self.param.dim()
-
-    def numel(self) -> int:
-        """Return the parameter's number of elements."""
-        return self.param.numel()
-
-    def nelement(self) -> int:
-        """Return the parameter's number of elements."""
-        return self.param.nelement()
+    shape, ndim, size, dim, numel, nelement = (  # (those of the parameter)
+        property(operator.attrgetter(f"param.{name}")) for name in ("shape", "ndim", "size", "dim", "numel", "nelement")
+    )
 
 
 def _operator(name: str) -> Any:

@@ -65,7 +65,7 @@ def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Mat
             mul = relu * 2;  relu = None
             return mul
     """
-    return [Match(each.anchor, each.nodes_map) for each in _replace_pattern(gm, pattern, replacement)]
+    return [Match(each.anchor, each.nodes_map) for each in replace_pattern_with_filters(gm, pattern, replacement)]
 
 
 def replace_pattern_with_filters(
@@ -82,16 +82,6 @@ def replace_pattern_with_filters(
         replacement_callback: returns the replacement of a match, instead of `replacement`.
         node_name_match: a text; nodes whose names contain it match the pattern's results.
     """
-    return _replace_pattern(
-        gm, pattern, replacement, match_filters, ignore_literals, replacement_callback, node_name_match
-    )
-
-
-def _replace_pattern(
-    gm: GraphModule, pattern: Any, replacement: Any = None, match_filters: list[Filter] | None = None,
-    ignore_literals: bool = False,
-    replacement_callback: Callable[[InternalMatch, Graph, Graph], Graph] | None = None, node_name_match: str = "",
-) -> list[ReplacedPatterns]:  # fmt: skip
     graph, pattern_graph = gm.graph, _graph_of(pattern)
     matcher = SubgraphMatcher(pattern_graph, ignore_literals=ignore_literals)
     matches = matcher.match(graph, node_name_match)

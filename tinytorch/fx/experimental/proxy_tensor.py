@@ -246,12 +246,16 @@ class _Recorder(DispatchMode):
         if isinstance(found, Drawing):  # (another run would draw other numbers)
             self.bind(result, self.insert(found.target, found.args, {}))
             return result
+        return result if self._is_bound(result, found, before) else func(*args, **kwargs)
+
+    def _is_bound(self, result: Any, found: Any, before: Node) -> bool:
+        """Let the nodes of what operators have computed stand for a result, if it is the same; else remove them."""
         if found is not None and (found is result or _same(found, result)):
             for mine, its in zip(_tensors(result), _tensors(found), strict=True):
                 self.bind(mine, self.nodes[id(its._array)])
-            return result
+            return True
         self._undo(before)
-        return func(*args, **kwargs)
+        return False
 
     def _undo(self, last: Node) -> None:
         """Remove the nodes behind one."""
@@ -275,11 +279,8 @@ class _Recorder(DispatchMode):
                 if isinstance(error, NotImplementedError) and str(error).startswith("make_fx"):
                     raise
                 found = None
-            if found is not None and _same(found, result):
-                for mine, its in zip(_tensors(result), _tensors(found), strict=True):
-                    self.bind(mine, self.nodes[id(its._array)])
+            if self._is_bound(result, found, before):
                 return
-            self._undo(before)
         raise NotImplementedError(
             f"make_fx: no operators of ATen are known that compute what {op.name.strip('_')} computes"
         )

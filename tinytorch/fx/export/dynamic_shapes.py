@@ -66,9 +66,6 @@ class Dim:
     def __add__(self, number: int) -> Dim:
         return self._derived(self.factor, self.offset + number)
 
-    def __radd__(self, number: int) -> Dim:
-        return self + number
-
     def __sub__(self, number: int) -> Dim:
         return self + -number
 
@@ -79,8 +76,7 @@ class Dim:
             )
         return self._derived(self.factor * number, self.offset * number)
 
-    def __rmul__(self, number: int) -> Dim:
-        return self * number
+    __radd__, __rmul__ = __add__, __mul__
 
     def __repr__(self) -> str:
         if self.root is self:
@@ -179,12 +175,15 @@ def leaf_names(names: list[str], values: list[Any]) -> list[str]:
     return found
 
 
-def _paths(x: Any) -> Iterator[str]:
-    children: Any = None
+def _children(x: Any) -> list[tuple[Any, Any]] | None:
+    """Return the items of a tuple, list or dict by their keys; None for anything else."""
     if isinstance(x, (tuple, list)):
-        children = enumerate(x)
-    elif isinstance(x, dict):
-        children = x.items()
+        return list(enumerate(x))
+    return list(x.items()) if isinstance(x, dict) else None
+
+
+def _paths(x: Any) -> Iterator[str]:
+    children = _children(x)
     if children is None:
         count = len(flatten(x)[0])
         yield from [""] if count == 1 else [f"_{k}" for k in range(count)]
@@ -234,11 +233,7 @@ def dynamic_sizes(names: list[str], values: list[Any], shapes: Any) -> list[Dyna
 
 def _collect(x: Any, shape: Any, path: str, count: int, found: list[Dynamic]) -> int:
     """Append the dynamic sizes in an argument, and return the number of leaves so far."""
-    children: Any = None
-    if isinstance(x, (tuple, list)):
-        children = list(enumerate(x))
-    elif isinstance(x, dict):
-        children = list(x.items())
+    children = _children(x)
     if shape is None or children is None:
         leaves = flatten(x)[0]
         if shape is not None:

@@ -12,6 +12,7 @@ import json
 import operator
 import os
 import zipfile
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -208,27 +209,37 @@ def _found(text: str) -> Any:
     return getattr(importlib.import_module(home), name)
 
 
+def _items(x: Any) -> list[Any]:
+    return [_written(each) for each in x]
+
+
+def _back(items: Any, nodes: dict[str, Node]) -> list[Any]:
+    return [_read(each, nodes) for each in items]
+
+
+#: What JSON lacks, by kind: the type, what is written of a value, and how this is read again, given the nodes by name.
+_KINDS: dict[str, tuple[type, Callable[[Any], Any], Callable[[Any, dict[str, Node]], Any]]] = {
+    "node": (Node, lambda x: x.name, lambda name, nodes: nodes[name]),
+    "list": (list, _items, _back),
+    "tuple": (tuple, _items, lambda items, nodes: tuple(_back(items, nodes))),
+    "dict": (dict, lambda x: [_items(pair) for pair in x.items()], lambda x, nodes: dict([_back(y, nodes) for y in x])),
+    "slice": (slice, lambda x: _items((x.start, x.stop, x.step)), lambda parts, nodes: slice(*_back(parts, nodes))),
+    "ellipsis": (type(...), lambda x: 0, lambda _, nodes: ...),
+    "dtype": (dtypes.dtype, lambda x: x.name, lambda name, nodes: getattr(dtypes, name)),
+    "device": (device, str, lambda text, nodes: device(text)),
+}
+
+
 def _written(x: Any) -> Any:
     """Return an argument as JSON has it."""
-    if isinstance(x, Node):
-        return {"node": x.name}
-    if isinstance(x, (tuple, list)):
-        return {type(x).__name__ if type(x) in (tuple, list) else "tuple": [_written(each) for each in x]}
-    if isinstance(x, dict):
-        return {"dict": [[_written(key), _written(value)] for key, value in x.items()]}
-    if isinstance(x, slice):
-        return {"slice": [_written(each) for each in (x.start, x.stop, x.step)]}
-    if x is Ellipsis:
-        return {"ellipsis": 0}
-    if isinstance(x, dtypes.dtype):
-        return {"dtype": x.name}
-    if isinstance(x, device):
-        return {"device": str(x)}
     if x is None or isinstance(x, (bool, int, float, str)):
         return x
-    name = str(x)
-    if getattr(importlib.import_module("tinytorch"), name.removeprefix("torch."), None) is x:
-        return {"torch": name.removeprefix("torch.")}  # a layout or a memory format
+    for kind, (each, write, _) in _KINDS.items():
+        if isinstance(x, each):
+            return {kind: write(x)}
+    name = str(x).removeprefix("torch.")
+    if getattr(importlib.import_module("tinytorch"), name, None) is x:
+        return {"torch": name}  # a layout or a memory format
     raise ExportError(f"an argument is a {type(x).__name__}, which cannot be written to a file")
 
 
@@ -236,20 +247,7 @@ def _read(x: Any, nodes: dict[str, Node]) -> Any:
     if not isinstance(x, dict):
         return x
     ((kind, value),) = x.items()
-    if kind == "node":
-        return nodes[value]
-    if kind in ("tuple", "list"):
-        parts = [_read(each, nodes) for each in value]
-        return tuple(parts) if kind == "tuple" else parts
-    if kind == "dict":
-        return {_read(key, nodes): _read(each, nodes) for key, each in value}
-    if kind == "slice":
-        return slice(*[_read(each, nodes) for each in value])
-    if kind == "ellipsis":
-        return Ellipsis
-    if kind == "device":
-        return device(value)
-    return getattr(dtypes, value) if kind == "dtype" else getattr(importlib.import_module("tinytorch"), value)
+    return getattr(importlib.import_module("tinytorch"), value) if kind == "torch" else _KINDS[kind][2](value, nodes)
 
 
 __all__ = ["load", "save"]

@@ -444,7 +444,10 @@ class _Recorder(Recorder):
     def _unobserved(self, *args: Any) -> None:
         """See a fill with random numbers, a write, or a copy."""
 
-    filled = wrote = copied = overwrites = _unobserved
+    filled: Any = _unobserved
+    wrote: Any = _unobserved
+    copied: Any = _unobserved
+    overwrites: Any = _unobserved
 
 
 class _Tracer(Tracer):
@@ -624,8 +627,7 @@ def _shown(condition: str) -> str:
 
 def _replace(node: Node, value: Any) -> None:
     for user in list(node.users):
-        new: Any = map_arg((user.args, dict(user.kwargs)), lambda each: value if each is node else each)
-        user.args, user.kwargs = new
+        user._replace_input_with(node, value)
 
 
 __all__ = ["Described", "Difference", "ExportError", "Follows", "Traced", "difference", "followed", "joined", "traced"]

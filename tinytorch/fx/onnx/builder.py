@@ -456,10 +456,10 @@ class Builder:
         """Return the dtype in which operands meet."""
         ranked = []
         for x in operands:
-            if isinstance(x, Operand):
-                ranked.append((x.dtype, 0 if isinstance(x, Length) else 2 if x.ndim else 1))  # type: ignore[attr-defined]
+            if isinstance(x, Value):
+                ranked.append((x.dtype, 2 if x.ndim else 1))
             else:
-                ranked.append((dtypes.of_number(x), 0))
+                ranked.append((x.dtype if isinstance(x, Length) else dtypes.of_number(x), 0))
         return dtypes.result_dtype(*ranked)
 
     def like_out(self, x: Value) -> Value | None:

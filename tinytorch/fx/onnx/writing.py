@@ -227,7 +227,7 @@ class Writer:
     def _size(self, node: Node, value: Callable[[Node], Any]) -> Any:
         args = [value(x) if isinstance(x, Node) else x for x in node.args]
         if node.target in _CALCULATIONS:
-            return node.target(*args)  # type: ignore[operator]
+            return node.target(*args)
         if node.target == "size":
             return args[0].size(args[1])
         if _name_of(node).rpartition(".")[2] in ("numel", "nelement"):

@@ -313,13 +313,14 @@ def _interpolate(
     place = "align_corners" if align_corners else "half_pixel"
     if not align_corners and 1 in x.shape[2:] + shape:
         place = "pytorch_half_pixel"
-    options: dict[str, Any] = {
+    kinds: dict[str, dict[str, Any]] = {
         "nearest": {"mode": "nearest", "nearest_mode": "floor", "coordinate_transformation_mode": "asymmetric"},
         "nearest-exact": {
             "mode": "nearest", "nearest_mode": "round_prefer_ceil", "coordinate_transformation_mode": "half_pixel"
         },
         "bicubic": {"mode": "cubic", "coordinate_transformation_mode": place, "cubic_coeff_a": -0.75},
-    }.get(mode, {"mode": "linear", "coordinate_transformation_mode": place})  # fmt: skip
+    }  # fmt: skip
+    options = kinds.get(mode, {"mode": "linear", "coordinate_transformation_mode": place})
     if size is None and not recompute_scale_factor and (not align_corners or None in shape):
         factors = [float(b.number(n, "a factor")) for n in _each(scale_factor, dims)]
         return x.Resize(None, np.array([1.0, 1.0, *factors], np.float32), **options)
