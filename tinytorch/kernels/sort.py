@@ -75,8 +75,6 @@ def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
     if not 0 <= k <= length:
         raise RuntimeError("selected index k out of range")
     if not x.ndim:
-        if k == 0:
-            return np.empty_like(x, shape=(0,)), np.zeros((0,), _INT64, like=x)
         return x.copy(), np.zeros((), _INT64, like=x)
     if k > _FEW and k * 8 >= length:
         return _first(x, k, axis, largest)

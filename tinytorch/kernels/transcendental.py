@@ -12,6 +12,7 @@ from tinytorch.kernels import activation, elementary
 from tinytorch.kernels import complex as complexes
 from tinytorch.kernels.activation import widened
 from tinytorch.kernels.checks import VECTORS, refused
+from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import takes_out, threaded
 from tinytorch.kernels.reduce import in_rows
@@ -247,8 +248,8 @@ def sinc(x: Array) -> Array:
 def angle(a: Array) -> Array:
     """Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN."""
     if a.dtype.kind == "c":
-        return np.angle(a)
-    return np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0)).astype(a.dtype)
+        return in_rows(np.angle(a))
+    return arranged(np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0)).astype(a.dtype), a)
 
 
 # Steps --------------------------------------------------------------------------------------------
