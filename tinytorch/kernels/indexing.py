@@ -559,7 +559,7 @@ def check_gather(name: str, x: Array, dim: int, index: Array, src: Any = None) -
     if src is not None and isinstance(src, np.ndarray):
         if max(index.ndim, 1) != max(src.ndim, 1):
             raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
-        if not small or any(n > m for n, m in zip(index.shape, src.shape, strict=False)):
+        if not small or any(n > m for n, m in zip(index.shape, src.shape or (1,), strict=False)):
             raise RuntimeError(
                 f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart from dimension "
                 f"{axis} and to be no larger size than src {list(src.shape)}"
@@ -654,7 +654,7 @@ def scatter(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
         return
     if is_array:
         if src.ndim and src.shape != index.shape:
-            src = src[tuple([slice(n) for n in index.shape])]
+            src = src[tuple([slice(n) for n in index.shape or (1,)])]
         src = flat(copied(src, x))
     places = flat(along(x.shape, axis, index))
     if x.flags.c_contiguous:

@@ -8,6 +8,7 @@ examples, "along" shifts arguments that are dimensions, "folded" makes the batch
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -178,6 +179,7 @@ def _shifted(dim: Any, rank: int) -> Any:
     """Return a dimension of an example as one of the batch."""
     if isinstance(dim, (tuple, list)):
         return tuple([_shifted(each, rank) for each in dim])
+    dim = operator.index(dim)
     bound = max(rank, 1)
     if not -bound <= dim < bound:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
