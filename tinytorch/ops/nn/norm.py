@@ -144,6 +144,8 @@ _by_given = op_of(
 def _check_size(name: str, tensor: Tensor | None, channels: int) -> None:
     if tensor is not None and tensor._array.size != channels:
         raise RuntimeError(f"{name} should contain {channels} elements not {tensor._array.size}")
+    if tensor is not None and tensor._array.ndim != 1:
+        raise RuntimeError(f"TensorAccessor expected 1 dims but tensor has {tensor._array.ndim} ({name})")
 
 
 def _check_parameters(input: Tensor, parameters: Sequence[Tensor | None]) -> None:
