@@ -1334,7 +1334,7 @@ def block_diagonal(xs: Any) -> Any:
 @_steps("put")
 def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
     """Write elements at places of the flattened array."""
-    if index.dtype is not dtypes.int64:
+    if index.dtype is not dtypes.int64 or index.numel() != source.numel():
         return NotImplemented
     count = x.numel()
     at = index.reshape(index.numel())

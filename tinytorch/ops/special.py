@@ -543,7 +543,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 # Representation of numbers, integer functions and in-place forms ----------------------------------
 
 _ldexp = pointwise(
-    "ldexp", steps.ldexp, floating=True, complex=HOLOMORPHIC,
+    "ldexp", steps.ldexp, floating=True, complex=HOLOMORPHIC, own_layout=True,
     x=lambda g, y: g * pow(2.0, y), y=lambda g, out: g * (out * math.log(2)),
     doc="""Return `x * 2 ** y`.
 

@@ -745,7 +745,7 @@ def soft_margin_loss(
     if target.dtype.category < dtypes.FLOATING:
         target = target.to(input.dtype)
     if input.dtype.is_complex:
-        return _reduced((1 + (-target * input).exp()).log(), reduction)
+        return _reduced((1 + (input * -target).exp()).log(), reduction)
     if not input.dtype.is_floating_point:
         -input  # noqa: B018  (raises for dtypes without negation)
         kind = target.dtype if target.dtype.is_floating_point else dtypes.get_default_dtype()

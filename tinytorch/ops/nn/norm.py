@@ -338,7 +338,14 @@ def instance_norm(
 
     per_mean, per_var = repeated(running_mean), repeated(running_var)
     out = _batch_norm(
-        input.contiguous().reshape(shape), repeated(weight), repeated(bias), per_mean, per_var, use_input_stats, momentum, eps
+        input.contiguous().reshape(shape),
+        repeated(weight),
+        repeated(bias),
+        per_mean,
+        per_var,
+        use_input_stats,
+        momentum,
+        eps,
     )
     if use_input_stats and samples:
         for running, each in ((running_mean, per_mean), (running_var, per_var)):
