@@ -63,7 +63,7 @@ KNOWN = [
     .*(gelu|margin_loss|attention|conv.*)|(var|std)(_mean)?|pow|Tensor.__rpow__|addcdiv|.*_loss|addmm : odd .*nonfinite
     (nan)?median|.*softmax|nn.functional.(pairwise_distance|softmax|.*_norm) : .*values (nonfinite|rounding)
     linalg.pinv|.*avg_pool3d|gradient|mvlgamma|special.multigammaln : values (rounding|nonfinite)
-    grid_sampler.*|cdist|dist|.*multi_margin_loss : values
+    grid_sampler.*|[cp]?dist|.*multi_margin_loss : values
     .*cross_entropy|.*nll_loss : passes .*size mismatch
     signbit|hash_tensor|copysign : odd (gradient: )?values (exact|rounding)
     bucketize|searchsorted : values exact
@@ -75,7 +75,7 @@ KNOWN = [
     Tensor.__getitem__|.*attention|.*nll_loss|any|all|linalg[.](lstsq|solve)|addmm : shape
     linalg[.]solve.*|.*lu_solve|.*poisson_nll_loss|.*embedding_bag|fft.(ihfftn|fftn)|svd : .*values rounding
     pixel_unshuffle|channel_shuffle|.*_norm|clamp|vander|addcdiv|convolution : gradient: passes
-    (Tensor.__r)?pow.*|logit|.*normalize : .*values nonfinite
+    (Tensor.__r)?pow.*|logit|.*normalize|special.i1 : .*values nonfinite
     .*pad|stft|addmm : gradient: (values|type None)
     matmul|.*linear|ldexp|einsum : passes .*(non-singleton|for ..?Bool)
     where|clamp|addc.* : dtype .* in vmap
