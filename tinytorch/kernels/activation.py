@@ -187,6 +187,8 @@ def threshold(x: Array, threshold: float, value: float) -> Array:
     if x.dtype == bool:
         raise refused("threshold_cpu", x)
     check_fits(x, threshold, value)
+    if x.dtype.kind in "iu":
+        threshold = int(threshold)
     return choose(x <= threshold, np.full_like(x, value), x)
 
 

@@ -341,6 +341,8 @@ def clamp_max(x: Array, max: Any) -> Array:
 
 def nan_to_num(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Array:
     """Return `x` with NaN and infinities replaced, by default by 0 and the dtype's largest and lowest numbers."""
+    if any(map(np.iscomplexobj, (nan, posinf, neginf))):
+        raise RuntimeError("value cannot be converted to type double without overflow")
     out = x.copy("K")
     if x.dtype.kind == "c":
         for part, given in ((out.real, x.real), (out.imag, x.imag)):

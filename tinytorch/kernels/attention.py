@@ -131,7 +131,7 @@ def attention(
     same = keep is None and v.shape[-1] == q.shape[-1]
     shape = (*batch, length, v.shape[-1])
     # The result has the memory layout of the query: if the heads are split features, joining them is a view.
-    like_query = same and query.shape == shape and 0 not in q.strides
+    like_query = same and len(batch) == 2 and query.shape == shape and 0 not in q.strides
     out = np.empty_like(q, shape=shape, order="K" if like_query else "C")
 
     attend(q, k, v, keep, is_causal, float(scale), weights, out, attn_mask)

@@ -114,7 +114,7 @@ def log_sums(x: Array, dim: int) -> Array:
     rows, sums = np.moveaxis(x, dim, 0), np.moveaxis(out, dim, 0)
     sums[0] = rows[0]
     for k in range(1, len(rows)):
-        sums[k] = logaddexp(sums[k - 1], rows[k])
+        sums[k] = logaddexp(rows[k], sums[k - 1])  # (of equal real parts the order decides the branch)
     return out
 
 

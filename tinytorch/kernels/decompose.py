@@ -80,7 +80,10 @@ def zeros(x: Any, shape: tuple[int, ...] | None = None) -> Any:
 
 def slogdet(x: Any) -> tuple[Any, ...]:
     """Return the signs of determinants, and the logarithms of their magnitudes."""
-    return plain(x, np.linalg.slogdet(x))
+    signs, logarithms = np.linalg.slogdet(x)
+    if x.dtype.kind != "c":
+        signs = np.where(np.isnan(logarithms), 0, signs)
+    return plain(x, (signs, logarithms))
 
 
 # Inverses and systems -----------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.kernels.products import product
-from tinytorch.kernels.reduce import norm, ones
+from tinytorch.kernels.reduce import in_rows, norm, ones
 
 
 def dist(x: Any, y: Any, p: float) -> Any:
@@ -29,4 +29,4 @@ def cdist(x: Any, y: Any, p: float) -> Any:
     differences = x[..., :, None, :] - y[..., None, :, :]
     if not differences.size:
         return np.zeros_like(differences, shape=differences.shape[:-1])
-    return norm(differences, p, (differences.ndim - 1,), False)
+    return in_rows(norm(differences, p, (differences.ndim - 1,), False))

@@ -519,6 +519,11 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> None:
         x[...] = copied(source, x).reshape(())
 
 
+def _number_in(value: Any, x: Array) -> Any:
+    """Return a number, or that in a 0-d array, to write into `x`, checked against the range of the dtype."""
+    return fitting(value.item() if type(value) is np.ndarray and value.dtype != x.dtype else value, x)
+
+
 def index_fill(x: Array, dim: int, index: Array, value: Any) -> None:
     """Fill the rows of `x` at `index` along `dim` with a number, or with the number in a 0-d array."""
     axis = axis_of(dim, x.ndim, "index_fill")
@@ -533,7 +538,7 @@ def index_fill(x: Array, dim: int, index: Array, value: Any) -> None:
     if x.ndim or index.size:
         if x.dtype.kind != "c" and (isinstance(value, complex) or getattr(value, "dtype", x.dtype).kind == "c"):
             raise RuntimeError("index_fill_(): Converting complex Scalar to non-complex type is not supported")
-        x[at_rows(axis, index) if x.ndim else ...] = fitting(value, x)
+        x[at_rows(axis, index) if x.ndim else ...] = _number_in(value, x)
 
 
 def filled_sum(x: Array, dim: int, index: Array) -> Array:
@@ -559,7 +564,7 @@ def check_gather(name: str, x: Array, dim: int, index: Array, src: Any = None) -
     if src is not None and isinstance(src, np.ndarray):
         if max(index.ndim, 1) != max(src.ndim, 1):
             raise RuntimeError("Index tensor must have the same number of dimensions as src tensor")
-        if not small or any(n > m for n, m in zip(index.shape, src.shape, strict=False)):
+        if not small or any(n > m for n, m in zip(index.shape, src.shape or (1,), strict=False)):
             raise RuntimeError(
                 f"Expected index {list(index.shape)} to be no larger than self {list(x.shape)} apart from dimension "
                 f"{axis} and to be no larger size than src {list(src.shape)}"
@@ -654,7 +659,7 @@ def scatter(x: Array, dim: int, index: Array, src: Any, how: str) -> None:
         return
     if is_array:
         if src.ndim and src.shape != index.shape:
-            src = src[tuple([slice(n) for n in index.shape])]
+            src = src[tuple([slice(n) for n in index.shape or (1,)])]
         src = flat(copied(src, x))
     places = flat(along(x.shape, axis, index))
     if x.flags.c_contiguous:
@@ -722,7 +727,7 @@ def masked_fill(x: Array, mask: Array, value: Any) -> None:
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
     if mask.shape != x.shape:
         _check_fit(x, mask)
-    fill_where(x, mask, fitting(value, x))
+    fill_where(x, mask, _number_in(value, x))
 
 
 def masked_select(x: Array, mask: Array) -> Array:

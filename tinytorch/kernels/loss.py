@@ -249,10 +249,10 @@ def cross_entropy(
     scores = widened(rows(x))
     count, classes = scores.shape
     labels, counts = _labels(target, classes, ignore_index)
-    if not scores.size:
-        losses = scores.reshape(-1)[:count]
-        return _total(losses, None, reduction, target.shape, x.dtype), np.zeros_like(x)
     weights = _label_weights(labels, counts, weight, scores[:0])
+    if not scores.size:
+        losses = np.zeros_like(scores, shape=count)
+        return _total(losses, weights, reduction, target.shape, x.dtype), np.zeros_like(x)
     places = np.arange(count)
     shifted = scores - np.maximum.reduce(scores, 1, keepdims=True)
     picked = shifted[places, labels]

@@ -110,6 +110,8 @@ def constant_pad(x: Array, pad: tuple[int, ...], value: Any) -> Array:
             inner[d] = slice(max(before, 0), length + before + min(after, 0))
             part[d] = slice(max(-before, 0), length + min(after, 0))
         shape[d] = length + before + after
+    if max(pad, default=0) <= 0:
+        return layouts.copy(x[tuple(part)])
     value = check_fits(x, value)
     laid_out = x.flags.c_contiguous or suggested_format(x) == "torch.contiguous_format"
     out = np.empty(shape, x.dtype, like=x) if laid_out else np.empty_like(x, order="K", shape=shape)

@@ -81,11 +81,11 @@ def kept_shape(shape: tuple[int, ...], dim: Any) -> tuple[int, ...]:
     if isinstance(dim, (tuple, list)):
         if not dim:
             return (1,) * ndim
-        reduced = {axis % ndim for axis in dim} if ndim else set()
+        reduced = {operator.index(axis) % ndim for axis in dim} if ndim else set()
         return tuple([1 if i in reduced else length for i, length in enumerate(shape)])
     if not ndim:
         return ()
-    dim %= ndim
+    dim = operator.index(dim) % ndim
     return (*shape[:dim], 1, *shape[dim + 1 :])
 
 

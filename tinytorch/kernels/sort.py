@@ -22,10 +22,10 @@ _FEW = 8  # so many elements of a row are kept in order while it is read, howeve
 
 def order(x: Array, axis: int, descending: bool) -> Array:
     """Return the indices that sort along `axis`; the sort is stable, and NaN counts as the largest."""
-    if x.dtype.kind == "V":
-        x = x.astype(np.float32)  # bfloat16: NumPy sorts NaN last only among its own types
     if not x.flags.c_contiguous:
         return arranged(order(x.copy("C"), axis, descending), x)
+    if x.dtype.kind == "V":
+        x = x.astype(np.float32)  # bfloat16: NumPy sorts NaN last only among its own types
     if x.dtype == np.float32 and x.size > 64 and x.shape[axis] < 1 << 31:
         return _order_by_keys(x, axis, descending)
     if not descending:
@@ -75,8 +75,6 @@ def topk(x: Array, k: int, dim: int, largest: bool) -> tuple[Array, Array]:
     if not 0 <= k <= length:
         raise RuntimeError("selected index k out of range")
     if not x.ndim:
-        if k == 0:
-            return np.empty_like(x, shape=(0,)), np.zeros((0,), _INT64, like=x)
         return x.copy(), np.zeros((), _INT64, like=x)
     if k > _FEW and k * 8 >= length:
         return _first(x, k, axis, largest)

@@ -11,7 +11,9 @@ import numpy as np
 from tinytorch.kernels import activation, elementary
 from tinytorch.kernels import complex as complexes
 from tinytorch.kernels.activation import widened
-from tinytorch.kernels.checks import VECTORS, refused
+from tinytorch.kernels.checks import VECTORS, check_fits, refused
+from tinytorch.kernels.dtypes import FLOATS
+from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.native import twin
 from tinytorch.kernels.parallel import takes_out, threaded
 from tinytorch.kernels.reduce import in_rows
@@ -57,6 +59,8 @@ def power(a: Any, b: Any) -> Array:
             return a.copy()
         if b == 0:
             return np.ones_like(a)
+        if a.dtype.itemsize == 2 and a.dtype.kind in FLOATS:
+            check_fits(a, b)
         if a.dtype.kind == "V" and b == -2:
             return np.reciprocal(np.square(a))
         if b == -0.5 and a.dtype.kind == "V":
@@ -111,7 +115,8 @@ def rsqrt(x: Array) -> Array:
 
 
 def _ldexp(a: Any, b: Any) -> Array:
-    return a * np.exp2(b)
+    power = in_rows(np.exp2(b))  # (the powers of a number, see `power_of_number`)
+    return arranged(a * power, a, power)
 
 
 ldexp = functools.partial(_in_float32, _ldexp)
@@ -247,8 +252,8 @@ def sinc(x: Array) -> Array:
 def angle(a: Array) -> Array:
     """Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN."""
     if a.dtype.kind == "c":
-        return np.angle(a)
-    return np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0)).astype(a.dtype)
+        return in_rows(np.angle(a))
+    return arranged(np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0)).astype(a.dtype), a)
 
 
 # Steps --------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ examples, "along" shifts arguments that are dimensions, "folded" makes the batch
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -129,9 +130,10 @@ def elementwise(call: Call) -> Any:
     ranks = [call.rank(i) for i in tensors]
     rank = max(ranks)
     kinds = {values[i]._array.dtype for i in tensors}
+    expanded = not call.op.broadcasts or bool(call.op.operands and not is_ufunc(call.op))
     if len(kinds) > 1:
-        _promote(call, tensors, ranks)
-    if not call.op.broadcasts or (call.op.operands and not is_ufunc(call.op)):
+        _promote(call, tensors, ranks, expanded)
+    if expanded:
         for i in tensors:
             values[i] = call.whole(i)
             which[i] = True
@@ -151,12 +153,15 @@ def is_ufunc(op: Op) -> bool:
     return isinstance(getattr(op.kernel, "ufunc", op.kernel), np.ufunc)
 
 
-def _promote(call: Call, tensors: list[int], ranks: list[int]) -> None:
-    """Cast operands of which an example is 0-d: these decide the dtype only if their category is the higher one."""
+def _promote(call: Call, tensors: list[int], ranks: list[int], expanded: bool) -> None:
+    """Cast operands of which an example is 0-d: these decide the dtype only if their category is the higher one.
+
+    `expanded`: also one that is not batched is not 0-d any more when the op is called.
+    """
     operands = [
         (i, rank) for i, rank in zip(tensors, ranks, strict=True) if call.op.arguments[i] not in ("condition", "mask")
     ]
-    if all([rank or not call.which[i] for i, rank in operands]):
+    if all([rank or not (expanded or call.which[i]) for i, rank in operands]):
         return
     target = dtypes.result_dtype(*[(call.values[i].dtype, 2 if rank else 1) for i, rank in operands])
     for i, _ in operands:
@@ -174,6 +179,7 @@ def _shifted(dim: Any, rank: int) -> Any:
     """Return a dimension of an example as one of the batch."""
     if isinstance(dim, (tuple, list)):
         return tuple([_shifted(each, rank) for each in dim])
+    dim = operator.index(dim)
     bound = max(rank, 1)
     if not -bound <= dim < bound:
         raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
@@ -199,7 +205,7 @@ def along(call: Call) -> Any:
         if own < rank and op.broadcasts:
             values[i] = padded(values[i], rank + 1)
     if several and len({values[i]._array.dtype for i in tensors}) > 1 and 0 in ranks and op.broadcasts:
-        _promote(call, tensors, ranks)
+        _promote(call, tensors, ranks, True)
     if "shape" in op.position:  # (of the result: the gradient of an op whose dimensions these are)
         return _in_shape(call, names)
     keepdim = "keepdim" in op.position and values[op.position["keepdim"]]
@@ -1328,8 +1334,10 @@ def block_diagonal(xs: Any) -> Any:
 @_steps("put")
 def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
     """Write elements at places of the flattened array."""
+    if index.dtype is not dtypes.int64 or index.numel() != source.numel():
+        return NotImplemented
     count = x.numel()
-    at = index.reshape(index.numel()).to(dtypes.int64)
+    at = index.reshape(index.numel())
     at = at.where(at >= 0, at + count)
     flat, values = x.reshape(count), source.reshape(source.numel())
     return (flat.scatter_add(0, at, values) if accumulate else flat.scatter(0, at, values)).reshape(x.shape)

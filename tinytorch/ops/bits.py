@@ -228,7 +228,11 @@ def _read(x: BitView) -> Any:
 
 def through_bits(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
     """Return the result of a function that gives another view of a tensor, which gets the bits of the tensor."""
-    return bit_view(function(x._plain), x._conjugated, x._negated) if isinstance(x, BitView) else function(x)
+    if not isinstance(x, BitView):
+        return function(x)
+    # (An alias of a batched tensor cannot be made once its level has ended.)
+    under = x._under if isinstance(x._under._array, WithoutElements) else x._plain
+    return bit_view(function(under), x._conjugated, x._negated)
 
 
 def bit_view(under: Tensor, conjugated: bool, negated: bool) -> Tensor:

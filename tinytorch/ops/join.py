@@ -15,7 +15,7 @@ from tinytorch.core.tensor import Size, Tensor, constant, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
-from tinytorch.kernels.reduce import axis_of
+from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import (
     also_by,
@@ -149,6 +149,8 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """
     check_tensor(input, "chunk")
     check_some_dim(input, "chunk")
+    if type(chunks) is not int:
+        chunks = int_of(chunks, "chunk", "chunks")
     if chunks <= 0:
         raise RuntimeError(f"chunk expects `chunks` to be greater than 0, got: {chunks}")
     axis = axis_of(dim, input._array.ndim, "chunk")

@@ -193,7 +193,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
             "version of PyTorch. Use a boolean condition instead.",
             UserWarning, once=True,
         )  # fmt: skip
-        condition = wrap(condition._array.astype(np.bool_))
+        condition = condition.bool()
     pair: list[Any] = [input, other]
     if not (isinstance(input, Tensor) and isinstance(other, Tensor) and input._array.dtype == other._array.dtype):
         ranked = [

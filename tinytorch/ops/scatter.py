@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -80,7 +81,9 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
     if not taken._array.size:
         return constant(np.zeros(src_shape, g._array.dtype, like=g._array))
     if len(shape) != len(src_shape):  # one of them is 0-dim
-        return reshape(taken, src_shape)
+        if math.prod(src_shape) == 1:
+            return reshape(taken, src_shape)
+        taken, shape = reshape(taken, (1,)), (1,)
     return embed(taken, src_shape, tuple([slice(n) for n in shape]))
 
 
@@ -532,8 +535,8 @@ def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Te
         raise IndexError("Dimension specified as 0 but tensor has no dimensions")
     places = indices._array
     length = shape[axis]
-    if length and not within(places, 0, length):
-        indices = wrap(places % length)  # as in PyTorch, out-of-range indices wrap around
+    if length and not (type(places) is np.ndarray and within(places, 0, length)):
+        indices = indices.remainder(length)  # as in PyTorch, out-of-range indices wrap around
     common = [max(n, m) if 0 not in (n, m) else 0 for n, m in zip(shape, wanted, strict=True)]
     sizes, reached = list(common), list(common)
     sizes[axis], reached[axis] = shape[axis], wanted[axis]

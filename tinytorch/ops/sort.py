@@ -39,7 +39,7 @@ from tinytorch.ops.scatter import _scattered
 def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
     """Scatter the gradients of the sorted elements back to their original positions."""
     if not x_shape:
-        return g[0] if g[0]._array.size else wrap(np.zeros((), g[0]._array.dtype, like=g[0]._array))
+        return g[0]
     return _scattered(g[0], x_shape, dim, out1, True)
 
 

@@ -543,7 +543,7 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 # Representation of numbers, integer functions and in-place forms ----------------------------------
 
 _ldexp = pointwise(
-    "ldexp", steps.ldexp, floating=True, complex=HOLOMORPHIC,
+    "ldexp", steps.ldexp, floating=True, complex=HOLOMORPHIC, own_layout=True,
     x=lambda g, y: g * pow(2.0, y), y=lambda g, out: g * (out * math.log(2)),
     doc="""Return `x * 2 ** y`.
 
@@ -724,7 +724,7 @@ def _angle_x(g: Tensor, x: Tensor) -> Tensor:
 
 
 angle = pointwise(
-    "angle", steps.angle, floating=True, complex=OWN, x=_angle_x,
+    "angle", steps.angle, floating=True, complex=OWN, own_layout=True, x=_angle_x,
     doc="""Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN.
 
     Example:

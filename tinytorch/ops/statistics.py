@@ -263,7 +263,7 @@ def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...
             "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same "
             f"dtype, but got input({dtypes.C_NAMES[input.dtype.name]}), and weight({dtypes.C_NAMES[weight.dtype.name]})"
         )
-    if weight._array.size != math.prod(shape[:-1]):
+    if weight._array.shape != shape[:-1]:
         raise RuntimeError(
             "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor "
             f"excluding its innermost dimension, but got input with shape {list(shape)} and weight with shape "
@@ -323,6 +323,10 @@ def histogram(
         tensor([2., 1.])
     """
     check_tensor(input, "histogram")
+    if isinstance(bins, Tensor) and not bins._array.ndim and bins._array.dtype.kind in "iu":
+        bins = int(bins)
+    if isinstance(weight, Tensor):
+        weight = weight.reshape(-1)
     _check_histogram(input, weight, (input._array.size, 1), range is not None or isinstance(bins, Tensor))
     column = input._array.reshape(-1)
     if isinstance(bins, Tensor):
@@ -502,7 +506,7 @@ def _slope(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
                 f"torch.gradient expected the coordinates of dimension {axis} to be as many as its elements "
                 f"({length}), but got {step._array.shape[0]}"
             )
-        gaps = reshape(diff(step), (-1, *behind))
+        gaps = reshape(diff(step.long() if step._array.dtype.kind in "iu" else step), (-1, *behind))
     else:
         gaps = None
 

@@ -14,6 +14,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, dtypes, elementary, special
 from tinytorch.kernels import transcendental as kernels
+from tinytorch.kernels.limits import fits
 from tinytorch.ops.arguments import elementwise, renamed
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.compare import logical_or
@@ -84,7 +85,7 @@ def pow(input: Any, exponent: Any) -> Tensor:
     """
     kind = type(exponent)
     if kind is builtins.int:
-        if exponent < 0:
+        if not 0 <= exponent < 128:
             check_exponent(input, exponent)
     elif kind is builtins.float or kind is builtins.complex:
         pass
@@ -101,9 +102,11 @@ pow.op = _raised.op  # type: ignore[attr-defined]  # (`in_place` and `out=` look
 
 
 def check_exponent(base: Any, exponent: Any) -> None:
-    """Raise PyTorch's error if an integer tensor is raised to a negative number."""
-    if exponent < 0 and isinstance(base, Tensor) and base.dtype.category < dtypes.FLOATING:
-        raise RuntimeError("Integers to negative integer powers are not allowed.")
+    """Raise PyTorch's error if an integer tensor is raised to a negative number, or to one out of its dtype's range."""
+    if isinstance(base, Tensor) and base.dtype.category < dtypes.FLOATING:
+        if exponent < 0:
+            raise RuntimeError("Integers to negative integer powers are not allowed.")
+        fits(exponent, base.dtype)
 
 
 @public(method=True, out="float_power")

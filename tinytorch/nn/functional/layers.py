@@ -440,7 +440,7 @@ def _keep_mask(input: Tensor, p: float, channels: bool) -> Tensor:
     array = input._array
     shape = (*array.shape[:2], *[1] * (array.ndim - 2)) if channels else array.shape
     if p == 1:
-        return wrap(np.zeros_like(array, shape=shape))
+        return wrap(np.zeros_like(array, shape=()))
     # In the order of the input in memory, in which the random numbers are drawn; for channels that of the dimensions.
     mask: Tensor = wrap(np.empty_like(array, shape=shape, order="C") if channels else layouts.empty_like(array))
     with no_grad():

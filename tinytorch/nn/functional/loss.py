@@ -13,7 +13,7 @@ import numpy as np
 
 from tinytorch.autograd.grad_mode import is_grad_enabled, no_grad
 from tinytorch.core.call import refuse_booleans
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.checks import check_floating
@@ -21,6 +21,7 @@ from tinytorch.kernels.meta import within
 from tinytorch.nn.functional.reduction import NUMBERS, checked_reduction
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensors
+from tinytorch.ops.create import ones_like
 from tinytorch.ops.masks import where
 from tinytorch.ops.nn import ctc as _ctc
 from tinytorch.ops.nn import loss as ops
@@ -420,6 +421,8 @@ def _check_labels(input: Tensor, target: Tensor, weight: Tensor | None) -> None:
                 f"only batches of spatial targets supported (3D tensors) but got targets of dimension: {len(labels)}"
             )
         raise RuntimeError(f"size mismatch (got input: {list(shape)} , target: {list(labels)}")
+    if len(shape) > 2 and target._array.dtype == np.uint8:
+        raise RuntimeError("expected scalar type Long but found Byte")
     if target._array.dtype != np.int64 and target._array.dtype != np.uint8:
         raise RuntimeError(
             f"expected target dtype to be Long or Byte, but got {target.dtype.tensor_name}: convert class "
@@ -523,7 +526,7 @@ def poisson_nll_loss(
     losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
     if full:
         stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-        losses = losses + stirling.masked_fill(target <= 1, 0).to(losses.dtype)
+        losses = (losses + stirling.masked_fill(target <= 1, 0)).to(losses.dtype)
     return _reduced(losses, reduction)
 
 
@@ -554,7 +557,7 @@ def gaussian_nll_loss(
     if isinstance(var, float):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        variance = wrap(np.full_like(input._array, var))
+        variance = var * ones_like(input)
     elif (var._array < 0).any():
         raise ValueError("var has negative entry/entries")
     else:
@@ -704,7 +707,7 @@ def soft_margin_loss(
     if target.dtype.category < dtypes.FLOATING:
         target = target.to(input.dtype)
     if input.dtype.is_complex:
-        return _reduced((1 + (-target * input).exp()).log(), reduction)
+        return _reduced((1 + (input * -target).exp()).log(), reduction)
     if not input.dtype.is_floating_point:
         -input  # noqa: B018  (raises for dtypes without negation)
         kind = target.dtype if target.dtype.is_floating_point else dtypes.get_default_dtype()

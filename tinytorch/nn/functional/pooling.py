@@ -278,9 +278,9 @@ def _lp_pool(
     average: Callable[..., Tensor],
     n: int,
 ) -> Tensor:
-    if norm_type == math.inf:
+    if norm_type == math.inf and isinstance(norm_type, float):
         return largest(input.abs(), kernel_size, stride, 0, 1, ceil_mode)
-    if norm_type == -math.inf:
+    if norm_type == -math.inf and isinstance(norm_type, float):
         return -largest(-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
     out = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
     if isinstance(kernel_size, Sequence):

@@ -292,7 +292,8 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
         values = svdvals(input)
         return values.sum(-1) * values.reciprocal().sum(-1)
     inverse, info = inverse_info(input)
-    return where(info != 0, math.inf, matrix_norm(input, p) * matrix_norm(inverse, p))
+    number = where(info != 0, math.inf, matrix_norm(input, p) * matrix_norm(inverse, p))
+    return number.nan_to_num(math.inf, math.inf, -math.inf)
 
 
 # Singular values ----------------------------------------------------------------------------------

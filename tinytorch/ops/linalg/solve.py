@@ -19,6 +19,7 @@ import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.layout import contiguous_format
+from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import decompose as kernels
@@ -475,6 +476,12 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
         )
     if hermitian:
         check_matrix("linalg.pinv", input, "input")
+    for bound, argument in ((atol, "atol"), (rcond if rtol is None else rtol, "rtol")):
+        if isinstance(bound, Tensor) and bound.requires_grad and local.state.grad:
+            raise RuntimeError(
+                f"The function 'linalg_pinv' is not differentiable with respect to argument '{argument}'. This input "
+                "cannot have requires_grad True."
+            )
     return _pinv(input, *_tolerances("linalg.pinv", input, atol, rcond if rtol is None else rtol), hermitian)
 
 

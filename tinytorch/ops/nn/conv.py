@@ -7,6 +7,7 @@ weight is contiguous and can become its `.grad` without a copy. `unfold` and `fo
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
@@ -92,14 +93,11 @@ def _invalid(name: str, given: dict[str, Any], padding: str = "0") -> NoReturn:
 
 def _sizes(value: Any, dims: int) -> Sizes | None:
     """Return a setting per dimension, or None if the value is not a valid setting."""
-    if isinstance(value, int):
-        return (value,) * dims
-    if isinstance(value, (list, tuple)) and all(isinstance(each, int) for each in value):
-        return tuple(value) if len(value) != 1 else (value[0],) * dims
     try:
-        return (value.__index__(),) * dims
-    except (AttributeError, TypeError):
+        sizes = tuple(map(operator.index, value if isinstance(value, (list, tuple)) else (value,)))
+    except TypeError:
         return None
+    return sizes if len(sizes) != 1 else sizes * dims
 
 
 def _times(sizes: Sequence[int]) -> str:

@@ -144,6 +144,8 @@ _by_given = op_of(
 def _check_size(name: str, tensor: Tensor | None, channels: int) -> None:
     if tensor is not None and tensor._array.size != channels:
         raise RuntimeError(f"{name} should contain {channels} elements not {tensor._array.size}")
+    if tensor is not None and tensor._array.ndim != 1:
+        raise RuntimeError(f"TensorAccessor expected 1 dims but tensor has {tensor._array.ndim} ({name})")
 
 
 def _check_parameters(input: Tensor, parameters: Sequence[Tensor | None]) -> None:
@@ -336,7 +338,14 @@ def instance_norm(
 
     per_mean, per_var = repeated(running_mean), repeated(running_var)
     out = _batch_norm(
-        input.reshape(shape), repeated(weight), repeated(bias), per_mean, per_var, use_input_stats, momentum, eps
+        input.contiguous().reshape(shape),
+        repeated(weight),
+        repeated(bias),
+        per_mean,
+        per_var,
+        use_input_stats,
+        momentum,
+        eps,
     )
     if use_input_stats and samples:
         for running, each in ((running_mean, per_mean), (running_var, per_var)):

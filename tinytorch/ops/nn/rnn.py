@@ -282,6 +282,11 @@ def _check_weights(x: Tensor, w_ih: Tensor, w_hh: Tensor, h: Tensor) -> None:
             raise RuntimeError(
                 f"mat1 and mat2 shapes cannot be multiplied ({rows}x{a[-1]} and {'x'.join(map(str, b[::-1]))})"
             )
+    m, n = w_ih._array.shape[0], w_hh._array.shape[0]
+    if m != n:
+        raise RuntimeError(
+            f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension 1"
+        )
 
 
 def _stacked(
