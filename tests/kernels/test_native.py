@@ -739,6 +739,8 @@ SAMPLES = {
     "rows_to_real_part": Samples(fft.rows_to_real_part, spectra("inverse"), 1e-5, 5e-7),
     "rows_to_reals": Samples(fft.rows_to_reals, spectra("half"), 1e-5, 5e-7),
     "sigmoid": Samples(activation.sigmoid, pointwise(1)),
+    "softsign": Samples(activation.softsign, pointwise(1)),
+    "tanhshrink": Samples(activation.tanhshrink, pointwise(1)),
     "sigmoid_slope": Samples(activation.sigmoid_slope, slopes(activation.sigmoid)),
     "silu": Samples(activation.silu, pointwise(1)),
     "silu_grad": Samples(activation.silu_grad, pointwise(2)),
@@ -997,7 +999,7 @@ def test_results_do_not_depend_on_the_order_of_memory(name: str, count: int) -> 
     np.testing.assert_array_equal(kernel(np.broadcast_to(g, (5, 7)), out, 1), kernel(g.repeat(7, 1), out, 1))
 
 
-@pytest.mark.parametrize("name", [*ELEMENTARY, "sigmoid", "silu", "hardswish", "gelu by none", "gelu by tanh"])
+@pytest.mark.parametrize("name", [*ELEMENTARY, "sigmoid", "silu", "hardswish", "softsign", "gelu by none", "gelu by tanh"])
 def test_elementary_functions_are_rounded_once(name: str) -> None:
     """The results are the same bits on every instruction set, for every length and layout."""
     name, *rest = name.split(" by ")

@@ -131,6 +131,25 @@ INLINE doubles mish_wide(doubles x) {
 
 POINTWISE(mish, (x), (), where(x < -200, x * 0, ROUNDED(mish_wide, x)))
 
+INLINE doubles softsign_wide(doubles x) { return x / (magnitude(x) + 1); }
+
+POINTWISE(softsign, (x), (), ROUNDED(softsign_wide, x))
+
+// x - tanh(x), as x^3 times a rational function with an error of 2^-30.9 where |x| <= 9.02.
+INLINE doubles tanhshrink_wide(doubles x) {
+    doubles square = times(x, x);
+    doubles p = POLYNOMIAL(square, 0.3333333331735247, 0.023488329436442437, 0.00037232406496464146,
+                           1.3123167560110194e-06, 1.3608844905358317e-11);
+    return x * square * p / POLYNOMIAL(square, 1, 0.47046498459286196, 0.027398209105903078, 0.0004011616907358978,
+                                       1.3448573635216955e-06);
+}
+
+INLINE vec tanhshrink_of(vec x) {
+    return where(vabs(x) > 9.02f, x - with_sign(broadcast(1), x), ROUNDED(tanhshrink_wide, x)) + 0;  // (not -0)
+}
+
+POINTWISE(tanhshrink, (x), (), tanhshrink_of(x))
+
 // GELU ------------------------------------------------------------------------------------------
 
 // exp(-x x / 2) for x from 0 to 13: a power of 2 as in `exp_reduced`, by a fitted polynomial.
@@ -188,4 +207,4 @@ KERNEL(gelu_grad, g, x, approximate) {
 FAMILY(activation, ENTRY(relu), ENTRY(relu_grad), ENTRY(leaky_relu), ENTRY(leaky_relu_grad), ENTRY(hardswish),
        ENTRY(hardswish_grad), ENTRY(sigmoid), ENTRY(sigmoid_slope), ENTRY(tanh_slope), ENTRY(silu), ENTRY(silu_grad),
        ENTRY(elu), ENTRY(elu_grad), ENTRY(log_sigmoid), ENTRY(logistic), ENTRY(softplus), ENTRY(softplus_grad),
-       ENTRY(mish), ENTRY(gelu), ENTRY(gelu_grad));
+       ENTRY(mish), ENTRY(softsign), ENTRY(tanhshrink), ENTRY(gelu), ENTRY(gelu_grad));
