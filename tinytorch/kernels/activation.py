@@ -481,6 +481,20 @@ def mish_grad(g: Array, x: Array) -> Array:
     return n
 
 
+@twin
+@threaded
+def softsign(x: Array) -> Array:
+    """Return x / (1 + |x|)."""
+    return x / (np.abs(x) + x.dtype.type(1))
+
+
+@twin
+@threaded
+def tanhshrink(x: Array) -> Array:
+    """Return x - tanh(x)."""
+    return x - elementary.tanh(x)
+
+
 # Coefficients by ascending power of a rational function of u = x², for u up to 6.5², that approximates
 # -log(Phi(x) / Phi(-x)) / x. They are fitted so that the error of Phi is below 2e-9 everywhere.
 _NUMERATOR = (-39564.546560335926, -4904.666330914439, -373.0375870993326, -9.499523520895359)

@@ -1,20 +1,19 @@
 // Twins of kernels/activation.py, but for the softmax functions; and `logistic` of kernels/loss.py.
 #include "activations.h"
-#include "elementary.h"
 
 POINTWISE(relu, (x), (), clamp_min(x, 0))
 
 POINTWISE(relu_grad, (g, y), (), where(y != 0, g, broadcast(0)))
 
-POINTWISE(leaky_relu, (x), (slope), where(x > 0, x, x *slope))
+POINTWISE(leaky_relu, (x), (slope), where(x > 0, x, x *(float)slope))
 
-POINTWISE(leaky_relu_grad, (g, x), (slope), where(x > 0, g, g *slope))
+POINTWISE(leaky_relu_grad, (g, x), (slope), where(x > 0, g, g *(float)slope))
 
 POINTWISE(hardswish, (x), (), hardswish_of(x))
 
 POINTWISE(hardswish_grad, (g, x), (), where(x <= -3, broadcast(0), where(x < 3, (x / 3 + 0.5f) * g, g)))
 
-POINTWISE(sigmoid, (x), (), vsigmoid(x))
+POINTWISE(sigmoid, (x), (), sigmoid_of(x))
 
 // The slopes of sigmoid and tanh lose digits where |y| is near 1; there they are computed by the input, if it is given.
 static const float flat = 1 - 0x1p-9f;
@@ -55,12 +54,12 @@ INLINE void slope_block(const float *const *inputs, float *out, Py_ssize_t lengt
 POINTWISE_BLOCK(sigmoid_slope, (g, y), (), slope_of(g, y, false))
 POINTWISE_BLOCK(tanh_slope, (g, y), (), slope_of(g, y, true))
 
-static void sigmoid_slope_by_input(const float *const *inputs, const float *numbers, float *out, Py_ssize_t length) {
+static void sigmoid_slope_by_input(const float *const *inputs, const double *numbers, float *out, Py_ssize_t length) {
     (void)numbers;
     slope_block(inputs, out, length, false);
 }
 
-static void tanh_slope_by_input(const float *const *inputs, const float *numbers, float *out, Py_ssize_t length) {
+static void tanh_slope_by_input(const float *const *inputs, const double *numbers, float *out, Py_ssize_t length) {
     (void)numbers;
     slope_block(inputs, out, length, true);
 }
@@ -85,13 +84,10 @@ INLINE vec silu_grad_of(vec g, vec x) {
 POINTWISE(silu_grad, (g, x), (), silu_grad_of(g, x))
 
 INLINE doubles elu_wide(doubles x, double alpha, double scale, double input_scale) {
-    return expm1_wide(clamp_below(x * input_scale)) * (alpha * scale);
-}
-INLINE vec elu_of(vec x, float alpha, float scale, float input_scale) {
-    return where(x >= 0, x * scale, ROUNDED(elu_wide, x, alpha, scale, input_scale));
+    return choose(x >= 0, x, expm1_wide(clamp_below(x * input_scale)) * alpha) * scale;
 }
 
-POINTWISE(elu, (x), (alpha, scale, input_scale), elu_of(x, alpha, scale, input_scale))
+POINTWISE(elu, (x), (alpha, scale, input_scale), ROUNDED(elu_wide, x, alpha, scale, input_scale))
 
 INLINE vec elu_grad_of(vec g, vec x, float alpha, float scale, float input_scale) {
     vec slope = vexp(clamp_max(x, 0) * input_scale) * (alpha * scale * input_scale);
@@ -113,7 +109,11 @@ POINTWISE(log_sigmoid, (x), (), 0 - ROUNDED(softplus_wide, -x, 1))
 
 POINTWISE(logistic, (x, y), (), (1 - y) * x - (clamp_max(x, 0) - vlog1p_exp(x)))
 
-POINTWISE(softplus, (x), (beta, threshold), where(x *beta > threshold, x, ROUNDED(softplus_wide, x, beta)))
+INLINE vec softplus_of(vec x, float beta, float threshold) {
+    return where(x * beta > threshold, x, ROUNDED(softplus_wide, x, beta));
+}
+
+POINTWISE(softplus, (x), (beta, threshold), softplus_of(x, beta, threshold))
 
 INLINE vec softplus_grad_of(vec g, vec x, float beta, float threshold) {
     vec scaled = x * beta;
@@ -131,7 +131,52 @@ INLINE doubles mish_wide(doubles x) {
 
 POINTWISE(mish, (x), (), where(x < -200, x * 0, ROUNDED(mish_wide, x)))
 
+INLINE doubles softsign_wide(doubles x) { return x / (magnitude(x) + 1); }
+
+POINTWISE(softsign, (x), (), ROUNDED(softsign_wide, x))
+
+// x - tanh(x), as x^3 times a rational function with an error of 2^-30.9 where |x| <= 9.02.
+INLINE doubles tanhshrink_wide(doubles x) {
+    doubles square = times(x, x);
+    doubles p = POLYNOMIAL(square, 0.3333333331735247, 0.023488329436442437, 0.00037232406496464146,
+                           1.3123167560110194e-06, 1.3608844905358317e-11);
+    return x * square * p / POLYNOMIAL(square, 1, 0.47046498459286196, 0.027398209105903078, 0.0004011616907358978,
+                                       1.3448573635216955e-06);
+}
+
+INLINE vec tanhshrink_of(vec x) {
+    return where(vabs(x) > 9.02f, x - with_sign(broadcast(1), x), ROUNDED(tanhshrink_wide, x)) + 0;  // (not -0)
+}
+
+POINTWISE(tanhshrink, (x), (), tanhshrink_of(x))
+
 // GELU ------------------------------------------------------------------------------------------
+
+// exp(-x x / 2) for x from 0 to 13: a power of 2 as in `exp_reduced`, by a fitted polynomial.
+INLINE vec gaussian(vec x) {
+    const float shift = 0x1.8p23f;
+    vec power = x * -0.7213475204444817f * x, shifted = power + shift, rest = power - (shifted - shift);
+    vec p = rest * 0.001327647129073739f + 0.009675540961325169f;
+    p = p * rest + 0.05550713092088699f;
+    p = p * rest + 0.24022120237350464f;
+    p = p * rest + 0.6931469440460205f;
+    p = p * rest + 1;
+    return (vec)((ints)p + ((ints)shifted << 23));
+}
+
+// The upper tail probability of the normal distribution at x, from 0 to 13, divided by `gaussian(x)`: a polynomial of
+// t = 1 / (1 + p x), fitted to 5e-8.
+INLINE vec scaled_upper_tail(vec x) {
+    vec t = 1 / (x * 0.296f + 1);
+    vec p = t * 0.03796684741973877f - 0.17422249913215637f;
+    p = p * t + 0.2486872524023056f;
+    p = p * t - 0.09218185395002365f;
+    p = p * t + 0.14927464723587036f;
+    p = p * t + 0.09230004996061325f;
+    p = p * t + 0.120213583111763f;
+    p = p * t + 0.11796195805072784f;
+    return p * t;
+}
 
 INLINE vec gelu_erf_grad_of(vec g, vec x) {
     vec clamped = clamp_max(vabs(x), 13);
@@ -162,4 +207,4 @@ KERNEL(gelu_grad, g, x, approximate) {
 FAMILY(activation, ENTRY(relu), ENTRY(relu_grad), ENTRY(leaky_relu), ENTRY(leaky_relu_grad), ENTRY(hardswish),
        ENTRY(hardswish_grad), ENTRY(sigmoid), ENTRY(sigmoid_slope), ENTRY(tanh_slope), ENTRY(silu), ENTRY(silu_grad),
        ENTRY(elu), ENTRY(elu_grad), ENTRY(log_sigmoid), ENTRY(logistic), ENTRY(softplus), ENTRY(softplus_grad),
-       ENTRY(mish), ENTRY(gelu), ENTRY(gelu_grad));
+       ENTRY(mish), ENTRY(softsign), ENTRY(tanhshrink), ENTRY(gelu), ENTRY(gelu_grad));

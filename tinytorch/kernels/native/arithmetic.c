@@ -2,7 +2,7 @@
 // broadcast to the other's shape.
 #include "helpers.h"
 
-POINTWISE(addcmul, (x, a, b), (value), x + a * value * b)
+POINTWISE(addcmul, (x, a, b), (value), x + a * (float)value * b)
 
 typedef enum { ADD, SUBTRACT, MULTIPLY, DIVIDE } Operation;
 

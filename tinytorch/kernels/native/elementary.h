@@ -21,7 +21,17 @@ typedef float few __attribute__((vector_size(2 * WIDTH)));
 #else
 #define LANES(i) (i), (i) + 1
 #endif
-#define HALF_OF(x, half) __builtin_convertvector(__builtin_shufflevector(x, x, LANES((half) * (WIDTH / 2))), doubles)
+#define HALF_OF(x, half) widened(__builtin_shufflevector(x, x, LANES((half) * (WIDTH / 2))))
+
+INLINE doubles widened(few x) {
+#if WIDTH == 16
+    doubles wide;  // (GCC 12 widens the halves, and joins them)
+    __asm__("vcvtps2pd %1, %0" : "=v"(wide) : "v"(x));
+    return wide;
+#else
+    return __builtin_convertvector(x, doubles);
+#endif
+}
 
 INLINE vec rounded(doubles lower, doubles upper) {
     few a = __builtin_convertvector(lower, few), b = __builtin_convertvector(upper, few);
@@ -123,9 +133,13 @@ INLINE doubles cosh_wide(doubles x) {
     doubles e = exp_wide(magnitude(x));
     return (e + 1 / e) * 0.5;
 }
+// Rational, for |x| <= 9.02; with an error below 2^-29.
 INLINE doubles tanh_wide(doubles x) {
-    doubles e = expm1_wide(magnitude(x) * 2);
-    return e / (e + 2);
+    doubles square = times(x, x);
+    doubles p = POLYNOMIAL(square, 0.9999999990687938, 0.1378611790934388, 0.0040094705056249735, 3.161002240242815e-05,
+                           5.083616288322595e-08);
+    return x * p / POLYNOMIAL(square, 1, 0.4711945033028478, 0.02774098649303684, 0.0004209147787825045,
+                              1.6191133586316592e-06, 7.389355186004913e-10);
 }
 // Numbers below -200, whose exponentials are 0 in float32, as -200; keeps NaN.
 INLINE doubles clamp_below(doubles x) { return choose(x < -200, all(-200), x); }
@@ -162,7 +176,7 @@ INLINE vec expm1_of(vec x) {
 }
 INLINE vec sinh_of(vec x) { return with_sign(where_above(vabs(x), 90, INFINITY, ROUNDED(sinh_wide, x)), x); }
 INLINE vec cosh_of(vec x) { return where_above(vabs(x), 90, INFINITY, ROUNDED(cosh_wide, x)); }
-INLINE vec tanh_of(vec x) { return with_sign(where_above(vabs(x), 10, 1, ROUNDED(tanh_wide, x)), x); }
+INLINE vec tanh_of(vec x) { return where(vabs(x) > 9.02f, with_sign(broadcast(1), x), ROUNDED(tanh_wide, x)); }
 
 // Logarithms ------------------------------------------------------------------------------------
 
@@ -377,10 +391,13 @@ INLINE doubles erfc_far(doubles a) {
                                            4.2606831145654015e-05, 0.00017844755206521744, 2.7618514674489078e-05,
                                            -4.197843071637076e-05, 2.6729845661303632e-06);
 }
+// Rational, for |x| <= 3.93; with an error of 2^-28.7.
 INLINE doubles erf_wide(doubles x) {
-    doubles a = magnitude(x), tail = erfc_far(a);
-    KEEP(tail);
-    return choose(a < 1, erf_near(a), 1 - tail);
+    doubles square = times(x, x);
+    doubles p = POLYNOMIAL(square, 1.1283791695771623, 0.19244575009945072, 0.05557665812316469, 0.004193467870327559,
+                           0.0004055442799383391, 6.58133605180126e-06);
+    return x * p / POLYNOMIAL(square, 1, 0.503884026389964, 0.11721430136033897, 0.01621038488675799,
+                              0.0014070622565305383, 7.105911982966648e-05, 2.485860102421222e-07);
 }
 INLINE doubles erfc_wide(doubles x) {
     doubles a = magnitude(x), tail = erfc_far(a), near = erf_near(x);
@@ -389,7 +406,7 @@ INLINE doubles erfc_wide(doubles x) {
     return choose(a < 1, 1 - near, choose(x > 0, tail, 2 - tail));
 }
 
-INLINE vec erf_of(vec x) { return with_sign(where_above(vabs(x), 10, 1, ROUNDED(erf_wide, x)), x); }
+INLINE vec erf_of(vec x) { return where(vabs(x) > 3.93f, with_sign(broadcast(1), x), ROUNDED(erf_wide, x)); }
 INLINE vec erfc_of(vec x) { return where_above(x, 10.2f, 0, where_below(x, -10, 2, ROUNDED(erfc_wide, x))); }
 
 #endif

@@ -123,10 +123,10 @@ typedef PyObject *Argument;
 
 // The loop of a pointwise kernel alone, `name##_block`.
 #define POINTWISE_BLOCK(name, inputs, numbers, expression)                                                             \
-    static void name##_block(const float *const *all_inputs, const float *all_numbers, float *result,                  \
+    static void name##_block(const float *const *all_inputs, const double *all_numbers, float *result,                  \
                              Py_ssize_t length) {                                                                      \
         (void)all_numbers;                                                                                             \
-        DECLARE(COUNT numbers, float, NUMBER, UNPACK numbers)                                                          \
+        DECLARE(COUNT numbers, double, NUMBER, UNPACK numbers)                                                          \
         Py_ssize_t at = 0;                                                                                             \
         for (; at + WIDTH <= length; at += WIDTH) {                                                                    \
             DECLARE(COUNT inputs, vec, WHOLE_VECTOR, UNPACK inputs)                                                    \

@@ -68,13 +68,19 @@ bool tt_read_sizes(PyObject *tuple, Py_ssize_t count, int64_t *sizes) {
     return true;
 }
 
-bool tt_read_number(PyObject *object, float *number) {
+bool tt_read_double(PyObject *object, double *number) {
     if (!PyFloat_Check(object) && !PyLong_Check(object)) return false;
-    double value = PyFloat_AsDouble(object);
-    *number = (float)value;
-    if (value != -1 || !PyErr_Occurred()) return true;
+    *number = PyFloat_AsDouble(object);
+    if (*number != -1 || !PyErr_Occurred()) return true;
     PyErr_Clear();
     return false;
+}
+
+bool tt_read_number(PyObject *object, float *number) {
+    double value;
+    bool read = tt_read_double(object, &value);
+    if (read) *number = (float)value;
+    return read;
 }
 
 PyObject *tt_new_array(PyObject *like, int dims, const int64_t *shape) {
@@ -94,7 +100,8 @@ typedef struct {
 typedef struct {
     const float *inputs[MAX_INPUTS];
     const Walk *walks[MAX_INPUTS];  // NULL for an array in the order of the result
-    float numbers[MAX_PARAMETERS], *out;
+    double numbers[MAX_PARAMETERS];
+    float *out;
     int input_count;
     Py_ssize_t size, step;
     Pointwise block;
@@ -197,7 +204,7 @@ PyObject *tt_pointwise(PyObject *const *args, int inputs, int numbers, PyObject 
     PointwiseCall call = {
         .input_count = inputs, .size = PyArray_SIZE(ARRAY(args[0])), .step = BLOCK, .block = block};
     for (int i = 0; i < numbers; i++) {
-        if (!tt_read_number(args[inputs + i], &call.numbers[i])) return FALLBACK;
+        if (!tt_read_double(args[inputs + i], &call.numbers[i])) return FALLBACK;
     }
     PyObject *result;
     if (out != Py_None) {

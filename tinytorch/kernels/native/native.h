@@ -81,12 +81,13 @@ bool tt_is_contiguous(PyObject *object);
 // Read a tuple of `count` ints; false for anything else.
 bool tt_read_sizes(PyObject *tuple, Py_ssize_t count, int64_t *sizes);
 // Read a Python float or int; false for anything else.
+bool tt_read_double(PyObject *object, double *number);
 bool tt_read_number(PyObject *object, float *number);
 // An uninitialised array of the dtype of `like`.
 PyObject *tt_new_array(PyObject *like, int dims, const int64_t *shape);
 
 // Compute `count` elements of a pointwise kernel.
-typedef void (*Pointwise)(const float *const *inputs, const float *numbers, float *out, Py_ssize_t count);
+typedef void (*Pointwise)(const float *const *inputs, const double *numbers, float *out, Py_ssize_t count);
 // Call a pointwise kernel: `args` are `inputs` arrays of one shape, followed by `numbers` numbers; `out` is an array or
 // None.
 PyObject *tt_pointwise(PyObject *const *args, int inputs, int numbers, PyObject *out, Pointwise block);

@@ -326,7 +326,7 @@ def softsign(input: Tensor) -> Tensor:
         >>> torch.nn.functional.softsign(torch.tensor([-1.0, 3.0]))
         tensor([-0.5000,  0.7500])
     """
-    return input / (input.abs() + 1)
+    return ops.softsign(input) if input.is_floating_point() else input / (input.abs() + 1)
 
 
 @public("nn.functional.tanhshrink")
@@ -337,7 +337,7 @@ def tanhshrink(input: Tensor) -> Tensor:
         >>> torch.nn.functional.tanhshrink(torch.tensor([0.0, 2.0]))
         tensor([0.0000, 1.0360])
     """
-    return input - input.tanh()
+    return ops.tanhshrink(input) if input.is_floating_point() else input - input.tanh()
 
 
 @public("nn.functional.tanh", listed=False)

@@ -322,6 +322,12 @@ _mish_grad = op_of(
 mish = op(batch="elementwise", x=lambda g, x: _mish_grad(g, x))(activation.mish)
 
 
+softsign = op(batch="elementwise", name="Div", x=lambda g, x, out: (g - g * out * x.sign()) / (x.abs() + 1))(
+    activation.softsign
+)
+tanhshrink = op(batch="elementwise", name="Sub", x=lambda g, x: g * x.tanh().square())(activation.tanhshrink)
+
+
 def _gelu_grad_x(gg: Tensor, g: Tensor, x: Tensor, approximate: str) -> Tensor:
     square = x * x
     if approximate == "tanh":
