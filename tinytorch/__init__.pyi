@@ -689,7 +689,7 @@ from tinytorch.sparse.products import hspmm as hspmm
 from tinytorch.sparse.products import saddmm as saddmm
 from tinytorch.sparse.products import smm as smm
 from tinytorch.sparse.products import sspaddmm as sspaddmm
-from tinytorch.compat.storage import StorageBase as StorageBase
+from tinytorch.ops.storage import UntypedStorage as StorageBase
 from tinytorch.compat.streams import Event as Event
 from tinytorch.compat.streams import Stream as Stream
 from tinytorch.compat.streams import get_device_module as get_device_module
@@ -711,17 +711,16 @@ from tinytorch.compat.switches import set_num_interop_threads as set_num_interop
 from tinytorch.compat.switches import set_num_threads as set_num_threads
 from tinytorch.compat.switches import set_warn_always as set_warn_always
 from tinytorch.compat.switches import use_deterministic_algorithms as use_deterministic_algorithms
-from tinytorch.compat.version import __version__ as __version__
+from tinytorch.compat.torch_version import VERSION as __version__
 from tinytorch.compat import _C as _C
-from tinytorch.compat import _VF as _VF
 from tinytorch.compat import __config__ as __config__
 from tinytorch import _atomic as _atomic
-from tinytorch.compat import _higher_order_ops as _higher_order_ops
+from tinytorch import library as _custom_ops
+from tinytorch.compat import control as _higher_order_ops
 from tinytorch.compat import _logging as _logging
 from tinytorch.core import tensor as _tensor
 from tinytorch.compat import _tensor_str as _tensor_str
 from tinytorch.compat import _utils as _utils
-from tinytorch.compat import accelerator as accelerator
 from tinytorch import amp as amp
 from tinytorch.compat import ao as ao
 from tinytorch import autograd as autograd
@@ -733,10 +732,9 @@ from tinytorch.compat import cuda as cuda
 from tinytorch import data as data
 from tinytorch import distributed as distributed
 from tinytorch import distributions as distributions
-from tinytorch.compat import export as export
+from tinytorch.fx import export as export
 from tinytorch import fft as fft
 from tinytorch import func as func
-from tinytorch.compat import functional as functional
 from tinytorch.compat import functorch as functorch
 from tinytorch.distributed import futures as futures
 from tinytorch import fx as fx
@@ -745,14 +743,12 @@ from tinytorch.compat import jit as jit
 from tinytorch import library as library
 from tinytorch import linalg as linalg
 from tinytorch import masked as masked
-from tinytorch.compat import mps as mps
 from tinytorch import multiprocessing as multiprocessing
 from tinytorch import nn as nn
-from tinytorch.compat import onnx as onnx
+from tinytorch.fx import onnx as onnx
 from tinytorch import optim as optim
 from tinytorch import overrides as overrides
 from tinytorch.inspect import profiler as profiler
-from tinytorch.compat.ao import quantization as quantization
 from tinytorch import quasirandom as quasirandom
 from tinytorch import random as random
 from tinytorch.ops import return_types as return_types
@@ -760,14 +756,29 @@ from tinytorch import serialization as serialization
 from tinytorch import signal as signal
 from tinytorch import sparse as sparse
 from tinytorch import special as special
-from tinytorch.compat import storage as storage
 from tinytorch import testing as testing
 from tinytorch.compat import torch_version as torch_version
 from tinytorch.compat import types as types
 from tinytorch import utils as utils
-from tinytorch.compat import version as version
-from tinytorch.compat import xpu as xpu
 
+xpu: Any
+version: Any
+storage: Any
+quantization: Any
+numa: Any
+nested: Any
+mtia: Any
+mps: Any
+functional: Any
+accelerator: Any
+_subclasses: Any
+_ops: Any
+_jit_internal: Any
+_inductor: Any
+_guards: Any
+_functorch: Any
+_dynamo: Any
+_VF: Any
 xlogy_: Any
 tanh_: Any
 tan_: Any

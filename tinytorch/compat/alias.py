@@ -25,8 +25,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import tinytorch
-from tinytorch.compat import RENAMED, AliasFinder
-from tinytorch.compat.named import names_of, offers
+from tinytorch.compat import AliasFinder
+from tinytorch.compat.names import elsewhere, names_of, packages, read
 from tinytorch.core import names
 from tinytorch.core.warning import warn
 from tinytorch.ops.register import Builtin, functions
@@ -37,75 +37,65 @@ __all__ = ["FOLDER", "as_torch", "install", "load_ipython_extension", "undo"]
 FOLDER = Path(__file__).parent / "as_torch"
 _PACKAGES = ("torch", "functorch")
 PACKAGE = Path(tinytorch.__file__).parent
-#: By module, or by the name of one class or function, the module to which its public classes belong in PyTorch, where
-#: that is another one: "" is `torch` itself.
-_HOMES = {
-    "_subclasses": "_subclasses.fake_tensor",
-    "absent.OutOfMemoryError": "",
-    "absent.StreamContext": "cuda",
-    "absent.device_of": "cuda",
-    "autograd.anomaly": "autograd.anomaly_mode",
-    "autograd.hooks": "utils.hooks",
-    "autograd.saved": "autograd.graph",
-    "checks": "",
-    "cuda.Event": "cuda.streams",
-    "cuda.Stream": "cuda.streams",
-    "core.graph.Node": "autograd.graph",
-    "data.collate.default_collate": "utils.data._utils.collate",
-    "data.collate.default_convert": "utils.data._utils.collate",
-    "data.dataloader": "utils.data.dataloader",
-    "data.dataset": "utils.data.dataset",
-    "data.sampler": "utils.data.sampler",
-    "data.worker": "utils.data._utils.worker",
-    "data.worker.ExceptionWrapper": "_utils",
-    "distributed._join": "distributed.algorithms.join",
-    "distributed._reducer": "_C._distributed_c10d",
-    "distributed.fsdp": "distributed.fsdp.api",
-    "distributed.fsdp.CPUOffloadPolicy": "distributed.fsdp",
-    "distributed.fsdp.FSDPModule": "distributed.fsdp",
-    "distributed.fsdp.FullyShardedDataParallel": "distributed.fsdp.fully_sharded_data_parallel",
-    "distributed.fsdp.MixedPrecisionPolicy": "distributed.fsdp",
-    "distributed.fsdp.OffloadPolicy": "distributed.fsdp",
-    "distributed.fsdp.OptimStateKeyType": "distributed.fsdp.fully_sharded_data_parallel",
-    "distributed.futures": "",
-    "distributed.groups": "distributed.distributed_c10d",
-    "distributed.messages": "distributed.distributed_c10d",
-    "distributed.placements": "distributed.tensor.placement_types",
-    "distributed.stores.PrefixStore": "distributed.distributed_c10d",
-    "distributed.stores.Store": "distributed.distributed_c10d",
-    "distributed.work": "distributed",
-    "distributed.work.Work": "distributed.distributed_c10d",
-    "func.pytree": "utils._pytree",
-    "fx._codegen": "fx.graph",
-    "fx._operators": "_ops",
-    "fx.export.dynamic_shapes": "export.dynamic_shapes",
-    "fx.export.exported_program": "export.exported_program",
-    "fx.export.graph_signature": "export.graph_signature",
-    "fx.onnx.errors": "onnx.errors",
-    "fx.onnx.errors.OnnxExporterError": "onnx",
-    "fx.onnx.program": "onnx",
-    "jit.ScriptModule": "",
-    "kernels.decompose._LinAlgError": "_C",
-    "kernels.dtypes": "",
-    "kernels.limits": "",
-    "inspect.profiler": "profiler",
-    "legacy": "",
-    "named": "",
-    "nn.modules.parallel": "nn.parallel.data_parallel",
-    "ops.overrides": "overrides",
-    "ops.overrides.DisableTorchFunction": "_C",
-    "ops.overrides.DisableTorchFunctionSubclass": "_C",
-    "ops.random.Generator": "_C",
-    "ops.storage": "",
-    "ops.storage.TypedStorage": "storage",
-    "ops.storage.UntypedStorage": "storage",
-    "optim.adafactor.Adafactor": "optim",
-    "optim.muon.Muon": "optim",
-    "serialization.PyTorchFileReader": "",
-    "serialization.storage": "serialization",
-    "sparse.invariants": "sparse",
-    "streams": "",
+#: By module of PyTorch's, "" being `torch` itself, the modules of ours whose public classes belong to it there, and
+#: single classes, where that is another module.
+# fmt: off
+_BELONGING = {
+    "": (
+        "absent.OutOfMemoryError checks distributed.futures jit.ScriptModule kernels.dtypes kernels.limits legacy "
+        "named ops.storage serialization.PyTorchFileReader streams"
+    ),
+    "_C": (
+        "kernels.decompose._LinAlgError ops.overrides.DisableTorchFunction "
+        "ops.overrides.DisableTorchFunctionSubclass ops.random.Generator"
+    ),
+    "_C._distributed_c10d": "distributed._reducer",
+    "_ops": "fx._operators",
+    "_subclasses.fake_tensor": "_subclasses",
+    "_utils": "data.worker.ExceptionWrapper",
+    "accelerator": "absent.device_index",
+    "autograd.anomaly_mode": "autograd.anomaly",
+    "autograd.graph": "autograd.saved core.graph.Node",
+    "cuda": "absent.StreamContext absent.device_of",
+    "cuda.streams": "cuda.Event cuda.Stream",
+    "distributed": "distributed.work",
+    "distributed.algorithms.join": "distributed._join",
+    "distributed.distributed_c10d": (
+        "distributed.groups distributed.messages distributed.stores.PrefixStore distributed.stores.Store "
+        "distributed.work.Work"
+    ),
+    "distributed.fsdp": (
+        "distributed.fsdp.CPUOffloadPolicy distributed.fsdp.FSDPModule distributed.fsdp.MixedPrecisionPolicy "
+        "distributed.fsdp.OffloadPolicy"
+    ),
+    "distributed.fsdp.api": "distributed.fsdp",
+    "distributed.fsdp.fully_sharded_data_parallel": (
+        "distributed.fsdp.FullyShardedDataParallel distributed.fsdp.OptimStateKeyType"
+    ),
+    "distributed.tensor.placement_types": "distributed.placements",
+    "export.dynamic_shapes": "fx.export.dynamic_shapes",
+    "export.exported_program": "fx.export.exported_program",
+    "export.graph_signature": "fx.export.graph_signature",
+    "fx.graph": "fx._codegen",
+    "nn.parallel.data_parallel": "nn.modules.parallel",
+    "onnx": "fx.onnx.errors.OnnxExporterError fx.onnx.program",
+    "onnx.errors": "fx.onnx.errors",
+    "optim": "optim.adafactor.Adafactor optim.muon.Muon",
+    "overrides": "ops.overrides",
+    "profiler": "inspect.profiler",
+    "serialization": "serialization.storage",
+    "sparse": "sparse.invariants",
+    "storage": "ops.storage.TypedStorage ops.storage.UntypedStorage",
+    "utils._pytree": "func.pytree",
+    "utils.data._utils.collate": "data.collate.default_collate data.collate.default_convert",
+    "utils.data._utils.worker": "data.worker",
+    "utils.data.dataloader": "data.dataloader",
+    "utils.data.dataset": "data.dataset",
+    "utils.data.sampler": "data.sampler",
+    "utils.hooks": "autograd.hooks",
 }
+# fmt: on
+_HOMES = {own: home for home, listed in _BELONGING.items() for own in listed.split()}
 
 
 class _Alias(AliasFinder):
@@ -318,12 +308,9 @@ def _modules() -> dict[tuple[str, ...], str]:
             hidden = not parts or parts[0] in (*tinytorch._HIDDEN, "as_torch") or parts[-1].startswith("__")
             if not hidden:
                 found.setdefault(parts, ".".join((package, *parts)))
-    for path, own in RENAMED.items():
-        if own:
-            found.setdefault(tuple(path.split(".")), f"tinytorch.{own}")
-    for path in offers():
-        for end in range(1, path.count(".") + 2):
-            found.setdefault(tuple(path.split(".")[:end]), "")
+    renamed = {path: f"tinytorch.{own}" for path, own in read().renamed().items()}
+    for path in packages():
+        found.setdefault(tuple(path.split(".")), renamed.get(path, ""))
     return dict(sorted(found.items()))
 
 
@@ -340,19 +327,31 @@ def _root_stub(targets: dict[str, str]) -> str:
 def _stub(own: str, path: str, children: list[str]) -> str:
     """Return the stub of `torch.{path}`: the names of the module `own`, and submodules."""
     lines = [f"from torch.{path} import {child} as {child}" for child in children]
-    names = names_of(f"tinytorch.{path}")
-    if own:
-        spec = importlib.util.find_spec(own)
-        tree = ast.parse(Path(str(spec and spec.origin)).read_text("utf-8"))
-        private = [name for node in tree.body for name in _bound(node) if re.match(r"_[A-Za-z]", name)]
+    known = set(children)
+    spec = importlib.util.find_spec(own) if own else None
+    if spec is not None and spec.has_location:
+        tree = ast.parse(Path(str(spec.origin)).read_text("utf-8"))
+        bound = [name for node in tree.body for name in _bound(node)]
+        private = [name for name in bound if re.match(r"_[A-Za-z]", name)]
         listed = [node.value for node in tree.body if isinstance(node, ast.Assign) and "__all__" in _bound(node)]
         if any(not isinstance(each, ast.List) or not all(map(_is_constant, each.elts)) for each in listed):
             private += [each for each in importlib.import_module(own).__all__ if each not in children]  # computed
         lines += [f"from {own} import *", *(f"from {own} import {each} as {each}" for each in dict.fromkeys(private))]
-    elif names:
-        lines.insert(0, "from typing import Any")
-        lines += [f"{name}: Any" for name in names if name not in children]
-    return "".join(f"{line}\n" for line in lines)
+        known |= {*bound, *private}
+    path = read().equal.get(path, path)
+    homes = elsewhere(path)
+    others = [name for name in names_of(f"tinytorch.{path}") if name not in known and name != "__getattr__"]
+    for name in others:
+        home, _, old = homes.get(name, "").rpartition(".")
+        lines.append(f"from {in_files(home)} import {old} as {name}" if old else f"{name}: Any")
+    return "".join(f"{line}\n" for line in ["from typing import Any", *lines])
+
+
+def in_files(path: str) -> str:
+    """Return the name that a module below `tinytorch` has for those who read files."""
+    root = path.partition(".")[0]
+    below = ".compat" if any(FOLDER.parent.glob(f"{root}.py")) else ""
+    return f"tinytorch{below}.{path}".rstrip(".")
 
 
 def _is_constant(node: ast.expr) -> bool:

@@ -20,9 +20,7 @@ from tinytorch.core.mode import DispatchMode, traced_as
 from tinytorch.core.warning import warn
 from tinytorch.nn.modules.module import Module
 
-from ..absent import Idle, answering
-from ..named import names_of
-from . import annotations as annotations  # (`from __future__ import annotations` would have this name)
+from .names import Idle, answering
 
 __all__ = [
     "Attribute", "Error", "Final", "Future", "ScriptModule", "annotate", "enable_onednn_fusion", "export", "fork",
@@ -268,6 +266,16 @@ def isinstance(obj: Any, target_type: Any) -> bool:
     return all(isinstance(element, args[0]) for element in obj)
 
 
+class _BroadcastingList:
+    """`BroadcastingList2[int]`: an int, or a list of two."""
+
+    def __getitem__(self, kind: Any) -> None:
+        return None
+
+
+_list_of = _BroadcastingList()
+
+
 # Tasks --------------------------------------------------------------------------------------------
 
 
@@ -365,6 +373,3 @@ def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_sh
     if _is_a(f, (str, os.PathLike)) and not os.path.exists(f):
         raise ValueError(f"The provided filename {f} does not exist")
     raise NotImplementedError("torch.jit.load: tinytorch reads no TorchScript")
-
-
-globals().update(names_of(__name__))

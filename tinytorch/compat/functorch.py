@@ -13,7 +13,7 @@ from tinytorch.func.modules import stack_module_state
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.utils._functional_call import functional_call
 
-from ..version import __version__ as __version__
+from .torch_version import VERSION as __version__  # noqa: F401
 
 __all__ = [
     "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functionalize", "grad",

@@ -1,4 +1,7 @@
-"""`torch.ao.quantization`: `quantize_dynamic`; and modules without effect that mark where models could be quantised."""
+"""`torch.ao`: of PyTorch's tools for model compression, linear layers with weights of 8 or 16 bits.
+
+`quantize_dynamic` makes these; modules without effect mark where models could be quantised.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,11 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.modules.module import Module
-from tinytorch.nn.quantization.quantize import (
-    default_dynamic_qconfig,
-    float16_dynamic_qconfig,
-    get_default_dynamic_quant_module_mappings,
-    per_channel_dynamic_qconfig,
-    quantize_dynamic,
-)
 
-from ...named import names_of
+__all__ = ["nn", "quantization"]
 
-__all__ = [
-    "DeQuantStub", "QuantStub", "default_dynamic_qconfig", "float16_dynamic_qconfig",
-    "get_default_dynamic_quant_module_mappings", "per_channel_dynamic_qconfig", "quantize_dynamic",
-]  # fmt: skip
+nn: Any
+quantization: Any
 
 
 class QuantStub(Module):
@@ -32,6 +26,8 @@ class QuantStub(Module):
         >>> torch.ao.quantization.QuantStub()(torch.ones(2))
         tensor([1., 1.])
     """
+
+    __module__ = "tinytorch.ao.quantization"
 
     def __init__(self, qconfig: Any = None) -> None:
         super().__init__()
@@ -46,5 +42,4 @@ class QuantStub(Module):
 class DeQuantStub(QuantStub):
     """Mark where values would be dequantised: an identity."""
 
-
-globals().update(names_of(__name__))
+    __module__ = "tinytorch.ao.quantization"

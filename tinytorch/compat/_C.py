@@ -17,14 +17,14 @@ from tinytorch.core.graph import AccumulateGrad
 from tinytorch.core.layout import layout, memory_format
 from tinytorch.kernels.decompose import LinAlgError as _LinAlgError  # noqa: F401
 from tinytorch.kernels.dtypes import dtype
+from tinytorch.nn import functional as _functional
+from tinytorch.nn.modules.module import _parse_to as _parsed
 from tinytorch.ops import overrides as _overrides
 from tinytorch.ops.overrides import DisableTorchFunction, DisableTorchFunctionSubclass, _TorchFunctionState
 from tinytorch.ops.overrides import disabled as _disabled_torch_function_impl  # noqa: F401
 from tinytorch.ops.random import Generator
 
-from ..absent import Idle
-from ..named import names_of
-from . import _nn as _nn
+from .names import Idle
 
 __all__ = [
     "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Node",
@@ -203,4 +203,25 @@ class _WeakTensorRef:
 
 _VariableFunctionsClass = _VariableFunctions = import_module("tinytorch")  # (pickles name its functions so)
 has_lapack = True  # NumPy has the functions of LAPACK
-globals().update(names_of(__name__))
+
+
+# `torch._C._nn` ------------------------------------------------------------------------------------
+
+
+def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+    """Return the device, the dtype, `non_blocking` and the memory format among the arguments of `to`.
+
+    Example:
+        >>> torch._C._nn._parse_to("cpu", torch.float64)
+        (device(type='cpu'), torch.float64, False, None)
+    """
+    memory_format = kwargs.pop("memory_format", None)
+    place, dtype, non_blocking = _parsed(*args, **kwargs) if args or kwargs else (None, None, False)
+    return place if place is None else device(place), dtype, non_blocking, memory_format
+
+
+def _function_of_nn(name: str) -> Any:
+    found = getattr(_functional, "logsigmoid" if name == "log_sigmoid" else name, None)
+    if found is None or getattr(found, "binds", True):  # (PyTorch defines it in Python)
+        raise AttributeError(f"module 'torch._C._nn' has no attribute {name!r}")
+    return found

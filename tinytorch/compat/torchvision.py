@@ -1,4 +1,7 @@
-"""`torchvision.utils`, the part that tinytorch implements: images in a grid, and in a file."""
+"""The part of torchvision that tinytorch implements; it is `torchvision` where that package is not installed.
+
+tinytorch also runs the whole of torchvision, installed without PyTorch: `pip install --no-deps torchvision pillow`.
+"""
 
 from __future__ import annotations
 
@@ -13,12 +16,34 @@ from tinytorch.data.images import pillow, png
 from tinytorch.kernels import dtypes
 from tinytorch.ops.join import stack
 
-from . import missing as _missing
+__all__ = ["datasets", "transforms", "utils"]
 
-__all__ = ["make_grid", "save_image"]
+datasets: Any
+transforms: Any
+utils: Any
+
+__version__ = "0.28.0"
 
 
-def make_grid(
+def missing(name: str) -> str:
+    """Return the message of the error for a name that is not implemented (compat's finder raises it for modules)."""
+    return (
+        f"tinytorch has of torchvision the commonest datasets, transforms and utils, and no {name!r}: install "
+        "torchvision, without PyTorch, by `pip install --no-deps torchvision pillow`"
+    )
+
+
+def _refuse(name: str) -> NoReturn:
+    raise AttributeError(missing(name))
+
+
+__getattr__ = _refuse
+
+
+# `torchvision.utils`: images in a grid, and in a file -----------------------------------------------
+
+
+def _make_grid(
     tensor: Any,
     nrow: int = 8,
     padding: int = 2,
@@ -77,7 +102,7 @@ def make_grid(
     return grid
 
 
-def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -> None:
+def _save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -> None:
     """Write an image, or a grid of images, to a file; 0 is black and 1 white.
 
     Args:
@@ -90,7 +115,7 @@ def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -
         ImportError: the format is not PNG, and Pillow is not installed.
     """
     with no_grad():
-        grid = make_grid(tensor, **kwargs)
+        grid = _make_grid(tensor, **kwargs)
         pixels = grid.mul(255).add_(0.5).clamp_(0, 255).permute(1, 2, 0).to(dtypes.uint8).numpy()
     kind = format or os.path.splitext(os.fspath(fp))[1][1:] if not hasattr(fp, "write") else format or ""
     if kind.lower() != "png" or find_spec("PIL") is not None:
@@ -100,7 +125,3 @@ def save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) -
     else:
         with replacing(fp) as file:
             file.write(png(pixels))
-
-
-def __getattr__(name: str) -> NoReturn:
-    raise AttributeError(_missing(name))

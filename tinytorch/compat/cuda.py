@@ -1,26 +1,38 @@
-"""`torch.cuda`: programs ask whether a GPU is available; none is."""
+"""`torch.cuda`: programs ask whether a GPU is available; none is. The modules below it are rows of `names.py`."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
+from tinytorch import amp as _amp
+from tinytorch.amp.older import deprecated, older_autocast, older_scaler
+from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 
-from .. import absent
-from ..absent import *  # noqa: F403
-from ..absent import Idle, OutOfMemoryError, Refused, without_cuda
-from ..cuda import amp, memory, nvtx, random
-from ..cuda.memory import *  # noqa: F403
-from ..cuda.random import *  # noqa: F403
-from ..named import names_of
+from . import absent
+from .absent import *  # noqa: F403
+from .absent import OutOfMemoryError, reset_peak_memory_stats, without_cuda
+from .names import Idle, Refused
+
+amp: Any
+memory: Any
+nvtx: Any
+random: Any
 
 __all__ = [
-    *absent.__all__, *memory.__all__, *random.__all__,
+    *absent.__all__,
     "BFloat16Tensor", "BoolTensor", "ByteTensor", "CUDAGraph", "CharTensor", "DoubleTensor", "Event", "FloatTensor",
     "HalfTensor", "IntTensor", "LongTensor", "OutOfMemoryError", "ShortTensor", "Stream", "amp",
     "can_device_access_peer", "cudart", "current_device", "current_stream", "default_generators", "default_stream",
-    "device", "get_device_capability", "get_device_name", "get_device_properties", "get_sync_debug_mode", "has_half",
-    "init", "ipc_collect", "memory", "nvtx", "random", "set_device", "set_sync_debug_mode", "synchronize",
+    "device", "get_device_capability", "get_device_name", "get_device_properties",
+    "get_per_process_memory_fraction", "get_rng_state", "get_sync_debug_mode", "has_half", "init", "initial_seed",
+    "ipc_collect", "max_memory_cached", "mem_get_info", "memory", "memory_cached", "nvtx", "random",
+    "reset_max_memory_allocated", "reset_max_memory_cached", "set_device", "set_per_process_memory_fraction",
+    "set_sync_debug_mode", "synchronize",
 ]  # fmt: skip
 
 
@@ -110,4 +122,55 @@ BFloat16Tensor, BoolTensor, ByteTensor, CharTensor = map(
 DoubleTensor, FloatTensor, HalfTensor = map(_typed, (dtypes.float64, dtypes.float32, dtypes.float16))
 IntTensor, LongTensor, ShortTensor = map(_typed, (dtypes.int32, dtypes.int64, dtypes.int16))
 
-globals().update(names_of(__name__))
+
+# Memory: old names --------------------------------------------------------------------------------
+
+
+def memory_cached(device: Any = None) -> int:
+    """Return 0: the old name of `memory_reserved`."""
+    _renamed("memory_cached", "memory_reserved")
+    return 0
+
+
+def max_memory_cached(device: Any = None) -> int:
+    """Return 0: the old name of `max_memory_reserved`."""
+    _renamed("max_memory_cached", "max_memory_reserved")
+    return 0
+
+
+def _renamed(old: str, new: str) -> None:
+    warn(f"`torch.cuda.{old}` has been renamed to `torch.cuda.{new}`", FutureWarning)
+
+
+reset_max_memory_allocated = reset_max_memory_cached = reset_peak_memory_stats
+get_per_process_memory_fraction = set_per_process_memory_fraction = mem_get_info = without_cuda
+get_rng_state = initial_seed = without_cuda
+
+
+@contextmanager
+def _nvtx_range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
+    """Annotate the work inside a `with` block.
+
+    Raises:
+        RuntimeError: always, as in a PyTorch without CUDA.
+    """
+    import_module("tinytorch.cuda.nvtx").range_push(msg.format(*args, **kwargs))
+    yield
+
+
+# `torch.cuda.amp` and `torch.cpu.amp`: older names of `torch.amp` -----------------------------------
+
+_Autocast, _CpuAutocast = older_autocast("cuda", dtypes.float16), older_autocast("cpu", dtypes.bfloat16)
+_Scaler, _CpuScaler = older_scaler("cuda"), older_scaler("cpu")
+
+
+def _custom_fwd(fwd: Any = None, *, cast_inputs: dtypes.dtype | None = None) -> Any:
+    """`torch.amp.custom_fwd(…, device_type="cuda")`: deprecated, as in PyTorch."""
+    deprecated("cuda.amp.custom_fwd", "custom_fwd(args..., device_type='cuda')")
+    return functools.partial(_amp.custom_fwd, device_type="cuda")(fwd, cast_inputs=cast_inputs)
+
+
+def _custom_bwd(bwd: Callable[..., Any]) -> Any:
+    """`torch.amp.custom_bwd(…, device_type="cuda")`: deprecated, as in PyTorch."""
+    deprecated("cuda.amp.custom_bwd", "custom_bwd(args..., device_type='cuda')")
+    return _amp.custom_bwd(bwd, device_type="cuda")
