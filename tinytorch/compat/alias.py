@@ -60,6 +60,12 @@ _BELONGING = {
     "cuda.streams": "cuda.Event cuda.Stream",
     "distributed": "distributed.work",
     "distributed.algorithms.join": "distributed._join",
+    "distributed.checkpoint.api": "distributed.checkpoint.utils.CheckpointException",
+    "distributed.checkpoint.default_planner": (
+        "distributed.checkpoint.planner.DefaultLoadPlanner distributed.checkpoint.planner.DefaultSavePlanner"
+    ),
+    "distributed.checkpoint.stateful": "distributed.checkpoint.utils.Stateful",
+    "distributed.checkpoint.storage": "distributed.checkpoint.filesystem.WriteResult",
     "distributed.distributed_c10d": (
         "distributed.groups distributed.messages distributed.stores.PrefixStore distributed.stores.Store "
         "distributed.work.Work"

@@ -9,9 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
+from tinytorch.func.pytree import tree_flatten, tree_unflatten
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops.join import stack
-from tinytorch.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = ["cond", "while_loop"]
 

@@ -21,6 +21,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.device import device
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
+from tinytorch.func.pytree import tree_flatten, tree_map
 from tinytorch.fx._operators import aten
 from tinytorch.fx._symbolic_trace import PH, Tracer
 from tinytorch.fx.experimental._lowering import FUNCTIONS, LOWERED, Drawing, Untold
@@ -30,7 +31,6 @@ from tinytorch.fx.proxy import Proxy
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.overrides import TorchFunctionMode
-from tinytorch.utils._pytree import tree_flatten, tree_map
 
 __all__ = ["PythonKeyTracer", "get_proxy_mode", "make_fx"]
 
