@@ -9,28 +9,16 @@ from typing import Any
 
 from tinytorch.autograd import saved as _saved
 from tinytorch.autograd.function import _Undefined
-from tinytorch.autograd.grad_mode import is_grad_enabled as is_grad_enabled
 from tinytorch.autograd.node import SavedTensor
 from tinytorch.core import tensor as _tensor
 from tinytorch.core.device import device
 from tinytorch.core.graph import AccumulateGrad
-from tinytorch.core.layout import layout, memory_format
-from tinytorch.kernels.decompose import LinAlgError as _LinAlgError  # noqa: F401
-from tinytorch.kernels.dtypes import dtype
 from tinytorch.nn import functional as _functional
 from tinytorch.nn.modules.module import _parse_to as _parsed
 from tinytorch.ops import overrides as _overrides
-from tinytorch.ops.overrides import DisableTorchFunction, DisableTorchFunctionSubclass, _TorchFunctionState
-from tinytorch.ops.overrides import disabled as _disabled_torch_function_impl  # noqa: F401
-from tinytorch.ops.random import Generator
+from tinytorch.ops.overrides import _TorchFunctionState
 
 from .names import Idle
-
-__all__ = [
-    "DisableTorchFunction", "DisableTorchFunctionSubclass", "DispatchKey", "DispatchKeySet", "Generator", "Node",
-    "Value", "device", "dtype", "layout", "memory_format",
-]  # fmt: skip
-
 
 _TensorMeta = type(_tensor.Tensor)
 

@@ -59,7 +59,11 @@ _BELONGING = {
     "cuda": "absent.StreamContext absent.device_of",
     "cuda.streams": "cuda.Event cuda.Stream",
     "distributed": "distributed.work",
+    "distributed.algorithms.ddp_comm_hooks": "distributed.comm_hooks",
+    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": "distributed.comm_hooks.PostLocalSGDState",
+    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": "distributed.comm_hooks.PowerSGDState",
     "distributed.algorithms.join": "distributed._join",
+    "distributed.algorithms.model_averaging.averagers": "distributed.averaging",
     "distributed.checkpoint.api": "distributed.checkpoint.utils.CheckpointException",
     "distributed.checkpoint.default_planner": (
         "distributed.checkpoint.planner.DefaultLoadPlanner distributed.checkpoint.planner.DefaultSavePlanner"
@@ -70,6 +74,7 @@ _BELONGING = {
         "distributed.groups distributed.messages distributed.stores.PrefixStore distributed.stores.Store "
         "distributed.work.Work"
     ),
+    "distributed.elastic.multiprocessing.errors": "distributed.errors",
     "distributed.fsdp": (
         "distributed.fsdp.CPUOffloadPolicy distributed.fsdp.FSDPModule distributed.fsdp.MixedPrecisionPolicy "
         "distributed.fsdp.OffloadPolicy"

@@ -28,7 +28,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tinytorch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+from tinytorch.distributed.errors import ChildFailedError, ProcessFailure
 from tinytorch.distributed.mpi import find_mpiexec, vendor, without_launcher
 from tinytorch.distributed.worker import KILL
 

@@ -11,6 +11,9 @@ them, `state_dict_saver` and `state_dict_loader` run these steps on all ranks (`
 
 from __future__ import annotations
 
+import importlib
+from typing import Any
+
 from tinytorch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter, StorageReader, StorageWriter
 from tinytorch.distributed.checkpoint.metadata import (
     BytesStorageMetadata,
@@ -38,3 +41,10 @@ __all__ = [
     "SavePlanner", "StorageReader", "StorageWriter", "TensorStorageMetadata", "WriteItem", "async_save", "load",
     "load_state_dict", "save", "save_state_dict",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return importlib.import_module(f"{__name__}.{name}")  # PyTorch has more modules: `compat/names.txt`
+    except ModuleNotFoundError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

@@ -1,20 +1,22 @@
-"""PowerSGD: gradients are averaged in a low-rank approximation, which is less data to send."""
+"""Communication hooks of `DistributedDataParallel`: what is exchanged of the gradients, and how.
+
+The modules below `torch.distributed.algorithms.ddp_comm_hooks` have them by PyTorch's paths: `compat/names.txt`.
+"""
 
 from __future__ import annotations
 
+import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.distributed._reducer import GradBucket
-from tinytorch.distributed.algorithms.ddp_comm_hooks.debugging_hooks import noop_hook
-from tinytorch.distributed.algorithms.ddp_comm_hooks.default_hooks import _allreduce_fut
 from tinytorch.distributed.collectives import all_reduce
 from tinytorch.distributed.futures import Future
-from tinytorch.distributed.groups import ProcessGroup, _get_default_group
+from tinytorch.distributed.groups import ProcessGroup, _get_default_group, new_subgroups
 from tinytorch.kernels import dtypes
 from tinytorch.linalg import qr
 from tinytorch.ops.create import empty, zeros
@@ -22,7 +24,116 @@ from tinytorch.ops.join import cat, stack
 from tinytorch.ops.random import randn
 from tinytorch.random import fork_rng, manual_seed
 
-__all__ = ["PowerSGDState", "batched_powerSGD_hook", "powerSGD_hook"]
+Hook = Callable[[Any, GradBucket], Future[Tensor]]
+
+
+def _allreduce_fut(process_group: ProcessGroup | None, tensor: Tensor) -> Future[Tensor]:
+    """Replace a tensor by its mean over a group; return a future of it."""
+    group = _get_default_group() if process_group is None else process_group
+    tensor.div_(group.size())
+    work = all_reduce(tensor, group=group, async_op=True)
+    assert work is not None
+    return work.get_future().then(lambda done: done.value()[0])
+
+
+def allreduce_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
+    """Return a future of the mean of the gradients, as `DistributedDataParallel` computes without a hook.
+
+    Example:
+        >>> from tinytorch.distributed.algorithms.ddp_comm_hooks.default_hooks import allreduce_hook
+        >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
+        >>> model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1))
+        >>> model.register_comm_hook(None, allreduce_hook)
+        >>> torch.distributed.destroy_process_group()
+    """
+    return _allreduce_fut(process_group, bucket.buffer())
+
+
+def _compressed(dtype: Any, process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
+    buffer = bucket.buffer()
+    return _allreduce_fut(process_group, buffer.to(dtype)).then(lambda done: buffer.copy_(done.value()))
+
+
+def fp16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
+    """Return a future of the mean of the gradients, which are rounded to float16 first."""
+    return _compressed(dtypes.float16, process_group, bucket)
+
+
+def bf16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
+    """Return a future of the mean of the gradients, which are rounded to bfloat16 first."""
+    return _compressed(dtypes.bfloat16, process_group, bucket)
+
+
+def _wrapper(dtype: Any, hook: Hook) -> Hook:
+    def wrapped(hook_state: Any, bucket: GradBucket) -> Future[Tensor]:
+        gradients = bucket.buffer()
+        bucket.set_buffer(gradients.to(dtype))
+        return hook(hook_state, bucket).then(lambda done: gradients.copy_(done.value()))
+
+    return wrapped
+
+
+def fp16_compress_wrapper(hook: Hook) -> Hook:
+    """Return a hook that calls another one with the gradients in float16."""
+    return _wrapper(dtypes.float16, hook)
+
+
+def bf16_compress_wrapper(hook: Hook) -> Hook:
+    """Return a hook that calls another one with the gradients in bfloat16."""
+    return _wrapper(dtypes.bfloat16, hook)
+
+
+def noop_hook(_: Any, bucket: GradBucket) -> Future[Tensor]:
+    """Return a future of the process's own gradients, to measure the cost of communication."""
+    future: Future[Tensor] = Future()
+    future.set_result(bucket.buffer())
+    return future
+
+
+# Local SGD: gradients are averaged over all processes at first, and over subgroups later ------------
+
+
+class PostLocalSGDState:
+    """The settings and the step count of `post_localSGD_hook`.
+
+    Args:
+        process_group: the group over which gradients are averaged at first; all processes if None.
+        subgroup: the group over which they are averaged later; the processes of one machine if None.
+        start_localSGD_iter: the step from which the subgroup is used.
+        post_local_gradient_allreduce: False: no communication from that step on.
+    """
+
+    def __init__(
+        self,
+        process_group: ProcessGroup | None,
+        subgroup: ProcessGroup | None,
+        start_localSGD_iter: int,
+        post_local_gradient_allreduce: bool = True,
+    ) -> None:
+        self.process_group, self.subgroup, self.start_localSGD_iter = process_group, subgroup, start_localSGD_iter
+        self.post_local_gradient_allreduce = post_local_gradient_allreduce
+        self.iter = 0
+
+
+def post_localSGD_hook(state: PostLocalSGDState, bucket: GradBucket) -> Future[Tensor]:
+    """Return a future of the mean of the gradients, over all processes or over a subgroup.
+
+    The parameters have to be averaged periodically, by a `PeriodicModelAverager`.
+
+    Source:
+        Lin et al., "Don't Use Large Mini-Batches, Use Local SGD", 2020.
+    """
+    if state.iter < state.start_localSGD_iter:
+        state.iter += bucket.is_last()
+        return _allreduce_fut(state.process_group, bucket.buffer())
+    if not state.post_local_gradient_allreduce:
+        return noop_hook(None, bucket)
+    if state.subgroup is None:
+        state.subgroup, _ = new_subgroups()
+    return _allreduce_fut(state.subgroup, bucket.buffer())
+
+
+# PowerSGD: gradients are averaged in a low-rank approximation, which is less data to send -----------
 
 
 class PowerSGDState:
@@ -228,3 +339,42 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Te
     gradients.copy_(padded[: gradients.numel()])
     state.maybe_increase_iter(bucket)
     return noop_hook(None, bucket)
+
+
+# By name ------------------------------------------------------------------------------------------
+
+
+class _Registers:
+    """Registers a hook with a model; a PowerSGD hook with the state for an approximation of the given rank."""
+
+    def __init__(self, hook: Callable[..., Any], rank: int | None = None) -> None:
+        self._hook, self._rank = hook, rank
+
+    def __call__(self, model: Any, state: Any = None, **settings: Any) -> None:
+        if self._rank is not None:
+            state = PowerSGDState(state, **{"matrix_approximation_rank": self._rank, **settings})
+        model.register_comm_hook(state, self._hook)
+
+
+class DDPCommHookType(enum.Enum):
+    """The hooks; the value of each is a function `(model, state)` that registers it.
+
+    Example:
+        >>> from tinytorch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType
+        >>> [hook.name for hook in DDPCommHookType][:2]
+        ['ALLREDUCE', 'FP16_COMPRESS']
+    """
+
+    ALLREDUCE = _Registers(allreduce_hook)
+    FP16_COMPRESS = _Registers(fp16_compress_hook)
+    BF16_COMPRESS = _Registers(bf16_compress_hook)
+    POWER_SGD = _Registers(powerSGD_hook, 1)
+    POWER_SGD_RANK2 = _Registers(powerSGD_hook, 2)
+    BATCHED_POWER_SGD = _Registers(batched_powerSGD_hook, 1)
+    BATCHED_POWER_SGD_RANK2 = _Registers(batched_powerSGD_hook, 2)
+    NOOP = _Registers(noop_hook)
+
+
+def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
+    """Register one of the hooks with a `DistributedDataParallel` model; `state` is the process group."""
+    comm_hook_type.value(model=model, state=state)
