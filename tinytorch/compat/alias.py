@@ -329,9 +329,8 @@ def _root_stub(targets: dict[str, str]) -> str:
     """Return the stub of `torch`: that of tinytorch, but with the stubs here as its submodules."""
     top = [path for path in targets if "." not in path]
     lines = (PACKAGE / "__init__.pyi").read_text("utf-8").splitlines()
-    own = {f"import {name} as {name}" for name in top}
-    modules = [line for line in lines if re.match(r"from tinytorch(\.compat)? import ", line)]
-    kept = [line for line in lines if line not in modules or line.partition(" import ")[2] not in {e[7:] for e in own}]
+    bound = re.compile(r"(?:from [\w.]+ import \w+ as )?(\w+)(?: = _\1|: Any)?")
+    kept = [line for line in lines if not ((match := bound.fullmatch(line)) and match[1] in top)]
     return "\n".join([*kept[1:], *(f"from torch import {name} as {name}" for name in top), ""])
 
 
@@ -340,8 +339,8 @@ def _stub(own: str, path: str, children: list[str]) -> str:
     lines = [f"from torch.{path} import {child} as {child}" for child in children]
     known = set(children)
     spec = importlib.util.find_spec(own) if own else None
-    if spec is not None and spec.has_location:
-        tree = ast.parse(Path(str(spec.origin)).read_text("utf-8"))
+    if spec is not None and spec.origin:
+        tree = ast.parse(Path(spec.origin).read_text("utf-8"))
         bound = [name for node in tree.body for name in _bound(node)]
         private = [name for name in bound if re.match(r"_[A-Za-z]", name)]
         listed = [node.value for node in tree.body if isinstance(node, ast.Assign) and "__all__" in _bound(node)]
@@ -354,8 +353,15 @@ def _stub(own: str, path: str, children: list[str]) -> str:
     others = [name for name in names_of(f"tinytorch.{path}") if name not in known and name != "__getattr__"]
     for name in others:
         home, _, old = homes.get(name, "").rpartition(".")
-        lines.append(f"from {in_files(home)} import {old} as {name}" if old else f"{name}: Any")
+        lines.append(imported(in_files(home), old, name) if old else f"{name}: Any")
     return "".join(f"{line}\n" for line in ["from typing import Any", *lines])
+
+
+def imported(module: str, old: str, name: str) -> str:
+    """Return the lines of a stub by which a module exports an object of another one (only `x as x` exports)."""
+    if old == name:
+        return f"from {module} import {name} as {name}"
+    return f"from {module} import {old} as _{name}\n{name} = _{name}"
 
 
 def in_files(path: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .absent import StreamContext, answering, stream
+from .absent import StreamContext, stream
+from .names import answering
 
 amp: Any
 

@@ -161,7 +161,8 @@ def _of(module: str, home: str, names: list[str]) -> Values:
 
 
 def _modules(module: str, _: str, names: list[str]) -> Values:
-    return {name: importlib.import_module(f"{module}.{name}") for name in names}
+    pairs = [each.partition("=") for each in names]
+    return {new: importlib.import_module(f"{module}.{old or new}") for new, _, old in pairs}
 
 
 def _values(module: str, _: str, names: list[str]) -> Values:

@@ -288,4 +288,6 @@ def _load_item(content: io.BytesIO, info: _StorageInfo, item: ReadItem, planner:
     planner.commit_tensor(item, target)
 
 
-StorageReader, StorageWriter = FileSystemReader, FileSystemWriter  # the base classes, which are abstract in PyTorch
+# The base classes of all storage, which are abstract in PyTorch.
+StorageReader = FileSystemReader
+StorageWriter = FileSystemWriter

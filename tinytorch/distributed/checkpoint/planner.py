@@ -439,4 +439,6 @@ def create_default_global_load_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]
     return all_plans
 
 
-SavePlanner, LoadPlanner = DefaultSavePlanner, DefaultLoadPlanner  # the base classes, which are abstract in PyTorch
+# The base classes of all planners, which are abstract in PyTorch.
+SavePlanner = DefaultSavePlanner
+LoadPlanner = DefaultLoadPlanner
