@@ -6,7 +6,6 @@ with `isinstance`; calling one raises an error that gives the reason. The head o
 
 from __future__ import annotations
 
-import ast
 import builtins
 import contextlib
 import enum
@@ -166,7 +165,7 @@ def _modules(module: str, _: str, names: list[str]) -> Values:
 
 
 def _values(module: str, _: str, names: list[str]) -> Values:
-    return {name: ast.literal_eval(value) for name, _, value in (each.partition("=") for each in names)}
+    return {name: eval(value, {}) for name, _, value in (each.partition("=") for each in names)}
 
 
 def _namespace(module: str, name: str, names: list[str]) -> Values:
