@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tinytorch.absent import Refused, is_refusing
+from tinytorch.compat.names import Refused, is_refusing
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE, README = ROOT / "docs" / "coverage.md", ROOT / "README.md"

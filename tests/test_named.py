@@ -19,10 +19,13 @@ import pytest
 import tinytorch
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-from tinytorch import compat, named
+from tinytorch import compat
+from tinytorch.compat import names
 
 ROOT = Path(tinytorch.__file__).parent
-MODULES = sorted(set(named.offers()) - {"named"})
+MODULES = sorted(set(names.read().rows) - {"named"})
+#: What PyTorch has depends on what is installed; the names of other packages.
+OTHER = ("backends.opt_einsum", "functorch.", "torchvision", "version")
 #: Modules that show more here than in PyTorch: one row of the table is for several modules.
 SHARED = {"distributed._composable.fsdp", "distributed.fsdp.api", "distributed.fsdp.fully_sharded_data_parallel"}
 LACKING = {"RemoteModule", "fuse_modules_qat"}
@@ -35,15 +38,20 @@ def of(torch: Any, path: str) -> Any:
 
 
 @needs_oracle
-@pytest.mark.parametrize("path", MODULES)
+@pytest.mark.parametrize("path", [path for path in MODULES if not path.startswith(OTHER)])
 def test_pytorch_has_the_names(path: str) -> None:
     import torch
 
+    rows = names.read().rows[path]
+    others = {each.partition("=")[0] for row in rows if row.kind in ("of", "from") for each in row.names}
     ours, theirs = of(tinytorch, path), of(torch, path)
-    for name, value in named.names_of(f"tinytorch.{path}").items():
+    for name, value in names.names_of(f"tinytorch.{path}").items():
         mine = getattr(ours, name)  # (another object, if another test has imported the module anew)
-        assert mine is value or (type(mine), mine.__name__) == (type(value), value.__name__)
-        if isinstance(value, types.ModuleType) or ((path in SHARED or name in LACKING) and not hasattr(theirs, name)):
+        settable = not callable(value) and not isinstance(value, types.ModuleType)
+        assert mine is value or settable or (type(mine), mine.__name__) == (type(value), value.__name__)
+        if name in others or isinstance(value, types.ModuleType):
+            continue
+        if (path in SHARED or name in LACKING) and not hasattr(theirs, name):
             continue
         other = getattr(theirs, name)
         if inspect.isclass(value) and issubclass(value, enum.Enum):
@@ -56,9 +64,10 @@ def test_pytorch_has_the_names(path: str) -> None:
 
 @pytest.mark.parametrize("path", MODULES)
 def test_what_is_used_says_why_it_is_not_there(path: str) -> None:
-    reason, offer = named.offers()[path]
-    module = of(tinytorch, path)
-    for entry in offer.missing:
+    module, table = of(tinytorch, path), names.read()
+    for entry, reason in [
+        (name, table.equal[row.beside]) for row in table.rows[path] if row.kind == "missing" for name in row.names
+    ]:
         owner, dot, method = entry.partition(".")
         value = getattr(getattr(module, owner), method) if dot else getattr(module, owner)
         with pytest.raises(NotImplementedError, match=rf"torch\.{path}\.{entry}: {reason}"):
@@ -71,7 +80,7 @@ def test_what_is_used_says_why_it_is_not_there(path: str) -> None:
 
 def test_files_of_compat_are_submodules_of_the_package() -> None:
     files = {file.name for file in pkgutil.iter_modules([compat.FOLDER])}
-    assert {"cuda", "backends", "named", "_C"} <= files and not files & {path.name for path in ROOT.iterdir()}
+    assert {"cuda", "backends", "names", "_C"} <= files and not files & {path.name for path in ROOT.iterdir()}
     for name in sorted(files):
         module = of(tinytorch, name)
         assert module.__name__ == f"tinytorch.{name}" and Path(module.__file__).is_relative_to(compat.FOLDER)
@@ -79,12 +88,12 @@ def test_files_of_compat_are_submodules_of_the_package() -> None:
 
 
 def test_a_renamed_module_is_the_module_itself() -> None:
-    for name in compat.RENAMED:
+    for name in names.read().renamed():
         assert not (ROOT / name.replace(".", "/")).with_suffix(".py").exists()
     # (In another process: an import enters the module into its package, as `torch.device`, in place of the class.)
     program = """
-import importlib, sys, tinytorch
-for name, target in tinytorch.compat.RENAMED.items():
+import importlib, sys, tinytorch.compat.names
+for name, target in tinytorch.compat.names.read().renamed().items():
     module = importlib.import_module(f"tinytorch.{name}")
     assert module is sys.modules[f"tinytorch.{target}"] and module.__name__ == f"tinytorch.{target}", name
     assert module.__spec__.name == module.__name__, name

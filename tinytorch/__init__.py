@@ -201,7 +201,7 @@ _SUBMODULES = """
     _jit_internal _logging _ops _subclasses _tensor _tensor_str _utils absent accelerator alias amp ao autograd
     backends checks compat compiler control core cpu cuda data distributed distributions export fft foreach func
     functional functorch futures fx hub inspect jit kernels legacy library linalg masked mps mtia multiprocessing
-    named nested nn numa onnx ops optim overrides profiler quantization quasirandom random return_types
+    named names nested nn numa onnx ops optim overrides profiler quantization quasirandom random return_types
     serialization signal sparse special storage streams switches testing torch_version torchaudio_ops torchvision
     torchvision_ops types utils version xpu
 """
@@ -320,7 +320,7 @@ _bind_later(_MEMBERS)
 _WHERE = {name: path for path, names in _NAMES.items() for name in names.split()}
 _HIDDEN = frozenset(
     """
-    absent alias checks compat core dtypes foreach inspect kernels legacy named ops streams switches torchvision
+    absent alias checks compat core dtypes foreach inspect kernels legacy named names ops streams switches torchvision
     torchaudio_ops torchvision_ops
     """.split()
 )

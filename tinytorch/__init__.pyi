@@ -172,7 +172,8 @@ from tinytorch.nn.functional.unlike import margin_ranking_loss as margin_ranking
 from tinytorch.nn.functional.unlike import poisson_nll_loss as poisson_nll_loss
 from tinytorch.nn.functional.unlike import triplet_margin_loss as triplet_margin_loss
 from tinytorch.ops.arithmetic import abs as abs
-from tinytorch.ops.arithmetic import abs as absolute
+from tinytorch.ops.arithmetic import abs as _absolute
+absolute = _absolute
 from tinytorch.ops.arithmetic import add as add
 from tinytorch.ops.arithmetic import addcdiv as addcdiv
 from tinytorch.ops.arithmetic import addcmul as addcmul
@@ -181,12 +182,15 @@ from tinytorch.ops.arithmetic import ceil as ceil
 from tinytorch.ops.arithmetic import clamp as clamp
 from tinytorch.ops.arithmetic import clamp_max as clamp_max
 from tinytorch.ops.arithmetic import clamp_min as clamp_min
-from tinytorch.ops.arithmetic import clamp as clip
+from tinytorch.ops.arithmetic import clamp as _clip
+clip = _clip
 from tinytorch.ops.arithmetic import copysign as copysign
 from tinytorch.ops.arithmetic import div as div
-from tinytorch.ops.arithmetic import div as divide
+from tinytorch.ops.arithmetic import div as _divide
+divide = _divide
 from tinytorch.ops.arithmetic import equal as equal
-from tinytorch.ops.arithmetic import trunc as fix
+from tinytorch.ops.arithmetic import trunc as _fix
+fix = _fix
 from tinytorch.ops.arithmetic import floor as floor
 from tinytorch.ops.arithmetic import floor_divide as floor_divide
 from tinytorch.ops.arithmetic import fmax as fmax
@@ -201,7 +205,8 @@ from tinytorch.ops.arithmetic import mul as mul
 from tinytorch.ops.arithmetic import multiply as multiply
 from tinytorch.ops.arithmetic import nan_to_num as nan_to_num
 from tinytorch.ops.arithmetic import neg as neg
-from tinytorch.ops.arithmetic import neg as negative
+from tinytorch.ops.arithmetic import neg as _negative
+negative = _negative
 from tinytorch.ops.arithmetic import positive as positive
 from tinytorch.ops.arithmetic import remainder as remainder
 from tinytorch.ops.arithmetic import result_type as result_type
@@ -211,7 +216,8 @@ from tinytorch.ops.arithmetic import sgn as sgn
 from tinytorch.ops.arithmetic import sign as sign
 from tinytorch.ops.arithmetic import signbit as signbit
 from tinytorch.ops.arithmetic import sub as sub
-from tinytorch.ops.arithmetic import sub as subtract
+from tinytorch.ops.arithmetic import sub as _subtract
+subtract = _subtract
 from tinytorch.ops.arithmetic import true_divide as true_divide
 from tinytorch.ops.arithmetic import trunc as trunc
 from tinytorch.ops.compare import bitwise_and as bitwise_and
@@ -222,8 +228,10 @@ from tinytorch.ops.compare import bitwise_right_shift as bitwise_right_shift
 from tinytorch.ops.compare import bitwise_xor as bitwise_xor
 from tinytorch.ops.compare import eq as eq
 from tinytorch.ops.compare import ge as ge
-from tinytorch.ops.compare import gt as greater
-from tinytorch.ops.compare import ge as greater_equal
+from tinytorch.ops.compare import gt as _greater
+greater = _greater
+from tinytorch.ops.compare import ge as _greater_equal
+greater_equal = _greater_equal
 from tinytorch.ops.compare import gt as gt
 from tinytorch.ops.compare import isfinite as isfinite
 from tinytorch.ops.compare import isinf as isinf
@@ -232,15 +240,18 @@ from tinytorch.ops.compare import isneginf as isneginf
 from tinytorch.ops.compare import isposinf as isposinf
 from tinytorch.ops.compare import isreal as isreal
 from tinytorch.ops.compare import le as le
-from tinytorch.ops.compare import lt as less
-from tinytorch.ops.compare import le as less_equal
+from tinytorch.ops.compare import lt as _less
+less = _less
+from tinytorch.ops.compare import le as _less_equal
+less_equal = _less_equal
 from tinytorch.ops.compare import logical_and as logical_and
 from tinytorch.ops.compare import logical_not as logical_not
 from tinytorch.ops.compare import logical_or as logical_or
 from tinytorch.ops.compare import logical_xor as logical_xor
 from tinytorch.ops.compare import lt as lt
 from tinytorch.ops.compare import ne as ne
-from tinytorch.ops.compare import ne as not_equal
+from tinytorch.ops.compare import ne as _not_equal
+not_equal = _not_equal
 from tinytorch.ops.complex import _conj as _conj
 from tinytorch.ops.complex import _neg_view as _neg_view
 from tinytorch.ops.complex import complex as complex
@@ -266,7 +277,8 @@ from tinytorch.ops.copies import diagonal_copy as diagonal_copy
 from tinytorch.ops.copies import diagonal_scatter as diagonal_scatter
 from tinytorch.ops.copies import expand_copy as expand_copy
 from tinytorch.ops.copies import narrow_copy as narrow_copy
-from tinytorch.ops.copies import channel_shuffle as native_channel_shuffle
+from tinytorch.ops.copies import channel_shuffle as _native_channel_shuffle
+native_channel_shuffle = _native_channel_shuffle
 from tinytorch.ops.copies import permute_copy as permute_copy
 from tinytorch.ops.copies import pixel_shuffle as pixel_shuffle
 from tinytorch.ops.copies import pixel_unshuffle as pixel_unshuffle
@@ -320,14 +332,17 @@ from tinytorch.ops.join import cartesian_prod as cartesian_prod
 from tinytorch.ops.join import cat as cat
 from tinytorch.ops.join import chunk as chunk
 from tinytorch.ops.join import column_stack as column_stack
-from tinytorch.ops.join import cat as concat
-from tinytorch.ops.join import cat as concatenate
+from tinytorch.ops.join import cat as _concat
+concat = _concat
+from tinytorch.ops.join import cat as _concatenate
+concatenate = _concatenate
 from tinytorch.ops.join import dsplit as dsplit
 from tinytorch.ops.join import dstack as dstack
 from tinytorch.ops.join import hsplit as hsplit
 from tinytorch.ops.join import hstack as hstack
 from tinytorch.ops.join import meshgrid as meshgrid
-from tinytorch.ops.join import vstack as row_stack
+from tinytorch.ops.join import vstack as _row_stack
+row_stack = _row_stack
 from tinytorch.ops.join import split as split
 from tinytorch.ops.join import split_with_sizes as split_with_sizes
 from tinytorch.ops.join import stack as stack
@@ -380,15 +395,18 @@ from tinytorch.ops.linalg.products import baddbmm as baddbmm
 from tinytorch.ops.linalg.products import bmm as bmm
 from tinytorch.ops.linalg.products import chain_matmul as chain_matmul
 from tinytorch.ops.linalg.products import dot as dot
-from tinytorch.ops.linalg.products import mm as dsmm
+from tinytorch.ops.linalg.products import mm as _dsmm
+dsmm = _dsmm
 from tinytorch.ops.linalg.products import einsum as einsum
-from tinytorch.ops.linalg.products import outer as ger
+from tinytorch.ops.linalg.products import outer as _ger
+ger = _ger
 from tinytorch.ops.linalg.products import inner as inner
 from tinytorch.ops.linalg.products import matmul as matmul
 from tinytorch.ops.linalg.products import mm as mm
 from tinytorch.ops.linalg.products import mv as mv
 from tinytorch.ops.linalg.products import outer as outer
-from tinytorch.ops.linalg.products import mm as spmm
+from tinytorch.ops.linalg.products import mm as _spmm
+spmm = _spmm
 from tinytorch.ops.linalg.products import tensordot as tensordot
 from tinytorch.ops.linalg.products import trace as trace
 from tinytorch.ops.linalg.products import vdot as vdot
@@ -454,7 +472,8 @@ from tinytorch.ops.nn.rnn import rnn_relu_cell as rnn_relu_cell
 from tinytorch.ops.nn.rnn import rnn_tanh as rnn_tanh
 from tinytorch.ops.nn.rnn import rnn_tanh_cell as rnn_tanh_cell
 from tinytorch.ops.operators import clamp_ as clamp_
-from tinytorch.ops.operators import clamp_ as clip_
+from tinytorch.ops.operators import clamp_ as _clip_
+clip_ = _clip_
 from tinytorch.ops.quantized import _int_mm as _int_mm
 from tinytorch.ops.random import Generator as Generator
 from tinytorch.ops.random import bernoulli as bernoulli
@@ -530,7 +549,8 @@ from tinytorch.ops.sequences import arange as arange
 from tinytorch.ops.sequences import eye as eye
 from tinytorch.ops.sequences import linspace as linspace
 from tinytorch.ops.sequences import logspace as logspace
-from tinytorch.ops.sequences import inclusive_range as range
+from tinytorch.ops.sequences import inclusive_range as _range
+range = _range
 from tinytorch.ops.sequences import tril_indices as tril_indices
 from tinytorch.ops.sequences import triu_indices as triu_indices
 from tinytorch.ops.shape import adjoint as adjoint
@@ -545,7 +565,8 @@ from tinytorch.ops.shape import flatten as flatten
 from tinytorch.ops.shape import is_complex as is_complex
 from tinytorch.ops.shape import is_floating_point as is_floating_point
 from tinytorch.ops.shape import is_signed as is_signed
-from tinytorch.ops.shape import movedim as moveaxis
+from tinytorch.ops.shape import movedim as _moveaxis
+moveaxis = _moveaxis
 from tinytorch.ops.shape import movedim as movedim
 from tinytorch.ops.shape import narrow as narrow
 from tinytorch.ops.shape import numel as numel
@@ -556,7 +577,8 @@ from tinytorch.ops.shape import reshape as reshape
 from tinytorch.ops.shape import select as select
 from tinytorch.ops.shape import squeeze as squeeze
 from tinytorch.ops.shape import swapaxes as swapaxes
-from tinytorch.ops.shape import transpose as swapdims
+from tinytorch.ops.shape import transpose as _swapdims
+swapdims = _swapdims
 from tinytorch.ops.shape import t as t
 from tinytorch.ops.shape import transpose as transpose
 from tinytorch.ops.shape import unflatten as unflatten
@@ -597,7 +619,8 @@ from tinytorch.ops.special import logit_ as logit_
 from tinytorch.ops.special import mvlgamma as mvlgamma
 from tinytorch.ops.special import nextafter as nextafter
 from tinytorch.ops.special import polygamma as polygamma
-from tinytorch.ops.statistics import segment_reduce as _segment_reduce
+from tinytorch.ops.statistics import segment_reduce as __segment_reduce
+_segment_reduce = __segment_reduce
 from tinytorch.ops.statistics import combinations as combinations
 from tinytorch.ops.statistics import diff as diff
 from tinytorch.ops.statistics import gradient as gradient
@@ -626,13 +649,20 @@ from tinytorch.ops.storage import UntypedStorage as UntypedStorage
 from tinytorch.ops.storage import is_storage as is_storage
 from tinytorch.ops.transcendental import acos as acos
 from tinytorch.ops.transcendental import acosh as acosh
-from tinytorch.ops.transcendental import acos as arccos
-from tinytorch.ops.transcendental import acosh as arccosh
-from tinytorch.ops.transcendental import asin as arcsin
-from tinytorch.ops.transcendental import asinh as arcsinh
-from tinytorch.ops.transcendental import atan as arctan
-from tinytorch.ops.transcendental import atan2 as arctan2
-from tinytorch.ops.transcendental import atanh as arctanh
+from tinytorch.ops.transcendental import acos as _arccos
+arccos = _arccos
+from tinytorch.ops.transcendental import acosh as _arccosh
+arccosh = _arccosh
+from tinytorch.ops.transcendental import asin as _arcsin
+arcsin = _arcsin
+from tinytorch.ops.transcendental import asinh as _arcsinh
+arcsinh = _arcsinh
+from tinytorch.ops.transcendental import atan as _arctan
+arctan = _arctan
+from tinytorch.ops.transcendental import atan2 as _arctan2
+arctan2 = _arctan2
+from tinytorch.ops.transcendental import atanh as _arctanh
+arctanh = _arctanh
 from tinytorch.ops.transcendental import asin as asin
 from tinytorch.ops.transcendental import asinh as asinh
 from tinytorch.ops.transcendental import atan as atan
@@ -689,7 +719,8 @@ from tinytorch.sparse.products import hspmm as hspmm
 from tinytorch.sparse.products import saddmm as saddmm
 from tinytorch.sparse.products import smm as smm
 from tinytorch.sparse.products import sspaddmm as sspaddmm
-from tinytorch.compat.storage import StorageBase as StorageBase
+from tinytorch.ops.storage import UntypedStorage as _StorageBase
+StorageBase = _StorageBase
 from tinytorch.compat.streams import Event as Event
 from tinytorch.compat.streams import Stream as Stream
 from tinytorch.compat.streams import get_device_module as get_device_module
@@ -711,17 +742,20 @@ from tinytorch.compat.switches import set_num_interop_threads as set_num_interop
 from tinytorch.compat.switches import set_num_threads as set_num_threads
 from tinytorch.compat.switches import set_warn_always as set_warn_always
 from tinytorch.compat.switches import use_deterministic_algorithms as use_deterministic_algorithms
-from tinytorch.compat.version import __version__ as __version__
+from tinytorch.compat.torch_version import VERSION as ___version__
+__version__ = ___version__
 from tinytorch.compat import _C as _C
-from tinytorch.compat import _VF as _VF
 from tinytorch.compat import __config__ as __config__
 from tinytorch import _atomic as _atomic
-from tinytorch.compat import _higher_order_ops as _higher_order_ops
+from tinytorch import library as __custom_ops
+_custom_ops = __custom_ops
+from tinytorch.compat import control as __higher_order_ops
+_higher_order_ops = __higher_order_ops
 from tinytorch.compat import _logging as _logging
-from tinytorch.core import tensor as _tensor
+from tinytorch.core import tensor as __tensor
+_tensor = __tensor
 from tinytorch.compat import _tensor_str as _tensor_str
 from tinytorch.compat import _utils as _utils
-from tinytorch.compat import accelerator as accelerator
 from tinytorch import amp as amp
 from tinytorch.compat import ao as ao
 from tinytorch import autograd as autograd
@@ -733,10 +767,9 @@ from tinytorch.compat import cuda as cuda
 from tinytorch import data as data
 from tinytorch import distributed as distributed
 from tinytorch import distributions as distributions
-from tinytorch.compat import export as export
+from tinytorch.fx import export as export
 from tinytorch import fft as fft
 from tinytorch import func as func
-from tinytorch.compat import functional as functional
 from tinytorch.compat import functorch as functorch
 from tinytorch.distributed import futures as futures
 from tinytorch import fx as fx
@@ -745,14 +778,12 @@ from tinytorch.compat import jit as jit
 from tinytorch import library as library
 from tinytorch import linalg as linalg
 from tinytorch import masked as masked
-from tinytorch.compat import mps as mps
 from tinytorch import multiprocessing as multiprocessing
 from tinytorch import nn as nn
-from tinytorch.compat import onnx as onnx
+from tinytorch.fx import onnx as onnx
 from tinytorch import optim as optim
 from tinytorch import overrides as overrides
 from tinytorch.inspect import profiler as profiler
-from tinytorch.compat.ao import quantization as quantization
 from tinytorch import quasirandom as quasirandom
 from tinytorch import random as random
 from tinytorch.ops import return_types as return_types
@@ -760,14 +791,29 @@ from tinytorch import serialization as serialization
 from tinytorch import signal as signal
 from tinytorch import sparse as sparse
 from tinytorch import special as special
-from tinytorch.compat import storage as storage
 from tinytorch import testing as testing
 from tinytorch.compat import torch_version as torch_version
 from tinytorch.compat import types as types
 from tinytorch import utils as utils
-from tinytorch.compat import version as version
-from tinytorch.compat import xpu as xpu
 
+xpu: Any
+version: Any
+storage: Any
+quantization: Any
+numa: Any
+nested: Any
+mtia: Any
+mps: Any
+functional: Any
+accelerator: Any
+_subclasses: Any
+_ops: Any
+_jit_internal: Any
+_inductor: Any
+_guards: Any
+_functorch: Any
+_dynamo: Any
+_VF: Any
 xlogy_: Any
 tanh_: Any
 tan_: Any

@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tinytorch.utils._pytree import tree_flatten, tree_unflatten
 
 import tinytorch as torch
 import tinytorch.nn.functional as F
 from tests.compiler.test_programs import seen
 from tinytorch import nn
-from tinytorch.utils._pytree import tree_flatten, tree_unflatten
 
 
 class Recipe:

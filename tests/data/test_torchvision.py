@@ -417,7 +417,7 @@ def test_where_torchvision_is_not_installed(tmp_path: Path) -> None:
     assert lines[0] == "0.28.0 MNIST [[2, 1]]"
     assert lines[1:-1] == [
         "AttributeError True torchvision.models", "ImportError True torchvision.ops", "ImportError True models",
-        "AttributeError True datasets.VOCDetection", "ImportError False ImageNet", "ImportError True v2",
+        "AttributeError True datasets.VOCDetection", "ImportError True ImageNet", "ImportError True v2",
         "AttributeError True transforms.ColorJitter", "ImportError True v2", "AttributeError True F.affine",
         "AttributeError True utils.draw_keypoints", "ImportError True vgg11",
     ]  # fmt: skip

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tinytorch.distributed.elastic.multiprocessing import errors
 
 from tests.distributed import PROGRAMS, needs_mpi
 from tests.distributed.test_run import ENDING, KNOWN, _is_mpich, _port, left
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
 from tinytorch.distributed import rendezvous
-from tinytorch.distributed.elastic.multiprocessing import errors
 from tinytorch.distributed.mpi import find_mpiexec, without_launcher
 
 

@@ -1,16 +1,15 @@
 """What exists for other devices, older programs and private names of PyTorch: nothing in the house imports it.
 
-A file of this folder is a submodule of `tinytorch` itself: `compat/cuda/__init__.py` is `tinytorch.cuda`, and
-`tinytorch.compat.cuda` is another name of the same module. `Finder`, which Python asks for submodules of `tinytorch`
-that it has not found, looks in three places:
+A module of this folder is a submodule of `tinytorch` itself: `tinytorch.cuda` is made of the file `cuda.py`, if there
+is one, and of the rows below "cuda" in the table `names.txt`; `tinytorch.compat.cuda` is another name of the same
+module. Most modules have rows alone.
 
-| a module that is | is found in |
-|---|---|
-| another name of a module | `RENAMED` |
-| a file of this folder | the folder |
-| only names that tinytorch does not implement | the table in `named.py`, which is read then |
+**To add a name** that exists for another device, is private, or is not implemented, add it to its module in
+`names.txt`, whose head lists the kinds of names: `missing` raises an error with the reason, `returns` is a function
+that returns a value, `of` is an object of another module, and so on. A function with a body goes into a file.
 
-`install` makes `torch` another name of tinytorch (`alias.py`).
+`Finder` is what Python asks for submodules of `tinytorch` that it has not found; `names.py` makes the values of the
+table. `install` makes `torch` another name of tinytorch (`alias.py`).
 """
 
 from __future__ import annotations
@@ -24,62 +23,6 @@ from typing import Any
 
 FOLDER = __file__.rpartition("__init__")[0]
 __path__ = []  # so that no file of the folder is imported twice, under two names
-
-#: PyTorch's names of modules that have another name here.
-RENAMED = {
-    "_tensor": "core.tensor",
-    "__future__": "nn.modules._conversion",
-    "distributed.constants": "distributed",
-    "distributed.distributed_c10d": "distributed",
-    "export.dynamic_shapes": "fx.export.dynamic_shapes",
-    "export.exported_program": "fx.export.exported_program",
-    "export.graph_signature": "fx.export.graph_signature",
-    "futures": "distributed.futures",
-    "fx.passes.infra.pass_manager": "fx.passes.pass_manager",
-    "fx.passes.utils.matcher_utils": "fx.passes.matcher_utils",
-    "nn._reduction": "nn.functional.reduction",
-    "nn.parallel.distributed": "distributed.data_parallel",
-    "onnx.errors": "fx.onnx.errors",
-    "profiler": "inspect.profiler",
-    "quantization": "ao.quantization",
-    "return_types": "ops.return_types",
-    "utils._contextlib": "autograd.grad_mode",
-    "utils.data._utils.fetch": "data.worker",
-    "utils.data._utils.worker": "data.worker",
-}
-#: PyTorch has a file for each distribution: those files with their classes, by the module that has them here.
-DISTRIBUTIONS = {
-    "composed": "independent Independent, transformed_distribution TransformedDistribution",
-    "continuous": """
-        beta Beta, cauchy Cauchy, chi2 Chi2, continuous_bernoulli ContinuousBernoulli, dirichlet Dirichlet,
-        exponential Exponential, fishersnedecor FisherSnedecor, gamma Gamma, generalized_pareto GeneralizedPareto,
-        laplace Laplace, normal Normal, studentT StudentT, uniform Uniform, von_mises VonMises
-    """,
-    "discrete": """
-        bernoulli Bernoulli, binomial Binomial, categorical Categorical, geometric Geometric,
-        mixture_same_family MixtureSameFamily, multinomial Multinomial, negative_binomial NegativeBinomial,
-        one_hot_categorical OneHotCategorical OneHotCategoricalStraightThrough, poisson Poisson,
-        relaxed_bernoulli LogitRelaxedBernoulli RelaxedBernoulli,
-        relaxed_categorical ExpRelaxedCategorical RelaxedOneHotCategorical
-    """,
-    "distribution": "exp_family ExponentialFamily",
-    "multivariate": """
-        lkj_cholesky LKJCholesky, lowrank_multivariate_normal LowRankMultivariateNormal,
-        multivariate_normal MultivariateNormal, wishart Wishart
-    """,
-    "transformed": """
-        gumbel Gumbel, half_cauchy HalfCauchy, half_normal HalfNormal, inverse_gamma InverseGamma,
-        kumaraswamy Kumaraswamy, log_normal LogNormal, logistic_normal LogisticNormal, pareto Pareto, weibull Weibull
-    """,
-}
-#: By the name of a class here, the module that has it in PyTorch.
-HOMES = {
-    f"distributions.{own}.{name}": f"distributions.{file}"
-    for own, files in DISTRIBUTIONS.items()
-    for file, *names in map(str.split, files.split(","))
-    for name in names
-}
-RENAMED |= {file: own.rpartition(".")[0] for own, file in HOMES.items()}
 
 
 class AliasFinder:
@@ -132,12 +75,47 @@ class AliasFinder:
 
 def _own_name(fullname: str) -> str | None:
     package, _, name = fullname.partition(".")
-    name = RENAMED.get(name) or (name[7:] if name.startswith("compat.") else "")
+    name = _table().read().equal.get(name) or (name[7:] if name.startswith("compat.") else "")
     return f"tinytorch.{name}" if package == "tinytorch" and name else None
 
 
+def _table() -> Any:
+    return importlib.import_module("tinytorch.names")
+
+
+class Loader:
+    """Makes a module of a file of this folder, if there is one, and of a row of the table.
+
+    Args:
+        of_file: the loader of the file.
+    """
+
+    def __init__(self, of_file: Any = None) -> None:
+        self._of_file = of_file
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._of_file, name)
+
+    def create_module(self, spec: ModuleSpec) -> None:
+        """Return None: Python creates the module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module's file, and give it the names of its row."""
+        table = _table() if module.__name__ != "tinytorch.names" else None  # (which is being imported)
+        if self._of_file is not None:
+            if table and module.__name__.removeprefix("tinytorch.") in table.packages():
+                module.__path__ = []  # so that Python asks for modules below it
+            self._of_file.exec_module(module)
+        names = table.names_of(module.__name__) if table else {}
+        vars(module).update(names)
+        if self._of_file is None:
+            module.__doc__ = "Names of PyTorch's: `compat/names.txt` says what each of them is."
+            if public := sorted(name for name in names if name[0] != "_"):
+                vars(module).setdefault("__all__", public)
+
+
 class Finder(AliasFinder):
-    """Finds the submodules of `tinytorch` whose names are not the paths of files (see the head of this module)."""
+    """Finds the submodules of `tinytorch` that this folder has (see the head of this module)."""
 
     def __init__(self) -> None:
         super().__init__(_own_name)
@@ -153,11 +131,12 @@ class Finder(AliasFinder):
         package, _, name = fullname.partition(".")
         if package != "tinytorch":
             return None
-        spec = super().find_spec(fullname)
-        if spec is None and "." not in name:
-            spec = PathFinder.find_spec(fullname, [FOLDER])
-        if spec is None or spec.loader is None:  # (a folder without modules has no loader)
-            spec = importlib.import_module("tinytorch.named").find_spec(fullname)
+        spec = None if "." in name else PathFinder.find_spec(fullname, [FOLDER])
+        loader: Any = Loader(spec and spec.loader)
+        if spec is not None and spec.loader is not None:  # (a folder without modules has no loader)
+            spec.loader = loader
+        elif (spec := super().find_spec(fullname)) is None and name in _table().packages():
+            spec = ModuleSpec(fullname, loader, is_package=True)
         if spec is None and name.startswith("torchvision."):
             torchvision = importlib.import_module("tinytorch.torchvision")
             raise ImportError(torchvision.missing(name.removeprefix("torchvision.")), name=fullname)

@@ -7,26 +7,7 @@ from typing import Any
 
 from tinytorch.core.device import device as _device_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.data.worker import ExceptionWrapper
 from tinytorch.ops.join import cat
-from tinytorch.serialization.weights_only import (
-    _rebuild_meta_tensor_no_storage,
-    _rebuild_parameter,
-    _rebuild_parameter_with_state,
-    _rebuild_sparse_tensor,
-    _rebuild_tensor,
-    _rebuild_tensor_v2,
-    _rebuild_tensor_v3,
-)
-
-from .streams import get_device_module as _get_device_module
-
-__all__ = [
-    "ExceptionWrapper", "_element_size", "_flatten_dense_tensors", "_get_available_device_type",
-    "_get_device_index", "_get_device_module", "_rebuild_meta_tensor_no_storage", "_rebuild_parameter",
-    "_rebuild_parameter_with_state", "_rebuild_sparse_tensor", "_rebuild_tensor", "_rebuild_tensor_v2",
-    "_rebuild_tensor_v3", "_reorder_tensors_as", "_take_tensors", "_unflatten_dense_tensors",
-]  # fmt: skip
 
 
 def _get_available_device_type() -> None:

@@ -1,17 +1,18 @@
 """The functions of devices that are not available: all of `torch.cuda` and `torch.xpu`, and some of other devices.
 
-As in PyTorch, seeding has no effect, no memory is in use, and functions that need the device raise an error. Other
-modules use the helpers (`answering`, `refusing`, `Refused`, `Idle`) for what has no effect or is not implemented.
+As in PyTorch, seeding has no effect, no memory is in use, and functions that need the device raise an error.
 """
 
 from __future__ import annotations
 
 import collections
-from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any
 
+from tinytorch.core.device import device
 from tinytorch.core.device import without_cuda as without_cuda
-from tinytorch.core.mode import traced_as
+
+from .names import Idle, answering
+from .names import is_refusing as is_refusing
 
 __all__ = [
     "StreamContext", "device_count", "device_of", "empty_cache", "get_arch_list", "get_gencode_flags",
@@ -31,73 +32,6 @@ class OutOfMemoryError(RuntimeError):
         ... except torch.OutOfMemoryError:
         ...     torch.cuda.empty_cache()
     """
-
-
-# Helpers ------------------------------------------------------------------------------------------
-
-
-def answering(name: str, function: Callable[..., Any], does: str, example: str = "") -> Callable[..., Any]:
-    """Return a function that always returns the same value, with a name, and a docstring with an example.
-
-    Args:
-        function: a lambda with PyTorch's parameters that returns the value.
-        does: the first line of the docstring.
-        example: the lines of the example; by default a call without arguments and its result.
-    """
-    function.__name__ = function.__qualname__ = name
-    traced_as("pure")(function)
-    if not example:
-        home = function.__module__.replace("tinytorch.absent", "tinytorch.cuda").removeprefix("tiny")
-        answer = function()
-        example = f">>> {home}.{name}()" + ("" if answer is None else f"\n{answer!r}")
-    function.__doc__ = f"{does}\n\n    Example:\n        " + example.replace("\n", "\n        ") + "\n    "
-    return function
-
-
-def refusing(error: type[Exception], words: str) -> Callable[..., NoReturn]:
-    """Return a function that raises an error, whatever its arguments."""
-
-    def refuse(*args: Any, **kwargs: Any) -> NoReturn:
-        """Raise an error: the device is not available."""
-        raise error(words)
-
-    return refuse
-
-
-def is_refusing(value: Any) -> bool:
-    """Return whether a value is a function that `refusing` returned."""
-    return getattr(value, "__code__", None) is refusing(OSError, "").__code__
-
-
-def same(function: Any) -> Any:
-    """Return the function itself: a decorator that marks a function for a feature that is not implemented."""
-    return function
-
-
-def marking(*args: Any, **kwargs: Any) -> Callable[[Any], Any]:
-    """Return a decorator that returns the function itself."""
-    return same
-
-
-class Refused:
-    """The base of classes without instances: programs use them with `isinstance`; their constructor raises an error."""
-
-    _error: tuple[type[Exception], str]  # the error's class and words: each of them says so
-
-    def __new__(cls, *args: Any, **kwargs: Any) -> NoReturn:
-        """Raise an error: the class has no instances."""
-        error, words = cls._error
-        raise error(words)
-
-
-class Idle:
-    """A context manager without effect."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *exc: object) -> None:
-        return None
 
 
 # Availability -------------------------------------------------------------------------------------
@@ -210,3 +144,31 @@ class device_of(StreamContext):
         >>> with torch.cuda.device_of(torch.ones(2)):
         ...     y = torch.ones(2) * 2
     """
+
+
+# `torch.accelerator` ---------------------------------------------------------------------------------
+
+
+def current_accelerator(check_available: bool = False) -> device | None:
+    """Return None: there is no accelerator.
+
+    Example:
+        >>> torch.accelerator.current_accelerator().type if torch.accelerator.is_available() else "cpu"
+        'cpu'
+    """
+    return None
+
+
+class device_index(Idle):
+    """Make an accelerator the current one inside a `with` block; None has no effect.
+
+    Raises:
+        RuntimeError: the block is entered with an index.
+    """
+
+    def __init__(self, device: int | None, /) -> None:
+        self.idx = device
+
+    def __enter__(self) -> None:
+        if self.idx is not None:
+            raise RuntimeError("Cannot access accelerator device when none is available.")

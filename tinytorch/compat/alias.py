@@ -25,8 +25,8 @@ from types import FunctionType, ModuleType
 from typing import Any
 
 import tinytorch
-from tinytorch.compat import HOMES, RENAMED, AliasFinder
-from tinytorch.compat.named import names_of, offers
+from tinytorch.compat import AliasFinder
+from tinytorch.compat.names import elsewhere, names_of, packages, read
 from tinytorch.core import names
 from tinytorch.core.warning import warn
 from tinytorch.ops.register import Builtin, functions
@@ -37,81 +37,121 @@ __all__ = ["FOLDER", "as_torch", "install", "load_ipython_extension", "undo"]
 FOLDER = Path(__file__).parent / "as_torch"
 _PACKAGES = ("torch", "functorch")
 PACKAGE = Path(tinytorch.__file__).parent
-#: By module, or by the name of one class or function, the module to which its public classes belong in PyTorch, where
-#: that is another one: "" is `torch` itself.
-_HOMES = {
-    "_subclasses": "_subclasses.fake_tensor",
-    "absent.OutOfMemoryError": "",
-    "absent.StreamContext": "cuda",
-    "absent.device_of": "cuda",
-    "autograd.anomaly": "autograd.anomaly_mode",
-    "autograd.hooks": "utils.hooks",
-    "autograd.saved": "autograd.graph",
-    "checks": "",
-    "cuda.Event": "cuda.streams",
-    "cuda.Stream": "cuda.streams",
-    "core.graph.Node": "autograd.graph",
-    "data.collate.default_collate": "utils.data._utils.collate",
-    "data.collate.default_convert": "utils.data._utils.collate",
-    "data.dataloader": "utils.data.dataloader",
-    "data.dataset": "utils.data.dataset",
-    "data.sampler": "utils.data.sampler",
-    "data.worker": "utils.data._utils.worker",
-    "data.worker.ExceptionWrapper": "_utils",
-    "distributed._join": "distributed.algorithms.join",
-    "distributed._reducer": "_C._distributed_c10d",
-    "distributed.fsdp": "distributed.fsdp.api",
-    "distributed.fsdp.CPUOffloadPolicy": "distributed.fsdp",
-    "distributed.fsdp.FSDPModule": "distributed.fsdp",
-    "distributed.fsdp.FullyShardedDataParallel": "distributed.fsdp.fully_sharded_data_parallel",
-    "distributed.fsdp.MixedPrecisionPolicy": "distributed.fsdp",
-    "distributed.fsdp.OffloadPolicy": "distributed.fsdp",
-    "distributed.fsdp.OptimStateKeyType": "distributed.fsdp.fully_sharded_data_parallel",
-    "distributed.futures": "",
-    "distributed.groups": "distributed.distributed_c10d",
-    "distributed.messages": "distributed.distributed_c10d",
-    "distributed.placements": "distributed.tensor.placement_types",
-    "distributed.stores.PrefixStore": "distributed.distributed_c10d",
-    "distributed.stores.Store": "distributed.distributed_c10d",
-    "distributed.work": "distributed",
-    "distributed.work.Work": "distributed.distributed_c10d",
-    "func.pytree": "utils._pytree",
-    "fx._codegen": "fx.graph",
-    "fx._operators": "_ops",
-    "fx.export.dynamic_shapes": "export.dynamic_shapes",
-    "fx.export.exported_program": "export.exported_program",
-    "fx.export.graph_signature": "export.graph_signature",
-    "fx.onnx.errors": "onnx.errors",
-    "fx.onnx.errors.OnnxExporterError": "onnx",
-    "fx.onnx.program": "onnx",
-    "fx.passes.cse_pass": "fx.passes.dialect.common.cse_pass",
-    "fx.passes.matcher_utils": "fx.passes.utils.matcher_utils",
-    "fx.passes.pass_manager": "fx.passes.infra.pass_manager",
-    "fx.passes.pass_manager.PassBase": "fx.passes.infra.pass_base",
-    "fx.passes.pass_manager.PassResult": "fx.passes.infra.pass_base",
-    "jit.ScriptModule": "",
-    "kernels.decompose._LinAlgError": "_C",
-    "kernels.dtypes": "",
-    "kernels.limits": "",
-    "inspect.profiler": "profiler",
-    "legacy": "",
-    "named": "",
-    "nn.modules.parallel": "nn.parallel.data_parallel",
-    "ops.overrides": "overrides",
-    "ops.overrides.DisableTorchFunction": "_C",
-    "ops.overrides.DisableTorchFunctionSubclass": "_C",
-    "ops.random.Generator": "_C",
-    "ops.storage": "",
-    "ops.storage.TypedStorage": "storage",
-    "ops.storage.UntypedStorage": "storage",
-    "optim.adafactor.Adafactor": "optim",
-    "optim.muon.Muon": "optim",
-    "serialization.PyTorchFileReader": "",
-    "serialization.storage": "serialization",
-    "sparse.invariants": "sparse",
-    "streams": "",
-    **HOMES,
+#: By module of PyTorch's, "" being `torch` itself, the modules of ours whose public classes belong to it there, and
+#: single classes, where that is another module.
+# fmt: off
+_BELONGING = {
+    "": (
+        "absent.OutOfMemoryError checks distributed.futures jit.ScriptModule kernels.dtypes kernels.limits legacy "
+        "named ops.storage serialization.PyTorchFileReader streams"
+    ),
+    "_C": (
+        "kernels.decompose._LinAlgError ops.overrides.DisableTorchFunction "
+        "ops.overrides.DisableTorchFunctionSubclass ops.random.Generator"
+    ),
+    "_C._distributed_c10d": "distributed._reducer",
+    "_ops": "fx._operators",
+    "_subclasses.fake_tensor": "_subclasses",
+    "_utils": "data.worker.ExceptionWrapper",
+    "accelerator": "absent.device_index",
+    "autograd.anomaly_mode": "autograd.anomaly",
+    "autograd.graph": "autograd.saved core.graph.Node",
+    "cuda": "absent.StreamContext absent.device_of",
+    "cuda.streams": "cuda.Event cuda.Stream",
+    "distributed": "distributed.work",
+    "distributed.algorithms.ddp_comm_hooks": "distributed.comm_hooks",
+    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": "distributed.comm_hooks.PostLocalSGDState",
+    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": "distributed.comm_hooks.PowerSGDState",
+    "distributed.algorithms.join": "distributed._join",
+    "distributed.algorithms.model_averaging.averagers": "distributed.averaging",
+    "distributed.checkpoint.api": "distributed.checkpoint.utils.CheckpointException",
+    "distributed.checkpoint.default_planner": (
+        "distributed.checkpoint.planner.DefaultLoadPlanner distributed.checkpoint.planner.DefaultSavePlanner"
+    ),
+    "distributed.checkpoint.stateful": "distributed.checkpoint.utils.Stateful",
+    "distributed.checkpoint.storage": "distributed.checkpoint.filesystem.WriteResult",
+    "distributed.distributed_c10d": (
+        "distributed.groups distributed.messages distributed.stores.PrefixStore distributed.stores.Store "
+        "distributed.work.Work"
+    ),
+    "distributed.elastic.multiprocessing.errors": "distributed.errors",
+    "distributed.fsdp": (
+        "distributed.fsdp.CPUOffloadPolicy distributed.fsdp.FSDPModule distributed.fsdp.MixedPrecisionPolicy "
+        "distributed.fsdp.OffloadPolicy"
+    ),
+    "distributed.fsdp.api": "distributed.fsdp",
+    "distributed.fsdp.fully_sharded_data_parallel": (
+        "distributed.fsdp.FullyShardedDataParallel distributed.fsdp.OptimStateKeyType"
+    ),
+    "distributed.tensor.placement_types": "distributed.placements",
+    "distributions.bernoulli": "distributions.discrete.Bernoulli",
+    "distributions.beta": "distributions.continuous.Beta",
+    "distributions.binomial": "distributions.discrete.Binomial",
+    "distributions.categorical": "distributions.discrete.Categorical",
+    "distributions.cauchy": "distributions.continuous.Cauchy",
+    "distributions.chi2": "distributions.continuous.Chi2",
+    "distributions.continuous_bernoulli": "distributions.continuous.ContinuousBernoulli",
+    "distributions.dirichlet": "distributions.continuous.Dirichlet",
+    "distributions.exp_family": "distributions.distribution.ExponentialFamily",
+    "distributions.exponential": "distributions.continuous.Exponential",
+    "distributions.fishersnedecor": "distributions.continuous.FisherSnedecor",
+    "distributions.gamma": "distributions.continuous.Gamma",
+    "distributions.generalized_pareto": "distributions.continuous.GeneralizedPareto",
+    "distributions.geometric": "distributions.discrete.Geometric",
+    "distributions.gumbel": "distributions.transformed.Gumbel",
+    "distributions.half_cauchy": "distributions.transformed.HalfCauchy",
+    "distributions.half_normal": "distributions.transformed.HalfNormal",
+    "distributions.independent": "distributions.composed.Independent",
+    "distributions.inverse_gamma": "distributions.transformed.InverseGamma",
+    "distributions.kumaraswamy": "distributions.transformed.Kumaraswamy",
+    "distributions.laplace": "distributions.continuous.Laplace",
+    "distributions.lkj_cholesky": "distributions.multivariate.LKJCholesky",
+    "distributions.log_normal": "distributions.transformed.LogNormal",
+    "distributions.logistic_normal": "distributions.transformed.LogisticNormal",
+    "distributions.lowrank_multivariate_normal": "distributions.multivariate.LowRankMultivariateNormal",
+    "distributions.mixture_same_family": "distributions.discrete.MixtureSameFamily",
+    "distributions.multinomial": "distributions.discrete.Multinomial",
+    "distributions.multivariate_normal": "distributions.multivariate.MultivariateNormal",
+    "distributions.negative_binomial": "distributions.discrete.NegativeBinomial",
+    "distributions.normal": "distributions.continuous.Normal",
+    "distributions.one_hot_categorical": "distributions.discrete.OneHotCategorical distributions.discrete.OneHotCategoricalStraightThrough",
+    "distributions.pareto": "distributions.transformed.Pareto",
+    "distributions.poisson": "distributions.discrete.Poisson",
+    "distributions.relaxed_bernoulli": "distributions.discrete.LogitRelaxedBernoulli distributions.discrete.RelaxedBernoulli",
+    "distributions.relaxed_categorical": "distributions.discrete.ExpRelaxedCategorical distributions.discrete.RelaxedOneHotCategorical",
+    "distributions.studentT": "distributions.continuous.StudentT",
+    "distributions.transformed_distribution": "distributions.composed.TransformedDistribution",
+    "distributions.uniform": "distributions.continuous.Uniform",
+    "distributions.von_mises": "distributions.continuous.VonMises",
+    "distributions.weibull": "distributions.transformed.Weibull",
+    "distributions.wishart": "distributions.multivariate.Wishart",
+    "export.dynamic_shapes": "fx.export.dynamic_shapes",
+    "export.exported_program": "fx.export.exported_program",
+    "export.graph_signature": "fx.export.graph_signature",
+    "fx.graph": "fx._codegen",
+    "fx.passes.dialect.common.cse_pass": "fx.passes.cse_pass",
+    "fx.passes.infra.pass_base": "fx.passes.pass_manager.PassBase fx.passes.pass_manager.PassResult",
+    "fx.passes.infra.pass_manager": "fx.passes.pass_manager",
+    "fx.passes.utils.matcher_utils": "fx.passes.matcher_utils",
+    "nn.parallel.data_parallel": "nn.modules.parallel",
+    "onnx": "fx.onnx.errors.OnnxExporterError fx.onnx.program",
+    "onnx.errors": "fx.onnx.errors",
+    "optim": "optim.adafactor.Adafactor optim.muon.Muon",
+    "overrides": "ops.overrides",
+    "profiler": "inspect.profiler",
+    "serialization": "serialization.storage",
+    "sparse": "sparse.invariants",
+    "storage": "ops.storage.TypedStorage ops.storage.UntypedStorage",
+    "utils._pytree": "func.pytree",
+    "utils.data._utils.collate": "data.collate.default_collate data.collate.default_convert",
+    "utils.data._utils.worker": "data.worker",
+    "utils.data.dataloader": "data.dataloader",
+    "utils.data.dataset": "data.dataset",
+    "utils.data.sampler": "data.sampler",
+    "utils.hooks": "autograd.hooks",
 }
+# fmt: on
+_HOMES = {own: home for home, listed in _BELONGING.items() for own in listed.split()}
 
 
 class _Alias(AliasFinder):
@@ -324,12 +364,9 @@ def _modules() -> dict[tuple[str, ...], str]:
             hidden = not parts or parts[0] in (*tinytorch._HIDDEN, "as_torch") or parts[-1].startswith("__")
             if not hidden:
                 found.setdefault(parts, ".".join((package, *parts)))
-    for path, own in RENAMED.items():
-        if own:
-            found.setdefault(tuple(path.split(".")), f"tinytorch.{own}")
-    for path in offers():
-        for end in range(1, path.count(".") + 2):
-            found.setdefault(tuple(path.split(".")[:end]), "")
+    renamed = {path: f"tinytorch.{own}" for path, own in read().renamed().items()}
+    for path in packages():
+        found.setdefault(tuple(path.split(".")), renamed.get(path, ""))
     return dict(sorted(found.items()))
 
 
@@ -337,28 +374,46 @@ def _root_stub(targets: dict[str, str]) -> str:
     """Return the stub of `torch`: that of tinytorch, but with the stubs here as its submodules."""
     top = [path for path in targets if "." not in path]
     lines = (PACKAGE / "__init__.pyi").read_text("utf-8").splitlines()
-    own = {f"import {name} as {name}" for name in top}
-    modules = [line for line in lines if re.match(r"from tinytorch(\.compat)? import ", line)]
-    kept = [line for line in lines if line not in modules or line.partition(" import ")[2] not in {e[7:] for e in own}]
+    bound = re.compile(r"(?:from [\w.]+ import \w+ as )?(\w+)(?: = _\1|: Any)?")
+    kept = [line for line in lines if not ((match := bound.fullmatch(line)) and match[1] in top)]
     return "\n".join([*kept[1:], *(f"from torch import {name} as {name}" for name in top), ""])
 
 
 def _stub(own: str, path: str, children: list[str]) -> str:
     """Return the stub of `torch.{path}`: the names of the module `own`, and submodules."""
     lines = [f"from torch.{path} import {child} as {child}" for child in children]
-    names = names_of(f"tinytorch.{path}")
-    if own:
-        spec = importlib.util.find_spec(own)
-        tree = ast.parse(Path(str(spec and spec.origin)).read_text("utf-8"))
-        private = [name for node in tree.body for name in _bound(node) if re.match(r"_[A-Za-z]", name)]
+    known = set(children)
+    spec = importlib.util.find_spec(own) if own else None
+    if spec is not None and spec.origin:
+        tree = ast.parse(Path(spec.origin).read_text("utf-8"))
+        bound = [name for node in tree.body for name in _bound(node)]
+        private = [name for name in bound if re.match(r"_[A-Za-z]", name)]
         listed = [node.value for node in tree.body if isinstance(node, ast.Assign) and "__all__" in _bound(node)]
         if any(not isinstance(each, ast.List) or not all(map(_is_constant, each.elts)) for each in listed):
             private += [each for each in importlib.import_module(own).__all__ if each not in children]  # computed
         lines += [f"from {own} import *", *(f"from {own} import {each} as {each}" for each in dict.fromkeys(private))]
-    elif names:
-        lines.insert(0, "from typing import Any")
-        lines += [f"{name}: Any" for name in names if name not in children]
-    return "".join(f"{line}\n" for line in lines)
+        known |= {*bound, *private}
+    path = read().equal.get(path, path)
+    homes = elsewhere(path)
+    others = [name for name in names_of(f"tinytorch.{path}") if name not in known and name != "__getattr__"]
+    for name in others:
+        home, _, old = homes.get(name, "").rpartition(".")
+        lines.append(imported(in_files(home), old, name) if old else f"{name}: Any")
+    return "".join(f"{line}\n" for line in ["from typing import Any", *lines])
+
+
+def imported(module: str, old: str, name: str) -> str:
+    """Return the lines of a stub by which a module exports an object of another one (only `x as x` exports)."""
+    if old == name:
+        return f"from {module} import {name} as {name}"
+    return f"from {module} import {old} as _{name}\n{name} = _{name}"
+
+
+def in_files(path: str) -> str:
+    """Return the name that a module below `tinytorch` has for those who read files."""
+    root = path.partition(".")[0]
+    below = ".compat" if any(FOLDER.parent.glob(f"{root}.py")) else ""
+    return f"tinytorch{below}.{path}".rstrip(".")
 
 
 def _is_constant(node: ast.expr) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NoReturn
 
+import tinytorch
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.layout import strided
 from tinytorch.core.tensor import Tensor
@@ -115,6 +116,16 @@ def _cast(name: str, dtype: dtypes.dtype) -> Any:
 _cast_Double, _cast_Float = _cast("_cast_Double", dtypes.float64), _cast("_cast_Float", dtypes.float32)
 _cast_Half, _cast_Int = _cast("_cast_Half", dtypes.float16), _cast("_cast_Int", dtypes.int32)
 _cast_Long = _cast("_cast_Long", dtypes.int64)
+
+
+def _add_relu(input: Any, other: Any, *, alpha: Any = 1) -> Any:
+    """Return `relu(input + alpha * other)`.
+
+    Example:
+        >>> torch._VF._add_relu(torch.tensor([1.0, -1.0]), torch.tensor([1.0, -1.0]))
+        tensor([2., 0.])
+    """
+    return tinytorch.relu(tinytorch.add(input, other, alpha=alpha))
 
 
 # Steps of `GradScaler`, which scalers of other packages are made of -------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 
 from tinytorch.core.device import device as _device
 
-from .absent import Idle
+from .names import Idle
 
 __all__ = ["Event", "Stream", "get_device_module"]
 

@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tinytorch import _version
+
 __all__ = ["TorchVersion"]
 
 # The format of Python's versions (PEP 440), as far as PyTorch's and tinytorch's versions need it.
@@ -81,3 +83,7 @@ class TorchVersion(str):
         _by_order, (operator.eq, operator.lt, operator.le, operator.gt, operator.ge)
     )
     __hash__ = str.__hash__
+
+
+#: The version of PyTorch that tinytorch follows, which programs compare with; tinytorch's own is its local part.
+VERSION = TorchVersion(f"{_version.PYTORCH}+tinytorch{_version.__version__}")

@@ -23,11 +23,12 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tinytorch.distributed.elastic.multiprocessing.errors import ChildFailedError, ProcessFailure
+from tinytorch.distributed.errors import ChildFailedError, ProcessFailure
 from tinytorch.distributed.mpi import find_mpiexec, vendor, without_launcher
 from tinytorch.distributed.worker import KILL
 
@@ -35,14 +36,6 @@ __all__ = ["config_from_args", "get_args_parser", "main", "parse_args", "run"]
 
 Report = dict[str, Any]
 
-# The messages of MPICH's mpiexec about a rank that failed, and a partial one at the end of the output. They are removed
-# from the output: the launcher prints its own summary.
-_BANNER = re.compile(
-    rb"\n={83}\n=   BAD TERMINATION OF ONE(?:.*\n)+?={83}\n"
-    rb"|.*HYD_pmcd_pmip_control_cmd_cb.*\n|.*HYDT_dmxu_poll_wait_for_event.*\n|.*demux engine error waiting for event\n"
-    rb"|YOUR APPLICATION TERMINATED WITH THE EXIT STRING.*\n(?:This typ.*\n)?(?:Please see the FAQ.*\n)?"
-)
-_PARTIAL_BANNER = re.compile(rb"\n={1,83}\Z|\n={83}\n(?:=   .*|\Z)", re.DOTALL)
 # Seconds between two heartbeats of a node, and the seconds without one after which a node counts as lost.
 _HEARTBEAT, _SILENCE = 1.0, 15.0
 # Seconds for mpiexec to end all ranks after one has failed.
@@ -220,6 +213,8 @@ class _Node:
         self.failing = threading.Event()  # a rank has failed on another node
         self.stopped: int | None = None  # the signal that ends the job
         self._first, self._fifo = 0, -1
+        self._pipes: list[tuple[Any, int]] = []  # of the ranks' two streams: the end to read, and the one to write
+        self.messages: list[bytes] = []  # of mpiexec, or of its proxy
 
     def prepare(self, restart: int, first: int) -> None:
         """Create the folder of an attempt; `first` is the rank of this node's first process."""
@@ -233,6 +228,16 @@ class _Node:
         if self._fifo >= 0:
             os.close(self._fifo)
         self._fifo = os.open(self._attempt / "alive", os.O_RDWR)  # workers see its end when the launcher ends
+
+    def separate(self) -> list[str]:
+        """Return options by which MPICH's mpiexec writes the ranks' streams to pipes, apart from its own messages."""
+        options = []
+        for name in ("out", "err"):
+            os.mkfifo(path := self._attempt / name)
+            end = os.open(path, os.O_RDWR)  # (opening an end alone waits for the other one)
+            self._pipes.append((os.fdopen(os.open(path, os.O_RDONLY), "rb"), end))
+            options += [f"-{name}file-pattern", str(path)]
+        return options
 
     def start(self, command: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
         """Start the process that starts the workers."""
@@ -272,7 +277,12 @@ class _Node:
         """
         process, since = self.process, None
         assert process is not None
-        threads = [_pump(process.stdout, sys.stdout), _pump(process.stderr, sys.stderr)]
+        pipes, streams = [process.stdout, process.stderr], (_writer(sys.stdout), _writer(sys.stderr))
+        threads = []
+        if self._pipes or self.job["node"]:  # (a proxy on another node sends the ranks' output to mpiexec)
+            threads = [_pump(pipe, self.messages.append) for pipe in pipes]
+            pipes = [pipe for pipe, _ in self._pipes]
+        threads += [_pump(pipe, write) for pipe, write in zip(pipes, streams, strict=False)]
         while process.poll() is None:
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.05)
@@ -280,6 +290,8 @@ class _Node:
                 since = time.monotonic()
             if since is not None and self.stopped is None and time.monotonic() > since + _GRACE:
                 self.kill()
+        while self._pipes:
+            os.close(self._pipes.pop()[1])
         for thread in threads:
             thread.join(1)
         if self.proxy is not None:
@@ -311,26 +323,27 @@ class _Node:
         return failed
 
 
-def _pump(source: Any, target: Any) -> threading.Thread:
-    """Copy a pipe to one of our streams in a thread, without mpiexec's messages about failures."""
+def _pump(source: Any, write: Callable[[bytes], Any]) -> threading.Thread:
+    """Copy a pipe in a thread."""
 
     def copy() -> None:
-        rest = b""
         while chunk := source.read1(1 << 16):
-            text = _BANNER.sub(b"", rest + chunk)
-            partial = _PARTIAL_BANNER.search(text)
-            rest = text[partial.start() :] if partial else b""
-            write(text[: len(text) - len(rest)])
-        write(rest)
+            write(chunk)
+
+    thread = threading.Thread(target=copy, daemon=True)
+    thread.start()
+    return thread
+
+
+def _writer(target: Any) -> Callable[[bytes], None]:
+    """Return a function that writes to one of our streams."""
 
     def write(text: bytes) -> None:
         with suppress(OSError, ValueError):
             target.buffer.write(text)
             target.flush()
 
-    thread = threading.Thread(target=copy, daemon=True)
-    thread.start()
-    return thread
+    return write
 
 
 # Connections between nodes ------------------------------------------------------------------------
@@ -464,11 +477,12 @@ def _run_node_0(job: dict[str, Any], node: _Node) -> int:
         if hasattr(os, "geteuid") and os.geteuid() == 0:
             environment |= {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
         command = [sys.executable, str(Path(__file__).with_name("worker.py")), job["kind"], *job["program"]]
-        process = node.start([*_mpiexec(nodes), *command], environment)
+        separate = node.separate() if (several or job["count"] > 1) and vendor() == "MPICH" else []
+        process = node.start([*_mpiexec(nodes, separate), *command], environment)
         for number in job["signals"]:
             signal.signal(number, stop)
         if several:
-            node.proxy = _start_proxies(process, others, restart, firsts)
+            node.proxy = _start_proxies(node, process, others, restart, firsts)
         code = node.wait()
         failed = node.reports()
         for link, _ in others.values():
@@ -488,7 +502,7 @@ def _run_node_0(job: dict[str, Any], node: _Node) -> int:
     if node.stopped:
         summary = f"torchrun: ended by {signal.Signals(node.stopped).name}"
     elif failed:
-        summary = _summary(job, failed, code)
+        summary = _summary(job, failed, code, node.messages)
     code = 128 + node.stopped if node.stopped else 1 if failed else 0
     for link, _ in others.values():
         link.send({"end": summary, "code": code})
@@ -497,7 +511,7 @@ def _run_node_0(job: dict[str, Any], node: _Node) -> int:
     return code
 
 
-def _mpiexec(nodes: list[list[Any]]) -> list[str]:
+def _mpiexec(nodes: list[list[Any]], options: Sequence[str] = ()) -> list[str]:
     """Return the command that starts the workers of nodes, given by their numbers of processes; [] for one process."""
     counts = [count for count, _ in nodes]
     if counts == [1]:
@@ -511,9 +525,9 @@ def _mpiexec(nodes: list[list[Any]]) -> list[str]:
             )
         return [mpiexec, "--oversubscribe", "--bind-to", "none", "-n", str(counts[0])]
     if len(counts) == 1:
-        return [mpiexec, "-launcher", "fork", "-rmk", "user", "-n", str(counts[0])]
+        return [mpiexec, *options, "-launcher", "fork", "-rmk", "user", "-n", str(counts[0])]
     hosts = ",".join(f"node{k}:{count}" for k, count in enumerate(counts))  # (the names need not exist)
-    return [mpiexec, "-launcher", "manual", "-rmk", "user", "-hosts", hosts, "-n", str(sum(counts))]
+    return [mpiexec, *options, "-launcher", "manual", "-rmk", "user", "-hosts", hosts, "-n", str(sum(counts))]
 
 
 def _set_host(command: list[str], host: str) -> None:
@@ -522,7 +536,9 @@ def _set_host(command: list[str], host: str) -> None:
     command[place] = f"{host}:{command[place].rpartition(':')[2]}"
 
 
-def _start_proxies(process: Any, others: dict[int, tuple[_Link, Any]], restart: int, firsts: list[int]) -> Any:
+def _start_proxies(
+    node: _Node, process: Any, others: dict[int, tuple[_Link, Any]], restart: int, firsts: list[int]
+) -> Any:
     """Start the proxies that mpiexec prints the commands of, here and on the other nodes; return the process here."""
     proxy = None
     for line in process.stdout:
@@ -535,7 +551,7 @@ def _start_proxies(process: Any, others: dict[int, tuple[_Link, Any]], restart: 
             proxy = subprocess.Popen(
                 command[1:], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
             )
-            _pump(proxy.stderr, sys.stderr)
+            _pump(proxy.stderr, node.messages.append)
         else:
             others[k][0].send({"proxy": command[2:], "restart": restart, "first": firsts[k]})
     return proxy
@@ -594,10 +610,11 @@ def _root_cause(failed: list[Report]) -> str:
     return f"rank {first['rank']} {how}"
 
 
-def _summary(job: dict[str, Any], failed: list[Report], code: int) -> str:
+def _summary(job: dict[str, Any], failed: list[Report], code: int, messages: list[bytes]) -> str:
     """Return the final message: PyTorch's summary of the ranks that failed, without those that were killed then."""
     if all(report["code"] is None and not report.get("started") and "lost" not in report for report in failed):
-        return f"torchrun: mpiexec ended with exit code {code} before any rank started"
+        said = b"".join(messages).decode(errors="replace")
+        return f"{said}torchrun: mpiexec ended with exit code {code} before any rank started"
     own = [report for report in failed if report["code"] is not None]
     lost = sorted({report["lost"] for report in failed if "lost" in report})
     if lost and not any(report["data"] or report["code"] > 0 for report in own):  # ours were killed with the node

@@ -54,6 +54,6 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("_compatibility", "operator_schemas", "traceback"):  # (modules of the table in `compat/named.py`)
+    if name in ("_compatibility", "operator_schemas", "traceback"):  # (modules of the table `compat/names.txt`)
         return importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

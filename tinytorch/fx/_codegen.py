@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 from tinytorch.core.device import device
 from tinytorch.core.tensor import Tensor
+from tinytorch.func import pytree
 from tinytorch.fx import _pytree as fx_pytree
 from tinytorch.fx._names import is_ours, qualified_name, root, type_name
 from tinytorch.fx.node import Node, dtype_abbrs, last_uses
-from tinytorch.utils import _pytree as pytree
 
 __all__ = ["CodeGen", "PythonCode"]
 

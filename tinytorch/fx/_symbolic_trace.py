@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
-from tinytorch.func.pytree import TreeSpec, tree_map
+from tinytorch.func.pytree import TreeSpec, tree_flatten, tree_map, tree_unflatten
 from tinytorch.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
 from tinytorch.fx._names import is_ours, type_name
 from tinytorch.fx._names import root as package
@@ -26,7 +26,6 @@ from tinytorch.fx.proxy import Dispatching, ParameterProxy, Proxy, Scope, ScopeC
 from tinytorch.nn.modules.container import Sequential
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
-from tinytorch.utils._pytree import tree_flatten, tree_unflatten
 
 __all__ = [
     "PH", "PHBase", "ProxyableClassMeta", "Tracer", "is_fx_symbolic_tracing", "is_fx_tracing",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
+from tinytorch.func.pytree import register_pytree_node
 from tinytorch.fx._pytree import _dict_flatten_spec, _list_flatten_spec, register_pytree_flatten_spec
-from tinytorch.utils._pytree import register_pytree_node
 
 __all__ = ["immutable_dict", "immutable_list"]
 

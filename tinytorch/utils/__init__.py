@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tinytorch.utils import _pytree as _pytree
+from tinytorch.func import pytree as _pytree  # noqa: F401
 from tinytorch.utils import checkpoint, data, deterministic, dlpack, hooks
 from tinytorch.utils._swap import swap_tensors
 

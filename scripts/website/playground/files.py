@@ -35,7 +35,7 @@ KERNELS = ROOT / "build" / "wasm" / "_native.abi3.so"
 PLAIN = ("playground.js", "playground.css", "worker.js", "runtime.py", "figures.py")
 
 #: Files of tinytorch that the playground does not need: sources of the native kernels, libraries of this system, stubs.
-UNUSED = (".pyc", ".pyi", ".c", ".h", ".so", ".txt")
+UNUSED = (".pyc", ".pyi", ".c", ".h", ".so")
 
 #: The examples: title, file, and arguments of its command line. Of a page, all blocks are one program; of the table of
 #: mistakes, the argument is the name of a program.

@@ -5,12 +5,12 @@ import gc
 import time
 
 import numpy as np
+from tinytorch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, default_hooks, register_ddp_comm_hook
+from tinytorch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, batched_powerSGD_hook
 
 import tinytorch as torch
 import tinytorch.distributed as dist
 from tinytorch import nn
-from tinytorch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType, default_hooks, register_ddp_comm_hook
-from tinytorch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, batched_powerSGD_hook
 from tinytorch.nn.parallel import DistributedDataParallel as DDP
 
 dist.init_process_group("gloo", timeout=datetime.timedelta(seconds=20))

@@ -7,9 +7,10 @@ import itertools
 import sys
 from typing import Any
 
+from tinytorch.distributed.algorithms.join import Join
+
 import tinytorch as torch
 import tinytorch.distributed as dist
-from tinytorch.distributed.algorithms.join import Join
 from tinytorch.distributed.optim import ZeroRedundancyOptimizer
 from tinytorch.nn.parallel import DistributedDataParallel
 

@@ -4,26 +4,36 @@ A checkpoint is a folder: each process writes its part of the entries to a file 
 `torch.save` archives, and `.metadata` has the location of each entry. That file is written last, when all parts are on
 disk: without it the checkpoint does not exist. Any number of processes can read it.
 
-`metadata` defines the content of `.metadata`; `planner` and `default_planner` assign entries to processes, `storage`
-and `filesystem` write and read them, `state_dict_saver` and `state_dict_loader` run these steps on all ranks.
+`metadata` defines the content of `.metadata`; `planner` assigns entries to processes, `filesystem` writes and reads
+them, `state_dict_saver` and `state_dict_loader` run these steps on all ranks (`utils`).
 `state_dict` gives the states of models and optimizers under portable names.
 """
 
 from __future__ import annotations
 
-from tinytorch.distributed.checkpoint.api import CheckpointException
-from tinytorch.distributed.checkpoint.default_planner import DefaultLoadPlanner, DefaultSavePlanner
-from tinytorch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+import importlib
+from typing import Any
+
+from tinytorch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter, StorageReader, StorageWriter
 from tinytorch.distributed.checkpoint.metadata import (
     BytesStorageMetadata,
     ChunkStorageMetadata,
     Metadata,
     TensorStorageMetadata,
 )
-from tinytorch.distributed.checkpoint.planner import LoadPlan, LoadPlanner, ReadItem, SavePlan, SavePlanner, WriteItem
+from tinytorch.distributed.checkpoint.planner import (
+    DefaultLoadPlanner,
+    DefaultSavePlanner,
+    LoadPlan,
+    LoadPlanner,
+    ReadItem,
+    SavePlan,
+    SavePlanner,
+    WriteItem,
+)
 from tinytorch.distributed.checkpoint.state_dict_loader import load, load_state_dict
 from tinytorch.distributed.checkpoint.state_dict_saver import async_save, save, save_state_dict
-from tinytorch.distributed.checkpoint.storage import StorageReader, StorageWriter
+from tinytorch.distributed.checkpoint.utils import CheckpointException
 
 __all__ = [
     "BytesStorageMetadata", "CheckpointException", "ChunkStorageMetadata", "DefaultLoadPlanner", "DefaultSavePlanner",
@@ -31,3 +41,10 @@ __all__ = [
     "SavePlanner", "StorageReader", "StorageWriter", "TensorStorageMetadata", "WriteItem", "async_save", "load",
     "load_state_dict", "save", "save_state_dict",
 ]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return importlib.import_module(f"{__name__}.{name}")  # PyTorch has more modules: `compat/names.txt`
+    except ModuleNotFoundError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

@@ -16,8 +16,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.distributed.checkpoint import metadata as metadata_file
-from tinytorch.distributed.checkpoint.default_planner import narrow_tensor_by_index
-from tinytorch.distributed.checkpoint.metadata import Metadata, StorageMeta, _StorageInfo
+from tinytorch.distributed.checkpoint.metadata import Metadata, MetadataIndex, StorageMeta, _StorageInfo
 from tinytorch.distributed.checkpoint.planner import (
     LoadItemType,
     LoadPlan,
@@ -27,8 +26,8 @@ from tinytorch.distributed.checkpoint.planner import (
     SavePlanner,
     WriteItem,
     WriteItemType,
+    narrow_tensor_by_index,
 )
-from tinytorch.distributed.checkpoint.storage import StorageReader, StorageWriter, WriteResult
 from tinytorch.distributed.futures import Future
 from tinytorch.serialization import load, save
 
@@ -45,6 +44,15 @@ class _StoragePrefix:
     prefix: str
 
 
+@dataclasses.dataclass(frozen=True)
+class WriteResult:
+    """An item that has been written, and its location."""
+
+    index: MetadataIndex
+    size_in_bytes: int
+    storage_data: Any
+
+
 def _done(value: Any) -> Future[Any]:
     future: Future[Any] = Future()
     future.set_result(value)
@@ -55,7 +63,6 @@ class _Folder:
     """The base class of the writer and the reader."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        super().__init__()
         self.path = Path(path)
 
     @property
@@ -72,8 +79,8 @@ class _Folder:
         return any(folder.exists() and os.access(folder, os.W_OK) for folder in (path, *path.parents))
 
 
-class FileSystemWriter(_Folder, StorageWriter):
-    """Writes a checkpoint to a folder.
+class FileSystemWriter(_Folder):
+    """Writes a checkpoint to a folder; `save` calls the methods in the order of their definition here.
 
     The files of each rank get unused names, and are synced to disk; then `.metadata`, which names them, is replaced
     atomically; then the files of the previous checkpoint are removed. So the folder always has a complete checkpoint,
@@ -197,8 +204,8 @@ def _write_item(file: IO[bytes], name: str, item: WriteItem, planner: SavePlanne
     return WriteResult(item.index, length, _StorageInfo(name, start, length))
 
 
-class FileSystemReader(_Folder, StorageReader):
-    """Reads a checkpoint from a folder.
+class FileSystemReader(_Folder):
+    """Reads a checkpoint from a folder; `load` calls the methods in the order of their definition here.
 
     Args:
         path: the folder.
@@ -279,3 +286,8 @@ def _load_item(content: io.BytesIO, info: _StorageInfo, item: ReadItem, planner:
         raise AssertionError(f"req {item.storage_index} mismatch sizes {target.size()} vs {saved.size()}")
     target.copy_(saved)
     planner.commit_tensor(item, target)
+
+
+# The base classes of all storage, which are abstract in PyTorch.
+StorageReader = FileSystemReader
+StorageWriter = FileSystemWriter

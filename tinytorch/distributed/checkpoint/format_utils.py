@@ -9,8 +9,8 @@ import argparse
 import os
 from typing import Any
 
-from tinytorch.distributed.checkpoint.default_planner import _EmptyStateDictLoadPlanner
 from tinytorch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
+from tinytorch.distributed.checkpoint.planner import _EmptyStateDictLoadPlanner
 from tinytorch.distributed.checkpoint.state_dict_loader import _load_state_dict
 from tinytorch.distributed.checkpoint.state_dict_saver import _save_state_dict
 from tinytorch.serialization import load, save

@@ -6,13 +6,15 @@ import os
 from typing import Any
 
 from tinytorch.core.warning import warn
-from tinytorch.distributed.checkpoint.default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
-from tinytorch.distributed.checkpoint.filesystem import FileSystemReader
-from tinytorch.distributed.checkpoint.planner import LoadPlan, LoadPlanner
+from tinytorch.distributed.checkpoint.filesystem import FileSystemReader, StorageReader
+from tinytorch.distributed.checkpoint.planner import (
+    DefaultLoadPlanner,
+    LoadPlan,
+    LoadPlanner,
+    _EmptyStateDictLoadPlanner,
+)
 from tinytorch.distributed.checkpoint.state_dict_saver import _states, storage_of
-from tinytorch.distributed.checkpoint.stateful import Stateful
-from tinytorch.distributed.checkpoint.storage import StorageReader
-from tinytorch.distributed.checkpoint.utils import _alone, _DistWrapper
+from tinytorch.distributed.checkpoint.utils import Stateful, _alone, _DistWrapper
 
 __all__ = ["load", "load_state_dict"]
 

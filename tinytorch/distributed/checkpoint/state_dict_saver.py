@@ -9,13 +9,10 @@ from enum import Enum
 from typing import Any
 
 from tinytorch.core.warning import warn
-from tinytorch.distributed.checkpoint.default_planner import DefaultSavePlanner
-from tinytorch.distributed.checkpoint.filesystem import FileSystemWriter
+from tinytorch.distributed.checkpoint.filesystem import FileSystemWriter, StorageWriter, WriteResult
 from tinytorch.distributed.checkpoint.metadata import Metadata
-from tinytorch.distributed.checkpoint.planner import SavePlan, SavePlanner
-from tinytorch.distributed.checkpoint.stateful import Stateful
-from tinytorch.distributed.checkpoint.storage import StorageWriter, WriteResult
-from tinytorch.distributed.checkpoint.utils import _alone, _DistWrapper
+from tinytorch.distributed.checkpoint.planner import DefaultSavePlanner, SavePlan, SavePlanner
+from tinytorch.distributed.checkpoint.utils import Stateful, _alone, _DistWrapper
 from tinytorch.distributed.groups import get_world_size
 
 __all__ = ["AsyncCheckpointerType", "async_save", "save", "save_state_dict"]

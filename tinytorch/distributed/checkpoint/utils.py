@@ -1,16 +1,66 @@
-"""`_DistWrapper`: steps that all ranks execute, and that fail on all ranks if they fail on one."""
+"""Steps that all ranks execute, and that fail on all ranks if they fail on one; objects with a state."""
 
 from __future__ import annotations
 
 import pickle
 import traceback
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from tinytorch.core.warning import warn
-from tinytorch.distributed.checkpoint.api import WRAPPED_EXCEPTION, CheckpointException
 from tinytorch.distributed.groups import get_global_rank, get_rank, get_world_size, is_initialized
 from tinytorch.distributed.objects import broadcast_object_list, gather_object
+
+WRAPPED_EXCEPTION = tuple[BaseException, traceback.StackSummary]
+
+
+class CheckpointException(BaseException):
+    """An error while a checkpoint was saved or loaded, raised on all ranks.
+
+    As in PyTorch it is not an `Exception`: `except Exception` does not catch it.
+
+    Args:
+        msg: the step that failed.
+        failures: for each rank that failed, the error and its traceback.
+    """
+
+    def __init__(self, msg: str, failures: dict[int, WRAPPED_EXCEPTION]) -> None:
+        super().__init__(msg, failures)
+        self._failures = failures
+
+    @property
+    def failures(self) -> dict[int, WRAPPED_EXCEPTION]:
+        """Return for each rank that failed the error and its traceback."""
+        return self._failures
+
+    def __str__(self) -> str:
+        text = f"CheckpointException ranks:{self._failures.keys()}\n"
+        for rank, (error, stack) in self._failures.items():
+            lines = [*stack.format(), *traceback.format_exception_only(type(error), error)]
+            text += f"Traceback (most recent call last): (RANK {rank})\n" + "".join(lines)
+        return text
+
+
+@runtime_checkable
+class Stateful(Protocol):
+    """The protocol of objects with `state_dict` and `load_state_dict`: `save` and `load` use their state.
+
+    Example:
+        >>> from tinytorch.distributed.checkpoint.stateful import Stateful
+        >>> isinstance(torch.nn.Linear(2, 3), Stateful)
+        True
+    """
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state; `load` calls it, too, and loads into the result."""
+        ...
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Load a state."""
+        ...
+
+
+StatefulT = TypeVar("StatefulT", bound=Stateful)
 
 
 class _Failure:

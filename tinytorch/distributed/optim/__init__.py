@@ -11,7 +11,7 @@ __all__ = ["ZeroRedundancyOptimizer"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a name that is not implemented, from the table in `compat/named.py`."""
+    """Return a name that is not implemented, from the table in `compat/names.txt`."""
     places = {"DistributedOptimizer": "optimizer", "PostLocalSGDOptimizer": "post_localSGD_optimizer"}
     if name not in places:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

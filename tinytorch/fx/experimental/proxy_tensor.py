@@ -22,6 +22,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.device import device
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
+from tinytorch.func.pytree import tree_flatten, tree_map
 from tinytorch.fx._aten import FUNCTIONS, LOWERED, Drawing, UnsupportedOp, aten
 from tinytorch.fx._symbolic_trace import PH, Tracer
 from tinytorch.fx.graph_module import GraphModule
@@ -30,7 +31,6 @@ from tinytorch.fx.proxy import Proxy
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.overrides import TorchFunctionMode
-from tinytorch.utils._pytree import tree_flatten, tree_map
 
 __all__ = ["PythonKeyTracer", "get_proxy_mode", "make_fx"]
 

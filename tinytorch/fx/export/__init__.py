@@ -5,6 +5,7 @@ is one of `torch.fx`; `dynamic_shapes` says which sizes may differ from call to 
 inputs of the graph are. `saving` writes programs to files.
 """
 
+from tinytorch.func.pytree import register_dataclass
 from tinytorch.fx.export import dynamic_shapes, exported_program, graph_signature
 from tinytorch.fx.export.dynamic_shapes import Dim, ShapesCollection, dims
 from tinytorch.fx.export.exported_program import ExportedProgram
@@ -12,7 +13,6 @@ from tinytorch.fx.export.exporting import export
 from tinytorch.fx.export.graph_signature import ExportGraphSignature
 from tinytorch.fx.export.saving import load, save
 from tinytorch.fx.export.tracing import ExportError
-from tinytorch.utils._pytree import register_dataclass
 
 __all__ = [
     "Dim", "ExportError", "ExportGraphSignature", "ExportedProgram", "ShapesCollection", "dims", "dynamic_shapes",

@@ -20,7 +20,7 @@ import numpy as np
 from tinytorch.core.device import device
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor, wrap
-from tinytorch.func.pytree import flatten, unflatten
+from tinytorch.func.pytree import flatten, treespec_dumps, treespec_loads, unflatten
 from tinytorch.fx.export.dynamic_shapes import Dim, Dynamic
 from tinytorch.fx.export.exported_program import ExportedProgram
 from tinytorch.fx.export.graph_signature import InputKind
@@ -31,7 +31,6 @@ from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.register import Function, functions
-from tinytorch.utils._pytree import treespec_dumps, treespec_loads
 
 VERSION = 1
 

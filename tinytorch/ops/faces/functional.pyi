@@ -104,8 +104,9 @@ from tinytorch.nn.functional.resampling import interpolate as interpolate
 from tinytorch.nn.functional.resampling import upsample as upsample
 from tinytorch.nn.functional.resampling import upsample_bilinear as upsample_bilinear
 from tinytorch.nn.functional.resampling import upsample_nearest as upsample_nearest
+from tinytorch.ops.copies import channel_shuffle as _native_channel_shuffle
+native_channel_shuffle = _native_channel_shuffle
 from tinytorch.ops.copies import channel_shuffle as channel_shuffle
-from tinytorch.ops.copies import channel_shuffle as native_channel_shuffle
 from tinytorch.ops.copies import pixel_shuffle as pixel_shuffle
 from tinytorch.ops.copies import pixel_unshuffle as pixel_unshuffle
 from tinytorch.ops.linalg.matrices import pdist as pdist

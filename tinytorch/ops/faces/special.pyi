@@ -12,8 +12,9 @@ from tinytorch.ops.special import chebyshev_polynomial_t as chebyshev_polynomial
 from tinytorch.ops.special import chebyshev_polynomial_u as chebyshev_polynomial_u
 from tinytorch.ops.special import chebyshev_polynomial_v as chebyshev_polynomial_v
 from tinytorch.ops.special import chebyshev_polynomial_w as chebyshev_polynomial_w
+from tinytorch.ops.special import digamma as _psi
+psi = _psi
 from tinytorch.ops.special import digamma as digamma
-from tinytorch.ops.special import digamma as psi
 from tinytorch.ops.special import entr as entr
 from tinytorch.ops.special import erfcx as erfcx
 from tinytorch.ops.special import erfinv as erfinv
@@ -23,18 +24,22 @@ from tinytorch.ops.special import i0 as i0
 from tinytorch.ops.special import i0e as i0e
 from tinytorch.ops.special import i1 as i1
 from tinytorch.ops.special import i1e as i1e
-from tinytorch.ops.special import igamma as gammainc
-from tinytorch.ops.special import igammac as gammaincc
+from tinytorch.ops.special import igamma as _gammainc
+gammainc = _gammainc
+from tinytorch.ops.special import igammac as _gammaincc
+gammaincc = _gammaincc
 from tinytorch.ops.special import laguerre_polynomial_l as laguerre_polynomial_l
 from tinytorch.ops.special import legendre_polynomial_p as legendre_polynomial_p
-from tinytorch.ops.special import lgamma as gammaln
+from tinytorch.ops.special import lgamma as _gammaln
+gammaln = _gammaln
 from tinytorch.ops.special import log_ndtr as log_ndtr
 from tinytorch.ops.special import logit as logit
 from tinytorch.ops.special import modified_bessel_i0 as modified_bessel_i0
 from tinytorch.ops.special import modified_bessel_i1 as modified_bessel_i1
 from tinytorch.ops.special import modified_bessel_k0 as modified_bessel_k0
 from tinytorch.ops.special import modified_bessel_k1 as modified_bessel_k1
-from tinytorch.ops.special import mvlgamma as multigammaln
+from tinytorch.ops.special import mvlgamma as _multigammaln
+multigammaln = _multigammaln
 from tinytorch.ops.special import ndtr as ndtr
 from tinytorch.ops.special import ndtri as ndtri
 from tinytorch.ops.special import polygamma as polygamma
@@ -52,6 +57,7 @@ from tinytorch.ops.transcendental import erfc as erfc
 from tinytorch.ops.transcendental import exp2 as exp2
 from tinytorch.ops.transcendental import expm1 as expm1
 from tinytorch.ops.transcendental import log1p as log1p
-from tinytorch.ops.transcendental import sigmoid as expit
+from tinytorch.ops.transcendental import sigmoid as _expit
+expit = _expit
 from tinytorch.ops.transcendental import sinc as sinc
 from tinytorch.ops.transcendental import xlogy as xlogy

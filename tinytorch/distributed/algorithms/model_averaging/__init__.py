@@ -1,1 +1,0 @@
-"""Averaging of parameters over processes."""

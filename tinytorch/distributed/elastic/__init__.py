@@ -1,1 +1,0 @@
-"""`torch.distributed.elastic`: the parts of the launcher `torchrun` that programs use."""

@@ -1,1 +1,0 @@
-"""`torch.distributed.elastic.multiprocessing`: how the processes report errors."""
