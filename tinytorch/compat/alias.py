@@ -114,11 +114,20 @@ _BELONGING = {
     "distributions.multivariate_normal": "distributions.multivariate.MultivariateNormal",
     "distributions.negative_binomial": "distributions.discrete.NegativeBinomial",
     "distributions.normal": "distributions.continuous.Normal",
-    "distributions.one_hot_categorical": "distributions.discrete.OneHotCategorical distributions.discrete.OneHotCategoricalStraightThrough",
+    "distributions.one_hot_categorical": (
+        "distributions.discrete.OneHotCategorical "
+        "distributions.discrete.OneHotCategoricalStraightThrough"
+    ),
     "distributions.pareto": "distributions.transformed.Pareto",
     "distributions.poisson": "distributions.discrete.Poisson",
-    "distributions.relaxed_bernoulli": "distributions.discrete.LogitRelaxedBernoulli distributions.discrete.RelaxedBernoulli",
-    "distributions.relaxed_categorical": "distributions.discrete.ExpRelaxedCategorical distributions.discrete.RelaxedOneHotCategorical",
+    "distributions.relaxed_bernoulli": (
+        "distributions.discrete.LogitRelaxedBernoulli "
+        "distributions.discrete.RelaxedBernoulli"
+    ),
+    "distributions.relaxed_categorical": (
+        "distributions.discrete.ExpRelaxedCategorical "
+        "distributions.discrete.RelaxedOneHotCategorical"
+    ),
     "distributions.studentT": "distributions.continuous.StudentT",
     "distributions.transformed_distribution": "distributions.composed.TransformedDistribution",
     "distributions.uniform": "distributions.continuous.Uniform",
