@@ -999,7 +999,9 @@ def test_results_do_not_depend_on_the_order_of_memory(name: str, count: int) -> 
     np.testing.assert_array_equal(kernel(np.broadcast_to(g, (5, 7)), out, 1), kernel(g.repeat(7, 1), out, 1))
 
 
-@pytest.mark.parametrize("name", [*ELEMENTARY, "sigmoid", "silu", "hardswish", "softsign", "gelu by none", "gelu by tanh"])
+@pytest.mark.parametrize(
+    "name", [*ELEMENTARY, "sigmoid", "silu", "hardswish", "softsign", "gelu by none", "gelu by tanh"]
+)
 def test_elementary_functions_are_rounded_once(name: str) -> None:
     """The results are the same bits on every instruction set, for every length and layout."""
     name, *rest = name.split(" by ")
