@@ -14,7 +14,7 @@ from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Trial, Unknown, is_users, static
-from tinytorch.inspect.sources import around, assigned_attribute, assignment
+from tinytorch.inspect.sources import around, assigned_attribute, assignment, parsed
 
 __all__ = ["Failure", "assigned", "described", "is_layer", "module_text", "named_arguments", "operand", "with_texts"]
 
@@ -201,7 +201,11 @@ class Failure:
         tree = self.user.tree()
         if tree is None or not isinstance(node, ast.Name):
             return None
-        return assignment(tree, node.id, self.user.line)
+        found, module = assignment(tree, node.id, self.user.line), parsed(self.user.file, self.user.frame.f_globals)
+        if found is None and module is not None and node.id not in self.user.code.co_varnames:
+            body = [each for each in module.body if not isinstance(each, (ast.FunctionDef, ast.ClassDef))]
+            return assignment(ast.Module(body, []), node.id, len(ast.unparse(module)))
+        return found
 
     def models(self) -> list[str]:
         """Return the names of the user's variables that are modules with parameters."""

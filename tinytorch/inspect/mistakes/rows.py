@@ -116,15 +116,19 @@ def named_otherwise(failure: Failure) -> str | None:
 
 
 @remedy("compiled with CUDA")
-def without_cuda(failure: Failure) -> str | None:
+def without_cuda(failure: Failure) -> str | tuple[str, int] | None:
     """Use the GPU only where there is one."""
     call = failure.call
     choice = '"cuda" if torch.cuda.is_available() else "cpu"'
     if not isinstance(call, ast.Call):
         return None
-    for node in ast.walk(call):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
-            return failure.replaced(node, choice)
+    for part in ast.walk(call):
+        statement = failure.assignment(part)
+        for node in ast.walk(part if statement is None else statement):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
+                if statement is not None:
+                    return failure.in_text(statement, node, choice), statement.lineno
+                return failure.replaced(node, choice)
     if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
         return f"{ast.unparse(call.func.value)}.to({choice})"
     return None
@@ -884,16 +888,17 @@ def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         value = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
         return f"{name} = {failure.unparsed(value)}", node.lineno
+    call = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr[:-1] in methods:
+        again = ast.Call(ast.Attribute(call.func.value, call.func.attr[:-1], ast.Load()), call.args, call.keywords)
+        if call.func.attr.endswith("_"):
+            target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else name
+            return f"{target} = {failure.unparsed(again)}", node.lineno
     if isinstance(node, ast.Assign) and any(isinstance(x, ast.Name) and x.id == name for x in ast.walk(node.value)):
         target, text = ast.unparse(node.targets[0]), ast.unparse(node.value)
         return f"new = {text}; {name} = {name}.clone(); {target} = new", node.lineno
     if isinstance(node, ast.Assign | ast.AugAssign):
         return f"{name} = {name}.clone(); {failure.unparsed(node)}", node.lineno
-    call = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
-        again = ast.Call(ast.Attribute(call.func.value, call.func.attr[:-1], ast.Load()), call.args, call.keywords)
-        if call.func.attr[:-1] in methods:
-            return f"{name} = {failure.unparsed(again)}", node.lineno
     return None
 
 
@@ -1322,6 +1327,9 @@ def _shortcut(failure: Failure) -> tuple[str, str]:
             raise LookupError("no number of steps")
         stride = f", stride={step}" * (step != 1)
         layer = f"nn.Conv{x.ndim - 2}d({given.shape[1]}, {other.shape[1]}, 1{stride})"
+    node = failure.node(names[0])
+    if isinstance(node, ast.Call):
+        return f"{ast.unparse(node.func)} = {layer}", ""  # (there is one, which does not fit)
     return f"self.shortcut = {layer}", failure.rewritten(**{names[0]: "self.shortcut({})"})
 
 

@@ -80,7 +80,11 @@ def found_by_trying(failure: Failure) -> list[Any]:
     ways: tuple[Callable[[Failure], list[Any]], ...] = (
         lambda failure: Site(failure).tried(), _of_origin, _of_whole_model, _sibling, _resized, _of_state,
     )  # fmt: skip
-    return next((found for way in ways if (found := way(failure))), [])
+    found = next((found for way in ways if (found := way(failure))), [])
+    turned = len(found) == 1 and re.search(r"\.(transpose\(|T\b)", str(found[0])) is not None
+    if turned and failure.is_users_call and hasattr(failure.module, "batch_first"):
+        found += _resized(failure)  # (another layer is as likely as another order of the dimensions)
+    return found if len(found) <= 2 else found[:1]
 
 
 def smallest(candidates: Iterable[tuple[float, Any]], run: Callable[[Any], Any]) -> dict[Any, Any]:
@@ -115,6 +119,11 @@ def evaluated(trial: Trial, text: str | ast.expr, outer: Mapping[str, Any], own:
 
 #: How remedies name the package, if the user's names do not.
 NAMES = {"nn": nn, "torch": sys.modules["tinytorch"]}
+
+
+def _plain(text: str) -> str:
+    """Return a message without its numbers."""
+    return re.sub(r"\d+", "", text)
 
 
 class Site:
@@ -251,11 +260,17 @@ class Site:
         if elementwise and len(self.tensors()) == 2 and "dims" in self.about and not alike:
             return None
         index = next(k for k, step in enumerate(self.failure.steps) if step is self.failure.user)
-        onward(self.trial, self.failure, index, result)
+        again = False
+        try:
+            onward(self.trial, self.failure, index, result)
+        except Failed as error:
+            again = _plain(str(error)) == _plain(self.failure.text)  # (the same mistake, at another place)
+            if not again:
+                raise
         first = next(iter(self.tensors().values()), None)
         batch = isinstance(result, Tensor) and first is not None and result.shape[:1] == first.shape[:1]
         kept = sum(self.keeps_batch(name, text) for name, text in edit.texts.items())
-        return alike, kept, any("unsqueeze(0)" in text for text in edit.texts.values()), batch
+        return not again, alike, kept, any("unsqueeze(0)" in text for text in edit.texts.values()), batch
 
     def keeps_batch(self, name: str, text: str) -> bool:
         """Return whether an edit gives a tensor the first size that one of the other tensors has."""
@@ -330,6 +345,8 @@ class Site:
             yield Edit(0.9, whole=f"{{{names[0]}}}[{json.dumps(call.attr)}]")
         if isinstance(call, ast.BinOp) and len(self.tensors()) == 2 and "cast" in self.about:
             yield Edit(1.5, {each: f"{{{each}}}.bool()" for each in names})
+        if isinstance(call, ast.BinOp) and isinstance(call.op, ast.MatMult) and len(self.tensors()) == 2:
+            yield Edit(0.99, {names[0]: f"{{{names[1]}}}", names[1]: f"{{{names[0]}}}"})
         if isinstance(call, ast.BinOp) and isinstance(call.op, ast.Sub) and len(names) == 2:
             yield Edit(1, whole=f"{{{names[0]}}} ^ {{{names[1]}}}" if len(self.tensors()) == 2 else f"~{{{names[1]}}}")
         if hasattr(call, "in_place") and len(names) == 2:
@@ -541,14 +558,17 @@ class Site:
         parameters = [each for module in self.failure.modules for each in module.parameters()]
         usual = (dtypes.float32, dtypes.int64, dtypes.bool)
         for kind in dict.fromkeys([*usual, *[each.dtype for each in (*self.tensors().values(), *parameters)]]):
-            lossless = kind.is_floating_point or (not self.bare and bool((x.to(kind).to(x.dtype) == x).all()))
+            of_index = isinstance(self.failure.call, ast.Subscript) and kind is dtypes.int64
+            lossless = (
+                kind.is_floating_point or of_index or (not self.bare and bool((x.to(kind).to(x.dtype) == x).all()))
+            )
             if (
                 isinstance(self.failure.call, ast.UnaryOp) or "a bool tensor" in self.failure.text
             ) and kind is not dtypes.bool:
                 continue
             if kind is x.dtype or not lossless or (x.requires_grad and not kind.is_floating_point):
                 continue
-            image = (
+            image = self.failure.calls_module and (
                 x.dtype is dtypes.uint8 and kind.is_floating_point and x.ndim > 2 and not self.bare and int(x.max()) > 1
             )
             yield 1, f"{{{name}}}{converted(kind)}{' / 255' * image}"
@@ -558,6 +578,7 @@ class Site:
         n, this, module = x.ndim, f"{{{name}}}", self.failure.calls_module
         loss = {"input", "target"} <= set(self.values)
         if isinstance(self.failure.call, ast.Subscript):
+            yield from self._parts(name, x) if x.dtype is dtypes.bool else ()
             return
         first = next(iter(self.values)) == name
         if n == 2 and module:
@@ -822,7 +843,7 @@ def _resized(failure: Failure) -> list[str]:
         return []
     if not isinstance(module, nn.RNNBase) and not _may_be_made(module):
         return []
-    if not isinstance(failure.error, (RuntimeError, ValueError, IndexError)) or failure.steps[-1].users:
+    if not isinstance(failure.error, (RuntimeError, ValueError, IndexError, AssertionError)) or failure.steps[-1].users:
         return []
     outer = [x for x in module_calls(failure.steps)[0][1].values() if isinstance(x, Tensor) and x.ndim > 1]
     batch = max([x.shape[0] for x in outer], default=0)
@@ -869,7 +890,8 @@ def _of_state(failure: Failure) -> list[str]:
         each = change.replace("{}", "each")
         return [failure.with_input(f"tuple([{each} for each in {{}}])" if pair else change, "hx")]
     batch = f"{failure.said(next(iter(failure.given)))}.shape[{0 if failure.module.batch_first else 1}]"
-    if not failure.is_users_call or not isinstance(failure.node(next(iter(failure.given))), (ast.Name, ast.Attribute)):
+    node = failure.node(next(iter(failure.given)))
+    if not failure.is_users_call or (isinstance(node, ast.Call) and not hasattr(failure.value(node.func), "_modules")):
         return [f"torch.zeros({found[1]})"]
     zeros = f"torch.zeros({want[0]}, {batch}, {want[2]})" if len(want) == 3 else f"torch.zeros({found[1]})"
     return [failure.with_input(f"({zeros}, {zeros})", "hx") if pair else zeros]
