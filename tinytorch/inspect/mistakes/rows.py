@@ -33,6 +33,7 @@ from tinytorch.inspect.mistakes.graph import (
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.stack import Step, locals_of
+from tinytorch.inspect.mistakes.trial import Unknown
 from tinytorch.inspect.mistakes.trying import like, number
 from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, header_of
 from tinytorch.ops.register import methods
@@ -443,7 +444,7 @@ def _pair_in_sequence(failure: Failure) -> tuple[Any, int]:
     """Return the sequence, and the place in it of the layer whose pair the next layer was given."""
     outer: Any = failure.modules[-2] if len(failure.modules) > 1 else None
     if not is_layer(outer, "Sequential") or not isinstance(next(iter(failure.given.values()), None), tuple):
-        raise LookupError("no pair in a sequence")
+        raise Unknown("no pair in a sequence")
     layers = list(outer._modules.values())
     return outer, next(k for k, each in enumerate(layers) if each is failure.module) - 1
 
@@ -567,7 +568,8 @@ def _returned(failure: Failure, source: ast.expr) -> list[str]:
 
 def _names_returned(function: Any) -> list[str]:
     """Return the values of the only `return` of several values in a user's function, as names."""
-    nodes = [each.value for each in ast.walk(function_tree(function)) if isinstance(each, ast.Return)]
+    tree = function_tree(function) if inspect.isfunction(function) else ast.Module([], [])
+    nodes = [each.value for each in ast.walk(tree) if isinstance(each, ast.Return)]
     if len(nodes) != 1 or not isinstance(nodes[0], ast.Tuple):
         return []
     return [each.id if isinstance(each, ast.Name) else f"value{k}" for k, each in enumerate(nodes[0].elts)]
@@ -978,7 +980,7 @@ def pair(failure: Failure) -> tuple[Any, Any]:
     given = failure.arguments if isinstance(failure.arguments.get("target"), Tensor) else failure.given
     x, target = given.get("input"), given.get("target")
     if not isinstance(x, Tensor) or not isinstance(target, Tensor):
-        raise LookupError("no loss")
+        raise Unknown("no loss")
     return x, target
 
 
@@ -1308,14 +1310,14 @@ def _shortcut(failure: Failure) -> tuple[str, str]:
     """Return the layer that makes the input of a residual block fit its result, and the sum with it."""
     call = failure.call
     if not isinstance(call, ast.BinOp) or not isinstance(call.op, ast.Add) or failure.modules[-1:] == []:
-        raise LookupError("no sum in a module")
+        raise Unknown("no sum in a module")
     own = failure.variables.get("self")
     if own is not failure.module or module_of(type(own)).startswith("tinytorch."):
-        raise LookupError("not in a user's module")
+        raise Unknown("not in a user's module")
     (a, x), (b, y) = operands(failure)
     names = [name for name in (a, b) if any(failure.arguments[name] is each for each in failure.given.values())]
     if len(names) != 1 or x.ndim != y.ndim or x.shape[0] != y.shape[0]:
-        raise LookupError("no shortcut")
+        raise Unknown("no shortcut")
     given, other = (x, y) if names[0] == a else (y, x)
     if x.ndim == 2:
         layer = f"nn.Linear({given.shape[1]}, {other.shape[1]})"
@@ -1324,7 +1326,7 @@ def _shortcut(failure: Failure) -> tuple[str, str]:
         step = steps.pop()
         sizes = [-(-size // step) for size in given.shape[2:]]
         if x.ndim < 3 or steps or sizes != list(other.shape[2:]):
-            raise LookupError("no number of steps")
+            raise Unknown("no number of steps")
         stride = f", stride={step}" * (step != 1)
         layer = f"nn.Conv{x.ndim - 2}d({given.shape[1]}, {other.shape[1]}, 1{stride})"
     node = failure.node(names[0])

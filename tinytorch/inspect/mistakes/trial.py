@@ -376,10 +376,10 @@ def _array(x: Any) -> Any:
 
 def tensors_in(x: Any) -> Iterator[Tensor]:
     """Yield the tensors in an object: a tensor, a module, or a container of such."""
-    if isinstance(x, Tensor):
+    if type(x) in (Tensor, nn.Parameter):
         yield x
     elif isinstance(x, nn.Module):
-        yield from x.parameters()
+        yield from tensors_in(list(x.parameters()))
     elif isinstance(x, (list, tuple)):
         for each in x:
             yield from tensors_in(each)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import inspect
 import itertools
 import json
@@ -80,7 +81,10 @@ def found_by_trying(failure: Failure) -> list[Any]:
     ways: tuple[Callable[[Failure], list[Any]], ...] = (
         lambda failure: Site(failure).tried(), _of_origin, _of_whole_model, _sibling, _resized, _of_state,
     )  # fmt: skip
-    found = next((found for way in ways if (found := way(failure))), [])
+    found: list[Any] = []
+    for way in ways:
+        with contextlib.suppress(Unknown):
+            found = found or way(failure)
     turned = len(found) == 1 and re.search(r"\.(transpose\(|T\b)", str(found[0])) is not None
     if turned and failure.is_users_call and hasattr(failure.module, "batch_first"):
         found += _resized(failure)  # (another layer is as likely as another order of the dimensions)
@@ -411,7 +415,7 @@ class Site:
             again: list[int] = []
             if less == -1:
                 again = [k - 1 for k in dims if k]
-            elif less == 1 and sorted(dims) == list(range(rank - 1)):
+            elif less == 1 and dims and sorted(dims) == list(range(rank - 1)):
                 again = [*dims, rank - 1] if dims[0] == 0 else [0, *[k + 1 for k in dims]]
             if sorted(again) == list(range(rank)):
                 yield Edit(0.9, whole=f"{{{names[0]}}}.permute({', '.join(map(str, again))})")
@@ -937,11 +941,19 @@ def arguments_of(module: Any) -> dict[str, tuple[Any, Any]]:
         value = getattr(module, each.name, each.default)
         if each.name == "bias":
             value = value is not None and value is not False
-        if each.name not in ("mode", "device", "dtype") and value is not inspect.Parameter.empty:
+        if each.name not in ("mode", "device", "dtype") and _is_written(value):
             found[each.name] = number(value), number(each.default)
+        elif each.default is inspect.Parameter.empty and each.name not in ("mode", "args", "kwargs"):
+            raise Unknown(each.name)
     if found.get("stride") == (found.get("kernel_size", (0,))[0], None):
         del found["stride"]  # (that of a pooling is the size of its window by default)
     return found
+
+
+def _is_written(value: Any) -> bool:
+    """Return whether a value can be written as it is shown."""
+    plain = type(value) in (bool, int, float, str, type(None))
+    return plain or (isinstance(value, tuple) and all(map(_is_written, value)))
 
 
 def constructor(name: str, arguments: dict[str, tuple[Any, Any]], changes: Mapping[str, Any] | None = None) -> str:
@@ -950,7 +962,7 @@ def constructor(name: str, arguments: dict[str, tuple[Any, Any]], changes: Mappi
     for argument, (value, default) in arguments.items():
         value = (changes or {}).get(argument, value)
         required = default is inspect.Parameter.empty
-        if required or (value != default and isinstance(value, (bool, int, float, str, tuple))):
+        if required or value != default:
             texts.append(f"{value!r}" if required else f"{argument}={value!r}")
     return f"nn.{name}({', '.join(texts)})".replace("'", '"')
 
