@@ -34,7 +34,7 @@ from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Unknown
-from tinytorch.inspect.mistakes.trying import like, number
+from tinytorch.inspect.mistakes.trying import arguments_of, constructor, like, number
 from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, header_of
 from tinytorch.ops.register import methods
 
@@ -163,17 +163,6 @@ def list_of_iterator(failure: Failure) -> tuple[str, int] | None:
     return f"{node.id} = list({ast.unparse(made.value)})".replace("'", '"'), made.lineno
 
 
-@remedy("slice indices must be integers", "only integer tensors of a single element can be converted to an index")
-def integer_slice(failure: Failure) -> str | None:
-    """Convert the ends of a slice to integers."""
-    for each in ast.walk(failure.call) if failure.call is not None else ():
-        for end in (each.lower, each.upper) if isinstance(each, ast.Slice) else ():
-            product = isinstance(end, ast.BinOp) and isinstance(end.op, (ast.Mult, ast.Div))
-            if end is not None and (product or isinstance(failure.value(end), (float, Tensor))):
-                return failure.replaced(end, f"int({ast.unparse(end)})")
-    return None
-
-
 @remedy("positional arguments but", "positional argument but")
 def arguments_of_hook(failure: Failure) -> tuple[str, str] | None:
     """Give a hook of a module all the arguments that it is called with."""
@@ -219,25 +208,18 @@ def computed_again(failure: Failure) -> tuple[str, int] | None:
     return "; ".join([ast.unparse(each) for each in (steps[0], made)]).replace("'", '"'), steps[0].lineno
 
 
-@remedy("missing 1 required positional argument: 'optimizer'", "missing 1 required positional argument: 'params'")
+@remedy("missing 1 required positional argument: 'optimizer'", "missing 1 required positional argument: 'params'",
+        "is not an Optimizer")  # fmt: skip
 def trained_by(failure: Failure) -> str | None:
     """Give a scheduler the optimizer, or an optimizer the parameters of the model."""
-    call = failure.call
-    if not isinstance(call, ast.Call) or call.args:
-        return None
-    if "'optimizer'" in failure.text:
-        names = [name for name, value in failure.variables.items() if _is_optimizer(value)]
-    else:
+    call, names = failure.call, [name for name, value in failure.variables.items() if _is_optimizer(value)]
+    if "'params'" in failure.text:
         names = [f"{name}.parameters()" for name in failure.models()]
-    options = [ast.unparse(each) for each in call.keywords]
-    return f"{ast.unparse(call.func)}({', '.join([names[0], *options])})" if len(names) == 1 else None
-
-
-@remedy("is not an Optimizer")
-def optimizer(failure: Failure) -> str | None:
-    """Give a scheduler the optimizer."""
-    names = [name for name, value in failure.variables.items() if _is_optimizer(value)]
-    return failure.rewritten(optimizer=names[0]) if len(names) == 1 else None
+    if len(names) != 1 or not isinstance(call, ast.Call):
+        return None
+    if not call.args:
+        return f"{ast.unparse(call.func)}({', '.join([names[0], *map(ast.unparse, call.keywords)])})"
+    return failure.rewritten(optimizer=names[0]) if "is not" in failure.text else None
 
 
 def _is_optimizer(value: Any) -> bool:
@@ -449,19 +431,6 @@ def _pair_in_sequence(failure: Failure) -> tuple[Any, int]:
     return outer, next(k for k, each in enumerate(layers) if each is failure.module) - 1
 
 
-@remedy("must be Tensor, not tuple", "'tuple' object has no attribute")
-def sequence_apart(failure: Failure) -> str | None:
-    """Call a recurrent layer of a sequence by itself, and the rest of the sequence with its output."""
-    outer, k = _pair_in_sequence(failure)
-    call = failure.call
-    if k < 0 or not isinstance(call, ast.Call) or failure.value(call.func) is not outer or len(call.args) != 1:
-        return None
-    name = ast.unparse(call.func)
-    first = f"{name}[0]" if k == 0 else f"{name}[:{k + 1}]"
-    rest = f"{name}[{k + 1}:]" if k + 2 < len(outer) else f"{name}[{k + 1}]"
-    return f"{rest}({first}({ast.unparse(call.args[0])})[0])"
-
-
 @fact("must be Tensor, not tuple", "'tuple' object has no attribute")
 def pair_in_sequence(failure: Failure) -> str | None:
     """Say which layer of a sequence returns a pair."""
@@ -605,9 +574,7 @@ def misspelt_constructor(failure: Failure) -> tuple[str, str] | None:
             continue
         for name, function in vars(kind).items():
             if get_close_matches(name.strip("_").lower(), ["init"], 1, 0.75) and inspect.isfunction(function):
-                header, line = header_of(function)
-                place = f"{function.__code__.co_filename}:{line}"
-                return header.replace(f"def {name}", "def __init__", 1), place
+                return _named_header(function, "__init__")
     return None
 
 
@@ -676,16 +643,6 @@ def padded_batch(failure: Failure) -> str | tuple[str, int] | None:
         return None
     if all(isinstance(each, Tensor) for each in batch) and len({tuple(each.shape[1:]) for each in batch}) == 1:
         return _collated_by(failure, "lambda batch: nn.utils.rnn.pad_sequence(batch, batch_first=True)")
-    pairs = all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], Tensor) for each in batch)
-    if pairs and len({tuple(x.shape[1:]) for x, _ in batch}) == 1 and all(x.ndim for x, _ in batch):
-        pad, second = "nn.utils.rnn.pad_sequence([{} for {} in batch], batch_first=True)", ""
-        if all(isinstance(y, (int, float)) for _, y in batch):
-            second = "torch.tensor([y for _, y in batch])"
-        elif all(isinstance(y, Tensor) for _, y in batch):
-            alike = len({tuple(y.shape) for _, y in batch}) == 1
-            second = "torch.stack([y for _, y in batch])" if alike else pad.format("y", "_, y")
-        if second:
-            return _collated_by(failure, f"lambda batch: ({pad.format('x', 'x, _')}, {second})")
     first = batch[0]
     if isinstance(first, dict) and all(isinstance(each, dict) and set(each) == set(first) for each in batch):
         parts = {key: _column(f"[each[{key!r}] for each in batch]", [each[key] for each in batch]) for key in first}
@@ -723,16 +680,21 @@ def list_of_samples(failure: Failure) -> str | tuple[str, int] | tuple[str, str]
 def _returned_sample(failure: Failure) -> tuple[str, str] | None:
     """Return what the last statement of a user's `__getitem__` computes, as what it returns, and its place."""
     function: Any = getattr(type(_users_data(failure)), "__getitem__", None)
+    return _with_return(function)
+
+
+def _with_return(function: Any) -> tuple[str, str] | None:
+    """Return what the last statement of a function without `return` computes, as what it returns, and its place."""
     tree = function_tree(function)
     last = tree.body[-1]
-    if any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree)):
+    returns = any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree))
+    if returns or not isinstance(last, (ast.Assign, ast.Expr)) or isinstance(last.value, ast.Constant):
         return None
-    place = f"{function.__code__.co_filename}:{last.lineno}"
-    if isinstance(last, (ast.Assign, ast.Expr)) and not isinstance(last.value, ast.Constant):
-        return f"return {ast.unparse(last.value)}".replace("(", "", 1).removesuffix(")") if isinstance(
-            last.value, ast.Tuple
-        ) else f"return {ast.unparse(last.value)}", place
-    return None
+    value = ast.unparse(last.value).replace("'", '"')
+    return (
+        f"return {value[1:-1] if isinstance(last.value, ast.Tuple) else value}",
+        f"{function.__code__.co_filename}:{last.lineno}",
+    )
 
 
 def _users_data(failure: Failure) -> Any:
@@ -758,7 +720,7 @@ def sample_without_key(failure: Failure) -> str | None:
 
 
 @remedy("should implement __getitem__", 'is missing the required "forward" function', "has no len()")
-def misspelt_method(failure: Failure) -> str | tuple[str, int] | None:
+def misspelt_method(failure: Failure) -> tuple[str, str] | None:
     """Name a method that a base class calls, where the class has one of a similar name."""
     wanted = next(name for name in ("__getitem__", "forward", "__len__") if name.strip("_") in failure.text)
     owner: Any = failure.module if wanted == "forward" else _data_set(failure)
@@ -767,10 +729,13 @@ def misspelt_method(failure: Failure) -> str | tuple[str, int] | None:
     found = get_close_matches(wanted.strip("_"), list(plain), 1, 0.6)
     if not found:
         return None
-    function = own[plain[found[0]]]
+    return _named_header(own[plain[found[0]]], wanted)
+
+
+def _named_header(function: Any, name: str) -> tuple[str, str]:
+    """Return the line of a function's definition with another name, and its place."""
     header, line = header_of(function)
-    text = header.replace(f"def {function.__name__}", f"def {wanted}", 1)
-    return text, line if function.__code__.co_filename == failure.user.file else 0
+    return header.replace(f"def {function.__name__}", f"def {name}", 1), f"{function.__code__.co_filename}:{line}"
 
 
 def _data_set(failure: Failure) -> Any:
@@ -1018,15 +983,8 @@ def _last_layer(failure: Failure) -> Any:
 @remedy("all elements of input should be between 0 and 1")
 def logits(failure: Failure) -> str | None:
     """Name the loss for logits."""
-    if failure.calls_module:
-        reduction = failure.module.reduction
-        return f"nn.BCEWithLogitsLoss({'' if reduction == 'mean' else f'reduction={reduction!r}'})"
-    return failure.renamed("binary_cross_entropy_with_logits")
-
-
-def cut(text: str, k: int, part: str) -> str:
-    """Return the text of an expression of which a part of dimension `k` is taken: "x[:, :-1]"."""
-    return f"{text}[{':, ' * k}{part}]"
+    made = arguments_of(failure.module) if failure.module is not None else {}
+    return constructor("BCEWithLogitsLoss", made) if failure.calls_module else None
 
 
 @remedy("Boolean value of Tensor with more than one value is ambiguous")
@@ -1125,7 +1083,7 @@ def _updated(failure: Failure, text: str) -> str | None:
 
 @remedy("'NoneType' object has no attribute", "'NoneType' object is not", "must be Tensor, not NoneType",
         "unsupported operand type(s)")  # fmt: skip
-def forgotten_return(failure: Failure) -> str | tuple[str, int] | None:
+def forgotten_return(failure: Failure) -> tuple[str, str] | None:
     """Return what the last statement of a module's `forward` computes."""
     call: Any = failure.call
     node: Any
@@ -1138,12 +1096,9 @@ def forgotten_return(failure: Failure) -> str | tuple[str, int] | None:
         function: Any = getattr(type(module), "forward", None)
         if not hasattr(module, "_modules") or module_of(type(module)).startswith("tinytorch."):
             continue
-        tree = function_tree(function)
-        if any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree)):
-            continue
-        last = tree.body[-1]
-        if isinstance(last, (ast.Assign, ast.Expr)):
-            return f"return {ast.unparse(last.value)}", last.lineno
+        found = _with_return(function)
+        if found is not None:
+            return found
     return None
 
 
@@ -1218,17 +1173,6 @@ def registered_list(failure: Failure) -> str | tuple[str, int] | None:
             text = f"{ast.unparse(each.targets[0])} = nn.ModuleList({ast.unparse(each.value)})"
             return text, each.lineno
     return None
-
-
-@remedy("Expected state_dict to be dict-like")
-def state_of(failure: Failure) -> str | None:
-    """Give the state of a module, rather than the module or the name of a file."""
-    given = failure.arguments["state_dict"]
-    if isinstance(given, str):
-        return failure.rewritten(state_dict="torch.load({})")
-    if inspect.ismethod(given):
-        return failure.rewritten(state_dict="{}()")
-    return failure.rewritten(state_dict="{}.state_dict()") if hasattr(given, "state_dict") else None
 
 
 @remedy("in loading state_dict for")

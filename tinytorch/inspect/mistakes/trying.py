@@ -843,7 +843,7 @@ def _resized(failure: Failure) -> list[str]:
     module, given = failure.module, failure.given
     tensors = [each for each in given.values() if isinstance(each, Tensor)]
     known = module is not None and module_of(type(module)).startswith("tinytorch.nn.modules.")
-    if not known or not tensors or "Loss" in type(module).__name__:
+    if not known or not tensors or not tensors[0].ndim or "Loss" in type(module).__name__:
         return []
     if not isinstance(module, nn.RNNBase) and not _may_be_made(module):
         return []
