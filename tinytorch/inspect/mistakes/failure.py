@@ -14,7 +14,7 @@ from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Trial, Unknown, is_users, static
-from tinytorch.inspect.sources import around, assigned_attribute, assignment
+from tinytorch.inspect.sources import around, assigned_attribute, assignment, parsed
 
 __all__ = ["Failure", "assigned", "described", "is_layer", "module_text", "named_arguments", "operand", "with_texts"]
 
@@ -201,7 +201,11 @@ class Failure:
         tree = self.user.tree()
         if tree is None or not isinstance(node, ast.Name):
             return None
-        return assignment(tree, node.id, self.user.line)
+        found, module = assignment(tree, node.id, self.user.line), parsed(self.user.file, self.user.frame.f_globals)
+        if found is None and module is not None and node.id not in self.user.code.co_varnames:
+            body = [each for each in module.body if not isinstance(each, (ast.FunctionDef, ast.ClassDef))]
+            return assignment(ast.Module(body, []), node.id, len(ast.unparse(module)))
+        return found
 
     def models(self) -> list[str]:
         """Return the names of the user's variables that are modules with parameters."""
@@ -300,8 +304,7 @@ class Failure:
         call = self.call
         if call is None or any(node is None for node in nodes.values()):
             return ", ".join(texts.values())
-        replaced = {id(node): texts[name] for name, node in nodes.items()}
-        return self.unparsed(_Replacing(replaced).visit(_copy(call, replaced)))
+        return self.unparsed(with_texts(call, {id(node): texts[name] for name, node in nodes.items()}))
 
     def replaced(self, node: ast.AST, text: str) -> str:
         """Return the user's expression with another text for a part of it."""
@@ -311,45 +314,26 @@ class Failure:
     @classmethod
     def in_text(cls, whole: ast.AST, part: ast.AST, text: str) -> str:
         """Return an expression with another text for a part of it."""
-        return cls.unparsed(_Replacing({id(part): text}).visit(_copy(whole, {id(part): text})))
+        return cls.unparsed(with_texts(whole, {id(part): text}))
 
     def called_as(self, text: str) -> str | None:
         """Return the user's call of another function; {} in the text stands for the old one."""
         call = self.call
         if not isinstance(call, ast.Call):
             return None
-        again = _copy(call, {})
-        again.func = ast.parse(text.replace("{}", ast.unparse(call.func)), mode="eval").body
-        return self.unparsed(again)
+        return self.in_text(call, call.func, text.replace("{}", ast.unparse(call.func)))
 
-    def renamed(self, name: str) -> str | None:
-        """Return the user's call of a function of the same module, or a method, of another name."""
+    def with_keywords(self, **texts: str) -> str | None:
+        """Return the user's call with further keywords, or other texts for its own."""
         call = self.call
         if not isinstance(call, ast.Call):
             return None
-        owner = f"{ast.unparse(call.func.value)}." if isinstance(call.func, ast.Attribute) else ""
-        return self.called_as(owner + name)
+        kept = [each for each in call.keywords if each.arg not in texts]
+        more = [ast.keyword(name, ast.parse(text, mode="eval").body) for name, text in texts.items()]
+        return self.unparsed(ast.Call(call.func, call.args, [*kept, *more]))
 
-    def with_keywords(self, **texts: str | None) -> str | None:
-        """Return the user's call with further keywords, or without those whose text is None."""
-        call = self.call
-        if not isinstance(call, ast.Call):
-            return None
-        again = _copy(call, {})
-        again.keywords = [each for each in again.keywords if each.arg not in texts]
-        for name, text in texts.items():
-            if text is not None:
-                again.keywords.append(ast.keyword(name, ast.parse(text, mode="eval").body))
-        return self.unparsed(again)
-
-    def with_input(self, text: str, name: str = "") -> str:
-        """Return the user's expression with another text for what the innermost module was given.
-
-        Args:
-            text: {} in it stands for the old text.
-            name: the argument of the module, by default the first one.
-        """
-        name = name or next(iter(self.given), "")
+    def with_input(self, text: str, name: str) -> str:
+        """Return the user's expression with another text for an argument of the innermost module; {} is the old one."""
         value = self.given.get(name)
         for argument, each in self.arguments.items():
             if each is value and (not self.is_users_call or argument == name):

@@ -7,7 +7,7 @@
 
 A remedy is code that replaces what the user wrote, with the number of its line if that is not the line that failed, or
 "file:line" for another file; a function that cannot derive it with certainty returns None,
-or raises a LookupError. Where no function gives a remedy, edits of the code are tried.
+or raises `Unknown`. Where no function gives a remedy, edits of the code are tried.
 
 What else fails in a function is a fault of it: users do not see it, and tests do (`core.notes.shows_faults`).
 """
@@ -20,6 +20,7 @@ from typing import TypeVar
 
 from tinytorch.core.notes import shows_faults
 from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.trial import Unknown
 from tinytorch.inspect.mistakes.trying import found_by_trying
 
 __all__ = ["fact", "facts_of", "remedies_of", "remedy"]
@@ -58,6 +59,8 @@ def remedies_of(failure: Failure) -> list[str]:
 def _tried(failure: Failure) -> list[tuple[str, int | str]]:
     try:
         found = found_by_trying(failure)
+    except Unknown:
+        return []
     except Exception:
         if shows_faults():
             raise
@@ -90,7 +93,7 @@ def _derived(registry: list[tuple[tuple[str, ...], Derive]], failure: Failure) -
         if any([word in failure.text for word in words]):
             try:
                 derived = function(failure)
-            except LookupError:
+            except Unknown:
                 continue
             except Exception:
                 if shows_faults():

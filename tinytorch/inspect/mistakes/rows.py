@@ -33,7 +33,8 @@ from tinytorch.inspect.mistakes.graph import (
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.stack import Step, locals_of
-from tinytorch.inspect.mistakes.trying import like, number
+from tinytorch.inspect.mistakes.trial import Unknown
+from tinytorch.inspect.mistakes.trying import arguments_of, constructor, like, number
 from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, header_of
 from tinytorch.ops.register import methods
 
@@ -116,15 +117,19 @@ def named_otherwise(failure: Failure) -> str | None:
 
 
 @remedy("compiled with CUDA")
-def without_cuda(failure: Failure) -> str | None:
+def without_cuda(failure: Failure) -> str | tuple[str, int] | None:
     """Use the GPU only where there is one."""
     call = failure.call
     choice = '"cuda" if torch.cuda.is_available() else "cpu"'
     if not isinstance(call, ast.Call):
         return None
-    for node in ast.walk(call):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
-            return failure.replaced(node, choice)
+    for part in ast.walk(call):
+        statement = failure.assignment(part)
+        for node in ast.walk(part if statement is None else statement):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
+                if statement is not None:
+                    return failure.in_text(statement, node, choice), statement.lineno
+                return failure.replaced(node, choice)
     if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
         return f"{ast.unparse(call.func.value)}.to({choice})"
     return None
@@ -156,17 +161,6 @@ def list_of_iterator(failure: Failure) -> tuple[str, int] | None:
     if not hasattr(value, "__next__") or made is None or not isinstance(node, ast.Name):
         return None
     return f"{node.id} = list({ast.unparse(made.value)})".replace("'", '"'), made.lineno
-
-
-@remedy("slice indices must be integers", "only integer tensors of a single element can be converted to an index")
-def integer_slice(failure: Failure) -> str | None:
-    """Convert the ends of a slice to integers."""
-    for each in ast.walk(failure.call) if failure.call is not None else ():
-        for end in (each.lower, each.upper) if isinstance(each, ast.Slice) else ():
-            product = isinstance(end, ast.BinOp) and isinstance(end.op, (ast.Mult, ast.Div))
-            if end is not None and (product or isinstance(failure.value(end), (float, Tensor))):
-                return failure.replaced(end, f"int({ast.unparse(end)})")
-    return None
 
 
 @remedy("positional arguments but", "positional argument but")
@@ -214,25 +208,18 @@ def computed_again(failure: Failure) -> tuple[str, int] | None:
     return "; ".join([ast.unparse(each) for each in (steps[0], made)]).replace("'", '"'), steps[0].lineno
 
 
-@remedy("missing 1 required positional argument: 'optimizer'", "missing 1 required positional argument: 'params'")
+@remedy("missing 1 required positional argument: 'optimizer'", "missing 1 required positional argument: 'params'",
+        "is not an Optimizer")  # fmt: skip
 def trained_by(failure: Failure) -> str | None:
     """Give a scheduler the optimizer, or an optimizer the parameters of the model."""
-    call = failure.call
-    if not isinstance(call, ast.Call) or call.args:
-        return None
-    if "'optimizer'" in failure.text:
-        names = [name for name, value in failure.variables.items() if _is_optimizer(value)]
-    else:
+    call, names = failure.call, [name for name, value in failure.variables.items() if _is_optimizer(value)]
+    if "'params'" in failure.text:
         names = [f"{name}.parameters()" for name in failure.models()]
-    options = [ast.unparse(each) for each in call.keywords]
-    return f"{ast.unparse(call.func)}({', '.join([names[0], *options])})" if len(names) == 1 else None
-
-
-@remedy("is not an Optimizer")
-def optimizer(failure: Failure) -> str | None:
-    """Give a scheduler the optimizer."""
-    names = [name for name, value in failure.variables.items() if _is_optimizer(value)]
-    return failure.rewritten(optimizer=names[0]) if len(names) == 1 else None
+    if len(names) != 1 or not isinstance(call, ast.Call):
+        return None
+    if not call.args:
+        return f"{ast.unparse(call.func)}({', '.join([names[0], *map(ast.unparse, call.keywords)])})"
+    return failure.rewritten(optimizer=names[0]) if "is not" in failure.text else None
 
 
 def _is_optimizer(value: Any) -> bool:
@@ -439,22 +426,9 @@ def _pair_in_sequence(failure: Failure) -> tuple[Any, int]:
     """Return the sequence, and the place in it of the layer whose pair the next layer was given."""
     outer: Any = failure.modules[-2] if len(failure.modules) > 1 else None
     if not is_layer(outer, "Sequential") or not isinstance(next(iter(failure.given.values()), None), tuple):
-        raise LookupError("no pair in a sequence")
+        raise Unknown("no pair in a sequence")
     layers = list(outer._modules.values())
     return outer, next(k for k, each in enumerate(layers) if each is failure.module) - 1
-
-
-@remedy("must be Tensor, not tuple", "'tuple' object has no attribute")
-def sequence_apart(failure: Failure) -> str | None:
-    """Call a recurrent layer of a sequence by itself, and the rest of the sequence with its output."""
-    outer, k = _pair_in_sequence(failure)
-    call = failure.call
-    if k < 0 or not isinstance(call, ast.Call) or failure.value(call.func) is not outer or len(call.args) != 1:
-        return None
-    name = ast.unparse(call.func)
-    first = f"{name}[0]" if k == 0 else f"{name}[:{k + 1}]"
-    rest = f"{name}[{k + 1}:]" if k + 2 < len(outer) else f"{name}[{k + 1}]"
-    return f"{rest}({first}({ast.unparse(call.args[0])})[0])"
 
 
 @fact("must be Tensor, not tuple", "'tuple' object has no attribute")
@@ -563,7 +537,8 @@ def _returned(failure: Failure, source: ast.expr) -> list[str]:
 
 def _names_returned(function: Any) -> list[str]:
     """Return the values of the only `return` of several values in a user's function, as names."""
-    nodes = [each.value for each in ast.walk(function_tree(function)) if isinstance(each, ast.Return)]
+    tree = function_tree(function) if inspect.isfunction(function) else ast.Module([], [])
+    nodes = [each.value for each in ast.walk(tree) if isinstance(each, ast.Return)]
     if len(nodes) != 1 or not isinstance(nodes[0], ast.Tuple):
         return []
     return [each.id if isinstance(each, ast.Name) else f"value{k}" for k, each in enumerate(nodes[0].elts)]
@@ -599,9 +574,7 @@ def misspelt_constructor(failure: Failure) -> tuple[str, str] | None:
             continue
         for name, function in vars(kind).items():
             if get_close_matches(name.strip("_").lower(), ["init"], 1, 0.75) and inspect.isfunction(function):
-                header, line = header_of(function)
-                place = f"{function.__code__.co_filename}:{line}"
-                return header.replace(f"def {name}", "def __init__", 1), place
+                return _named_header(function, "__init__")
     return None
 
 
@@ -670,16 +643,6 @@ def padded_batch(failure: Failure) -> str | tuple[str, int] | None:
         return None
     if all(isinstance(each, Tensor) for each in batch) and len({tuple(each.shape[1:]) for each in batch}) == 1:
         return _collated_by(failure, "lambda batch: nn.utils.rnn.pad_sequence(batch, batch_first=True)")
-    pairs = all(isinstance(each, tuple) and len(each) == 2 and isinstance(each[0], Tensor) for each in batch)
-    if pairs and len({tuple(x.shape[1:]) for x, _ in batch}) == 1 and all(x.ndim for x, _ in batch):
-        pad, second = "nn.utils.rnn.pad_sequence([{} for {} in batch], batch_first=True)", ""
-        if all(isinstance(y, (int, float)) for _, y in batch):
-            second = "torch.tensor([y for _, y in batch])"
-        elif all(isinstance(y, Tensor) for _, y in batch):
-            alike = len({tuple(y.shape) for _, y in batch}) == 1
-            second = "torch.stack([y for _, y in batch])" if alike else pad.format("y", "_, y")
-        if second:
-            return _collated_by(failure, f"lambda batch: ({pad.format('x', 'x, _')}, {second})")
     first = batch[0]
     if isinstance(first, dict) and all(isinstance(each, dict) and set(each) == set(first) for each in batch):
         parts = {key: _column(f"[each[{key!r}] for each in batch]", [each[key] for each in batch]) for key in first}
@@ -717,16 +680,21 @@ def list_of_samples(failure: Failure) -> str | tuple[str, int] | tuple[str, str]
 def _returned_sample(failure: Failure) -> tuple[str, str] | None:
     """Return what the last statement of a user's `__getitem__` computes, as what it returns, and its place."""
     function: Any = getattr(type(_users_data(failure)), "__getitem__", None)
+    return _with_return(function)
+
+
+def _with_return(function: Any) -> tuple[str, str] | None:
+    """Return what the last statement of a function without `return` computes, as what it returns, and its place."""
     tree = function_tree(function)
     last = tree.body[-1]
-    if any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree)):
+    returns = any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree))
+    if returns or not isinstance(last, (ast.Assign, ast.Expr)) or isinstance(last.value, ast.Constant):
         return None
-    place = f"{function.__code__.co_filename}:{last.lineno}"
-    if isinstance(last, (ast.Assign, ast.Expr)) and not isinstance(last.value, ast.Constant):
-        return f"return {ast.unparse(last.value)}".replace("(", "", 1).removesuffix(")") if isinstance(
-            last.value, ast.Tuple
-        ) else f"return {ast.unparse(last.value)}", place
-    return None
+    value = ast.unparse(last.value).replace("'", '"')
+    return (
+        f"return {value[1:-1] if isinstance(last.value, ast.Tuple) else value}",
+        f"{function.__code__.co_filename}:{last.lineno}",
+    )
 
 
 def _users_data(failure: Failure) -> Any:
@@ -752,7 +720,7 @@ def sample_without_key(failure: Failure) -> str | None:
 
 
 @remedy("should implement __getitem__", 'is missing the required "forward" function', "has no len()")
-def misspelt_method(failure: Failure) -> str | tuple[str, int] | None:
+def misspelt_method(failure: Failure) -> tuple[str, str] | None:
     """Name a method that a base class calls, where the class has one of a similar name."""
     wanted = next(name for name in ("__getitem__", "forward", "__len__") if name.strip("_") in failure.text)
     owner: Any = failure.module if wanted == "forward" else _data_set(failure)
@@ -761,10 +729,13 @@ def misspelt_method(failure: Failure) -> str | tuple[str, int] | None:
     found = get_close_matches(wanted.strip("_"), list(plain), 1, 0.6)
     if not found:
         return None
-    function = own[plain[found[0]]]
+    return _named_header(own[plain[found[0]]], wanted)
+
+
+def _named_header(function: Any, name: str) -> tuple[str, str]:
+    """Return the line of a function's definition with another name, and its place."""
     header, line = header_of(function)
-    text = header.replace(f"def {function.__name__}", f"def {wanted}", 1)
-    return text, line if function.__code__.co_filename == failure.user.file else 0
+    return header.replace(f"def {function.__name__}", f"def {name}", 1), f"{function.__code__.co_filename}:{line}"
 
 
 def _data_set(failure: Failure) -> Any:
@@ -884,16 +855,17 @@ def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
         value = ast.BinOp(ast.Name(name, ast.Load()), node.op, node.value)
         return f"{name} = {failure.unparsed(value)}", node.lineno
+    call = node.value if isinstance(node, (ast.Expr, ast.Assign)) else None
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr[:-1] in methods:
+        again = ast.Call(ast.Attribute(call.func.value, call.func.attr[:-1], ast.Load()), call.args, call.keywords)
+        if call.func.attr.endswith("_"):
+            target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else name
+            return f"{target} = {failure.unparsed(again)}", node.lineno
     if isinstance(node, ast.Assign) and any(isinstance(x, ast.Name) and x.id == name for x in ast.walk(node.value)):
         target, text = ast.unparse(node.targets[0]), ast.unparse(node.value)
         return f"new = {text}; {name} = {name}.clone(); {target} = new", node.lineno
     if isinstance(node, ast.Assign | ast.AugAssign):
         return f"{name} = {name}.clone(); {failure.unparsed(node)}", node.lineno
-    call = node.value if isinstance(node, ast.Expr) else None
-    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and isinstance(call.func.value, ast.Name):
-        again = ast.Call(ast.Attribute(call.func.value, call.func.attr[:-1], ast.Load()), call.args, call.keywords)
-        if call.func.attr[:-1] in methods:
-            return f"{name} = {failure.unparsed(again)}", node.lineno
     return None
 
 
@@ -973,7 +945,7 @@ def pair(failure: Failure) -> tuple[Any, Any]:
     given = failure.arguments if isinstance(failure.arguments.get("target"), Tensor) else failure.given
     x, target = given.get("input"), given.get("target")
     if not isinstance(x, Tensor) or not isinstance(target, Tensor):
-        raise LookupError("no loss")
+        raise Unknown("no loss")
     return x, target
 
 
@@ -1011,15 +983,8 @@ def _last_layer(failure: Failure) -> Any:
 @remedy("all elements of input should be between 0 and 1")
 def logits(failure: Failure) -> str | None:
     """Name the loss for logits."""
-    if failure.calls_module:
-        reduction = failure.module.reduction
-        return f"nn.BCEWithLogitsLoss({'' if reduction == 'mean' else f'reduction={reduction!r}'})"
-    return failure.renamed("binary_cross_entropy_with_logits")
-
-
-def cut(text: str, k: int, part: str) -> str:
-    """Return the text of an expression of which a part of dimension `k` is taken: "x[:, :-1]"."""
-    return f"{text}[{':, ' * k}{part}]"
+    made = arguments_of(failure.module) if failure.module is not None else {}
+    return constructor("BCEWithLogitsLoss", made) if failure.calls_module else None
 
 
 @remedy("Boolean value of Tensor with more than one value is ambiguous")
@@ -1118,7 +1083,7 @@ def _updated(failure: Failure, text: str) -> str | None:
 
 @remedy("'NoneType' object has no attribute", "'NoneType' object is not", "must be Tensor, not NoneType",
         "unsupported operand type(s)")  # fmt: skip
-def forgotten_return(failure: Failure) -> str | tuple[str, int] | None:
+def forgotten_return(failure: Failure) -> tuple[str, str] | None:
     """Return what the last statement of a module's `forward` computes."""
     call: Any = failure.call
     node: Any
@@ -1131,12 +1096,9 @@ def forgotten_return(failure: Failure) -> str | tuple[str, int] | None:
         function: Any = getattr(type(module), "forward", None)
         if not hasattr(module, "_modules") or module_of(type(module)).startswith("tinytorch."):
             continue
-        tree = function_tree(function)
-        if any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree)):
-            continue
-        last = tree.body[-1]
-        if isinstance(last, (ast.Assign, ast.Expr)):
-            return f"return {ast.unparse(last.value)}", last.lineno
+        found = _with_return(function)
+        if found is not None:
+            return found
     return None
 
 
@@ -1211,17 +1173,6 @@ def registered_list(failure: Failure) -> str | tuple[str, int] | None:
             text = f"{ast.unparse(each.targets[0])} = nn.ModuleList({ast.unparse(each.value)})"
             return text, each.lineno
     return None
-
-
-@remedy("Expected state_dict to be dict-like")
-def state_of(failure: Failure) -> str | None:
-    """Give the state of a module, rather than the module or the name of a file."""
-    given = failure.arguments["state_dict"]
-    if isinstance(given, str):
-        return failure.rewritten(state_dict="torch.load({})")
-    if inspect.ismethod(given):
-        return failure.rewritten(state_dict="{}()")
-    return failure.rewritten(state_dict="{}.state_dict()") if hasattr(given, "state_dict") else None
 
 
 @remedy("in loading state_dict for")
@@ -1303,14 +1254,14 @@ def _shortcut(failure: Failure) -> tuple[str, str]:
     """Return the layer that makes the input of a residual block fit its result, and the sum with it."""
     call = failure.call
     if not isinstance(call, ast.BinOp) or not isinstance(call.op, ast.Add) or failure.modules[-1:] == []:
-        raise LookupError("no sum in a module")
+        raise Unknown("no sum in a module")
     own = failure.variables.get("self")
     if own is not failure.module or module_of(type(own)).startswith("tinytorch."):
-        raise LookupError("not in a user's module")
+        raise Unknown("not in a user's module")
     (a, x), (b, y) = operands(failure)
     names = [name for name in (a, b) if any(failure.arguments[name] is each for each in failure.given.values())]
     if len(names) != 1 or x.ndim != y.ndim or x.shape[0] != y.shape[0]:
-        raise LookupError("no shortcut")
+        raise Unknown("no shortcut")
     given, other = (x, y) if names[0] == a else (y, x)
     if x.ndim == 2:
         layer = f"nn.Linear({given.shape[1]}, {other.shape[1]})"
@@ -1319,9 +1270,12 @@ def _shortcut(failure: Failure) -> tuple[str, str]:
         step = steps.pop()
         sizes = [-(-size // step) for size in given.shape[2:]]
         if x.ndim < 3 or steps or sizes != list(other.shape[2:]):
-            raise LookupError("no number of steps")
+            raise Unknown("no number of steps")
         stride = f", stride={step}" * (step != 1)
         layer = f"nn.Conv{x.ndim - 2}d({given.shape[1]}, {other.shape[1]}, 1{stride})"
+    node = failure.node(names[0])
+    if isinstance(node, ast.Call):
+        return f"{ast.unparse(node.func)} = {layer}", ""  # (there is one, which does not fit)
     return f"self.shortcut = {layer}", failure.rewritten(**{names[0]: "self.shortcut({})"})
 
 

@@ -36,6 +36,9 @@ _COMPARED = {"Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": 
 _LARGEST = 64
 
 
+_LOOPS = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)
+
+
 class _Returned(Exception):
     """A function has returned: `args[0]` is its value."""
 
@@ -356,6 +359,8 @@ def _rest_of(trial: Trial, step: Step, value: Any) -> Any:
                         getattr(node, name, None) for name in ("lineno", "end_lineno", "col_offset", "end_col_offset")
                     ]
                     if isinstance(node, ast.expr) and tuple(ends) == tuple(place):
+                        if any(isinstance(each, _LOOPS) and node in ast.walk(each) for each in ast.walk(statement)):
+                            raise Unknown("what the other items give")
                         interpreter = Interpreter(trial, variables_of(step))
                         interpreter.given[id(node)] = value
                         try:

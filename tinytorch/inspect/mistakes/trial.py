@@ -187,7 +187,10 @@ class Trial(DispatchMode):
         elif kind is np.ndarray or isinstance(x, np.generic):
             again = _array(x)
         elif kind is MethodType:
-            return MethodType(x.__func__, self.private(x.__self__))
+            owner = self.private(x.__self__)
+            if isinstance(owner, nn.Module) and not self.is_known(owner) and not is_users(x.__func__):
+                owner = self._shell(owner)
+            return MethodType(x.__func__, owner)
         elif isinstance(x, nn.Module) or (module_of(kind) or "").startswith(_COPIED):
             again = self._object(x)
         else:
@@ -248,6 +251,19 @@ class Trial(DispatchMode):
             if not all(self.is_known(each) for each in (value.values() if isinstance(value, dict) else (value,))):
                 return x
             again.__dict__[name] = value
+        return again
+
+    def _shell(self, module: Any) -> Any:
+        """Return a module of no class in particular, with copies of the parameters of a module of the user's."""
+        check_hooks()
+        again = nn.Module()
+        again.__dict__["training"] = module.training
+        for name in ("_parameters", "_buffers"):
+            again.__dict__[name] = {key: self.private(value) for key, value in vars(module)[name].items()}
+        for key, child in module._modules.items():
+            copied = self.private(child)
+            again._modules[key] = copied if child is None or self.is_known(copied) else self._shell(child)
+        self._objects[id(again)] = module, again
         return again
 
     def is_known(self, x: Any) -> bool:
@@ -360,10 +376,10 @@ def _array(x: Any) -> Any:
 
 def tensors_in(x: Any) -> Iterator[Tensor]:
     """Yield the tensors in an object: a tensor, a module, or a container of such."""
-    if isinstance(x, Tensor):
+    if type(x) in (Tensor, nn.Parameter):
         yield x
     elif isinstance(x, nn.Module):
-        yield from x.parameters()
+        yield from tensors_in(list(x.parameters()))
     elif isinstance(x, (list, tuple)):
         for each in x:
             yield from tensors_in(each)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import inspect
 import itertools
 import json
@@ -80,7 +81,14 @@ def found_by_trying(failure: Failure) -> list[Any]:
     ways: tuple[Callable[[Failure], list[Any]], ...] = (
         lambda failure: Site(failure).tried(), _of_origin, _of_whole_model, _sibling, _resized, _of_state,
     )  # fmt: skip
-    return next((found for way in ways if (found := way(failure))), [])
+    found: list[Any] = []
+    for way in ways:
+        with contextlib.suppress(Unknown):
+            found = found or way(failure)
+    turned = len(found) == 1 and re.search(r"\.(transpose\(|T\b)", str(found[0])) is not None
+    if turned and failure.is_users_call and hasattr(failure.module, "batch_first"):
+        found += _resized(failure)  # (another layer is as likely as another order of the dimensions)
+    return found if len(found) <= 2 else found[:1]
 
 
 def smallest(candidates: Iterable[tuple[float, Any]], run: Callable[[Any], Any]) -> dict[Any, Any]:
@@ -115,6 +123,11 @@ def evaluated(trial: Trial, text: str | ast.expr, outer: Mapping[str, Any], own:
 
 #: How remedies name the package, if the user's names do not.
 NAMES = {"nn": nn, "torch": sys.modules["tinytorch"]}
+
+
+def _plain(text: str) -> str:
+    """Return a message without its numbers."""
+    return re.sub(r"\d+", "", text)
 
 
 class Site:
@@ -251,11 +264,17 @@ class Site:
         if elementwise and len(self.tensors()) == 2 and "dims" in self.about and not alike:
             return None
         index = next(k for k, step in enumerate(self.failure.steps) if step is self.failure.user)
-        onward(self.trial, self.failure, index, result)
+        again = False
+        try:
+            onward(self.trial, self.failure, index, result)
+        except Failed as error:
+            again = _plain(str(error)) == _plain(self.failure.text)  # (the same mistake, at another place)
+            if not again:
+                raise
         first = next(iter(self.tensors().values()), None)
         batch = isinstance(result, Tensor) and first is not None and result.shape[:1] == first.shape[:1]
         kept = sum(self.keeps_batch(name, text) for name, text in edit.texts.items())
-        return alike, kept, any("unsqueeze(0)" in text for text in edit.texts.values()), batch
+        return not again, alike, kept, any("unsqueeze(0)" in text for text in edit.texts.values()), batch
 
     def keeps_batch(self, name: str, text: str) -> bool:
         """Return whether an edit gives a tensor the first size that one of the other tensors has."""
@@ -330,6 +349,8 @@ class Site:
             yield Edit(0.9, whole=f"{{{names[0]}}}[{json.dumps(call.attr)}]")
         if isinstance(call, ast.BinOp) and len(self.tensors()) == 2 and "cast" in self.about:
             yield Edit(1.5, {each: f"{{{each}}}.bool()" for each in names})
+        if isinstance(call, ast.BinOp) and isinstance(call.op, ast.MatMult) and len(self.tensors()) == 2:
+            yield Edit(0.99, {names[0]: f"{{{names[1]}}}", names[1]: f"{{{names[0]}}}"})
         if isinstance(call, ast.BinOp) and isinstance(call.op, ast.Sub) and len(names) == 2:
             yield Edit(1, whole=f"{{{names[0]}}} ^ {{{names[1]}}}" if len(self.tensors()) == 2 else f"~{{{names[1]}}}")
         if hasattr(call, "in_place") and len(names) == 2:
@@ -394,7 +415,7 @@ class Site:
             again: list[int] = []
             if less == -1:
                 again = [k - 1 for k in dims if k]
-            elif less == 1 and sorted(dims) == list(range(rank - 1)):
+            elif less == 1 and dims and sorted(dims) == list(range(rank - 1)):
                 again = [*dims, rank - 1] if dims[0] == 0 else [0, *[k + 1 for k in dims]]
             if sorted(again) == list(range(rank)):
                 yield Edit(0.9, whole=f"{{{names[0]}}}.permute({', '.join(map(str, again))})")
@@ -541,14 +562,17 @@ class Site:
         parameters = [each for module in self.failure.modules for each in module.parameters()]
         usual = (dtypes.float32, dtypes.int64, dtypes.bool)
         for kind in dict.fromkeys([*usual, *[each.dtype for each in (*self.tensors().values(), *parameters)]]):
-            lossless = kind.is_floating_point or (not self.bare and bool((x.to(kind).to(x.dtype) == x).all()))
+            of_index = isinstance(self.failure.call, ast.Subscript) and kind is dtypes.int64
+            lossless = (
+                kind.is_floating_point or of_index or (not self.bare and bool((x.to(kind).to(x.dtype) == x).all()))
+            )
             if (
                 isinstance(self.failure.call, ast.UnaryOp) or "a bool tensor" in self.failure.text
             ) and kind is not dtypes.bool:
                 continue
             if kind is x.dtype or not lossless or (x.requires_grad and not kind.is_floating_point):
                 continue
-            image = (
+            image = self.failure.calls_module and (
                 x.dtype is dtypes.uint8 and kind.is_floating_point and x.ndim > 2 and not self.bare and int(x.max()) > 1
             )
             yield 1, f"{{{name}}}{converted(kind)}{' / 255' * image}"
@@ -558,6 +582,7 @@ class Site:
         n, this, module = x.ndim, f"{{{name}}}", self.failure.calls_module
         loss = {"input", "target"} <= set(self.values)
         if isinstance(self.failure.call, ast.Subscript):
+            yield from self._parts(name, x) if x.dtype is dtypes.bool else ()
             return
         first = next(iter(self.values)) == name
         if n == 2 and module:
@@ -818,11 +843,11 @@ def _resized(failure: Failure) -> list[str]:
     module, given = failure.module, failure.given
     tensors = [each for each in given.values() if isinstance(each, Tensor)]
     known = module is not None and module_of(type(module)).startswith("tinytorch.nn.modules.")
-    if not known or not tensors or "Loss" in type(module).__name__:
+    if not known or not tensors or not tensors[0].ndim or "Loss" in type(module).__name__:
         return []
     if not isinstance(module, nn.RNNBase) and not _may_be_made(module):
         return []
-    if not isinstance(failure.error, (RuntimeError, ValueError, IndexError)) or failure.steps[-1].users:
+    if not isinstance(failure.error, (RuntimeError, ValueError, IndexError, AssertionError)) or failure.steps[-1].users:
         return []
     outer = [x for x in module_calls(failure.steps)[0][1].values() if isinstance(x, Tensor) and x.ndim > 1]
     batch = max([x.shape[0] for x in outer], default=0)
@@ -869,7 +894,8 @@ def _of_state(failure: Failure) -> list[str]:
         each = change.replace("{}", "each")
         return [failure.with_input(f"tuple([{each} for each in {{}}])" if pair else change, "hx")]
     batch = f"{failure.said(next(iter(failure.given)))}.shape[{0 if failure.module.batch_first else 1}]"
-    if not failure.is_users_call or not isinstance(failure.node(next(iter(failure.given))), (ast.Name, ast.Attribute)):
+    node = failure.node(next(iter(failure.given)))
+    if not failure.is_users_call or (isinstance(node, ast.Call) and not hasattr(failure.value(node.func), "_modules")):
         return [f"torch.zeros({found[1]})"]
     zeros = f"torch.zeros({want[0]}, {batch}, {want[2]})" if len(want) == 3 else f"torch.zeros({found[1]})"
     return [failure.with_input(f"({zeros}, {zeros})", "hx") if pair else zeros]
@@ -915,11 +941,19 @@ def arguments_of(module: Any) -> dict[str, tuple[Any, Any]]:
         value = getattr(module, each.name, each.default)
         if each.name == "bias":
             value = value is not None and value is not False
-        if each.name not in ("mode", "device", "dtype") and value is not inspect.Parameter.empty:
+        if each.name not in ("mode", "device", "dtype") and _is_written(value):
             found[each.name] = number(value), number(each.default)
+        elif each.default is inspect.Parameter.empty and each.name not in ("mode", "args", "kwargs"):
+            raise Unknown(each.name)
     if found.get("stride") == (found.get("kernel_size", (0,))[0], None):
         del found["stride"]  # (that of a pooling is the size of its window by default)
     return found
+
+
+def _is_written(value: Any) -> bool:
+    """Return whether a value can be written as it is shown."""
+    plain = type(value) in (bool, int, float, str, type(None))
+    return plain or (isinstance(value, tuple) and all(map(_is_written, value)))
 
 
 def constructor(name: str, arguments: dict[str, tuple[Any, Any]], changes: Mapping[str, Any] | None = None) -> str:
@@ -928,7 +962,7 @@ def constructor(name: str, arguments: dict[str, tuple[Any, Any]], changes: Mappi
     for argument, (value, default) in arguments.items():
         value = (changes or {}).get(argument, value)
         required = default is inspect.Parameter.empty
-        if required or (value != default and isinstance(value, (bool, int, float, str, tuple))):
+        if required or value != default:
             texts.append(f"{value!r}" if required else f"{argument}={value!r}")
     return f"nn.{name}({', '.join(texts)})".replace("'", '"')
 
