@@ -84,7 +84,7 @@ KNOWN = [
     .*logits|.*nll_loss|.*logsumexp|mean|unbind_copy|gradient|.*attention|constant_pad_nd|.*[.]to|.*lp_pool2d : raises
     mode|kthvalue|cum(max|min)|.*conv.*|.*rnn.*|lstm : raises .*(complex|bias to be 1-dim|_rnn_layer|be multiplied)
     trace|(slice|select)_scatter|.*lu_solve|.*one_hot|searchsorted|.*cross_entropy : raises .*vmap
-    detach_copy|logical_.*|conv.*|kron : requires_grad|strides
+    detach_copy|logical_.*|conv.*|kron|angle : requires_grad|strides
     .*attention_forward : error AssertionError.*expecting embedding
 """.strip().splitlines())
 ]  # fmt: skip
