@@ -83,8 +83,8 @@ KNOWN = [
     .*fractional_max.*|.*dropout|.*gaussian_nll_loss|cdist|index_(reduce|copy)|addbmm|scatter_reduce : raises
     .*logits|.*nll_loss|.*logsumexp|mean|unbind_copy|gradient|.*attention|constant_pad_nd|.*[.]to|.*lp_pool2d : raises
     mode|kthvalue|cum(max|min)|.*conv.*|.*rnn.*|lstm : raises .*(complex|bias to be 1-dim|_rnn_layer|be multiplied)
-    trace|(slice|select)_scatter|.*lu_solve|.*one_hot|searchsorted|.*cross_entropy : raises .*vmap
-    detach_copy|logical_.*|conv.*|kron|angle : requires_grad|strides
+    trace|index_select|(slice|select)_scatter|.*lu_solve|.*one_hot|searchsorted|.*cross_entropy : raises .*vmap
+    detach_copy|logical_.*|conv.*|kron|angle|ldexp : requires_grad|strides
     .*attention_forward : error AssertionError.*expecting embedding
 """.strip().splitlines())
 ]  # fmt: skip
