@@ -83,6 +83,16 @@ test_values = of_each(
     [torch.einsum(each, torch.ones(2, 3).int(), torch.arange(3).int()) for each in ('ij,k->k', 'ij,k->ij', 'ij,j->i')]
     [torch.einsum("i->", torch.arange(3).to(kind)) for kind in (torch.uint8, torch.bool)]
     torch.einsum("i,i->i", torch.ones(3), torch.arange(3))
+    torch.rsub(torch.full((2,), 1 + 1j), 3, alpha=torch.tensor(2)); torch.pow(torch.ones(2, dtype=torch.int8), 300)
+    torch.ones(2, dtype=torch.int8).masked_fill(torch.tensor([True, False]), torch.tensor(300))
+    torch.conv2d(torch.ones(1, 1, 5, 5), torch.ones(1, 1, 2, 2), None, (1, torch.tensor(2)), (1, torch.tensor(0)))
+    torch.scatter_add(torch.ones(4), 0, torch.tensor(0), torch.ones(5))
+    torch.linalg.slogdet(torch.full((2, 2), torch.nan)); torch.linalg.cond(torch.full((2, 2), torch.inf), "fro")
+    torch.ones(5, 2).chunk(torch.tensor(2, dtype=torch.uint8)); torch.topk(torch.tensor(3.0), 0).values.shape
+    torch.nn.functional.cross_entropy(torch.ones(2, 0), torch.tensor([-100, -100]), reduction="none")
+    torch.nn.functional.threshold(torch.tensor([0, 1, -1]), -0.5, 5)
+    torch.func.vmap(torch.conj)(torch.ones(2, 3, dtype=torch.complex64).requires_grad_()).resolve_conj().detach()
+    torch.func.vmap(torch.hypot, (0, None))(torch.ones(2, 3).bfloat16(), torch.tensor(1.0)).float()
     torch.logcumsumexp(torch.linspace(-3, 3, 30).bfloat16(), 0).float()
     [torch.fill(torch.ones(2).int(), value) for value in (3, 2.5, True, torch.tensor(4))]; torch.tensor([2]).__rdiv__(3)
 """),

@@ -221,7 +221,7 @@ def nll(x: Array, target: Array, weight: Array | None, ignore_index: int, reduct
         losses[~counts] = 0
     if weights is not None:
         losses *= weights
-    return _total(losses, weights, reduction, target.shape, x.dtype)
+    return _total(losses, weights, reduction, target.shape if x.ndim > 1 else (), x.dtype)
 
 
 def nll_loss_grad(g: Array, x: Array, target: Array, weight: Array | None, ignore_index: int, reduction: str) -> Array:
@@ -252,7 +252,7 @@ def cross_entropy(
     weights = _label_weights(labels, counts, weight, scores[:0])
     if not scores.size:
         losses = np.zeros_like(scores, shape=count)
-        return _total(losses, weights, reduction, target.shape, x.dtype), np.zeros_like(x)
+        return _total(losses, weights, reduction, target.shape if x.ndim > 1 else (), x.dtype), np.zeros_like(x)
     places = np.arange(count)
     shifted = scores - np.maximum.reduce(scores, 1, keepdims=True)
     picked = shifted[places, labels]
@@ -289,7 +289,7 @@ def cross_entropy(
     if counts is not None:
         losses[~counts] = 0  # also where the scores are infinite
         slope[~counts] = 0  # also where the scale is: all are ignored
-    return _total(losses, weights, reduction, target.shape, x.dtype), by_class(slope, x.shape)
+    return _total(losses, weights, reduction, target.shape if x.ndim > 1 else (), x.dtype), by_class(slope, x.shape)
 
 
 def soft_targets(

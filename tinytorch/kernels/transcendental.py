@@ -115,7 +115,9 @@ def rsqrt(x: Array) -> Array:
 
 
 def _ldexp(a: Any, b: Any) -> Array:
-    power = in_rows(np.exp2(b))  # (the powers of a number, see `power_of_number`)
+    power = np.exp2(b)
+    if a.dtype.kind != "c":
+        power = in_rows(power)
     return arranged(a * power, a, power)
 
 
@@ -252,8 +254,8 @@ def sinc(x: Array) -> Array:
 def angle(a: Array) -> Array:
     """Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN."""
     if a.dtype.kind == "c":
-        return in_rows(np.angle(a))
-    return arranged(np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0)).astype(a.dtype), a)
+        return np.angle(a)
+    return np.where(np.isnan(a), a, np.where(a < 0, math.pi, 0)).astype(a.dtype)
 
 
 # Steps --------------------------------------------------------------------------------------------

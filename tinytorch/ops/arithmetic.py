@@ -179,7 +179,7 @@ def rsub(input: Any, other: Any, *, alpha: Any = 1) -> Tensor:
     if floating and (kind is builtins.float or kind is builtins.int):
         return _number_less(input, other, plain("rsub", "alpha", alpha))
     refuse_booleans(input, other)
-    other, alpha = factor("rsub", input, other, alpha)
+    other, alpha = factor("rsub", input, other, plain("rsub", "alpha", alpha))
     if alpha == 1 and not isinstance(other, Tensor):
         return minus(other, input)
     out = _from_scaled(*_alike(input, other), alpha)

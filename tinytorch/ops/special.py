@@ -724,7 +724,7 @@ def _angle_x(g: Tensor, x: Tensor) -> Tensor:
 
 
 angle = pointwise(
-    "angle", steps.angle, floating=True, complex=OWN, own_layout=True, x=_angle_x,
+    "angle", steps.angle, floating=True, complex=OWN, x=_angle_x,
     doc="""Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN.
 
     Example:

@@ -144,7 +144,7 @@ _by_given = op_of(
 def _check_size(name: str, tensor: Tensor | None, channels: int) -> None:
     if tensor is not None and tensor._array.size != channels:
         raise RuntimeError(f"{name} should contain {channels} elements not {tensor._array.size}")
-    if tensor is not None and tensor._array.ndim != 1:
+    if tensor is not None and tensor._array.ndim != 1 and name.startswith("running"):
         raise RuntimeError(f"TensorAccessor expected 1 dims but tensor has {tensor._array.ndim} ({name})")
 
 
@@ -337,16 +337,8 @@ def instance_norm(
         return None if each is None else each.repeat(samples)
 
     per_mean, per_var = repeated(running_mean), repeated(running_var)
-    out = _batch_norm(
-        input.contiguous().reshape(shape),
-        repeated(weight),
-        repeated(bias),
-        per_mean,
-        per_var,
-        use_input_stats,
-        momentum,
-        eps,
-    )
+    instances = input.contiguous().reshape(shape)
+    out = _batch_norm(instances, repeated(weight), repeated(bias), per_mean, per_var, use_input_stats, momentum, eps)
     if use_input_stats and samples:
         for running, each in ((running_mean, per_mean), (running_var, per_var)):
             if running is not None and each is not None:
