@@ -276,6 +276,13 @@ def written(text: str, results: Mapping[str, Any]) -> str:
     return REGION.sub(made, text)
 
 
+def put(text: str, name: str, part: str) -> str:
+    """Return a document with a new part, which stands between two comments of its name."""
+    start, end = f"<!-- part {name} -->\n", f"\n<!-- end of {name} -->"
+    before, rest = text.split(start)
+    return f"{before}{start}\n{part.strip()}\n{rest[rest.index(end) :]}"
+
+
 def write() -> None:
     """Write the tables of all documents."""
     results = kept()
