@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
-DOCUMENTS = [ROOT / name for name in ("README.md", "docs/performance.md", "docs/platforms.md")]
+DOCUMENTS = [ROOT / name for name in ("README.md", "docs/performance.md")]
 #: The rows of README's table.
 README = (
     "quickstart, batch 64, SGD",
