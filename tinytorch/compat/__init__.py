@@ -1,4 +1,4 @@
-"""What exists for other devices, older programs and private names of PyTorch: nothing in the house imports it.
+"""What exists for other devices, older programs and private names of PyTorch: nothing else in the package imports it.
 
 A file of this folder is a submodule of `tinytorch` itself: `compat/cuda/__init__.py` is `tinytorch.cuda`, and
 `tinytorch.compat.cuda` is another name of the same module. `Finder`, which Python asks for submodules of `tinytorch`

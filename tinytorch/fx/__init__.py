@@ -1,8 +1,13 @@
 """`torch.fx`: programs as graphs that can be read, changed and run.
 
-`symbolic_trace` runs a module with symbolic values (`proxy`), and records a `Graph` of `Node`s (`graph`, `node`); a
-`GraphModule` runs the Python code of a graph (`_codegen`, `graph_module`), an `Interpreter` its nodes. `_names` has
-the names that functions have in PyTorch.
+`symbolic_trace` runs a module with symbolic values (`proxy`), which receive public calls by `__torch_function__`, and
+records a `Graph` of `Node`s (`graph`, `node`). A `GraphModule` runs the Python code of a graph (`_codegen`,
+`graph_module`), an `Interpreter` its nodes; `subgraph_rewriter` and `passes/` change it. `_names` has the names that
+functions have in PyTorch, so that graphs and code have its text.
+
+`_operators` is `torch.ops.aten`, `_aten` says what these operators compute and which of them an op is, and
+`experimental/proxy_tensor` (a mode) records a call as a graph of them. `export/` is `torch.export`, `onnx/` is
+`torch.onnx`.
 """
 
 import importlib
