@@ -3,8 +3,8 @@
 The own tests of packages that require torch run, unchanged, in two environments: one with PyTorch, and one where
 `python -m tinytorch as-torch` has put tinytorch in its place. pip makes both in FOLDER (`~/.cache/tinytorch/compat`)
 and fetches there the packages' sources, of which the versions and hashes stand below. Nothing comes into this
-repository but `docs/score.md`, which says how many of the tests that PyTorch passes tinytorch passes, and why each
-other one fails.
+repository but the first part of `docs/coverage.md`, which says how many of the tests that PyTorch passes tinytorch
+passes, and why each other one fails.
 
 Each test counts once, by its name; one that takes more than a minute fails. Results are kept in FOLDER, so that a call
 with PACKAGE runs these packages alone and writes the page of all. With `--page` nothing runs. pip gets PyTorch from
@@ -32,11 +32,11 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.page import processor
+from benchmarks.page import processor, put
 from tinytorch.kernels import native
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs" / "score.md"
+PAGE = ROOT / "docs" / "coverage.md"
 SIDES = ("pytorch", "tinytorch")
 PYTORCH = "torch==2.13.0"
 #: What tests and the building of the sources need beside the packages, and what packages find as a dependency of torch.
@@ -242,7 +242,7 @@ def failures(package: str, sides: dict[str, dict[str, Any]]) -> Iterator[tuple[s
 
 
 def page(kept: dict[str, Any]) -> str:
-    """Return the text of docs/score.md from the results that were kept."""
+    """Return the part of docs/coverage.md from the results that were kept."""
     rows = []
     causes, examples = Counter[tuple[str, str]](), dict[tuple[str, str], tuple[str, str]]()
     passed = total = 0
@@ -277,17 +277,20 @@ def page(kept: dict[str, Any]) -> str:
     )
     places = "; ".join(dict.fromkeys(each["where"] for each in kept.values()))
     source = (
-        f"{places}. `python -m benchmarks compat` fetches the packages, runs their tests and writes this page; the "
+        f"{places}. `python -m benchmarks compat` fetches the packages, runs their tests and writes this part; the "
         "versions and the hashes stand in `benchmarks/compat.py`."
     )
-    parts = ["# The score", *(textwrap.fill(text, 120, break_on_hyphens=False) for text in (intro, source))]
+    parts = [
+        "## The tests of other packages",
+        *(textwrap.fill(text, 120, break_on_hyphens=False) for text in (intro, source)),
+    ]
     head = ["| package | tests | PyTorch passes | of these tinytorch | |", "|---|---|---|---|---|"]
     parts.append("\n".join([*head, *rows, f"| {len(rows)} packages | | {total:,} | {passed:,} | {share} |"]))
     parts.append(textwrap.fill(ABSENT, 120, break_on_hyphens=False))
-    parts.append("## Why the others fail")
+    parts.append("### Why the others fail")
     head = ["| package | tests | cause | for example |", "|---|---|---|---|"]
     parts.append("\n".join([*head, *lines]) if lines else "There are none.")
-    return "\n\n".join(parts) + "\n"
+    return "\n\n".join(parts)
 
 
 def where() -> str:
@@ -299,7 +302,7 @@ def where() -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the tests of the packages on both sides and write docs/score.md."""
+    """Run the tests of the packages on both sides and write their part of docs/coverage.md."""
     names = [suite.package for suite in SUITES]
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks compat", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -332,6 +335,6 @@ def main(arguments: list[str]) -> int:
     kept = {name: json.loads(file.read_text("utf-8")) for name, file in files.items() if file.exists()}
     if not kept:
         parser.error("there are no results of earlier runs")
-    PAGE.write_text(page(kept), "utf-8")
+    PAGE.write_text(put(PAGE.read_text("utf-8"), "tests", page(kept)), "utf-8")
     print(f"wrote {PAGE}")
     return 0

@@ -19,7 +19,7 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "benchmarks" / "results.json"
-DOCUMENTS = [ROOT / name for name in ("README.md", "docs/performance.md", "docs/platforms.md")]
+DOCUMENTS = [ROOT / name for name in ("README.md", "docs/performance.md")]
 #: The rows of README's table.
 README = (
     "quickstart, batch 64, SGD",
@@ -274,6 +274,13 @@ def written(text: str, results: Mapping[str, Any]) -> str:
         return f"<!-- table {match['name']} -->\n\n{write(results[source])}\n\n<!-- end of {match['name']} -->"
 
     return REGION.sub(made, text)
+
+
+def put(text: str, name: str, part: str) -> str:
+    """Return a document with a new part, which stands between two comments of its name."""
+    start, end = f"<!-- part {name} -->\n", f"\n<!-- end of {name} -->"
+    before, rest = text.split(start)
+    return f"{before}{start}\n{part.strip()}\n{rest[rest.index(end) :]}"
 
 
 def write() -> None:

@@ -201,7 +201,7 @@ def main() -> int:
     option("--pyodide", metavar="FOLDER", help="measure Pyodide, whose files are there; needs Node.js and --wheels")
     option("--repeats", type=int, default=3, help="installations, and runs of each (3)")
     option("--torch", nargs="?", const="torch", metavar="torch==VERSION", help="measure PyTorch instead")
-    option("--save", action="store_true", help="keep the row in benchmarks/results.json, and write docs/platforms.md")
+    option("--save", action="store_true", help="keep the row in benchmarks/results.json, and write docs/performance.md")
     option("--add", nargs="+", metavar="FILE", help="measure nothing: keep rows that were printed on other machines")
     options = parser.parse_args()
     if options.pyodide and not options.wheels:

@@ -1,7 +1,7 @@
 """List the PyTorch names that packages use, and those that tinytorch lacks. The packages are parsed, not executed.
 
     python scripts/imported_names.py timm /folder/of/packages   # print missing names, the most used ones first
-    python scripts/imported_names.py --table [--import] …       # write docs/packages.md and tests/asked_names.txt
+    python scripts/imported_names.py --table [--import] …       # write docs/coverage.md and tests/asked_names.txt
 
 An argument is the name of an installed package, a folder into which packages were installed (`pip install --no-deps
 --target`), or a folder of source code. A name counts if it is imported, or accessed as an attribute of an imported
@@ -30,7 +30,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-TABLE, NAMES = ROOT / "docs" / "packages.md", ROOT / "tests" / "asked_names.txt"
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.page import put  # noqa: E402
+
+TABLE, NAMES = ROOT / "docs" / "coverage.md", ROOT / "tests" / "asked_names.txt"
 
 ROOTS = ("torch", "functorch")
 CAUGHT = {"ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "BaseException"}
@@ -255,17 +259,17 @@ def grouped(names: Iterable[str]) -> str:
     return "".join(f"{module}: {' '.join(listed)}\n" for module, listed in sorted(lines.items()))
 
 
-HEAD = """# Packages written for PyTorch
+HEAD = """## Packages written for PyTorch
 
 The names of PyTorch that packages use, and those of them that tinytorch lacks, found in the packages' source. A name
 that exists may still raise an error, when it is called, that it is not implemented ([differences](differences.md)).
-`python scripts/imported_names.py --table FOLDER` writes this page, from packages installed into a folder.
+`python scripts/imported_names.py --table FOLDER` writes this part, from packages installed into a folder.
 
 """
 
 
 def table(rows: list[tuple[Package, set[str], set[str], str]]) -> str:
-    """Return the page: one row per package, with the numbers of used and missing names and the result of importing."""
+    """Return the page's part: a row per package, with its numbers of used and missing names and how it imports."""
     total = set().union(*(row[1] for row in rows))
     missing = set().union(*(row[2] for row in rows))
     imports = any(row[3] for row in rows)
@@ -279,14 +283,14 @@ def table(rows: list[tuple[Package, set[str], set[str], str]]) -> str:
         which = ", ".join(f"`{name}`" for name in few[:4]) + (" …" if len(few) > 4 else "")
         line = f"| {package.name} {package.version} | {len(names)} | {len(lacking)} | {which} |"
         lines.append(line + (f" {how.replace('|', '/') or 'not tried'} |" if imports else ""))
-    return HEAD + "\n".join(lines) + "\n"
+    return HEAD + "\n".join(lines)
 
 
 def main() -> None:
     """Run the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("packages", nargs="+")
-    parser.add_argument("--table", action="store_true", help="write docs/packages.md and tests/asked_names.txt")
+    parser.add_argument("--table", action="store_true", help="write docs/coverage.md and tests/asked_names.txt")
     parser.add_argument("--import", action="store_true", dest="imports", help="import the packages' top modules")
     options = parser.parse_args()
     if importlib.util.find_spec("torch") is None:
@@ -310,7 +314,7 @@ def main() -> None:
                 packages_lacking[name].append(package.name)
     rows.sort(key=lambda row: row[0].name.lower())
     if options.table:
-        TABLE.write_text(table(rows), "utf-8")
+        TABLE.write_text(put(TABLE.read_text("utf-8"), "packages", table(rows)), "utf-8")
         NAMES.write_text(grouped(all_names - set(packages_lacking)), "utf-8")
         return
     for name, users in sorted(packages_lacking.items(), key=lambda item: (-len(item[1]), item[0])):

@@ -1,4 +1,4 @@
-"""Write the pictures in docs/, by running the examples of pages and of README.md; of autograd.md also as text.
+"""Write the pictures in docs/, by running the examples of pages and of README.md.
 
 python scripts/make_docs_picture.py            # write it
 python scripts/make_docs_picture.py --check    # fail if it is not up to date
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import io
-import re
 import sys
 import tempfile
 from pathlib import Path
@@ -41,14 +40,11 @@ def ran(code: str) -> dict[str, Any]:
 
 def written() -> dict[Path, str]:
     """Return the up-to-date contents of the files."""
-    page = PAGE.read_text("utf-8")
-    picture = drawn(page, "A picture of the graph")
+    picture = drawn(PAGE.read_text("utf-8"), "A picture of the graph")
     model = drawn(MODELS.read_text("utf-8"), "A drawing of a model")
-    block = f"```mermaid\n{picture.mermaid}\n```"
-    page = re.sub(r"^```mermaid\n.*?^```$", lambda _: block, page, flags=re.M | re.S)
     first = README.read_text("utf-8").split("```python\n")[1].split("```")[0]
     svg = {DRAWING: picture.svg, MODEL: model.svg, FIRST: ran(first)["drawing"].svg}
-    return {PAGE: page, **{path: text + "\n" for path, text in svg.items()}}
+    return {path: text + "\n" for path, text in svg.items()}
 
 
 if __name__ == "__main__":

@@ -70,11 +70,13 @@ def test_what_is_missing_is_printed(
     assert printed[0].split() == ["2", "torch.hash_tensor", "first", "second"]
     assert printed[1:] == ["first 1.5: 3 names, 1 missing. ", "second 1.5: 3 names, 1 missing. "]
 
-    monkeypatch.setattr(script, "TABLE", tmp_path / "packages.md")
+    page = tmp_path / "page.md"
+    page.write_text("before\n<!-- part packages -->\n\n<!-- end of packages -->\nafter")
+    monkeypatch.setattr(script, "TABLE", page)
     monkeypatch.setattr(script, "NAMES", tmp_path / "names.txt")
     monkeypatch.setattr(sys, "argv", ["imported_names", "--table", str(tmp_path)])
     script.main()
-    assert "| second 1.5 | 3 | 1 | `hash_tensor` |" in (tmp_path / "packages.md").read_text("utf-8")
+    assert "| second 1.5 | 3 | 1 | `hash_tensor` |" in page.read_text("utf-8").partition("after")[0]
     expected = "torch: add float32 nn\ntorch.nn.Linear: forward\n"
     assert (tmp_path / "names.txt").read_text("utf-8") == expected
 

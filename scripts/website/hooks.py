@@ -40,8 +40,8 @@ NAVIGATION: dict[str, str | list[str]] = {
     "Mistakes": ["mistakes.md", "errors.md"],
     "How it works": ["how-it-works.md", "architecture.md", "engine.md", "contributing.md"],
     "Reference": ["reference/index.md", *reference.NAVIGATION],
-    "Package authors": ["authors.md", "score.md", "packages.md"],
-    "More": ["differences.md", "coverage.md", "performance.md", "accuracy.md", "changelog.md"],
+    "Package authors": ["authors.md", "coverage.md"],
+    "More": ["differences.md", "performance.md", "accuracy.md", "changelog.md"],
 }  # fmt: skip
 
 LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|\[[^\]]*\])*\])\((?!\w+:|#)([^)\s]+)\)")

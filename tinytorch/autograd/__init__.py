@@ -1,4 +1,8 @@
-"""`torch.autograd`: `backward`, `grad`, modes, `Function`, hooks, checks. Names are imported when asked for."""
+"""`torch.autograd`: `backward`, `grad`, modes, `Function`, hooks, checks. Names are imported when asked for.
+
+`api` has `backward`, `grad` and Tensor's members, `node` the `_saved_*` members of a `grad_fn`. `pytorch_graph`
+imitates PyTorch's graph where ours differs.
+"""
 
 import sys
 from importlib import import_module

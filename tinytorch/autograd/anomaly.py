@@ -35,7 +35,7 @@ class Anomaly(DispatchMode):
         self.check_nan = check_nan
         self._finite: Any = supplied("nonfinite")("record") if check_nan else None  # what explains a NaN
         self._evaluating: Any = None  # the node whose backward runs now
-        self._writes: dict[int, tuple[Any, str, int]] = {}  # by the identity of a version cell: the cell, file and line
+        self._writes: dict[int, tuple[Any, str, int]] = {}  # by the id of a version counter: it, file and line
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a call, having stored the caller's stack on the new nodes."""

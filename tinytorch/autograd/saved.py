@@ -134,7 +134,7 @@ class _AllowMutationOnSavedContext:
 
     def clear(self) -> None:
         """Forget all saved tensors."""
-        #: By id of a version cell, the tensors saved on that memory.
+        #: By id of a version counter, the tensors saved on that memory.
         self._saved: dict[int, weakref.WeakSet[_Handle]] = {}
         self._known: weakref.WeakSet[_Handle] = weakref.WeakSet()
 

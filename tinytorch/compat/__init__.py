@@ -1,4 +1,4 @@
-"""What exists for other devices, older programs and private names of PyTorch: nothing in the house imports it.
+"""What exists for other devices, older programs and private names of PyTorch: nothing else in the package imports it.
 
 A module of this folder is a submodule of `tinytorch` itself: `tinytorch.cuda` is made of the file `cuda.py`, if there
 is one, and of the rows below "cuda" in the table `names.txt`; `tinytorch.compat.cuda` is another name of the same

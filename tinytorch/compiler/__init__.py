@@ -7,6 +7,9 @@ that run and the arrays that they read. `program` generates Python source from t
 the guards hold. For tensors of any size a call is written down as calls of public functions instead (`transcript`), of
 which `general` makes a program. A function that cannot be compiled as a whole is split into parts by `seams`. `saved`
 writes a program as a module that needs NumPy alone.
+
+`cache` keeps rewritten code between processes, `liveness` says which variables are read later, `explained` times the
+lines of a program, and `batches` makes a saved program one for any batch size.
 """
 
 from __future__ import annotations

@@ -270,7 +270,7 @@ class CompiledFunctionBackward(Node):
     call: Any
     freed: int  # bit mask of the results from which no backward pass is possible any more
     made: Backward | None
-    watched: dict[int, tuple[Any, Any, int]]  # by index of a result whose memory is saved: array, version cell, version
+    watched: dict[int, tuple[Any, Any, int]]  # by index of a result whose memory is saved: array, counter, version
     __init__ = object.__init__
 
     def name(self) -> str:

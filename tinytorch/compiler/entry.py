@@ -587,7 +587,7 @@ def _bounds(array: Any) -> tuple[int, int]:
 
 
 def _counts(recorder: Recorder, tensors: list[Tensor]) -> dict[int, int]:
-    """Return the number of writes to inputs, by the index of the first tensor of each version cell."""
+    """Return the number of writes to inputs, by the index of the first tensor of each version counter."""
     counts: dict[int, int] = {}
     cells: set[int] = set()
     for k, x in enumerate(tensors):

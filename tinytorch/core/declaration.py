@@ -268,7 +268,7 @@ class Op:
         Args:
             edges: the inputs' edges.
             values: the arguments.
-            outs: the output arrays; `cell` is the version cell of the only one, or a tuple of their cells.
+            outs: the output arrays; `cell` is the version counter of the only one, or a tuple of their cells.
             residuals: further arrays that the kernel returned for the formulas.
             written_to: the first input, if the op wrote into it in place; `before` is a copy of its former elements.
         """

@@ -81,7 +81,7 @@ def arrays_of_write(op: Op, x: Tensor, values: tuple[Any, ...], reads: Sequence[
 
 
 def on_one_memory(x: Tensor, y: Tensor) -> bool:
-    """Return whether two tensors share one memory; `.data` shares it but has a different version cell."""
+    """Return whether two tensors share one memory; `.data` shares it but has a different version counter."""
     a, b = x._array, y._array
     return x._cell is y._cell or (a if a.base is None else a.base) is (b if b.base is None else b.base)
 

@@ -54,7 +54,7 @@ class State:
 
 
 class _Runs:
-    """How many runs have begun, in all threads; a version cell holds the count of when its memory was new."""
+    """How many runs have begun, in all threads; a version counter holds the count of when its memory was new."""
 
     __slots__ = ("begun", "lock")
 
@@ -69,8 +69,8 @@ class Run:
     """A run of a function that a transform differentiates: it must not write to tensors that it captures.
 
     Attributes:
-        number: memory of before the run has a lower one in its version cell.
-        cells: the version cells of the function's arguments, by id: it may write to these.
+        number: memory of before the run has a lower one in its version counter.
+        cells: the version counters of the function's arguments, by id: it may write to these.
         active: whether the function is running.
     """
 

@@ -27,8 +27,8 @@ INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED, KEPT = range(8)
 
 TENSORS = (INPUT, OUTPUT, RESIDUAL, PACKED)
 
-# The expression of a saved value, by the kind of its source. It raises a TypeError for a tensor without a version cell
-# (an inference tensor).
+# The expression of a saved value, by the kind of its source. It raises a TypeError for a tensor without a version
+# counter (an inference tensor).
 _SAVED = {
     INPUT: "(a{i}, a{i}._cell[0])",
     OUTPUT: "({out}, {cell}, {cell}[0])",
@@ -75,7 +75,7 @@ class Plan:
 
         Args:
             count: the number of the op's arguments.
-            several: `out` is a tuple of arrays rather than an array, and `cell` one of version cells.
+            several: `out` is a tuple of arrays rather than an array, and `cell` one of version counters.
         """
         arguments = "".join([f"a{i}, " for i in range(count)])
         names = ("out[{}]", "cell[{}]") if several else ("out", "cell")
@@ -87,7 +87,7 @@ class Plan:
 
         Args:
             count: the number of the op's arguments, `a0`, `a1`, ...
-            out, cell: how the output with a number and its version cell are written.
+            out, cell: how the output with a number and its version counter are written.
         """
         arguments = "".join([f"a{i}, " for i in range(count)])
         saved = []

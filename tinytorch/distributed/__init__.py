@@ -1,8 +1,10 @@
 """`torch.distributed`: processes on one machine or several that exchange tensors by MPI.
 
 `groups` has the process groups and ranks; `collectives`, `messages` (point to point) and `objects` exchange data, and
-`work` has the handle of an operation in progress. `run` starts processes, `rendezvous` connects them. `data_parallel`
-and `sync_batchnorm` define layers of `torch.nn`.
+`work` has the handle of an operation in progress. `run` and `worker` start and end processes, `rendezvous` connects
+them. `data_parallel` and `sync_batchnorm` define layers of `torch.nn`, which `nn` imports on first use
+(`nn/_distributed.py`).
+`checkpoint/` `optim/` `algorithms/` `nn/` are as in PyTorch.
 """
 
 from __future__ import annotations

@@ -2,6 +2,17 @@
 
 The functions below are imported when they are first used. The modules that define them have other names than the
 functions, since a module of a function's name would hide it.
+
+| module | contents |
+|---|---|
+| `profiler`, `summary`, `benchmark` | `torch.profiler`, `torch.summary`, `torch.utils.benchmark` |
+| `finite`, `reproduction`, `comparison` | `nonfinite`, `reproducible` and `compare`, which PyTorch has not |
+| `explanation` | `explain`: by what `watching` has noted, else by the lines that `suspects` finds in the source |
+| `pages`, `places` | the HTML of explanations; where in a program something happens, from Python's stack |
+| `drawing` | `draw` records a call of a model, and draws it by the layout of `autograd.picture` |
+| `notebook` | the HTML of tensors and summaries; `Tensor._repr_html_` is bound from there on first use |
+| `plots`, `bars` | plots by matplotlib, bars by tqdm |
+| `mistakes/`, `doctor/` | the notes of errors; what keeps a network from learning |
 """
 
 from importlib import import_module as _import_module

@@ -72,7 +72,7 @@ def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Ten
 def _view_of_type(input: Tensor, dtype: dtypes.dtype) -> Tensor:
     made: Tensor = wrap(kernels.view_of_type(input._array, dtype))
     if made._cell is not None and input._cell is not None:
-        made._cell = input._cell  # one version cell per memory; inference tensors have none
+        made._cell = input._cell  # one version counter per memory; inference tensors have none
     return made
 
 

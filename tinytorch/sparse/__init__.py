@@ -1,7 +1,8 @@
 """`torch.sparse`: tensors of which only some elements are stored, in the formats COO, CSR, CSC, BSR and BSC.
 
 - `tensors`: the two classes, `SparseCOO` and `SparseCompressed` (the other four formats), and their common interface.
-- `rules`: how a function finds its rule for sparse tensors; a function without a rule raises an error that names it.
+- `rules`: how a function finds its rule for sparse tensors, when reading `_array` of one has raised `NoArray`; a
+  function without a rule raises an error that names it.
 - `construct`: the constructors, and conversions between layouts.
 - `elementwise` `shape` `products` `reductions`: the rules.
 - `gradients`: sparse gradients of dense tensors (`nn.Embedding(sparse=True)`), and those that a user passes.

@@ -3,6 +3,9 @@
 `export` calls a model and writes the call down (`tracing`): as an `ExportedProgram` (`exported_program`), whose graph
 is one of `torch.fx`; `dynamic_shapes` says which sizes may differ from call to call, and `graph_signature` what the
 inputs of the graph are. `saving` writes programs to files.
+
+`tracing` uses the compiler's tracer and a `Transcript` whose sizes are nodes, and compares calls of other sizes with
+the graph.
 """
 
 from tinytorch.func.pytree import register_dataclass

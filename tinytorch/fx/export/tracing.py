@@ -129,7 +129,7 @@ class Transcript(base.Transcript):
         self._nodes: dict[int, tuple[Node, Any]] = {}  # by id of a tensor, its node and a weak reference
         self._numbers: dict[str, Any] = {}  # by expression, the node or number of a size
         self._sizes: dict[str, tuple[Node, int]] = {}  # by name, the tensor and the dimension that a size is of
-        self._cells: dict[int, tuple[int, Any]] = {}  # by id of a version cell, its number (it is kept alive)
+        self._cells: dict[int, tuple[int, Any]] = {}  # by id of a version counter, its number (it is kept alive)
         self._known: dict[int, str] = {}  # by id of a parameter or buffer, its name
         self._kept: list[Any] = []  # constants, and the parameters' tensors
 

@@ -1,8 +1,9 @@
 """The doctor: a program that runs is watched, and what keeps a network from learning is found and proven.
 
-`python -m tinytorch doctor train.py` and `with torch.inspect.Doctor(model, optimizer):` observe training at the seams
-that all training loops have (`watch`, `trace`), suspect (`checks`), take steps again with a mistake undone (`replay`,
-`patches`, `judging`), and report (`doctor`, `finding`).
+`python -m tinytorch doctor train.py` and `with torch.inspect.Doctor(model, optimizer):` observe training. `watch`
+replaces methods of Module, Tensor, Optimizer and DataLoader while it is installed; `trace` (a mode) keeps the ops of
+some steps. `checks` has a class for each mistake. `replay` keeps copies of the process (`fork`), which take steps again
+with one of `patches`; `judging` compares them. `doctor` and `finding` report.
 """
 
 from tinytorch.inspect.doctor.doctor import Doctor, Stopped

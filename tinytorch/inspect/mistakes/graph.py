@@ -380,7 +380,7 @@ def unused(failure: Failure) -> str | None:
 
 
 def saved(failure: Failure) -> tuple[Any, Any, Step | None]:
-    """Return the node that has saved a value which was changed, and the value's version cell."""
+    """Return the node that has saved a value which was changed, and the value's version counter."""
     for step in failure.steps:
         if step.ours and step.code.co_name == "_unpack":
             found = locals_of(step.frame)
