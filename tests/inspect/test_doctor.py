@@ -68,6 +68,12 @@ for epoch in range(5):
 def test_a_healthy_program_has_no_finding(tmp_path):
     code, report, output, errors = diagnose(tmp_path, HEALTHY)
     assert (code, report["findings"], report["error"], report["notes"]) == (0, [], None, []), errors
+    assert (
+        report["guess"] > 0.6
+        and {"with one batch in all steps", "with no dropout"}
+        <= {each["says"] for each in report["tried"] if each["steps"]}
+        and "best constant guess has" in report["standing"]
+    )
     assert report["backwards"] == 100 and len(report["curves"][0]["losses"]) == 100
     plain = subprocess.run(
         [sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, check=True,
@@ -198,6 +204,38 @@ def test_mistakes_are_found(name, tmp_path):
     (cause,), lines = corpus.truth(path)
     row = corpus.row(name, [cause], lines, corpus.diagnose(path, [], 280))
     assert row["said"] == cause and row["near"], corpus.shown(row)
+
+
+LOOP, CALL, ADAM = "for a, b in loader:\n", "model(a * scale)", "torch.optim.Adam(model.parameters(), lr=0.01)"
+
+
+@needs_fork
+@pytest.mark.parametrize(
+    "cause, old, new",
+    [
+        ("class-ignored", f"{CALL}, b", f"{CALL}, b, ignore_index=1"),
+        ("samples-repeated", "shuffle=True", "sampler=[0, 1, 2] * 130"),
+        ("data-changed", LOOP, f"{LOOP}        x.add_(0.01)\n"),
+        ("samples-alike", CALL, "model(a * 0)"),
+        ("samples-mixed", "nn.Linear(16, 2))", "nn.Linear(16, 2), nn.LogSoftmax(0))"),
+        ("integers-wrap", LOOP, f"{LOOP}        a = ((50 * a.abs()).to(torch.uint8) - 60).float() / 50\n"),
+        ("reshape-for-transpose", CALL, "model(a.reshape(6, 20).t())"),
+        ("gradient-lost", CALL, f"{CALL}.round()"),
+        ("running-statistics", "nn.Dropout(0.2)", "nn.BatchNorm1d(16, momentum=0.99)"),
+        ("option-harmful", ADAM, "torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=1.0)"),
+        (
+            "gradients-clipped",
+            "optimizer.step()",
+            "nn.utils.clip_grad_norm_(model.parameters(), 1e-4); optimizer.step()",
+        ),
+    ],
+)
+def test_what_no_table_knows_is_found(cause, old, new, tmp_path):
+    text = HEALTHY.replace(ADAM, "torch.optim.SGD(model.parameters(), lr=0.5)") if "clip" in cause else HEALTHY
+    line = text[: text.index(old)].count("\n") + 1 + new.count("\n", 0, -1)
+    _, report, _, errors = diagnose(tmp_path, text.replace(old, new), "--seconds", "4")
+    assert report["findings"] and report["findings"][0]["cause"] == cause, (report["findings"], errors)
+    assert abs(report["findings"][0]["line"] - line) <= 1
 
 
 def test_the_corpus_is_marked(tmp_path):

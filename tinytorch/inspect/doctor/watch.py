@@ -180,6 +180,7 @@ class Watch:
         "forward_begins", "forward_ends", "backward_begins", "backward_ends", "step_begins", "step_ends", "zeroed",
         "scheduled", "loader_begins", "batch", "loader_ends", "traced", "dropped", "cut", "mode_set", "state_taken",
         "state_loaded", "made_optimizer", "seeded",
+        "filled", "criterion",
     )  # fmt: skip
 
     def __init__(
@@ -192,6 +193,7 @@ class Watch:
             self.events[event] = [getattr(each, event) for each in checks if getattr(type(each), event) is not plain]
         self.failures: list[str] = []  # of checks
         self.stack: list[Module] = []
+        self.criterion: Module | None = None  # the loss module that runs
         self.backwards = 0
         self.curves: dict[Place, Curve] = {}
         self.models: dict[int, ModelInfo] = {}
@@ -219,6 +221,8 @@ class Watch:
         self.tracer = Tracer(self)
         self._undo: list[Callable[[], None]] = []
         self._scheduling = 0
+        self.scheduler: Any = None  # the last one that stepped, and where
+        self.scheduler_at: Place | None = None
         self._in_backward = False
         self.root_recorded = False  # whether the running model was called with a graph being recorded
 
@@ -331,8 +335,15 @@ class Watch:
 
     def _root_call(self, plain: Any, module: Module, args: Any, kwargs: Any) -> Any:
         # (A backward pass may compute again what was not saved.)
-        if isinstance(module, losses._Loss) or in_vmap() or self._in_backward:
+        if in_vmap() or self._in_backward:
             return plain(module, *args, **kwargs)
+        if isinstance(module, losses._Loss):
+            self.tell("criterion", module, args)
+            self.criterion = module
+            try:
+                return plain(module, *args, **kwargs)
+            finally:
+                self.criterion = None
         info = self.models.get(id(module))
         if info is not None and info.module is module and self.tracer.on and not info.is_current():
             self.replaced.append(info)  # a layer was replaced, or added
@@ -580,6 +591,7 @@ class Watch:
             if not inner:
                 if self.patch is not None and self.patch.skips_schedule(self, scheduler):
                     return None
+                self.scheduler, self.scheduler_at = scheduler, self.scheduler_at or here()
                 self.tell("scheduled", scheduler)
             self._scheduling += 1
             try:

@@ -97,6 +97,12 @@ class Check:
     def seeded(self, seed: int) -> None:
         """Notice that a generator of random numbers is seeded."""
 
+    def filled(self, x: Any) -> None:
+        """Notice that a tensor is filled with random numbers, in the steps that are traced."""
+
+    def criterion(self, module: Any, args: Any) -> None:
+        """Notice the call of a loss module."""
+
     # At the end -------------------------------------------------------------------------------------
 
     def finish(self) -> Iterator[Suspicion]:

@@ -74,6 +74,8 @@ class Gradients(Check):
             total = math.hypot(total, gradient)
             self.before[name] = (w.copy(), gradient, norm_of(w))
         self.totals.append((self.watch.backwards, total))
+        if not math.isfinite(total):
+            self.doctor.note_broken()
 
     def step_ends(self, info: Any) -> None:  # noqa: D102
         if not self.before:
