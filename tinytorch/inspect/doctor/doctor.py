@@ -84,7 +84,7 @@ class Doctor:
         self.tried_for = 0.0  # seconds
         self.error: BaseException | None = None
         self.checks: list[Check] = [each(self) for each in all_checks()]
-        self.watch = Watch(self.checks, Check, self._start, self._after_backward)
+        self.watch = Watch(self.checks, self._start, self._after_backward)
         self.replay = Replay(self._become)
         self.exact: bool | None = None
         self._broken_at = 0  # the backward pass at which a loss was not finite first

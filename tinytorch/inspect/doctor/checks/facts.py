@@ -6,6 +6,7 @@ Those of one step are functions of a `Step`; `Facts` collects them, and those th
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import inspect
 import itertools
@@ -35,6 +36,9 @@ __all__ = ["Facts", "return_of"]
 _FLAT = ("round", "floor", "ceil", "trunc", "sign", "heaviside", "floor_divide")  # ops whose derivative is zero
 _ARITHMETIC = ("add", "sub", "mul", "div", "_clamp", "pow", "neg", "addcmul")
 _LOSSY = ("floor_divide", "to", "round", "floor", "trunc", "_clamp", "remainder")
+
+#: How many samples of a loader are compared.
+_SOME = 1000
 
 
 class Step(NamedTuple):
@@ -203,6 +207,8 @@ def _leaked(step: Step) -> Iterator[Suspicion]:
             x = array_of(given)
             if x is None or x.dtype.kind != y.dtype.kind:
                 continue
+            if root_of(x) is root_of(y) or _taken(step.trace, each.target, given):
+                continue  # (on purpose, or the model computes the loss)
             tokens = each.kind in ("class", "nll") and x.size == y.size > 32 and x.ndim > 1 and len(np.unique(y)) > 4
             if tokens and (x.reshape(-1) == y.reshape(-1)).mean() > LIMITS["targets equal inputs"]:
                 made = step.trace.before(each.target)
@@ -216,8 +222,6 @@ def _leaked(step: Step) -> Iterator[Suspicion]:
                     rank=1,
                 )
             rows = x.reshape(len(x), -1) if x.ndim > 1 else x[:, None]
-            if root_of(x) is root_of(y) or _taken(step.trace, each.target, given):
-                continue  # (on purpose)
             if each.kind != "value" or rows.shape[1] < 2 or y.size != len(x) or rows.shape[1] > 10_000 or not y.std():
                 continue
             equal = np.flatnonzero((rows == y.reshape(-1, 1)).all(0))
@@ -323,7 +327,7 @@ class Facts(Check):
         "reshape-for-transpose", "class-ignored", "integers-wrap", "gradient-lost", "target-in-inputs",
         "samples-alike", "samples-repeated", "data-changed", "running-statistics", "samples-mixed", "nothing-loaded",
         "default-shared", "module-shared", "blank-in-targets", "log-input", "seeded-again", "own-statistics",
-        "labels-mismatched",
+        "labels-mismatched", "same-batch-again",
     )  # fmt: skip
 
     def __init__(self, doctor: Any) -> None:
@@ -489,9 +493,10 @@ class Facts(Check):
         if x is None or not x.ndim or info.epochs > 1:
             return
         entry = self.rows.setdefault(id(info), [info, set(), 0, here()])
-        if entry[2] < 20_000:
-            flat = x.reshape(len(x), -1)
-            entry[1].update(hash(row.tobytes()) for row in flat)
+        if entry[2] < _SOME:
+            arrays = [array for each in tensors_of(batch) if (array := array_of(each)) is not None and array.ndim]
+            parts = [array.reshape(len(x), -1) for array in arrays if len(array) == len(x)]
+            entry[1].update(hash(tuple([part[k].tobytes() for part in parts])) for k in range(len(x)))
             entry[2] += len(x)
 
     def loader_begins(self, info: Any) -> None:  # noqa: D102
@@ -577,17 +582,21 @@ class Facts(Check):
         for info, distinct, count, place in self.rows.values():
             loader = info.loader()
             number = _length(loader)
-            if not info.backwards or count < 50 or len(distinct) < 1 or self._are_alike():
+            if not info.backwards or count < 50 or number < 1 or self._are_alike():
                 continue
-            if len(distinct) >= LIMITS["distinct samples"] * min(count, number if number > 0 else count):
+            if len(distinct) >= LIMITS["distinct samples"] * min(count, number):
                 continue
+            there = self.doctor.replay.probe(functools.partial(_distinct, loader.dataset, min(count, number)), 5.0)
+            if len(distinct) >= LIMITS["distinct samples"] * (there or 0):
+                continue  # (the data themselves are alike)
             made = watch.loader_made.get(id(loader), place)
             yield Suspicion(
                 "samples-repeated",
-                f"An epoch of {count} samples has {len(distinct)} different ones, of a data set of {number}.",
+                f"The first {count} samples were {len(distinct)} different ones, again and again, of a data set of "
+                f"{number}.",
                 option_at(made, "sampler" if loader.batch_sampler is None or loader.sampler else "batch_sampler"),
                 "DataLoader(data, batch_size=..., shuffle=True)", certain=True,
-                proven=f"{len(distinct)} of {count} samples differ", rank=2,
+                proven=f"of as many samples of the data set itself, {there} differ", rank=2,
             )  # fmt: skip
         for (place, _), (_, steps) in self.writes.items():
             if len(steps) >= 3:
@@ -611,11 +620,12 @@ class Facts(Check):
                     "second", rank=2,
                 )  # fmt: skip
         for place, (seeds, first, steps, drawn) in self.seeds.items():
-            if len(first) < 3 or len(set(seeds)) > 1 or len(set(steps)) < 3 or not drawn:
+            each_step = len(first) >= 0.8 * (watch.backwards - 1)
+            if len(first) < 3 or len(set(seeds)) > 1 or len(set(steps)) < 3 or not (drawn or each_step):
                 continue
             if all(each.shape == first[0].shape and np.array_equal(each, first[0]) for each in first):
                 yield Suspicion(
-                    "seeded-again",
+                    "same-batch-again" if each_step else "seeded-again",
                     f"A generator was seeded with {seeds[0]} {len(seeds)} times: the samples that are drawn are the "
                     "same each time.",
                     place, "generator.manual_seed(seed + epoch)  # or once, before the loop", certain=True,
@@ -671,6 +681,12 @@ class Facts(Check):
                     trials=[Trial(Unshared(), "learns_better", says="with a module of its own for each entry")],
                     rank=2,
                 )
+
+
+def _distinct(dataset: Any, count: int) -> int:
+    """Return how many of some samples of a data set differ; called in a copy of the process."""
+    places = np.linspace(0, len(dataset) - 1, count).astype(int)
+    return len({tuple([x._array.tobytes() for x in tensors_of(dataset[int(k)])]) for k in places})
 
 
 def _length(loader: Any) -> int:
