@@ -193,6 +193,13 @@ class Doctor:
             return course.stagnates
         return not course.last < LIMITS["share of a constant's loss"] * self.guess
 
+    @property
+    def stuck(self) -> bool:
+        """Whether the loss stays where a constant's is, or has hardly fallen where that is not known."""
+        course = self.course
+        beside = self.guess is None or not course.last < LIMITS["as a constant"] * self.guess
+        return self.poor and course.stagnates and beside
+
     def standing(self) -> str:
         """Say how far the loss is from a constant's."""
         course = self.course

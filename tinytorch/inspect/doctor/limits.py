@@ -10,6 +10,8 @@ __all__ = ["LIMITS"]
 LIMITS: Final[dict[str, Any]] = {
     # Drawing n of n with replacement gives 63 % different ones; weights for rare classes a third (corpus).
     "distinct samples": 0.2,
+    # The same, of samples chosen by hand: a program may learn from a part of its data.
+    "chosen samples": 0.05,
     # 0.1 is PyTorch's default; Keras' 0.99 is the weight of the old value, and so 0.01 here.
     "momentum of statistics": (0.0, 0.5),
     # Eight in ten letters of a text differ from the next one; copied targets are all equal.
@@ -22,6 +24,8 @@ LIMITS: Final[dict[str, Any]] = {
     "share of a clipped gradient": 0.1,
     # A model that has learned is below half the loss of a constant guess (corpus).
     "share of a constant's loss": 0.5,
+    # PyTorch's quickstart, whose rate is small, is at 0.98 after an epoch; a model that learns nothing at 1.
+    "as a constant": 0.99,
     # Weights that decay by this share of themselves in a step's direction: usual values are from 1e-5 to 0.1 (AdamW).
     "weight decay": 0.05,
     # Scores of classes differ by about 1 in the first step, and more then.

@@ -237,7 +237,7 @@ class Watch:
     def install(self) -> None:
         """Begin to observe."""
         autograd: Any = importlib.import_module("tinytorch.autograd")
-        for owners, name, advice in (
+        listens: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
             ((Module,), "__init__", self._new_module),
             ((Module,), "__call__", self._call),
             ((Module,), "train", self._train),
@@ -256,7 +256,8 @@ class Watch:
             ((dataloader.DataLoader,), "__iter__", self._iterate),
             ((Generator,), "manual_seed", self._seed),
             *[((F,), name, self._dropout) for name in ("dropout", "dropout1d", "dropout2d", "dropout3d")],
-        ):  # fmt: skip
+        )  # fmt: skip
+        for owners, name, advice in listens:
             for owner in owners:
                 self._replace(owner, name, advice)
         handles = [

@@ -59,7 +59,7 @@ class Step(NamedTuple):
 
 def _sources(trace: Any, x: Any, most: int = 60) -> Iterator[Any]:
     """Yield the calls that made a tensor, from the last to the first, along the first input of each."""
-    seen = set()
+    seen: set[int] = set()
     while (call := trace.made.get(id(x))) is not None and id(call) not in seen and len(seen) < most:
         seen.add(id(call))
         yield call
@@ -96,7 +96,12 @@ def _ignored(step: Step) -> Iterator[Suspicion]:
     for each in step.trace.losses:
         if each.call.name != "_cross_entropy" or len(each.call.args) < 4:
             continue
-        ignored, y = each.call.args[3], each.target
+        weight, ignored = each.call.args[2:4]
+        y = each.target
+        if isinstance(weight, Tensor) and y.dtype.is_floating_point is False:
+            without = np.flatnonzero(weight._array == 0)
+            if ignored not in without and np.isin(y._array, without).any():
+                ignored = int(without[np.isin(without, y._array)][0])
         while (made := step.trace.made.get(id(y))) is not None and made.name == "view" and made.inputs:
             y = made.inputs[0]
         labels = array_of(y)
@@ -338,6 +343,7 @@ class Facts(Check):
         self.lossy: dict[Place, list[int]] = {}  # by line: calls that made data constant, all calls
         self.writes: dict[Any, list[Any]] = {}  # by line and memory: the steps, whether models got it
         self.rows: dict[int, list[Any]] = {}  # by loader: it, distinct samples, how many, the line
+        self.chosen: dict[int, list[Any]] = {}  # by data: them, the line, the samples, how many, the choices
         self.sums: dict[int, list[Any]] = {}  # by data set: itself, checksums
         self.loads: dict[Place, str] = {}
         self.probed = False
@@ -369,7 +375,7 @@ class Facts(Check):
                 entry = self.seeds[self.after_seed]
                 entry[0].append(self.seed)
                 entry[1].append(array.reshape(-1)[:64].copy())
-                entry[2].append(self.watch.backwards)
+                entry[2].append((id(info), self.watch.backwards))
                 entry[3] |= self.drawn
             self.after_seed = None
         self.drawn = False
@@ -450,6 +456,7 @@ class Facts(Check):
                 out = root_of(call.out) if isinstance(call.out, Tensor) else None
                 if id(out) in given:
                     given.add(id(root_of(call.inputs[0])))
+                    self._look_at_choice(call)
         for call in trace.calls:
             if call.name not in _ARITHMETIC or not call.inputs or call.out is not call.args[0]:
                 continue
@@ -458,6 +465,15 @@ class Facts(Check):
                 continue
             entry = self.writes.setdefault((call.place, id(root)), [root, set()])
             entry[1].add(self.watch.backwards)
+
+    def _look_at_choice(self, call: Any) -> None:
+        """Note which samples of data that the program keeps are chosen for a step."""
+        index = call.args[1][0] if call.name == "_index" and len(call.args[1]) == 1 else None
+        if isinstance(index, np.ndarray) and index.dtype.kind == "i" and index.ndim == 1 and len(self.chosen) < 64:
+            entry = self.chosen.setdefault(id(call.inputs[0]), [call.inputs[0], call.place, set(), 0, set()])
+            entry[2].update(index.tolist())
+            entry[3] += len(index)
+            entry[4].add(index.tobytes())
 
     def _look_at_statistics(self, trace: Any) -> None:
         """Note data that are standardised by their own mean and standard deviation, before training."""
@@ -598,6 +614,15 @@ class Facts(Check):
                 "DataLoader(data, batch_size=..., shuffle=True)", certain=True,
                 proven=f"of as many samples of the data set itself, {there} differ", rank=2,
             )  # fmt: skip
+        for source, place, samples, count, choices in self.chosen.values():
+            if count >= 50 and len(samples) < LIMITS["chosen samples"] * min(count, len(source)) and len(choices) > 2:
+                yield Suspicion(
+                    "samples-repeated",
+                    f"Of {count} samples that were chosen in the steps seen, {len(samples)} differ, of {len(source)}.",
+                    place, "index = torch.randperm(len(x))[:32]  # anew in each step", certain=True,
+                    proven=f"{len(source) - len(samples)} samples never occurred in these steps", rank=3,
+                )  # fmt: skip
+                break
         for (place, _), (_, steps) in self.writes.items():
             if len(steps) >= 3:
                 yield Suspicion(
@@ -623,6 +648,8 @@ class Facts(Check):
             each_step = len(first) >= 0.8 * (watch.backwards - 1)
             if len(first) < 3 or len(set(seeds)) > 1 or len(set(steps)) < 3 or not (drawn or each_step):
                 continue
+            if len({model for model, _ in steps}) > 1:
+                continue  # (several models are trained, each from the same beginning)
             if all(each.shape == first[0].shape and np.array_equal(each, first[0]) for each in first):
                 yield Suspicion(
                     "same-batch-again" if each_step else "seeded-again",

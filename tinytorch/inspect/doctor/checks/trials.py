@@ -160,7 +160,7 @@ class Trials(Check):
         for info in stepped:
             yield from self._options(info)
             yield from self._rate(info)
-        if self.doctor.poor and stepped:
+        if self.doctor.stuck and stepped:
             yield from self._others(stepped[0])
 
     def _clipped(self) -> Iterator[Suspicion]:
@@ -176,7 +176,7 @@ class Trials(Check):
 
     def _scores(self) -> Iterator[Suspicion]:
         sizes = [size for size, _ in self.spread]
-        if len(sizes) > 3 and max(sizes) < LIMITS["spread of scores"]:
+        if len(sizes) > 3 and max(sizes) < LIMITS["spread of scores"] and self.doctor.stuck:
             yield Suspicion(
                 "scores-flat",
                 f"The scores of the classes differ by {max(sizes):.2g} at most (standard deviation), so that all "
