@@ -228,7 +228,8 @@ class Tracer(DispatchMode):
             watch.note_early(name, args, out)
         if not watch.backwards and not watch.stack and name in ("_index", "sort", "flip", "roll"):
             watch.note_order(name, args, out)
-        if isinstance(out, Tensor) and not out.requires_grad and not watch.stack and out.numel() > _LARGE:
+        large = isinstance(out, Tensor) and out.numel() > _LARGE and not getattr(op, "view", False)
+        if large and not out.requires_grad and not watch.stack:
             if not watch.backwards and len(self.origins) < _MOST:
                 self.origins[id(out)] = (weakref.ref(out), here())
             return out  # (a part of the data set, say, which would be kept until the first backward pass)

@@ -215,7 +215,7 @@ def _leaked(step: Step) -> Iterator[Suspicion]:
             if root_of(x) is root_of(y) or _taken(step.trace, each.target, given):
                 continue  # (on purpose, or the model computes the loss)
             tokens = each.kind in ("class", "nll") and x.size == y.size > 32 and x.ndim > 1 and len(np.unique(y)) > 4
-            if tokens and (x.reshape(-1) == y.reshape(-1)).mean() > LIMITS["targets equal inputs"]:
+            if tokens and (x.reshape(-1) == y.reshape(-1)).mean() > LIMITS["targets that are inputs"]:
                 made = step.trace.before(each.target)
                 yield Suspicion(
                     "target-in-inputs",
@@ -677,14 +677,17 @@ class Facts(Check):
             for path, module in info.module.named_modules():
                 if not isinstance(module, _BatchNorm) or not module.track_running_stats or module.momentum is None:
                     continue
-                if LIMITS["momentum of statistics"][0] < module.momentum < LIMITS["momentum of statistics"][1]:
+                steps = int(module.num_batches_tracked or 0)
+                left = (1 - module.momentum) ** steps
+                if steps < 20 or (module.momentum < LIMITS["momentum of statistics"] and left < LIMITS["first values"]):
                     continue
                 made = self.watch.made_at.get(id(module))
                 yield Suspicion(
                     "running-statistics",
                     f"The running statistics of {info.name}.{path} have momentum {module.momentum:g}, the weight of "
                     "the newest batch: "
-                    + ("they are those of the last batch alone." if module.momentum > 0.5 else "they never change."),
+                    + ("they are those of the last batch alone." if module.momentum > 0.5 else
+                       f"after {steps} batches {left:.0%} of them are still the values before training."),
                     option_at(made, "momentum", 2), "momentum=0.1  # the weight of the new batch", certain=True,
                     rank=3,
                 )  # fmt: skip

@@ -108,6 +108,7 @@ class Trials(Check):
         self.since = 0
         self.per_step: list[int] = []
         self.divided = False
+        self.summed: tuple[int, Place] | None = None  # of how many samples the loss is the sum, and the line
         self.spread: list[tuple[float, Place | None]] = []  # of scores
         self.backward_place: Any = None
 
@@ -137,6 +138,9 @@ class Trials(Check):
         made = trace.maker(loss)
         self.divided |= made is not None and made.name in ("div", "mul")
         for each in trace.losses[-1:]:
+            if "sum" in each.call.args and each.call.out is loss and each.input.ndim:
+                made = self.watch.made_at.get(id(each.call.criterion), each.call.place)
+                self.summed = max(each.input.shape[0], 2), made
             x = array_of(each.input)
             if each.kind == "class" and x is not None and x.size:
                 call = trace.before(each.input)
@@ -156,7 +160,17 @@ class Trials(Check):
                 self.backward_place, f"(loss / {count}).backward()", rank=3,
                 trials=[Trial(ShareOfStep(count), "learns_better", says=f"with the gradients divided by {count}")],
             )  # fmt: skip
+        if self.summed is not None:
+            count, place = self.summed
+            yield Suspicion(
+                "gradients-summed",
+                f"The loss is the sum over a batch of {count} samples, and no mean: its gradient is that many times as "
+                "large, and so are the steps.",
+                option_at(place, "reduction"), 'reduction="mean"  # the default', rank=4,
+                trials=[Trial(ShareOfStep(count), "learns_better", says=f"with the gradients divided by {count}")],
+            )  # fmt: skip
         yield from self._scores()
+        yield from self._dropout()
         for info in stepped:
             yield from self._options(info)
             yield from self._rate(info)
@@ -191,19 +205,12 @@ class Trials(Check):
         name = type(info.optimizer).__name__
         for option, parameter in inspect.signature(type(info.optimizer)).parameters.items():
             value, usual = group.get(option), parameter.default
-            if (
-                option == "lr"
-                or value == usual
-                or not isinstance(value, (int, float, tuple))
-                or usual is parameter.empty
-            ):
-                continue
-            if isinstance(value, bool) or not (self.doctor.poor or _odd(option, value)):
+            if value == usual or not _odd(option, value):
                 continue
             yield Suspicion(
                 "option-harmful",
                 f"{name} works with {option}={_plain(value)}, where {_plain(usual)} is usual.",
-                option_at(info.place, option), f"{option}={_plain(usual)}", rank=3 if _odd(option, value) else 4,
+                option_at(info.place, option), f"{option}={_plain(usual)}", rank=3,
                 trials=[Trial(Defaults(option, usual), judge, says=f"with {option}={_plain(usual)}")
                         for judge in ("learns_better", "scores_better")],
             )  # fmt: skip
@@ -246,13 +253,18 @@ class Trials(Check):
                 "# leave the layers as they are made, or nn.init.kaiming_normal_", rank=5,
                 trials=[Trial(Reset(), "fits", says="with the usual initial weights")],
             )  # fmt: skip
-        if drops := [each for model in watch.models.values() for each in model.module.modules()
-                     if isinstance(each, _DropoutNd) and each.p > 0]:  # fmt: skip
-            yield Suspicion(
-                "dropout-too-strong", f"{said} Dropout is in the way.", watch.made_at.get(id(drops[0])),
-                "nn.Dropout(0.1)  # p is the share that is left out", rank=5,
-                trials=[Trial(NoDropout(), "learns_better", says="without dropout")],
-            )  # fmt: skip
+
+    def _dropout(self) -> Iterator[Suspicion]:
+        for model in self.watch.models.values():
+            for path, each in model.module.named_modules():
+                if isinstance(each, _DropoutNd) and LIMITS["share left out"] < each.p < 1:
+                    yield Suspicion(
+                        "dropout-too-strong",
+                        f"{model.name}.{path} leaves out {each.p:.0%} of what it gets: p is the share that is dropped.",
+                        option_at(self.watch.made_at.get(id(each)), "p", 0), f"nn.Dropout({1 - each.p:.2g})", rank=4,
+                        trials=[Trial(NoDropout(), "learns_better", says="without dropout")],
+                    )  # fmt: skip
+                    return
 
     def panel(self) -> list[Row]:
         """Return the trials whose results are reported when nothing was found."""
