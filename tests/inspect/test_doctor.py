@@ -20,7 +20,6 @@ from benchmarks.faults import patches
 from tinytorch.inspect import doctor as package
 from tinytorch.inspect.doctor import Doctor, judging
 from tinytorch.inspect.doctor.checks import Check, all_checks
-from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.nn.modules.module import Module
 from tinytorch.optim.optimizer import Optimizer
 
@@ -367,13 +366,6 @@ def test_a_check_that_fails_does_not_end_the_program(monkeypatch):
         x.sum().backward()
     assert len(doctor.notes) == 1 and "Broken.backward_begins failed: LookupError: here" in doctor.notes[0]
     assert doctor.watch.backwards == 2
-
-
-def test_a_place_is_the_users_line():
-    place = here()
-    assert Path(place.file) == Path(__file__) and place.text == "place = here()"
-    assert place.function == "test_a_place_is_the_users_line"
-    assert str(Place("/none/x.py", 3, "f")) == "/none/x.py:3"
 
 
 def result(values, scores=None):
