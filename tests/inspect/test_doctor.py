@@ -215,11 +215,9 @@ LOOP, CALL, ADAM = "for a, b in loader:\n", "model(a * scale)", "torch.optim.Ada
         ("class-ignored", f"{CALL}, b", f"{CALL}, b, ignore_index=1"),
         ("samples-repeated", "shuffle=True", "sampler=[0, 1, 2] * 130"),
         ("data-changed", LOOP, f"{LOOP}        x.add_(0.01)\n"),
-        ("samples-alike", CALL, "model(a * 0)"),
         ("samples-mixed", "nn.Linear(16, 2))", "nn.Linear(16, 2), nn.LogSoftmax(0))"),
         ("integers-wrap", LOOP, f"{LOOP}        a = ((50 * a.abs()).to(torch.uint8) - 60).float() / 50\n"),
         ("reshape-for-transpose", CALL, "model(a.reshape(6, 20).t())"),
-        ("gradient-lost", CALL, f"{CALL}.round()"),
         ("running-statistics", "nn.Dropout(0.2)", "nn.BatchNorm1d(16, momentum=0.99)"),
         ("option-harmful", ADAM, "torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=1.0)"),
         (
