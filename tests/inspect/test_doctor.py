@@ -20,7 +20,6 @@ from benchmarks.faults import patches
 from tinytorch.inspect import doctor as package
 from tinytorch.inspect.doctor import Doctor, judging
 from tinytorch.inspect.doctor.checks import Check, all_checks
-from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.nn.modules.module import Module
 from tinytorch.optim.optimizer import Optimizer
 
@@ -68,6 +67,12 @@ for epoch in range(5):
 def test_a_healthy_program_has_no_finding(tmp_path):
     code, report, output, errors = diagnose(tmp_path, HEALTHY)
     assert (code, report["findings"], report["error"], report["notes"]) == (0, [], None, []), errors
+    assert (
+        report["guess"] > 0.6
+        and {"with one batch in all steps", "with no dropout"}
+        <= {each["says"] for each in report["tried"] if each["steps"]}
+        and "best constant guess has" in report["standing"]
+    )
     assert report["backwards"] == 100 and len(report["curves"][0]["losses"]) == 100
     plain = subprocess.run(
         [sys.executable, str(tmp_path / "program.py")], capture_output=True, text=True, check=True,
@@ -200,6 +205,36 @@ def test_mistakes_are_found(name, tmp_path):
     assert row["said"] == cause and row["near"], corpus.shown(row)
 
 
+LOOP, CALL, ADAM = "for a, b in loader:\n", "model(a * scale)", "torch.optim.Adam(model.parameters(), lr=0.01)"
+
+
+@needs_fork
+@pytest.mark.parametrize(
+    "cause, old, new",
+    [
+        ("class-ignored", f"{CALL}, b", f"{CALL}, b, ignore_index=1"),
+        ("samples-repeated", "shuffle=True", "sampler=[0, 1, 2] * 130"),
+        ("data-changed", LOOP, f"{LOOP}        x.add_(0.01)\n"),
+        ("samples-mixed", "nn.Linear(16, 2))", "nn.Linear(16, 2), nn.LogSoftmax(0))"),
+        ("integers-wrap", LOOP, f"{LOOP}        a = ((50 * a.abs()).to(torch.uint8) - 60).float() / 50\n"),
+        ("reshape-for-transpose", CALL, "model(a.reshape(6, 20).t())"),
+        ("running-statistics", "nn.Dropout(0.2)", "nn.BatchNorm1d(16, momentum=0.99)"),
+        ("option-harmful", ADAM, "torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=1.0)"),
+        (
+            "gradients-clipped",
+            "optimizer.step()",
+            "nn.utils.clip_grad_norm_(model.parameters(), 1e-4); optimizer.step()",
+        ),
+    ],
+)
+def test_what_no_table_knows_is_found(cause, old, new, tmp_path):
+    text = HEALTHY.replace(ADAM, "torch.optim.SGD(model.parameters(), lr=0.5)") if "clip" in cause else HEALTHY
+    line = text[: text.index(old)].count("\n") + 1 + new.count("\n", 0, -1)
+    _, report, _, errors = diagnose(tmp_path, text.replace(old, new), "--seconds", "4")
+    assert report["findings"] and report["findings"][0]["cause"] == cause, (report["findings"], errors)
+    assert abs(report["findings"][0]["line"] - line) <= 1
+
+
 def test_the_corpus_is_marked(tmp_path):
     known = {cause for check in all_checks() for cause in check.causes}
     for folder, least in zip(corpus.FOLDERS, (75, 200), strict=True):
@@ -329,13 +364,6 @@ def test_a_check_that_fails_does_not_end_the_program(monkeypatch):
         x.sum().backward()
     assert len(doctor.notes) == 1 and "Broken.backward_begins failed: LookupError: here" in doctor.notes[0]
     assert doctor.watch.backwards == 2
-
-
-def test_a_place_is_the_users_line():
-    place = here()
-    assert Path(place.file) == Path(__file__) and place.text == "place = here()"
-    assert place.function == "test_a_place_is_the_users_line"
-    assert str(Place("/none/x.py", 3, "f")) == "/none/x.py:3"
 
 
 def result(values, scores=None):

@@ -13,9 +13,11 @@ from typing import Any
 from tqdm import tqdm
 
 from tinytorch.inspect.doctor.checks import Check, all_checks
+from tinytorch.inspect.doctor.checks.trials import Guess, Trials
 from tinytorch.inspect.doctor.course import Course
 from tinytorch.inspect.doctor.finding import Finding, Suspicion, Trial
-from tinytorch.inspect.doctor.judging import judged
+from tinytorch.inspect.doctor.judging import judged, series, tail
+from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.page import page
 from tinytorch.inspect.doctor.patches import Patch
 from tinytorch.inspect.doctor.place import Place, is_users
@@ -78,9 +80,11 @@ class Doctor:
         self.report, self.show, self.weak, self.seconds, self.steps, self.bar = report, show, weak, seconds, steps, bar
         self.findings: list[Finding] = []
         self.notes: list[str] = []
+        self.tried: list[dict[str, Any]] = []  # what counterfactuals showed
+        self.tried_for = 0.0  # seconds
         self.error: BaseException | None = None
         self.checks: list[Check] = [each(self) for each in all_checks()]
-        self.watch = Watch(self.checks, Check, self._start, self._after_backward)
+        self.watch = Watch(self.checks, self._start, self._after_backward)
         self.replay = Replay(self._become)
         self.exact: bool | None = None
         self._broken_at = 0  # the backward pass at which a loss was not finite first
@@ -162,13 +166,49 @@ class Doctor:
 
     @property
     def broken_at(self) -> int:
-        """The number of the first backward pass from a loss that is not finite; 0 if there is none."""
+        """The number of the first backward pass from a loss, or to a gradient, that is not finite; 0 if none is."""
         return self._broken_at
+
+    def note_broken(self) -> None:
+        """Note that the gradients of the last backward pass are not finite."""
+        self._broken_at = self._broken_at or self.watch.backwards
 
     @functools.cached_property
     def course(self) -> Course:
         """How training went; asked for at the end."""
         return Course(self.watch, self.watch.kinds)
+
+    @functools.cached_property
+    def guess(self) -> float | None:
+        """The loss of the best constant prediction, if it is known what the loss is."""
+        return next((check.value() for check in self.checks if isinstance(check, Guess)), None)
+
+    @property
+    def poor(self) -> bool:
+        """Whether the loss is not well below a constant's, or has hardly fallen where that is not known."""
+        course = self.course
+        if course.count < 10 or not course.supervised:
+            return False
+        if self.guess is None:
+            return course.stagnates
+        return not course.last < LIMITS["share of a constant's loss"] * self.guess
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the loss stays where a constant's is, or has hardly fallen where that is not known."""
+        course = self.course
+        beside = self.guess is None or not course.last < LIMITS["as a constant"] * self.guess
+        return self.poor and course.stagnates and beside
+
+    def standing(self) -> str:
+        """Say how far the loss is from a constant's."""
+        course = self.course
+        if not course.count:
+            return "No loss was seen."
+        text = f"The loss went from {course.first:.4g} to {course.last:.4g} in {course.count} steps"
+        if self.guess is None:
+            return text + "."
+        return text + f"; the best constant guess has {self.guess:.4g}."
 
     def made_of(self, names: str) -> Place | None:
         """Return where a layer of one of some classes was made."""
@@ -241,6 +281,18 @@ class Doctor:
                 causes.add(key)
                 self.findings.append(each)
         self._drop_consequences()
+        if not self.findings and not hindrance and self.watch.backwards >= 8:
+            self._try_others(elapsed)
+        self.tried_for = time.monotonic() - self._until + budget
+
+    def _try_others(self, elapsed: float) -> None:
+        """Take steps again with one thing changed that needs no cause to be guessed, and note what came of it."""
+        self._until = min(self._until, time.monotonic() + max(0.5 * elapsed, 2.0))
+        rows = next(check.panel() for check in self.checks if isinstance(check, Trials))
+        self._trials = len(rows)
+        for row in rows:
+            self._proof(Trial(row.patch, "", says=f"with {row.says}"), False)
+            self._trials -= 1
 
     def _drop_consequences(self) -> None:
         """Drop general findings where a more special one is proven."""
@@ -298,6 +350,11 @@ class Doctor:
             self._compare(start, steps, control)
         if control is None:
             return ""
+        if other is not None:
+            a, b = series(control)[0], series(other)[0]
+            n = min(len(a), len(b))
+            if n:
+                self.tried.append({"says": trial.says, "steps": n, "loss": tail(b[:n]), "unchanged": tail(a[:n])})
         return judged(trial.judge, control, other, trial.says, certain)
 
     def _known(self, start: str, steps: int) -> dict[str, Any] | None:
@@ -325,10 +382,26 @@ class Doctor:
         watch = self.watch
         seen = f"{watch.backwards} backward passes in {watch.seconds():.1f} s"
         parts = [f"doctor: {len(self.findings) or 'no'} finding{'s' * (len(self.findings) != 1)} ({seen})"]
-        parts += [str(each) for each in self.findings]
+        parts += [str(each) for each in self.findings] or [self._seen()]
         if self.notes:
             parts.append("\n".join(f"note: {each}" for each in self.notes))
         return "\n\n".join(parts)
+
+    def _seen(self) -> str:
+        """Say what was looked at, and what was tried."""
+        watch = self.watch
+        lines = [self.standing()]
+        models = ", ".join([info.name for info in watch.models.values()][:5]) or "no module"
+        steps = sum(info.steps for info in watch.optimizers.values())
+        batches = sum(info.batches for info in watch.loaders.values())
+        lines.append(f"Seen: {models}; {steps} steps of {len(watch.optimizers)} optimizers; {batches} batches of "
+                     f"{len(watch.loaders)} loaders.")  # fmt: skip
+        if self.tried:
+            lines.append(f"Tried, in {self.tried_for:.1f} s:")
+        lines += [f"  {each['says']}: a loss of {each['loss']:.4g} rather than {each['unchanged']:.4g} after "
+                  f"{each['steps']} steps" for each in self.tried]  # fmt: skip
+        lines.append("This does not mean that the program is right: no test data were compared.")
+        return "\n".join(lines)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the report, with all curves, as an object for JSON."""
@@ -343,6 +416,7 @@ class Doctor:
             layers.update(check.series())
         return {
             "findings": [each.as_dict() for each in self.findings], "notes": self.notes, "exact": self.exact,
+            "guess": self.guess, "standing": self.standing(), "tried": self.tried, "tried_for": self.tried_for,
             "backwards": watch.backwards, "seconds": watch.seconds(), "curves": curves,
             "rates": [list(each) for each in watch.rates], "layers": layers,
             "error": None if self.error is None else f"{type(self.error).__name__}: {self.error}",

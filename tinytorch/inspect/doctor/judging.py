@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["judged"]
+__all__ = ["judged", "series", "tail"]
 
 Result = dict[str, Any]
 
@@ -45,13 +45,13 @@ def judged(judge: str, control: Result | None, other: Result | None, says: str, 
     """Return a sentence that says what was proven, or "".
 
     Args:
-        judge: the name of a judge, one of the functions below.
+        judge: the name of a judge, one of the functions below; "" for a trial that is to prove nothing.
         control: what was seen of the steps unchanged.
         other: what was seen of the steps with something changed.
         says: what was changed.
         certain: whether the mistake is certain: then it is enough that the change helps in almost all steps.
     """
-    if other is None or (control is None and judge != "alone"):
+    if not judge or other is None or (control is None and judge != "alone"):
         return ""
     known = {"learns_better": learns_better, "scores_better": scores_better, "finite": finite, "fits": fits,
              "exam_better": exam_better, "flips": flips, "bounded": bounded}  # fmt: skip

@@ -6,6 +6,7 @@ optimizers and lines have the same names in the copy. Every patch notes the loss
 
 from __future__ import annotations
 
+import copy
 import itertools
 import math
 from typing import Any
@@ -18,6 +19,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.data.dataloader import DataLoader
 from tinytorch.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from tinytorch.inspect.doctor.place import Place, here
+from tinytorch.inspect.doctor.shapes import transposition
 from tinytorch.inspect.doctor.trace import LossCall, tensors_of
 from tinytorch.nn import functional as F
 from tinytorch.nn.init import kaiming_normal_, orthogonal_
@@ -27,12 +29,12 @@ from tinytorch.ops.random import Generator, get_rng_state, set_rng_state
 from tinytorch.optim.optimizer import Optimizer
 
 __all__ = [
-    "AddParameters", "AddTerm", "Clip",
-    "FirstOrder", "FixedRate", "FlipSign", "HonourTraining", "KeepGraph", "Leaky", "LinearOutput",
-    "LogInput", "MatchShapes", "NoSoftmax", "Normalise", "Orthogonal", "Patch", "PerEpoch", "Rate", "Rectify", "Reset",
-    "Restore", "SameIndex", "SameOrder", "ScaleGradients", "Shuffle",
-    "Smaller", "Stable", "StepAfterBackward", "TrainTensors", "Unfreeze", "UnitTargets", "Watching", "ZeroAfterStep",
-    "ZeroGradients", "leaves",
+    "AddParameters", "AddTerm", "AtLine", "Clip", "Defaults", "EveryClass", "FirstOrder", "FixedRate", "FlipSign",
+    "HonourTraining", "KeepGraph", "Leaky", "LinearOutput", "LogInput", "MatchShapes", "NoDropout", "NoSoftmax",
+    "Normalise", "NormaliseLayers", "OneBatch", "Orthogonal", "PassThrough", "Patch", "PerEpoch", "Rate", "Rectify",
+    "Reset", "Restore", "SameIndex", "SameOrder", "ScaleGradients", "ScaleScores", "Separate", "ShareOfStep",
+    "Shuffle", "Smaller", "Stable", "StepAfterBackward", "TrainTensors", "Transposed", "Unchanged", "Unfreeze",
+    "UnitTargets", "Unshared", "Watching", "ZeroAfterStep", "ZeroGradients", "leaves",
 ]  # fmt: skip
 
 
@@ -310,7 +312,10 @@ class FixedRate(Rate):
         super().__init__(1.0)
 
     def start(self, watch: Any) -> None:  # noqa: D102
-        self._first = {id(o.optimizer): [g["lr"] for g in o.optimizer.param_groups] for o in watch.optimizers.values()}
+        self._first = {
+            id(o.optimizer): [g.get("initial_lr", g["lr"]) for g in o.optimizer.param_groups]
+            for o in watch.optimizers.values()
+        }
 
     def step_begins(self, watch: Any, optimizer: Optimizer) -> None:  # noqa: D102
         super().step_begins(watch, optimizer)
@@ -815,3 +820,181 @@ def _finite(x: Tensor, masked: bool = False) -> bool:
 
 def _infinite(x: Tensor) -> bool:
     return bool((x._array == math.inf).any())
+
+
+class AtLine(Patch):
+    """Changes the calls of an op at a line.
+
+    Args:
+        name: the name of the op.
+        place: the line.
+    """
+
+    def __init__(self, name: str, place: Place) -> None:
+        super().__init__()
+        self.name, self.place = name, place
+
+    def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of an op."""
+        if getattr(op, "name", "") == self.name and here()[:2] == self.place[:2]:
+            return self.instead(caller, args, kwargs)
+        return caller(*args, **kwargs)
+
+    def instead(self, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of a call at the line."""
+        return caller(*args, **kwargs)
+
+
+class Transposed(AtLine):
+    """Permutes the dimensions where a line reshapes."""
+
+    def instead(self, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
+        out = caller(*args, **kwargs)
+        order = transposition(tuple(args[0].shape), tuple(out.shape))
+        if order is None:
+            return out
+        back = [order.index(k) for k in range(len(order))]
+        return args[0].reshape([out.shape[k] for k in order]).permute(back)
+
+
+class PassThrough(AtLine):
+    """Lets the gradient pass an op whose derivative is zero, as if it returned its input."""
+
+    def instead(self, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
+        x = args[0]
+        return x + (caller(*args, **kwargs) - x).detach()
+
+
+class Separate(AtLine):
+    """Takes the second term of a sum as a constant: `z + (q - z).detach()`."""
+
+    def instead(self, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
+        return caller(args[0], args[1].detach(), *args[2:], **kwargs)
+
+
+class ScaleScores(Patch):
+    """Multiplies the scores that a loss of classes gets."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.factor = factor
+
+    def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
+        if LossCall.KINDS.get(getattr(op, "name", "")) in ("class", "logit"):
+            args = (args[0] * self.factor, *args[1:])
+        return caller(*args, **kwargs)
+
+
+class EveryClass(Patch):
+    """Lets a loss of classes ignore none of them."""
+
+    def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
+        if getattr(op, "name", "") == "_cross_entropy":
+            args = (*args[:2], None, -100, *args[4:])
+        return caller(*args, **kwargs)
+
+
+class Defaults(Patch):
+    """Gives optimizers the usual value of an option: of weight decay, of momenta."""
+
+    def __init__(self, option: str, value: Any) -> None:
+        super().__init__()
+        self.option, self.value = option, value
+
+    def step_begins(self, watch: Any, optimizer: Optimizer) -> None:  # noqa: D102
+        for group in optimizer.param_groups:
+            if self.option in group:
+                group[self.option] = self.value
+
+
+class Unchanged(Patch):
+    """Gives optimizers the gradients that the backward passes computed, whatever the program does to them after."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._computed: list[tuple[Tensor, Any]] = []
+
+    def backward_ends(self, watch: Any, loss: Any) -> None:  # noqa: D102
+        every = {id(p): p for info in watch.optimizers.values() for p in info.params}
+        self._computed = [(p, p._grad._array.copy()) for p in every.values() if p._grad is not None]
+
+    def step_begins(self, watch: Any, optimizer: Optimizer) -> None:  # noqa: D102
+        for p, gradient in self._computed:
+            if p._grad is not None and p._grad.shape == gradient.shape:
+                p._grad._array[...] = gradient
+        self._computed = []
+
+
+class ShareOfStep(Patch):
+    """Divides the gradients of a step by the number of backward passes that made them."""
+
+    def __init__(self, count: int) -> None:
+        super().__init__()
+        self.count = count
+
+    def step_begins(self, watch: Any, optimizer: Optimizer) -> None:  # noqa: D102
+        for group in optimizer.param_groups:
+            for p in group["params"]:
+                if p._grad is not None:
+                    p._grad._array[...] /= self.count
+
+
+class NoDropout(Patch):
+    """Leaves dropout out."""
+
+    def skips_dropout(self, watch: Any, training: bool) -> bool:  # noqa: D102
+        return True
+
+
+class NormaliseLayers(Patch):
+    """Gives each layer inputs of mean 0 and standard deviation 1."""
+
+    def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
+        name = getattr(op, "name", "")
+        if watch.stack and (name == "linear" or "conv" in name) and args[0].numel() > 1 and local.state.grad:
+            x = args[0]
+            args = ((x - x.mean()) / (x.std() + 1e-6), *args[1:])
+        return caller(*args, **kwargs)
+
+
+class OneBatch(Patch):
+    """Gives the model the first batch in each step: what is left shows whether it can learn that by heart."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._inputs: dict[int, Any] = {}
+        self._targets: dict[str, Any] = {}
+
+    def forward(self, watch: Any, module: Module, args: Any, kwargs: Any) -> tuple[Any, Any]:  # noqa: D102
+        if not local.state.grad:
+            return args, kwargs
+        known = self._inputs.setdefault(id(module), (args, kwargs))
+        shapes = [[getattr(x, "shape", None) for x in each[0]] for each in (known, (args, kwargs))]
+        return known if shapes[0] == shapes[1] else (args, kwargs)
+
+    def op(self, watch: Any, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # noqa: D102
+        name = getattr(op, "name", "")
+        pair = list(tensors_of(args[:2])) if LossCall.KINDS.get(name) and not watch.stack else []
+        if len(pair) == 2 and pair[0].requires_grad and not pair[1].requires_grad:
+            y = self._targets.setdefault(f"{name} {here()}", args[1])
+            if y.shape == args[1].shape:
+                args = (args[0], y, *args[2:])
+        return caller(*args, **kwargs)
+
+
+class Unshared(AddParameters):
+    """Gives each entry of a list of modules that has one several times a module of its own."""
+
+    def start(self, watch: Any) -> None:  # noqa: D102
+        state = get_rng_state()
+        for info in watch.models.values():
+            for module in info.module.modules():
+                seen: set[int] = set()
+                for name, each in list(module._modules.items()):
+                    if id(each) in seen and each is not None:
+                        own = module._modules[name] = copy.deepcopy(each)
+                        for part in own.modules():
+                            if hasattr(part, "reset_parameters"):
+                                part.reset_parameters()
+                    seen.add(id(each))
+        set_rng_state(state)

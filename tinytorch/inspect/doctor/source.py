@@ -73,6 +73,8 @@ def option_at(place: Place | None, keyword: str, position: int | None = None) ->
         if value is None and position is not None and len(node.args) > position:
             value = node.args[position]
         if value is None:
+            if any(each.arg is None for each in node.keywords):  # **options
+                return value_at(place, keyword) or place
             continue
         if isinstance(value, (ast.Name, ast.Attribute)):
             return value_at(place, name_of(value)) or place

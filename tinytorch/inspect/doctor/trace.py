@@ -14,8 +14,8 @@ from tinytorch.inspect.doctor.place import Place, here
 
 __all__ = ["Call", "LossCall", "Trace", "Tracer", "tensors_of"]
 
-#: How many calls of one step are kept; a longer step is one of many time steps, which are alike.
-_MOST = 4000
+#: How many calls are kept before and in the first step; of a later one, a fifth (it has many time steps, alike).
+_MOST = 20_000
 #: Elements of a tensor that is kept although no gradient flows through it.
 _LARGE = 100_000
 
@@ -41,14 +41,17 @@ class Call:
 
     Attributes:
         is_view: whether the result has values of the first argument, in another shape.
+        criterion: the loss module that ran, or None.
     """
 
-    __slots__ = ("args", "is_view", "kwargs", "module", "name", "out", "owner", "place")
+    __slots__ = ("args", "criterion", "is_view", "kwargs", "module", "name", "out", "owner", "place")
 
-    def __init__(self, op: Any, args: Any, kwargs: Any, out: Any, place: Place, module: str, owner: Any) -> None:
+    def __init__(
+        self, op: Any, args: Any, kwargs: Any, out: Any, place: Place, module: str, owner: Any, criterion: Any = None
+    ) -> None:
         self.name, self.args, self.kwargs, self.out = name_of(op), args, kwargs, out
         self.is_view = bool(getattr(op, "view", False)) or self.name == "clone"
-        self.place, self.module, self.owner = place, module, owner
+        self.place, self.module, self.owner, self.criterion = place, module, owner, criterion
 
     @property
     def inputs(self) -> list[Tensor]:
@@ -97,14 +100,15 @@ class LossCall:
 class Trace:
     """The calls since the last backward pass."""
 
-    def __init__(self) -> None:
+    def __init__(self, first: bool = True) -> None:
+        self.first = first
         self.calls: list[Call] = []
         self.made: dict[int, Call] = {}  # by the id of the result
         self.losses: list[LossCall] = []
 
     def add(self, call: Call) -> None:
         """Keep a call."""
-        if len(self.calls) >= _MOST:
+        if len(self.calls) >= (_MOST if self.first else _MOST // 5):
             return
         self.calls.append(call)
         for each in tensors_of(call.out):
@@ -184,7 +188,7 @@ class Tracer(DispatchMode):
 
     def next_step(self, traced: bool) -> None:
         """Begin a new step."""
-        self.trace = Trace()
+        self.trace = Trace(first=False)
         if traced:
             self.__enter__()
         else:
@@ -194,6 +198,7 @@ class Tracer(DispatchMode):
         """Notice that a tensor is filled with random numbers."""
         if not self.watch.backwards:
             self.watch.note_filled(x)
+        self.watch.tell("filled", x)
 
     def step(self, node: Any, run: Any) -> Any:
         """Run a node of a backward pass."""
@@ -223,10 +228,12 @@ class Tracer(DispatchMode):
             watch.note_early(name, args, out)
         if not watch.backwards and not watch.stack and name in ("_index", "sort", "flip", "roll"):
             watch.note_order(name, args, out)
-        if isinstance(out, Tensor) and not out.requires_grad and not watch.stack and out.numel() > _LARGE:
+        large = isinstance(out, Tensor) and out.numel() > _LARGE and not getattr(op, "view", False)
+        if large and not out.requires_grad and not watch.stack:
             if not watch.backwards and len(self.origins) < _MOST:
                 self.origins[id(out)] = (weakref.ref(out), here())
             return out  # (a part of the data set, say, which would be kept until the first backward pass)
         owner = watch.stack[-1] if watch.stack else None
-        self.trace.add(Call(op, args, kwargs, out, watch.line_of(here(), owner), watch.path(), owner))
+        line = watch.line_of(here(), owner)
+        self.trace.add(Call(op, args, kwargs, out, line, watch.path(), owner, watch.criterion))
         return out

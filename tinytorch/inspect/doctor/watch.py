@@ -13,7 +13,7 @@ import math
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -169,29 +169,37 @@ class Watch:
     """What was seen of a program so far, and the events that the checks receive.
 
     Args:
-        checks: the checks; each receives the events whose methods it overrides.
-        base: the class of checks.
+        checks: the checks; each receives the events of which it has a method.
         on_start: called before the first forward pass of a model ("first") and before the first iteration over data
             ("loader").
         on_backward: called after each backward pass.
     """
 
-    EVENTS = (
-        "forward_begins", "forward_ends", "backward_begins", "backward_ends", "step_begins", "step_ends", "zeroed",
-        "scheduled", "loader_begins", "batch", "loader_ends", "traced", "dropped", "cut", "mode_set", "state_taken",
-        "state_loaded", "made_optimizer", "seeded",
-    )  # fmt: skip
+    #: What checks are told of, if they have a method of the name, and what it gets.
+    EVENTS: ClassVar[dict[str, str]] = {
+        "forward_begins": "info, args: a call of a model (`ModelInfo`)",
+        "forward_ends": "info, args, kwargs, out: its result",
+        "traced": "trace, loss, place: the ops of a step (`Trace`), in some steps, before its backward pass",
+        "backward_begins": "loss, place", "backward_ends": "loss, place",
+        "step_begins": "info: an optimizer (`OptimizerInfo`) is about to step", "step_ends": "info: it has stepped",
+        "zeroed": "target: `zero_grad` of an optimizer or a module", "scheduled": "scheduler: its step",
+        "loader_begins": "info: an iteration over a `DataLoader` (`LoaderInfo`)", "batch": "info, batch",
+        "loader_ends": "info", "dropped": "x, p, training: a call of a function `dropout`",
+        "cut": "x, out, how: `out` was taken from `x` without its graph, by `detach()`, `.data`, `item()` ...",
+        "mode_set": "module, mode, before: `module.train(mode)`", "state_taken": "module, state: of `state_dict()`",
+        "state_loaded": "module, state: `load_state_dict(state)`", "made_optimizer": "info", "seeded": "seed",
+        "filled": "x: a tensor is filled with random numbers, in the steps that are traced",
+        "criterion": "module, args: the call of a loss module",
+    }  # fmt: skip
 
-    def __init__(
-        self, checks: list[Any], base: type, on_start: Callable[[str], None], on_backward: Callable[[], None]
-    ) -> None:
+    def __init__(self, checks: list[Any], on_start: Callable[[str], None], on_backward: Callable[[], None]) -> None:
         self.on_start, self.on_backward = on_start, on_backward
-        self.events: dict[str, list[Callable[..., None]]] = {}
-        for event in self.EVENTS:
-            plain = getattr(base, event)
-            self.events[event] = [getattr(each, event) for each in checks if getattr(type(each), event) is not plain]
+        self.events: dict[str, list[Callable[..., None]]] = {
+            event: [getattr(each, event) for each in checks if hasattr(each, event)] for event in self.EVENTS
+        }
         self.failures: list[str] = []  # of checks
         self.stack: list[Module] = []
+        self.criterion: Module | None = None  # the loss module that runs
         self.backwards = 0
         self.curves: dict[Place, Curve] = {}
         self.models: dict[int, ModelInfo] = {}
@@ -219,6 +227,8 @@ class Watch:
         self.tracer = Tracer(self)
         self._undo: list[Callable[[], None]] = []
         self._scheduling = 0
+        self.scheduler: Any = None  # the last one that stepped, and where
+        self.scheduler_at: Place | None = None
         self._in_backward = False
         self.root_recorded = False  # whether the running model was called with a graph being recorded
 
@@ -226,35 +236,30 @@ class Watch:
 
     def install(self) -> None:
         """Begin to observe."""
-        replace = self._replace
-        replace(Module, "__init__", self._new_module(Module.__init__))
-        replace(Module, "__call__", self._call(Module.__call__))
-        replace(Module, "train", self._train(Module.train))
-        replace(Module, "state_dict", self._state_dict(Module.state_dict))
-        replace(Module, "load_state_dict", self._load_state_dict(Module.load_state_dict))
-        replace(Module, "zero_grad", self._zero_grad(Module.zero_grad))
-        replace(Tensor, "backward", self._backward(Tensor.backward))
         autograd: Any = importlib.import_module("tinytorch.autograd")
-        replace(autograd, "backward", self._backward(autograd.backward))
-        replace(Tensor, "detach", self._cutting(Tensor.detach, "detach()"))
-        replace(Tensor, "numpy", self._cutting(Tensor.numpy, "numpy()"))
-        replace(Tensor, "item", self._cutting(Tensor.item, "item()"))
-        replace(Tensor, "tolist", self._cutting(Tensor.tolist, "tolist()"))
-        replace(Tensor, "requires_grad_", self._freezing(Tensor.requires_grad_))
-        flag = Tensor.__dict__["requires_grad"]
-        replace(Tensor, "requires_grad", property(flag.__get__, self._freezing(flag.__set__), doc=flag.__doc__))
-        data = Tensor.__dict__["data"]
-        replace(Tensor, "data", property(self._cutting(data.__get__, ".data"), data.__set__, doc=data.__doc__))
-        for optimizer in _with(Optimizer, "zero_grad"):
-            replace(optimizer, "zero_grad", self._zero_grad(optimizer.__dict__["zero_grad"]))
-        replace(Optimizer, "__init__", self._new_optimizer(Optimizer.__init__))
-        for scheduler in _with(lr_scheduler.LRScheduler, "step"):
-            replace(scheduler, "step", self._schedule(scheduler.__dict__["step"]))
-        replace(dataloader.DataLoader, "__init__", self._new_loader(dataloader.DataLoader.__init__))
-        replace(dataloader.DataLoader, "__iter__", self._iterate(dataloader.DataLoader.__iter__))
-        replace(Generator, "manual_seed", self._seeding(Generator.manual_seed))
-        for name in ("dropout", "dropout1d", "dropout2d", "dropout3d"):
-            replace(F, name, self._dropout(getattr(F, name)))
+        listens: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
+            ((Module,), "__init__", self._new_module),
+            ((Module,), "__call__", self._call),
+            ((Module,), "train", self._train),
+            ((Module,), "state_dict", self._state_dict),
+            ((Module,), "load_state_dict", self._load_state_dict),
+            ((Module, *_with(Optimizer, "zero_grad")), "zero_grad", self._zero_grad),
+            ((Tensor, autograd), "backward", self._backward),
+            *[((Tensor,), name, functools.partial(self._cut, f"{name}()"))
+              for name in ("detach", "numpy", "item", "tolist")],
+            ((Tensor,), "data", functools.partial(self._cut, ".data")),
+            ((Tensor,), "requires_grad_", self._freeze),
+            ((Tensor,), "requires_grad", self._freeze),
+            ((Optimizer,), "__init__", self._new_optimizer),
+            (_with(lr_scheduler.LRScheduler, "step"), "step", self._schedule),
+            ((dataloader.DataLoader,), "__init__", self._new_loader),
+            ((dataloader.DataLoader,), "__iter__", self._iterate),
+            ((Generator,), "manual_seed", self._seed),
+            *[((F,), name, self._dropout) for name in ("dropout", "dropout1d", "dropout2d", "dropout3d")],
+        )  # fmt: skip
+        for owners, name, advice in listens:
+            for owner in owners:
+                self._replace(owner, name, advice)
         handles = [
             register_optimizer_step_pre_hook(
                 lambda optimizer, args, kwargs: self._step_begins(optimizer, args, kwargs)
@@ -280,11 +285,26 @@ class Watch:
         while self._undo:
             self._undo.pop()()
 
-    def _replace(self, owner: Any, name: str, value: Any) -> None:
-        own = vars(owner)
-        before, had = own.get(name), name in own
+    def _replace(self, owner: Any, name: str, advice: Callable[..., Any]) -> None:
+        """Let calls of an attribute go to `advice`, which gets what was there and the arguments.
+
+        Of a property it is what reads `data`, and what writes `requires_grad`.
+        """
+        before, own = getattr(owner, name), name in vars(owner)
+        value: Any
+        if isinstance(before, property) or not callable(before):
+            flag = vars(owner)[name]
+            read, write = flag.__get__, flag.__set__
+            if name == "data":
+                read = _advised(advice, read)
+            else:
+                write = _advised(advice, write)
+            value, before = property(read, write, doc=flag.__doc__), flag
+        else:
+            before = vars(owner).get(name, before)
+            value = _advised(advice, before)
         setattr(owner, name, value)
-        self._undo.append(lambda: setattr(owner, name, before) if had else delattr(owner, name))
+        self._undo.append(lambda: setattr(owner, name, before) if own else delattr(owner, name))
 
     def tell(self, event: str, *args: Any) -> None:
         """Hand an event to the checks."""
@@ -297,14 +317,10 @@ class Watch:
 
     # Modules ------------------------------------------------------------------------------------------
 
-    def _new_module(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def init(module: Module, *args: Any, **kwargs: Any) -> None:
-            if module_of(type(module)).startswith("tinytorch."):
-                self.made_at[id(module)] = here()
-            plain(module, *args, **kwargs)
-
-        return init
+    def _new_module(self, plain: Any, module: Module, *args: Any, **kwargs: Any) -> None:
+        if module_of(type(module)).startswith("tinytorch."):
+            self.made_at[id(module)] = here()
+        plain(module, *args, **kwargs)
 
     def line_of(self, place: Place, owner: Any) -> Place:
         """Return where a layer of the library was made, if its forward runs; else the line that is being executed."""
@@ -312,27 +328,29 @@ class Watch:
             return self.made_at.get(id(owner), place)
         return place
 
-    def _call(self, plain: Any) -> Any:
+    def _call(self, plain: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
         stack = self.stack
-
-        @functools.wraps(plain)
-        def call(module: Module, *args: Any, **kwargs: Any) -> Any:
-            if not stack:
-                return self._root_call(plain, module, args, kwargs)
-            if self.tracer.on and self.root_recorded and not local.state.grad and module._parameters:
-                self.unrecorded.setdefault(id(self.models.get(id(stack[0]))), here())
-            stack.append(module)
-            try:
-                return plain(module, *args, **kwargs)
-            finally:
-                stack.pop()
-
-        return call
+        if not stack:
+            return self._root_call(plain, module, args, kwargs)
+        if self.tracer.on and self.root_recorded and not local.state.grad and module._parameters:
+            self.unrecorded.setdefault(id(self.models.get(id(stack[0]))), here())
+        stack.append(module)
+        try:
+            return plain(module, *args, **kwargs)
+        finally:
+            stack.pop()
 
     def _root_call(self, plain: Any, module: Module, args: Any, kwargs: Any) -> Any:
         # (A backward pass may compute again what was not saved.)
-        if isinstance(module, losses._Loss) or in_vmap() or self._in_backward:
+        if in_vmap() or self._in_backward:
             return plain(module, *args, **kwargs)
+        if isinstance(module, losses._Loss):
+            self.tell("criterion", module, args)
+            self.criterion = module
+            try:
+                return plain(module, *args, **kwargs)
+            finally:
+                self.criterion = None
         info = self.models.get(id(module))
         if info is not None and info.module is module and self.tracer.on and not info.is_current():
             self.replaced.append(info)  # a layer was replaced, or added
@@ -408,87 +426,54 @@ class Watch:
         path = info.paths.get(id(self.stack[-1]), type(self.stack[-1]).__name__) if info else ""
         return ".".join([each for each in (type(self.stack[0]).__name__, path) if each])
 
-    def _train(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def train(module: Module, mode: bool = True) -> Any:
-            before = module.training
-            out = plain(module, mode)
-            self.tell("mode_set", module, mode, before)
-            return out
+    def _train(self, plain: Any, module: Module, mode: bool = True) -> Any:
+        before = module.training
+        out = plain(module, mode)
+        self.tell("mode_set", module, mode, before)
+        return out
 
-        return train
+    def _state_dict(self, plain: Any, module: Module, *args: Any, **kwargs: Any) -> Any:
+        out = plain(module, *args, **kwargs)
+        if not args and not kwargs.get("prefix"):
+            self.tell("state_taken", module, out)
+        return out
 
-    def _state_dict(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def state_dict(module: Module, *args: Any, **kwargs: Any) -> Any:
-            out = plain(module, *args, **kwargs)
-            if not args and not kwargs.get("prefix"):
-                self.tell("state_taken", module, out)
-            return out
+    def _load_state_dict(self, plain: Any, module: Module, state: Any, *args: Any, **kwargs: Any) -> Any:
+        self.tell("state_loaded", module, state)
+        return plain(module, state, *args, **kwargs)
 
-        return state_dict
+    def _dropout(self, plain: Any, input: Any, *args: Any, **kwargs: Any) -> Any:
+        training = kwargs.get("training", args[1] if len(args) > 1 else True)
+        if self.patch is not None and self.patch.skips_dropout(self, training):
+            return input
+        if self.events["dropped"]:
+            self.tell("dropped", input, kwargs.get("p", args[0] if args else 0.5), training)
+        return plain(input, *args, **kwargs)
 
-    def _load_state_dict(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def load_state_dict(module: Module, state: Any, *args: Any, **kwargs: Any) -> Any:
-            self.tell("state_loaded", module, state)
-            return plain(module, state, *args, **kwargs)
+    def _cut(self, how: str, plain: Any, x: Any, *args: Any, **kwargs: Any) -> Any:
+        if not self.tracer.on or self._in_backward or not x.requires_grad:
+            return plain(x, *args, **kwargs)
+        if self.patch is not None and self.patch.cut(self, x, how):
+            return x
+        out = plain(x, *args, **kwargs)
+        self.tell("cut", x, out, how)
+        return out
 
-        return load_state_dict
+    def _seed(self, plain: Any, generator: Any, seed: int) -> Any:
+        self.tell("seeded", seed)
+        return plain(generator, seed)
 
-    def _dropout(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def dropout(input: Any, *args: Any, **kwargs: Any) -> Any:
-            training = kwargs.get("training", args[1] if len(args) > 1 else True)
-            if self.patch is not None and self.patch.skips_dropout(self, training):
-                return input
-            if self.events["dropped"]:
-                p = kwargs.get("p", args[0] if args else 0.5)
-                self.tell("dropped", plain, input, p, training)
-            return plain(input, *args, **kwargs)
-
-        return dropout
-
-    def _cutting(self, plain: Any, how: str) -> Any:
-        @functools.wraps(plain)
-        def cut(x: Any, *args: Any, **kwargs: Any) -> Any:
-            if not self.tracer.on or self._in_backward or not x.requires_grad:
-                return plain(x, *args, **kwargs)
-            if self.patch is not None and self.patch.cut(self, x, how):
-                return x
-            out = plain(x, *args, **kwargs)
-            self.tell("cut", x, out, how)
-            return out
-
-        return cut
-
-    def _seeding(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def manual_seed(generator: Any, seed: int) -> Any:
-            self.tell("seeded", seed)
-            return plain(generator, seed)
-
-        return manual_seed
-
-    def _freezing(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def freeze(x: Any, requires_grad: bool = True) -> Any:
-            if not requires_grad and x.is_leaf:
-                self.frozen_at[id(x)] = here()
-            return plain(x, requires_grad)
-
-        return freeze
+    def _freeze(self, plain: Any, x: Any, requires_grad: bool = True) -> Any:
+        if not requires_grad and x.is_leaf:
+            self.frozen_at[id(x)] = here()
+        return plain(x, requires_grad)
 
     # Steps --------------------------------------------------------------------------------------------
 
-    def _backward(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def backward(loss: Any, *args: Any, **kwargs: Any) -> Any:
-            if self._in_backward:  # one calls the other
-                return plain(loss, *args, **kwargs)
-            return self._run_backward(plain, loss, args, kwargs)
-
-        return backward
+    def _backward(self, plain: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
+        if self._in_backward:  # one calls the other
+            return plain(loss, *args, **kwargs)
+        return self._run_backward(plain, loss, args, kwargs)
 
     def _run_backward(self, plain: Any, loss: Any, args: Any, kwargs: Any) -> Any:
         self.on_start("first")
@@ -533,14 +518,10 @@ class Watch:
             info = self.optimizers[id(optimizer)] = OptimizerInfo(optimizer, None)
         return info
 
-    def _new_optimizer(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def init(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
-            plain(optimizer, *args, **kwargs)
-            info = self.optimizers[id(optimizer)] = OptimizerInfo(optimizer, here())
-            self.tell("made_optimizer", info)
-
-        return init
+    def _new_optimizer(self, plain: Any, optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
+        plain(optimizer, *args, **kwargs)
+        info = self.optimizers[id(optimizer)] = OptimizerInfo(optimizer, here())
+        self.tell("made_optimizer", info)
 
     def _step_begins(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         info = self.info_of(optimizer)
@@ -561,43 +542,30 @@ class Watch:
             self.patch.step_ends(self, optimizer)
         self.tell("step_ends", info)
 
-    def _zero_grad(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def zero_grad(target: Any, *args: Any, **kwargs: Any) -> None:
-            if self.patch is not None and self.patch.skips_zeroing(self, target):
-                return
-            self.tell("zeroed", target)
-            plain(target, *args, **kwargs)
+    def _zero_grad(self, plain: Any, target: Any, *args: Any, **kwargs: Any) -> None:
+        if self.patch is not None and self.patch.skips_zeroing(self, target):
+            return
+        self.tell("zeroed", target)
+        plain(target, *args, **kwargs)
 
-        return zero_grad
-
-    def _schedule(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def step(scheduler: Any, *args: Any, **kwargs: Any) -> Any:
-            inner = self._scheduling or getattr(scheduler, "_is_initial", False)
-            if not inner and not hasattr(scheduler, "optimizer"):
-                inner = 1
-            if not inner:
-                if self.patch is not None and self.patch.skips_schedule(self, scheduler):
-                    return None
-                self.tell("scheduled", scheduler)
-            self._scheduling += 1
-            try:
-                return plain(scheduler, *args, **kwargs)
-            finally:
-                self._scheduling -= 1
-
-        return step
+    def _schedule(self, plain: Any, scheduler: Any, *args: Any, **kwargs: Any) -> Any:
+        inner = self._scheduling or getattr(scheduler, "_is_initial", False) or not hasattr(scheduler, "optimizer")
+        if not inner:
+            if self.patch is not None and self.patch.skips_schedule(self, scheduler):
+                return None
+            self.scheduler, self.scheduler_at = scheduler, self.scheduler_at or here()
+            self.tell("scheduled", scheduler)
+        self._scheduling += 1
+        try:
+            return plain(scheduler, *args, **kwargs)
+        finally:
+            self._scheduling -= 1
 
     # Data ---------------------------------------------------------------------------------------------
 
-    def _new_loader(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def init(loader: Any, *args: Any, **kwargs: Any) -> None:
-            plain(loader, *args, **kwargs)
-            self.loader_made[id(loader)] = here()
-
-        return init
+    def _new_loader(self, plain: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+        plain(loader, *args, **kwargs)
+        self.loader_made[id(loader)] = here()
 
     def note_order(self, name: str, args: tuple[Any, ...], out: Any) -> None:
         """Note a call, before training, that may have changed the order of data."""
@@ -636,20 +604,16 @@ class Watch:
                 add(place, "Data are put into another order", out, source, None)
         return found
 
-    def _iterate(self, plain: Any) -> Any:
-        @functools.wraps(plain)
-        def iterate(loader: Any) -> Any:
-            self.on_start("loader")
-            info = self.loaders.get(id(loader))
-            if info is None or info.loader() is not loader:
-                info = self.loaders[id(loader)] = LoaderInfo(loader, here(), len(self.loaders) < _KEPT)
-            info.epochs += 1
-            self.tell("loader_begins", info)
-            if self.patch is not None:
-                loader = self.patch.loader(self, loader)
-            return _Batches(self, info, self._inner(plain, loader))
-
-        return iterate
+    def _iterate(self, plain: Any, loader: Any) -> Any:
+        self.on_start("loader")
+        info = self.loaders.get(id(loader))
+        if info is None or info.loader() is not loader:
+            info = self.loaders[id(loader)] = LoaderInfo(loader, here(), len(self.loaders) < _KEPT)
+        info.epochs += 1
+        self.tell("loader_begins", info)
+        if self.patch is not None:
+            loader = self.patch.loader(self, loader)
+        return _Batches(self, info, self._inner(plain, loader))
 
     @staticmethod
     def _inner(plain: Any, loader: Any) -> Any:
@@ -700,6 +664,16 @@ class _Batches:
             watch.open_loaders.append(info)
         watch.tell("batch", info, batch)
         return batch
+
+
+def _advised(advice: Callable[..., Any], plain: Any) -> Any:
+    """Return a function in the place of `plain` that calls `advice(plain, ...)`."""
+
+    @functools.wraps(plain)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return advice(plain, *args, **kwargs)
+
+    return call
 
 
 def _is_finite(x: Tensor) -> bool:

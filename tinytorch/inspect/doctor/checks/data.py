@@ -425,8 +425,6 @@ class Batches(Check):
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
         self.first: dict[int, list[Any]] = {}
-        self.seeds: dict[Any, list[int]] = {}  # by line: those of generators seeded in training
-        self.inputs: list[Any] = []  # the first argument of models, in the steps that were traced
         self.given: list[Any] = []  # the arguments of models in this step
         self.rows: dict[int, list[Any]] = {}  # by source: itself, the line that selects, the rows, the steps, how many
         self.steps = 0
@@ -450,30 +448,8 @@ class Batches(Check):
             entry[2] += 1
         entry[1] = entry[1] if entry[1] is not None else part
 
-    def seeded(self, seed: int) -> None:  # noqa: D102
-        if self.watch.backwards:
-            self.seeds.setdefault(here(), []).append(seed)
-
-    def _seeded_again(self) -> Iterator[Suspicion]:
-        """Find batches that are drawn with the same seed in every step."""
-        for place, seeds in self.seeds.items():
-            if len(seeds) < 0.8 * (self.watch.backwards - 1) or len(set(seeds)) > 1 or len(self.inputs) < 4:
-                continue
-            if all(np.array_equal(each, self.inputs[0]) for each in self.inputs):
-                yield Suspicion(
-                    "same-batch-again",
-                    f"A generator was seeded with {seeds[0]} in each of {len(seeds)} steps: all batches are the same.",
-                    place,
-                    "generator = torch.Generator().manual_seed(0)  # once, before the loop",
-                    certain=True,
-                    proven=f"the inputs were equal in the {len(self.inputs)} steps that were compared",
-                    rank=1,
-                )
-
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
         x = array_of(args[0]) if args else None
-        if self.watch.tracer.on and x is not None and len(self.inputs) < 6 and local.state.grad:
-            self.inputs.append(x.reshape(-1)[:1000].copy())
         if x is not None and self.fetched:
             self._count(args[0])
         if self.watch.tracer.on and len(self.given) < 100:
@@ -539,7 +515,6 @@ class Batches(Check):
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         yield from self._slices()
-        yield from self._seeded_again()
         yield from self._fetched_once()
         for info, _, same, count, place in self.first.values():
             number = _batches_in(info.loader())

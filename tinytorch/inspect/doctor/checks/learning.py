@@ -26,7 +26,7 @@ from tinytorch.inspect.doctor.patches import (
 )
 from tinytorch.inspect.doctor.place import here
 from tinytorch.inspect.doctor.source import assigned_at, option_at, value_at
-from tinytorch.inspect.doctor.trace import LossCall, tensors_of
+from tinytorch.inspect.doctor.trace import LossCall
 from tinytorch.inspect.doctor.watch import array_of, norm_of, value_of
 
 __all__ = ["Activations", "Gradients", "Outcome", "Sign"]
@@ -74,6 +74,8 @@ class Gradients(Check):
             total = math.hypot(total, gradient)
             self.before[name] = (w.copy(), gradient, norm_of(w))
         self.totals.append((self.watch.backwards, total))
+        if not math.isfinite(total):
+            self.doctor.note_broken()
 
     def step_ends(self, info: Any) -> None:  # noqa: D102
         if not self.before:
@@ -350,33 +352,7 @@ class Outcome(Check):
         self.classes = 0
         self.loss_place: Any = None
         self.losses: list[float] = []  # of the loss function, in the steps that were traced
-        self.constant_at: Any = None  # the line that made inputs which are the same for all samples
         self.random_at: Any = None  # the line that drew the labels at random
-
-    def loader_begins(self, info: Any) -> None:  # noqa: D102
-        for each in getattr(getattr(info.loader(), "dataset", None), "tensors", ()):
-            self._look_at_data(each)
-
-    def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
-        if self.watch.tracer.on and not self.watch.backwards:
-            for each in tensors_of(args):
-                self._look_at_data(each)
-
-    def _look_at_data(self, x: Any) -> None:
-        """Notice data of many samples that are all the same, and the line that made them so."""
-        array = array_of(x)
-        if self.constant_at is not None or array is None or array.ndim < 2 or len(array) < 4:
-            return
-        rows = array.reshape(len(array), -1)
-        if not (rows == rows[:1]).all():
-            return
-        call, trace = None, self.watch.tracer.trace
-        while (made := trace.made.get(id(x))) is not None and made is not call and made.inputs:
-            call, x = made, made.inputs[0]
-            before = array_of(x)
-            if before is None or (before.size > 1 and not (before == before.reshape(-1)[0]).all()):
-                break
-        self.constant_at = call.place if call is not None else self.watch.tracer.origin(x)
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         for each in trace.losses[-1:]:
@@ -453,27 +429,24 @@ class Outcome(Check):
             )  # fmt: skip
         chance = math.log(self.classes) if self.classes >= 2 else math.inf
         tail = self.losses[-max(len(self.losses) // 3, 1) :]
-        enough = course.count >= (50 if self.constant_at is not None else 100)
         if (
             course.supervised
-            and enough
+            and course.count >= 100
             and not first_rate < 0.2 * low  # (with a low rate, it may take longer)
             and not course.broken
             and abs(float(np.mean(tail)) - chance) < 0.05 * chance
             and min(self.losses) > 0.9 * chance
             and course.fell < 0.1
         ):
-            same = "All inputs are the same. " if self.constant_at is not None else ""
-            drawn = "" if same or self.random_at is None else "The labels are random numbers. "
+            drawn = "" if self.random_at is None else "The labels are random numbers. "
             yield Suspicion(
                 "loss-at-chance",
-                f"{same}{drawn}After {watch.backwards} steps the loss is {float(np.mean(tail)):.4g}; guessing among "
+                f"{drawn}After {watch.backwards} steps the loss is {float(np.mean(tail)):.4g}; guessing among "
                 f"{self.classes} classes gives ln {self.classes} = {chance:.4g}. The model has learned nothing.",
-                self.constant_at or self.random_at or self.loss_place,
+                self.random_at or self.loss_place,
                 "# try to overfit one batch; look at inputs and labels side by side",
                 certain=True,
-                proven="the inputs do not differ, so that no model can tell the classes apart" if same else "",
-                rank=2 if same else 8,
+                rank=8,
             )
 
     def _manual_rate(self) -> Any:

@@ -27,6 +27,43 @@ class _Seen(NamedTuple):
     classes: int
 
 
+class _Wrong(NamedTuple):
+    """An op that must not come last before a loss of a kind."""
+
+    kind: str
+    made: str
+    cause: str
+    text: str
+    remedy: str
+    rank: int = 1
+
+
+_SCORES = "The scores went through {made}{of} before the loss: scores below zero are lost, and an output that is zero "
+_WRONG = (
+    _Wrong("class", "_softmax", "softmax-before-cross-entropy",
+           "The predictions went through softmax{of} before cross_entropy, which applies log_softmax itself: the loss "
+           "of {classes} classes cannot fall below {bound}, and the gradients are small.",
+           "return self.fc(x)  # scores, without softmax\nloss = F.cross_entropy(scores, y)"),
+    _Wrong("class", "sigmoid", "softmax-before-cross-entropy",
+           "The predictions went through sigmoid{of} before cross_entropy, which takes any numbers: scores between 0 "
+           "and 1 cannot tell classes apart by more than a factor of e.",
+           "return self.fc(x)  # scores, without sigmoid", 2),
+    _Wrong("logit", "sigmoid _softmax", "sigmoid-before-bce-with-logits",
+           "The predictions went through {made}{of} before binary_cross_entropy_with_logits, which applies a sigmoid "
+           "itself: no probability below 0.5 is possible.",
+           "loss = F.binary_cross_entropy_with_logits(scores, y)  # scores without sigmoid"),
+    _Wrong("value", "tanh sigmoid", "saturation",
+           "The predictions went through {made}{of} before the loss, but many targets are outside its range, from "
+           "{low} to {high}: it is driven into its flat parts.",
+           "return scale * torch.tanh(x)  # or predictions without it"),
+    _Wrong("value", "relu relu6 hardtanh", "relu-on-logits",
+           "The predictions went through {made}{of} before the loss: targets below zero cannot be reached, and an "
+           "output that is zero for all samples gets no gradient.", "return self.fc(x)  # predictions, without relu"),
+    *[_Wrong(kind, "relu relu6 hardtanh", "relu-on-logits", _SCORES + "for all samples gets no gradient.",
+             "return self.fc(x)  # scores, without relu") for kind in ("class", "logit")],
+)  # fmt: skip
+
+
 class InputOfLoss(Check):
     """The last op before a loss."""
 
@@ -69,75 +106,25 @@ class InputOfLoss(Check):
 
     def finish(self) -> Iterator[Suspicion]:  # noqa: D102
         for seen, count in self.seen.items():
-            if count < 2 and self.steps > 1:
+            row = next((row for row in _WRONG if row.kind == seen.kind and seen.made in row.made.split()), None)
+            if row is None or (count < 2 and self.steps > 1):
                 continue
-            kind, made, place, loss_place, module, classes = seen
-            if kind == "class" and made == "_softmax":
-                yield Suspicion(
-                    "softmax-before-cross-entropy",
-                    f"The predictions went through softmax{_of(module)} before cross_entropy, which applies "
-                    f"log_softmax itself: the loss of {classes} classes cannot fall below "
-                    f"{math.log1p((classes - 1) / math.e):.3g}, and the gradients are small.",
-                    place,
-                    "return self.fc(x)  # scores, without softmax\nloss = F.cross_entropy(scores, y)",
-                    [f"the loss is at {loss_place}"] if loss_place != place else [],
-                    [Trial(NoSoftmax(made), judge, says="without this softmax") for judge in _JUDGES],
-                    certain=True,
-                    rank=1,
-                )
-            elif kind == "class" and made == "sigmoid":
-                yield Suspicion(
-                    "softmax-before-cross-entropy",
-                    f"The predictions went through sigmoid{_of(module)} before cross_entropy, which takes any numbers: "
-                    "scores between 0 and 1 cannot tell classes apart by more than a factor of e.",
-                    place,
-                    "return self.fc(x)  # scores, without sigmoid",
-                    [f"the loss is at {loss_place}"] if loss_place != place else [],
-                    [Trial(NoSoftmax(made), judge, says="without this sigmoid") for judge in _JUDGES],
-                    certain=True,
-                    rank=2,
-                )
-            elif kind == "logit" and made in ("sigmoid", "_softmax"):
-                yield Suspicion(
-                    "sigmoid-before-bce-with-logits",
-                    f"The predictions went through {made.strip('_')}{_of(module)} before "
-                    "binary_cross_entropy_with_logits, which applies a sigmoid itself: no probability below 0.5 is "
-                    "possible.",
-                    place,
-                    "loss = F.binary_cross_entropy_with_logits(scores, y)  # scores without sigmoid",
-                    [f"the loss is at {loss_place}"] if loss_place != place else [],
-                    [Trial(NoSoftmax(made), judge, says="without this sigmoid") for judge in _JUDGES],
-                    certain=True,
-                    rank=1,
-                )
-            elif kind == "value" and made in ("tanh", "sigmoid"):
-                low, high = self.RANGES[made]
-                yield Suspicion(
-                    "saturation",
-                    f"The predictions went through {made}{_of(module)} before the loss, but many targets are outside "
-                    f"its range, from {low:g} to {high:g}: it is driven into its flat parts.",
-                    place,
-                    "return scale * torch.tanh(x)  # or predictions without it",
-                    trials=[Trial(LinearOutput(module, place), judge, says=f"without this {made}")
-                            for judge in _JUDGES],
-                    certain=True,
-                    rank=1,
-                )  # fmt: skip
-            elif made in ("relu", "relu6", "hardtanh"):
-                what, lost = ("predictions", "targets below zero cannot be reached") if kind == "value" else (
-                    "scores", "scores below zero are lost")  # fmt: skip
-                yield Suspicion(
-                    "relu-on-logits",
-                    f"The {what} went through {made}{_of(module)} before the loss: {lost}, and an output that is zero "
-                    "for all samples gets no gradient.",
-                    place,
-                    f"return self.fc(x)  # {what}, without relu",
-                    [f"the loss is at {loss_place}"] if loss_place != place else [],
-                    [Trial(LinearOutput(module, place) if kind == "value" else NoSoftmax(made), judge,
-                           says="without this relu") for judge in _JUDGES],
-                    certain=True,
-                    rank=1,
-                )  # fmt: skip
+            made, low, high = seen.made.strip("_"), *self.RANGES.get(seen.made, (0.0, 0.0))
+            patch = LinearOutput(seen.module, seen.place) if row.kind == "value" else NoSoftmax(seen.made)
+            bound = math.log1p((seen.classes - 1) / math.e)
+            yield Suspicion(
+                row.cause,
+                row.text.format(
+                    made=made, of=_of(seen.module), classes=seen.classes, bound=f"{bound:.3g}", low=f"{low:g}",
+                    high=f"{high:g}",
+                ),
+                seen.place,
+                row.remedy,
+                [f"the loss is at {seen.loss_place}"] if seen.loss_place != seen.place else [],
+                [Trial(patch, judge, says=f"without this {made}") for judge in _JUDGES],
+                certain=True,
+                rank=row.rank,
+            )  # fmt: skip
         for place, (name, count, where) in self.wrong_nll.items():
             if count < 2 and self.steps > 1:
                 continue

@@ -103,7 +103,7 @@ class EvaluationMode(Check):
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
         self.functional = False
 
-    def dropped(self, function: Any, x: Any, p: float, training: bool) -> None:  # noqa: D102
+    def dropped(self, x: Any, p: float, training: bool) -> None:  # noqa: D102
         stack = self.watch.stack
         self.functional |= training and p > 0 and bool(stack) and not isinstance(stack[-1], _DropoutNd)
 
@@ -289,7 +289,7 @@ class FunctionalDropout(Check):
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
         self.here = None
 
-    def dropped(self, function: Any, x: Any, p: float, training: bool) -> None:  # noqa: D102
+    def dropped(self, x: Any, p: float, training: bool) -> None:  # noqa: D102
         stack = self.watch.stack
         if not (training and stack and p > 0) or (stack[0].training and local.state.grad):
             return

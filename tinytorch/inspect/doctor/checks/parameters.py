@@ -67,6 +67,7 @@ class Untrained(Check):
         self.cut_outputs: dict[tuple[Any, str], Any] = {}  # the models whose outputs were cut, by line
         self.unrecorded: dict[Any, set[int]] = {}  # lines in `no_grad` whose results losses use, and the steps
         self.used_as_well: set[tuple[Any, str]] = set()  # lines that cut what was used with its graph, too
+        self.straight_through = False  # whether a difference is cut off and added, as in z + (q - z).detach()
         self.steps = 0
 
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
@@ -126,6 +127,10 @@ class Untrained(Check):
             if array is None or array.size < 2:
                 continue
             inputs = [each for call in trace.calls if call.name != "detach" for each in call.inputs]
+            made = trace.made.get(id(x))
+            if made is not None and made.name == "sub":
+                self.straight_through |= any(call.name == "add" and any(each is part for part in made.inputs)
+                                             for call in trace.calls for each in call.inputs)  # fmt: skip
             if any(each is x for each in inputs):
                 self.used_as_well.add((where, how))
             inputs = [each for each in inputs if each is not x]
@@ -405,7 +410,7 @@ class Untrained(Check):
                 rank=1,
             )
         for (place, how), count in self.returned.items():
-            if count < 3 or count < 0.6 * self.steps:
+            if count < 3 or count < 0.6 * self.steps or self.straight_through:
                 continue
             yield Suspicion(
                 "graph-cut",

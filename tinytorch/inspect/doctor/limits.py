@@ -1,0 +1,39 @@
+"""The numbers that checks compare with, and where each is from."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+__all__ = ["LIMITS"]
+
+#: "Corpus": the middle between the healthy programs and those with the mistake in `benchmarks/faults`.
+LIMITS: Final[dict[str, Any]] = {
+    # Drawing n of n with replacement gives 63 % different ones; weights for rare classes a third (corpus).
+    "distinct samples": 0.2,
+    # The same, of samples chosen by hand: a program may learn from a part of its data.
+    "chosen samples": 0.05,
+    # 0.1 is PyTorch's default; Keras' 0.99 is the weight of the old value, and so 0.01 here.
+    "momentum of statistics": 0.5,
+    # What is left of the first statistics at the end: 12 % after 20 batches with the default momentum.
+    "first values": 0.3,
+    # Half of the units is the most that is usual (Srivastava et al., 2014).
+    "share left out": 0.7,
+    # Eight in ten letters of a text differ from the next one; copied targets are all equal.
+    "targets that are inputs": 0.99,
+    # Without a mistake none change; a layer across the batch changes all.
+    "rows that change with another": 0.5,
+    # Sums of float32 in another order differ by some 1e-6 of their size.
+    "rounding": 1e-3,
+    # What is left of a gradient that is clipped: usual limits cut the highest alone (Pascanu et al., 2012).
+    "share of a clipped gradient": 0.1,
+    # A model that has learned is below half the loss of a constant guess (corpus).
+    "share of a constant's loss": 0.5,
+    # PyTorch's quickstart, whose rate is small, is at 0.98 after an epoch; a model that learns nothing at 1.
+    "as a constant": 0.99,
+    # Weights that decay by this share of themselves in a step's direction: usual values are from 1e-5 to 0.1 (AdamW).
+    "weight decay": 0.05,
+    # Scores of classes differ by about 1 in the first step, and more then.
+    "spread of scores": 0.2,
+    # The highest rate of a schedule is the one given; a cosine or warm-up reaches it.
+    "share of the rate": 0.2,
+}
