@@ -521,16 +521,6 @@ FUNCTION = """
     import tinytorch as torch
     from tinytorch.utils.data import DataLoader, TensorDataset
 
-    def train(loader, model, loss_fn, optimizer):
-        size = len(loader.dataset)
-        for batch, (x, y) in enumerate(loader):
-            loss = loss_fn(model(x), y)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            if batch % 2 == 0:
-                print(f"{loss.item():.4f} {batch}/{size}")
-
     def main():
         parser = argparse.ArgumentParser()
         parser.add_argument("--lr", type=float, default=0.1)
@@ -539,8 +529,15 @@ FUNCTION = """
         model = torch.nn.Linear(4, 3)
         optimizer = torch.optim.SGD(model.parameters(), lr=options.lr)
         data = TensorDataset(torch.randn(40, 4), torch.randint(0, 3, (40,)))
+        loss_fn = torch.nn.CrossEntropyLoss()
         for epoch in range(4):
-            train(DataLoader(data, batch_size=16, shuffle=True), model, torch.nn.CrossEntropyLoss(), optimizer)
+            for batch, (x, y) in enumerate(DataLoader(data, batch_size=16, shuffle=True)):
+                loss = loss_fn(model(x), y)
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                if batch % 2 == 0:
+                    print(f"{loss.item():.4f} {batch}/{len(data)}")
 
     if __name__ == "__main__":
         main()

@@ -71,10 +71,13 @@ def _transposed(x: Value, line: Any) -> Call:
 
 
 def _product(a: Value, b: Value, call: Call, value: Any) -> Call:
-    made = Call(NEW, products.product, (a, b), {}, call.name, call.line)
     few = len(a.shape) == len(b.shape) == 2 and a.size * b.shape[1] < products.SMALL
-    if few and a.size != 1 != b.size:
-        made.function = dot
+    return _step(dot if few and a.size != 1 != b.size else products.product, (a, b), call, value)
+
+
+def _step(function: Any, args: tuple[Any, ...], like: Call, value: Any) -> Call:
+    """Return a step that returns a value."""
+    made = Call(NEW, function, args, {}, like.name, like.line)
     made.outputs.append(value)
     value.source, value.output = made, None
     return made
@@ -106,9 +109,7 @@ def _linear(call: Call) -> list[Call] | None:
         return None
     middle = new_value(out.shape, out.dtype, name=out.name)
     made = _product(x, turned.outputs[0], call, middle)
-    add = Call(NEW, np.add, (middle, bias), {}, call.name, call.line)
-    add.outputs.append(out)
-    out.source, out.output = add, None
+    add = _step(np.add, (middle, bias), call, out)
     _for_floats(add)
     return [turned, made, add]
 

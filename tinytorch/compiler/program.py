@@ -547,10 +547,8 @@ class Program:
         if call.several:
             names = [("_" if v is None else self.name(v)) for v in call.outputs]
             numbers = [self.name(v) for v in call.outputs if v is not None and not v.shape and call.kind == NEW]
-            return "; ".join(
-                [f"{', '.join(names)}{',' if len(names) == 1 else ''} = {text}"]
-                + [f"{name} = as_array({name})" for name in numbers]
-            )
+            left = f"{', '.join(names)}{',' if len(names) == 1 else ''} = " if names else ""  # (it may raise an error)
+            return "; ".join([left + text, *[f"{name} = as_array({name})" for name in numbers]])
         value = call.outputs[0]
         if not value.shape and call.kind == NEW:
             text = f"as_array({text})"

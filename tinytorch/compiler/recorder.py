@@ -260,6 +260,8 @@ def results_in(x: Any, seen: set[int] | None = None) -> list[Tensor]:
 
 def fault(error: Exception) -> str:
     """Say in the log, once, that there is an error of the compiler, and return it as the reason to run as Python."""
+    if isinstance(error, NoArray):  # a sparse tensor, which programs do not have
+        return str(error)
     reason = f"{type(error).__name__}: {error}"
     if reason not in _told:
         _told.add(reason)

@@ -274,17 +274,14 @@ class Joint:
 
     def _new_value(self, value: Value) -> Value:
         memory = self._memories.setdefault(value.memory, Memory())
-        if not self._is_stacked(value):
-            made = Value(
-                value.shape, value.dtype, value.strides, memory, value.whole, None, None, value.place, value.name
-            )
-            made.array, made.initial, made.fills, made.tensor = value.array, value.initial, value.fills, value.tensor
-            return made
-        shape = self.count, *value.shape
-        distance = self._distances.setdefault(value.memory, value.size * value.dtype.itemsize)
-        strides = distance, *value.strides
+        shape, strides = value.shape, value.strides
+        if self._is_stacked(value):
+            distance = self._distances.setdefault(value.memory, value.size * value.dtype.itemsize)
+            shape, strides = (self.count, *shape), (distance, *strides)
         made = Value(shape, value.dtype, strides, memory, value.whole, None, None, value.place, value.name)
-        if value.constant:
+        if not self._is_stacked(value):
+            made.array, made.initial, made.fills, made.tensor = value.array, value.initial, value.fills, value.tensor
+        elif value.constant:
             values = self._compared.values[id(value)]
             made.array = np.stack([v.array for v in values])
             made.fills = value.fills

@@ -69,12 +69,9 @@ class Script:
                 targets = node.targets if isinstance(node, ast.Assign) else [node.target]
                 found += [node.value for target in targets if name in (_of(target, "id"), _of(target, "attr"))]
             elif isinstance(node, ast.arguments):
-                args = [*node.posonlyargs, *node.args][::-1]
-                pairs = [
-                    *zip(args, node.defaults[::-1], strict=False),
-                    *zip(node.kwonlyargs, node.kw_defaults, strict=True),
-                ]
-                found += [default for arg, default in pairs if arg.arg == name]
+                args = [*[*node.posonlyargs, *node.args][::-1][: len(node.defaults)], *node.kwonlyargs]
+                defaults = [*node.defaults[::-1], *node.kw_defaults]
+                found += [default for arg, default in zip(args, defaults, strict=True) if arg.arg == name]
             elif isinstance(node, ast.keyword) and node.arg == name:
                 found.append(node.value)
             elif isinstance(node, ast.Dict):
@@ -110,7 +107,7 @@ class Script:
         tree = loops.visit(copy.deepcopy(self.tree))
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and not node.decorator_list and _calls_backward(node):
-                inner = [each for each in own_nodes(node.body) if _is_loop(each) and _calls_backward(each)]
+                inner: list[Any] = [each for each in own_nodes(node.body) if _is_loop(each) and _calls_backward(each)]
                 if not any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node)):
                     node.decorator_list += _made(f"{COMPILED}({inner[-1].lineno if inner else 0})", node)
         code = compile(tree, self.file, "exec")

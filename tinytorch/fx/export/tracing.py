@@ -25,8 +25,8 @@ from tinytorch.compiler.compiled import recording
 from tinytorch.compiler.general import without_sizes
 from tinytorch.compiler.recorder import Recorder, Value, is_ours, tensors_of
 from tinytorch.compiler.sources import FOLDER
-from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.compiler.trace import Dimension, Unwritten, plain
+from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.core.layout import strided
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Size, Tensor, wrap
