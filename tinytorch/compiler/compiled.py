@@ -342,7 +342,8 @@ class Compiled:
         self.reasons.append(fault(error))
         if self.fullgraph:
             raise CompileError(f"torch.compile(fullgraph=True): {self.reasons[-1]}") from error
-        self._split(self.reasons[-1], *tracer.stopped_at, through=tracer.through, told=True)
+        own_line, line = tracer.stopped_at
+        self._split(self.reasons[-1], own_line, line, through=tracer.through, told=True)
         return result
 
     def _record_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool, sizes: bool = False) -> Any:

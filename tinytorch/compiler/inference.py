@@ -308,7 +308,7 @@ class _Rewriter:
         stored, dims = self._held[id(value)][0]
         kept = [d for d in dims if stored.shape[d] > 1]
         order = tuple(sorted(range(len(dims)), key=lambda d: -value.strides[d]))
-        kind, function, args = VIEW, shape.permute, (stored, dims)
+        kind, function, args = VIEW, shape.permute, (stored, dims)  # type: int, Any, tuple[Any, ...]
         if kept == sorted(kept) and value.strides == strides_in_order(value.shape, value.dtype.itemsize):
             function, args = shape.view, (stored, value.shape)
         elif _permuted(stored.strides, dims) != value.strides:

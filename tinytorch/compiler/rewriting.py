@@ -196,7 +196,7 @@ class _Rewriter(ast.NodeTransformer):
     def visit_UnaryOp(self, node: ast.UnaryOp) -> Any:
         if isinstance(node.op, ast.Not):
             return self.hook("negated", node, self.visit(node.operand))
-        return self.hook("compare", node, ast.Constant(type(node.op).__name__), self.visit(node.operand))
+        return self.hook("unary", node, ast.Constant(type(node.op).__name__), self.visit(node.operand))
 
     def visit_Compare(self, node: ast.Compare) -> Any:
         identity = all(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops)

@@ -356,6 +356,8 @@ class Tracer:
         """Return `x < y`, or another comparison, or `-x`."""
         return self.operation(_operator(name), *map(self.plain, operands))
 
+    unary = compare
+
     def augmented(self, name: str, x: Any, y: Any) -> Any:
         """Return what `x += y` assigns."""
         self._operands(x, y)
