@@ -4,6 +4,7 @@ import doctest
 import fnmatch
 import importlib.util
 import json
+import logging
 import os
 import time
 import traceback
@@ -19,6 +20,17 @@ import tinytorch.nn  # before a test of a part of it makes pytest import that pa
 
 ROOT = Path(__file__).parent
 PACKAGE = Path(tinytorch.__file__).parent
+
+
+class _Failing(logging.Handler):
+    """Lets tests fail where there is an error of the compiler: the program runs as Python then, and would pass them."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Fail."""
+        pytest.fail(record.getMessage())
+
+
+logging.getLogger("tinytorch.compiler.recorder").addHandler(_Failing(logging.ERROR))
 
 #: Each tier has the tests of those before it. CONTRIBUTING.md says what each is for.
 TIERS = ("fast", "ci", "nightly")

@@ -3,7 +3,7 @@
 It runs where tinytorch takes the place of PyTorch (`python -m tinytorch as-torch`), with the packages torchvision and
 transformers. Each model has a small configuration and random weights. It is called with batches of several sizes (and,
 of a model for texts, several lengths), in eager mode and compiled, and the results are compared bit for bit. A line has
-the number of programs, the calls that ran as programs, the calls that were recorded or ran as Python, and the seams.
+the programs, the calls that ran as programs, those that were recorded or ran as Python, and the graph breaks.
 
 With `--train`, what is compiled is a step of training: a loss, its gradients and a step of SGD (of models of images) or
 AdamW. Two copies of the model take the same steps, with dropout and batch norm as in training, and then the losses, the
@@ -120,11 +120,11 @@ def trained(torch: Any, model: Any, given: Callable[[int, int], dict[str, Any]])
 def counted(compiled: Any, equal: bool) -> tuple[bool, str]:
     """Return whether a compiled function is one program for each call, and a line about its calls."""
     parts = list(compiled.whole())
-    seams = len({seam for part in parts for seam in part.seams})
+    breaks = len({each for part in parts for each in part.graph_breaks})
     ran = sum(variant.runs for part in parts for variant in part.variants)
-    numbers = f"ran {ran}, recorded {compiled.recorded}, Python {compiled.plain}, seams {seams}"
+    numbers = f"ran {ran}, recorded {compiled.recorded}, Python {compiled.plain}, graph breaks {breaks}"
     line = f"{len(compiled.variants)} programs, {numbers}" + ("" if equal else ", OTHER NUMBERS")
-    return equal and not seams and not compiled.failed, line
+    return equal and not breaks and not compiled.failed, line
 
 
 def tensors(x: Any) -> Iterator[Any]:

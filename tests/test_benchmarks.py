@@ -174,10 +174,10 @@ def test_models_of_other_packages_are_counted() -> None:
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(3, 2))
     whole, line = coverage.covered(torch, model, lambda batch, length: {"x": torch.randn(batch, 3)})
-    assert whole and line == "2 programs, ran 4, recorded 3, Python 0, seams 0"
+    assert whole and line == "2 programs, ran 4, recorded 3, Python 0, graph breaks 0"
 
     whole, line = coverage.trained(torch, model, lambda batch, length: {"x": torch.randn(batch, 3)})
-    assert whole and line == "1 programs, ran 5, recorded 1, Python 0, seams 0"
+    assert whole and line == "1 programs, ran 5, recorded 1, Python 0, graph breaks 0"
 
     class Printing(torch.nn.Module):  # type: ignore[misc, name-defined]
         def forward(self, x: Any) -> Any:
@@ -186,4 +186,4 @@ def test_models_of_other_packages_are_counted() -> None:
             return y + 1
 
     whole, line = coverage.covered(torch, Printing(), lambda batch, length: {"x": torch.randn(batch, 3)})
-    assert not whole and "seams 1" in line
+    assert not whole and "graph breaks 1" in line

@@ -27,7 +27,7 @@ DOCUMENTS = [*PAGES, ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", ROOT / 
 
 #: Sections about features that PyTorch does not have.
 OURS = {
-    "A picture of the graph", "A sweep from code", "Seams", "Tensors of many sizes",
+    "A picture of the graph", "A sweep from code", "Graph breaks", "Tensors of many sizes",
     "What is a loss made of?", "Why is a gradient None?", "Which parameters are trained?",
     "The first number that is not finite", "Is it reproducible?", "Where do two models part?",
     "A drawing of a model", "Plots of a training", "Bars", "In a block",

@@ -12,7 +12,7 @@ from tests.compiler.visible import Unseen, Visible, described, difference
 from tinytorch.autograd.api import grad
 from tinytorch.compiler.backward import Spent
 from tinytorch.compiler.compiled import Compiled, recording, stance
-from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
+from tinytorch.compiler.entry import BAILOUT, BUSY, MISSED, Entry
 from tinytorch.compiler.recorder import tensors_of
 from tinytorch.core.graph import FREED
 from tinytorch.core.mode import local
@@ -55,8 +55,8 @@ class Checked(Compiled):
         found = Outcome(lambda: variant.enter(args, kwargs), inputs)
         if found.result is MISSED or found.result is BUSY:
             return MISSED
-        if found.result is LEFT:
-            return self._leave(variant, args, kwargs)
+        if found.result is BAILOUT:
+            return self._bail_out(variant, args, kwargs)
         found.look(Visible(self.function, args, kwargs))
         put_back()
         expected = Outcome(lambda: self.function(*args, **kwargs), inputs)
@@ -89,7 +89,7 @@ class Outcome:
         except Exception as error:  # errors of all classes are compared too
             self.error = error
             self.what["the error"] = f"{type(error).__name__}"
-        if not any(self.result is signal for signal in (MISSED, LEFT, BUSY)):
+        if not any(self.result is signal for signal in (MISSED, BAILOUT, BUSY)):
             _enter(self.what, "the result", self.result)
             self._take_gradients(inputs)
 

@@ -1,4 +1,4 @@
-"""What a compiled function says: in the log at its first seam, or when it gives up, once; and by `explain`."""
+"""What a compiled function says: in the log at its first graph break, or when it gives up, once; and by `explain`."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import tinytorch as torch
+from tinytorch.compiler import calls, compiled, tracing
 
 LOG = "tinytorch.compiler.compiled"
 
@@ -27,16 +28,17 @@ def said(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [record.getMessage() for record in caplog.records]
 
 
-def test_a_seam_is_said_once_with_the_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_graph_break_is_said_once_with_the_line(caplog: pytest.LogCaptureFixture) -> None:
     compiled = torch.compile(printing)
     compiled(torch.ones(2))
     assert not said(caplog)  # a first call may differ
     for _ in range(3):
         compiled(torch.ones(2))
     (message,) = said(caplog)
-    assert message.startswith(f"torch.compile: printing: seam at {line_of_print()} (print is called")
+    assert message.startswith(f"torch.compile: printing: graph break at {line_of_print()} (print is called")
     first, second, *rest = compiled.explain().splitlines()
-    assert first == f"printing: 1 program, 1 seam at {line_of_print()} (print is called, whose effects are not known)"
+    where = f"1 graph break at {line_of_print()} (print is called, whose effects are not known)"
+    assert first == f"printing: 1 program, {where}"
     assert second == "one program ran 0 of 4 calls; 4 ran in parts"
     assert rest[0].endswith("; ran 1 times")
 
@@ -52,6 +54,30 @@ def test_giving_up_is_said_once_with_the_line(caplog: pytest.LogCaptureFixture) 
     assert (
         compiled.explain().splitlines()[0] == "printing: 0 programs ran 0 of 4 calls; 0 were recorded, 4 ran as Python"
     )
+
+
+@pytest.mark.parametrize(("owner", "name"), [(calls, "_builtin_method"), (tracing.Tracer, "at"), (compiled, "Entry")])
+def test_an_error_of_the_compiler_is_said_once(
+    owner: Any, name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def f(x: Any, state: Any) -> Any:
+        y = x + 1
+        state.mul_(2)
+        return (y + len("a".upper())) * state
+
+    monkeypatch.setattr(logging.getLogger("tinytorch.compiler.recorder"), "handlers", [])  # they let tests fail
+    monkeypatch.setattr(owner, name, lambda *args: {}[name])
+    function, states = torch.compile(f), (torch.ones(2), torch.ones(2))
+    for k in range(4):
+        assert torch.equal(function(torch.full((2,), k), states[0]), f(torch.full((2,), k), states[1]))
+    assert torch.equal(*states)
+    (error,) = [record.getMessage() for record in caplog.records if record.levelno == logging.ERROR]
+    assert error.startswith(f"torch.compile: an error of the compiler: KeyError: '{name}'")
+
+
+def test_methods_of_numbers_are_called(caplog: pytest.LogCaptureFixture) -> None:
+    compiled = torch.compile(lambda x: x * (3.0).__add__(1.0), fullgraph=True)
+    assert all(compiled(torch.ones(1)).item() == 4 for _ in range(2)) and not said(caplog)
 
 
 def test_fullgraph_names_the_line() -> None:

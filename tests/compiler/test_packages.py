@@ -227,7 +227,7 @@ def test_numbers_that_are_counted_up(kind: type[Counting], second: bool, sizes: 
     expected, _ = counting(kind, lambda module: module, sizes, second)
     found, compiled = counting(kind, torch.compile, sizes, second)
     assert found == expected
-    assert bool(compiled._compiled.seams) is (kind is UsingItsCount), compiled.explain()
+    assert bool(compiled._compiled.graph_breaks) is (kind is UsingItsCount), compiled.explain()
 
 
 def test_a_step_that_begins_anew_after_zero_grad() -> None:

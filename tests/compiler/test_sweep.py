@@ -169,7 +169,7 @@ def test_threads_where_there_are_no_greenlets(monkeypatch):
 
 
 def guarded():
-    """Return a step whose seam lies inside blocks that change the state of a thread."""
+    """Return a step whose graph break lies inside blocks that change the state of a thread."""
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     x = torch.randn(4, 2)
@@ -521,16 +521,6 @@ FUNCTION = """
     import tinytorch as torch
     from tinytorch.utils.data import DataLoader, TensorDataset
 
-    def train(loader, model, loss_fn, optimizer):
-        size = len(loader.dataset)
-        for batch, (x, y) in enumerate(loader):
-            loss = loss_fn(model(x), y)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad()
-            if batch % 2 == 0:
-                print(f"{loss.item():.4f} {batch}/{size}")
-
     def main():
         parser = argparse.ArgumentParser()
         parser.add_argument("--lr", type=float, default=0.1)
@@ -539,8 +529,15 @@ FUNCTION = """
         model = torch.nn.Linear(4, 3)
         optimizer = torch.optim.SGD(model.parameters(), lr=options.lr)
         data = TensorDataset(torch.randn(40, 4), torch.randint(0, 3, (40,)))
+        loss_fn = torch.nn.CrossEntropyLoss()
         for epoch in range(4):
-            train(DataLoader(data, batch_size=16, shuffle=True), model, torch.nn.CrossEntropyLoss(), optimizer)
+            for batch, (x, y) in enumerate(DataLoader(data, batch_size=16, shuffle=True)):
+                loss = loss_fn(model(x), y)
+                loss.backward()
+                optimizer.step()
+                optimizer.zero_grad()
+                if batch % 2 == 0:
+                    print(f"{loss.item():.4f} {batch}/{len(data)}")
 
     if __name__ == "__main__":
         main()
@@ -586,8 +583,9 @@ def test_constants_of_a_script():
         "x.py", "lr = 1e-3\ndef f(a, lr=0.1): g(lr=0.5, b={'lr': 2})\nother = lr\nclass C:\n    lr: float = 3\n"
     )
     assert len(script.places("lr")) == 5
-    changed = script.with_settings({"lr": "7"}).text
-    assert changed == "lr = 7\ndef f(a, lr=7): g(lr=7, b={'lr': 7})\nother = lr\nclass C:\n    lr: float = 7\n"
+    changed = script.with_settings({"lr": "7"})
+    assert changed.file == "x.py [lr=7]"
+    assert changed.text == "lr = 7\ndef f(a, lr=7): g(lr=7, b={'lr': 7})\nother = lr\nclass C:\n    lr: float = 7\n"
     with pytest.raises(ValueError, match="neither an option --size nor a constant named size"):
         script.with_settings({"size": "7"})
 

@@ -4,9 +4,9 @@ The first call of a function is traced: `tracing` runs its source, rewritten by 
 every read is guarded (`guards`) and every call runs by a rule (`calls`, `policy`), while `recorder` notes the kernels
 that run and the arrays that they read. `program` generates Python source from that, with the help of `lowering`,
 `fusing` and `recomputing`, or of `inference` and `arena`. `compiled` runs it, through `entry` and `backward`, where
-the guards hold. For tensors of any size a call is written down as calls of public functions instead (`transcript`), of
-which `general` makes a program. A function that cannot be compiled as a whole is split into parts by `seams`. `saved`
-writes a program as a module that needs NumPy alone.
+the guards hold. For tensors of any size a call is written down as calls of public functions instead (`trace`), of
+which `general` makes a program. A function that cannot be compiled as a whole is split into parts (`graph_breaks`).
+`saved` writes a program as a module that needs NumPy alone.
 
 `cache` keeps rewritten code between processes, `liveness` says which variables are read later, `explained` times the
 lines of a program, and `batches` makes a saved program one for any batch size.
@@ -53,7 +53,7 @@ def compile(
     the same, bit for bit. Each signature (shapes, dtypes, layouts, and everything that the function reads) has its own
     program; the third shape gets one for tensors of any size. A statement that cannot be compiled, for instance since
     it reads a tensor's value, runs as Python, and the statements before and after it as programs (docs/compile.md,
-    "Seams").
+    "Graph breaks").
 
     Args:
         model: a function or a module; without one, a decorator is returned.

@@ -220,9 +220,12 @@ class Backward:
                     found[k, array.shape] = array.strides
         return found
 
-    def known(self, args: Any, kwargs: Any) -> bool:
+    def known(self, call: Any) -> bool:
         """Return whether the function may be called once more, with the same result."""
-        return not (self.random and not self.sources) and self.holds(args, kwargs)
+        tensors, versions, _, _, args, kwargs = call
+        same = [x._version == version for x, version in zip(tensors, versions, strict=True)]
+        unwritten = all(same[k] or k in self.written for k in range(len(same)))
+        return not (self.random and not self.sources) and unwritten and self.holds(args, kwargs)
 
     def once_more(self, call: Any) -> tuple[Edge, ...]:
         """Call the function without its program, and return the edges of its results, which have a full graph."""
@@ -230,9 +233,8 @@ class Backward:
             raise RuntimeError(
                 "a compiled function that draws random numbers has no derivatives of higher order: call it uncompiled"
             )
-        tensors, versions, before, marks, args, kwargs = call
-        same = [x._version == version for x, version in zip(tensors, versions, strict=True)]
-        if not self.holds(args, kwargs) or not all(same[k] or k in self.written for k in range(len(same))):
+        tensors, _, before, marks, args, kwargs = call
+        if not self.known(call):
             raise RuntimeError(
                 "what a compiled function reads has changed since it was called: derivatives of higher order, or from "
                 "this combination of its results, are not known any more"
@@ -334,20 +336,13 @@ class CompiledFunctionBackward(Node):
         unlike = self.made.unlike(given) if walk is not None else {}
         if unlike:
             self.made.learn(unlike)
-        if walk is None or create_graph or local.state.modes is not None or (unlike and self._may_become()):
+        if walk is None or create_graph or local.state.modes is not None or (unlike and self.made.known(self.call)):
             self._become(needed)
             self.unreached = {self.edges[k] for k, g in enumerate(given) if g is None}
             return given
         if unlike:  # (another layout would be another order of sums, at least)
             given = [g if g is None or (k, g._array.shape) not in unlike else laid_out(g) for k, g in enumerate(given)]
         return self.made.gradients(walk, self.saved, tensors, [g for g in given if g is not None])
-
-    def _may_become(self) -> bool:
-        """Return whether the function may be called once more."""
-        tensors, versions, _, _, args, kwargs = self.call
-        made: Any = self.made
-        same = [x._version == version for x, version in zip(tensors, versions, strict=True)]
-        return made.known(args, kwargs) and all(same[k] or k in made.written for k in range(len(same)))
 
     def _become(self, needed: set[Node] | None) -> None:
         """Continue the backward pass through the graph of the function itself, with its order of sums.
@@ -468,8 +463,11 @@ def _walked_back(
     The calls are removed from the recorder.
     """
     count, constants = len(recorder.calls), len(recorder.constants)
-    with recorder.trying():
-        found = walk(start, True, False, [*ends, *others], capture=True)
+    try:
+        with recorder.trying():
+            found = walk(start, True, False, [*ends, *others], capture=True)
+    except (RuntimeError, TypeError, ValueError) as error:  # the graph's own; a backward pass will raise it
+        raise NotRecorded(f"{type(error).__name__}: {error}") from error
     if recorder.stopped is not None:
         raise NotRecorded(recorder.stopped)
     made = [recorder.value(found[end]._array) if end in found else None for end in ends]
@@ -499,13 +497,7 @@ def _views(calls: list[Call], saved: list[Value], given: list[Memory]) -> list[C
             if source.place is None and source.memory in given and id(source.source) not in sources:
                 sources.add(id(source.source))
                 waiting.append(source)
-    found = []
-    for call in calls:
-        if call.kind == VIEW and id(call) in sources:
-            again = Call(VIEW, call.function, call.args, call.kwargs, call.name)
-            again.outputs, again.several, again.line = call.outputs, call.several, call.line
-            found.append(again)
-    return found
+    return [call.copy() for call in calls if call.kind == VIEW and id(call) in sources]
 
 
 def is_freed(node: Any) -> bool:

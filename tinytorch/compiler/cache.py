@@ -28,6 +28,11 @@ from typing import Any
 from tinytorch import _atomic
 
 VARIABLE = "TINYTORCH_COMPILE_CACHE"
+#: What distinguishes code from other code, besides its constants.
+_FIELDS = (
+    "filename qualname firstlineno flags argcount posonlyargcount kwonlyargcount names varnames freevars cellvars code "
+    "linetable exceptiontable"
+).split()
 _warned: set[str] = set()  # folders that cannot be written to
 
 
@@ -104,19 +109,9 @@ def _digest_of_compiler() -> bytes:
 
 def _parts(code: types.CodeType) -> Iterator[bytes]:
     """Yield all that distinguishes code from other code."""
-    yield repr(
-        (code.co_filename, code.co_qualname, code.co_firstlineno, code.co_flags, code.co_argcount,
-         code.co_posonlyargcount, code.co_kwonlyargcount, code.co_names, code.co_varnames, code.co_freevars,
-         code.co_cellvars)
-    ).encode()  # fmt: skip
-    yield code.co_code
-    yield code.co_linetable
-    yield code.co_exceptiontable
+    yield repr([getattr(code, f"co_{name}") for name in _FIELDS]).encode()
     for constant in code.co_consts:
-        if isinstance(constant, types.CodeType):
-            yield from _parts(constant)
-        else:
-            yield _shown(constant).encode()
+        yield from _parts(constant) if isinstance(constant, types.CodeType) else [_shown(constant).encode()]
 
 
 def _shown(x: Any) -> str:

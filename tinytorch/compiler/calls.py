@@ -10,7 +10,6 @@ import contextvars
 import copy
 import functools
 import inspect
-import itertools
 import logging
 import math
 import operator
@@ -26,14 +25,15 @@ import numpy as np
 from tinytorch.autograd import function as autograd
 from tinytorch.autograd.function import FunctionMeta
 from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.compiler.guards import KEYS, PLAIN, static_member
+from tinytorch.compiler.guards import ITERTOOLS, KEYS, PLAIN, static_member
 from tinytorch.compiler.policy import CALLS, CREATES, INLINE, OP, OPAQUE, PURE, STATEFUL, TRUSTED, declared, policy_of
-from tinytorch.compiler.recorder import NotRecorded, is_ours, tensors_of
-from tinytorch.compiler.transcript import Dimension, Transcript, dimensions_in, fixed
+from tinytorch.compiler.recorder import NotRecorded, fault, is_ours, parts_of, tensors_of
+from tinytorch.compiler.rewriting import OPERATORS
+from tinytorch.compiler.trace import Dimension, Trace, dimensions_in, fixed
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.func.pytree import flatten, unflatten
-from tinytorch.kernels.programs import Left
+from tinytorch.kernels.programs import Bailout
 from tinytorch.nn.modules.module import (
     Module,
     _global_backward_hooks,
@@ -50,28 +50,20 @@ if TYPE_CHECKING:
     from tinytorch.compiler.tracing import Tracer
 
 #: What is to be called in the place of a function.
-Run = Callable[..., Any] | None
+Run = Any
 
 #: Builtins that look at no more than a type; those that create a container or iterator; those that iterate over their
 #: arguments.
 _OF_TYPES = frozenset(
     [isinstance, issubclass, callable, type, inspect.signature, inspect.isfunction, inspect.ismethod, inspect.isclass]
 )
-_LAZY = (
-    itertools.chain, itertools.islice, itertools.repeat, itertools.product, itertools.zip_longest, itertools.pairwise,
-    itertools.combinations, itertools.permutations, itertools.count, itertools.cycle,
-)  # fmt: skip
 _CONSTRUCTORS = frozenset([
-    list, dict, dict.fromkeys, set, frozenset, tuple, zip, enumerate, reversed, range, slice, sorted, iter, *_LAZY,
+    list, dict, dict.fromkeys, set, frozenset, tuple, zip, enumerate, reversed, range, slice, sorted, iter, *ITERTOOLS,
 ])  # fmt: skip
 #: Those of the former that hold the elements of what they are given, and do not look at them.
-_HOLDERS = frozenset([list, dict, tuple, zip, enumerate, reversed, iter, *_LAZY])
-#: Functions of operators that have no effect, besides those of `in` and subscripts.
-_OPERATORS = frozenset([
-    operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod, operator.pow,
-    operator.matmul, operator.neg, operator.pos, operator.eq, operator.ne, operator.lt, operator.le, operator.gt,
-    operator.ge, operator.and_, operator.or_, operator.xor, operator.invert,
-])  # fmt: skip
+_HOLDERS = frozenset([list, dict, tuple, zip, enumerate, reversed, iter, *ITERTOOLS])
+#: Functions of operators, besides those of `in` and subscripts.
+_OPERATORS = frozenset(OPERATORS.values())
 _ITERATING = frozenset([list, dict, set, frozenset, tuple, zip, enumerate, sorted, any, all, sum, min, max])
 #: Those whose result depends on nothing but the arguments, and which change nothing.
 _PURE = frozenset(
@@ -105,16 +97,22 @@ _STEP_HOOKS = ("_optimizer_step_pre_hooks", "_optimizer_step_post_hooks")
 
 def call(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function by the rule for its kind, and note what its result is."""
-    run = runner_of(tracer, function, args, kwargs)
+    try:
+        run = runner_of(tracer, function, args, kwargs)
+    except Exception as error:
+        if isinstance(error, NotRecorded) or tracer.has_run(error):
+            raise
+        run = None
+        tracer.stop(fault(error))
     if run is None:
         name = getattr(function, "__qualname__", type(function).__name__)
         tracer.stop(f"{name} is called, whose effects are not known")
         return function(*args, **kwargs)
     before = tracer.recorder.line
-    if tracer.transcript is None:
+    if tracer.trace is None:
         result = run(*args, **kwargs)
     else:
-        result = _written_down(tracer, tracer.transcript, run, function, args, kwargs)
+        result = _written_down(tracer, tracer.trace, run, function, args, kwargs)
     tracer.recorder.line = before
     if isinstance(function, Module):
         tracer.name_output(function, result)
@@ -131,7 +129,7 @@ def call(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict[str,
 
 
 def _written_down(
-    tracer: Tracer, transcript: Transcript, run: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    tracer: Tracer, trace: Trace, run: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Any:
     """Call `run` in the place of a function; write down a call of a function of tensors."""
     owner = tracer.owners.get(id(function)) or getattr(function, "__self__", None)
@@ -142,13 +140,13 @@ def _written_down(
         of_tensors = function.__func__ is Module.zero_grad
     elif isinstance(function, type):
         if policy_of(function) == TRUSTED:
-            transcript.fail(f"{function!r} is called")
+            trace.fail(f"{function!r} is called")
     elif function in _ARITHMETIC:
         of_tensors = any(isinstance(x, Tensor) for x in args) if function is len else bool(tensors_of(args))
     if tracer.trusted(function) or tracer.trusted(owner):
-        transcript.fail("a distribution is used")
+        trace.fail("a distribution is used")
     if of_tensors or declared(function) == OPAQUE:
-        return transcript.call(run, function, args, kwargs)
+        return trace.call(run, function, args, kwargs)
     if function is int and args and type(args[0]) is Dimension:
         return args[0]
     if _reads_numbers(function, owner):
@@ -200,33 +198,22 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
     owner = tracer.owners.get(id(function)) or getattr(function, "__self__", None)
     if tracer.trusted(function) or tracer.trusted(owner):
         return trusting(tracer, function)
-    if isinstance(owner, Tensor):
-        return _tensor_method(tracer, function, owner)
-    if isinstance(owner, Optimizer):
-        return _optimizer_method(tracer, function, owner, args, kwargs)
     if isinstance(owner, LRScheduler) and function.__name__ == "step" and not (args or kwargs):
         tracer.recorder.changed_state = True
         return _stateful(tracer, function)
-    if isinstance(owner, Module):
-        return _module_method(tracer, function, owner, args)
-    if isinstance(owner, logging.Logger):
-        return _logger_method(tracer, function, owner, args)
-    if isinstance(owner, contextvars.ContextVar):
-        return _context_variable(tracer, function, owner)
+    for kind, of_method in _METHODS.items():
+        if isinstance(owner, kind):
+            return of_method(tracer, function, owner, args, kwargs)
     if isinstance(owner, weakref.WeakKeyDictionary) and function.__name__ == "get":
         return functools.partial(_weak_get, tracer, owner)
     if isinstance(function, functools._lru_cache_wrapper):
         return functools.partial(_cached, tracer, function)
     if isinstance(function, functools.partial):
         return _partial(tracer, function)
-    if function in (functools.partial, functools.wraps):
-        return functools.partial(_created, tracer, function)
     if function is functools.update_wrapper and args and tracer.is_followed(args[0]):
         return function
-    if function in (flatten, unflatten):
-        return functools.partial(_tree, tracer, function)
-    if function in (copy.copy, copy.deepcopy):
-        return functools.partial(_copy, tracer, function)
+    if isinstance(function, (type, types.FunctionType)) and function in _IN_PLACE_OF:
+        return functools.partial(_IN_PLACE_OF[function], tracer, function)
     if isinstance(function, np.ufunc) and all(isinstance(x, PLAIN) for x in args) and not kwargs:
         return function
     if declared(function) == OPAQUE:
@@ -274,8 +261,7 @@ def _builtin(tracer: Tracer, function: Any, given: list[Any]) -> Run:
     known = tracer.simple if function not in _HOLDERS else functools.partial(_is_held, tracer)
     if function not in _OF_TYPES and not all(known(x) or any(x is each for each in walked) for x in given):
         tracer.stop(f"{function.__name__} of an object is called")
-    run: Run = function
-    return run
+    return function
 
 
 def _is_held(tracer: Tracer, x: Any) -> bool:
@@ -306,12 +292,9 @@ def _is_iterable_class(x: Any) -> bool:
 
 
 def _builtin_method(tracer: Tracer, function: Any, owner: Any) -> Run:
-    run: Run = function
-    if function.__module__ == "math" or isinstance(owner, (str, bytes, int, float)):
-        return run
-    if isinstance(owner, _CONTAINERS) and (tracer.made(owner) or function.__name__ in _READING_METHODS):
-        return run
-    return None
+    known = getattr(function, "__module__", None) == "math" or isinstance(owner, (str, bytes, int, float))
+    reads = isinstance(owner, _CONTAINERS) and (tracer.made(owner) or function.__name__ in _READING_METHODS)
+    return function if known or reads else None
 
 
 def _function(tracer: Tracer, function: types.FunctionType) -> Run:
@@ -332,13 +315,13 @@ def _function(tracer: Tracer, function: types.FunctionType) -> Run:
 
 
 def _applied(tracer: Tracer, kind: Any, *args: Any, **kwargs: Any) -> Any:
-    """Call a user's `autograd.Function`; a transcript has the call itself."""
+    """Call a user's `autograd.Function`; a trace has the call itself."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
         return _recorded(tracer, kind, kind._arguments(args, kwargs))
 
-    with tracer.unwritten() as transcript:
-        return run(*args, **kwargs) if transcript is None else transcript.call(run, kind.apply, args, kwargs)
+    with tracer.unwritten() as trace:
+        return run(*args, **kwargs) if trace is None else trace.call(run, kind.apply, args, kwargs)
 
 
 def _recorded(tracer: Tracer, kind: Any, args: tuple[Any, ...], forward: Run = None, backward: Run = None) -> Any:
@@ -479,7 +462,7 @@ def _opaque(tracer: Tracer, function: Any, *args: Any, **kwargs: Any) -> Any:
             found = function(*args, **kwargs)
         made = [x._array for x in found] if several else [found._array]
         if [(x.shape, x.strides, x.dtype) for x in made] != shapes:
-            raise Left
+            raise Bailout
         return tuple(made) if several else made[0]
 
     constants = [wrap(np.empty(0)) if isinstance(x, Tensor) else x for x in leaves]
@@ -559,12 +542,11 @@ def _weak_get(tracer: Tracer, owner: Any, key: Any, default: Any = None) -> Any:
     return value
 
 
-def _logger_method(tracer: Tracer, function: Any, logger: logging.Logger, args: tuple[Any, ...]) -> Run:
+def _logger_method(tracer: Tracer, function: Any, logger: logging.Logger, args: tuple[Any, ...], kwargs: Any) -> Run:
     """Return what runs in the place of a method of a logger; a message that is shown is shown in each call."""
     name, guards = function.__name__, tracer.guards
-    run: Run = function
     if isinstance(getattr(function, "__func__", None), functools._lru_cache_wrapper):
-        return run  # it is shown once
+        return function  # it is shown once
     level = getattr(logging, name.upper(), None)
     if name in ("isEnabledFor", "log") and args:
         level = args[0]
@@ -572,10 +554,10 @@ def _logger_method(tracer: Tracer, function: Any, logger: logging.Logger, args: 
         return None
     enabled = logger.isEnabledFor(level)
     guards.require(f"{guards.refer(logger)}.isEnabledFor({level}) is {enabled}")
-    return run if name == "isEnabledFor" or not enabled else None
+    return function if name == "isEnabledFor" or not enabled else None
 
 
-def _context_variable(tracer: Tracer, function: Any, variable: contextvars.ContextVar[Any]) -> Run:
+def _context_variable(tracer: Tracer, function: Any, variable: contextvars.ContextVar[Any], *_: Any) -> Run:
     """Return what runs in the place of a method of a context variable: what the call sets, it must reset."""
     name = function.__name__
 
@@ -684,8 +666,7 @@ def trusting(tracer: Tracer, function: Any) -> Callable[..., Any]:
 def _public(tracer: Tracer, function: Any, policy: str | None) -> Run:
     """Return what runs in the place of a function of tensors."""
     if policy in (None, OP):
-        run: Run = function
-        return run
+        return function
     return _creating(tracer, function) if policy == CREATES else None
 
 
@@ -710,15 +691,12 @@ def _creating(tracer: Tracer, function: Any) -> Run:
 
 def _is_number(x: Any) -> bool:
     """Return whether an argument consists of numbers, or is a generator of random ones."""
-    if type(x) in (list, tuple, Size):
-        return all(_is_number(element) for element in x)
-    return isinstance(x, (*PLAIN, Generator, range))
+    return not isinstance(x, dict) and all(isinstance(part, (*PLAIN, Generator, range)) for part in parts_of(x))
 
 
-def _tensor_method(tracer: Tracer, function: Any, x: Tensor) -> Run:
-    run: Run = function
+def _tensor_method(tracer: Tracer, function: Any, x: Tensor, *_: Any) -> Run:
     if function.__name__ == "requires_grad_" and tracer.made(x) and not x._requires_grad and x._edge is None:
-        return run
+        return function
     if not is_ours(type(x)):
         return None
     return _public(tracer, function, declared(function))
@@ -830,8 +808,10 @@ def has_hooks(module: Module) -> bool:
     return any([*[module.__dict__[name] for name in _MODULE_HOOKS], *_GLOBAL_HOOKS])
 
 
-def _module_method(tracer: Tracer, function: Any, module: Module, args: tuple[Any, ...]) -> Run:
-    name, run = function.__name__, function.__func__
+def _module_method(tracer: Tracer, function: Any, module: Module, args: tuple[Any, ...], kwargs: Any) -> Run:
+    name, run = function.__name__, getattr(function, "__func__", None)
+    if run is None:  # one that `object` has, such as `__hash__`
+        return function if name in ("__hash__", "__eq__", "__ne__") else None
     if run in (Module.train, Module.eval):
         mode = bool(args[0]) if args else name == "train"
         for inner in module.modules():
@@ -839,8 +819,7 @@ def _module_method(tracer: Tracer, function: Any, module: Module, args: tuple[An
                 tracer.stop("a module's training mode is changed")
                 break
             tracer.guards.require(f"{tracer.guards.refer(inner.__dict__)}.get('training') is {mode}")
-        changed: Run = function
-        return changed
+        return function
     if run is Module.__init__ and tracer.made(module):
         return function
     if run is Module.__call__:  # by `super()`
@@ -868,5 +847,15 @@ def _see_tree(tracer: Tracer, module: Module) -> None:
                 guards.see(value, f"{guards.refer(own)}[{key!r}]", True, tracer.path(inner, key))
     guards.steady = False
 
+
+#: The rules for methods, by the class of their object; and for functions in whose place another one runs.
+_METHODS: dict[type, Callable[..., Run]] = {
+    Tensor: _tensor_method, Optimizer: _optimizer_method, Module: _module_method, logging.Logger: _logger_method,
+    contextvars.ContextVar: _context_variable,
+}  # fmt: skip
+_IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
+    functools.partial: _created, functools.wraps: _created, flatten: _tree, unflatten: _tree, copy.copy: _copy,
+    copy.deepcopy: _copy,
+}  # fmt: skip
 
 __all__ = ["call", "has_hooks", "original", "runner_of", "trusting"]

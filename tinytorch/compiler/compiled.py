@@ -17,14 +17,14 @@ from typing import Any
 
 from tinytorch.compiler.backward import Layouts, marks_of, put_back
 from tinytorch.compiler.calls import has_hooks
-from tinytorch.compiler.entry import BUSY, LEFT, MISSED, Entry
+from tinytorch.compiler.entry import BAILOUT, BUSY, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
 from tinytorch.compiler.general import General, without_sizes
+from tinytorch.compiler.graph_breaks import Children, split
 from tinytorch.compiler.guards import is_record
-from tinytorch.compiler.recorder import NotRecorded, Recorder
-from tinytorch.compiler.seams import Children, split
+from tinytorch.compiler.recorder import NotRecorded, Recorder, fault
+from tinytorch.compiler.trace import Unwritten
 from tinytorch.compiler.tracing import Late, Tracer, disabled
-from tinytorch.compiler.transcript import Unwritten
 from tinytorch.core.mode import PerThread, local
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops import overrides
@@ -44,7 +44,7 @@ class CompileError(RuntimeError):
 
 
 class _Disturbed(Exception):
-    """Raised where a function raises an error, before any effect, while its sizes are `Dimension`s."""
+    """Raised where a traced function raises an error, before any effect, with that error and the tracer."""
 
 
 class Stance:
@@ -69,14 +69,14 @@ def reset() -> None:
         compiled.variants.clear()
         compiled.reasons.clear()
         compiled.failed = compiled.strict = False
-        compiled.split, compiled.seams, compiled.parts, compiled.children = None, [], [], None
+        compiled.split, compiled.graph_breaks, compiled.parts, compiled.children = None, [], [], None
         compiled.recorded = compiled.plain = 0
 
 
 class Compiled:
     """A function that runs as a program where the guards of one hold.
 
-    A function that cannot be compiled as a whole is split into parts (`seams`), which are compiled.
+    A function that cannot be compiled as a whole is split into parts (`graph_breaks`), which are compiled.
 
     Attributes:
         function: the function.
@@ -88,7 +88,7 @@ class Compiled:
         recorded, plain: the number of calls that were recorded as programs, and that ran as Python for good.
         dynamic: whether programs are for tensors of any size: True, False, or None for those whose sizes change.
         split: the function in parts, or None; `parts` are these, and the compiled forms of what it calls elsewhere.
-        seams: the place and the reason of each statement of the function that runs as Python.
+        graph_breaks: the place and the reason of each statement of the function that runs as Python.
         outer: the function of which this is a part.
     """
 
@@ -106,7 +106,7 @@ class Compiled:
         self.recorded, self.plain = 0, 0
         self.split: Callable[..., Any] | None = None
         self.parts: list[Compiled] = []
-        self.seams: list[tuple[str, str]] = []
+        self.graph_breaks: list[tuple[str, str]] = []
         self.outer, self.depth = outer, 0 if outer is None else outer.depth + 1
         self.children: Children | None = None if outer is None else outer.children
         self._objects: list[tuple[Any, type, int]] = []  # objects of users' classes that were arguments
@@ -132,8 +132,8 @@ class Compiled:
                 result = variant.enter(args, kwargs)
                 if result is MISSED:
                     continue
-                if result is LEFT:
-                    return self._leave(variant, args, kwargs)
+                if result is BAILOUT:
+                    return self._bail_out(variant, args, kwargs)
                 if result is not BUSY:
                     variant.runs += 1
                     return result
@@ -155,10 +155,6 @@ class Compiled:
             return "\n\n".join([part.variants[-1].source for part in self.whole() if part.variants])
         return self.variants[-1].source if self.variants else ""
 
-    def _latest(self) -> Entry | None:
-        """Return the latest program for tensors of certain sizes."""
-        return next(reversed(self._entries()), None)
-
     def _entries(self) -> list[Entry]:
         """Return the programs for tensors of certain sizes."""
         return [variant for variant in self.variants if isinstance(variant, Entry)]
@@ -171,15 +167,15 @@ class Compiled:
         """
         whole = list(self.whole())
         variants = [variant for part in whole for variant in part.variants]
-        seams = dict.fromkeys([seam for part in whole for seam in part.seams])
+        breaks = dict.fromkeys([each for part in whole for each in part.graph_breaks])
         ran = sum(variant.runs for variant in self.variants)
         calls = f"{ran} of {ran + self.recorded + self.plain} calls"
         lines = [f"{self._name()}: {_counted(len(variants), 'program')}"]
         if self.split is None:
             lines[0] += f" ran {calls}; {self.recorded} were recorded, {self.plain} ran as Python"
         else:
-            shown = ", ".join([f"at {place} ({reason})" for place, reason in seams])
-            lines[0] += f", {_counted(len(seams), 'seam')} {shown}"
+            shown = ", ".join([f"at {place} ({reason})" for place, reason in breaks])
+            lines[0] += f", {_counted(len(breaks), 'graph break')} {shown}"
             lines.append(f"one program ran {calls}; {self.plain} ran in parts")
         for k, variant in enumerate(variants):
             lines += [f"program {k}: {program.summary()}" for program in variant.programs]
@@ -245,16 +241,16 @@ class Compiled:
         try:
             if self.depth < DEPTH:
                 self.split = split(self.function, own_line, self._part, self.children, whole)
-        except Exception as error:  # an error of the compiler
-            self.reasons.append(f"{type(error).__name__}: {error}")
+        except Exception as error:
+            self.reasons.append(fault(error))
         if self.split is None:
             return self._give_up(reason, "compile a function without that line")
         self.failed, self._layouts.open = True, False
         place = f"{line[0]}:{line[1]}" if line else self._place()
-        self.seams.append((place, reason.removeprefix(f"{place}: ")))
+        self.graph_breaks.append((place, reason.removeprefix(f"{place}: ")))
         if self.outer is None and not told:
-            seam = f"seam at {place} ({self.seams[0][1]}); compile a function without that line"
-            logging.getLogger(__name__).warning("torch.compile: %s: %s", self._name(), seam)
+            what = f"graph break at {place} ({self.graph_breaks[0][1]}); compile a function without that line"
+            logging.getLogger(__name__).warning("torch.compile: %s: %s", self._name(), what)
         return None
 
     def split_at(self, line: int) -> Compiled:
@@ -284,7 +280,7 @@ class Compiled:
         self.parts.append(Compiled(function, limit=self.limit, dynamic=self.dynamic, infers=self.infers, outer=self))
         return self.parts[-1]
 
-    def _leave(self, variant: Entry | General, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def _bail_out(self, variant: Entry | General, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run the function without its program: a truth value differs from the recorded one."""
         self._left += 1
         if variant.broken or self._left >= self.limit:
@@ -318,26 +314,37 @@ class Compiled:
             >>> with tempfile.TemporaryDirectory() as folder:
             ...     model.save(f"{folder}/linear.py")
         """
-        latest = self._latest()
-        if latest is None:
+        entries = self._entries()
+        if not entries:
             reason = f": {self.reasons[-1]}" if self.reasons else ": call it first"
             raise CompileError(f"there is no program to be saved{reason}")
         saved = importlib.import_module("tinytorch.compiler.saved")  # (rarely used, and large)
-        saved.save(self.function, latest, getattr(self.function, "__name__", type(self.function).__name__), path)
+        saved.save(self.function, entries[-1], getattr(self.function, "__name__", type(self.function).__name__), path)
 
-    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool) -> Any:
-        """Call the function and record a program; a second one for the same guards if the first is `busy`."""
+    def _record(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool, sizes: bool = True) -> Any:
+        """Call the function and record a program; a second one for the same guards if the first is `busy`.
+
+        An error, before which nothing has changed, may be one of the compiler: then the function runs as Python.
+        """
         self.variants = [variant for variant in self.variants if not variant.retired]
-        if not busy and self._is_for_any_size(args, kwargs):
-            marks = marks_of([default_generator._source])
-            try:
-                return self._record_call(args, kwargs, busy, sizes=True)
-            except _Disturbed:  # perhaps the function does not take a `Dimension` for a number
-                put_back([default_generator._source], marks)
-                result = self._record_call(args, kwargs, busy)
-                self.dynamic = False
-                return result
-        return self._record_call(args, kwargs, busy)
+        sizes = sizes and not busy and self._is_for_any_size(args, kwargs)
+        marks = marks_of([default_generator._source])
+        try:
+            return self._record_call(args, kwargs, busy, sizes)
+        except _Disturbed as disturbed:
+            error, tracer = disturbed.args
+        put_back([default_generator._source], marks)
+        if sizes:  # perhaps the function does not take a `Dimension` for a number
+            result = self._record(args, kwargs, busy, sizes=False)
+            self.dynamic = False
+            return result
+        result = self._run(args, kwargs)  # (which raises the error, unless it is one of the compiler)
+        self.reasons.append(fault(error))
+        if self.fullgraph:
+            raise CompileError(f"torch.compile(fullgraph=True): {self.reasons[-1]}") from error
+        own_line, line = tracer.stopped_at
+        self._split(self.reasons[-1], own_line, line, through=tracer.through, told=True)
+        return result
 
     def _record_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], busy: bool, sizes: bool = False) -> Any:
         """Call the function and record a program, for tensors of any size if `sizes` is set and it is possible."""
@@ -358,9 +365,10 @@ class Compiled:
             if recorder.stopped is None:
                 result = self._enter(tracer, args, kwargs, result, busy)
         except Exception as error:
-            changed = tracer.counted or tracer.replaced
-            if sizes and recorder.stopped is None and not recorder.has_effects() and not changed:
-                raise _Disturbed from error
+            changed = tracer.counted or tracer.replaced or tracer.tokens
+            if recorder.stopped is None and not recorder.has_effects() and not changed:
+                tracer.failed(error)
+                raise _Disturbed(error, tracer) from error
             raise
         finally:
             recording.count -= 1
@@ -391,10 +399,6 @@ class Compiled:
         self._objects = kinds
         return self._renewed
 
-    def _has_one_signature(self) -> bool:
-        """Return whether the programs do not differ in the shapes and dtypes of tensors."""
-        return len({tuple([(x.shape, x.dtype) for x in variant.inputs]) for variant in self._entries()}) == 1
-
     def _is_unsteady(self) -> bool:
         """Return whether most programs were hardly used; then no more of them are recorded."""
         ran = sum(variant.runs for variant in self.variants)
@@ -402,7 +406,8 @@ class Compiled:
             return False
         reason = f"it was called in more than {self.limit} ways (shapes, dtypes, settings)"
         self._give_up(reason, "the programs so far remain, and `recompile_limit` allows more")
-        if self.outer is not None and self._has_one_signature():
+        signatures = {tuple([(x.shape, x.dtype) for x in variant.inputs]) for variant in self._entries()}
+        if self.outer is not None and len(signatures) == 1:
             self.variants = [variant for variant in self.variants if variant.runs]
             self._split(reason, None, None, whole=True)  # (numbers or objects differ; what it calls may not)
         return True
@@ -452,13 +457,13 @@ class Compiled:
 
     def _enter(self, tracer: Tracer, args: Any, kwargs: Any, result: Any, busy: bool) -> Any:
         """Generate programs of what was recorded, and return the result."""
-        transcript, general = tracer.transcript, None
-        if transcript is not None:
+        trace, general = tracer.trace, None
+        if trace is not None:
             try:
-                general = General(tracer, transcript, args, kwargs, result)
+                general = General(tracer, trace, args, kwargs, result)
             except (NotRecorded, Unwritten) as error:
-                transcript.fail(str(error))
-            transcript.close()
+                trace.fail(str(error))
+            trace.close()
             result = without_sizes(result)
         entry: Entry | None = None
         reason = ""
@@ -467,8 +472,8 @@ class Compiled:
             entry = Entry(self.function, tracer, args, kwargs, result, busy, self._layouts, self.infers)
         except NotRecorded as error:
             reason, line = str(error), error.line
-        except Exception as error:  # an error of the compiler: the call has its result
-            reason = f"{type(error).__name__}: {error}"
+        except Exception as error:  # the call has its result
+            reason = fault(error)
         others = self._of_other_sizes(args, kwargs) if general is not None else []
         changing = self.dynamic or others or any(isinstance(variant, General) for variant in self.variants)
         if entry is not None and not changing:

@@ -19,18 +19,30 @@ from tinytorch.compiler import cache, inference
 from tinytorch.compiler.backward import Backward, Layouts, Spent, Strides, is_freed, marks_of, put_back
 from tinytorch.compiler.guards import PLAIN, Guards, Input
 from tinytorch.compiler.program import Program, line_of, written
-from tinytorch.compiler.recorder import GRADIENT, STATE, Memory, NotRecorded, Recorder, Value, memories_written, root
+from tinytorch.compiler.recorder import (
+    GRADIENT,
+    STATE,
+    Memory,
+    NotRecorded,
+    Recorder,
+    Value,
+    fault,
+    memories_written,
+    root,
+)
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.view import USUAL, make_view, needs_grad
 from tinytorch.kernels import dtypes, norm
-from tinytorch.kernels.programs import Left
+from tinytorch.kernels.programs import Bailout
+from tinytorch.kernels.random import Source
+from tinytorch.nn.parameter import Parameter
 from tinytorch.ops import overrides
 
 #: What `Entry.enter` returns where a guard does not hold, and where a truth value differs from the recorded one.
 MISSED: Any = object()
-LEFT: Any = object()
+BAILOUT: Any = object()
 observer: Any = None  # is told of the programs that are made, and runs them (see `tinytorch.compiler.sweep`)
 BUSY: Any = object()  # the program is running in another thread
 
@@ -62,7 +74,7 @@ class Entry:
         infers: whether the program may be rewritten for inference.
 
     Attributes:
-        enter: takes a call's arguments as a tuple and a dictionary, and returns its result, or MISSED, LEFT or BUSY.
+        enter: takes a call's arguments as a tuple and a dictionary, and returns its result, or MISSED, BAILOUT or BUSY.
         guards: the source of the conditions.
         programs: the program, then its backward programs; `inputs` describe the first one's arguments.
         broken: the reason why the program cannot run, or an empty string.
@@ -92,14 +104,11 @@ class Entry:
         recorder.check()
         self.has_effects = recorder.has_effects() or any(c.random or c.kind == GRADIENT for c in recorder.calls)
         values = list(recorder.given)
-        results = Results(recorder, guards, tensors)
-        results.arguments = {id(x): f"args[{k}]" for k, x in enumerate(args)}
+        results = Results(recorder, guards, tensors, args)
         returned, plain = results.text(result)
-        sets = results.assignments(tracer.assigned)
+        sets = results.assignments(tracer)
         if results.differentiable and tracer.assigned:
             raise NotRecorded(f"the attribute {tracer.assigned[0][1]} is set, and a result has a graph")
-        counts_up = [f"{guards.refer(x)}.{name} {sign}= {y!r}" for x, name, sign, y in tracer.counted]
-        sets += counts_up
         backward, known = None, len(guards.texts)
         if results.differentiable:
             backward = Backward(function, recorder, result, results.differentiable, tensors, self._layouts,
@@ -127,11 +136,7 @@ class Entry:
             else observer.steps_of(recorder, values, stays, shown, results.views)
         )
         program = Program(calls, values, stays, shown, results.views, restores, self.frozen)
-        self.guards = [
-            *guards_of_call(guards, args, kwargs),
-            *guards.texts,
-            *[guard for item in inputs if item.stays for guard in _of_kept(guards, item)],
-        ]
+        self.guards = all_guards(guards, inputs, args, kwargs)
         changing = [line for k, item in enumerate(inputs) if not item.stays for line in _of_given(guards, inputs, k)]
         changing += _overlaps(recorder, inputs)
         given = [f"t{k}._array" for k, item in enumerate(inputs) if not item.stays]
@@ -152,28 +157,16 @@ class Entry:
             return program.writes.get(values[k].memory, [])
 
         lines = [
-            "def enter(args, kwargs):",
-            "    state = local.state",
-            "    try:",
-            "        if not (",
-            *[
-                f"            {'and ' if k else ''}{guard}"
-                for k, guard in enumerate([*modes_of(local.state), *together(self.guards)])
-            ],
-            "        ):",
-            "            return MISSED",
-            *[f"    {line}" for line in changing],
-            "    except (AttributeError, LookupError, TypeError, ValueError):",  # an object that a guard reads is gone
-            "        return MISSED",
+            *opening(self.guards, changing),
             "    if not LOCK.acquire(False):",
             "        return BUSY",
             *prepare,
             "    try:",
             f"        {names + '= ' if names else ''}step({', '.join(given)})",
             *[f"        t{k}._cell[0] += {count}" for k, count in counts.items()],
-            "    except Left:",
+            "    except Bailout:",
             *["        put_back(SOURCES, marks)"] * bool(program.sources),
-            "        return LEFT",
+            "        return BAILOUT",
             "    except BaseException as error:",
             # Before the first visible effect, the function runs without the program, and raises its own error.
             f"        if line_of(error) < {program.effect} and isinstance(error, Exception):",
@@ -198,13 +191,10 @@ class Entry:
             lines.append(f"    return {returned}")
         self._bind = program.binding([item.tensor._array for item in inputs if item.stays])
         scope: dict[str, Any] = {
-            **guards.objects, **{f"t{k}": item.tensor for k, item in enumerate(inputs) if item.stays},
-            "BUSY": BUSY, "LEFT": LEFT, "LOCK": threading.Lock(), "Left": Left, "MISSED": MISSED,
-            "SOURCES": program.sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
-            "line_of": line_of, "local": local, "needs_grad": needs_grad, "np": np, "marks_of": marks_of,
-            "moved": norm.moved, "put_back": put_back, "rebuilt": rebuilt, "renew": self._renew,
-            "retire": self._retire, "SEEN": None, "spent": _spent, "step": self._first_step, "viewed": _viewed,
-            "wrap": wrap, "written": written, "written_before": _written_before,
+            **scope_of(guards, inputs, program.sources), "BUSY": BUSY, "BAILOUT": BAILOUT, "LOCK": threading.Lock(),
+            "Bailout": Bailout, "SEEN": None, "moved": norm.moved, "needs_grad": needs_grad, "renew": self._renew,
+            "retire": self._retire, "spent": _spent, "step": self._first_step, "viewed": _viewed, "wrap": wrap,
+            "written": written, "written_before": _written_before,
         }  # fmt: skip
         if backward is not None:
             before = [guard for guard in self.guards if guard not in later]
@@ -272,9 +262,9 @@ class Entry:
         """Compile the program, and run it."""
         try:
             self._scope["step"] = self.step
-        except Exception as error:  # an error of the compiler: the function runs without it
-            self.broken = f"{type(error).__name__}: {error}"
-            raise Left from error
+        except Exception as error:  # the function runs without it
+            self.broken = fault(error)
+            raise Bailout from error
         return self.step(*given)
 
 
@@ -293,11 +283,11 @@ class Results:
         passed: by their expressions, objects in the result that the call has not created.
     """
 
-    def __init__(self, recorder: Recorder, guards: Guards, inputs: list[Tensor]) -> None:
+    def __init__(self, recorder: Recorder, guards: Guards, inputs: list[Tensor], args: Sequence[Any]) -> None:
         self.values: list[Value] = []
         self.views: set[int] = set()
         self.differentiable: list[Tensor] = []
-        self.arguments: dict[int, str] = {}
+        self.arguments = {id(x): f"args[{k}]" for k, x in enumerate(args)}
         self.passed: dict[str, Any] = {}
         self._recorder, self._guards, self._inputs = recorder, guards, inputs
         self._numbers = {id(x): k for k, x in enumerate(inputs)}
@@ -339,14 +329,16 @@ class Results:
                 return f"{self._guards.refer(Size)}({text})", plain
             if hasattr(x, "_make") and hasattr(x, "_fields"):
                 return f"{self._guards.refer(type(x))}{text}", plain
-            if type(x) is Size:
-                return f"{self._guards.refer(Size)}({text})", plain
             raise NotRecorded(f"a {type(x).__name__} is returned")
         return self._changeable(x)
 
-    def assignments(self, assigned: list[tuple[Any, str, Tensor]]) -> list[str]:
-        """Return the statements that set attributes of objects, after the result has been made."""
-        return [f"{self._guards.refer(x)}.{name} = {self.text(value)[0]}" for x, name, value in assigned]
+    def assignments(self, tracer: Tracer) -> list[str]:
+        """Return the statements that set attributes of objects, or count them up, after the result has been made."""
+        refer = self._guards.refer
+        return [
+            *[f"{refer(x)}.{name} = {self.text(value)[0]}" for x, name, value in tracer.assigned],
+            *[f"{refer(x)}.{name} {sign}= {y!r}" for x, name, sign, y in tracer.counted],
+        ]
 
     def read_late(self, x: Late) -> Value:
         """Return the value that a number is read from when the function returns."""
@@ -485,34 +477,62 @@ def _literal(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def guards_of_call(guards: Guards, args: Any, kwargs: Any) -> list[str]:
-    """Return the guards of the default dtype, and of the number and the names of a call's arguments."""
+def all_guards(guards: Guards, inputs: list[Input], args: Any, kwargs: Any, any_size: bool = False) -> list[str]:
+    """Return all guards of a call, also of the default dtype, and of the number and the names of its arguments."""
     return [
         f"dtypes.get_default_dtype() is {guards.refer(dtypes.get_default_dtype())}",
         f"len(args) == {len(args)} and " + (f"tuple(kwargs) == {tuple(kwargs)!r}" if kwargs else "not kwargs"),
+        *guards.texts,
+        *[guard for item in inputs if item.stays for guard in _of_kept(guards, item, any_size)],
     ]
 
 
-def modes_of(state: Any) -> list[str]:
-    """Return the guards of the modes of a thread."""
-    return [
+def opening(guards: list[str], changing: list[str]) -> list[str]:
+    """Return the first lines of `enter`, which check the guards, and find the inputs that change."""
+    state = local.state
+    conditions = [
         f"state.grad is {state.grad} and state.modes is None and state.inference is {state.inference}",
         "not asking.modes",
+        *_together(guards),
+    ]
+    return [
+        "def enter(args, kwargs):",
+        "    state = local.state",
+        "    try:",
+        "        if not (",
+        *[f"            {'and ' if k else ''}{condition}" for k, condition in enumerate(conditions)],
+        "        ):",
+        "            return MISSED",
+        *[f"    {line}" for line in changing],
+        "    except (AttributeError, LookupError, TypeError, ValueError):",  # an object that a guard reads is gone
+        "        return MISSED",
     ]
 
 
-def together(guards: list[str]) -> list[str]:
+def scope_of(guards: Guards, inputs: list[Input], sources: list[Source]) -> dict[str, Any]:
+    """Return what the source of an entry refers to."""
+    return {
+        **guards.objects, **{f"t{k}": item.tensor for k, item in enumerate(inputs) if item.stays},
+        "MISSED": MISSED, "SOURCES": sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
+        "line_of": line_of, "local": local, "marks_of": marks_of, "np": np, "put_back": put_back, "rebuilt": rebuilt,
+    }  # fmt: skip
+
+
+def _together(guards: list[str]) -> list[str]:
     """Return guards, with all guards that require an object (such as hooks) to be empty joined into one."""
     empty = [guard.removeprefix("not ") for guard in guards if re.fullmatch(r"not o\d+", guard)]
     others = [guard for guard in guards if not re.fullmatch(r"not o\d+", guard)]
     return [f"not ({' or '.join(empty)})", *others] if empty else others
 
 
-def _of_kept(guards: Guards, x: Input) -> list[str]:
+def _of_kept(guards: Guards, x: Input, any_size: bool) -> list[str]:
     """Return the guards of a tensor that is the same in all calls."""
-    name = guards.refer(x.tensor)
+    name, array = guards.refer(x.tensor), x.tensor._array
+    same = f"is {guards.refer(array)}" if not any_size else f".ndim == {array.ndim}"
+    if any_size and isinstance(x.tensor, Parameter):
+        same = f".shape == {array.shape}"
     return [
-        f"{x.where} is {name} and {name}._array is {guards.refer(x.tensor._array)}",
+        f"{x.where} is {name} and {name}._array{'' if any_size else ' '}{same}",
         f"{name}._requires_grad is {x.tensor._requires_grad} and {name}._hooks is None",
     ]
 
@@ -637,4 +657,4 @@ def _spent(made: Tensor, what: tuple[Any, ...]) -> Tensor:
     return made
 
 
-__all__ = ["BUSY", "LEFT", "MISSED", "Entry", "Results", "found", "guards_of_call", "modes_of", "rebuilt", "together"]
+__all__ = ["BUSY", "BAILOUT", "MISSED", "Entry", "Results", "all_guards", "found", "opening", "scope_of"]

@@ -52,8 +52,8 @@ def _joined(steps: list[Call], uses: collections.Counter[Memory]) -> list[Call]:
     given = list({id(value): value for call in steps for value in call.inputs() if id(value) not in own}.values())
     if len(given) + len(stays) == sum(len(call.inputs()) + 1 for call in steps):
         return steps
-    joined = Call(NEW, Fused(steps), tuple(given), {}, "fused")
-    joined.outputs, joined.several, joined.line = stays, True, steps[0].line
+    joined = Call(NEW, Fused(steps), tuple(given), {}, "fused", steps[0].line)
+    joined.outputs, joined.several = stays, True
     for k, value in enumerate(stays):
         value.name = value.name or value.source.name
         value.source, value.output = joined, k

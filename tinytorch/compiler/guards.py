@@ -31,11 +31,13 @@ PLAIN = (int, float, bool, str, bytes, complex, type(None), type(Ellipsis), dtyp
 _DICTS: Any = ({}, OrderedDict())
 KEYS: Any = tuple([type(x.keys()) for x in _DICTS])
 _ITERABLE: Any = ([], (), "", set(), range(0), *[view for x in _DICTS for view in (x.keys(), x.items(), x.values())])
+ITERTOOLS: Any = (
+    itertools.chain, itertools.islice, itertools.repeat, itertools.product, itertools.zip_longest, itertools.pairwise,
+    itertools.combinations, itertools.permutations, itertools.count, itertools.cycle,
+)  # fmt: skip
 LAZY: Any = (
     zip, enumerate, map, filter, reversed, *map(type, _ITERABLE[5:]), *[type(iter(x)) for x in _ITERABLE],
-    *[type(reversed(x)) for x in ([], range(0), *_ITERABLE[5:])], itertools.chain, itertools.islice, itertools.repeat,
-    itertools.product, itertools.zip_longest, itertools.pairwise, itertools.combinations, itertools.permutations,
-    itertools.count, itertools.cycle,
+    *[type(reversed(x)) for x in ([], range(0), *_ITERABLE[5:])], *ITERTOOLS,
 )  # fmt: skip
 MAX_DEPTH = 20  # subscripts in the expression of a guard
 MAX_LENGTH = 1000  # elements of a list that is read
@@ -314,4 +316,4 @@ def static_member(kind: type, name: str) -> Any:
     return next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
 
 
-__all__ = ["KEYS", "LAZY", "PLAIN", "Guards", "Input", "is_record", "static_member"]
+__all__ = ["ITERTOOLS", "KEYS", "LAZY", "PLAIN", "Guards", "Input", "is_record", "static_member"]

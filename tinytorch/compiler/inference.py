@@ -30,6 +30,7 @@ from tinytorch.compiler.recorder import (
     Memory,
     Value,
     memories_written,
+    new_value,
     replaced,
     strides_in_order,
 )
@@ -242,10 +243,8 @@ class _Rewriter:
 
     def _add(self, kind: int, function: Any, args: tuple[Any, ...], sizes: tuple[int, ...], like: Call) -> Value:
         """Add a step that returns one contiguous array, and return its value."""
-        call = Call(kind, function, args, {}, like.name)
-        call.line, dtype = like.line, call.inputs()[0].dtype
-        out = Value(sizes, dtype, strides_in_order(sizes, dtype.itemsize), Memory(), True, call, name=like.name)
-        return self._enter(call, out)
+        call = Call(kind, function, args, {}, like.name, like.line)
+        return self._enter(call, new_value(sizes, call.inputs()[0].dtype, call, name=like.name))
 
     def _enter(self, call: Call, out: Value) -> Value:
         call.outputs.append(out)
@@ -257,8 +256,7 @@ class _Rewriter:
         """Return a value transposed, by a view."""
         if dims == tuple(range(len(dims))):
             return x
-        call = Call(VIEW, shape.permute, (x, dims), {}, "permuted")
-        call.line = like.line if like is not None else None
+        call = Call(VIEW, shape.permute, (x, dims), {}, "permuted", like.line if like is not None else None)
         out = Value(_permuted(x.shape, dims), x.dtype, _permuted(x.strides, dims), x.memory, False, call)
         return self._enter(call, out)
 
@@ -293,13 +291,10 @@ class _Rewriter:
         else:
             view = self._view(self._plain(value), _inverse(dims), like)
             alone = False
-        if alone or _is_contiguous(view):
-            made = view
-        else:
-            made = self._add(NEW, np.ascontiguousarray, (view,), view.shape, like)
-        self._held.setdefault(id(value), []).append(_Held(made, dims))
-        self._keep.append(value)
-        return made
+        if not (alone or _is_contiguous(view)):
+            view = self._add(NEW, np.ascontiguousarray, (view,), view.shape, like)
+        self._hold(value, view, dims)
+        return view
 
     def _plain(self, value: Value) -> Value:
         """Make sure that a value exists as it was recorded, and return it."""
@@ -312,24 +307,31 @@ class _Rewriter:
             return value
         stored, dims = self._held[id(value)][0]
         kept = [d for d in dims if stored.shape[d] > 1]
+        order = tuple(sorted(range(len(dims)), key=lambda d: -value.strides[d]))
+        kind, function, args = VIEW, shape.permute, (stored, dims)  # type: int, Any, tuple[Any, ...]
         if kept == sorted(kept) and value.strides == strides_in_order(value.shape, value.dtype.itemsize):
-            call = Call(VIEW, shape.view, (stored, value.shape), {}, source.name)
+            function, args = shape.view, (stored, value.shape)
+        elif _permuted(stored.strides, dims) != value.strides:
+            kind, function, args = NEW, channels_last.in_order, (stored, dims, order)
+        if kind == VIEW:
             value.memory, value.whole = stored.memory, False
-        elif _permuted(stored.strides, dims) == value.strides:
-            call = Call(VIEW, shape.permute, (stored, dims), {}, source.name)
-            value.memory, value.whole = stored.memory, False
-        else:
-            order = tuple(sorted(range(len(dims)), key=lambda d: -value.strides[d]))
-            call = Call(NEW, channels_last.in_order, (stored, dims, order), {}, source.name)
-        call.line = source.line
+        call = Call(kind, function, args, {}, source.name, source.line)
         value.source, value.output = call, None
         self._enter(call, value)
         return value
 
-    def _result(self, value: Value, sizes: tuple[int, ...], dims: tuple[int, ...]) -> Value | None:
-        """Return the value itself if a contiguous array of these sizes, transposed by `dims`, is it as recorded."""
+    def _store(
+        self, made: Call, value: Value, sizes: tuple[int, ...], dims: tuple[int, ...], output: int | None = None
+    ) -> None:
+        """Add a step whose result, a contiguous array of these sizes, is a value when it is transposed by `dims`."""
+        out = value
         trivial = dims == tuple(range(len(dims))) and value.whole and value.shape == sizes
-        return value if trivial and _is_contiguous(value) else None
+        if trivial and _is_contiguous(value):  # it is the value as it was recorded
+            value.source, value.output = made, output
+        else:
+            out = new_value(sizes, value.dtype, made, output, value.name)
+        self._enter(made, out)
+        self._hold(value, out, dims)
 
     # Chains ---------------------------------------------------------------------------------------
 
@@ -394,8 +396,7 @@ class _Rewriter:
 
     def _write_chain(self, chain: _Chain) -> None:
         call, outputs = chain.call, chain.weight.shape[0]
-        like = Call(NEW, None, (), {}, chain.name)
-        like.line = call.line
+        like = Call(NEW, None, (), {}, chain.name, call.line)
         weight, bias = self._ready(chain, like)
         activation = chain.epilogue or ()
         if chain.residual is not None:
@@ -415,16 +416,8 @@ class _Rewriter:
             sizes = x.shape[0], rows, columns, outputs
             function = channels_last.convolved
             args = (x, weight, bias, at, w.shape[2:], stride, padding, dilation, groups, outputs, *activation)
-        result = chain.result
-        made = Call(NEW, function, args, {}, chain.name)
-        made.line = call.line
-        out = self._result(result, sizes, chain.dims)
-        if out is None:
-            out = Value(sizes, _F32, strides_in_order(sizes, 4), Memory(), True, made, name=result.name)
-        else:
-            out.source, out.output = made, None
-        self._enter(made, out)
-        self._hold(result, out, chain.dims)
+        made = Call(NEW, function, args, {}, chain.name, call.line)
+        self._store(made, chain.result, sizes, chain.dims)
 
     def _ready(self, chain: _Chain, like: Call) -> tuple[Value, Value | None]:
         """Return weight and bias with the changes: of a convolution packed and padded."""
@@ -436,17 +429,18 @@ class _Rewriter:
         key = (id(chain.weight), id(chain.bias), chain.groups, *[id(x) if isinstance(x, Value) else x for x in parts])
         if key not in self._prepared:
             outputs, name = chain.weight.shape[0], chain.weight.name or "weight"
-            call = Call(NEW, channels_last.changed, (chain.weight, chain.bias, changes), {}, "changed")
+            args = chain.weight, chain.bias, changes
+            call = Call(NEW, channels_last.changed, args, {}, "changed", like.line)
             sizes = [(f"{name}_changed", chain.weight.shape), (f"{name}_bias", (outputs,))]
             if packs:
                 call.function, call.args = channels_last.prepared, (chain.weight, chain.bias, chain.groups, changes)
                 shape_of = channels_last.packed_shape(chain.weight.shape, chain.groups)
                 sizes = [(f"{name}_packed", shape_of), (f"{name}_bias", (outputs + PANEL,))]
-            call.line, call.several = like.line, True
+            call.several = True
             for value in call.inputs():
                 self._plain(value)
             for k, (each, of) in enumerate(sizes):
-                made = Value(of, _F32, strides_in_order(of, 4), Memory(), True, call, k, name=each)
+                made = new_value(of, _F32, call, k, each)
                 call.outputs.append(made)
                 self._there[id(made)] = made
             self.calls.append(call)
@@ -477,24 +471,24 @@ class _Rewriter:
     def convolution(self, call: Call) -> bool:
         """A convolution in two dimensions, with a weight that is the same in all calls."""
         x, w, b, *_, groups, size = call.args
-        given = [each for each in (w, b) if each is not None]
-        if size is not None or call.kwargs or len(w.shape) != 4 or not all(map(self._is_fixed, given)):
+        if size is not None or call.kwargs or len(w.shape) != 4:
             return False
-        if any(each.dtype != _F32 for each in (x, *given)) or x.memory in self._written or not x.size or not w.size:
-            return False
-        if len(x.shape) != 4 or not call.outputs[0].size or w.shape[0] % groups:
+        if not self._may_follow(x, w, b) or len(x.shape) != 4 or not call.outputs[0].size or w.shape[0] % groups:
             return False
         self._follow(_Chain(call, x, w, b, groups, _IMAGES))
         return True
+
+    def _may_follow(self, x: Value, w: Value, b: Value | None) -> bool:
+        """Return whether a product or a convolution has operands for which the kernels are written."""
+        given = [each for each in (w, b) if each is not None]
+        plain = all(each.dtype == _F32 for each in (x, *given)) and x.memory not in self._written
+        return plain and x.size > 0 and w.size > 0 and all(map(self._is_fixed, given))
 
     def affine(self, call: Call) -> bool:
         """A product with a weight that is the same in all calls."""
         x, w, *rest = call.args
         b = rest[0] if rest else None
-        given = [each for each in (w, b) if each is not None]
-        if call.kwargs or len(w.shape) != 2 or not all(map(self._is_fixed, given)) or not 2 <= len(x.shape) <= 4:
-            return False
-        if any(each.dtype != _F32 for each in (x, *given)) or x.memory in self._written or not x.size or not w.size:
+        if call.kwargs or len(w.shape) != 2 or not 2 <= len(x.shape) <= 4 or not self._may_follow(x, w, b):
             return False
         if (b is not None and b.shape != w.shape[:1]) or (self._exists(x) and x.strides[-1] != 4):
             return False
@@ -540,8 +534,8 @@ class _Rewriter:
             self._hold(call.outputs[0], made, _IMAGES)
         else:
             out = call.outputs[0]
-            flat = Call(VIEW, shape.view, (made, out.shape), {}, call.name)
-            flat.line, out.source, out.memory, out.whole = call.line, flat, made.memory, False
+            flat = Call(VIEW, shape.view, (made, out.shape), {}, call.name, call.line)
+            out.source, out.memory, out.whole = flat, made.memory, False
             self._enter(flat, out)
         return True
 
@@ -584,17 +578,10 @@ class _Rewriter:
             return False
         for stored, dims in self._holds(x):
             if dims[-1] == len(dims) - 1:
-                made = Call(NEW, call.function, (stored, sizes, *rest), {}, call.name)
-                made.line, made.several = call.line, True
-                result = call.outputs[0]
-                out = self._result(result, stored.shape, dims)
-                if out is None:
-                    out = Value(stored.shape, stored.dtype, stored.strides, Memory(), True, made, 0, name=result.name)
-                else:
-                    out.source, out.output = made, 0
-                self._enter(made, out)
+                made = Call(NEW, call.function, (stored, sizes, *rest), {}, call.name, call.line)
+                made.several = True
+                self._store(made, call.outputs[0], stored.shape, dims, 0)
                 made.outputs += [None] * len(call.outputs[1:])
-                self._hold(result, out, dims)
                 return True
         return False
 
@@ -614,10 +601,7 @@ class _Rewriter:
         rank = len(dims)
         if any(len(x.shape) not in (0, rank) for x in inputs):
             return False
-        by: dict[int, Value] = {}
-        for x in inputs:
-            if x.shape:
-                by[id(x)] = self._as(x, dims, call)
+        by = {id(x): self._as(x, dims, call) for x in inputs if x.shape}
         function, args = function_of(call)
         args, sizes = replaced(args, by), _permuted(out.shape, _inverse(dims))
         if function is np.multiply and len(inputs) == len(args) == 2 and rank == 4 and not call.kwargs:
@@ -626,13 +610,8 @@ class _Rewriter:
                 made = self._add(NEW, channels_last.scaled, (x, factors), sizes, call)
                 self._hold(out, made, dims)
                 return True
-        step = Call(NEW, call.function, replaced(call.args, by), call.kwargs, call.name)
-        step.line = call.line
-        stored = Value(
-            sizes, out.dtype, strides_in_order(sizes, out.dtype.itemsize), Memory(), True, step, name=out.name
-        )
-        self._enter(step, stored)
-        self._hold(out, stored, dims)
+        step = Call(NEW, call.function, replaced(call.args, by), call.kwargs, call.name, call.line)
+        self._hold(out, self._enter(step, new_value(sizes, out.dtype, step, name=out.name)), dims)
         return True
 
 

@@ -200,12 +200,14 @@ class Flow:
 
     def defined(self, statement: ast.stmt) -> Variables:
         """Return the variables that are certainly bound before a statement; all, if it is never reached."""
-        found = self._defined.get(id(statement), (None, None))[0]
-        return self._names.local if found is None else found
+        return self._bound_at(statement, 0)
 
     def defined_after(self, statement: ast.stmt) -> Variables:
         """Return the variables that are certainly bound after a statement; all, if that is never reached."""
-        found = self._defined.get(id(statement), (None, None))[1]
+        return self._bound_at(statement, 1)
+
+    def _bound_at(self, statement: ast.stmt, end: int) -> Variables:
+        found = self._defined.get(id(statement), (None, None))[end]
         return self._names.local if found is None else found
 
     def ends(self, statement: ast.stmt) -> bool:

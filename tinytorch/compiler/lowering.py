@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.compiler.recorder import NEW, VIEW, WIDE, Call, Memory, Value
+from tinytorch.compiler.recorder import NEW, VIEW, WIDE, Call, Value, new_value
 from tinytorch.kernels import arithmetic, elementary, parallel, products, stacked
 
 
@@ -65,18 +65,19 @@ def shared_may_overwrite(call: Call) -> bool:
 
 
 def _transposed(x: Value, line: Any) -> Call:
-    call = Call(VIEW, transpose, (x,), {}, f"{x.name}_T" if x.name else "transposed")
-    call.line = line
+    call = Call(VIEW, transpose, (x,), {}, f"{x.name}_T" if x.name else "transposed", line)
     call.outputs.append(Value(x.shape[::-1], x.dtype, x.strides[::-1], x.memory, False, call))
     return call
 
 
 def _product(a: Value, b: Value, call: Call, value: Any) -> Call:
-    made = Call(NEW, products.product, (a, b), {}, call.name)
     few = len(a.shape) == len(b.shape) == 2 and a.size * b.shape[1] < products.SMALL
-    if few and a.size != 1 != b.size:
-        made.function = dot
-    made.line = call.line
+    return _step(dot if few and a.size != 1 != b.size else products.product, (a, b), call, value)
+
+
+def _step(function: Any, args: tuple[Any, ...], like: Call, value: Any) -> Call:
+    """Return a step that returns a value."""
+    made = Call(NEW, function, args, {}, like.name, like.line)
     made.outputs.append(value)
     value.source, value.output = made, None
     return made
@@ -87,14 +88,9 @@ def _matrices(a_turned: bool, b_turned: bool) -> Callable[[Call], list[Call] | N
         a, b = call.args
         if a.dtype not in WIDE or b.dtype not in WIDE:
             return None
-        steps: list[Any] = []
-        if a_turned:
-            steps.append(_transposed(a, call.line))
-            a = steps[-1].outputs[0]
-        if b_turned:
-            steps.append(_transposed(b, call.line))
-            b = steps[-1].outputs[0]
-        return [*steps, _product(a, b, call, call.outputs[0])]
+        steps = [_transposed(x, call.line) if turned else None for x, turned in ((a, a_turned), (b, b_turned))]
+        a, b = (x if step is None else step.outputs[0] for x, step in zip((a, b), steps, strict=True))
+        return [*filter(None, steps), _product(a, b, call, call.outputs[0])]
 
     return lower
 
@@ -111,12 +107,9 @@ def _linear(call: Call) -> list[Call] | None:
         return [turned, _product(x, turned.outputs[0], call, out)]
     if len(bias.shape) != 1:
         return None
-    middle = Value(out.shape, out.dtype, out.strides, Memory(), out.whole, name=out.name)
+    middle = new_value(out.shape, out.dtype, name=out.name)
     made = _product(x, turned.outputs[0], call, middle)
-    add = Call(NEW, np.add, (middle, bias), {}, call.name)
-    add.line = call.line
-    add.outputs.append(out)
-    out.source, out.output = add, None
+    add = _step(np.add, (middle, bias), call, out)
     _for_floats(add)
     return [turned, made, add]
 

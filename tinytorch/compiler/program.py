@@ -32,6 +32,7 @@ from tinytorch.compiler.recorder import (
     Memory,
     NotRecorded,
     Value,
+    expression,
     memories_written,
     replaced,
 )
@@ -154,16 +155,8 @@ class Program:
     # Dependencies ---------------------------------------------------------------------------------
 
     def _find_constants(self) -> None:
-        seen = {id(value) for value in self.inputs}
-        for call in self.calls:
-            for value in call.inputs():
-                if value.constant and id(value) not in seen:
-                    seen.add(id(value))
-                    self.constants.append(value)
-        for value in self.results:
-            if value.constant and id(value) not in seen:
-                seen.add(id(value))
-                self.constants.append(value)
+        read = [*[value for call in self.calls for value in call.inputs()], *self.results]
+        self.constants = [*dict.fromkeys([value for value in read if value.constant and value not in self.inputs])]
 
     def _drop_unused(self) -> None:
         """Remove calls whose results are not used, unless they may raise an error or draw random numbers."""
@@ -274,18 +267,13 @@ class Program:
         return found
 
     def _shown(self, x: Any) -> str:
+        return self._part(x) if isinstance(x, Value) else expression(x, self._part)
+
+    def _part(self, x: Any) -> str:
         if isinstance(x, Value):
             return self._names.get(id(x)) or self.name(x)
-        if type(x) is tuple:
-            return f"({', '.join([self._shown(element) for element in x])}{',' if len(x) == 1 else ''})"
-        if type(x) is list:
-            return f"[{', '.join([self._shown(element) for element in x])}]"
-        if x is None or x is Ellipsis or type(x) in (bool, int, str, Multiple):
+        if type(x) is Multiple:
             return repr(x)
-        if type(x) is float and x - x == 0:
-            return repr(x)
-        if type(x) is slice:
-            return f"slice({self._shown(x.start)}, {self._shown(x.stop)}, {self._shown(x.step)})"
         return self._object(x, getattr(x, "__name__", "") or type(x).__name__.lower())
 
     def _call(self, call: Call, out: str | None = None) -> str:
@@ -383,8 +371,7 @@ class Program:
             if effect is None and ((call.random and not self._restores) or call.is_effect(self._outside)):
                 effect = len(self._lines)
             done = done or call.is_effect(self._outside)
-            if call.random:
-                drawing += [x for x in (*call.args, *call.kwargs.values()) if isinstance(x, Source)]
+            drawing += call.sources()
             if call.kind == TRUTH and id(call.args[0]) not in self._folded:
                 if done:
                     where = "{}:{}: ".format(*call.line) if call.line is not None else ""
@@ -560,10 +547,8 @@ class Program:
         if call.several:
             names = [("_" if v is None else self.name(v)) for v in call.outputs]
             numbers = [self.name(v) for v in call.outputs if v is not None and not v.shape and call.kind == NEW]
-            return "; ".join(
-                [f"{', '.join(names)}{',' if len(names) == 1 else ''} = {text}"]
-                + [f"{name} = as_array({name})" for name in numbers]
-            )
+            left = f"{', '.join(names)}{',' if len(names) == 1 else ''} = " if names else ""  # (it may raise an error)
+            return "; ".join([left + text, *[f"{name} = as_array({name})" for name in numbers]])
         value = call.outputs[0]
         if not value.shape and call.kind == NEW:
             text = f"as_array({text})"

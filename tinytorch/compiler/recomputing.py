@@ -10,7 +10,7 @@ import collections
 from collections.abc import Collection
 
 from tinytorch.compiler.fusing import function_of, is_elementwise
-from tinytorch.compiler.recorder import NEW, STATE, VIEW, Call, Memory, Value, memories_written
+from tinytorch.compiler.recorder import NEW, STATE, VIEW, Call, Memory, Value, memories_written, new_value
 from tinytorch.kernels import elementary, parallel
 
 
@@ -54,10 +54,9 @@ def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
             x.memory in written or (changed if x.memory in stays else last[x.memory] < later[0]) for x in call.inputs()
         ):
             continue
-        copy = Call(NEW, call.function, call.args, call.kwargs, call.name)
-        copy.line, made = call.line, Value(value.shape, value.dtype, value.strides, Memory(), True, copy)
-        made.name = value.name or call.name
-        copy.outputs.append(made)
+        copy = call.copy()
+        made = new_value(value.shape, value.dtype, copy, name=value.name or call.name)
+        copy.outputs = [made]
         for reader in calls[top + 1 :]:
             reader.replace({id(value): made})
         for at, view in views:

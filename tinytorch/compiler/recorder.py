@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import itertools
+import logging
 import math
 import weakref
 import zlib
@@ -34,7 +35,8 @@ from tinytorch.kernels.random import Source
 #: leaf; calls a function that changes Python objects; checks that a truth value is the one that was recorded.
 NEW, VIEW, WRITE, GRADIENT, STATE, TRUTH = range(6)
 
-PLAIN = frozenset([int, float, bool, str, type(None)])  # classes of arguments that are no arrays and contain none
+
+_told: set[str] = set()  # errors of the compiler
 
 
 class NotRecorded(Exception):
@@ -105,19 +107,32 @@ class Call:
         "several",
     )  # fmt: skip
 
-    def __init__(self, kind: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str) -> None:
+    def __init__(
+        self, kind: int, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str,
+        line: tuple[str, int] | None = None,
+    ) -> None:  # fmt: skip
         self.kind, self.function, self.args, self.kwargs, self.name = kind, function, args, kwargs, name
         self.outputs: list[Any] = []  # a `Value`, or None for a result that is not used
         self.several = self.random = self.repeats = False
-        self.counts = True
-        self.line: tuple[str, int] | None = None
+        self.counts, self.line = True, line
         self._inputs: list[Value] | None = None
+
+    def copy(self) -> Call:
+        """Return a step like this one, with the same values."""
+        made = Call(self.kind, self.function, self.args, self.kwargs, self.name, self.line)
+        made.outputs, made.several, made.random = list(self.outputs), self.several, self.random
+        made.counts, made.repeats = self.counts, self.repeats
+        return made
 
     def inputs(self) -> list[Value]:
         """Return the arrays that the step reads or writes."""
         if self._inputs is None:
-            self._inputs = _values(self.kwargs.values(), _values(self.args, []))
+            self._inputs = [x for x in parts_of((self.args, self.kwargs)) if type(x) is Value]
         return self._inputs
+
+    def sources(self) -> list[Source]:
+        """Return the sources of random numbers that the step draws from."""
+        return [x for x in (*self.args, *self.kwargs.values()) if isinstance(x, Source)] if self.random else []
 
     def is_effect(self, outside: Container[Memory]) -> bool:
         """Return whether the step changes what exists outside of the call; random numbers that it draws do not count.
@@ -139,15 +154,44 @@ class Call:
             self.args, self.kwargs, self._inputs = replaced(self.args, by), replaced(self.kwargs, by), None
 
 
+def parts_of(x: Any) -> Iterator[Any]:
+    """Yield an object that is no tuple, list or dictionary, or those in one."""
+    if isinstance(x, (tuple, list, dict)):
+        for each in x.values() if isinstance(x, dict) else x:
+            yield from parts_of(each)
+    else:
+        yield x
+
+
+def mapped(change: Callable[[Any], Any], x: Any) -> Any:
+    """Return `change` of an object; of tuples, lists and dictionaries, one with `change` of what is in them."""
+    kind = type(x)
+    if kind is tuple or kind is list:
+        return kind([mapped(change, each) for each in x])
+    if kind is dict:
+        return {key: mapped(change, each) for key, each in x.items()}
+    return change(x)
+
+
 def replaced(x: Any, by: dict[int, Value]) -> Any:
     """Return an argument with values replaced, by the ids of the old ones."""
-    if isinstance(x, Value):
-        return by.get(id(x), x)
-    if type(x) in (tuple, list):
-        return type(x)([replaced(each, by) for each in x])
-    if type(x) is dict:
-        return {key: replaced(each, by) for key, each in x.items()}
-    return x
+    return mapped(lambda each: by.get(id(each), each), x)
+
+
+def expression(x: Any, shown: Callable[[Any], str]) -> str:
+    """Return an object as Python code; `shown` is asked for what is no plain number, text, container or slice."""
+    kind = type(x)
+    if kind is tuple or kind is list:
+        text = ", ".join([expression(each, shown) for each in x])
+        return f"[{text}]" if kind is list else f"({text}{',' if len(x) == 1 else ''})"
+    if kind is dict:
+        return f"{{{', '.join([f'{expression(a, shown)}: {expression(b, shown)}' for a, b in x.items()])}}}"
+    if kind is slice:
+        return f"slice({', '.join([expression(each, shown) for each in (x.start, x.stop, x.step)])})"
+    if x is Ellipsis:
+        return "..."
+    plain = x is None or kind in (bool, int, str, bytes) or (kind is float and x - x == 0)
+    return repr(x) if plain else shown(x)
 
 
 def strides_in_order(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
@@ -161,18 +205,6 @@ def memories_written(calls: Iterable[Call]) -> set[Memory]:
     return {call.args[0].memory for call in calls if call.kind == WRITE}
 
 
-def _values(x: Iterable[Any], found: list[Value]) -> list[Value]:
-    """Append the values in arguments, also within containers, to a list, and return the list."""
-    for each in x:
-        if type(each) is Value:
-            found.append(each)
-        elif isinstance(each, (tuple, list)):
-            _values(each, found)
-        elif isinstance(each, dict):
-            _values(each.values(), found)
-    return found
-
-
 class Memory:
     """A block of memory; `places` are the locations of the recorded arrays in it."""
 
@@ -180,6 +212,14 @@ class Memory:
 
     def __init__(self) -> None:
         self.places: list[Any] = []
+
+
+def new_value(
+    shape: tuple[int, ...], dtype: Any, source: Call | None = None, output: int | None = None, name: str = ""
+) -> Value:
+    """Return the value of an array in C order that has new memory."""
+    strides = strides_in_order(shape, dtype.itemsize)
+    return Value(shape, dtype, strides, Memory(), True, source, output, name=name)
 
 
 def root(array: Any) -> Any:
@@ -200,15 +240,7 @@ def _graph_of(x: Tensor) -> tuple[Any, ...]:
 
 def tensors_of(x: Any) -> list[Tensor]:
     """Return the tensors in lists, tuples and dictionaries."""
-    if isinstance(x, Tensor):
-        return [x]
-    found: list[Tensor] = []
-    for each in x.values() if isinstance(x, dict) else x if isinstance(x, (tuple, list)) else ():
-        if isinstance(each, Tensor):
-            found.append(each)
-        elif isinstance(each, (tuple, list, dict)):
-            found += tensors_of(each)
-    return found
+    return [each for each in parts_of(x) if isinstance(each, Tensor)]
 
 
 def results_in(x: Any, seen: set[int] | None = None) -> list[Tensor]:
@@ -224,6 +256,18 @@ def results_in(x: Any, seen: set[int] | None = None) -> list[Tensor]:
     if hasattr(x, "__dict__") and kind.__new__ in (object.__new__, dict.__new__):
         parts += x.__dict__.values()
     return [tensor for part in parts for tensor in results_in(part, seen)]
+
+
+def fault(error: Exception) -> str:
+    """Say in the log, once, that there is an error of the compiler, and return it as the reason to run as Python."""
+    if isinstance(error, NoArray):  # a sparse tensor, which programs do not have
+        return str(error)
+    reason = f"{type(error).__name__}: {error}"
+    if reason not in _told:
+        _told.add(reason)
+        text = "torch.compile: an error of the compiler: %s; what it concerns runs as Python"
+        logging.getLogger(__name__).error(text, reason, exc_info=error)
+    return reason
 
 
 def is_ours(kind: type) -> bool:
@@ -428,25 +472,17 @@ class Recorder(DispatchMode):
         )
 
     def _taken(self, x: Any) -> Any:
-        """Return an argument with arrays and tensors in it replaced by their values."""
+        """Return the value of an array or a tensor, and anything else as it is."""
         if isinstance(x, np.ndarray):
             return self._values.get(id(x)) or self.value(x)
-        kind = type(x)
-        if kind is tuple or kind is list:
-            return kind([self._taken(each) for each in x])
-        if isinstance(x, Tensor):
-            return self.value(x._array)
-        if kind is dict:
-            return {key: self._taken(each) for key, each in x.items()}
-        return x
+        return self.value(x._array) if isinstance(x, Tensor) else x
 
     # Steps ----------------------------------------------------------------------------------------
 
     def add(self, kind: int, function: Any, args: tuple[Any, ...], name: str, kwargs: Any = None) -> Call:
         """Record a step, and return it."""
-        taken = tuple([x if type(x) in PLAIN else self._taken(x) for x in args])
-        call = Call(kind, function, taken, self._taken(kwargs) if kwargs else {}, name)
-        call.line = self.line
+        taken, named = mapped(self._taken, args), mapped(self._taken, kwargs) if kwargs else {}
+        call = Call(kind, function, taken, named, name, self.line)
         self.calls.append(call)
         return call
 
@@ -481,15 +517,12 @@ class Recorder(DispatchMode):
 
     def computed(self, op: Op, values: tuple[Any, ...], arrays: tuple[Any, ...], results: list[Any]) -> None:
         """Record the kernel that a call has run."""
-        if self.stopped is not None:
-            return
-        try:
-            _refuse_complex((*arrays, *results))
-            call = self._add_kernel(op, values, arrays)
-            call.several = op.outputs != 1 or bool(op.residuals)
-            self._enter_results(call, results)
-        except NotRecorded as reason:
-            self.stop(f"{op.name.strip('_')}: {reason}")
+        if self.stopped is None:
+            with self._noting(op.name.strip("_")):
+                _refuse_complex((*arrays, *results))
+                call = self._add_kernel(op, values, arrays)
+                call.several = op.outputs != 1 or bool(op.residuals)
+                self._enter_results(call, results)
 
     def opaque(self, step: Callable[..., Any], arrays: list[Any], results: list[Any], several: bool) -> None:
         """Record a call of a function of arrays that is no kernel of an op."""
@@ -508,7 +541,7 @@ class Recorder(DispatchMode):
         if self.stopped is not None:
             return
         target = values[0]._array
-        try:
+        with self._noting(op.name.strip("_")):
             if self.trial is not None and self.value(target).memory in self.trial:
                 raise NotRecorded("a backward pass writes to a tensor that existed before")
             if kernel is not None:
@@ -527,8 +560,6 @@ class Recorder(DispatchMode):
                 result = np.empty_like(target)  # in place of the result (another shape would be an error)
                 call.outputs.append(self.enter(result, call))
                 self.add(WRITE, copy_into, (target, result), "copy")
-        except NotRecorded as reason:
-            self.stop(f"{op.name.strip('_')}: {reason}")
 
     def _add_kernel(self, op: Op, values: tuple[Any, ...], arrays: Any) -> Call:
         """Return a new step that calls the kernel of an op."""
@@ -703,8 +734,8 @@ class Recorder(DispatchMode):
         of = self.find(leaf._array)
         if value is not None and value.source is not None and not value.name and of is not None:
             value.name = f"{of.name}_grad"
-        call = Call(GRADIENT, leaf, (value,), {}, "grad")
-        call.line, call.repeats = self.line, unread and value is None
+        call = Call(GRADIENT, leaf, (value,), {}, "grad", self.line)
+        call.repeats = unread and value is None
         self.calls.append(call)
 
     def has_effects(self) -> bool:
@@ -717,9 +748,7 @@ class Recorder(DispatchMode):
     def state(self, function: Callable[[], Any], name: str, written: Iterable[Tensor] = ()) -> None:
         """Record a call that changes Python objects, and the tensors `written`."""
         self._changed.update(id(x) for x in written)
-        call = Call(STATE, function, (), {}, name)
-        call.line = self.line
-        self.calls.append(call)
+        self.calls.append(Call(STATE, function, (), {}, name, self.line))
 
 
 def _refuse_complex(arrays: Iterable[Any]) -> None:
@@ -744,7 +773,6 @@ def _name(op: Op) -> str:
     return name if name.isidentifier() else op.node_class.__name__.removesuffix("Backward0").lower()
 
 
-_NOBODY: Any = None
 WIDE = (np.dtype(np.float32), np.dtype(np.float64))
 
 

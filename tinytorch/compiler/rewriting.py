@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import copy
 import functools
+import operator
 import types
 from typing import Any
 
@@ -13,6 +14,14 @@ from tinytorch.compiler.sources import as_function, code_of, source_of, without_
 
 #: Names in the rewritten form: the free variable that holds the tracer, and a temporary variable.
 TRACER, VALUE = "__tracer__", "__value__"
+#: By the name of a node, the functions of operators.
+OPERATORS: dict[str, Any] = {
+    "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "MatMult": operator.matmul, "Div": operator.truediv,
+    "Mod": operator.mod, "Pow": operator.pow, "LShift": operator.lshift, "RShift": operator.rshift,
+    "BitOr": operator.or_, "BitXor": operator.xor, "BitAnd": operator.and_, "FloorDiv": operator.floordiv,
+    "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt,
+    "GtE": operator.ge, "USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert,
+}  # fmt: skip
 #: Functions whose results depend on the calling frame.
 OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())
 
@@ -363,4 +372,4 @@ class _Rewriter(ast.NodeTransformer):
         return node
 
 
-__all__ = ["OF_FRAMES", "TRACER", "Unreadable", "rewritten"]
+__all__ = ["OF_FRAMES", "OPERATORS", "TRACER", "Unreadable", "rewritten"]

@@ -12,7 +12,6 @@ import builtins
 import functools
 import hashlib
 import importlib.util
-import math
 import os
 import re
 import sys
@@ -30,6 +29,7 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler.batches import Unlike, arguments, of_any_batch
 from tinytorch.compiler.entry import Entry
 from tinytorch.compiler.program import BATCH
+from tinytorch.compiler.recorder import expression
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes, parallel
@@ -346,23 +346,20 @@ class Saved:
         """
         if id(value) in self._known:
             return self._known[id(value)]
+        return expression(value, functools.partial(self._object, name))
+
+    def _object(self, name: str, value: Any) -> str:
+        """Return the expression of what is no plain number, text or container."""
         home = home_of(value)
-        if home is not None:
-            return self._kernel(home)
-        if value is None or value is Ellipsis or type(value) in (bool, int, str, bytes, range):
-            return "..." if value is Ellipsis else repr(value)
+        if home is not None or id(value) in self._known:
+            return self._known.get(id(value)) or self._kernel(home)  # type: ignore[arg-type]
+        if type(value) is range:
+            return repr(value)
         if type(value) is float:
-            return repr(value) if math.isfinite(value) else f'float("{value!r}")'
-        if type(value) is slice:
-            return f"slice{_tuple([self.value(each, name) for each in (value.start, value.stop, value.step)])}"
-        if isinstance(value, tuple | list | set | frozenset):
-            texts = [self.value(each, name) for each in value]
-            if isinstance(value, tuple):
-                return _tuple(texts) if type(value) is tuple else f"{self.value(type(value), name)}{_tuple(texts)}"
-            return f"[{', '.join(texts)}]" if type(value) is list else f"{type(value).__name__}([{', '.join(texts)}])"
-        if type(value) is dict:
-            texts = [f"{self.value(key, name)}: {self.value(each, name)}" for key, each in value.items()]
-            return f"{{{', '.join(texts)}}}"
+            return f'float("{value!r}")'
+        if isinstance(value, tuple | set | frozenset):
+            parts = self.value((*value,), name) if isinstance(value, tuple) else f"({self.value([*value], name)})"
+            return self.value(type(value), name) + parts
         if isinstance(value, functools.partial):
             texts = [self.value(each, name) for each in (value.func, *value.args)]
             texts += [f"{key}={self.value(each, key)}" for key, each in value.keywords.items()]
@@ -494,18 +491,25 @@ def _filled(before: str, texts: list[str], after: str) -> list[str]:
 def _package(modules: set[str]) -> tuple[str, dict[str, str]]:
     """Return the name of a package of kernels, and its modules' source by path: copies, with all that they import.
 
+    The copies import each other relatively.
+
     The name is a hash of the sources and the settings, so that programs with the same kernels share the package.
     """
     texts: dict[str, str] = {}
     waiting = sorted(modules)
     for name in waiting:  # grows
-        texts[name] = Path(sys.modules[name].__file__ or "").read_text("utf-8")
-        for node in ast.walk(ast.parse(texts[name])):
-            if isinstance(node, ast.ImportFrom):
+        lines = Path(sys.modules[name].__file__ or "").read_text("utf-8").splitlines(keepends=True)
+        dots = "." * (name.count(".") - 1 + hasattr(sys.modules[name], "__path__"))
+        for node in ast.walk(ast.parse("".join(lines))):
+            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(KERNELS):
+                line, at = lines[node.lineno - 1], node.col_offset
+                relative = f"from {dots}{(node.module or '')[len(KERNELS) :]}"  # (the copy is another package)
+                lines[node.lineno - 1] = line[:at] + relative + line[at + len(f"from {node.module}") :]
                 imported = [node.module or "", *[f"{node.module}.{each.name}" for each in node.names]]
                 known = [sys.modules[each] for each in imported if each.startswith(KERNELS) and each in sys.modules]
                 sources = [each.__name__ for each in known if (each.__file__ or "").endswith(".py")]
                 waiting += [each for each in sources if each not in waiting]
+        texts[name] = "".join(lines)
     settings = f"{parallel.get_threads()} {dtypes.get_default_dtype()}"
     digest = hashlib.sha256("".join([settings, *[texts[name] for name in sorted(texts)]]).encode())
     package = f"kernels_{digest.hexdigest()[:12]}"
@@ -513,7 +517,7 @@ def _package(modules: set[str]) -> tuple[str, dict[str, str]]:
     for name, text in texts.items():
         is_package = hasattr(sys.modules[name], "__path__")
         path = name.removeprefix(KERNELS).replace(".", "/") + ("/__init__" if is_package else "")
-        files[f"{package}/{path}.py"] = text.replace("tinytorch.kernels", package)
+        files[f"{package}/{path}.py"] = text
     return package, files
 
 

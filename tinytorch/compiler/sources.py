@@ -82,7 +82,7 @@ def _lambdas(code: types.CodeType, inner: bool) -> Iterator[ast.Lambda]:
     """Yield the lambdas that start in the code's first line; for an inner lambda, the one at the code's column."""
     source = linecache.getlines(code.co_filename)
     spans = {(span[0], span[2]) for span in code.co_positions() if span[3]}
-    for trees in (_around(source, code.co_firstlineno), lambda: _of_file("".join(source)).lambdas):
+    for trees in (_around(source, code.co_firstlineno), lambda: _of_file("".join(source))[1]):
         for node in trees():
             place = node.body.lineno, node.body.col_offset
             if node.lineno == code.co_firstlineno and (not inner or place in spans):
@@ -110,36 +110,19 @@ def _lambdas_in(tree: ast.AST) -> list[ast.Lambda]:
     return [node for node in ast.walk(tree) if isinstance(node, ast.Lambda)]
 
 
-class _File:
-    """The parts of a file's syntax tree that are used; the whole tree takes a hundred times the memory of the text.
+@functools.lru_cache(128)
+def _of_file(source: str) -> tuple[list[ast.stmt], list[ast.Lambda]]:
+    """Return the imports of a file, except those from `__future__`, and its lambdas.
 
-    Attributes:
-        imports: the import statements of the file, except those from `__future__`.
-        lambdas: all lambdas in the file.
+    The whole tree would take a hundred times the memory of the text.
     """
-
-    def __init__(self, tree: ast.Module) -> None:
-        top = [statement for statement in tree.body if not isinstance(statement, (ast.FunctionDef, ast.ClassDef))]
-        imports = [x for statement in top for x in ast.walk(statement) if isinstance(x, (ast.Import, ast.ImportFrom))]
-        self.imports: list[ast.stmt] = [node for node in imports if getattr(node, "module", None) != "__future__"]
-        self.lambdas = _lambdas_in(tree)
-
-
-@functools.lru_cache(64)
-def _of_file(source: str) -> _File:
     try:
-        return _File(ast.parse(source))
+        tree = ast.parse(source)
     except SyntaxError:
-        return _File(ast.Module([], []))
-
-
-@functools.lru_cache(64)
-def _plain_imports(source: str) -> list[ast.stmt]:
-    """Return the import statements of a file that occupy one line."""
-    try:
-        return _File(ast.parse("\n".join(re.findall(r"^(?:import|from) [^(\n]*$", source, re.MULTILINE)))).imports
-    except SyntaxError:
-        return []
+        return [], []
+    top = [statement for statement in tree.body if not isinstance(statement, (ast.FunctionDef, ast.ClassDef))]
+    imports = [x for statement in top for x in ast.walk(statement) if isinstance(x, (ast.Import, ast.ImportFrom))]
+    return [node for node in imports if getattr(node, "module", None) != "__future__"], _lambdas_in(tree)
 
 
 def as_function(node: Any) -> Any:
@@ -185,7 +168,8 @@ def _is_of(code: types.CodeType, node: Any) -> bool:
         return True
     source = "".join(linecache.getlines(code.co_filename))
     # (How names are called depends on what a file imports, usually in statements of one line.)
-    found = (imports(source) for imports in (_plain_imports, lambda source: _of_file(source).imports))
+    short = "\n".join(re.findall(r"^(?:import|from) [^(\n]*$", source, re.MULTILINE))
+    found = (_of_file(text)[0] for text in (short, source))
     return any(_alike(code, code_of(node, list(code.co_freevars), code, candidates)) for candidates in found)
 
 

@@ -33,9 +33,9 @@ from tinytorch.compiler.guards import KEYS, LAZY, PLAIN, Guards, static_member
 from tinytorch.compiler.lowering import is_pure
 from tinytorch.compiler.policy import INLINE, OP, TRUSTED, policy_of
 from tinytorch.compiler.recorder import NotRecorded, Recorder, Value, tensors_of
-from tinytorch.compiler.rewriting import TRACER, Unreadable, rewritten
+from tinytorch.compiler.rewriting import OPERATORS, TRACER, Unreadable, rewritten
 from tinytorch.compiler.sources import FOLDER, codes_in, last_line, load_lines
-from tinytorch.compiler.transcript import Dimension, Text, Transcript, dimensions_in, fixed, plain
+from tinytorch.compiler.trace import Dimension, Text, Trace, dimensions_in, fixed, plain
 from tinytorch.core.device import device
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Size, Tensor
@@ -47,23 +47,6 @@ from tinytorch.optim.optimizer import Optimizer
 #: Functions that are not to be compiled (`torch.compiler.disable`).
 disabled: weakref.WeakSet[Any] = weakref.WeakSet()
 
-#: By the name of a node of a syntax tree, the functions that compute `x + y` and `x += y`.
-_OPERATORS: dict[str, Any] = {
-    "Add": operator.add, "Sub": operator.sub, "Mult": operator.mul, "MatMult": operator.matmul, "Div": operator.truediv,
-    "Mod": operator.mod, "Pow": operator.pow, "LShift": operator.lshift, "RShift": operator.rshift,
-    "BitOr": operator.or_, "BitXor": operator.xor, "BitAnd": operator.and_, "FloorDiv": operator.floordiv,
-}  # fmt: skip
-_IN_PLACE: dict[str, Any] = {
-    "Add": operator.iadd, "Sub": operator.isub, "Mult": operator.imul, "MatMult": operator.imatmul,
-    "Div": operator.itruediv, "Mod": operator.imod, "Pow": operator.ipow, "LShift": operator.ilshift,
-    "RShift": operator.irshift, "BitOr": operator.ior, "BitXor": operator.ixor, "BitAnd": operator.iand,
-    "FloorDiv": operator.ifloordiv,
-}  # fmt: skip
-#: The same for comparisons and unary operators.
-_COMPARISONS: dict[str, Any] = {
-    "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt,
-    "GtE": operator.ge, "USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert,
-}  # fmt: skip
 #: Containers that an attribute may hold after the call.
 _LASTING = (list, dict, tuple)
 #: Modules, besides those of the package, whose globals never change.
@@ -103,7 +86,7 @@ class Tracer:
         counted: attributes that the call counts up and does not read: the object, the name, the operator and a number.
         copied: by id of a copy that the call has made, the original.
         tokens: by id, those of context variables that the call has set and not reset.
-        transcript: what the call is written down in, or None.
+        trace: what the call is written down in, or None.
         stopped_at: the line of the outermost function, and that of the user's code, at which the tracing has ended.
         through: the code, and the line, of each function within the outermost one that ran then.
         closed: whether the call, and what is made of it, is over.
@@ -127,10 +110,10 @@ class Tracer:
         self._codes: dict[types.CodeType, types.CodeType] = {}  # by rewritten code, that of the function
         recorder.stops = self._stops
         self._depth, self._returning = 0, 1  # of calls that run; of those whose result the outermost one returns
-        self.transcript: Transcript | None = None
+        self.trace: Trace | None = None
         self._formatted: list[Dimension] = []  # the sizes in the formatted string that is being made
         if sizes:
-            self.transcript = Transcript(recorder.has_effects, lambda: recorder.line, self.guards.inputs)
+            self.trace = Trace(recorder.has_effects, lambda: recorder.line, self.guards.inputs)
         self._of_modules: set[Value] = set()  # values that are named after a module
         self.closed = False
 
@@ -142,8 +125,8 @@ class Tracer:
     def close(self) -> None:
         """Drop all references."""
         self.closed = True
-        if self.transcript is not None:
-            self.transcript.close()
+        if self.trace is not None:
+            self.trace.close()
         self.guards.close()
         self.recorder.close()
 
@@ -162,6 +145,15 @@ class Tracer:
         file, number = line or ("", 0)
         own = code is not None and code.co_filename == file and code.co_firstlineno <= number <= last_line(code)
         self._stop_in([(code, number)] if code is not None and own else [], line)
+
+    def failed(self, error: Exception) -> None:
+        """Note where an error has ended the tracing."""
+        running = [(self._codes[code], line) for code, line in _frames(error) if code in self._codes]
+        self._stop_in(running, self.recorder.line)
+
+    def has_run(self, error: Exception) -> bool:
+        """Return whether an error was raised in a function of the user's that runs in its rewritten form."""
+        return any(code in self._codes for code, _ in [*_frames(error)])
 
     def _running(self) -> list[tuple[types.CodeType, int]]:
         """Return the code and the line of each function that runs in its rewritten form, the outermost one first."""
@@ -352,28 +344,26 @@ class Tracer:
             if tensors_of(y):
                 self.stop("a tensor is formatted")
             y = fixed(y)
-        return self.make(self.operation(_OPERATORS[name], x, y))
+        return self.make(self.operation(_operator(name), x, y))
 
     def operation(self, function: Any, *operands: Any, in_place: bool = False) -> Any:
         """Return the result of an operator, and write down one of tensors."""
-        if self.transcript is not None and any(isinstance(x, Tensor) for x in operands):
-            return self.transcript.call(function, function, operands, {}, in_place)
+        if self.trace is not None and any(isinstance(x, Tensor) for x in operands):
+            return self.trace.call(function, function, operands, {}, in_place)
         return function(*operands)
 
-    def compare(self, name: str, x: Any, y: Any) -> Any:
-        """Return `x < y`, or another comparison."""
-        return self.operation(_COMPARISONS[name], self.plain(x), self.plain(y))
+    def compare(self, name: str, *operands: Any) -> Any:
+        """Return `x < y`, or another comparison, or `-x`."""
+        return self.operation(_operator(name), *map(self.plain, operands))
 
-    def unary(self, name: str, x: Any) -> Any:
-        """Return `-x`, or another unary operation."""
-        return self.operation(_COMPARISONS[name], self.plain(x))
+    unary = compare
 
     def augmented(self, name: str, x: Any, y: Any) -> Any:
         """Return what `x += y` assigns."""
         self._operands(x, y)
         if isinstance(x, (list, dict, set)) and not self.made(x):
             self.stop("a container that existed before the call is changed")
-        return self.make(self.operation(_IN_PLACE[name], x, y, in_place=True))
+        return self.make(self.operation(_operator(name, "i"), x, y, in_place=True))
 
     def slice(self, *parts: Any) -> slice:
         """Return the slice in a subscript."""
@@ -384,8 +374,8 @@ class Tracer:
     def truth(self, x: Any) -> bool:
         """Return the truth value of a condition."""
         if isinstance(x, Tensor) and not (self.strict or self.stopped):
-            if self.transcript is not None:
-                self.transcript.fail("a tensor's value decides what is done")
+            if self.trace is not None:
+                self.trace.fail("a tensor's value decides what is done")
             return bool(calls.trusting(self, bool)(x))
         return bool(self.decides(x))
 
@@ -414,7 +404,7 @@ class Tracer:
         """See a value that is formatted."""
         if not self.stopped and not self.simple(x):
             self.stop(f"a {type(x).__name__} is formatted")
-        if self.transcript is not None:
+        if self.trace is not None:
             self._formatted += dimensions_in(x)
         return plain(x)
 
@@ -439,8 +429,8 @@ class Tracer:
         own = NotImplemented if self.stopped or isinstance(x, Module) else self.special(x, "__iter__")
         if own is not NotImplemented:
             return self.iterate(own)
-        if isinstance(x, Tensor) and self.transcript is not None:
-            return self.transcript.call(tuple, tuple, (x,), {})
+        if isinstance(x, Tensor) and self.trace is not None:
+            return self.trace.call(tuple, tuple, (x,), {})
         if self.stopped or isinstance(x, (Tensor, tuple, list, dict, set, str, range, map)):
             return x
         if isinstance(x, Module) and policy_of(getattr(type(x), "__iter__", None)) == INLINE:
@@ -563,12 +553,12 @@ class Tracer:
             self.make(value)
         elif name == "data":
             self.make(value)
-        if self.transcript is None:
+        if self.trace is None:
             return value
         if name == "shape":
-            return self.transcript.shape(x)
+            return self.trace.shape(x)
         if isinstance(value, Tensor) or name == "nbytes":
-            return self.transcript.call(lambda *_: value, getattr, (x, name), {})
+            return self.trace.call(lambda *_: value, getattr, (x, name), {})
         return value
 
     def _attribute_of_module(self, x: Module, name: str, value: Any) -> None:
@@ -696,8 +686,8 @@ class Tracer:
                 self.recorder.set_gradient(x)
             elif not self.made(x):
                 self.stop("the gradient of an unknown tensor is set")
-            if self.transcript is not None:
-                self.transcript.call(lambda *_: None, setattr, (x, name, None), {})
+            if self.trace is not None:
+                self.trace.call(lambda *_: None, setattr, (x, name, None), {})
 
     def _replace(self, x: Any, name: str) -> None:
         """Note that an attribute of an object gets another value, which the call must take back, or a tensor."""
@@ -734,12 +724,11 @@ class Tracer:
         """Do `x[key] = value`."""
         if isinstance(x, Tensor):
             self._check_index(key)
-        elif not self.made(x):
-            self.stop(f"a {type(x).__name__} is changed")
-        if isinstance(x, Tensor):
             self.operation(operator.setitem, x, key, value)
-        else:
-            x[fixed(key)] = value
+            return
+        if not self.made(x):
+            self.stop(f"a {type(x).__name__} is changed")
+        x[fixed(key)] = value
 
     def delete_attribute(self, x: Any, name: str) -> None:
         """Do `del x.name`."""
@@ -812,8 +801,8 @@ class Tracer:
         """See the context manager of a `with` statement."""
         if policy_of(type(x)) != OP and type(x) is not contextlib.nullcontext:
             self.stop(f"with {type(x).__name__}")
-        if self.transcript is not None and type(x) is not contextlib.nullcontext and not isinstance(x, GRAD_MODES):
-            self.transcript.fail(f"with {type(x).__name__}")
+        if self.trace is not None and type(x) is not contextlib.nullcontext and not isinstance(x, GRAD_MODES):
+            self.trace.fail(f"with {type(x).__name__}")
         return x
 
     def caught(self) -> None:
@@ -841,8 +830,8 @@ class Tracer:
             # (A step raises no error of a user's class, and some steps raise only what follows from shapes.)
             if not (all(is_pure(step) for step in steps) or _are_of_user(kinds)):
                 self.stop(reason)
-            elif self.transcript is not None:
-                self.transcript.fail(reason)
+            elif self.trace is not None:
+                self.trace.fail(reason)
 
     def imported(self, x: Any, here: str, module: str, name: str) -> None:
         """Guard what `from module import name`, in the module `here`, has imported."""
@@ -860,19 +849,14 @@ class Tracer:
     def call(self, line: int, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a function."""
         self.at(line)
-        if self.stopped:
-            return function(*args, **kwargs)
-        return calls.call(self, function, args, kwargs)
+        return function(*args, **kwargs) if self.stopped else calls.call(self, function, args, kwargs)
 
     def last(self, line: int, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a function whose result is returned."""
-        self.at(line)
         returned = self._depth == self._returning
         self._returning += returned
         try:
-            if self.stopped:
-                return function(*args, **kwargs)
-            return calls.call(self, function, args, kwargs)
+            return self.call(line, function, *args, **kwargs)
         finally:
             self._returning -= returned
 
@@ -885,13 +869,13 @@ class Tracer:
             self._returning = before
 
     @contextlib.contextmanager
-    def unwritten(self) -> Iterator[Transcript | None]:
-        """Write nothing down in a `with` block; yields the transcript."""
-        before, self.transcript = self.transcript, None
+    def unwritten(self) -> Iterator[Trace | None]:
+        """Write nothing down in a `with` block; yields the trace."""
+        before, self.trace = self.trace, None
         try:
             yield before
         finally:
-            self.transcript = before
+            self.trace = before
 
     def late(self, x: Any) -> Any:
         """Return `x.item()` where that is returned: the program reads the number when it returns."""
@@ -902,6 +886,20 @@ class Tracer:
             return Late(x, len(self.recorder.calls))
         finally:
             self.recorder.reads = True
+
+
+def _frames(error: Exception) -> Iterator[tuple[types.CodeType, int]]:
+    """Yield the code and the line of each function through which an error has gone."""
+    step = error.__traceback__
+    while step is not None:
+        yield step.tb_frame.f_code, step.tb_lineno
+        step = step.tb_next
+
+
+def _operator(name: str, prefix: str = "") -> Any:
+    """Return the function of `operator` for the name of a node of a syntax tree; with the prefix i, that in place."""
+    function = OPERATORS[name]
+    return getattr(operator, prefix + function.__name__.strip("_")) if prefix else function
 
 
 def _are_of_user(kinds: Callable[[], Any]) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tinytorch.kernels.places import is_dense
 
-__all__ = ["Left", "as_array", "copy_into", "fill", "holds", "laid_out", "out_of_place"]
+__all__ = ["Bailout", "as_array", "copy_into", "fill", "holds", "laid_out", "out_of_place"]
 
 
 def as_array(result: Any) -> Any:
@@ -17,14 +17,14 @@ def as_array(result: Any) -> Any:
     return np.asarray(result) if isinstance(result, np.generic) else result
 
 
-class Left(Exception):
+class Bailout(Exception):
     """A truth value differs from the recorded one: the program is left, and the function runs without it."""
 
 
 def holds(x: Any, expected: bool) -> None:
-    """Raise Left if the truth value of a number is not the recorded one."""
+    """Raise Bailout if the truth value of a number is not the recorded one."""
     if bool(x.item()) is not expected:
-        raise Left
+        raise Bailout
 
 
 def fill(array: Any, kernel: Callable[..., None], source: Any, *args: Any) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinytorch.kernels.places import is_dense
 from tinytorch.kernels.products import SMALL, product
-from tinytorch.kernels.programs import Left
+from tinytorch.kernels.programs import Bailout
 
 Array = Any
 
@@ -127,6 +127,6 @@ def over(kernel: Callable[..., Array], x: Array, dim: Any, keepdim: bool, dtype:
 
 
 def all_hold(x: Array, expected: bool) -> None:
-    """Raise Left if the truth value of a number is not the recorded one in a run."""
+    """Raise Bailout if the truth value of a number is not the recorded one in a run."""
     if (x.astype(bool) != expected).any():
-        raise Left
+        raise Bailout

@@ -90,7 +90,7 @@ class Sweep(Sequence[Run]):
             if run.error is not None:
                 notes.setdefault(f"{type(run.error).__name__}: {run.error}", []).append(k)
             elif run.reason and run.together < 0.9:  # (the first steps are always made alone)
-                notes.setdefault(f"apart: {run.reason}", []).append(k)
+                notes.setdefault(f"alone: {run.reason}", []).append(k)
         lines += [f"runs {', '.join(map(str, numbers))}: {note}" for note, numbers in notes.items()]
         return "\n".join(lines)
 
@@ -162,7 +162,7 @@ def sweep(
     Args:
         make: with `steps`, a function that returns a training step: a function without arguments that does everything
             from the batch to `optimizer.step()`. It is compiled. Without `steps`, a function that trains to the end;
-            compiled, too, with seams.
+            compiled, too, with graph breaks.
         seeds: the seeds, or their number.
         steps: how often each run calls its step.
         progress: whether to show a bar, or a line at the end if the output is not a terminal.

@@ -15,12 +15,12 @@ import os
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from tinytorch.compiler.sweep import together
 from tinytorch.compiler.sweep.scheduler import Scheduler
-from tinytorch.compiler.sweep.script import find_neighbours, planned
+from tinytorch.compiler.sweep.script import neighbours, planned
 
 
 class _Output(io.TextIOBase):
@@ -91,27 +91,15 @@ def main(arguments: list[str] | None = None) -> int:
     except (OSError, SyntaxError, ValueError) as error:
         print(f"sweep: {error}", file=sys.stderr)
         return 2
-    folder = os.path.dirname(os.path.abspath(options.script))
-    sys.path.insert(0, folder)
-    find_neighbours(folder)
     runs = [(seed, values, body, argv) for values, argv, body in programs for seed in options.seeds]
 
     def run(scheduler: Scheduler) -> None:
         for each, (_, _, _, argv) in zip(scheduler.runs, runs, strict=True):
             each.arguments = argv
-        stack.append(_output(scheduler, options.show))
-        stack[-1].__enter__()
+        stack.enter_context(_output(scheduler, options.show))
 
-    stack: list[Any] = []
-    try:
-        with warnings.catch_warnings():
-            found = together([(seed, values, body) for seed, values, body, _ in runs], chosen=run)
-    except Exception as error:
-        for output in stack:
-            output.__exit__(None, None, None)
-        raise error
-    for output in stack:
-        output.__exit__(None, None, None)
+    with ExitStack() as stack, warnings.catch_warnings(), neighbours(os.path.dirname(os.path.abspath(options.script))):
+        found = together([(seed, values, body) for seed, values, body, _ in runs], chosen=run)
     print(found)
     if options.csv:
         found.csv(options.csv)

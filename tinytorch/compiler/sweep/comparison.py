@@ -37,9 +37,7 @@ def copied(calls: Sequence[Call]) -> list[Call]:
     """Return copies of steps, which a program changes and clears."""
     found = []
     for call in calls:
-        copy = Call(call.kind, call.function, call.args, call.kwargs, call.name)
-        copy.outputs, copy.several, copy.random = list(call.outputs), call.several, call.random
-        copy.counts, copy.line = call.counts, call.line
+        copy = call.copy()
         if call.kind == GRADIENT:
             grad = call.function._grad
             copy.kwargs = {"version": 0 if grad is None else grad._cell[0]}
@@ -47,8 +45,11 @@ def copied(calls: Sequence[Call]) -> list[Call]:
     return found
 
 
-class PerRun(tuple[Any, ...]):
-    """An argument that differs between runs."""
+class PerRun:
+    """An argument that differs between runs; `values` has that of each run."""
+
+    def __init__(self, values: Sequence[Any]) -> None:
+        self.values = tuple(values)
 
 
 class Comparison:
@@ -188,9 +189,4 @@ def difference(first: Steps, other: Steps) -> str | None:
     return None
 
 
-def has_per_run(x: Any) -> bool:
-    """Return whether an argument, or an element of it, differs between runs."""
-    return type(x) is PerRun or (type(x) in (tuple, list) and any(has_per_run(each) for each in x))
-
-
-__all__ = ["Comparison", "NotJoined", "PerRun", "Steps", "copied", "difference", "has_per_run", "value_of"]
+__all__ = ["Comparison", "NotJoined", "PerRun", "Steps", "copied", "difference", "value_of"]

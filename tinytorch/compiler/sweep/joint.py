@@ -32,14 +32,18 @@ from tinytorch.compiler.recorder import (
     Call,
     Memory,
     Value,
+    expression,
+    mapped,
+    new_value,
+    parts_of,
     root,
     strides_in_order,
 )
-from tinytorch.compiler.sweep.comparison import Comparison, NotJoined, PerRun, Steps, has_per_run, value_of
+from tinytorch.compiler.sweep.comparison import Comparison, NotJoined, PerRun, Steps, value_of
 from tinytorch.compiler.sweep.updates import Update
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention, loss, native, parallel, products, programs, reduce, shape, stacked
-from tinytorch.kernels.programs import Left
+from tinytorch.kernels.programs import Bailout
 from tinytorch.kernels.random import Source
 
 
@@ -208,7 +212,7 @@ class Joint:
         number = self._numbers[id(call)]
         calls = [steps.calls[number] for steps in self._all]
         xs = zip(*[(*each.args, *each.kwargs.values()) for each in calls], strict=True)
-        return any(has_per_run(self._compared.argument(x)) for x in xs)
+        return any(type(part) is PerRun for x in xs for part in parts_of(self._compared.argument(x)))
 
     def _is_stacked(self, value: Value) -> bool:
         return value.memory in self._stacked
@@ -270,17 +274,14 @@ class Joint:
 
     def _new_value(self, value: Value) -> Value:
         memory = self._memories.setdefault(value.memory, Memory())
-        if not self._is_stacked(value):
-            made = Value(
-                value.shape, value.dtype, value.strides, memory, value.whole, None, None, value.place, value.name
-            )
-            made.array, made.initial, made.fills, made.tensor = value.array, value.initial, value.fills, value.tensor
-            return made
-        shape = self.count, *value.shape
-        distance = self._distances.setdefault(value.memory, value.size * value.dtype.itemsize)
-        strides = distance, *value.strides
+        shape, strides = value.shape, value.strides
+        if self._is_stacked(value):
+            distance = self._distances.setdefault(value.memory, value.size * value.dtype.itemsize)
+            shape, strides = (self.count, *shape), (distance, *strides)
         made = Value(shape, value.dtype, strides, memory, value.whole, None, None, value.place, value.name)
-        if value.constant:
+        if not self._is_stacked(value):
+            made.array, made.initial, made.fills, made.tensor = value.array, value.initial, value.fills, value.tensor
+        elif value.constant:
             values = self._compared.values[id(value)]
             made.array = np.stack([v.array for v in values])
             made.fills = value.fills
@@ -293,8 +294,7 @@ class Joint:
     # Steps ----------------------------------------------------------------------------------------
 
     def _add(self, kind: int, function: Any, args: Sequence[Any], like: Call, name: str = "") -> Call:
-        call = Call(kind, function, tuple(args), {}, name or like.name)
-        call.line = like.line
+        call = Call(kind, function, tuple(args), {}, name or like.name, like.line)
         self.calls.append(call)
         return call
 
@@ -306,6 +306,11 @@ class Joint:
             call.outputs.append(made)
             if made is not None:
                 made.source, made.output = call, (k if like.several else None)
+
+    def _write(self, function: Any, args: Sequence[Any], like: Call, kind: int = NEW) -> bool:
+        """Add a step with the results of the first run's step, and return True."""
+        self._finish(self._add(kind, function, args, like), like)
+        return True
 
     def _step(self, calls: Sequence[Call]) -> None:
         call = calls[0]
@@ -346,9 +351,7 @@ class Joint:
                 self._each(stacked.several if call.several else stacked.each, whole, call)
 
     def _replaced(self, x: Any) -> Any:
-        if isinstance(x, Value):
-            return self._value(x)
-        return type(x)([self._replaced(each) for each in x]) if type(x) in (tuple, list) else x
+        return mapped(lambda each: self._value(each) if isinstance(each, Value) else each, x)
 
     def _elementwise(self, whole: Call, call: Call) -> bool:
         """Write an elementwise step of stacks; return whether it is one."""
@@ -372,9 +375,9 @@ class Joint:
                 dtype = next(v.dtype for v in call.inputs())
                 if not isinstance(function, np.ufunc) or dtype.kind != "f":
                     return False
-                x = Value((self.count, *[1] * (ndim - 1)), dtype, (), Memory(), True)
-                x.array = np.array(args[len(operands)], dtype).reshape(x.shape)
-                x.strides = x.array.strides
+                array = np.array(x.values, dtype).reshape(self.count, *[1] * (ndim - 1))
+                x = Value(array.shape, dtype, array.strides, Memory(), True)
+                x.array = array
             elif isinstance(x, Value):
                 x = self._aligned(x, ndim, call)
             operands.append(x)
@@ -400,8 +403,7 @@ class Joint:
 
     def _as_it_is(self, whole: Call, call: Call) -> bool:
         """Write a step whose kernel takes stacks as well."""
-        self._finish(self._add(NEW, call.function, [self._replaced(x) for x in whole.args], call), call)
-        return True
+        return self._write(call.function, [self._replaced(x) for x in whole.args], call)
 
     def _loss(self, whole: Call, call: Call) -> bool:
         """Write a loss that is elementwise before it is reduced."""
@@ -410,9 +412,7 @@ class Joint:
             return False
         if not (self._is_stacked(x) and self._is_stacked(y)) or not all(type(each) in (str, float) for each in others):
             return False
-        args = [call.function, self._value(x), self._value(y), *others]
-        self._finish(self._add(NEW, stacked.loss, args, call), call)
-        return True
+        return self._write(stacked.loss, [call.function, self._value(x), self._value(y), *others], call)
 
     def _reduction(self, whole: Call, call: Call) -> bool:
         """Write a sum or a mean."""
@@ -422,8 +422,7 @@ class Joint:
         if x.dtype not in (np.float32, np.float64) or 0 in x.shape or not x.shape:
             return False
         args = [call.function, self._value(x), dim, keepdim, whole.kwargs.get("dtype")]
-        self._finish(self._add(NEW, stacked.over, args, call), call)
-        return True
+        return self._write(stacked.over, args, call)
 
     def _matrices(self, a_turned: bool, b_turned: bool, whole: Call, call: Call) -> bool:
         """Write the product of matrices."""
@@ -433,8 +432,7 @@ class Joint:
         if 0 in (*a.shape, *b.shape) or 1 in (a.size, b.size):
             return False
         factors = [self._turned(x, call) if turned else self._value(x) for x, turned in ((a, a_turned), (b, b_turned))]
-        self._finish(self._add(NEW, stacked.matrices, factors, call), call)
-        return True
+        return self._write(stacked.matrices, factors, call)
 
     def _turned(self, x: Value, like: Call) -> Value:
         """Return the transposed matrices."""
@@ -461,12 +459,11 @@ class Joint:
             value = self._viewed(value, (self.count, x.size // x.shape[-1], x.shape[-1]), call)
         product = self._add(NEW, stacked.matrices, [value, self._turned(weight, call)], call)
         sizes = (*value.shape[:2], weight.shape[0])
-        middle = Value(sizes, out.dtype, strides_in_order(sizes, out.dtype.itemsize), Memory(), True, product)
-        middle.name = out.name
+        middle = new_value(sizes, out.dtype, product, name=out.name)
         product.outputs.append(middle)
         if bias is not None:
             total = self._add(NEW, np.add, [middle, self._aligned(bias, 3, call)], call)
-            middle = Value(sizes, out.dtype, middle.strides, Memory(), True, total, name=out.name)
+            middle = new_value(sizes, out.dtype, total, name=out.name)
             total.outputs.append(middle)
         last = self.calls[-1]
         if len(x.shape) > 2:
@@ -493,9 +490,7 @@ class Joint:
             return False
         if len({len(x.shape) for x in xs}) > 1:  # (an empty vector may stand among larger arrays)
             return False
-        args = [[self._value(x) for x in xs], dim if dim < 0 else dim + 1]
-        self._finish(self._add(NEW, shape.concatenated, args, call), call)
-        return True
+        return self._write(shape.concatenated, [[self._value(x) for x in xs], _shifted(dim)], call)
 
     def _folded(self, whole: Call, call: Call) -> bool:
         """Write a step whose kernel treats the elements of a batch independently."""
@@ -508,9 +503,7 @@ class Joint:
             or (call.function is attention.attention and call.args[3])
         ):
             return False
-        args = [call.function, *[self._replaced(x) for x in whole.args]]
-        self._finish(self._add(NEW, stacked.folded, args, call), call)
-        return True
+        return self._write(stacked.folded, [call.function, *[self._replaced(x) for x in whole.args]], call)
 
     def _view(self, whole: Call, call: Call) -> bool:
         """Write a view whose kernel takes stacks as well."""
@@ -528,8 +521,7 @@ class Joint:
             args = [(slice(None), *(key if type(key) is tuple else (key,)))]
         else:
             return False
-        self._finish(self._add(VIEW, call.function, [self._value(x), *args], call), call)
-        return True
+        return self._write(call.function, [self._value(x), *args], call, VIEW)
 
     def _each(self, caller: Any, whole: Call, call: Call) -> None:
         """Write a step that calls the kernel once per run."""
@@ -556,23 +548,16 @@ class Joint:
         def text(x: Any) -> str:
             if isinstance(x, Value):
                 return f"{names[id(x)]}[k, ...]" if self._is_stacked(x) else names[id(x)]
-            if type(x) is PerRun:
-                name = f"p{len(scope)}"
-                scope[name] = x
-                return f"{name}[k]"
-            if type(x) is tuple:
-                return f"({''.join([f'{text(each)}, ' for each in x])})"
-            if type(x) is list:
-                return f"[{', '.join([text(each) for each in x])}]"
             name = f"c{len(scope)}"
-            scope[name] = x
-            return name
+            scope[name] = x.values if type(x) is PerRun else x
+            return f"{name}[k]" if type(x) is PerRun else name
 
-        args = [text(x) for x in whole.args] + [f"{key}={text(x)}" for key, x in whole.kwargs.items()]
+        args = [expression(x, text) for x in whole.args]
+        args += [f"{key}={expression(x, text)}" for key, x in whole.kwargs.items()]
         source = f"lambda k, {''.join([f'{name}, ' for name in names.values()])}: kernel({', '.join(args)})"
         function: Callable[..., Any] = eval(source, scope)
         function.__name__ = lowering.named(whole.function, whole.name)
-        drawn = [each for x in scope.values() if type(x) is PerRun for each in x if isinstance(each, Source)]
+        drawn = [x for x in parts_of([*scope.values()]) if isinstance(x, Source)]
         function.sources = drawn  # type: ignore[attr-defined]
         return function
 
@@ -664,7 +649,7 @@ class Joint:
         try:
             results = self._function()
         except Exception as error:
-            if line_of(error) >= self._effect and not isinstance(error, Left):
+            if line_of(error) >= self._effect and not isinstance(error, Bailout):
                 raise
             put_back(self._sources, marks)
             raise Unable from error
@@ -725,7 +710,7 @@ def _shifted(dim: int) -> int:
 
 def _values_in(xs: Any) -> bool:
     """Return whether there are arrays among arguments."""
-    return any(type(x) is Value or (type(x) in (tuple, list) and _values_in(x)) for x in xs)
+    return any(type(x) is Value for x in parts_of([*xs]))
 
 
 def _first_stacked(joint: Joint, call: Call) -> Value:

@@ -32,7 +32,7 @@ from tinytorch.compiler.sweep.joint import Joint, Unable
 from tinytorch.core.graph import running
 from tinytorch.core.mode import State, local
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels.programs import Left
+from tinytorch.kernels.programs import Bailout
 from tinytorch.kernels.random import Source
 from tinytorch.ops import overrides
 from tinytorch.ops.random import default_generator
@@ -102,9 +102,9 @@ class Run:
         """Return why it ran steps alone, or an empty string."""
         if self.reason or not self.alone:
             return self.reason
-        seams = [seam for made in self.compiled for part in made.whole() for seam in part.seams]
+        breaks = [each for made in self.compiled for part in made.whole() for each in part.graph_breaks]
         reasons = [reason for made in self.compiled for part in made.whole() for reason in part.reasons]
-        found = [f"{reason}, at {place}" for place, reason in seams if reason != "a loop"] or reasons
+        found = [f"{reason}, at {place}" for place, reason in breaks if reason != "a loop"] or reasons
         return f"steps run as Python: {found[0]}" if found else "no training step was found in a loop"
 
     def _optimizers(self) -> list[Any]:
@@ -160,7 +160,7 @@ class _Group:
         self.joint: Joint | None = None
         self.joined: list[_Program] = []
         self.refused = "" if capacity >= FEWEST else "the arrays of a run fill the cache: its steps are made one by one"
-        self.apart = 0
+        self.waited = 0
 
 
 class Scheduler:
@@ -466,10 +466,10 @@ class Scheduler:
         if programs != group.joined or group.joint is None or not group.joint.is_valid():
             alive = [program for program in group.programs if not program.run.finished]
             if len(programs) < len(alive) and group.joint is not None:
-                group.apart += 1
-                if group.apart < PATIENCE:
+                group.waited += 1
+                if group.waited < PATIENCE:
                     return None
-            group.apart, group.joint, group.joined = 0, None, programs
+            group.waited, group.joint, group.joined = 0, None, programs
             try:
                 group.joint = Joint([x.steps for x in programs], [x.run for x in programs])
             except NotJoined as reason:
@@ -553,7 +553,7 @@ def _set_states(states: tuple[Any, ...]) -> None:
 def _abandon(step: Any) -> None:
     """End a step that has found its arrays, but shall not be made."""
     with suppress(StopIteration):
-        step.throw(Left())
+        step.throw(Bailout())
 
 
 @contextmanager

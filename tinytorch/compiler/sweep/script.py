@@ -1,4 +1,4 @@
-"""Sweeps of a script that was not written for it: its text is changed, not its lines.
+"""Sweeps of a script that was not written for it: settings are changed in its text, the rest in its syntax tree.
 
 Settings replace constants, or become options of its command line. Functions that call `backward` are compiled; a loop
 outside of functions that does becomes a function first.
@@ -7,6 +7,8 @@ outside of functions that does becomes a function first.
 from __future__ import annotations
 
 import ast
+import contextlib
+import copy
 import functools
 import importlib.abc
 import importlib.machinery
@@ -20,29 +22,35 @@ from typing import Any
 
 from tinytorch.compiler import entry
 from tinytorch.compiler.compiled import Compiled
+from tinytorch.compiler.liveness import Names, own_nodes
+from tinytorch.compiler.sources import codes_in, keep_tree
 
-LOOP = "_sweep_loop_"  # begins the names of functions that loops become
-COMPILED = "_sweep_compiled_"
+#: In the namespace of a script: what begins the names of functions that loops become, what runs these, and what
+#: compiles functions.
+LOOP, RUN, COMPILED = "_sweep_loop_", "_sweep_run_", "_sweep_compiled_"
 
 
 class Script:
     """The text of a script.
 
     Args:
-        path: of its file, which tracebacks show.
+        path: of its file.
         text: its text; read from the file by default.
+        file: the name that tracebacks show; the path by default.
 
     Raises:
         OSError, SyntaxError: it cannot be read.
     """
 
-    def __init__(self, path: str, text: str | None = None) -> None:
-        self.path = path
+    def __init__(self, path: str, text: str | None = None, file: str | None = None) -> None:
+        self.path, self.file = path, file or path
         if text is None:
-            with open(path, encoding="utf-8") as file:
-                text = file.read()
+            with open(path, encoding="utf-8") as stream:
+                text = stream.read()
         self.text = text
         self.tree = ast.parse(text, path)
+        if file is not None:
+            linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
 
     def options(self) -> set[str]:
         """Return the options of the command line that the script mentions: {"--lr"}."""
@@ -55,24 +63,19 @@ class Script:
         These are what a variable or an attribute of the name is set to, defaults of parameters, keyword arguments and
         entries of dictionaries.
         """
-        found: list[ast.expr | None] = []
+        found: list[Any] = []
         for node in ast.walk(self.tree):
-            if isinstance(node, ast.Assign):
-                found += [node.value for target in node.targets if _name_of(target) == name]
-            elif isinstance(node, ast.AnnAssign) and _name_of(node.target) == name:
-                found.append(node.value)
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                found += [node.value for target in targets if name in (_of(target, "id"), _of(target, "attr"))]
             elif isinstance(node, ast.arguments):
-                args = [*node.posonlyargs, *node.args]
-                pairs = [*zip(args[len(args) - len(node.defaults) :], node.defaults, strict=True)]
-                pairs += zip(node.kwonlyargs, node.kw_defaults, strict=True)  # type: ignore[arg-type]
-                found += [default for arg, default in pairs if arg.arg == name]
+                args = [*[*node.posonlyargs, *node.args][::-1][: len(node.defaults)], *node.kwonlyargs]
+                defaults = [*node.defaults[::-1], *node.kw_defaults]
+                found += [default for arg, default in zip(args, defaults, strict=True) if arg.arg == name]
             elif isinstance(node, ast.keyword) and node.arg == name:
                 found.append(node.value)
             elif isinstance(node, ast.Dict):
-                found += [
-                    value for key, value in zip(node.keys, node.values, strict=True)
-                    if isinstance(key, ast.Constant) and key.value == name
-                ]  # fmt: skip
+                found += [value for key, value in zip(node.keys, node.values, strict=True) if _of(key, "value") == name]
         return [node for node in found if node is not None and _is_constant(node)]
 
     def with_settings(self, settings: Mapping[str, str]) -> Script:
@@ -95,50 +98,81 @@ class Script:
                 raise ValueError(f"{self.path}:{node.lineno}: a constant that takes several lines cannot be replaced")
             line = lines[node.lineno - 1]
             lines[node.lineno - 1] = line[: node.col_offset] + value.encode() + line[node.end_col_offset :]
-        return Script(self.path, b"".join(lines).decode())
+        shown = ", ".join([f"{name}={value}" for name, value in settings.items()])
+        return Script(self.path, b"".join(lines).decode(), f"{self.path} [{shown}]")
 
     def program(self) -> Callable[[dict[str, Any]], None]:
         """Return a function that executes the script in a namespace, with its training steps compiled."""
-        lines = self.text.splitlines()
-        loops = []
-        for k, loop in enumerate(_loops(self.tree.body)):
-            name, stored = f"{LOOP}{k}", _stored(loop)
-            if stored is None or not stored.isdisjoint(self._read_elsewhere(loop)):
-                continue  # its variables must remain global
-            names = sorted(stored)
-            loops.append((name, names, _function_of(loop, name, names, lines, self.path)))
-            indent = lines[loop.lineno - 1][: loop.col_offset]
-            end = loop.end_lineno or loop.lineno
-            lines[loop.lineno - 1 : end] = [f"{indent}{name}()", *[""] * (end - loop.lineno)]
-        text = "\n".join(lines) + "\n"
-        file = _shown_as(self.path, text)
-        code = _compiled(text, file)
+        loops = _Loops(self)
+        tree = loops.visit(copy.deepcopy(self.tree))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef) and not node.decorator_list and _calls_backward(node):
+                inner: list[Any] = [each for each in own_nodes(node.body) if _is_loop(each) and _calls_backward(each)]
+                if not any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node)):
+                    node.decorator_list += _made(f"{COMPILED}({inner[-1].lineno if inner else 0})", node)
+        code = compile(tree, self.file, "exec")
+        for inner_code in _all_codes(code):
+            if inner_code.co_name in loops.made:
+                keep_tree(inner_code, loops.made[inner_code.co_name])
 
         def execute(scope: dict[str, Any]) -> None:
-            scope[COMPILED] = _in_parts
-            for name, stored, function in loops:
-                exec(function, scope)
-                scope[name] = functools.partial(_loop, scope, scope[name], stored)
+            scope[COMPILED], scope[RUN] = _in_parts, functools.partial(_run, scope)
             exec(code, scope)
 
         return execute
 
-    def _read_elsewhere(self, loop: ast.stmt) -> set[str]:
+    def read_elsewhere(self, loop: Any) -> set[str]:
         """Return the names of global variables that functions outside of a loop use."""
         found: set[str] = set()
         todo = list(symtable.symtable(self.text, self.path, "exec").get_children())
         while todo:
             table = todo.pop()
-            if not loop.lineno <= table.get_lineno() <= (loop.end_lineno or 0):
+            if not loop.lineno <= table.get_lineno() <= loop.end_lineno:
                 found.update([symbol.get_name() for symbol in table.get_symbols() if symbol.is_global()])
                 todo += table.get_children()
         return found
 
 
+class _Loops(ast.NodeTransformer):
+    """Replaces the outermost loops outside of functions that call `backward` by functions, whose trees are `made`."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.made: dict[str, ast.FunctionDef] = {}
+
+    def keep(self, node: Any) -> Any:
+        return node
+
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = keep
+
+    def visit_For(self, node: Any) -> Any:
+        stored = _stored(node) if _calls_backward(node) else None
+        if stored is None or not stored.isdisjoint(self.script.read_elsewhere(node)):
+            return node  # its variables must remain global
+        names, name = sorted(stored), f"{LOOP}{len(self.made)}"
+        given = "".join([f"{each}, " for each in names])
+        function, run = _made(f"def {name}({given}):\n    return ({given})", node) + _made(
+            f"{RUN}({name}, {names!r})", node
+        )
+        function.body.insert(0, node)
+        self.made[name] = copy.deepcopy(function)
+        return [function, ast.copy_location(ast.Expr(run), node)]
+
+    visit_While = visit_For
+
+
+def _made(text: str, where: Any) -> list[Any]:
+    """Return the statements, or the expressions, of a text, at the place of a node."""
+    tree = ast.parse(text)
+    for each in ast.walk(tree):
+        ast.copy_location(each, where)
+    return [each.value if isinstance(each, ast.Expr) else each for each in tree.body]
+
+
 _UNSET: Any = object()
 
 
-def _loop(scope: dict[str, Any], function: Callable[..., Any], names: Sequence[str]) -> None:
+def _run(scope: dict[str, Any], function: Callable[..., Any], names: Sequence[str]) -> None:
     """Run a loop, whose variables are global ones before and after it."""
     found = function(*[scope.get(name, _UNSET) for name in names])
     scope.update({name: x for name, x in zip(names, found, strict=True) if x is not _UNSET})
@@ -154,97 +188,34 @@ def _in_parts(line: int) -> Callable[[Callable[..., Any]], Any]:
     return decorate
 
 
-def _stored(loop: ast.stmt) -> set[str] | None:
-    """Return the names of the variables that a loop sets; None if it also deletes some, or returns."""
-    found: set[str] = set()
+def _stored(loop: Any) -> frozenset[str] | None:
+    """Return the names of the variables that a loop sets; None if it also deletes some, or declares some as global."""
     for node in ast.walk(loop):
-        if isinstance(node, (ast.Global, ast.Nonlocal, ast.Delete)):
+        if isinstance(node, (ast.Global, ast.Nonlocal, ast.Delete)) or (
+            isinstance(node, ast.ExceptHandler) and node.name
+        ):
             return None
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-        elif isinstance(node, (ast.FunctionDef, ast.ClassDef)):
-            found.add(node.name)
-        elif isinstance(node, ast.alias):
-            found.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            return None
-    return found
+    return Names((), ()).bound([loop])
 
 
-def _compiled(text: str, file: str) -> types.CodeType:
-    """Return the code of a text, in which functions that call `backward` are compiled."""
-    tree = ast.parse(text, file)
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.FunctionDef) or node.decorator_list or not _calls_backward(node):
-            continue
-        if not any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node)):
-            loop = _inner_loop(node)
-            call: Any = ast.Call(ast.Name(COMPILED, ast.Load()), [ast.Constant(loop.lineno if loop else 0)], [])
-            for each in ast.walk(call):
-                ast.copy_location(each, node)
-            node.decorator_list.append(call)
-    return compile(tree, file, "exec")
+def _all_codes(code: types.CodeType) -> Iterator[types.CodeType]:
+    for inner in codes_in(code):
+        yield inner
+        yield from _all_codes(inner)
 
 
-def _inner_loop(node: ast.AST) -> ast.stmt | None:
-    """Return the innermost loop in a function, outside of inner functions, that calls `backward`."""
-    found = None
-    todo: list[Any] = list(ast.iter_child_nodes(node))
-    while todo:
-        each = todo.pop(0)
-        if isinstance(each, (ast.For, ast.While)) and _calls_backward(each):
-            found = each
-        if not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            todo += ast.iter_child_nodes(each)
-    return found
-
-
-def _function_of(loop: ast.stmt, name: str, stored: Sequence[str], lines: Sequence[str], path: str) -> types.CodeType:
-    """Return the code of the definition of a function that is a loop; it gets and returns its variables."""
-    body = [line[loop.col_offset :] for line in lines[loop.lineno - 1 : loop.end_lineno]]
-    names = "".join([f"{each}, " for each in stored])
-    before = [""] * (loop.lineno - 2)  # so that its lines have their numbers
-    body = [f"    {line}" if line.strip() else line for line in body]
-    text = "\n".join([*before, f"def {name}({names}):", *body, f"    return ({names})"]) + "\n"
-    return _compiled(text, _shown_as(path, text))
-
-
-def _shown_as(path: str, text: str) -> str:
-    """Return the name of a file with a text, for tracebacks; it is the path if that file has the text."""
-    if "".join(linecache.getlines(path)) == text:
-        return path
-    file = path
-    while file in linecache.cache and "".join(linecache.getlines(file)) != text:
-        file += "\u200b"  # (an invisible character)
-    linecache.cache[file] = len(text), None, text.splitlines(keepends=True), file
-    return file
-
-
-def _loops(body: Sequence[ast.stmt]) -> Iterator[ast.stmt]:
-    """Yield the outermost loops outside of functions that call `backward`."""
-    for node in body:
-        if isinstance(node, (ast.For, ast.While)):
-            if _calls_backward(node):
-                yield node
-        elif isinstance(node, (ast.If, ast.With, ast.Try)):
-            for name in ("body", "orelse", "finalbody"):
-                yield from _loops(getattr(node, name, ()))
+def _is_loop(node: Any) -> bool:
+    return isinstance(node, (ast.For, ast.While))
 
 
 def _calls_backward(node: ast.AST) -> bool:
     """Return whether a statement calls `backward`, in functions that it defines aside."""
-    todo = list(ast.iter_child_nodes(node))
-    while todo:
-        each = todo.pop()
-        if isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute) and each.func.attr == "backward":
-            return True
-        if not isinstance(each, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)):
-            todo += ast.iter_child_nodes(each)
-    return False
+    calls = [each.func for each in own_nodes(ast.iter_child_nodes(node)) if isinstance(each, ast.Call)]
+    return any(_of(function, "attr") == "backward" for function in calls)
 
 
-def _name_of(target: ast.expr) -> str | None:
-    return target.id if isinstance(target, ast.Name) else target.attr if isinstance(target, ast.Attribute) else None
+def _of(node: Any, name: str) -> Any:
+    return getattr(node, name, None)
 
 
 def _is_constant(node: ast.expr) -> bool:
@@ -277,6 +248,19 @@ class _Loader(importlib.machinery.SourceFileLoader):
         Script(self.path).program()(module.__dict__)
 
 
+@contextlib.contextmanager
+def neighbours(folder: str) -> Iterator[None]:
+    """Let imports, in a `with` block, find the modules of the script's folder, with their training steps compiled."""
+    finder = Neighbours(folder)
+    sys.path.insert(0, folder)
+    sys.meta_path.insert(0, finder)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(finder)
+        sys.path.remove(folder)
+
+
 def planned(
     path: str, arguments: Sequence[str], settings: Mapping[str, Sequence[str]], combinations: Sequence[dict[str, str]]
 ) -> list[tuple[dict[str, Any], list[str], Callable[[], Any]]]:
@@ -296,13 +280,9 @@ def planned(
                   if f"--{name.replace('_', dash)}" in options}  # fmt: skip
     found: list[tuple[dict[str, Any], list[str], Callable[[], Any]]] = []
     for values in combinations:
-        argv = [path, *arguments]
-        for name, option in of_options.items():
-            argv += [option, values[name]]
+        argv = [path, *arguments, *[x for name, option in of_options.items() for x in (option, values[name])]]
         constants = {name: _as_python(value) for name, value in values.items() if name not in of_options}
-        execute = script.with_settings(constants).program()
-
-        body = functools.partial(_executed, execute, path)
+        body = functools.partial(_executed, script.with_settings(constants).program(), path)
         found.append(({name: _value(value) for name, value in values.items()}, argv, body))
     return found
 
@@ -323,12 +303,4 @@ def _as_python(text: str) -> str:
     return text if type(_value(text)) is not str or text[:1] in "'\"" else repr(text)
 
 
-@functools.cache
-def find_neighbours(folder: str) -> Neighbours:
-    """Let imports of modules in the folder of the script compile their training steps."""
-    finder = Neighbours(folder)
-    sys.meta_path.insert(0, finder)
-    return finder
-
-
-__all__ = ["Script", "find_neighbours", "planned"]
+__all__ = ["Script", "neighbours", "planned"]

@@ -20,13 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.compiler import transcript as base
+from tinytorch.compiler import trace as base
 from tinytorch.compiler.compiled import recording
 from tinytorch.compiler.general import without_sizes
 from tinytorch.compiler.recorder import Recorder, Value, is_ours, tensors_of
 from tinytorch.compiler.sources import FOLDER
+from tinytorch.compiler.trace import Dimension, Unwritten, plain
 from tinytorch.compiler.tracing import Late, Tracer
-from tinytorch.compiler.transcript import Dimension, Unwritten, plain
 from tinytorch.core.layout import strided
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Size, Tensor, wrap
@@ -101,7 +101,7 @@ class Traced(NamedTuple):
 Follows = Callable[[Any], bool]
 
 
-class Transcript(base.Transcript):
+class Transcript(base.Trace):
     """Writes the calls of a traced function down as nodes of a graph.
 
     Attributes:
@@ -506,7 +506,7 @@ def traced(
     args, kwargs = unflatten(leaves, structure)
     recorder = _Recorder()
     tracer = _Tracer(recorder, strict=True)
-    transcript = tracer.transcript = Transcript(tracer, follows)
+    transcript = tracer.trace = Transcript(tracer, follows)
     if isinstance(model, Module):
         for prefix, tensors in (("p_", model.named_parameters()), ("b_", model.named_buffers())):
             for name, x in tensors:

@@ -1,10 +1,10 @@
-"""The transcript of a traced call: the functions of tensors that it calls, with sizes as expressions.
+"""The trace of a traced call: the functions of tensors that it calls, with sizes as expressions.
 
 A recorded program consists of kernels, and the numbers that they get (the shape of a view, where a slice ends) are
-those of the recorded call. A transcript has the calls of public functions instead, whose arguments are tensors of the
-transcript, constants, and expressions of tensors' sizes; it is therefore right for tensors of any size. The sizes that
+those of the recorded call. A trace has the calls of public functions instead, whose arguments are tensors of the
+trace, constants, and expressions of tensors' sizes; it is therefore right for tensors of any size. The sizes that
 the traced function reads are `Dimension`s: integers that note what is done with them. Where one decides something, or
-is used as a plain number, the transcript gets a check, which leaves it if another call's number differs.
+is used as a plain number, the trace gets a check, which leaves it if another call's number differs.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tinytorch.compiler.recorder import expression
 from tinytorch.core.mode import local
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Size, Tensor
@@ -28,17 +29,17 @@ class Dimension(int):
     """A size that a traced function has read.
 
     Attributes:
-        text: the expression of the size in the transcript.
-        of: the transcript; when that is closed, the size is a number like any other.
+        text: the expression of the size in the trace.
+        of: the trace; when that is closed, the size is a number like any other.
         early: whether only sizes of the function's inputs are in the expression.
     """
 
     text: str
-    of: Transcript
+    of: Trace
     early: bool
 
     def fixed(self) -> int:
-        """Return the number, which the transcript checks from now on."""
+        """Return the number, which the trace checks from now on."""
         number = int.__index__(self)
         if self.of.open:
             self.of.check(f"{self.text} == {number}", self.early)
@@ -104,7 +105,7 @@ Dimension.__pos__ = lambda self: self  # type: ignore[method-assign]
 
 
 class Text(str):
-    """A formatted string with sizes in it; where it is used as a string, the transcript checks the sizes.
+    """A formatted string with sizes in it; where it is used as a string, the trace checks the sizes.
 
     Attributes:
         sizes: the sizes.
@@ -177,7 +178,7 @@ def plain(x: Any) -> Any:
 
 
 def fixed(x: Any) -> Any:
-    """Return an object with plain numbers, which the transcript checks, in the place of the sizes in it."""
+    """Return an object with plain numbers, which the trace checks, in the place of the sizes in it."""
     for size in dimensions_in(x):
         size.fixed()
     return plain(x)
@@ -187,7 +188,7 @@ class Unwritten(Exception):
     """Raised with the reason why a call cannot be written down."""
 
 
-class Transcript:
+class Trace:
     """The calls of a traced function, as lines of Python.
 
     Attributes:
@@ -230,7 +231,7 @@ class Transcript:
         return made
 
     def check(self, condition: str, early: bool = False) -> None:
-        """Leave the transcript where a condition does not hold, which does in the call that is traced."""
+        """Leave the program where a condition does not hold, which does in the call that is traced."""
         if early:
             self.early[condition] = None
         elif condition not in self._checked:
@@ -269,23 +270,17 @@ class Transcript:
 
     def shown(self, x: Any) -> str:
         """Return the expression of an argument."""
-        kind = type(x)
+        return expression(x, self._shown)
+
+    def _shown(self, x: Any) -> str:
         if isinstance(x, Tensor):
             return self.name(x)
-        if kind is Dimension:
+        if type(x) is Dimension:
             return x.text
-        if x is None or x is Ellipsis or kind in (bool, int, str) or (kind is float and x - x == 0):
-            return repr(x)
-        if kind in (tuple, Size):
-            return f"({''.join([f'{self.shown(each)}, ' for each in x])})"
-        if kind is list:
-            return f"[{', '.join([self.shown(each) for each in x])}]"
-        if kind is dict:
-            return f"{{{', '.join([f'{self.shown(key)}: {self.shown(each)}' for key, each in x.items()])}}}"
-        if kind is slice:
-            return f"slice({self.shown(x.start)}, {self.shown(x.stop)}, {self.shown(x.step)})"
+        if type(x) is Size:
+            return self.shown(tuple(x))
         if isinstance(x, (tuple, list, dict, set, types.GeneratorType)) or hasattr(x, "__next__"):
-            raise Unwritten(f"a {kind.__name__} is an argument")
+            raise Unwritten(f"a {type(x).__name__} is an argument")
         return self._refer(x)
 
     # Lines ----------------------------------------------------------------------------------------
@@ -414,4 +409,4 @@ class Transcript:
         return lines, effect
 
 
-__all__ = ["Dimension", "Text", "Transcript", "Unwritten", "dimensions_in", "fixed", "plain"]
+__all__ = ["Dimension", "Text", "Trace", "Unwritten", "dimensions_in", "fixed", "plain"]

@@ -28,7 +28,7 @@ class Layer(nn.Module):
 layer, stack = Layer(), nn.Sequential(nn.Tanh(), Layer(), nn.Sigmoid())
 """
 #: Statements that cannot be compiled; `x` and `y` are variables.
-SEAMS = [
+BREAKING = [
     "LOG.append(1)", "LOG.append(tuple(x.shape))", "LOG.append(float(x.double().sum()))", "helper(x)",
     "x = helper(x, scale=0.5)", "y = x * float(x.double().mean())", "LOG.append([each.shape for each in (x, y)])",
     "z = [LOG.append(k) for k in range(2)]", "layer(x)", "x = layer(x, twice=len(LOG) % 2 == 0)", "y = stack(x)",
@@ -82,7 +82,7 @@ def function(seed: int) -> str:
         while at < len(body) and (body[at][:1] == " " or _is_tail(body[at])):
             at += 1
         if rng.random() < 0.55:
-            body[at:at] = filled(rng.choice(SEAMS))
+            body[at:at] = filled(rng.choice(BREAKING))
             continue
         end = rng.randint(at, min(len(body), at + 5))
         while end < len(body) and (body[end][:1] == " " or _is_tail(body[end])):
@@ -90,7 +90,7 @@ def function(seed: int) -> str:
         inner = body[at:end]
         around = rng.choice(AROUND)
         for _ in range(rng.randint(0, 2)):
-            inner[0:0] = filled(rng.choice(SEAMS))
+            inner[0:0] = filled(rng.choice(BREAKING))
         if rng.random() < 0.3:
             leaving = rng.choice(LEAVING)
             loops = {"break": ("for", "while"), "continue": ("for",)}  # (a `while` might never end)
@@ -150,8 +150,8 @@ def failure(text: str) -> str:
     count["programs"] += sum(len(part.variants) for part in whole)
     count["runs"] += sum(variant.runs for part in whole for variant in part.variants)
     count["split"] += step.split is not None
-    count["seams"] += len({seam for part in whole for seam in part.seams})
+    count["breaks"] += len({each for part in whole for each in part.graph_breaks})
     return f"{found}\n{step.explain()}" if found else f"{errors}" if errors else ""
 
 
-count = dict.fromkeys(("programs", "runs", "split", "seams"), 0)
+count = dict.fromkeys(("programs", "runs", "split", "breaks"), 0)

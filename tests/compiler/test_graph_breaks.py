@@ -1,4 +1,4 @@
-"""Seams: functions of which a statement cannot be compiled do the same in parts, and the parts run as programs."""
+"""Graph breaks: functions of which a statement cannot be compiled do the same in parts, which run as programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 
 import tinytorch as torch
 import tinytorch.nn.functional as F
-from tests.compiler import seamed
+from tests.compiler import broken
 from tests.compiler.test_programs import difference, seen
 from tinytorch import nn
 from tinytorch.compiler.compiled import Compiled
@@ -467,7 +467,7 @@ def test_parts_do_the_same(name: str, capsys: pytest.CaptureFixture[str]) -> Non
     runs = sum(variant.runs for part in compiled.whole() for variant in part.variants)
     assert runs >= least, compiled.explain()
     if least:
-        assert " seam" in compiled.explain().splitlines()[0]
+        assert " graph break" in compiled.explain().splitlines()[0]
     assert not [line for line in compiled.explain().splitlines() if line.startswith("not compiled: NameError")]
 
 
@@ -494,7 +494,7 @@ def test_a_training_step_that_logs() -> None:
     expected, found = train(False), train(True)
     assert not difference(expected[0], found[0])
     assert [len(part.variants) for part in found[1].whole() if part.variants] == [1, 1], found[1].explain()
-    assert "3 seams" in found[1].explain() or "2 seams" in found[1].explain()
+    assert "3 graph breaks" in found[1].explain() or "2 graph breaks" in found[1].explain()
 
 
 def test_effects_happen_once_and_in_order() -> None:
@@ -528,14 +528,14 @@ def test_programs_that_there_are_stay_in_use() -> None:
     assert compiled.variants[0].runs == 3 and compiled.split is not None
 
 
-def test_a_whole_function_that_may_be_compiled_has_no_seam() -> None:
+def test_a_whole_function_that_may_be_compiled_has_no_graph_break() -> None:
     compiled = Compiled(lambda x: x.sin() * 2)
     for _ in range(3):
         compiled(torch.ones(3))
     assert compiled.split is None and not compiled.parts
 
 
-def test_an_error_of_the_program_is_no_seam() -> None:
+def test_an_error_of_the_program_is_no_graph_break() -> None:
     def f(x: Any) -> Any:
         y = x * 2
         LOG.append(1)
@@ -584,7 +584,7 @@ def test_nothing_is_compiled_while_a_mode_looks_on() -> None:
     assert [variant.runs for part in compiled.whole() for variant in part.variants] == ran
 
 
-def test_what_needs_no_seam() -> None:
+def test_what_needs_no_graph_break() -> None:
     logger = logging.getLogger("tests")
 
     def f(x: Any) -> Any:
@@ -651,5 +651,5 @@ def test_a_gradient_of_another_layout() -> None:
 @pytest.mark.parametrize("seed", range(40))
 @pytest.mark.filterwarnings("ignore")
 def test_functions_that_are_drawn(seed: int) -> None:
-    text = seamed.function(seed)
-    assert not (found := seamed.failure(text)), f"{found}\n{text}"
+    text = broken.function(seed)
+    assert not (found := broken.failure(text)), f"{found}\n{text}"

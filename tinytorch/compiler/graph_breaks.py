@@ -1,7 +1,7 @@
-"""Seams: what cannot be compiled runs as Python, and the parts of the function before and after it as programs.
+"""Graph breaks: what cannot be compiled runs as Python, and the parts of the function before and after it as programs.
 
-A function is split at the level of statements. The statement that cannot be compiled is the *seam*; the statements
-before and after it become *parts*, functions of the local variables that they use, each with programs of its own. Of a
+A function is split at the level of statements. The statement that cannot be compiled is the *graph break*; those before
+and after it become *parts*, functions of the local variables that they use, each with programs of its own. Of a
 compound statement (a loop, an `if`, a `with`, a `try`) the blocks are split in the same way. What runs as Python calls
 modules and functions of the user's by the programs of these. A part that cannot be compiled is split again.
 """
@@ -300,14 +300,14 @@ class _Splitting:
             tail: the function returns at the end of the block.
             seek: the block has the line that cannot be compiled; else all of it may be a part.
         """
-        seam = -1
+        broken = -1
         if seek:
             found = [k for k, statement in enumerate(statements) if self._holds(statement)]
             movable = [k for k, statement in enumerate(statements) if self._is_worth([statement])]
             if found:
-                seam = found[0]
+                broken = found[0]
             elif len(movable) == 1:
-                seam = movable[0]
+                broken = movable[0]
             middle = movable[len(movable) // 2] if len(movable) > 1 and not found else -1
         else:
             middle = -1
@@ -320,10 +320,10 @@ class _Splitting:
                 run.clear()
 
         for k, statement in enumerate(statements):
-            if k in (seam, middle):
+            if k in (broken, middle):
                 flush(False)
-            if k == seam:
-                done += self._seam(statement, tail and k == len(statements) - 1)
+            if k == broken:
+                done += self._broken(statement, tail and k == len(statements) - 1)
             elif self._is_partable(statement) and not (not run and _is_text(statement)):
                 run.append(statement)
             else:
@@ -332,7 +332,7 @@ class _Splitting:
         flush(True)
         return done
 
-    def _seam(self, statement: Any, tail: bool) -> list[ast.stmt]:
+    def _broken(self, statement: Any, tail: bool) -> list[ast.stmt]:
         """Return a statement that cannot be compiled: the blocks in it are split."""
         blocks = [getattr(statement, name, None) for name in ("body", "orelse", "finalbody")]
         blocks += [handler.body for handler in getattr(statement, "handlers", ())]
@@ -370,18 +370,18 @@ class _Splitting:
     def _part(self, run: list[ast.stmt], tail: bool) -> list[ast.stmt]:
         """Return the call of a part that consists of some statements, and what it assigns."""
         flow, names, where = self._flow, self._names, run[0]
-        place, bound, exits = flow.at(where), names.bound(run), _Exits(run)
+        place, bound, escapes, returns = flow.at(where), names.bound(run), *_exits(run)
         copies, own = self._copies(run), set(self._functions)
         ends = flow.ends(run[-1])
         live = set(flow.after(run[-1])) if ends and not tail else set()
-        for escape in exits.escapes:
+        for escape in escapes:
             live |= place.broken if isinstance(escape, ast.Break) else place.continued
         read = names.used(copies) - own
         given = {*((names.used(run) | bound) & flow.before(where)), *read} - own
         taken = bound & live
         before = flow.defined(where)
         after = flow.defined_after(run[-1])
-        for escape in exits.escapes:
+        for escape in escapes:
             after &= flow.defined(escape)
         unsure_in, unsure_out = sorted(given - before), sorted(taken - after)
         order = {name: k for k, name in enumerate(dict.fromkeys((*self._code.co_varnames, *self._code.co_cellvars)))}
@@ -399,14 +399,14 @@ class _Splitting:
             or (frames and (ins[0] not in before or ins[0] in bound))
         ):
             return self._plain(run)
-        simple = (tail or not ends) and not exits.escapes
-        flagged = not simple and bool(exits.escapes or exits.returns)
+        simple = (tail or not ends) and not escapes
+        flagged = not simple and bool(escapes or returns)
         body = self._body(run, copies, unsure_in, unsure_out, outs, flagged, simple, ends)
         arguments = ast.arguments([], [ast.arg(name) for name in ins], None, [], [], None, [])
         node = _located(definition(self._function.__name__, arguments, body), where)
         name = f"__part_{len(self._parts)}__"
         self._parts[name] = Parts(self._compiled(node, self._cells(), tree=True), self._make)
-        return self._call(name, where, ins, outs, unsure_in, unsure_out, flagged, simple, exits)
+        return self._call(name, where, ins, outs, unsure_in, unsure_out, flagged, simple, escapes, returns)
 
     def _copies(self, run: list[ast.stmt]) -> list[ast.stmt]:
         """Return the local functions that statements call; a part has copies of them."""
@@ -445,7 +445,7 @@ class _Splitting:
 
     def _call(
         self, part: str, where: ast.stmt, ins: list[str], outs: list[str], unsure_in: list[str],
-        unsure_out: list[str], flagged: bool, simple: bool, exits: _Exits,
+        unsure_out: list[str], flagged: bool, simple: bool, escapes: list[Any], returns: bool,
     ) -> list[ast.stmt]:  # fmt: skip
         """Return the statements that call a part."""
         call = f"{part}({', '.join(ins)})"
@@ -458,13 +458,13 @@ class _Splitting:
             texts += [f"{targets} = {call}" if outs else call, *forget]
         else:
             texts.append(f"{EXIT}, {RESULT}, *{OUTS} = {call}")
-            if exits.returns:
+            if returns:
                 texts.append(f"if {EXIT} == {_RETURN}:\n    return {RESULT}")
             if outs:
                 texts.append(f"{targets}, = {OUTS}")
             texts += [f"{OUTS} = None", *forget]
             for kind, how, word in ((ast.Break, _BREAK, "break"), (ast.Continue, _CONTINUE, "continue")):
-                if any(isinstance(escape, kind) for escape in exits.escapes):
+                if any(isinstance(escape, kind) for escape in escapes):
                     texts.append(f"if {EXIT} == {how}:\n    {word}")
         return [*[_attempt(name, where) for name in unsure_in], *[_parsed(text, where) for text in texts]]
 
@@ -491,32 +491,16 @@ def _located(node: Any, where: ast.stmt) -> Any:
     return node
 
 
-class _Exits:
-    """How statements leave the block in which they stand.
+def _exits(statements: list[ast.stmt]) -> tuple[list[Any], bool]:
+    """Return the `break` and `continue` statements, in a block, of loops around it; and whether it has a `return`."""
+    found: list[tuple[int, Any]] = []
 
-    Attributes:
-        returns: the `return` statements.
-        escapes: the `break` and `continue` statements of loops around the block.
-    """
+    def note(how: int, node: Any, value: Any = None) -> list[Any]:
+        found.append((how, node))
+        return [node]
 
-    def __init__(self, statements: list[ast.stmt]) -> None:
-        self.returns: list[ast.Return] = []
-        self.escapes: list[Any] = []
-        for statement in statements:
-            self._visit(statement, False)
-
-    def _visit(self, node: Any, inside: bool) -> None:
-        if isinstance(node, ast.Return):
-            self.returns.append(node)
-        elif isinstance(node, (ast.Break, ast.Continue)):
-            if not inside:
-                self.escapes.append(node)
-        elif not isinstance(node, (*SCOPES, ast.expr)):
-            loop = isinstance(node, (ast.For, ast.While))
-            for name, value in ast.iter_fields(node):
-                for each in value if isinstance(value, list) else ():
-                    if isinstance(each, ast.AST):
-                        self._visit(each, inside or (loop and name == "body"))
+    _Leaving(note).block(statements)
+    return [node for how, node in found if how != _RETURN], any(how == _RETURN for how, _ in found)
 
 
 class _Leaving(ast.NodeTransformer):
