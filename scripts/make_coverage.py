@@ -24,9 +24,8 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from tinytorch.compat.names import Refused, is_refusing  # noqa: E402
-
 from benchmarks.page import put  # noqa: E402
+from tinytorch.compat.names import Refused, is_refusing  # noqa: E402
 
 PAGE, README = ROOT / "docs" / "coverage.md", ROOT / "README.md"
 LEFT_OUT = ROOT / "tinytorch" / "ops" / "left_out.py"
