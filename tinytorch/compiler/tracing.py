@@ -853,10 +853,11 @@ class Tracer:
 
     def last(self, line: int, function: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a function whose result is returned."""
+        self.at(line)
         returned = self._depth == self._returning
         self._returning += returned
         try:
-            return self.call(line, function, *args, **kwargs)
+            return function(*args, **kwargs) if self.stopped else calls.call(self, function, args, kwargs)
         finally:
             self._returning -= returned
 
