@@ -54,7 +54,7 @@ def forward_ad(torch: Any, run: Callable[[Any], Any]) -> Any:
 class Writes:
     def second_order_through_a_write_to_a_view(torch):
         # The inner step of the write is in the second graph too: freeing the first must leave it its tensors.
-        x = torch.tensor([[1.0, -2.0, 3.0]], requires_grad=True)
+        x = torch.tensor([[1.0, -2.0, 3.0]], dtype=torch.float64, requires_grad=True)
         y = (x * 2).view(3)
         y.sigmoid_()
         (g,) = torch.autograd.grad(y.pow(2).sum(), x, create_graph=True)

@@ -506,7 +506,8 @@ def _slope(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
                 f"torch.gradient expected the coordinates of dimension {axis} to be as many as its elements "
                 f"({length}), but got {step._array.shape[0]}"
             )
-        gaps = reshape(diff(step.long() if step._array.dtype.kind in "iu" else step), (-1, *behind))
+        short = step._array.dtype.kind == "i" or step._array.dtype == np.uint8  # (PyTorch refuses wider unsigned ones)
+        gaps = reshape(diff(step.long() if short else step), (-1, *behind))
     else:
         gaps = None
 

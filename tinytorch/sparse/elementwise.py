@@ -63,6 +63,7 @@ for _names, _make, _is_linear in ((_OF_VALUES, _of_values, False), (_LINEAR, _li
         if hasattr(Tensor, f"{_name}_"):
             rule(f"{_name}_")(_in_place(_method or _name, _is_linear))
 
+rule("nn.functional.tanhshrink")(lambda input: input - input.tanh())
 rule("nan_to_num", of=(sparse_coo,))(_of_values("nan_to_num"))
 rule("nan_to_num_", of=(sparse_coo,))(_in_place("nan_to_num", False))
 rule("square", of=(sparse_coo,), error=unsupported)(_of_values("square"))

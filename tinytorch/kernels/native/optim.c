@@ -44,7 +44,7 @@ typedef float *Floats;  // so that one declaration lists several arrays
 
 // Define a step by how many arrays it requires, and by the names of its arrays and of its numbers, in the order of the
 // Python definition. The body of the function updates `count` elements (at most WIDTH) from `i` on: `a->p` is an array,
-// `n.lr` a number.
+// `n.lr` a number. (The loop has one copy of it, for whole vectors and the rest: two could round differently.)
 #define STEP(name, required, arrays, numbers)                                                                          \
     typedef struct {                                                                                                   \
         Floats UNPACK arrays;                                                                                          \
@@ -56,9 +56,7 @@ typedef float *Floats;  // so that one declaration lists several arrays
     static void name##_block(float *const *all_arrays, const float *all_numbers, Py_ssize_t count) {                   \
         const name##_arrays *a = (const name##_arrays *)all_arrays;                                                    \
         const name##_numbers *n = (const name##_numbers *)all_numbers;                                                 \
-        Py_ssize_t i = 0;                                                                                              \
-        for (; i + WIDTH <= count; i += WIDTH) name##_vector(a, *n, i, WIDTH);                                         \
-        if (i < count) name##_vector(a, *n, i, count - i);                                                             \
+        for (Py_ssize_t i = 0; i < count; i += WIDTH) name##_vector(a, *n, i, imin(WIDTH, count - i));                 \
     }                                                                                                                  \
     static PyObject *name##_call(PyObject *const *args) {                                                              \
         return run_step(args, required, sizeof(name##_arrays) / sizeof(Floats),                                        \
