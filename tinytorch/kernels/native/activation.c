@@ -1,5 +1,6 @@
 // Twins of kernels/activation.py, but for the softmax functions; and `logistic` of kernels/loss.py.
 #include "activations.h"
+#include "elementary.h"
 
 POINTWISE(relu, (x), (), clamp_min(x, 0))
 
@@ -13,7 +14,7 @@ POINTWISE(hardswish, (x), (), hardswish_of(x))
 
 POINTWISE(hardswish_grad, (g, x), (), where(x <= -3, broadcast(0), where(x < 3, (x / 3 + 0.5f) * g, g)))
 
-POINTWISE(sigmoid, (x), (), sigmoid_of(x))
+POINTWISE(sigmoid, (x), (), vsigmoid(x))
 
 // The slopes of sigmoid and tanh lose digits where |y| is near 1; there they are computed by the input, if it is given.
 static const float flat = 1 - 0x1p-9f;
@@ -151,32 +152,6 @@ INLINE vec tanhshrink_of(vec x) {
 POINTWISE(tanhshrink, (x), (), tanhshrink_of(x))
 
 // GELU ------------------------------------------------------------------------------------------
-
-// exp(-x x / 2) for x from 0 to 13: a power of 2 as in `exp_reduced`, by a fitted polynomial.
-INLINE vec gaussian(vec x) {
-    const float shift = 0x1.8p23f;
-    vec power = x * -0.7213475204444817f * x, shifted = power + shift, rest = power - (shifted - shift);
-    vec p = rest * 0.001327647129073739f + 0.009675540961325169f;
-    p = p * rest + 0.05550713092088699f;
-    p = p * rest + 0.24022120237350464f;
-    p = p * rest + 0.6931469440460205f;
-    p = p * rest + 1;
-    return (vec)((ints)p + ((ints)shifted << 23));
-}
-
-// The upper tail probability of the normal distribution at x, from 0 to 13, divided by `gaussian(x)`: a polynomial of
-// t = 1 / (1 + p x), fitted to 5e-8.
-INLINE vec scaled_upper_tail(vec x) {
-    vec t = 1 / (x * 0.296f + 1);
-    vec p = t * 0.03796684741973877f - 0.17422249913215637f;
-    p = p * t + 0.2486872524023056f;
-    p = p * t - 0.09218185395002365f;
-    p = p * t + 0.14927464723587036f;
-    p = p * t + 0.09230004996061325f;
-    p = p * t + 0.120213583111763f;
-    p = p * t + 0.11796195805072784f;
-    return p * t;
-}
 
 INLINE vec gelu_erf_grad_of(vec g, vec x) {
     vec clamped = clamp_max(vabs(x), 13);

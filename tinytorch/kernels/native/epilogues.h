@@ -17,7 +17,7 @@ INLINE vec activated(Activation activation, vec x) {
     if (activation == SILU) return silu_of(x);
     if (activation == HARDSWISH) return hardswish_of(x);
     if (activation == HARDSIGMOID) return clamp_max(clamp_min(x + 3, 0), 6) / 6;
-    if (activation == SIGMOID) return sigmoid_of(x);
+    if (activation == SIGMOID) return vsigmoid(x);
     if (activation == GELU) return gelu_erf_of(x);
     return gelu_tanh_of(x);
 }
