@@ -126,8 +126,8 @@ NAMES = {"nn": nn, "torch": sys.modules["tinytorch"]}
 
 
 def _plain(text: str) -> str:
-    """Return a message without its numbers."""
-    return re.sub(r"\d+", "", text)
+    """Return a message without its numbers, and what it says in brackets: which operation, of which shapes."""
+    return re.sub(r"\d+|\(.*?\)", "", text)
 
 
 class Site:
