@@ -219,10 +219,12 @@ class Site:
         return tree
 
     def text(self, edit: Edit) -> Any:
-        """Return the remedy; what takes a tensor out of a tuple belongs where the tuple was assigned."""
+        """Return the remedy; what takes a tensor out of a tuple belongs where that was assigned, and so does a number."""
         for name, text in edit.texts.items():
             node, value = self.nodes[name], self.values[name]
             made = self.failure.assignment(node)
+            if text.isdigit() and self.is_constant(name):
+                return f"{ast.unparse(made.targets[0])} = {text}", made.lineno
             if text in (f"{{{name}}}[0]", f"{{{name}}}.values") and isinstance(value, tuple) and made is not None and (
                 isinstance(made.value, ast.Call) and len(edit.texts) == 1 and isinstance(made.targets[0], ast.Name)
             ):  # fmt: skip
@@ -233,6 +235,11 @@ class Site:
         words = {name: operand(node) for name, node in self.nodes.items()}
         target = getattr(self.failure.call, "in_place", "") if edit.whole else ""
         return f"{target} = " * bool(target) + self.failure.unparsed(self._edited(edit, words, False))
+
+    def is_constant(self, name: str) -> bool:
+        """Return whether an operand is a variable that holds a number written out."""
+        made = self.failure.assignment(self.nodes[name])
+        return made is not None and isinstance(made.value, ast.Constant) and isinstance(made.targets[0], ast.Name)
 
     def run(self, edit: Edit) -> Any:
         """Return the result of the edited expression.
@@ -365,6 +372,12 @@ class Site:
                 Edit(0.9, {"mode": f'"{each}"'}) for each in ("linear", "bilinear", "trilinear") if each != text
             )
         yield from self._other_masks(call)
+        numbers = {each: value for each, value in self.values.items() if type(value) is int and value > 0}
+        for (a, many), (b, parts) in itertools.permutations(numbers.items() if "divisible" in failure.text else (), 2):
+            fitting = [k for k in range(min(parts, TRIES) - 1, 0, -1) if many % k == 0 != many % parts]
+            yield from (Edit(1 + 0.001 * (parts - k), {b: str(k)}) for k in fitting)
+            if fitting and self.is_constant(a):  # (all that has this size changes with it)
+                yield Edit(1 + 0.001 * (parts - fitting[0]), {a: str(parts * max(round(many / parts), 1))})
         if name.endswith("_") and failure.of_method:
             yield Edit(1.2, name=name.rstrip("_"))
         if len(call.args) > 1 and not call.keywords:
