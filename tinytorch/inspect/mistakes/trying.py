@@ -138,6 +138,7 @@ class Site:
         about: the kinds of edits that the message is about.
         nodes: the expressions of its operands, by the names of the arguments (and of their items).
         values: the values of the operands: copies; none if the expression is not to be run again.
+        everywhere: the edits of variables that are right only if what follows uses the edited value, too.
     """
 
     def __init__(self, failure: Failure, about: set[str] | None = None) -> None:
@@ -151,6 +152,7 @@ class Site:
         self.nodes: dict[str, ast.expr] = {}
         self.values: dict[str, Any] = {}
         self._raw: dict[str, Any] = {}
+        self.everywhere = set[str]()
         self.scope = NAMES | variables_of(failure.user) | failure.variables
         call = failure.call
         if call is None or failure.name in _NOT_AGAIN:
@@ -223,6 +225,9 @@ class Site:
         for name, text in edit.texts.items():
             node, value = self.nodes[name], self.values[name]
             made = self.failure.assignment(node)
+            if repr(edit) in self.everywhere:
+                edited = text.format_map({name: operand(made.value)})
+                return f"{ast.unparse(made.targets[0])} = {edited}".replace("'", '"'), made.lineno
             if text.isdigit() and self.is_constant(name):
                 return f"{ast.unparse(made.targets[0])} = {text}", made.lineno
             if text in (f"{{{name}}}[0]", f"{{{name}}}.values") and isinstance(value, tuple) and made is not None and (
@@ -271,27 +276,48 @@ class Site:
         if elementwise and len(self.tensors()) == 2 and "dims" in self.about and not alike:
             return None
         index = next(k for k, step in enumerate(self.failure.steps) if step is self.failure.user)
-        again = False
+        goes_on = 2
         try:
             onward(self.trial, self.failure, index, result)
         except Failed as error:
-            again = _plain(str(error)) == _plain(self.failure.text)  # (the same mistake, at another place)
-            if not again:
-                raise
+            goes_on = 0
+            if _plain(str(error)) != _plain(self.failure.text):  # (the same mistake, at another place)
+                name, goes_on = self.variable(edit), 1
+                if not name:
+                    raise
+                again, node = self.run(edit), self.nodes[name]
+                onward(self.trial, self.failure, index, again, {ast.unparse(node): self._value(edit.texts[name])})
+                self.everywhere.add(repr(edit))
         first = next(iter(self.tensors().values()), None)
         batch = isinstance(result, Tensor) and first is not None and result.shape[:1] == first.shape[:1]
         kept = sum(self.keeps_batch(name, text) for name, text in edit.texts.items())
-        return not again, alike, kept, any("unsqueeze(0)" in text for text in edit.texts.values()), batch
+        return goes_on, alike, kept, any("unsqueeze(0)" in text for text in edit.texts.values()), batch
 
     def keeps_batch(self, name: str, text: str) -> bool:
         """Return whether an edit gives a tensor the first size that one of the other tensors has."""
         others = {value.shape[:1] for key, value in self.tensors().items() if key != name and value.ndim > 1}
         if not isinstance(self.values[name], Tensor) or not others or "{" not in text:
             return False
-        words = {key: f"operand{k}_" for k, key in enumerate(self.values)}
-        own = {words[key]: value for key, value in self.values.items()}
-        edited = evaluated(self.trial, text.format_map(words), self.scope, own)
+        edited = self._value(text)
         return isinstance(edited, Tensor) and edited.shape[:1] in others
+
+    def _value(self, text: str) -> Any:
+        """Return the value of an edited operand."""
+        words = {key: f"operand{k}_" for k, key in enumerate(self.values)}
+        own = {words[key]: self.trial.private(value) for key, value in self._raw.items()}
+        return evaluated(self.trial, text.format_map(words), self.scope, own)
+
+    def variable(self, edit: Edit) -> str:
+        """Return the operand that an edit changes, if it is a variable that is first used here; "" otherwise."""
+        name, tree = next(iter(edit.texts), ""), self.failure.user.tree()
+        node = self.nodes.get(name)
+        made = self.failure.assignment(node)
+        if not isinstance(node, ast.Name) or made is None or tree is None or not isinstance(made.targets[0], ast.Name):
+            return ""
+        lines = [each.lineno for each in ast.walk(tree) if isinstance(each, ast.Name) and each.id == node.id]
+        fields = re.findall(r"{(\w+)}", edit.texts[name])
+        before = any(made.lineno < line < self.failure.user.line for line in lines)
+        return "" if before or fields != [name] or len(edit.texts) > 1 else name
 
     def tried(self) -> list[Any]:
         """Return the smallest edits of the expression that run and fit."""
@@ -405,6 +431,7 @@ class Site:
             builtin = isinstance(call.func, ast.Name) and module_of(_called(failure, call)) == "builtins"
             own = f"{failure.named('', 'torch')}." * builtin
             yield from (Edit(0.9, name=own + each) for each in _FAMILY[name].split())
+        yield from self._between_layers(call)
         given = {each.arg for each in call.keywords}
         for parameter in _parameters(failure):
             said = re.search(rf"\b{parameter.name}\b", failure.text) is not None
@@ -446,6 +473,15 @@ class Site:
             a, b = tensors
             reversed_loss = {a, b} == {"input", "target"} and not self.values["input"].is_floating_point()
             yield Edit(0.8 if reversed_loss else 1.2, {a: f"{{{b}}}", b: f"{{{a}}}"})
+
+    def _between_layers(self, call: ast.Call) -> Iterator[Edit]:
+        """Return the calls of a sequence in two parts, between which the tensor is taken out of what a layer returns."""
+        layers, failure = self.failure.function, self.failure
+        inner = [k for k, each in enumerate(layers) if each is failure.module] if type(layers) is nn.Sequential else []
+        if inner and inner[0] and isinstance(next(iter(failure.given.values()), None), tuple):
+            func, before = ast.unparse(call.func), "0" if inner[0] == 1 else f":{inner[0]}"
+            args = ", ".join(f"{{{name}}}" for name in self.nodes)
+            yield Edit(1, whole=f"{func}[{inner[0]}:]({func}[{before}]({args})[0])")
 
     def _other_masks(self, call: ast.Call) -> Iterator[Edit]:
         """Return the calls of a module that give a mask as another one of its masks."""
