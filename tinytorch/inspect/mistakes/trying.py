@@ -221,7 +221,7 @@ class Site:
         return tree
 
     def text(self, edit: Edit) -> Any:
-        """Return the remedy; what takes a tensor out of a tuple belongs where that was assigned, and so does a number."""
+        """Return the remedy; what takes a tensor out of a tuple belongs where it was assigned, and so does a number."""
         for name, text in edit.texts.items():
             node, value = self.nodes[name], self.values[name]
             made = self.failure.assignment(node)
@@ -398,9 +398,11 @@ class Site:
                 Edit(0.9, {"mode": f'"{each}"'}) for each in ("linear", "bilinear", "trilinear") if each != text
             )
         yield from self._other_masks(call)
+        divided = re.search(r"divisible by (\w+)", failure.text)
         numbers = {each: value for each, value in self.values.items() if type(value) is int and value > 0}
-        for (a, many), (b, parts) in itertools.permutations(numbers.items() if "divisible" in failure.text else (), 2):
-            fitting = [k for k in range(min(parts, TRIES) - 1, 0, -1) if many % k == 0 != many % parts]
+        for (a, many), (b, parts) in itertools.permutations(numbers.items() if divided else (), 2):
+            named = divided is None or divided[1] not in numbers or b == divided[1]
+            fitting = [k for k in range(min(parts, TRIES) - 1, 0, -1) if named and many % k == 0 != many % parts]
             yield from (Edit(1 + 0.001 * (parts - k), {b: str(k)}) for k in fitting)
             if fitting and self.is_constant(a):  # (all that has this size changes with it)
                 yield Edit(1 + 0.001 * (parts - fitting[0]), {a: str(parts * max(round(many / parts), 1))})
@@ -475,13 +477,14 @@ class Site:
             yield Edit(0.8 if reversed_loss else 1.2, {a: f"{{{b}}}", b: f"{{{a}}}"})
 
     def _between_layers(self, call: ast.Call) -> Iterator[Edit]:
-        """Return the calls of a sequence in two parts, between which the tensor is taken out of what a layer returns."""
+        """Return the call of a sequence in two parts, with the tensor that is taken out of what a layer returns."""
         layers, failure = self.failure.function, self.failure
-        inner = [k for k, each in enumerate(layers) if each is failure.module] if type(layers) is nn.Sequential else []
-        if inner and inner[0] and isinstance(next(iter(failure.given.values()), None), tuple):
-            func, before = ast.unparse(call.func), "0" if inner[0] == 1 else f":{inner[0]}"
+        places = [k for k, each in enumerate(layers) if each is failure.module] if type(layers) is nn.Sequential else []
+        if places and places[0] and isinstance(next(iter(failure.given.values()), None), tuple):
+            (k, *_), func = places, ast.unparse(call.func)
+            before, after = "0" if k == 1 else f":{k}", f"{k}:" if k < len(layers) - 1 else f"{k}"
             args = ", ".join(f"{{{name}}}" for name in self.nodes)
-            yield Edit(1, whole=f"{func}[{inner[0]}:]({func}[{before}]({args})[0])")
+            yield Edit(1, whole=f"{func}[{after}]({func}[{before}]({args})[0])")
 
     def _other_masks(self, call: ast.Call) -> Iterator[Edit]:
         """Return the calls of a module that give a mask as another one of its masks."""
