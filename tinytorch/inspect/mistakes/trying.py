@@ -79,7 +79,7 @@ def found_by_trying(failure: Failure) -> list[Any]:
     ):
         return []
     ways: tuple[Callable[[Failure], list[Any]], ...] = (
-        lambda failure: Site(failure).tried(), _of_origin, _of_whole_model, _sibling, _resized, _of_state,
+        lambda failure: Site(failure).tried(), _of_origin, _of_sizes, _of_whole_model, _sibling, _resized, _of_state,
     )  # fmt: skip
     found: list[Any] = []
     for way in ways:
@@ -836,6 +836,28 @@ def _made_otherwise(failure: Failure, made: ast.expr) -> Iterator[tuple[str, Any
             yield ast.unparse(call.func.value), None
     elif isinstance(made, ast.Tuple) and len(made.elts) == 1:
         yield ast.unparse(made.elts[0]), None
+
+
+def _of_sizes(failure: Failure) -> list[Any]:
+    """Return the assignments of a tensor of a module with another size, one that the other operand has."""
+    site = Site(failure)
+    candidates: dict[tuple[str, Any], Edit] = {}
+    for name, x in site.tensors().items() if "dims" in site.about else ():
+        statement, place = assigned(failure, site.nodes[name])
+        if statement is None or not isinstance(site.nodes[name], ast.Attribute):
+            continue
+        calls = [each.args for each in ast.walk(statement) if isinstance(each, ast.Call) and each.args]
+        written = [each[0].elts if isinstance(each[0], ast.Tuple) else each for each in calls]
+        parts = next((each for each in written if len(each) == x.ndim > 0), [])
+        if any(isinstance(part, ast.Constant) and part.value != n for part, n in zip(parts, x.shape, strict=False)):
+            continue  # (they are not its sizes)
+        sizes = {size for other, y in site.tensors().items() if other != name for size in y.shape}
+        for (k, part), size in itertools.product(enumerate(parts), sizes):
+            more = size == x.shape[k] + 1 and not isinstance(part, ast.Constant)
+            text = failure.in_text(statement, part, f"{ast.unparse(part)} + 1" if more else f"{size}")
+            again = (*x.shape[:k], size, *x.shape[k + 1 :])
+            candidates[text, place] = Edit(1, {name: f"torch.zeros({again}, dtype={x.dtype})"})
+    return chosen(smallest([(1, key) for key in candidates], lambda key: site.fit(candidates[key])))
 
 
 # The whole model ----------------------------------------------------------------------------------
