@@ -587,7 +587,7 @@ class Site:
     def _of_number(self, name: str, value: int) -> Iterator[tuple[float, str]]:
         """Return the edits of an integer."""
         this = f"{{{name}}}"
-        if name.rstrip("01").startswith(("dim", "start_dim", "end_dim", "axis")):
+        if re.fullmatch(r"(start_|end_)?(dim|axis)s?_?\d*", name):
             order = (value - 1, -1, 0, 1, 2, 3) if value > 0 else (-1, 1, 0, 2, 3)
             yield from ((1 + 0.001 * k, str(each)) for k, each in enumerate(order) if each != value)
             return
