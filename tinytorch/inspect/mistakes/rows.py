@@ -135,17 +135,20 @@ def without_cuda(failure: Failure) -> str | tuple[str, int] | None:
     return None
 
 
-@remedy("missing 1 required positional argument: 'metrics'")
-def metric(failure: Failure) -> str | None:
-    """Give a scheduler the number that was computed last."""
+@remedy("missing 1 required positional argument: 'metrics'", "missing 1 required positional argument: 'closure'")
+def computed_before(failure: Failure) -> str | None:
+    """Give a scheduler the number that was computed last, and an optimizer the function that computes the loss."""
     tree, call = failure.user.tree(), failure.call
-    found = {
-        node.lineno: target.id
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, ast.Assign) and node.lineno < failure.user.line
-        for target in node.targets
-        if isinstance(target, ast.Name) and _is_number(failure.value(target))
-    }
+    found: dict[tuple[bool, int], str] = {}
+    for node in ast.walk(tree) if tree is not None else ():
+        if isinstance(node, ast.FunctionDef) and "closure" in failure.text:
+            computes = node is not tree and not ast.unparse(node.args) and ".backward(" in ast.unparse(node)
+            found |= {(False, node.lineno): node.name} if computes else {}
+        elif "metrics" in failure.text and isinstance(node, ast.Assign) and node.lineno < failure.user.line:
+            names = [each.id for each in node.targets if isinstance(each, ast.Name)]
+            names = [name for name in names if _is_number(failure.variables.get(name))]
+            used = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
+            found |= {(not used & set(names), node.lineno): name for name in names}  # (rather than what is summed up)
     return f"{ast.unparse(call.func)}({found[max(found)]})" if found and isinstance(call, ast.Call) else None
 
 
@@ -1167,9 +1170,11 @@ def registered_list(failure: Failure) -> str | tuple[str, int] | None:
     kind = value if isinstance(value, type) else type(value)
     made: Any = kind.__init__  # type: ignore[misc]
     for each in ast.walk(function_tree(made)) if inspect.isfunction(made) else ():
-        if not isinstance(each, ast.Assign) or not isinstance(each.value, (ast.List, ast.ListComp)):
+        if not isinstance(each, ast.Assign) or not isinstance(each.targets[0], ast.Attribute):
             continue
-        if "nn." in ast.unparse(each.value):
+        held = () if value is kind else vars(value).get(each.targets[0].attr)
+        written = isinstance(each.value, (ast.List, ast.ListComp)) and "nn." in ast.unparse(each.value)
+        if written or (isinstance(held, list) and any(isinstance(item, nn.Module) for item in held)):
             text = f"{ast.unparse(each.targets[0])} = nn.ModuleList({ast.unparse(each.value)})"
             return text, each.lineno
     return None

@@ -319,8 +319,15 @@ def variables_of(step: Step) -> dict[str, Any]:
     return dict(step.frame.f_globals) | locals_of(step.frame)
 
 
-def onward(trial: Trial, failure: Failure, index: int, value: Any) -> None:
+def onward(trial: Trial, failure: Failure, index: int, value: Any, changed: dict[str, Any] | None = None) -> None:
     """Go on from a step of an error with a value in the place of what failed there, as far as it is known.
+
+    Args:
+        trial: the trial.
+        failure: what failed.
+        index: the step.
+        value: the value.
+        changed: other values of variables of this step: copies.
 
     Raises:
         Failed: what follows fails.
@@ -330,7 +337,7 @@ def onward(trial: Trial, failure: Failure, index: int, value: Any) -> None:
         for step in reversed(failure.steps[: index + 1]):
             own = locals_of(step.frame).get("self")
             if step.users:
-                value = _rest_of(trial, step, value)
+                value, changed = _rest_of(trial, step, value, changed), None
             elif step.code.co_name == "_call_impl":
                 child = own
             elif step.code.co_name == "forward" and type(own) is nn.Sequential:
@@ -344,7 +351,7 @@ def onward(trial: Trial, failure: Failure, index: int, value: Any) -> None:
         return
 
 
-def _rest_of(trial: Trial, step: Step, value: Any) -> Any:
+def _rest_of(trial: Trial, step: Step, value: Any, changed: dict[str, Any] | None) -> Any:
     """Return what a function returns, of which the rest runs with a value for the expression that failed."""
     tree = step.tree()
     if tree is None or step.place < 0:
@@ -361,7 +368,7 @@ def _rest_of(trial: Trial, step: Step, value: Any) -> Any:
                     if isinstance(node, ast.expr) and tuple(ends) == tuple(place):
                         if any(isinstance(each, _LOOPS) and node in ast.walk(each) for each in ast.walk(statement)):
                             raise Unknown("what the other items give")
-                        interpreter = Interpreter(trial, variables_of(step))
+                        interpreter = Interpreter(trial, variables_of(step), changed)
                         interpreter.given[id(node)] = value
                         try:
                             interpreter.run(body[k:])

@@ -79,7 +79,7 @@ def found_by_trying(failure: Failure) -> list[Any]:
     ):
         return []
     ways: tuple[Callable[[Failure], list[Any]], ...] = (
-        lambda failure: Site(failure).tried(), _of_origin, _of_whole_model, _sibling, _resized, _of_state,
+        lambda failure: Site(failure).tried(), _of_origin, _of_sizes, _of_whole_model, _sibling, _resized, _of_state,
     )  # fmt: skip
     found: list[Any] = []
     for way in ways:
@@ -126,8 +126,8 @@ NAMES = {"nn": nn, "torch": sys.modules["tinytorch"]}
 
 
 def _plain(text: str) -> str:
-    """Return a message without its numbers."""
-    return re.sub(r"\d+", "", text)
+    """Return a message without its numbers, and what it says in brackets: which operation, of which shapes."""
+    return re.sub(r"\d+|\(.*?\)", "", text)
 
 
 class Site:
@@ -138,6 +138,7 @@ class Site:
         about: the kinds of edits that the message is about.
         nodes: the expressions of its operands, by the names of the arguments (and of their items).
         values: the values of the operands: copies; none if the expression is not to be run again.
+        everywhere: the edits of variables that are right only if what follows uses the edited value, too.
     """
 
     def __init__(self, failure: Failure, about: set[str] | None = None) -> None:
@@ -151,6 +152,7 @@ class Site:
         self.nodes: dict[str, ast.expr] = {}
         self.values: dict[str, Any] = {}
         self._raw: dict[str, Any] = {}
+        self.everywhere = set[str]()
         self.scope = NAMES | variables_of(failure.user) | failure.variables
         call = failure.call
         if call is None or failure.name in _NOT_AGAIN:
@@ -219,10 +221,15 @@ class Site:
         return tree
 
     def text(self, edit: Edit) -> Any:
-        """Return the remedy; what takes a tensor out of a tuple belongs where the tuple was assigned."""
+        """Return the remedy; what takes a tensor out of a tuple belongs where it was assigned, and so does a number."""
         for name, text in edit.texts.items():
             node, value = self.nodes[name], self.values[name]
             made = self.failure.assignment(node)
+            if repr(edit) in self.everywhere:
+                edited = text.format_map({name: operand(made.value)})
+                return f"{ast.unparse(made.targets[0])} = {edited}".replace("'", '"'), made.lineno
+            if text.isdigit() and self.is_constant(name):
+                return f"{ast.unparse(made.targets[0])} = {text}", made.lineno
             if text in (f"{{{name}}}[0]", f"{{{name}}}.values") and isinstance(value, tuple) and made is not None and (
                 isinstance(made.value, ast.Call) and len(edit.texts) == 1 and isinstance(made.targets[0], ast.Name)
             ):  # fmt: skip
@@ -233,6 +240,11 @@ class Site:
         words = {name: operand(node) for name, node in self.nodes.items()}
         target = getattr(self.failure.call, "in_place", "") if edit.whole else ""
         return f"{target} = " * bool(target) + self.failure.unparsed(self._edited(edit, words, False))
+
+    def is_constant(self, name: str) -> bool:
+        """Return whether an operand is a variable that holds a number written out."""
+        made = self.failure.assignment(self.nodes[name])
+        return made is not None and isinstance(made.value, ast.Constant) and isinstance(made.targets[0], ast.Name)
 
     def run(self, edit: Edit) -> Any:
         """Return the result of the edited expression.
@@ -264,27 +276,48 @@ class Site:
         if elementwise and len(self.tensors()) == 2 and "dims" in self.about and not alike:
             return None
         index = next(k for k, step in enumerate(self.failure.steps) if step is self.failure.user)
-        again = False
+        goes_on = 2
         try:
             onward(self.trial, self.failure, index, result)
         except Failed as error:
-            again = _plain(str(error)) == _plain(self.failure.text)  # (the same mistake, at another place)
-            if not again:
-                raise
+            goes_on = 0
+            if _plain(str(error)) != _plain(self.failure.text):  # (the same mistake, at another place)
+                name, goes_on = self.variable(edit), 1
+                if not name:
+                    raise
+                again, node = self.run(edit), self.nodes[name]
+                onward(self.trial, self.failure, index, again, {ast.unparse(node): self._value(edit.texts[name])})
+                self.everywhere.add(repr(edit))
         first = next(iter(self.tensors().values()), None)
         batch = isinstance(result, Tensor) and first is not None and result.shape[:1] == first.shape[:1]
         kept = sum(self.keeps_batch(name, text) for name, text in edit.texts.items())
-        return not again, alike, kept, any("unsqueeze(0)" in text for text in edit.texts.values()), batch
+        return goes_on, alike, kept, any("unsqueeze(0)" in text for text in edit.texts.values()), batch
 
     def keeps_batch(self, name: str, text: str) -> bool:
         """Return whether an edit gives a tensor the first size that one of the other tensors has."""
         others = {value.shape[:1] for key, value in self.tensors().items() if key != name and value.ndim > 1}
         if not isinstance(self.values[name], Tensor) or not others or "{" not in text:
             return False
-        words = {key: f"operand{k}_" for k, key in enumerate(self.values)}
-        own = {words[key]: value for key, value in self.values.items()}
-        edited = evaluated(self.trial, text.format_map(words), self.scope, own)
+        edited = self._value(text)
         return isinstance(edited, Tensor) and edited.shape[:1] in others
+
+    def _value(self, text: str) -> Any:
+        """Return the value of an edited operand."""
+        words = {key: f"operand{k}_" for k, key in enumerate(self.values)}
+        own = {words[key]: self.trial.private(value) for key, value in self._raw.items()}
+        return evaluated(self.trial, text.format_map(words), self.scope, own)
+
+    def variable(self, edit: Edit) -> str:
+        """Return the operand that an edit changes, if it is a variable that is first used here; "" otherwise."""
+        name, tree = next(iter(edit.texts), ""), self.failure.user.tree()
+        node = self.nodes.get(name)
+        made = self.failure.assignment(node)
+        if not isinstance(node, ast.Name) or made is None or tree is None or not isinstance(made.targets[0], ast.Name):
+            return ""
+        lines = [each.lineno for each in ast.walk(tree) if isinstance(each, ast.Name) and each.id == node.id]
+        fields = re.findall(r"{(\w+)}", edit.texts[name])
+        before = any(made.lineno < line < self.failure.user.line for line in lines)
+        return "" if before or fields != [name] or len(edit.texts) > 1 else name
 
     def tried(self) -> list[Any]:
         """Return the smallest edits of the expression that run and fit."""
@@ -365,6 +398,14 @@ class Site:
                 Edit(0.9, {"mode": f'"{each}"'}) for each in ("linear", "bilinear", "trilinear") if each != text
             )
         yield from self._other_masks(call)
+        divided = re.search(r"divisible by (\w+)", failure.text)
+        numbers = {each: value for each, value in self.values.items() if type(value) is int and value > 0}
+        for (a, many), (b, parts) in itertools.permutations(numbers.items() if divided else (), 2):
+            named = divided is None or divided[1] not in numbers or b == divided[1]
+            fitting = [k for k in range(min(parts, TRIES) - 1, 0, -1) if named and many % k == 0 != many % parts]
+            yield from (Edit(1 + 0.001 * (parts - k), {b: str(k)}) for k in fitting)
+            if fitting and self.is_constant(a):  # (all that has this size changes with it)
+                yield Edit(1 + 0.001 * (parts - fitting[0]), {a: str(parts * max(round(many / parts), 1))})
         if name.endswith("_") and failure.of_method:
             yield Edit(1.2, name=name.rstrip("_"))
         if len(call.args) > 1 and not call.keywords:
@@ -392,6 +433,7 @@ class Site:
             builtin = isinstance(call.func, ast.Name) and module_of(_called(failure, call)) == "builtins"
             own = f"{failure.named('', 'torch')}." * builtin
             yield from (Edit(0.9, name=own + each) for each in _FAMILY[name].split())
+        yield from self._between_layers(call)
         given = {each.arg for each in call.keywords}
         for parameter in _parameters(failure):
             said = re.search(rf"\b{parameter.name}\b", failure.text) is not None
@@ -433,6 +475,16 @@ class Site:
             a, b = tensors
             reversed_loss = {a, b} == {"input", "target"} and not self.values["input"].is_floating_point()
             yield Edit(0.8 if reversed_loss else 1.2, {a: f"{{{b}}}", b: f"{{{a}}}"})
+
+    def _between_layers(self, call: ast.Call) -> Iterator[Edit]:
+        """Return the call of a sequence in two parts, with the tensor that is taken out of what a layer returns."""
+        layers, failure = self.failure.function, self.failure
+        places = [k for k, each in enumerate(layers) if each is failure.module] if type(layers) is nn.Sequential else []
+        if places and places[0] and isinstance(next(iter(failure.given.values()), None), tuple):
+            (k, *_), func = places, ast.unparse(call.func)
+            before, after = "0" if k == 1 else f":{k}", f"{k}:" if k < len(layers) - 1 else f"{k}"
+            args = ", ".join(f"{{{name}}}" for name in self.nodes)
+            yield Edit(1, whole=f"{func}[{after}]({func}[{before}]({args})[0])")
 
     def _other_masks(self, call: ast.Call) -> Iterator[Edit]:
         """Return the calls of a module that give a mask as another one of its masks."""
@@ -535,7 +587,7 @@ class Site:
     def _of_number(self, name: str, value: int) -> Iterator[tuple[float, str]]:
         """Return the edits of an integer."""
         this = f"{{{name}}}"
-        if name.rstrip("01").startswith(("dim", "start_dim", "end_dim", "axis")):
+        if re.fullmatch(r"(start_|end_)?(dim|axis)s?_?\d*", name):
             order = (value - 1, -1, 0, 1, 2, 3) if value > 0 else (-1, 1, 0, 2, 3)
             yield from ((1 + 0.001 * k, str(each)) for k, each in enumerate(order) if each != value)
             return
@@ -784,6 +836,28 @@ def _made_otherwise(failure: Failure, made: ast.expr) -> Iterator[tuple[str, Any
             yield ast.unparse(call.func.value), None
     elif isinstance(made, ast.Tuple) and len(made.elts) == 1:
         yield ast.unparse(made.elts[0]), None
+
+
+def _of_sizes(failure: Failure) -> list[Any]:
+    """Return the assignments of a tensor of a module with another size, one that the other operand has."""
+    site = Site(failure)
+    candidates: dict[tuple[str, Any], Edit] = {}
+    for name, x in site.tensors().items() if "dims" in site.about else ():
+        statement, place = assigned(failure, site.nodes[name])
+        if statement is None or not isinstance(site.nodes[name], ast.Attribute):
+            continue
+        calls = [each.args for each in ast.walk(statement) if isinstance(each, ast.Call) and each.args]
+        written = [each[0].elts if isinstance(each[0], ast.Tuple) else each for each in calls]
+        parts = next((each for each in written if len(each) == x.ndim > 0), [])
+        if any(isinstance(part, ast.Constant) and part.value != n for part, n in zip(parts, x.shape, strict=False)):
+            continue  # (they are not its sizes)
+        sizes = {size for other, y in site.tensors().items() if other != name for size in y.shape}
+        for (k, part), size in itertools.product(enumerate(parts), sizes):
+            more = size == x.shape[k] + 1 and not isinstance(part, ast.Constant)
+            text = failure.in_text(statement, part, f"{ast.unparse(part)} + 1" if more else f"{size}")
+            again = (*x.shape[:k], size, *x.shape[k + 1 :])
+            candidates[text, place] = Edit(1, {name: f"torch.zeros({again}, dtype={x.dtype})"})
+    return chosen(smallest([(1, key) for key in candidates], lambda key: site.fit(candidates[key])))
 
 
 # The whole model ----------------------------------------------------------------------------------
