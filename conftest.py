@@ -95,6 +95,7 @@ TIER_OF: dict[str, str] = {
     "tests/data/test_drawn.py::test_the_same_seed*": "fast",
     "tests/data/test_torchvision_ops.py::*gradients*": "ci",
     "tests/inspect/test_doctor.py": "ci",
+    "tests/inspect/test_remedies.py::test_random_models*": "ci",
     "tests/inspect/test_plots.py::test_everything_in_one_figure*": "ci",
     "tests/kernels/test_blocks.py": "ci",
     "tests/nn/test_rnn.py::test_gradients_of_first_and_second_order*": "ci",
