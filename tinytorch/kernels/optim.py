@@ -118,7 +118,7 @@ class Arrays:
         None stands for a buffer that the step does without. A buffer that is not there begins with this step.
         """
         for name in names:
-            if name is not None and name not in state:
+            if name is not None and state.get(name) is None:
                 state[name] = np.empty_like(p)
         buffers = [None if name is None else state[name] for name in names]
         made.kernel(p, g, *buffers, *pull_of(group), *numbers)
