@@ -320,10 +320,7 @@ def share(name: str, found: dict[Program, Outcome | None]) -> tuple[int, int]:
 #: The groups, a page each: its title, and what is in the lines to correct, or in the title, of its programs. A program
 #: belongs to the first group that fits.
 GROUPS = {
-    "data": (
-        "Data sets, loaders, NumPy",
-        r"Load|[Dd]ata ?set|collate|ampler|getitem|numpy|np\.|arrays?\b|batch_size",
-    ),
+    "data": ("Data sets, loaders, NumPy", r"Load|[Dd]ata ?set|collate|ampler|getitem|numpy|np\.|arrays?\b|batch_size"),
     "saving": ("Saving and loading", r"torch\.(save|load)|state_dict|pickle|files?\b|saved|loaded"),
     "sequences": (
         "Recurrent layers, attention, embeddings",
