@@ -44,6 +44,7 @@ NAVIGATION: dict[str, str | list[str]] = {
     "More": ["differences.md", "performance.md", "accuracy.md", "changelog.md"],
 }  # fmt: skip
 
+GUIDE = 3  # what a document counts in a search, next to 1 of a page of the reference
 #: What the navigation calls pages whose titles are long.
 SHORT = {
     "compile.md": "compile", "doctor.md": "The doctor", "sweep.md": "Sweeps", "onnx.md": "Export and ONNX",
@@ -199,6 +200,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         executed.check_sessions(path)
     except executed.Stale as error:
         raise PluginError(str(error)) from error
+    if uri not in origins:
+        page.meta.setdefault("search", {"boost": GUIDE})
     markdown, parts_of_program = playground.with_buttons(markdown)
     markdown = re.sub(executed.COMMENT, "", markdown, flags=re.DOTALL)
     markdown = re.sub(r"\A---\n.*?\n---\n", "", markdown, flags=re.DOTALL)
