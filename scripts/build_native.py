@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Build the native kernels (tinytorch/kernels/native): for wheels, as hatchling's hook; by hand, in this checkout.
 
     python scripts/build_native.py [FLAG ...]

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Build the native kernels for Pyodide (WebAssembly with vectors of 128 bits): prints where the library is.
 
     pip install ziglang numpy

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """List the PyTorch names that packages use, and those that tinytorch lacks. The packages are parsed, not executed.
 
     python scripts/imported_names.py timm /folder/of/packages   # print missing names, the most used ones first

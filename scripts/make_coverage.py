@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Write the last part of `docs/coverage.md`: the public names of PyTorch that are implemented, missing, or left out.
 
 python scripts/make_coverage.py            # write it, and the count in README.md; needs PyTorch

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Write the pictures in docs/, by running the examples of pages and of README.md.
 
 python scripts/make_docs_picture.py            # write it

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Keep what PyTorch gives, in tests/kept: for new samples, and for the programs that fast tests compare with PyTorch.
 
 python scripts/make_kept.py                                   # of new samples

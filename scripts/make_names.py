@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Write the tables in `tinytorch/__init__.py`, which map public names and members of Tensor to modules, and stubs.
 
 The stubs are `tinytorch/__init__.pyi`, and `tinytorch/ops/faces/*.pyi` for modules that look functions up at run time.

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Write `tinytorch/kernels/sobol.bin`, the direction numbers of the first dimensions of Sobol sequences.
 
 python scripts/make_sobol.py new-joe-kuo-6.21201

@@ -1,3 +1,4 @@
+#!/usr/bin/env python
 """Write `tinytorch/core/tensor.pyi`: the stub of Tensor for editors and type checkers, with its declared methods.
 
 python scripts/make_stub.py            # write it

@@ -69,6 +69,12 @@ def test_a_program_runs_as_with_python(name: str, tmp_path: Path) -> None:
         assert ours == ran(*PYTHON, *command, cwd=tmp_path, text=text)
 
 
+def test_version() -> None:
+    assert ran(*DOOR, "--version")[1].startswith(
+        f"tinytorch {_version.__version__} (the API of PyTorch 2.13.0), Python 3."
+    )
+
+
 def test_options_of_python_are_kept() -> None:
     code = "import sys; print(sys.flags.optimize, sys.flags.dev_mode, sys.warnoptions)"
     assert ran(sys.executable, "-OX", "dev", "-W", "error", "-um", "tinytorch", "-c", code)[1] == (
@@ -338,8 +344,8 @@ def test_as_torch_and_undo(environment: Path) -> None:
     assert (code, errors) == (0, "") and out.startswith("written:")
     new = listing(environment).keys() - before.keys()
     stubs = {path for path in new if path.endswith(".pyi")}
-    assert {line.strip() for line in out.splitlines()[1:-1]} == new - stubs
-    assert out.splitlines()[-1].strip() == f"{len(stubs)} stubs of torch, for type checkers (.pyi)"
+    assert {line.strip() for line in out.splitlines()[1:-2]} == new - stubs
+    assert out.splitlines()[-2].strip() == f"{len(stubs)} stubs of torch, for type checkers (.pyi)"
     program = (
         "import functorch, torch.nn as nn, importlib.metadata as m, sys; import torch, tinytorch\n"
         "print(torch is tinytorch, m.version('torch') == torch.__version__, functorch.__name__, sys.path.count(''))\n"
@@ -358,7 +364,7 @@ def test_as_torch_and_undo(environment: Path) -> None:
     assert again == (0, out, "")
     assert in_environment(environment, "-c", "import torch; torch.ones(1)")[0] == 0  # which writes byte code
     code, removed, _ = in_environment(environment, "-m", "tinytorch", "as-torch", "--undo")
-    assert code == 0 and removed.splitlines()[1:] == out.splitlines()[1:]
+    assert code == 0 and removed.splitlines()[1:] == out.splitlines()[1:-1]
     assert listing(environment) == before
     (environment / "pip.conf").write_text("[global]\n")  # of the user
     code, out, errors = in_environment(environment, "-m", "tinytorch", "as-torch")

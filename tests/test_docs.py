@@ -72,7 +72,7 @@ def test_lessons_run_and_their_tests_test(path):
 def test_an_exercise_is_not_solved_before_it_is_done(tmp_path):
     """Run a lesson whose test tests nothing."""
     test = {"cell_type": "code", "metadata": {"tags": ["test"]}, "source": ["assert True"]}
-    exercise = {"cell_type": "code", "metadata": {"tags": ["exercise"], "solution": ["x = 1"]}, "source": ["x = 0"]}
+    exercise = {"cell_type": "code", "metadata": {"tags": ["exercise"]}, "source": ["x = 0"]}
     path = tmp_path / "lesson.ipynb"
     path.write_text(json.dumps({"cells": [exercise, test]}))
     with pytest.raises(Stale, match="passes without a solution"):

@@ -6,6 +6,7 @@ usage: python -m tinytorch SCRIPT [ARGS ...]
        python -m tinytorch sweep [--seeds N] [--set NAME=VALUE,...] SCRIPT [ARGS ...]
        python -m tinytorch doctor [--report FILE] SCRIPT [ARGS ...]
        python -m tinytorch as-torch [--undo]
+       python -m tinytorch --version
 
 The first three forms are those of Python itself; in the program, and in all processes that it starts, `import torch`
 imports tinytorch. `sweep` runs a training script with several seeds and settings together (`sweep --help`).
@@ -20,6 +21,7 @@ import os
 import subprocess
 import sys
 
+from tinytorch import _version
 from tinytorch.compat import alias
 
 
@@ -61,6 +63,8 @@ def change(undone: bool) -> int:
     if len(shown) < len(files):
         shown.append(f"{len(files) - len(shown)} stubs of torch, for type checkers (.pyi)")
     print("nothing to remove" if not files else "removed:" if undone else "written:", *shown, sep="\n  ")
+    if not undone:
+        print("`import torch` is tinytorch here now: run your programs, and pip install packages that require torch.")
     return 0
 
 
@@ -68,6 +72,11 @@ def main(arguments: list[str]) -> int:
     """Run a command line; return the exit code."""
     if arguments and arguments[0] == "as-torch" and arguments[1:] in ([], ["--undo"]):
         return change(bool(arguments[1:]))
+    if arguments in (["--version"], ["-V"]):
+        print(
+            f"tinytorch {_version.__version__} (the API of PyTorch {_version.PYTORCH}), Python {sys.version.split()[0]}"
+        )
+        return 0
     if not arguments or arguments[0] in ("-h", "--help", "as-torch"):
         print(__doc__)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2

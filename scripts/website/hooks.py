@@ -30,18 +30,25 @@ ELSEWHERE = {**FROM_ROOT, "README.md": "index.md", mistakes.TABLE.relative_to(RO
 #: The navigation: a page that does not exist is left out, and one that is not named here is in the last section.
 NAVIGATION: dict[str, str | list[str]] = {
     "Home": "index.md",
-    "Start": ["start/install.md", "start/quickstart.md", "start/from-pytorch.md"],
+    "Start": ["start/install.md", "start/quickstart.md", "start/from-pytorch.md", "start/moving.md"],
     "Learn": [
         "autograd.md", "learn/training.md", "learn/data.md", "learn/saving.md", "debugging.md", "doctor.md",
-        "pictures.md", "compile.md", "learn/deploying.md", "distributed.md",
+        "pictures.md", "compile.md", "learn/deploying.md", "distributed.md", "sweep.md",
     ],
     "Course": [f"course/{path.stem}.md" for path in sorted((ROOT / "docs" / "course").glob("*.ipynb"))],
     "Playground": "playground.md",
-    "Mistakes": ["mistakes.md", "errors.md"],
+    "Mistakes": ["mistakes.md", "errors.md", *(f"mistakes/{group}.md" for group in mistakes.GROUPS)],
     "How it works": ["how-it-works.md", "architecture.md", "engine.md", "contributing.md"],
     "Reference": ["reference/index.md", *reference.NAVIGATION],
     "Package authors": ["authors.md", "coverage.md"],
     "More": ["differences.md", "performance.md", "accuracy.md", "changelog.md"],
+}  # fmt: skip
+
+GUIDE = 3  # what a document counts in a search, next to 1 of a page of the reference
+#: What the navigation calls pages whose titles are long.
+SHORT = {
+    "compile.md": "compile", "doctor.md": "The doctor", "sweep.md": "Sweeps", "onnx.md": "Export and ONNX",
+    "fx.md": "torch.fx", "errors.md": "What errors say",
 }  # fmt: skip
 
 LINK = re.compile(r"(?<!!)(\[(?:[^\[\]]|\[[^\]]*\])*\])\((?!\w+:|#)([^)\s]+)\)")
@@ -103,7 +110,7 @@ def on_config(config: Any) -> Any:
     """Set the navigation, from the pages that there are."""
     docs = Path(config.docs_dir)
     made = {*FROM_ROOT.values(), "reference/index.md", *reference.NAVIGATION, *lessons.pages()}
-    made |= {"engine.md", "playground.md", "mistakes.md"}
+    made |= {"engine.md", "playground.md", "mistakes.md", *(f"mistakes/{group}.md" for group in mistakes.GROUPS)}
 
     def exists(page: str) -> bool:
         return page in made or (docs / page).exists()
@@ -116,9 +123,10 @@ def on_config(config: Any) -> Any:
             navigation += [{title: pages}] if exists(pages) else []
         else:
             found = [page for page in pages if exists(page)]
-            if title == "Learn":
+            if title == "More":
                 found += [page for page in others if page not in named and "/" not in page]
-            navigation += [{title: found}] if found else []
+            shown = [{SHORT[page]: page} if page in SHORT else page for page in found]
+            navigation += [{title: shown}] if shown else []
     config.nav = navigation
     return config
 
@@ -137,6 +145,31 @@ def on_files(files: Any, config: Any) -> Any:
     for uri, text in {**pages, **playground.written()}.items():
         files.append(File.generated(config, uri, content=text))
     return files
+
+
+def on_nav(nav: Any, config: Any, files: Any) -> Any:
+    """Let the pages of classes, which the navigation does not list, lead to their neighbours in the namespace."""
+    for pages in reference.shelves().values():
+        found = [files.get_file_from_path(uri).page for uri in pages]
+        for page, before, after in zip(found, [None, *found], [*found[1:], None], strict=False):
+            page.previous_page, page.next_page = before, after
+    return nav
+
+
+def on_page_context(context: Any, page: Any, config: Any, nav: Any) -> Any:
+    """Mark the page that lists a class in the navigation while the class's own page is written."""
+    home = next((home for home, pages in reference.shelves().items() if page.file.src_uri in pages), None)
+    page.meta["home"] = next((each for each in nav.pages if each.file.src_uri == home), None)
+    if page.meta["home"]:
+        page.meta["home"].active = True
+    return context
+
+
+def on_post_page(output: str, page: Any, config: Any) -> str:
+    """Take the mark back."""
+    if page.meta.get("home"):
+        page.meta["home"].active = False
+    return output
 
 
 def engine_page() -> str:
@@ -167,6 +200,8 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
         executed.check_sessions(path)
     except executed.Stale as error:
         raise PluginError(str(error)) from error
+    if uri not in origins:
+        page.meta.setdefault("search", {"boost": GUIDE})
     markdown, parts_of_program = playground.with_buttons(markdown)
     markdown = re.sub(executed.COMMENT, "", markdown, flags=re.DOTALL)
     markdown = re.sub(r"\A---\n.*?\n---\n", "", markdown, flags=re.DOTALL)

@@ -1,7 +1,7 @@
 """Run the notebooks of the course in docs/course, and write them as pages with their outputs.
 
-Notebooks are stored without outputs. A cell with the tag `exercise` has the text of a solution in its metadata, which
-runs in place of the cell; the cell after it, with the tag `test`, tests it, and fails for the cell as it is.
+Notebooks are stored without outputs. After a cell with the tag `exercise` follow one with the tag `test`, which fails
+for the exercise as it is, and a text with the tag `solution`, whose code runs in place of the exercise.
 
     python -m scripts.website.lessons docs/course/*.ipynb      # run them
 """
@@ -36,12 +36,15 @@ class Cell:
 
 
 def cells(path: Path) -> list[Cell]:
-    """Return the cells of a notebook."""
-    found = []
+    """Return the cells of a notebook, without the texts of solutions, which their exercises have."""
+    found: list[Cell] = []
     for cell in json.loads(path.read_text("utf-8"))["cells"]:
-        said = cell["metadata"]
-        tags, solution = tuple(said.get("tags", ())), "".join(said.get("solution", ()))
-        found.append(Cell("".join(cell["source"]), cell["cell_type"] == "code", tags, solution))
+        text, tags = "".join(cell["source"]), tuple(cell["metadata"].get("tags", ()))
+        if "solution" in tags:
+            exercise = next(each for each in reversed(found) if "exercise" in each.tags)
+            exercise.solution = text.partition("```python\n")[2].partition("\n```")[0]
+        else:
+            found.append(Cell(text, cell["cell_type"] == "code", tags))
     return found
 
 

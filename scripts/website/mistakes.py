@@ -315,18 +315,39 @@ def share(name: str, found: dict[Program, Outcome | None]) -> tuple[int, int]:
     return sum(bool(each and getattr(each, name)) for each in map(found.get, those)), len(those)
 
 
-# The page -----------------------------------------------------------------------------------------
+# The pages ----------------------------------------------------------------------------------------
 
+#: The groups, a page each: its title, and what is in the lines to correct, or in the title, of its programs. A program
+#: belongs to the first group that fits.
+GROUPS = {
+    "data": ("Data sets, loaders, NumPy", r"Load|[Dd]ata ?set|collate|ampler|getitem|numpy|np\.|arrays?\b|batch_size"),
+    "saving": ("Saving and loading", r"torch\.(save|load)|state_dict|pickle|files?\b|saved|loaded"),
+    "sequences": (
+        "Recurrent layers, attention, embeddings",
+        r"LSTM|GRU|RNN|[Tt]ransformer|[Mm]ultihead|[Aa]ttention|mbed|pack|pad_sequence|einsum|tokens?\b",
+    ),
+    "optimizers": ("Optimizers and schedules", r"optim|LR\b|schedul|clip_grad|SGD|Adam|learning rate|\.step\("),
+    "losses": ("Losses and labels", r"[Ll]oss|entropy|criterion|labels?\b|targets?\b|BCE|MSE|NLL"),
+    "gradients": ("Gradients", r"backward|grad|detach|in place|autograd|vmap|hook|\.data\b|requires"),
+    "layers": ("Layers and models", r"nn\.|super\(|[Ll]ayer|[Mm]odule|[Mm]odel|net\b|forward|[Cc]onv|pool|norm|self\."),
+    "tensors": ("Tensors: shapes, dtypes, names", ""),
+}
 INTRODUCTION = """\
 # What mistakes print
 
-Each program has one mistake that people make, and ends with an error in both libraries. Its class and its message are
-PyTorch's; what tinytorch knows besides stands in notes below it. [Errors](errors.md) says what they are, and in how
-many of these {count} programs they name the module, the line and the remedy.
+Each of these {count} programs has one mistake that people make, and ends with an error in both libraries. Its class and
+its message are PyTorch's; what tinytorch knows besides stands in notes below it. [Errors](errors.md) says what they
+are, and in how many of the programs they name the module, the line and the remedy.
 
 {determined} mistakes have a correction that follows from the values at hand; in the others ("other corrections are
 possible") only their author knows it. The corrected programs run.
 """
+
+
+def group_of(program: Program) -> str:
+    """Return the group that a program belongs to."""
+    text = "\n".join([program.title, *program.wrong, *program.right.values()])
+    return next(group for group, (_, words) in GROUPS.items() if re.search(words, text))
 
 
 def section(program: Program, own: Outcome, other: str) -> str:
@@ -335,7 +356,7 @@ def section(program: Program, own: Outcome, other: str) -> str:
     right = "\n".join(f"{code}  # line {number}" for number, code in program.right.items())
     right += "".join(f"\n# or {code}" for code in program.others)
     return (
-        f"## {program.title}\n\n`{program.file}`\n\n``` {{ .python .run }}\n{program.source}```\n\n"
+        f"## {program.title} {{ #{program.name} }}\n\n``` {{ .python .run }}\n{program.source}```\n\n"
         f"```text\n{end_of(own.text)}\n```\n\n{other}Corrected{more}:\n\n```python\n{right}\n```\n"
     )
 
@@ -362,12 +383,18 @@ def of_pytorch(program: Program) -> str:
 
 
 def written() -> dict[str, str]:
-    """Return the page, by its path in the site; it says what PyTorch prints if PyTorch is installed."""
+    """Return the pages, by their paths in the site; they say what PyTorch prints if PyTorch is installed."""
     found = programs().values()
     compared = importlib.util.find_spec("torch") is not None
-    parts = [section(program, ours(program), of_pytorch(program) if compared else "") for program in found]
-    introduction = INTRODUCTION.format(count=len(found), determined=sum(program.determined for program in found))
-    return {"mistakes.md": "\n".join([introduction, *parts])}
+    index = [INTRODUCTION.format(count=len(found), determined=sum(program.determined for program in found))]
+    pages = {}
+    for group, (title, _) in GROUPS.items():
+        mine = sorted((program for program in found if group_of(program) == group), key=lambda program: program.title)
+        parts = [section(program, ours(program), of_pytorch(program) if compared else "") for program in mine]
+        pages[f"mistakes/{group}.md"] = "\n".join([f"# {title}\n", *parts])
+        index += [f"## [{title}](mistakes/{group}.md)\n"]
+        index += [f"- [{program.title}](mistakes/{group}.md#{program.name})" for program in mine] + [""]
+    return {"mistakes.md": "\n".join(index), **pages}
 
 
 if __name__ == "__main__":

@@ -247,6 +247,9 @@ def without_example() -> list[str]:
 
 # What differs from PyTorch -------------------------------------------------------------------------
 
+#: A sentence that names more than this is about a whole kind, 8-bit floats for example, and says little of each name.
+MANY = 6
+
 
 @functools.cache
 def differences() -> dict[str, list[str]]:
@@ -258,7 +261,10 @@ def differences() -> dict[str, list[str]]:
         if item.startswith(("#", "|")):
             continue
         for sentence in re.split(r"(?<=\.) (?=[A-Z`])", item):
-            for span in re.findall(r"`([^`]+)`", sentence):
+            spans = re.findall(r"`([^`]+)`", sentence)
+            if len(spans) > MANY:
+                continue
+            for span in spans:
                 name = re.sub(r"\(.*", "", span).removeprefix("torch.").removeprefix("x.")
                 said = found.setdefault(name, [])
                 if sentence not in said:
@@ -459,6 +465,10 @@ def described(entry: Entry, page: str, level: int = 2) -> str:
         out.append(f"```python\n{called(entry.full, value, method)}\n```")
     text = entry.docstring
     out.append(markdown(text, context, page, own) if text else escaped(f"A constant: `{value!r}`."))
+    if same := re.search(r"Arguments as `([\w.]+)`", text):  # repeated, so that a reader need not go there
+        others = next((entries()[name] for name in (same[1], f"{context}.{same[1]}") if name in entries()), None)
+        arguments = re.search(r"^Args:\n(?:(?: .*)?\n)+", others.docstring + "\n", re.MULTILINE) if others else None
+        out += [markdown(arguments[0], context, page, own)] if arguments else []
     if entry.name in examples() and ">>>" not in text:
         out.append(examples()[entry.name])
     said = differing(entry.name)
@@ -474,11 +484,11 @@ def class_page(entry: Entry) -> str:
     """Return the page of a class."""
     page = entry.page
     namespace, _, short = entry.name.rpartition(".")
-    home = f"reference/{namespace}.md" if namespace else f"reference/torch/{_family_of(entry)}.md"
+    home = home_of(entry)
     up = "../" * page.count("/")
     out = [
         # A search for a word also finds the longer names that begin with it: the shortest comes first.
-        f"---\ntitle: {entry.full}\nhide: [navigation]\nsearch:\n  boost: {1 + 16 / len(short):.2f}\n---\n",
+        f"---\ntitle: {entry.full}\nsearch:\n  boost: {1 + 16 / len(short):.2f}\n---\n",
         f"[Reference]({up}reference/index.md) › [`torch{'.' * bool(namespace)}{namespace}`]({up}{home})",
         described(entry, page, 1),
     ]
@@ -510,6 +520,24 @@ def member(entry: Entry, name: str, page: str) -> str:
 def _family_of(entry: Entry) -> str:
     homes = {name: path for path, names in tinytorch._NAMES.items() for name in names.split()}
     return family(homes.get(entry.name, ""))
+
+
+def home_of(entry: Entry) -> str:
+    """Return the page of an entry, or for a class the page of its namespace, which lists it."""
+    if not entry.is_class or entry.name == "Tensor":
+        return entry.page
+    namespace = entry.name.rpartition(".")[0]
+    return f"reference/{namespace}.md" if namespace else f"reference/torch/{_family_of(entry)}.md"
+
+
+@functools.cache
+def shelves() -> dict[str, list[str]]:
+    """Return the pages of classes, in their order, by the page that lists them."""
+    found: dict[str, list[str]] = {}
+    for entry in entries().values():
+        if entry.is_class and home_of(entry) != entry.page and entry.page not in found.get(home_of(entry), ()):
+            found.setdefault(home_of(entry), []).append(entry.page)
+    return found
 
 
 def first_sentence(entry: Entry, page: str) -> str:
@@ -584,14 +612,10 @@ def written() -> dict[str, str]:
         pages = {"reference/index.md": index_page()}
         by_page: dict[str, list[Entry]] = {}
         for entry in every.values():
-            namespace = entry.name.rpartition(".")[0]
             if entry.is_class and entry.name != "Tensor":
                 pages[entry.page] = class_page(entry)
-                home = f"reference/{namespace}.md" if namespace else f"reference/torch/{_family_of(entry)}.md"
-            else:
-                home = entry.page
             if entry.name != "Tensor":
-                by_page.setdefault(home, []).append(entry)
+                by_page.setdefault(home_of(entry), []).append(entry)
         for name, (title, _) in TORCH.items():
             page = f"reference/torch/{name}.md"
             pages[page] = page_of(title, page, "", by_page.get(page, []))

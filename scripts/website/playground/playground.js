@@ -423,7 +423,9 @@
       start()
     } else if (type === "failed") {
       waiting = null
-      notice("Python could not be run. ", text)
+      notice("Python could not be started. ", `It is loaded from ${new URL(config.pyodide, base).host || "this site"}: connect ` +
+        "to the network and reload this page, or run the program with tinytorch on your computer: python -m tinytorch " +
+        `program.py. (The browser says: ${text})`)
       enter("failed", "")
     } else if (type === "done") {
       clearTimeout(patience)

@@ -81,8 +81,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--csv", metavar="FILE", help="write the curves as a table")
     parser.add_argument("--plot", metavar="FILE", help="draw the curves (with matplotlib)")
     parser.add_argument("--show", type=int, metavar="RUN", help="show what this run prints")
-    parser.add_argument("script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="those of the script")
+    parser.add_argument("script", metavar="SCRIPT", help="the training script")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="its own arguments")
     options = parser.parse_args(arguments)
     settings = dict(options.settings)
     combinations = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]

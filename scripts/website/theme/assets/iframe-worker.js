@@ -1,5 +1,22 @@
-// A page that is opened from a folder may start no worker, in which the theme searches. There, a hidden frame does its work.
-if (location.protocol === "file:") {
+// The theme searches in a worker, for words that begin with those of the query. Here common words are left out of a query,
+// and its words themselves count more than longer ones that begin with them.
+const COMMON = /^(?:a|an|and|are|be|by|do|does|for|from|how|i|in|is|it|my|no|not|of|on|or|the|to|what|why|with)$/i
+const QUERY = 2  // the theme's number for a message that is a query
+
+function weighted(message) {
+  if (message?.type !== QUERY || /["+^~*:]/.test(message.data)) return message
+  const words = message.data.trim().split(/\s+/)
+  const asked = words.filter((word, k) => !COMMON.test(word) || words.length === 1)
+  return {...message, data: (asked.length ? asked : words).flatMap(word => [`${word}^20`, word]).join(" ")}
+}
+
+if (location.protocol !== "file:") {
+  window.Worker = class extends window.Worker {
+    postMessage(data, ...rest) {
+      super.postMessage(weighted(data), ...rest)
+    }
+  }
+} else {  // A page that is opened from a folder may start no worker: a hidden frame does its work.
   window.Worker = class extends EventTarget {
     constructor(url) {
       super()
@@ -33,7 +50,7 @@ if (location.protocol === "file:") {
 
     postMessage(data) {
       if (this.waiting) this.waiting.push(data)
-      else this.frame.contentWindow.dispatchEvent(new MessageEvent("message", {data}))
+      else this.frame.contentWindow.dispatchEvent(new MessageEvent("message", {data: weighted(data)}))
     }
 
     terminate() {
