@@ -61,11 +61,19 @@ class Op:
 
     caller: Any
     operands = 0
-    elementwise = False
-    linear = False
-    in_float32 = False
+    elementwise = linear = in_float32 = floating = broadcasts = view = data_dependent = moves = False
     lifts = property(lambda self: self.batch == "elementwise")  # see `ops/batching.py`
     of_floats: Callable[..., Any] | None = None
+    outputs = 1
+    nondiff: tuple[int, ...] = ()
+    residuals: tuple[str, ...] = ()
+    many: str | None = None
+    joint: Formula | None = None
+    holds: str | None = None
+    complex: str | None = None
+    batch: str | Callable[..., Any] | None = None
+    refuses: str | Callable[..., str | None] | None = None
+    result: Callable[..., Any] | None = None
 
     def __init__(
         self,
@@ -77,34 +85,18 @@ class Op:
         positional: int,
         name: str,
         node_name: str,
-        many: str | None = None,
-        joint: Formula | None = None,
         joint_inputs: tuple[str, ...] = (),
-        outputs: int = 1,
-        nondiff: tuple[int, ...] = (),
-        residuals: tuple[str, ...] = (),
-        view: bool = False,
-        broadcasts: bool = False,
-        floating: bool = False,
-        result: Callable[..., Any] | None = None,
         overload: tuple[str, str] | None = None,
-        refuses: str | Callable[..., str | None] | None = None,
-        data_dependent: bool = False,
-        holds: str | None = None,
-        complex: str | None = None,
-        moves: bool = False,
-        batch: str | Callable[..., Any] | None = None,
         own_layout: bool = False,
+        **facts: Any,
     ) -> None:
         self.kernel, self.formulas, self.name = kernel, formulas, name
         self.arguments, self.defaults, self.positional = arguments, defaults, positional
         #: Positions of the arguments without a default.
         self.required = [i for i, default in enumerate(defaults) if default is MISSING]
-        self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
-        self.residuals, self.view, self.broadcasts, self.floating = (residuals, view, broadcasts, floating)
-        self.result, self.refuses, self.data_dependent, self.holds = result, refuses, data_dependent, holds
-        self.complex, self.moves, self.batch = complex, moves, batch
-        self.laid = batch in ("elementwise", "rectified") and not own_layout
+        vars(self).update(facts)
+        joint, outputs = self.joint, self.outputs
+        self.laid = self.batch in ("elementwise", "rectified") and not own_layout
         self.last = outputs - 1  # number of the last output that is differentiable
         tensors = (*joint_inputs, *formulas)
         self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)
