@@ -235,7 +235,6 @@ class Saved:
         bound += [self.value(array, key) for key, array in layout.constants.items()]
         given = [self._input(each) for each, given in pairs if not given.stays] + ["None"] * len(layout.tensors)
         results = [f"result_{k}" for k in range(len(layout.results))]
-        inputs = [self._input(each) for each in layout.inputs]
         checks = []
         for argument, (_, dtype, contiguous) in self.arguments.items():
             order = "" if contiguous else ", None"
@@ -254,8 +253,18 @@ class Saved:
             "", *bind, "", '@np.errstate(all="ignore")',
             f"def step({', '.join(self.arguments)}):", f'    """Do what `{name}` does."""', *checks,
             f"    {''.join([f'{each}, ' for each in results])}{'= ' if results else ''}program({', '.join(given)})",
-            f"    return {self._entry.returned.format(r=results, t=inputs)}", "",
+            f"    return {self._returned(results)!r}", "",
         ]  # fmt: skip
+
+    def _returned(self, results: list[str]) -> Any:
+        """Return the result with the expressions of arrays in the place of tensors; of objects, what they hold."""
+        names = _Names({f"r{k}": _Text(name) for k, name in enumerate(results)})
+        names |= {f"t{k}": _Text(self._input(name)) for k, name in enumerate(self._layout.inputs)}
+        names |= dict.fromkeys(["wrap", "written", "viewed", "spent", "Size"], _first)
+        names["node"] = types.SimpleNamespace(result=_first, viewed=_first)
+        names["rebuilt"] = lambda kind, items, attributes: attributes if items == () else items
+        names["args"] = names["kwargs"] = _Names()
+        return eval(self._entry.returned, {}, names)
 
     def _shape(self, argument: str, first: str = "") -> str:
         """Return the expression of an argument's shape; `first` may be the argument that determines the batch size."""
@@ -402,6 +411,31 @@ class Saved:
             key = f"{name}_{count}"
         self.arrays[key], before, after = laid_down(array)
         return f'{before}arrays["{key}"]{after}'
+
+
+class _Text(str):
+    """The text of an expression of an array, or that of an object which is not written: "None"."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+    def item(self) -> Any:
+        return _Text(f"{self}.item()")
+
+    def detach(self) -> Any:
+        return self
+
+    def __call__(self, *elements: Any) -> Any:
+        return elements  # (of a named tuple)
+
+
+class _Names(dict[str, Any]):
+    def __missing__(self, name: str) -> Any:
+        return _Text("None")
+
+
+def _first(x: Any, *_: Any) -> Any:
+    return x
 
 
 def _owner(function: Any) -> Any:

@@ -10,7 +10,6 @@ import ast
 import contextlib
 import copy
 import functools
-import importlib.abc
 import importlib.machinery
 import linecache
 import os
@@ -226,22 +225,6 @@ def _is_constant(node: ast.expr) -> bool:
     return True
 
 
-class Neighbours(importlib.abc.MetaPathFinder):
-    """Finds the modules in the folder of the script, whose training steps are compiled, too."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return the spec of a module of the folder."""
-        spec = importlib.machinery.PathFinder.find_spec(name, path or [self.folder])
-        inside = spec is not None and spec.origin is not None and spec.origin.startswith(self.folder + os.sep)
-        if not inside or type(spec.loader) is not importlib.machinery.SourceFileLoader:  # type: ignore[union-attr]
-            return None
-        spec.loader = _Loader(spec.loader.name, spec.loader.path)  # type: ignore[union-attr]
-        return spec
-
-
 class _Loader(importlib.machinery.SourceFileLoader):
     def exec_module(self, module: types.ModuleType) -> None:
         """Execute the module with its training steps compiled."""
@@ -251,14 +234,25 @@ class _Loader(importlib.machinery.SourceFileLoader):
 @contextlib.contextmanager
 def neighbours(folder: str) -> Iterator[None]:
     """Let imports, in a `with` block, find the modules of the script's folder, with their training steps compiled."""
-    finder = Neighbours(folder)
+    extensions = importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES
+    finder = importlib.machinery.FileFinder.path_hook(extensions, (_Loader, importlib.machinery.SOURCE_SUFFIXES))
+
+    others = {*sys.path} - {folder}  # (a virtual environment in the folder, say)
+
+    def hook(path: str) -> Any:
+        if path in others or not f"{path}{os.sep}".startswith(folder + os.sep):
+            raise ImportError
+        return finder(path)
+
     sys.path.insert(0, folder)
-    sys.meta_path.insert(0, finder)
+    sys.path_hooks.insert(0, hook)
+    sys.path_importer_cache.clear()
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        sys.path_hooks.remove(hook)
         sys.path.remove(folder)
+        sys.path_importer_cache.clear()
 
 
 def planned(
