@@ -34,7 +34,7 @@ def named(function: Any, name: str) -> str:
 def has_out(call: Call) -> bool:
     """Return whether a call takes an argument `out`, an array for its result."""
     known = may_overwrite(call.function) or hasattr(call.function, "overwrites")
-    return (known or call.function in (dot, products.product, stacked.matrices)) and not call.kwargs
+    return (known or call.function in (dot, products.product, stacked.matrices, stacked.affine)) and not call.kwargs
 
 
 def is_pure(call: Call) -> bool:

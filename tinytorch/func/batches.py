@@ -26,19 +26,11 @@ def vmap(
     may use other transforms, be one of their arguments, and write in place. It cannot branch on the values of tensors.
     An operation that cannot compute a batch is called once per example, with a warning.
 
-    Args:
-        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
-        in_dims: the batch dimension of the arguments: one for all, or a tuple with one per argument, which may be
-            nested as the argument is; None for an argument that is the same for all examples, as keyword arguments
-            are.
-        out_dims: the batch dimension of the results, in the same form; None for a result that does not depend on the
-            batch.
-        randomness: "error": random operations raise an error; "different": each example gets its own random numbers;
-            "same": all get the same.
-        chunk_size: the largest number of examples in one run; None for all in one.
-
-    Returns:
-        A function of the same arguments with a batch dimension.
+    `in_dims` is the batch dimension of the arguments: one for all, or a tuple with one per argument, nested as the
+    argument is; None for an argument that is the same for all examples, as keyword arguments are. `out_dims` is that of
+    the results, in the same form. With `randomness` "error", random operations raise an error; with "different" each
+    example gets its own random numbers, with "same" all get the same. `chunk_size` is the largest number of examples in
+    one run; None for all in one.
 
     Raises:
         ValueError: (when called) the batch sizes differ; a dimension does not exist; a mapped argument is no tensor.

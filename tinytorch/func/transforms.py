@@ -285,18 +285,9 @@ def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
     It nests: `grad(grad(f))` is the second derivative. `no_grad` has its effect inside `func`, but not around the call.
     The result requires grad only if it depends on a tensor outside that requires grad.
 
-    Args:
-        func: takes tensors, or containers of tensors; returns a 0-d Tensor.
-        argnums: the position, or a tuple of the positions, of the arguments to differentiate by.
-        has_aux: `func` returns `(output, aux)`, and the result is `(gradient, aux)`.
-
-    Returns:
-        A function of the same arguments that returns the gradient, with the structure of the argument; if `argnums` is
-        a tuple, a tuple of gradients.
-
-    Raises:
-        RuntimeError: (when called) `func` does not return a 0-d Tensor; `argnums` does not fit the arguments.
-        ValueError: (when called) such an argument holds something other than tensors.
+    It has the structure of the argument at `argnums`; for a tuple of positions it is a tuple. With `has_aux`, `func`
+    returns `(output, aux)`, and the result is `(gradient, aux)`. A RuntimeError is raised where `func` does not return
+    a 0-d Tensor, or `argnums` does not fit; a ValueError for an argument that is no tensor.
 
     Example:
         >>> from tinytorch.func import grad
@@ -317,14 +308,8 @@ def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
 def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """Return the function that computes the gradient and the value of a scalar function.
 
-    Args:
-        func, argnums, has_aux: see `grad`.
-
-    Returns:
-        A function of the same arguments that returns `(gradient, value)`; `(gradient, (value, aux))` with `has_aux`.
-
-    Raises:
-        RuntimeError, ValueError: (when called) see `grad`.
+    It returns `(gradient, value)`; with `has_aux`, `(gradient, (value, aux))`. Arguments and errors are those of
+    `grad`.
 
     Example:
         >>> torch.func.grad_and_value(lambda x: x ** 3)(torch.tensor(2.0))
@@ -361,18 +346,10 @@ def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) 
 def vjp(func: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Return `func(*primals)`, and the function that computes vector-Jacobian products there.
 
-    Args:
-        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
-        *primals: its arguments.
-        has_aux: `func` returns `(output, aux)`, and `aux` is returned third.
-
-    Returns:
-        `(output, vjp_fn)`, or `(output, vjp_fn, aux)`. `vjp_fn(cotangents)`, for cotangents of the structure of the
-        output, returns a tuple with a gradient for each of `primals`; it may be called many times.
-
-    Raises:
-        RuntimeError: `func` does not return tensors of floating point; the cotangents' structure is another.
-        ValueError: an argument is no Tensor.
+    The result is `(output, vjp_fn)`; with `has_aux`, `func` returns `(output, aux)`, and `aux` comes third.
+    `vjp_fn(cotangents)`, for cotangents of the structure of the output, returns a tuple with a gradient for each of
+    `primals`; it may be called many times. A RuntimeError is raised for outputs that are no tensors of floating point,
+    and for cotangents of another structure; a ValueError for an argument that is no tensor.
 
     Example:
         >>> output, vjp_fn = torch.func.vjp(lambda x: x ** 2, torch.tensor([1.0, 2.0]))
@@ -443,18 +420,9 @@ def jacrev(
 
     One backward pass computes all rows of it. For more outputs than inputs `jacfwd` is faster.
 
-    Args:
-        func, argnums: as for `vjp` and `grad`.
-        has_aux: `func` returns `(output, aux)`, and the result is `(Jacobian, aux)`.
-        chunk_size: the most rows that a backward pass computes; None for all.
-
-    Returns:
-        A function of the same positional arguments. Its result has the structure of the output, in which each leaf is
-        replaced by the structure of the argument (a tuple of them for a tuple of `argnums`), whose leaves are tensors
-        of shape `output.shape + input.shape`.
-
-    Raises:
-        RuntimeError, ValueError: see `vjp`.
+    The result has the structure of the output, in which each leaf is replaced by the structure of the argument (a tuple
+    of them for a tuple of `argnums`), whose leaves have the shape `output.shape + input.shape`. A backward pass
+    computes `chunk_size` rows at most. Other arguments and errors are those of `grad` and `vjp`.
 
     Example:
         >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
@@ -503,17 +471,10 @@ _JVP = "jvp(f, primals, tangents)"
 def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
     """Return `func(*primals)` and the Jacobian-vector product with `tangents`, by forward mode.
 
-    Args:
-        primals: the tuple of the arguments.
-        tangents: of the structure and shapes of `primals`.
-        strict: raise an error for an output that does not depend on the inputs, instead of returning zeros.
-        func, has_aux: as for `vjp`.
-
-    Returns:
-        `(output, tangent of the output)`, or `(output, tangent of the output, aux)`.
-
-    Raises:
-        RuntimeError: `primals` is no tuple; `tangents` has another structure; `func` returns no tensors; see `strict`.
+    `primals` is the tuple of the arguments, and `tangents` has their structure and shapes. The result is `(output,
+    tangent of the output)`; with `has_aux`, `aux` comes third. With `strict`, an output that does not depend on the
+    inputs is an error, instead of zeros. A RuntimeError is raised where the structures differ, or `func` does not
+    return tensors.
 
     Example:
         >>> x, y = torch.tensor(2.0), torch.tensor(3.0)
@@ -572,17 +533,9 @@ def jacfwd(
 
     One call of `func` per input computes all columns of it. For more inputs than outputs `jacrev` is faster.
 
-    Args:
-        func, has_aux: see `jacrev`.
-        argnums: see `jacrev`; None for all arguments.
-        randomness: as for `vmap`: whether random numbers are the same for all columns.
-
-    Returns:
-        A function of the same positional arguments, with the result that `jacrev` describes.
-
-    Raises:
-        RuntimeError: (when called) `func` does not return tensors; `argnums` does not fit the arguments.
-        ValueError: (when called) an argument is not of floating point.
+    Arguments and result are those of `jacrev`, but `argnums` may be None, for all arguments, and `randomness` is that
+    of `vmap`: whether random numbers are the same for all columns. An argument that is not of floating point is a
+    ValueError.
 
     Example:
         >>> torch.func.jacfwd(torch.sin)(torch.zeros(2))
@@ -620,12 +573,8 @@ def jacfwd(
 def hessian(func: Function, argnums: Argnums = 0) -> Function:
     """Return the function that computes the Hessian of a function: `jacfwd(jacrev(func))`.
 
-    Args:
-        func, argnums: as for `jacrev`.
-
-    Returns:
-        A function of the same positional arguments, which returns tensors of shape
-        `output.shape + input.shape + input.shape`; structured as the results of `jacrev`, twice.
+    Its tensors have the shape `output.shape + input.shape + input.shape`; they are structured as the results of
+    `jacrev`, twice.
 
     Example:
         >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1.0, 2.0]))
@@ -648,14 +597,8 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
 
     `func` runs once, and its graph is kept: for many tangents this takes less time than `jvp`, and more memory.
 
-    Args:
-        func, *primals: as for `vjp`.
-
-    Returns:
-        `(output, jvp_fn)`; `jvp_fn(*tangents)` returns the tangents of the output, in its structure.
-
-    Raises:
-        RuntimeError: (by `jvp_fn`) the tangents' structure, shape or dtype is not that of the primals.
+    The result is `(output, jvp_fn)`; `jvp_fn(*tangents)` returns the tangents of the output, in its structure. A
+    RuntimeError is raised for tangents that differ from the primals in structure, shape or dtype.
 
     Example:
         >>> output, jvp_fn = torch.func.linearize(torch.sin, torch.zeros(2))
@@ -703,11 +646,7 @@ def functionalize(func: Function, *, remove: str = "mutations") -> Function:
 
     Here there is no such compiler: the result calls `func` unchanged, including its writes to arguments.
 
-    Args:
-        remove: "mutations", or "mutations_and_views".
-
-    Raises:
-        RuntimeError: `remove` is something else.
+    `remove` is "mutations", or "mutations_and_views"; anything else is a RuntimeError.
 
     Example:
         >>> torch.func.functionalize(lambda x: x.clone().add_(1))(torch.zeros(2))
@@ -732,8 +671,7 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     Inside of a transform it is a copy, elsewhere the tensor itself. Inside of `vmap` it holds all
     examples, along its first dimension.
 
-    Args:
-        recurse: accepted, without effect: the graph is shared by all transforms, so all of them are unwrapped at once.
+    `recurse` has no effect: the graph is shared by all transforms, so all of them are unwrapped at once.
 
     Example:
         >>> def f(x):

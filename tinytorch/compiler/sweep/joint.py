@@ -28,16 +28,15 @@ from tinytorch.compiler.recorder import (
     STATE,
     TRUTH,
     VIEW,
+    WIDE,
     WRITE,
     Call,
     Memory,
     Value,
     expression,
     mapped,
-    new_value,
     parts_of,
     root,
-    strides_in_order,
 )
 from tinytorch.compiler.sweep.comparison import Comparison, NotJoined, PerRun, Steps, value_of
 from tinytorch.compiler.sweep.updates import Update
@@ -419,7 +418,7 @@ class Joint:
         x, dim, keepdim = whole.args
         if not native.instructions:  # the order of the sums depends on the shape
             return False
-        if x.dtype not in (np.float32, np.float64) or 0 in x.shape or not x.shape:
+        if x.dtype not in WIDE or 0 in x.shape or not x.shape:
             return False
         args = [call.function, self._value(x), dim, keepdim, whole.kwargs.get("dtype")]
         return self._write(stacked.over, args, call)
@@ -427,61 +426,20 @@ class Joint:
     def _matrices(self, a_turned: bool, b_turned: bool, whole: Call, call: Call) -> bool:
         """Write the product of matrices."""
         a, b = call.args
-        if a.dtype not in (np.float32, np.float64) or a.dtype != b.dtype or len(a.shape) != 2 or len(b.shape) != 2:
+        if len(a.shape) != 2 or len(b.shape) != 2 or not _are_factors(a, b):
             return False
-        if 0 in (*a.shape, *b.shape) or 1 in (a.size, b.size):
-            return False
-        factors = [self._turned(x, call) if turned else self._value(x) for x, turned in ((a, a_turned), (b, b_turned))]
-        return self._write(stacked.matrices, factors, call)
-
-    def _turned(self, x: Value, like: Call) -> Value:
-        """Return the transposed matrices."""
-        value = self._value(x)
-        view = self._add(VIEW, np.swapaxes, [value, -1, -2], like, f"{value.name}_T" if value.name else "transposed")
-        shape = (*value.shape[:-2], value.shape[-1], value.shape[-2])
-        made = Value(shape, x.dtype, (*value.strides[:-2], *value.strides[:-3:-1]), value.memory, False, view)
-        view.outputs.append(made)
-        return made
+        return self._write(stacked.matrices, [self._value(a), self._value(b), a_turned, b_turned], call)
 
     def _affine(self, whole: Call, call: Call) -> bool:
         """Write a product with a weight, plus a bias."""
         x, weight, bias = call.args
-        if len(x.shape) < 2 or len(weight.shape) != 2 or x.dtype not in (np.float32, np.float64):
+        if len(x.shape) < 2 or len(weight.shape) != 2 or not _are_factors(x, weight):
             return False
-        if not x.dtype == weight.dtype == getattr(bias, "dtype", x.dtype) or 0 in (*x.shape, *weight.shape):
+        if bias is not None and (len(bias.shape) != 1 or bias.dtype != x.dtype):
             return False
-        if 1 in (x.size, weight.size) or (bias is not None and len(bias.shape) != 1):
+        if len(x.shape) > 2 and not (x.whole and self._is_stacked(x)):
             return False
-        value, out = self._value(x), self._value(call.outputs[0])
-        if len(x.shape) > 2:
-            if not x.whole:
-                return False
-            value = self._viewed(value, (self.count, x.size // x.shape[-1], x.shape[-1]), call)
-        product = self._add(NEW, stacked.matrices, [value, self._turned(weight, call)], call)
-        sizes = (*value.shape[:2], weight.shape[0])
-        middle = new_value(sizes, out.dtype, product, name=out.name)
-        product.outputs.append(middle)
-        if bias is not None:
-            total = self._add(NEW, np.add, [middle, self._aligned(bias, 3, call)], call)
-            middle = new_value(sizes, out.dtype, total, name=out.name)
-            total.outputs.append(middle)
-        last = self.calls[-1]
-        if len(x.shape) > 2:
-            out.memory = self._memories[call.outputs[0].memory] = middle.memory
-            last = self._add(VIEW, shape.view, [middle, out.shape], call)
-            out.whole = False
-        else:
-            last.outputs.clear()
-        last.outputs.append(out)
-        out.source, out.output = last, None
-        return True
-
-    def _viewed(self, x: Value, sizes: tuple[int, ...], like: Call) -> Value:
-        """Return a view of a contiguous stack with other sizes."""
-        view = self._add(VIEW, shape.view, [x, sizes], like, x.name or "view")
-        made = Value(sizes, x.dtype, strides_in_order(sizes, x.dtype.itemsize), x.memory, False, view)
-        view.outputs.append(made)
-        return made
+        return self._write(stacked.affine, [self._replaced(each) for each in call.args], call)
 
     def _concatenated(self, whole: Call, call: Call) -> bool:
         """Write arrays one after another."""
@@ -701,6 +659,11 @@ def existing(tensors: Sequence[Any]) -> Any:
         if array.base is not base or here != at + k * base.strides[0] or array.strides != base.strides[1:]:
             return None
     return base
+
+
+def _are_factors(a: Value, b: Value) -> bool:
+    """Return whether arrays are floats of one dtype, of more than one element each."""
+    return a.dtype in WIDE and a.dtype == b.dtype and a.size > 1 and b.size > 1
 
 
 def _shifted(dim: int) -> int:
