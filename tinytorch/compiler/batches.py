@@ -15,7 +15,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler.entry import Entry
 from tinytorch.compiler.program import BATCH, Multiple
-from tinytorch.compiler.recorder import NEW, Call, NotRecorded, Recorder, Value
+from tinytorch.compiler.recorder import Call, NotRecorded, Recorder, Value
 from tinytorch.compiler.tracing import Tracer
 from tinytorch.core.tensor import wrap
 
@@ -121,7 +121,9 @@ def _filling(sizes: list[int], constants: tuple[Value, ...]) -> Call:
         raise Unlike("a tensor that it creates depends on the batch size")
     whole = not value.shape and all(x[0] % 1 == 0 for x in numbers)
     fill = _joined(sizes, [int(x[0]) if whole else x[0] for x in numbers])
-    call = Call(NEW, np.full, (_joined(sizes, [each.shape for each in constants]), fill, value.dtype), {}, "filled")
+    call = Call(
+        Call.NEW, np.full, (_joined(sizes, [each.shape for each in constants]), fill, value.dtype), {}, "filled"
+    )
     call.outputs.append(value)
     value.source, value.array, value.initial = call, None, None
     return call

@@ -14,22 +14,13 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from tinytorch.compiler import cache, inference
 from tinytorch.compiler.backward import Backward, Layouts, Spent, Strides, is_freed, marks_of, put_back
 from tinytorch.compiler.guards import PLAIN, Guards, Input
 from tinytorch.compiler.program import Program, line_of, written
-from tinytorch.compiler.recorder import (
-    GRADIENT,
-    STATE,
-    Memory,
-    NotRecorded,
-    Recorder,
-    Value,
-    fault,
-    memories_written,
-    root,
-)
+from tinytorch.compiler.recorder import Call, Memory, NotRecorded, Recorder, Value, fault, memories_written, root
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
@@ -102,7 +93,7 @@ class Entry:
         inputs = list(guards.inputs.values())
         tensors = [item.tensor for item in inputs]
         recorder.check()
-        self.has_effects = recorder.has_effects() or any(c.random or c.kind == GRADIENT for c in recorder.calls)
+        self.has_effects = recorder.has_effects() or any(c.random or c.kind == Call.GRADIENT for c in recorder.calls)
         values = list(recorder.given)
         results = Results(recorder, guards, tensors, args)
         self.returned = returned = results.text(result)
@@ -341,7 +332,7 @@ class Results:
         """Return the value that a number is read from when the function returns."""
         value = self._recorder.value(x.tensor._array)
         later = self._recorder.calls[x.at :]
-        if value.memory in memories_written(later) or any(call.kind == STATE for call in later):
+        if value.memory in memories_written(later) or any(call.kind == Call.STATE for call in later):
             raise NotRecorded("a number is returned that was read from a tensor which changes later")
         return value
 
@@ -557,7 +548,7 @@ def _overlaps(recorder: Recorder, inputs: list[Input]) -> list[str]:
     memories = memories_written(recorder.calls)
     written_to = [recorder.value(x.tensor._array).memory in memories for x in inputs]
     near: list[tuple[int, int]] = []  # the inputs that end behind the start of the next one, and where
-    for low, high, k in sorted([(*_bounds(x.tensor._array), k) for k, x in enumerate(inputs)]):
+    for low, high, k in sorted([(*byte_bounds(x.tensor._array), k) for k, x in enumerate(inputs)]):
         near = [(end, j) for end, j in near if end > low]
         if any(written_to[j] or written_to[k] for _, j in near) and low < high:
             raise NotRecorded("an input that is written to shares memory with another input")
@@ -569,16 +560,6 @@ def _overlaps(recorder: Recorder, inputs: list[Input]) -> list[str]:
             if j != k and not (written_to[j] and j < k):
                 lines += [f"    if np.may_share_memory(t{k}._array, t{j}._array):", "        return MISSED"]
     return lines
-
-
-def _bounds(array: Any) -> tuple[int, int]:
-    """Return the addresses at which the memory of an array begins and ends."""
-    low = high = array.__array_interface__["data"][0]
-    if not array.size:
-        return low, low
-    for n, step in zip(array.shape, array.strides, strict=True):
-        low, high = low + min((n - 1) * step, 0), high + max((n - 1) * step, 0)
-    return low, high + array.itemsize
 
 
 def _counts(recorder: Recorder, tensors: list[Tensor]) -> dict[int, int]:

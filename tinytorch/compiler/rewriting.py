@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import operator
 import types
 from typing import Any
 
 from tinytorch.compiler import cache
-from tinytorch.compiler.sources import as_function, code_of, source_of, without_defaults
+from tinytorch.compiler.sources import as_function, code_of, parsed, source_of, without_defaults
 
 #: Names in the rewritten form: the free variable that holds the tracer, and a temporary variable.
 TRACER, VALUE = "__tracer__", "__value__"
@@ -79,9 +78,7 @@ class _Rewriter(ast.NodeTransformer):
         decorators, node.decorator_list, node.returns = node.decorator_list, [], None
         self.generic_visit(node)
         if node.args.kwarg is not None:  # each call has a dictionary of its own
-            name = node.args.kwarg.arg
-            created = self.hook("make", node, ast.Name(name, ast.Load()))
-            node.body.insert(0, ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], created), node))
+            node.body[:0] = _made(node.args.kwarg.arg, node)
         decorated: Any = ast.Name(node.name, ast.Load())
         for decorator in reversed(decorators):
             decorated = self.hook("call", node, ast.Constant(node.lineno), self.visit(decorator), decorated)
@@ -90,23 +87,18 @@ class _Rewriter(ast.NodeTransformer):
         return [node, ast.copy_location(ast.Assign([ast.Name(node.name, ast.Store())], decorated), node)]
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
-        here, module = ast.Name("__name__", ast.Load()), ast.Constant("." * node.level + (node.module or ""))
-        statements: list[ast.stmt] = [node]
-        for name in node.names:
-            bound = ast.Name(name.asname or name.name, ast.Load())
-            seen = self.hook("imported", node, bound, here, module, ast.Constant(name.name))
-            statements.append(ast.copy_location(ast.Expr(seen), node))
-        return statements
+        module = "." * node.level + (node.module or "")
+        see = f"{TRACER}.imported"
+        texts = [f"{see}({x.asname or x.name}, __name__, {module!r}, {x.name!r})" for x in node.names]
+        return [node, *parsed("\n".join(texts), node)]
 
     def visit_Try(self, node: ast.Try) -> Any:
-        types = [copy.deepcopy(handler.type) or ast.Name("BaseException", ast.Load()) for handler in node.handlers]
-        kinds = ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.List(types, ast.Load()))
+        kinds = ", ".join([ast.unparse(handler.type) if handler.type else "BaseException" for handler in node.handlers])
         self.generic_visit(node)
         for handler in node.handlers:  # whether an error is caught decides what runs
-            handler.body.insert(0, ast.copy_location(ast.Expr(self.hook("caught", handler)), handler))
+            handler.body[:0] = parsed(f"{TRACER}.caught()", handler)
         if node.handlers:
-            begin = ast.copy_location(ast.Expr(self.hook("trying", node, kinds)), node)
-            end = ast.copy_location(ast.Expr(self.hook("tried", node)), node)
+            begin, end = parsed(f"{TRACER}.trying(lambda: [{kinds}])\n{TRACER}.tried()", node)
             node.body = [begin, ast.copy_location(ast.Try(node.body, [], [], [end]), node)]
         return node
 
@@ -302,8 +294,7 @@ class _Rewriter(ast.NodeTransformer):
         if isinstance(target, ast.Starred):
             target.value = self.named_target(target.value, node, after)
             if isinstance(target.value, ast.Name):  # it names a new list
-                made = self.hook("make", node, ast.Name(target.value.id, ast.Load()))
-                after.append(ast.copy_location(ast.Assign([ast.Name(target.value.id, ast.Store())], made), node))
+                after += _made(target.value.id, node)
         elif isinstance(target, (ast.Tuple, ast.List)):
             target.elts = [self.named_target(part, node, after) for part in target.elts]
         return target
@@ -331,6 +322,11 @@ class _Rewriter(ast.NodeTransformer):
             return ast.copy_location(ast.Delete([self.visit(target)]), node)
         kind, of, key = self.place(target)
         return ast.copy_location(ast.Expr(self.hook(f"delete_{kind}", node, of, key)), node)
+
+
+def _made(name: str, where: ast.AST) -> list[Any]:
+    """Return the statement by which the tracer sees that a variable holds a new object."""
+    return parsed(f"{name} = {TRACER}.make({name})", where)
 
 
 __all__ = ["OF_FRAMES", "OPERATORS", "TRACER", "Unreadable", "rewritten"]

@@ -492,12 +492,8 @@ def laid_down(array: Any) -> tuple[Any, str, str]:
         NotSaved: the dtype is not built into NumPy.
     """
     kind = dtype_name(array.dtype)
-    order = sorted(range(array.ndim), key=lambda dim: -abs(array.strides[dim]))  # of dimensions in memory
     if array.flags.c_contiguous or array.flags.f_contiguous or not array.size:
         return array, "", ""
-    if array.transpose(order).flags.c_contiguous:
-        back = [order.index(dim) for dim in range(array.ndim)]
-        return array.transpose(order), "", f".transpose({', '.join(map(str, back))})"
     if min(array.strides) < 0 or any(step % array.itemsize for step in array.strides):
         return array, "", ""
     length = 1 + sum((n - 1) * (step // array.itemsize) for n, step in zip(array.shape, array.strides, strict=True))

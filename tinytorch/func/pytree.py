@@ -891,10 +891,15 @@ def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Any = None
 
     None is returned if the structure of `tree` is not a prefix of `treespec`.
     """
-    result: list[Any] = []
-    full = unflatten([0] * treespec.num_leaves, treespec)
+    result: list[Any] = [None] * treespec.num_leaves
+    full = unflatten(range(treespec.num_leaves), treespec)
+
+    def fill(x: Any, part: Any) -> None:
+        for k in tree_leaves(part, is_leaf):
+            result[k] = x
+
     try:
-        tree_map_(lambda x, part: result.extend([x] * len(tree_leaves(part, is_leaf))), tree, full, is_leaf=is_leaf)
+        tree_map_(fill, tree, full, is_leaf=is_leaf)
     except ValueError:
         return None
     return result

@@ -146,11 +146,11 @@ class _Run:
         grads = engine.grad(starts, xs, vectors, retain_graph, create_graph, allow_unused=True)
         return [zeros_like(x) if g is None else g for g, x in zip(grads, xs, strict=True)]
 
-    def is_connected(self, tensors: Sequence[Any]) -> bool:
+    def is_connected(self, tensors: Sequence[Any], known: _Surroundings | None = None) -> bool:
         """Return whether the surroundings may differentiate gradients that depend on these tensors."""
         if not self.recording:
             return False
-        surroundings = _Surroundings()
+        surroundings = known or _Surroundings()
 
         def tracked(x: Any, levels: list[Level]) -> bool:
             return isinstance(x, Tensor) and (
@@ -159,13 +159,13 @@ class _Run:
 
         return any(tracked(tensor, _levels()) for tensor in tensors)
 
-    def leave(self, tree: Any) -> Any:
+    def leave(self, tree: Any, known: _Surroundings | None = None) -> Any:
         """Return the results of the run for its caller: detached unless they depend on tracked surroundings.
 
         Raises:
             RuntimeError: a leaf of the tree is no Tensor.
         """
-        surroundings = _Surroundings() if self.recording else None
+        surroundings = (known or _Surroundings()) if self.recording else None
         return tree_map(lambda x: self._detached_result(x, surroundings, _levels()), tree)
 
     def _detached_result(self, x: Any, surroundings: _Surroundings | None, levels: list[Level]) -> Tensor:
@@ -276,6 +276,18 @@ def _tensor_leaves(output: Any, caller: str) -> tuple[list[Tensor], TreeSpec]:
     return leaves, structure
 
 
+def _floating_leaves(output: Any, caller: str) -> tuple[list[Tensor], TreeSpec]:
+    """Return what `_tensor_leaves` does, having checked that the dtypes are differentiable."""
+    leaves, structure = _tensor_leaves(output, caller)
+    for out in leaves:
+        if not (out.is_floating_point() or out.is_complex()):
+            raise RuntimeError(
+                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with "
+                f"dtype {out.dtype}"
+            )
+    return leaves, structure
+
+
 # Gradients ----------------------------------------------------------------------------------------
 
 
@@ -315,32 +327,28 @@ def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) 
         >>> torch.func.grad_and_value(lambda x: x ** 3)(torch.tensor(2.0))
         (tensor(12.), tensor(8.))
     """
-    name = "grad_and_value(f)(*args)"
 
     @functools.wraps(func)
     def gradient_and_value(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        run = _Run()
-        with run():
-            positions = _positions(args, argnums)
-            inner, differentiated = run.inner(args, positions)
-            with run.phase.running():
-                result = func(*inner, **tree_map(run.share, kwargs))
-            output, aux = _output_and_aux(result, has_aux, name)
-            if not isinstance(output, Tensor):
-                raise RuntimeError(f"{name}: Expected f(*args) to return a Tensor, got {type(output)}")
-            if output.dim() != 0:
-                raise RuntimeError(
-                    f"{name}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe "
-                    "you wanted to use the vjp or jacrev APIs instead?"
-                )
-            xs, structure = flatten(differentiated[0] if isinstance(argnums, int) else differentiated)
-            connected = run.is_connected([output])
-            # (Tensors in `aux` may still need the saved tensors of the graph.)
-            gradients = run.gradients([output], xs, [None], connected, connected or has_aux)
-            gradients, output, aux = run.leave((gradients, output, aux))
-        return unflatten(gradients, structure), (output, aux) if has_aux else output
+        run = _Pullback(func, args, _positions(args, argnums), has_aux, "grad_and_value(f)(*args)", _scalar, kwargs)
+        # (Tensors in `aux` may still need the saved tensors of the graph.)
+        gradients = run.vjp(None, run.connected or has_aux, run.connected)
+        value = (run.output, run.aux) if has_aux else run.output
+        return gradients[0] if isinstance(argnums, int) else gradients, value
 
     return gradient_and_value
+
+
+def _scalar(output: Any, caller: str) -> tuple[list[Tensor], TreeSpec]:
+    """Return an output as the only leaf, having checked that it is a number."""
+    if not isinstance(output, Tensor):
+        raise RuntimeError(f"{caller}: Expected f(*args) to return a Tensor, got {type(output)}")
+    if output.dim() != 0:
+        raise RuntimeError(
+            f"{caller}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe "
+            "you wanted to use the vjp or jacrev APIs instead?"
+        )
+    return [output], LEAF
 
 
 def vjp(func: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
@@ -369,24 +377,21 @@ class _Pullback:
         xs, structure: the leaves of the differentiated arguments, and the structure of the tuple of these arguments.
     """
 
-    def __init__(self, func: Function, args: tuple[Any, ...], positions: tuple[int, ...], has_aux: bool) -> None:
-        name = "vjp(f, *primals)"
+    def __init__(
+        self, func: Function, args: tuple[Any, ...], positions: tuple[int, ...], has_aux: bool,
+        name: str = "vjp(f, *primals)", leaves_of: Function | None = None, kwargs: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         self.run = run = _Run()
         with run():
             inner, differentiated = run.inner(args, positions)
             with run.phase.running():
-                result = func(*inner)
+                result = func(*inner, **tree_map(run.share, kwargs or {}))
             output, aux = _output_and_aux(result, has_aux, name)
-            self.outs, self.output_structure = _tensor_leaves(output, name)
-            for out in self.outs:
-                if not (out.is_floating_point() or out.is_complex()):
-                    raise RuntimeError(
-                        "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with "
-                        f"dtype {out.dtype}"
-                    )
+            self.outs, self.output_structure = (leaves_of or _floating_leaves)(output, name)
             self.xs, self.structure = flatten(differentiated)
-            self.connected = run.is_connected(self.outs)
-            self.output, self.aux = run.leave((output, aux))
+            surroundings = _Surroundings()
+            self.connected = run.is_connected(self.outs, surroundings)
+            self.output, self.aux = run.leave((output, aux), surroundings)
 
     @_no_inference_mode()
     def vjp(self, cotangents: Any, retain_graph: bool = True, create_graph: Any = None) -> Any:

@@ -22,22 +22,7 @@ from tinytorch.compiler import lowering
 from tinytorch.compiler.backward import marks_of, put_back
 from tinytorch.compiler.fusing import function_of, is_elementwise
 from tinytorch.compiler.program import Program, line_of, written
-from tinytorch.compiler.recorder import (
-    GRADIENT,
-    NEW,
-    STATE,
-    TRUTH,
-    VIEW,
-    WIDE,
-    WRITE,
-    Call,
-    Memory,
-    Value,
-    expression,
-    mapped,
-    parts_of,
-    root,
-)
+from tinytorch.compiler.recorder import WIDE, Call, Memory, Value, expression, mapped, parts_of, root
 from tinytorch.compiler.sweep.comparison import Comparison, NotJoined, PerRun, Steps, value_of
 from tinytorch.compiler.sweep.updates import Update
 from tinytorch.core.tensor import Tensor, wrap
@@ -90,7 +75,7 @@ class _Program(Program):
         self._lines.append(f"{self._object(leaves.set_gradients, 'set_gradients')}({shown}, {version})")
 
     def _write_call(self, number: int, call: Call) -> None:
-        if call.kind == STATE and call.args:
+        if call.kind == Call.STATE and call.args:
             self._lines.append(self._call(call))
         else:
             super()._write_call(number, call)
@@ -131,7 +116,9 @@ class Joint:
         inputs, arrays = self._take_inputs(first)
         self.calls: list[Call] = []
         self._updates: list[Update] = []
-        leaves = {id(call.function): value_of(first, call.function) for call in first.calls if call.kind == GRADIENT}
+        leaves = {
+            id(call.function): value_of(first, call.function) for call in first.calls if call.kind == Call.GRADIENT
+        }
         self._leaves = {
             key: (value.place, _Leaves([v.tensor for v in comparison.values[id(value)]]))
             for key, value in leaves.items() if value is not None
@@ -152,16 +139,16 @@ class Joint:
         }
         for calls in zip(*[each.calls for each in steps], strict=True):
             self._step(calls)
-        self._seen = any(call.kind == STATE and not call.args for call in self.calls)
+        self._seen = any(call.kind == Call.STATE and not call.args for call in self.calls)
         if not self._seen:  # nobody sees earlier gradients
-            last = {id(call.function): call for call in self.calls if call.kind == GRADIENT}
-            self.calls = [call for call in self.calls if call.kind != GRADIENT or last[id(call.function)] is call]
+            last = {id(call.function): call for call in self.calls if call.kind == Call.GRADIENT}
+            self.calls = [call for call in self.calls if call.kind != Call.GRADIENT or last[id(call.function)] is call]
         results = [self._value(value) for value in first.results]
         self._shared_results = [not self._is_stacked(value) for value in first.results]
         self.program = _Program(self.calls, inputs, [True] * len(inputs), results, first.views)
         self._effect = self.program.effect
         sources = [x for call in self.calls for x in _sources(call)]
-        checks = any(call.kind == TRUTH for call in self.calls)
+        checks = any(call.kind == Call.TRUTH for call in self.calls)
         self._sources = list(dict.fromkeys(sources)) if checks else []
         self.source = self.program.finish()
         self._function = self.program.binding(arrays)()
@@ -170,9 +157,9 @@ class Joint:
 
     def _find_written(self, first: Steps) -> set[Memory]:
         """Return the memory that exists before the steps and is written to."""
-        written = {call.args[0].memory for call in first.calls if call.kind == WRITE}
+        written = {call.args[0].memory for call in first.calls if call.kind == Call.WRITE}
         for call in first.calls:
-            if call.kind == STATE:
+            if call.kind == Call.STATE:
                 optimizer = getattr(call.function, "__self__", None)
                 for group in getattr(optimizer, "param_groups", ()):
                     for p in group["params"]:
@@ -197,10 +184,10 @@ class Joint:
                 for value in call.inputs():
                     if value.constant and differs(value) and not _equal(self._compared.values[id(value)]):
                         stacked_memory.add(value.memory)
-                if call.kind in (GRADIENT, STATE, TRUTH):
+                if call.kind in (Call.GRADIENT, Call.STATE, Call.TRUTH):
                     continue
                 if call.random or any(value.memory in stacked_memory for value in call.inputs()) or self._varies(call):
-                    made = [call.args[0]] if call.kind == WRITE else [v for v in call.outputs if v is not None]
+                    made = [call.args[0]] if call.kind == Call.WRITE else [v for v in call.outputs if v is not None]
                     stacked_memory.update(value.memory for value in made)
             if len(stacked_memory) == before:
                 break
@@ -306,41 +293,41 @@ class Joint:
             if made is not None:
                 made.source, made.output = call, (k if like.several else None)
 
-    def _write(self, function: Any, args: Sequence[Any], like: Call, kind: int = NEW) -> bool:
+    def _write(self, function: Any, args: Sequence[Any], like: Call, kind: int = Call.NEW) -> bool:
         """Add a step with the results of the first run's step, and return True."""
         self._finish(self._add(kind, function, args, like), like)
         return True
 
     def _step(self, calls: Sequence[Call]) -> None:
         call = calls[0]
-        if call.kind == GRADIENT:
+        if call.kind == Call.GRADIENT:
             place, leaves = self._leaves.get(id(call.function), (None, None))
             value = None if call.args[0] is None else self._value(call.args[0])
             if place is not None:
                 if value is not None and not self._is_stacked(call.args[0]):
                     raise NotJoined("a gradient is the same in all runs")
                 self._grads[place] = value
-                self.calls.append(Call(GRADIENT, leaves, (value,), call.kwargs, "grad"))
+                self.calls.append(Call(Call.GRADIENT, leaves, (value,), call.kwargs, "grad"))
             return
-        if call.kind == STATE:
+        if call.kind == Call.STATE:
             self._state(calls)
             return
         args = [self._compared.argument(x) for x in zip(*[each.args for each in calls], strict=True)]
         kwargs = {key: self._compared.argument([each.kwargs[key] for each in calls]) for key in call.kwargs}
         whole = Call(call.kind, call.function, tuple(args), kwargs, call.name)
-        made = [call.args[0]] if call.kind in (WRITE, TRUTH) else [v for v in call.outputs if v is not None]
+        made = [call.args[0]] if call.kind in (Call.WRITE, Call.TRUTH) else [v for v in call.outputs if v is not None]
         if not any(self._is_stacked(value) for value in made):
             copy = self._add(call.kind, call.function, [self._replaced(x) for x in args], call)
             copy.kwargs = {key: self._replaced(x) for key, x in kwargs.items()}
             copy.counts = call.counts
             self._finish(copy, call)
-        elif call.kind == TRUTH:
-            self._add(TRUTH, stacked.all_hold, [self._value(args[0]), args[1]], call)
-        elif call.kind == VIEW:
+        elif call.kind == Call.TRUTH:
+            self._add(Call.TRUTH, stacked.all_hold, [self._value(args[0]), args[1]], call)
+        elif call.kind == Call.VIEW:
             if self._view(whole, call):
                 return
             self._each(stacked.views_of if call.several else stacked.view_of, whole, call)
-        elif call.kind == WRITE:
+        elif call.kind == Call.WRITE:
             if not self._elementwise(whole, call):
                 self._each(stacked.on_each, whole, call)
         else:
@@ -354,7 +341,7 @@ class Joint:
 
     def _elementwise(self, whole: Call, call: Call) -> bool:
         """Write an elementwise step of stacks; return whether it is one."""
-        copies = call.kind == WRITE and call.function is programs.copy_into
+        copies = call.kind == Call.WRITE and call.function is programs.copy_into
         if not (is_elementwise(call) or copies) or call.several or call.random or _values_in(call.kwargs.values()):
             return False
         function, args = function_of(whole)
@@ -364,7 +351,7 @@ class Joint:
             shapes = {x.shape for x in call.inputs()}
             if len(shapes) > 1 or not all(map(self._is_stacked, call.inputs())):
                 return False  # (such a function takes arrays of one shape)
-        target = call.args[0] if call.kind == WRITE else call.outputs[0]
+        target = call.args[0] if call.kind == Call.WRITE else call.outputs[0]
         if not self._is_stacked(target):
             return False
         ndim = len(target.shape) + 1
@@ -380,7 +367,7 @@ class Joint:
             elif isinstance(x, Value):
                 x = self._aligned(x, ndim, call)
             operands.append(x)
-        large = target.size * self.count >= parallel.LARGE and call.kind == NEW and not call.kwargs
+        large = target.size * self.count >= parallel.LARGE and call.kind == Call.NEW and not call.kwargs
         if large and all(isinstance(x, Value) and x.shape == (self.count, *target.shape) for x in operands):
             made = self._add(call.kind, parallel.blockwise, [function, *operands], call)
         else:
@@ -394,7 +381,7 @@ class Joint:
         value = self._value(x)
         if not self._is_stacked(x) or len(value.shape) == ndim:
             return value
-        view = self._add(VIEW, stacked.aligned, [value, ndim], like, value.name or "aligned")
+        view = self._add(Call.VIEW, stacked.aligned, [value, ndim], like, value.name or "aligned")
         shape = (self.count, *[1] * (ndim - len(value.shape)), *x.shape)
         made = Value(shape, x.dtype, (), value.memory, False, view)
         view.outputs.append(made)
@@ -479,7 +466,7 @@ class Joint:
             args = [(slice(None), *(key if type(key) is tuple else (key,)))]
         else:
             return False
-        return self._write(call.function, [self._value(x), *args], call, VIEW)
+        return self._write(call.function, [self._value(x), *args], call, Call.VIEW)
 
     def _each(self, caller: Any, whole: Call, call: Call) -> None:
         """Write a step that calls the kernel once per run."""
@@ -488,10 +475,10 @@ class Joint:
         values.sort(key=lambda value: not (self._is_stacked(value) and value is _first_stacked(self, call)))
         function = self._text_of_one(whole, values)
         args = [function, self.count, *[self._value(value) for value in values]]
-        if call.kind == WRITE:  # (the program's first argument of a write is what it writes to)
+        if call.kind == Call.WRITE:  # (the program's first argument of a write is what it writes to)
             write = functools.partial(caller, function, self.count)
             write.sources = function.sources  # type: ignore[attr-defined]
-            made = self._add(WRITE, write, args[2:], call)
+            made = self._add(Call.WRITE, write, args[2:], call)
             made.counts = call.counts
         else:
             made = self._add(call.kind, caller, args, call)
@@ -539,7 +526,7 @@ class Joint:
                     )
                     self._updates.append(update)
                     given = [g for g in grads if g is not None]
-                    self._add(STATE, update, [*stacks, *given], call, "update")
+                    self._add(Call.STATE, update, [*stacks, *given], call, "update")
                     return
         functions = [each.function for each in calls]
 
@@ -549,7 +536,7 @@ class Joint:
                 function()
             self._copy_in()
 
-        self._add(STATE, step, (), call, call.name)
+        self._add(Call.STATE, step, (), call, call.name)
 
     # Running --------------------------------------------------------------------------------------
 

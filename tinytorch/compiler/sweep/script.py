@@ -22,7 +22,7 @@ from typing import Any
 from tinytorch.compiler import entry
 from tinytorch.compiler.compiled import Compiled
 from tinytorch.compiler.liveness import Names, own_nodes
-from tinytorch.compiler.sources import codes_in, keep_tree
+from tinytorch.compiler.sources import codes_in, keep_tree, parsed
 
 #: In the namespace of a script: what begins the names of functions that loops become, what runs these, and what
 #: compiles functions.
@@ -108,7 +108,8 @@ class Script:
             if isinstance(node, ast.FunctionDef) and not node.decorator_list and _calls_backward(node):
                 inner: list[Any] = [each for each in own_nodes(node.body) if _is_loop(each) and _calls_backward(each)]
                 if not any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node)):
-                    node.decorator_list += _made(f"{COMPILED}({inner[-1].lineno if inner else 0})", node)
+                    (decorator,) = parsed(f"{COMPILED}({inner[-1].lineno if inner else 0})", node)
+                    node.decorator_list.append(decorator.value)
         code = compile(tree, self.file, "exec")
         for inner_code in _all_codes(code):
             if inner_code.co_name in loops.made:
@@ -150,22 +151,12 @@ class _Loops(ast.NodeTransformer):
             return node  # its variables must remain global
         names, name = sorted(stored), f"{LOOP}{len(self.made)}"
         given = "".join([f"{each}, " for each in names])
-        function, run = _made(f"def {name}({given}):\n    return ({given})", node) + _made(
-            f"{RUN}({name}, {names!r})", node
-        )
+        function, run = parsed(f"def {name}({given}):\n    return ({given})\n{RUN}({name}, {names!r})", node)
         function.body.insert(0, node)
         self.made[name] = copy.deepcopy(function)
-        return [function, ast.copy_location(ast.Expr(run), node)]
+        return [function, run]
 
     visit_While = visit_For
-
-
-def _made(text: str, where: Any) -> list[Any]:
-    """Return the statements, or the expressions, of a text, at the place of a node."""
-    tree = ast.parse(text)
-    for each in ast.walk(tree):
-        ast.copy_location(each, where)
-    return [each.value if isinstance(each, ast.Expr) else each for each in tree.body]
 
 
 _UNSET: Any = object()
