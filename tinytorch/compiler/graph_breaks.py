@@ -403,7 +403,7 @@ class _Splitting:
         flagged = not simple and bool(escapes or returns)
         body = self._body(run, copies, unsure_in, unsure_out, outs, flagged, simple, last.ends)
         arguments = ast.arguments([], [ast.arg(name) for name in ins], None, [], [], None, [])
-        node = _located(definition(self._function.__name__, arguments, body), where)
+        node = ast.copy_location(definition(self._function.__name__, arguments, body), where)
         name = f"__part_{len(self._parts)}__"
         self._parts[name] = Parts(self._compiled(node, self._cells(), tree=True), self._make)
         return self._call(name, where, ins, outs, unsure_in, unsure_out, flagged, simple, escapes, returns)
@@ -429,14 +429,14 @@ class _Splitting:
             return body
 
         def leave(how: int, where: ast.stmt, value: ast.expr | None = None) -> list[ast.stmt]:
-            found = parsed(_attempting(unsure_out), where) if how != _RETURN else []
-            elements: list[ast.expr] = [ast.Name(name, ast.Load()) for name in outs]
-            if how == _RETURN:
-                elements = [ast.Constant(None)] * len(outs)
-            if flagged:
-                elements = [ast.Constant(how), value or ast.Constant(None), *elements]
-            whole: ast.expr = ast.Tuple(elements, ast.Load()) if flagged or len(outs) != 1 else elements[0]
-            return [*found, _located(ast.Return(whole), where)]
+            if not flagged and len(outs) == 1:
+                return parsed(f"{_attempting(unsure_out)}\nreturn {outs[0]}", where)
+            elements = [str(how), "None"] * flagged + (["None"] * len(outs) if how == _RETURN else outs)
+            found = "" if how == _RETURN else _attempting(unsure_out)
+            statements = parsed(f"{found}\nreturn ({''.join([f'{x}, ' for x in elements])})", where)
+            if value is not None:
+                statements[-1].value.elts[1] = value
+            return statements
 
         if flagged:
             body = _Leaving(leave).block(body)
@@ -476,14 +476,6 @@ def _forgetting(names: Iterable[str]) -> str:
 def _attempting(names: Iterable[str]) -> str:
     """Return the statements that give variables a value which have none."""
     return "\n".join([f"try:\n    {x}\nexcept {UNBOUND_ERROR}:\n    {x} = {UNBOUND}" for x in names])
-
-
-def _located(node: Any, where: ast.stmt) -> Any:
-    """Give nodes that have no place that of a statement."""
-    for part in ast.walk(node):
-        if "lineno" in part._attributes and not hasattr(part, "lineno"):
-            ast.copy_location(part, where)
-    return node
 
 
 def _exits(statements: list[ast.stmt]) -> tuple[list[Any], bool]:
@@ -552,8 +544,7 @@ class _Calls(ast.NodeTransformer):
         known = name is not None and name not in self._variables and name not in self._scope
         if not (known and hasattr(builtins, str(name))):
             found = ast.Call(ast.Name(CALLED, ast.Load()), [node.func], [])
-            node.func = ast.copy_location(found, node.func)
-            ast.copy_location(found.func, node.func)
+            node.func = ast.fix_missing_locations(ast.copy_location(found, node.func))
         return node
 
 

@@ -252,9 +252,7 @@ class _Rewriter(ast.NodeTransformer):
             return None
         if not isinstance(value, ast.BinOp) or not isinstance(value.right, ast.Constant):
             return None
-        read: Any = value.left
-        same = isinstance(read, ast.Attribute) and read.attr == target.attr and isinstance(read.value, ast.Name)
-        if not same or read.value.id != target.value.id or target.attr.startswith("__"):
+        if ast.unparse(value.left) != ast.unparse(target) or target.attr.startswith("__"):
             return None
         call = self.hook("count_attribute", node, ast.Constant(type(value.op).__name__), ast.Constant(node.lineno),
                          ast.Name(target.value.id, ast.Load()), ast.Constant(target.attr), value.right)  # fmt: skip

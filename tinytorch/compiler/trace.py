@@ -13,7 +13,7 @@ import linecache
 import re
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tinytorch.compiler.recorder import expression
@@ -363,7 +363,7 @@ class Trace:
     def _number(self, x: int, where: str) -> Dimension:
         return self.dimension(x, where, False)
 
-    def _parts(self, x: Any, where: str) -> list[Any]:
+    def _parts(self, x: Any, where: str) -> Iterable[Any]:
         if not hasattr(type(x), "_make"):
             self.check(f"len({where}) == {len(x)}")
         return [f"{where}[{k}]" for k in range(len(x))]

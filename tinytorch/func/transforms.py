@@ -31,6 +31,7 @@ from tinytorch.ops.create import zeros_like
 
 Argnums = int | tuple[int, ...]
 Function = Callable[..., Any]
+Leaves = Callable[[Any, str], tuple[list[Tensor], TreeSpec]]
 
 
 @contextmanager
@@ -379,7 +380,7 @@ class _Pullback:
 
     def __init__(
         self, func: Function, args: tuple[Any, ...], positions: tuple[int, ...], has_aux: bool,
-        name: str = "vjp(f, *primals)", leaves_of: Function | None = None, kwargs: dict[str, Any] | None = None,
+        name: str = "vjp(f, *primals)", leaves_of: Leaves | None = None, kwargs: dict[str, Any] | None = None,
     ) -> None:  # fmt: skip
         self.run = run = _Run()
         with run():
