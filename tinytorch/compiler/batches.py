@@ -28,14 +28,9 @@ class Unlike(Exception):
 
 
 def of_any_batch(function: Callable[..., Any], entry: Entry) -> Entry:
-    """Return a program that does the same as that of an entry, for batches of any size.
+    """Return a program that does the same as that of an entry, for batches of any size; Unlike if there is none.
 
-    Args:
-        function: the compiled function; it is called with batches of several sizes.
-        entry: its program; the first dimension of its first argument is the batch.
-
-    Raises:
-        Unlike: there is none.
+    The function is called with batches of several sizes: the first dimension of its first argument is the batch.
     """
     given = [item for item in entry.inputs if item.where.startswith("args[")]
     if not given or entry.arity != (len(given), ()) or any(item.where != f"args[{k}]" for k, item in enumerate(given)):

@@ -28,12 +28,7 @@ class Fused:
 
 
 def fused(calls: list[Call], results: list[Value]) -> list[Call]:
-    """Return the calls, with runs of elementwise ones on large arrays of one shape fused.
-
-    Args:
-        calls: those of the program.
-        results: the values that are used after them.
-    """
+    """Return the calls, with runs of elementwise ones on large arrays of one shape fused; `results` are used later."""
     uses = collections.Counter([value.memory for call in calls for value in call.inputs()])
     uses.update([value.memory for value in results])
     found: list[Call] = []

@@ -35,9 +35,7 @@ _LAST = (0, 2, 3, 1)  # and its inverse
 def applies(function: Any, calls: list[Call], inputs: list[Value]) -> bool:
     """Return whether a recorded call may be rewritten: it only computes results, by the same steps each time.
 
-    Args:
-        function: what has been called: a module must not be in training mode.
-        calls, inputs: the steps, and the values that exist before them.
+    A module must not be in training mode.
     """
     module = getattr(function, "__self__", function)  # (`Module.compile` compiles a method)
     if isinstance(module, Module) and module.training:
@@ -49,11 +47,7 @@ def applies(function: Any, calls: list[Call], inputs: list[Value]) -> bool:
 def rewritten(
     calls: list[Call], inputs: list[Value], bound: list[bool], results: list[Value]
 ) -> tuple[list[Call], list[Value]]:
-    """Return the steps for inference, and the values of the results.
-
-    Args:
-        calls, inputs, bound, results: those of a `Program`.
-    """
+    """Return the steps for inference, and the values of the results; the arguments are those of a `Program`."""
     calls, results = _without_writes(calls, results)
     fixed = [value for value, stays in zip(inputs, bound, strict=True) if stays]
     rewriter = _Rewriter(calls, fixed, results)

@@ -582,11 +582,7 @@ class Program:
         return self.source
 
     def binding(self, arrays: list[Any]) -> Callable[[], Callable[..., Any]]:
-        """Return a function that compiles the source and returns `step`: compiling takes time, and may not be needed.
-
-        Args:
-            arrays: the arrays of the bound inputs.
-        """
+        """Return a function that compiles the source, binds arrays to it, and returns `step` (if that is needed)."""
         source, file, scope = self.source, self.file, self.scope
         arrays = [*arrays, *self.layout.constants.values(), *[self.batch] * bool(self.batch)]
 

@@ -15,12 +15,7 @@ from tinytorch.kernels import elementary, parallel
 
 
 def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
-    """Return the calls, with some of them repeated in the backward pass.
-
-    Args:
-        calls: those of the program.
-        stays: memory that is used before or after them.
-    """
+    """Return the calls, some of them repeated in the backward pass; memory that `stays` is used outside of them."""
     last: dict[Memory, int] = {}
     uses: dict[int, list[int]] = collections.defaultdict(list)  # by id of values, the calls that read them
     shown: dict[Memory, list[tuple[int, Value]]] = collections.defaultdict(list)  # values in it

@@ -133,11 +133,7 @@ class Call:
         return [x for x in (*self.args, *self.kwargs.values()) if isinstance(x, Source)] if self.random else []
 
     def is_effect(self, outside: Container[Memory]) -> bool:
-        """Return whether the step changes what exists outside of the call; random numbers that it draws do not count.
-
-        Args:
-            outside: the memory of the inputs.
-        """
+        """Return whether the step changes what exists outside of the call (`outside`), but for sources of numbers."""
         if self.kind == Call.WRITE:
             return self.args[0].memory in outside
         return self.kind == Call.STATE or (self.kind == Call.GRADIENT and not self.repeats)

@@ -555,15 +555,7 @@ def save(function: Callable[..., Any], entry: Entry, name: str, path: str | os.P
     """Write a program to a file, and its arrays and kernels to an `.npz` file beside it.
 
     If possible, the program takes batches of any size: the function is called with some, and the results are compared.
-
-    Args:
-        function: the compiled function; `name` is its name.
-        entry: its program.
-        path: the path of the file, which ends in `.py`.
-
-    Raises:
-        ValueError: the path does not end in `.py`.
-        NotSaved: the program needs an object that cannot be written as a function of arrays.
+    A path that does not end in `.py` is a ValueError, what is no function of arrays a NotSaved.
     """
     if entry.sets:
         raise NotSaved("the function sets attributes of objects")
@@ -632,11 +624,7 @@ def _write(path: Path, arrays: dict[str, Any], modules: dict[str, str]) -> None:
 
 
 def _try(path: Path, arguments: dict[str, tuple[Any, Any, bool]]) -> Callable[..., Any]:
-    """Run a saved program on zeros, so that missing objects raise an error now rather than at the first use.
-
-    Returns:
-        Its function `step`.
-    """
+    """Run a saved program on zeros, so that missing objects raise an error now; return its function `step`."""
     spec: Any = importlib.util.spec_from_file_location("tinytorch_saved_step", path)
     module = importlib.util.module_from_spec(spec)
     try:

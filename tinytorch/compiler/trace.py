@@ -294,13 +294,9 @@ class Trace:
         self, run: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
         in_place: bool = False,
     ) -> Any:  # fmt: skip
-        """Call `run` in the place of a function, and write the call of the function down.
+        """Call `run` in the place of a function, write the call of the function down, and return the result with sizes.
 
-        Args:
-            in_place: whether the function writes into its first argument and returns it, if that is a tensor.
-
-        Returns:
-            The result, with `Dimension`s in the place of the sizes in it.
+        With `in_place` the function writes into its first argument and returns it, if that is a tensor.
         """
         name, text = getattr(function, "__name__", ""), ""
         if self.reason is None:
@@ -334,12 +330,7 @@ class Trace:
         return id(x) in self._inputs or self._named(x) is not None
 
     def _entered(self, x: Any, where: Any, name: str) -> Any:
-        """Name the tensors in a result, and return it with sizes in the place of integers.
-
-        Args:
-            where: how the result is found.
-            name: of the function.
-        """
+        """Name the tensors in the result of a function, found at a place, and return it with sizes for integers."""
         kind = type(x)
         if isinstance(x, Tensor):
             if self._is_known(x):
@@ -403,8 +394,7 @@ class Trace:
     def body(self, returned: str) -> tuple[list[str], int | None]:
         """Return the source of the calls, and the index of the first line that changes what exists outside, or None.
 
-        Args:
-            returned: the expression of the result, whose names are not deleted after their last use.
+        The names in the expression that is returned are not deleted after their last use.
         """
         texts = [text for _, text in self.lines]
         read = re.findall(_SHAPES, " ".join([*[text.partition(" = ")[2] or text for text in texts], returned]))

@@ -5,6 +5,7 @@ This registry is the only place where a module refers to a later module.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any
@@ -39,12 +40,10 @@ _MODULES = {
     "ops.overrides": "first_contact",  # `__torch_function__`
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
-_functions: dict[str, Callable[..., Any]] = {}
 
 
+@functools.cache
 def supplied(name: str) -> Callable[..., Any]:
     """Return a function that a later module defines; the module is imported when it is first asked for."""
-    function = _functions.get(name)
-    if function is None:
-        function = _functions[name] = getattr(import_module(f"tinytorch.{_HOMES[name]}"), name)
+    function: Callable[..., Any] = getattr(import_module(f"tinytorch.{_HOMES[name]}"), name)
     return function

@@ -230,8 +230,7 @@ class Joint:
     def _adopted(self, tensors: Sequence[Any], owned: bool = False) -> Any:
         """Return the stack that holds the arrays of tensors, after moving them there; None if it is not possible.
 
-        Args:
-            owned: whether it is known that nobody else refers to the arrays.
+        With `owned` it is known that nobody else refers to the arrays.
         """
         stack = existing(tensors)
         if stack is None:

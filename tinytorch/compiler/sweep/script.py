@@ -251,13 +251,7 @@ def planned(
 ) -> list[tuple[dict[str, Any], list[str], Callable[[], Any]]]:
     """Return, for each combination of settings, the values, the command line, and a function that runs the script.
 
-    Args:
-        path, arguments: of the script.
-        settings: the texts of the values, by name.
-        combinations: of them.
-
-    Raises:
-        ValueError: a setting is not known to the script.
+    `settings` are the texts of the values, by name; one that is not known to the script is a ValueError.
     """
     script = Script(path)
     options = script.options()

@@ -107,11 +107,7 @@ class Update:
         return spans
 
     def __call__(self, *stacks: Any) -> None:
-        """Make the step.
-
-        Args:
-            *stacks: the stacks of all parameters, then those of the gradients.
-        """
+        """Make the step, with the stacks of all parameters and of the gradients."""
         params, grads = stacks[: len(self.has_grad)], stacks[len(self.has_grad) :]
         spans = [self._spans(g) for g in range(len(self._names))]
         for (place, state), g in zip(self._states, grads, strict=True):
