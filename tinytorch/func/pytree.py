@@ -891,6 +891,8 @@ def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Any = None
 
     None is returned if the structure of `tree` is not a prefix of `treespec`.
     """
+    if tree_is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
     result: list[Any] = [None] * treespec.num_leaves
     full = unflatten(range(treespec.num_leaves), treespec)
 
