@@ -14,6 +14,7 @@ lines of a program, and `batches` makes a saved program one for any batch size.
 
 from __future__ import annotations
 
+import functools
 import os
 from collections.abc import Callable, Sized
 from typing import Any, cast
@@ -125,20 +126,20 @@ class OptimizedModule(Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Return what the module does."""
-        return (self.__dict__["_compiled"] or self._orig_mod)(*args, **kwargs)
+        return (self._compiled or self._orig_mod)(*args, **kwargs)
 
     @property
     def source(self) -> str:
         """The text of the latest program."""
-        return self.__dict__["_compiled"].source if self.__dict__["_compiled"] else ""
+        return self._compiled.source if self._compiled else ""
 
     def explain(self, guards: bool = False) -> str:
         """Return what `Compiled.explain` does: the calls, the programs, and why other calls were not compiled."""
-        return self.__dict__["_compiled"].explain(guards) if self.__dict__["_compiled"] else "compiling is off"
+        return self._compiled.explain(guards) if self._compiled else "compiling is off"
 
     def profile(self, *args: Any, **kwargs: Any) -> str:
         """Call the module, and return the lines of its program that ran, each with its time."""
-        return self.__dict__["_compiled"].profile(*args, **kwargs) if self.__dict__["_compiled"] else ""
+        return self._compiled.profile(*args, **kwargs) if self._compiled else ""
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the latest program as a module that needs NumPy alone, as `Compiled.save` does.
@@ -147,14 +148,13 @@ class OptimizedModule(Module):
             RuntimeError: there is no program, or it cannot be written.
             ValueError: the path does not end in `.py`.
         """
-        if not self.__dict__["_compiled"]:
+        if not self._compiled:
             raise CompileError("there is no program to be saved: compiling is off")
-        self.__dict__["_compiled"].save(path)
+        self._compiled.save(path)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        compiled = self.__dict__["_compiled"]
-        infers = compiled is not None and compiled.infers
-        return _compiled_again, (self._orig_mod, "inference" if infers else None)  # programs are not copied or pickled
+        mode = "inference" if self._compiled is not None and self._compiled.infers else None
+        return functools.partial(compile, mode=mode), (self._orig_mod,)  # programs are not copied or pickled
 
     @property
     def training(self) -> bool:
@@ -184,10 +184,6 @@ class OptimizedModule(Module):
 
     def __len__(self) -> int:
         return len(cast(Sized, self._orig_mod))
-
-
-def _compiled_again(model: Module, mode: str | None) -> Any:
-    return compile(model, mode=mode)
 
 
 def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:

@@ -28,9 +28,6 @@ class Arena:
         """Return the size of the arena in bytes, and the lines that make it and its buffers.
 
         The largest buffers come first; each gets the lowest place that no buffer has at the same time.
-
-        Args:
-            name: of the arena.
         """
         placed: list[tuple[int, int, int, float]] = []  # first and last byte, first and last step
         lines, total = [], 0

@@ -13,7 +13,7 @@ import numpy as np
 
 from tinytorch.autograd.function import FunctionNode
 from tinytorch.compiler.program import Program, written
-from tinytorch.compiler.recorder import VIEW, Call, Memory, NotRecorded, Recorder, Value, memories_written, results_in
+from tinytorch.compiler.recorder import Call, Memory, NotRecorded, Recorder, Value, memories_written, results_in
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import FREED, Edge, Node, Start, leaf_edge, numbers, running
 from tinytorch.core.mode import local
@@ -497,7 +497,7 @@ def _views(calls: list[Call], saved: list[Value], given: list[Memory]) -> list[C
             if source.place is None and source.memory in given and id(source.source) not in sources:
                 sources.add(id(source.source))
                 waiting.append(source)
-    return [call.copy() for call in calls if call.kind == VIEW and id(call) in sources]
+    return [call.copy() for call in calls if call.kind == Call.VIEW and id(call) in sources]
 
 
 def is_freed(node: Any) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler.entry import Entry
 from tinytorch.compiler.program import BATCH, Multiple
-from tinytorch.compiler.recorder import NEW, Call, NotRecorded, Recorder, Value
+from tinytorch.compiler.recorder import Call, NotRecorded, Recorder, Value
 from tinytorch.compiler.tracing import Tracer
 from tinytorch.core.tensor import wrap
 
@@ -28,14 +28,9 @@ class Unlike(Exception):
 
 
 def of_any_batch(function: Callable[..., Any], entry: Entry) -> Entry:
-    """Return a program that does the same as that of an entry, for batches of any size.
+    """Return a program that does the same as that of an entry, for batches of any size; Unlike if there is none.
 
-    Args:
-        function: the compiled function; it is called with batches of several sizes.
-        entry: its program; the first dimension of its first argument is the batch.
-
-    Raises:
-        Unlike: there is none.
+    The function is called with batches of several sizes: the first dimension of its first argument is the batch.
     """
     given = [item for item in entry.inputs if item.where.startswith("args[")]
     if not given or entry.arity != (len(given), ()) or any(item.where != f"args[{k}]" for k, item in enumerate(given)):
@@ -121,7 +116,9 @@ def _filling(sizes: list[int], constants: tuple[Value, ...]) -> Call:
         raise Unlike("a tensor that it creates depends on the batch size")
     whole = not value.shape and all(x[0] % 1 == 0 for x in numbers)
     fill = _joined(sizes, [int(x[0]) if whole else x[0] for x in numbers])
-    call = Call(NEW, np.full, (_joined(sizes, [each.shape for each in constants]), fill, value.dtype), {}, "filled")
+    call = Call(
+        Call.NEW, np.full, (_joined(sizes, [each.shape for each in constants]), fill, value.dtype), {}, "filled"
+    )
     call.outputs.append(value)
     value.source, value.array, value.initial = call, None, None
     return call

@@ -33,6 +33,7 @@ _FIELDS = (
     "filename qualname firstlineno flags argcount posonlyargcount kwonlyargcount names varnames freevars cellvars code "
     "linetable exceptiontable"
 ).split()
+_PYTHON = importlib.util.MAGIC_NUMBER + sys.version.encode() + bytes([sys.flags.optimize])  # the format of code
 _warned: set[str] = set()  # folders that cannot be written to
 
 
@@ -53,7 +54,7 @@ def rewritten(code: types.CodeType, make: Callable[[], types.CodeType]) -> types
 
 def _kept(parts: tuple[bytes, ...], make: Callable[[], types.CodeType]) -> types.CodeType:
     """Return the code that is kept for a key, or make and keep it."""
-    digest = hashlib.sha256(_python())
+    digest = hashlib.sha256(_PYTHON)
     for part in parts:
         digest.update(len(part).to_bytes(8, "little") + part)
     name = digest.hexdigest()
@@ -90,12 +91,6 @@ def _write(path: Path, code: types.CodeType, folder: str) -> None:
         if folder not in _warned:
             _warned.add(folder)
             logging.getLogger(__name__).warning("torch.compile: nothing is kept in %s: %s", folder, error)
-
-
-@functools.cache
-def _python() -> bytes:
-    """Return what identifies the format of code."""
-    return importlib.util.MAGIC_NUMBER + sys.version.encode() + bytes([sys.flags.optimize])
 
 
 @functools.cache

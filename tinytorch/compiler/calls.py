@@ -327,8 +327,7 @@ def _applied(tracer: Tracer, kind: Any, *args: Any, **kwargs: Any) -> Any:
 def _recorded(tracer: Tracer, kind: Any, args: tuple[Any, ...], forward: Run = None, backward: Run = None) -> Any:
     """Call a `Function`, whose `forward` is followed, and whose `backward` will be, while the call is traced.
 
-    Args:
-        forward, backward: what runs in the place of these methods, if they are not followed.
+    `forward` and `backward` run in the place of these methods, if they are not followed.
     """
     if tracer.stopped:
         return kind.apply(*args)
@@ -358,11 +357,7 @@ def _recorded(tracer: Tracer, kind: Any, args: tuple[Any, ...], forward: Run = N
 def _differentiated(tracer: weakref.ref[Tracer], line: Any, backward: Run, ctx: Any, grads: list[Any]) -> Any:
     """Run the `backward` of a user's `Function`, which is followed while the call is traced that has applied it.
 
-    Args:
-        tracer: of the call.
-        line: where the Function was applied.
-        backward: what runs instead.
-        ctx, grads: the arguments of `backward`.
+    `line` is where the Function was applied; `backward` is what runs instead, with `ctx` and `grads`.
     """
     tracing, kind = tracer(), ctx._forward_cls
     if tracing is None or tracing.closed or tracing.stopped:
@@ -773,11 +768,7 @@ def _zero_grad(tracer: Tracer, function: Any, params: Sequence[Tensor], *args: A
 
 
 def _module(tracer: Tracer, module: Module, overridden: bool = True) -> Run:
-    """Return what a call of a module runs: its `forward`, where there are no hooks.
-
-    Args:
-        overridden: whether a class may have a `__call__` of its own.
-    """
+    """Return what a call of a module runs: its `forward`, without hooks; if `overridden`, its class's `__call__`."""
     kind, own, guards = type(module), module.__dict__, tracer.guards
     if "_orig_mod" in module._modules and "_compiled" in own:  # a compiled module
         inner = module._modules["_orig_mod"]

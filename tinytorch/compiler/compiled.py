@@ -66,11 +66,7 @@ _all: weakref.WeakSet[Compiled] = weakref.WeakSet()
 def reset() -> None:
     """Forget all programs."""
     for compiled in list(_all):
-        compiled.variants.clear()
-        compiled.reasons.clear()
-        compiled.failed = compiled.strict = False
-        compiled.split, compiled.graph_breaks, compiled.parts, compiled.children = None, [], [], None
-        compiled.recorded = compiled.plain = 0
+        compiled._clear()
 
 
 class Compiled:
@@ -100,15 +96,8 @@ class Compiled:
             functools.update_wrapper(self, function)  # (first: it copies the attributes of a compiled function, too)
         self.function, self.fullgraph, self.limit, self.dynamic = function, fullgraph, limit or LIMIT, dynamic
         self.infers = infers
-        self.variants: list[Entry | General] = []
-        self.reasons: list[str] = []
-        self.failed = self.strict = False
-        self.recorded, self.plain = 0, 0
-        self.split: Callable[..., Any] | None = None
-        self.parts: list[Compiled] = []
-        self.graph_breaks: list[tuple[str, str]] = []
+        self._clear(None if outer is None else outer.children)
         self.outer, self.depth = outer, 0 if outer is None else outer.depth + 1
-        self.children: Children | None = None if outer is None else outer.children
         self._objects: list[tuple[Any, type, int]] = []  # objects of users' classes that were arguments
         self._renewed = False
         self._layouts = Layouts(restores=outer is not None)
@@ -117,6 +106,16 @@ class Compiled:
         self._lock = threading.Lock()
         self._torchdynamo_orig_callable = function
         _all.add(self)
+
+    def _clear(self, children: Children | None = None) -> None:
+        self.variants: list[Entry | General] = []
+        self.reasons: list[str] = []
+        self.failed = self.strict = False
+        self.recorded = self.plain = 0
+        self.split: Callable[..., Any] | None = None
+        self.parts: list[Compiled] = []
+        self.graph_breaks: list[tuple[str, str]] = []
+        self.children = children
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)

@@ -14,22 +14,13 @@ from collections.abc import Callable, Collection, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from tinytorch.compiler import cache, inference
 from tinytorch.compiler.backward import Backward, Layouts, Spent, Strides, is_freed, marks_of, put_back
 from tinytorch.compiler.guards import PLAIN, Guards, Input
 from tinytorch.compiler.program import Program, line_of, written
-from tinytorch.compiler.recorder import (
-    GRADIENT,
-    STATE,
-    Memory,
-    NotRecorded,
-    Recorder,
-    Value,
-    fault,
-    memories_written,
-    root,
-)
+from tinytorch.compiler.recorder import Call, Memory, NotRecorded, Recorder, Value, fault, memories_written, root
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Size, Tensor, wrap
@@ -80,7 +71,7 @@ class Entry:
         broken: the reason why the program cannot run, or an empty string.
         retired: whether the program must not run again.
         extra: whether another program has the same guards, so that this one runs while that one is busy.
-        returned: the expression of the results as arrays, a template of the names of the arrays `r` and inputs `t`.
+        returned: the expression of the result, of arrays `r0`, `r1`, … and inputs `t0`, ….
         sets: whether it sets attributes of objects.
         arity: the number of arguments by place, and the names of the others.
         has_effects: whether it changes what exists outside of the call, or draws random numbers.
@@ -102,10 +93,10 @@ class Entry:
         inputs = list(guards.inputs.values())
         tensors = [item.tensor for item in inputs]
         recorder.check()
-        self.has_effects = recorder.has_effects() or any(c.random or c.kind == GRADIENT for c in recorder.calls)
+        self.has_effects = recorder.has_effects() or any(c.random or c.kind == Call.GRADIENT for c in recorder.calls)
         values = list(recorder.given)
         results = Results(recorder, guards, tensors, args)
-        returned, plain = results.text(result)
+        self.returned = returned = results.text(result)
         sets = results.assignments(tracer)
         if results.differentiable and tracer.assigned:
             raise NotRecorded(f"the attribute {tracer.assigned[0][1]} is set, and a result has a graph")
@@ -209,7 +200,6 @@ class Entry:
         self._scope = scope
         self.broken, self.extra, self.retired = "", extra, False
         self.runs = 0
-        self.returned = plain
         self.sets = bool(sets)
         self.arity = len(args), tuple(kwargs)
         self.batched: frozenset[str] = frozenset()
@@ -293,42 +283,40 @@ class Results:
         self._numbers = {id(x): k for k, x in enumerate(inputs)}
         self._given = {recorder.value(x._array).memory: k for k, x in enumerate(inputs)}
         self._shared: set[Memory] = set()
-        self._containers: dict[int, tuple[str, str]] = {}  # by id, the name of a list or object, and its arrays
+        self._containers: dict[int, str] = {}  # by id, the name of a list or object
         self._named: dict[int, int] = {}  # by id of a tensor, the index of its array
 
-    def text(self, x: Any) -> tuple[str, str]:
-        """Return the expression of a result, and that of the arrays in its structure (see `Entry.returned`)."""
+    def text(self, x: Any) -> str:
+        """Return the expression of a result."""
         if type(x) is Late:
             self.values.append(self.read_late(x))
-            k = len(self.values) - 1
-            return f"r{k}.item()", f"{{r[{k}]}}.item()"
+            return f"r{len(self.values) - 1}.item()"
         if isinstance(x, Tensor):
             number = self._numbers.get(id(x))
             if number is not None:
-                return f"t{number}", f"{{t[{number}]}}"
+                return f"t{number}"
             if id(x) in self._named:  # it is in several places of the result
-                k = self._named[id(x)]
-                return f"x{k}", f"{{r[{k}]}}"
+                return f"x{self._named[id(x)]}"
             k = self._named[id(x)] = len(self.values)
             try:
-                return f"(x{k} := {self._tensor(x)})", f"{{r[{k}]}}"
+                return f"(x{k} := {self._tensor(x)})"
             except NotRecorded as reason:
                 found = self._recorder.find(x._array)
                 if found is not None and found.source is not None:
                     reason.line = found.source.line
                 raise
         if x is None or type(x) in (bool, int, str) or (type(x) is float and x - x == 0):
-            return repr(x), _literal(repr(x))
+            return repr(x)
         if isinstance(x, (type, *PLAIN)):
-            return self._guards.refer(x), "None"
+            return self._guards.refer(x)
         if isinstance(x, tuple):
-            text, plain = self._joined("(", x, ")")
+            text = f"({self._joined(x)})"
             if type(x) is tuple:
-                return text, plain
+                return text
             if type(x) is Size:
-                return f"{self._guards.refer(Size)}({text})", plain
+                return f"Size({text})"
             if hasattr(x, "_make") and hasattr(x, "_fields"):
-                return f"{self._guards.refer(type(x))}{text}", plain
+                return f"{self._guards.refer(type(x))}{text}"
             raise NotRecorded(f"a {type(x).__name__} is returned")
         return self._changeable(x)
 
@@ -336,7 +324,7 @@ class Results:
         """Return the statements that set attributes of objects, or count them up, after the result has been made."""
         refer = self._guards.refer
         return [
-            *[f"{refer(x)}.{name} = {self.text(value)[0]}" for x, name, value in tracer.assigned],
+            *[f"{refer(x)}.{name} = {self.text(value)}" for x, name, value in tracer.assigned],
             *[f"{refer(x)}.{name} {sign}= {y!r}" for x, name, sign, y in tracer.counted],
         ]
 
@@ -344,12 +332,12 @@ class Results:
         """Return the value that a number is read from when the function returns."""
         value = self._recorder.value(x.tensor._array)
         later = self._recorder.calls[x.at :]
-        if value.memory in memories_written(later) or any(call.kind == STATE for call in later):
+        if value.memory in memories_written(later) or any(call.kind == Call.STATE for call in later):
             raise NotRecorded("a number is returned that was read from a tensor which changes later")
         return value
 
-    def _changeable(self, x: Any) -> tuple[str, str]:
-        """Return the expressions of a list, dictionary or other object; the result may have it in several places."""
+    def _changeable(self, x: Any) -> str:
+        """Return the expression of a list, dictionary or other object; the result may have it in several places."""
         kind = type(x)
         known = self._containers.get(id(x))
         if known is not None:
@@ -359,45 +347,27 @@ class Results:
                 raise NotRecorded(f"a {kind.__name__} is returned that the call has not created")
             where = self.arguments.get(id(x)) or self._guards.refer(x)
             self.passed[where] = x
-            return where, "None"
-        name = f"y{len(self._containers)}"
-        self._containers[id(x)] = name, "None"
+            return where
+        name = self._containers[id(x)] = f"y{len(self._containers)}"
         if kind is list:
-            text, plain = self._joined("[", x, "]")
+            text = f"[{self._joined(x)}]"
         elif kind is dict:
-            text, plain = self._items(x)
-        elif kind.__new__ in (object.__new__, dict.__new__) and hasattr(x, "__dict__"):
-            text, plain = self._object(x)
+            text = self._items(x)
+        elif kind.__new__ in (object.__new__, dict.__new__) and hasattr(x, "__dict__"):  # of another package
+            items = self._items(dict(dict.items(x))) if isinstance(x, dict) else "()"
+            text = f"rebuilt({self._guards.refer(kind)}, {items}, {self._items(x.__dict__)})"
         else:
             raise NotRecorded(f"a {kind.__name__} is returned")
-        self._containers[id(x)] = name, plain
-        return f"({name} := {text})", plain
+        return f"({name} := {text})"
 
-    def _object(self, x: Any) -> tuple[str, str]:
-        """Return the expressions of an object of a class of another package, such as a data class."""
-        kind = self._guards.refer(type(x))
-        items, plain = "()", "{}"
-        if isinstance(x, dict):
-            items, plain = self._items(dict(dict.items(x)))
-        attributes, plain_attributes = self._items(x.__dict__)
-        return f"rebuilt({kind}, {items}, {attributes})", plain if isinstance(x, dict) else plain_attributes
-
-    def _items(self, x: dict[Any, Any]) -> tuple[str, str]:
-        """Return the expressions of a dictionary."""
+    def _items(self, x: dict[Any, Any]) -> str:
+        """Return the expression of a dictionary."""
         if not all(type(key) in (str, int, bool) for key in x):
             raise NotRecorded("a dictionary is returned whose keys are neither strings nor integers")
-        text, plain = self._joined("{", x.values(), "}", [f"{key!r}: " for key in x])
-        return text, f"{{{plain}}}"
+        return f"{{{''.join([f'{key!r}: {self.text(element)}, ' for key, element in x.items()])}}}"
 
-    def _joined(
-        self, before: str, x: Collection[Any], after: str, keys: Sequence[str] | None = None
-    ) -> tuple[str, str]:
-        """Return the expressions of a container."""
-        pairs = [self.text(element) for element in x]
-        keys = keys or [""] * len(pairs)
-        texts = "".join([f"{key}{text}, " for key, (text, _) in zip(keys, pairs, strict=True)])
-        plain = "".join([f"{_literal(key)}{text}, " for key, (_, text) in zip(keys, pairs, strict=True)])
-        return f"{before}{texts}{after}", f"{before}{plain}{after}"
+    def _joined(self, x: Collection[Any]) -> str:
+        return "".join([f"{self.text(element)}, " for element in x])
 
     def _tensor(self, x: Tensor) -> str:
         if type(x) is not Tensor:
@@ -472,11 +442,6 @@ class Results:
         return f"viewed(r{k}, (x{j} := written(r{j}, {x._version})), state)"
 
 
-def _literal(text: str) -> str:
-    """Return text as a part of a template."""
-    return text.replace("{", "{{").replace("}", "}}")
-
-
 def all_guards(guards: Guards, inputs: list[Input], args: Any, kwargs: Any, any_size: bool = False) -> list[str]:
     """Return all guards of a call, also of the default dtype, and of the number and the names of its arguments."""
     return [
@@ -515,6 +480,7 @@ def scope_of(guards: Guards, inputs: list[Input], sources: list[Source]) -> dict
         **guards.objects, **{f"t{k}": item.tensor for k, item in enumerate(inputs) if item.stays},
         "MISSED": MISSED, "SOURCES": sources, "asking": overrides.state, "copysign": math.copysign, "dtypes": dtypes,
         "line_of": line_of, "local": local, "marks_of": marks_of, "np": np, "put_back": put_back, "rebuilt": rebuilt,
+        "Size": Size,
     }  # fmt: skip
 
 
@@ -582,7 +548,7 @@ def _overlaps(recorder: Recorder, inputs: list[Input]) -> list[str]:
     memories = memories_written(recorder.calls)
     written_to = [recorder.value(x.tensor._array).memory in memories for x in inputs]
     near: list[tuple[int, int]] = []  # the inputs that end behind the start of the next one, and where
-    for low, high, k in sorted([(*_bounds(x.tensor._array), k) for k, x in enumerate(inputs)]):
+    for low, high, k in sorted([(*byte_bounds(x.tensor._array), k) for k, x in enumerate(inputs)]):
         near = [(end, j) for end, j in near if end > low]
         if any(written_to[j] or written_to[k] for _, j in near) and low < high:
             raise NotRecorded("an input that is written to shares memory with another input")
@@ -594,16 +560,6 @@ def _overlaps(recorder: Recorder, inputs: list[Input]) -> list[str]:
             if j != k and not (written_to[j] and j < k):
                 lines += [f"    if np.may_share_memory(t{k}._array, t{j}._array):", "        return MISSED"]
     return lines
-
-
-def _bounds(array: Any) -> tuple[int, int]:
-    """Return the addresses at which the memory of an array begins and ends."""
-    low = high = array.__array_interface__["data"][0]
-    if not array.size:
-        return low, low
-    for n, step in zip(array.shape, array.strides, strict=True):
-        low, high = low + min((n - 1) * step, 0), high + max((n - 1) * step, 0)
-    return low, high + array.itemsize
 
 
 def _counts(recorder: Recorder, tensors: list[Tensor]) -> dict[int, int]:

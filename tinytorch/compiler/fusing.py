@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.compiler.recorder import NEW, Call, Memory, Value, strides_in_order
+from tinytorch.compiler.recorder import Call, Memory, Value, strides_in_order
 from tinytorch.kernels import parallel
 
 
@@ -28,12 +28,7 @@ class Fused:
 
 
 def fused(calls: list[Call], results: list[Value]) -> list[Call]:
-    """Return the calls, with runs of elementwise ones on large arrays of one shape fused.
-
-    Args:
-        calls: those of the program.
-        results: the values that are used after them.
-    """
+    """Return the calls, with runs of elementwise ones on large arrays of one shape fused; `results` are used later."""
     uses = collections.Counter([value.memory for call in calls for value in call.inputs()])
     uses.update([value.memory for value in results])
     found: list[Call] = []
@@ -52,7 +47,7 @@ def _joined(steps: list[Call], uses: collections.Counter[Memory]) -> list[Call]:
     given = list({id(value): value for call in steps for value in call.inputs() if id(value) not in own}.values())
     if len(given) + len(stays) == sum(len(call.inputs()) + 1 for call in steps):
         return steps
-    joined = Call(NEW, Fused(steps), tuple(given), {}, "fused", steps[0].line)
+    joined = Call(Call.NEW, Fused(steps), tuple(given), {}, "fused", steps[0].line)
     joined.outputs, joined.several = stays, True
     for k, value in enumerate(stays):
         value.name = value.name or value.source.name
@@ -73,7 +68,7 @@ def is_elementwise(call: Call) -> bool:
 
 def _shape(call: Call) -> tuple[int, ...] | None:
     """Return the shape of an elementwise step's operands and result if it may be computed block by block, else None."""
-    if call.kind != NEW or call.several or call.random or not is_elementwise(call):
+    if call.kind != Call.NEW or call.several or call.random or not is_elementwise(call):
         return None
     out = call.outputs[0]
     arrays = [out, *[x for x in call.inputs() if x.shape]]

@@ -55,7 +55,7 @@ class General:
         inputs = list(guards.inputs.values())
         results = _Returned(recorder, guards, [], args)
         results.trace = trace
-        returned, _ = results.text(result)
+        returned = results.text(result)
         sets = results.assignments(tracer)
         lines, effect = trace.body(" ".join([returned, *sets]))
         if trace.reason is not None:
@@ -126,18 +126,16 @@ class _Returned(Results):
 
     trace: Trace
 
-    def text(self, x: Any) -> tuple[str, str]:
+    def text(self, x: Any) -> str:
         """Return the expression of a result."""
         if type(x) is Dimension:
-            return x.text, ""
+            return x.text
         if type(x) is Text:
             x = fixed(x)
         if type(x) is Late:
             self.read_late(x)
-            return f"{self.trace.name(x.tensor)}.item()", ""
-        if isinstance(x, Tensor):
-            return self.trace.name(x), ""
-        return super().text(x)
+            return f"{self.trace.name(x.tensor)}.item()"
+        return self.trace.name(x) if isinstance(x, Tensor) else super().text(x)
 
 
 def without_sizes(x: Any, seen: set[int] | None = None) -> Any:

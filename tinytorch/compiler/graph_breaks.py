@@ -30,6 +30,7 @@ from tinytorch.compiler.sources import (
     definition,
     keep_tree,
     load_lines,
+    parsed,
     source_of,
     without_defaults,
 )
@@ -254,7 +255,7 @@ class _Splitting:
         counts = binding_counts(node)
         for statement, inner in captures(node):
             shared = self._names.used([inner]) & self._names.cells - {getattr(inner, "name", None)}
-            if any(counts.get(name, 0) > 1 for name in shared) or not shared <= self._flow.defined(statement):
+            if any(counts.get(name, 0) > 1 for name in shared) or not shared <= self._flow.at(statement).defined:
                 return False
             if any(isinstance(part, ast.Nonlocal) for part in ast.walk(inner)):
                 return False
@@ -370,19 +371,18 @@ class _Splitting:
     def _part(self, run: list[ast.stmt], tail: bool) -> list[ast.stmt]:
         """Return the call of a part that consists of some statements, and what it assigns."""
         flow, names, where = self._flow, self._names, run[0]
-        place, bound, escapes, returns = flow.at(where), names.bound(run), *_exits(run)
+        place, last = flow.at(where), flow.at(run[-1])
+        bound, escapes, returns = names.bound(run), *_exits(run)
         copies, own = self._copies(run), set(self._functions)
-        ends = flow.ends(run[-1])
-        live = set(flow.after(run[-1])) if ends and not tail else set()
+        live = set(last.after) if last.ends and not tail else set()
         for escape in escapes:
             live |= place.broken if isinstance(escape, ast.Break) else place.continued
         read = names.used(copies) - own
-        given = {*((names.used(run) | bound) & flow.before(where)), *read} - own
+        given = {*((names.used(run) | bound) & place.before), *read} - own
         taken = bound & live
-        before = flow.defined(where)
-        after = flow.defined_after(run[-1])
+        before, after = place.defined, last.defined_after
         for escape in escapes:
-            after &= flow.defined(escape)
+            after &= flow.at(escape).defined
         unsure_in, unsure_out = sorted(given - before), sorted(taken - after)
         order = {name: k for k, name in enumerate(dict.fromkeys((*self._code.co_varnames, *self._code.co_cellvars)))}
         ins, outs = sorted(given, key=order.__getitem__), sorted(taken, key=order.__getitem__)
@@ -399,11 +399,11 @@ class _Splitting:
             or (frames and (ins[0] not in before or ins[0] in bound))
         ):
             return self._plain(run)
-        simple = (tail or not ends) and not escapes
+        simple = (tail or not last.ends) and not escapes
         flagged = not simple and bool(escapes or returns)
-        body = self._body(run, copies, unsure_in, unsure_out, outs, flagged, simple, ends)
+        body = self._body(run, copies, unsure_in, unsure_out, outs, flagged, simple, last.ends)
         arguments = ast.arguments([], [ast.arg(name) for name in ins], None, [], [], None, [])
-        node = _located(definition(self._function.__name__, arguments, body), where)
+        node = ast.copy_location(definition(self._function.__name__, arguments, body), where)
         name = f"__part_{len(self._parts)}__"
         self._parts[name] = Parts(self._compiled(node, self._cells(), tree=True), self._make)
         return self._call(name, where, ins, outs, unsure_in, unsure_out, flagged, simple, escapes, returns)
@@ -424,20 +424,19 @@ class _Splitting:
     ) -> list[ast.stmt]:  # fmt: skip
         """Return the body of a part, which returns how it has ended, and what it has assigned."""
         where = run[0]
-        body: list[Any] = [_parsed(f"if {name} is {UNBOUND}:\n    del {name}", where) for name in unsure_in]
-        body += [*copies, *copy.deepcopy(run)]
+        body = [*parsed(_forgetting(unsure_in), where), *copies, *copy.deepcopy(run)]
         if simple:
             return body
 
         def leave(how: int, where: ast.stmt, value: ast.expr | None = None) -> list[ast.stmt]:
-            found = [_attempt(name, where) for name in unsure_out] if how != _RETURN else []
-            elements: list[ast.expr] = [ast.Name(name, ast.Load()) for name in outs]
-            if how == _RETURN:
-                elements = [ast.Constant(None)] * len(outs)
-            if flagged:
-                elements = [ast.Constant(how), value or ast.Constant(None), *elements]
-            whole: ast.expr = ast.Tuple(elements, ast.Load()) if flagged or len(outs) != 1 else elements[0]
-            return [*found, _located(ast.Return(whole), where)]
+            if not flagged and len(outs) == 1:
+                return parsed(f"{_attempting(unsure_out)}\nreturn {outs[0]}", where)
+            elements = [str(how), "None"] * flagged + (["None"] * len(outs) if how == _RETURN else outs)
+            found = "" if how == _RETURN else _attempting(unsure_out)
+            statements = parsed(f"{found}\nreturn ({''.join([f'{x}, ' for x in elements])})", where)
+            if value is not None:
+                statements[-1].value.elts[1] = value
+            return statements
 
         if flagged:
             body = _Leaving(leave).block(body)
@@ -450,45 +449,33 @@ class _Splitting:
         """Return the statements that call a part."""
         call = f"{part}({', '.join(ins)})"
         targets = ", ".join(outs)
-        forget = [f"if {name} is {UNBOUND}:\n    del {name}" for name in dict.fromkeys([*unsure_in, *unsure_out])]
-        texts = []
+        forget = _forgetting(dict.fromkeys([*unsure_in, *unsure_out]))
+        texts = [_attempting(unsure_in)]
         if simple:
             texts.append(f"return {call}")
         elif not flagged:
-            texts += [f"{targets} = {call}" if outs else call, *forget]
+            texts += [f"{targets} = {call}" if outs else call, forget]
         else:
             texts.append(f"{EXIT}, {RESULT}, *{OUTS} = {call}")
             if returns:
                 texts.append(f"if {EXIT} == {_RETURN}:\n    return {RESULT}")
             if outs:
                 texts.append(f"{targets}, = {OUTS}")
-            texts += [f"{OUTS} = None", *forget]
+            texts += [f"{OUTS} = None", forget]
             for kind, how, word in ((ast.Break, _BREAK, "break"), (ast.Continue, _CONTINUE, "continue")):
                 if any(isinstance(escape, kind) for escape in escapes):
                     texts.append(f"if {EXIT} == {how}:\n    {word}")
-        return [*[_attempt(name, where) for name in unsure_in], *[_parsed(text, where) for text in texts]]
+        return parsed("\n".join(texts), where)
 
 
-def _parsed(text: str, where: ast.stmt) -> ast.stmt:
-    """Return the statement of a text, at the place of another statement."""
-    (statement,) = ast.parse(text).body
-    for node in ast.walk(statement):
-        if "lineno" in node._attributes:
-            ast.copy_location(node, where)
-    return statement
+def _forgetting(names: Iterable[str]) -> str:
+    """Return the statements that unbind variables which stand for unbound ones."""
+    return "\n".join([f"if {name} is {UNBOUND}:\n    del {name}" for name in names])
 
 
-def _attempt(name: str, where: ast.stmt) -> ast.stmt:
-    """Return the statement that gives a variable a value if it has none."""
-    return _parsed(f"try:\n    {name}\nexcept {UNBOUND_ERROR}:\n    {name} = {UNBOUND}", where)
-
-
-def _located(node: Any, where: ast.stmt) -> Any:
-    """Give nodes that have no place that of a statement."""
-    for part in ast.walk(node):
-        if "lineno" in part._attributes and not hasattr(part, "lineno"):
-            ast.copy_location(part, where)
-    return node
+def _attempting(names: Iterable[str]) -> str:
+    """Return the statements that give variables a value which have none."""
+    return "\n".join([f"try:\n    {x}\nexcept {UNBOUND_ERROR}:\n    {x} = {UNBOUND}" for x in names])
 
 
 def _exits(statements: list[ast.stmt]) -> tuple[list[Any], bool]:
@@ -557,8 +544,7 @@ class _Calls(ast.NodeTransformer):
         known = name is not None and name not in self._variables and name not in self._scope
         if not (known and hasattr(builtins, str(name))):
             found = ast.Call(ast.Name(CALLED, ast.Load()), [node.func], [])
-            node.func = ast.copy_location(found, node.func)
-            ast.copy_location(found.func, node.func)
+            node.func = ast.fix_missing_locations(ast.copy_location(found, node.func))
         return node
 
 

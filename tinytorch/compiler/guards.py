@@ -273,10 +273,7 @@ class Guards:
     def member(self, kind: type, name: str, x: Any = None) -> None:
         """Guard that a class, and a base that it inherits from, defines a member as it does now.
 
-        Args:
-            kind: the class.
-            name: of the member.
-            x: an instance, which has no attribute of that name itself.
+        An instance `x` has no attribute of that name itself.
         """
         own = getattr(x, "__dict__", None)
         if own is not None:

@@ -22,18 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.compiler.fusing import function_of, is_elementwise
-from tinytorch.compiler.recorder import (
-    NEW,
-    VIEW,
-    WRITE,
-    Call,
-    Memory,
-    Value,
-    memories_written,
-    new_value,
-    replaced,
-    strides_in_order,
-)
+from tinytorch.compiler.recorder import Call, Memory, Value, memories_written, new_value, replaced, strides_in_order
 from tinytorch.kernels import channels_last, conv, elementary, layer_norm, norm, pool, products, programs, reduce, shape
 from tinytorch.kernels.channels_last import PANEL
 from tinytorch.nn.modules.module import Module
@@ -46,9 +35,7 @@ _LAST = (0, 2, 3, 1)  # and its inverse
 def applies(function: Any, calls: list[Call], inputs: list[Value]) -> bool:
     """Return whether a recorded call may be rewritten: it only computes results, by the same steps each time.
 
-    Args:
-        function: what has been called: a module must not be in training mode.
-        calls, inputs: the steps, and the values that exist before them.
+    A module must not be in training mode.
     """
     module = getattr(function, "__self__", function)  # (`Module.compile` compiles a method)
     if isinstance(module, Module) and module.training:
@@ -60,11 +47,7 @@ def applies(function: Any, calls: list[Call], inputs: list[Value]) -> bool:
 def rewritten(
     calls: list[Call], inputs: list[Value], bound: list[bool], results: list[Value]
 ) -> tuple[list[Call], list[Value]]:
-    """Return the steps for inference, and the values of the results.
-
-    Args:
-        calls, inputs, bound, results: those of a `Program`.
-    """
+    """Return the steps for inference, and the values of the results; the arguments are those of a `Program`."""
     calls, results = _without_writes(calls, results)
     fixed = [value for value, stays in zip(inputs, bound, strict=True) if stays]
     rewriter = _Rewriter(calls, fixed, results)
@@ -86,7 +69,7 @@ def _without_writes(calls: list[Call], results: list[Value]) -> tuple[list[Call]
         for value in call.outputs:
             if value is not None:
                 made[value.memory][id(value)] = number
-        if call.kind == WRITE:
+        if call.kind == Call.WRITE:
             last[call.args[0].memory] = number
     for value in results:
         made[value.memory].setdefault(id(value), -1)
@@ -94,7 +77,7 @@ def _without_writes(calls: list[Call], results: list[Value]) -> tuple[list[Call]
 
     def alone(value: Value) -> bool:
         """Return whether a step allocates the value's memory, which has no other view while it is written to."""
-        if value.source is None or value.source.kind != NEW:
+        if value.source is None or value.source.kind != Call.NEW:
             return False
         end = last.get(value.memory, -1)
         return all(number > end or each == id(value) for each, number in made[value.memory].items())
@@ -111,12 +94,12 @@ def _without_writes(calls: list[Call], results: list[Value]) -> tuple[list[Call]
         like_ufuncs = isinstance(call.function, np.ufunc) or call.function in elementary.FUNCTIONS
         return like_ufuncs and all(x.strides == target.strides for x in others)
 
-    kept = {call.args[0].memory for call in calls if call.kind == WRITE and not replaceable(call)}
+    kept = {call.args[0].memory for call in calls if call.kind == Call.WRITE and not replaceable(call)}
     current: dict[int, Value] = {}  # by id of a value that is written to, what it is now
     moved: dict[Memory, Memory] = {}  # and its memory
     found = []
     for call in calls:
-        write = call.kind == WRITE and call.args[0].memory not in kept
+        write = call.kind == Call.WRITE and call.args[0].memory not in kept
         target = call.args[0] if write else None
         call.replace(current)
         if target is None:
@@ -130,7 +113,7 @@ def _without_writes(calls: list[Call], results: list[Value]) -> tuple[list[Call]
             moved[target.memory] = call.args[1].memory
         else:
             out = Value(target.shape, target.dtype, target.strides, Memory(), target.whole, call, name=target.name)
-            call.kind, current[id(target)], moved[target.memory] = NEW, out, out.memory
+            call.kind, current[id(target)], moved[target.memory] = Call.NEW, out, out.memory
             call.outputs.append(out)
             found.append(call)
     return found, replaced(results, current)
@@ -214,7 +197,7 @@ class _Rewriter:
 
     def _step(self, call: Call) -> None:
         inputs = call.inputs()
-        if not call.random and all(self._is_fixed(value) for value in inputs) and (inputs or call.kind == NEW):
+        if not call.random and all(self._is_fixed(value) for value in inputs) and (inputs or call.kind == Call.NEW):
             self._fixed.update([id(value) for value in call.outputs if value is not None])
             self._as_recorded(call)
             return
@@ -224,9 +207,9 @@ class _Rewriter:
             return
         function, _ = function_of(call)
         rule = _RULES.get(function)
-        if call.kind in (NEW, VIEW) and rule is not None and rule(self, call):
+        if call.kind in (Call.NEW, Call.VIEW) and rule is not None and rule(self, call):
             return
-        if call.kind == NEW and is_elementwise(call) and self._elementwise(call):
+        if call.kind == Call.NEW and is_elementwise(call) and self._elementwise(call):
             return
         self._as_recorded(call)
 
@@ -256,7 +239,7 @@ class _Rewriter:
         """Return a value transposed, by a view."""
         if dims == tuple(range(len(dims))):
             return x
-        call = Call(VIEW, shape.permute, (x, dims), {}, "permuted", like.line if like is not None else None)
+        call = Call(Call.VIEW, shape.permute, (x, dims), {}, "permuted", like.line if like is not None else None)
         out = Value(_permuted(x.shape, dims), x.dtype, _permuted(x.strides, dims), x.memory, False, call)
         return self._enter(call, out)
 
@@ -292,7 +275,7 @@ class _Rewriter:
             view = self._view(self._plain(value), _inverse(dims), like)
             alone = False
         if not (alone or _is_contiguous(view)):
-            view = self._add(NEW, np.ascontiguousarray, (view,), view.shape, like)
+            view = self._add(Call.NEW, np.ascontiguousarray, (view,), view.shape, like)
         self._hold(value, view, dims)
         return view
 
@@ -302,18 +285,18 @@ class _Rewriter:
             return value
         source = value.source
         assert source is not None
-        if source.kind == VIEW:
+        if source.kind == Call.VIEW:
             self._as_recorded(source)
             return value
         stored, dims = self._held[id(value)][0]
         kept = [d for d in dims if stored.shape[d] > 1]
         order = tuple(sorted(range(len(dims)), key=lambda d: -value.strides[d]))
-        kind, function, args = VIEW, shape.permute, (stored, dims)  # type: int, Any, tuple[Any, ...]
+        kind, function, args = Call.VIEW, shape.permute, (stored, dims)  # type: int, Any, tuple[Any, ...]
         if kept == sorted(kept) and value.strides == strides_in_order(value.shape, value.dtype.itemsize):
             function, args = shape.view, (stored, value.shape)
         elif _permuted(stored.strides, dims) != value.strides:
-            kind, function, args = NEW, channels_last.in_order, (stored, dims, order)
-        if kind == VIEW:
+            kind, function, args = Call.NEW, channels_last.in_order, (stored, dims, order)
+        if kind == Call.VIEW:
             value.memory, value.whole = stored.memory, False
         call = Call(kind, function, args, {}, source.name, source.line)
         value.source, value.output = call, None
@@ -358,7 +341,7 @@ class _Rewriter:
         if dims is not None:
             chain.dims = _permuted(chain.dims, dims)
             return True
-        if call.kind != NEW or call.outputs[0].dtype != _F32 or call.outputs[0].shape != chain.result.shape:
+        if call.kind != Call.NEW or call.outputs[0].dtype != _F32 or call.outputs[0].shape != chain.result.shape:
             return False
         if function is norm.by_given:
             _, *values, eps = args
@@ -396,7 +379,7 @@ class _Rewriter:
 
     def _write_chain(self, chain: _Chain) -> None:
         call, outputs = chain.call, chain.weight.shape[0]
-        like = Call(NEW, None, (), {}, chain.name, call.line)
+        like = Call(Call.NEW, None, (), {}, chain.name, call.line)
         weight, bias = self._ready(chain, like)
         activation = chain.epilogue or ()
         if chain.residual is not None:
@@ -416,7 +399,7 @@ class _Rewriter:
             sizes = x.shape[0], rows, columns, outputs
             function = channels_last.convolved
             args = (x, weight, bias, at, w.shape[2:], stride, padding, dilation, groups, outputs, *activation)
-        made = Call(NEW, function, args, {}, chain.name, call.line)
+        made = Call(Call.NEW, function, args, {}, chain.name, call.line)
         self._store(made, chain.result, sizes, chain.dims)
 
     def _ready(self, chain: _Chain, like: Call) -> tuple[Value, Value | None]:
@@ -430,7 +413,7 @@ class _Rewriter:
         if key not in self._prepared:
             outputs, name = chain.weight.shape[0], chain.weight.name or "weight"
             args = chain.weight, chain.bias, changes
-            call = Call(NEW, channels_last.changed, args, {}, "changed", like.line)
+            call = Call(Call.NEW, channels_last.changed, args, {}, "changed", like.line)
             sizes = [(f"{name}_changed", chain.weight.shape), (f"{name}_bias", (outputs,))]
             if packs:
                 call.function, call.args = channels_last.prepared, (chain.weight, chain.bias, chain.groups, changes)
@@ -529,12 +512,12 @@ class _Rewriter:
         if not wanted or sorted([d % 4 for d in dim]) != [2, 3] or not self._is_last(x):
             return False
         stored = self._as(x, _IMAGES, call)
-        made = self._add(NEW, channels_last.means, (stored,), (x.shape[0], 1, 1, x.shape[1]), call)
+        made = self._add(Call.NEW, channels_last.means, (stored,), (x.shape[0], 1, 1, x.shape[1]), call)
         if keepdim:
             self._hold(call.outputs[0], made, _IMAGES)
         else:
             out = call.outputs[0]
-            flat = Call(VIEW, shape.view, (made, out.shape), {}, call.name, call.line)
+            flat = Call(Call.VIEW, shape.view, (made, out.shape), {}, call.name, call.line)
             out.source, out.memory, out.whole = flat, made.memory, False
             self._enter(flat, out)
         return True
@@ -553,7 +536,9 @@ class _Rewriter:
         if not all(np.array_equal(w.start, each) for w, each in zip(windows, even, strict=True)):
             return False
         stored = self._as(x, _IMAGES, call)
-        made = self._add(NEW, channels_last.maxima_of, (stored, *args, counts), (x.shape[0], *counts, x.shape[1]), call)
+        made = self._add(
+            Call.NEW, channels_last.maxima_of, (stored, *args, counts), (x.shape[0], *counts, x.shape[1]), call
+        )
         self._hold(call.outputs[0], made, _IMAGES)
         return True
 
@@ -564,7 +549,7 @@ class _Rewriter:
             return False
         stored = [self._as(x, _IMAGES, call) for x in xs]
         sizes = _permuted(call.outputs[0].shape, _LAST)
-        made = self._add(NEW, shape.concatenated, (stored, _LAST.index(dim % 4)), sizes, call)
+        made = self._add(Call.NEW, shape.concatenated, (stored, _LAST.index(dim % 4)), sizes, call)
         self._hold(call.outputs[0], made, _IMAGES)
         return True
 
@@ -578,7 +563,7 @@ class _Rewriter:
             return False
         for stored, dims in self._holds(x):
             if dims[-1] == len(dims) - 1:
-                made = Call(NEW, call.function, (stored, sizes, *rest), {}, call.name, call.line)
+                made = Call(Call.NEW, call.function, (stored, sizes, *rest), {}, call.name, call.line)
                 made.several = True
                 self._store(made, call.outputs[0], stored.shape, dims, 0)
                 made.outputs += [None] * len(call.outputs[1:])
@@ -607,17 +592,17 @@ class _Rewriter:
         if function is np.multiply and len(inputs) == len(args) == 2 and rank == 4 and not call.kwargs:
             x, factors = sorted(args, key=lambda each: -each.size)
             if factors.shape == (sizes[0], 1, 1, sizes[3]) != sizes == x.shape:
-                made = self._add(NEW, channels_last.scaled, (x, factors), sizes, call)
+                made = self._add(Call.NEW, channels_last.scaled, (x, factors), sizes, call)
                 self._hold(out, made, dims)
                 return True
-        step = Call(NEW, call.function, replaced(call.args, by), call.kwargs, call.name, call.line)
+        step = Call(Call.NEW, call.function, replaced(call.args, by), call.kwargs, call.name, call.line)
         self._hold(out, self._enter(step, new_value(sizes, out.dtype, step, name=out.name)), dims)
         return True
 
 
 def _turned(call: Call) -> tuple[int, ...] | None:
     """Return the order of dimensions of a view that exchanges them, else None."""
-    if call.kind != VIEW or call.kwargs or not call.args or not isinstance(call.args[0], Value):
+    if call.kind != Call.VIEW or call.kwargs or not call.args or not isinstance(call.args[0], Value):
         return None
     rank = len(call.args[0].shape)
     if call.function is shape.permute:

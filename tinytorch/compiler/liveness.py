@@ -151,18 +151,26 @@ class Names:
 
 
 class Place(NamedTuple):
-    """What surrounds a statement.
+    """A statement: its surroundings, and what is known of the variables there.
 
     Attributes:
         raised: variables that are read after an error of the statement.
         broken, continued: variables that are read after a `break`, or a `continue`, in its place.
         guarded: whether an error of it may be caught.
+        before, after: variables that are read from the statement on, and after it.
+        defined, defined_after: variables that are certainly bound before and after it; all, if that is never reached.
+        ends: whether its end may be reached.
     """
 
     raised: Variables = _NONE
     broken: Variables = _NONE
     continued: Variables = _NONE
     guarded: bool = False
+    before: Variables = _NONE
+    after: Variables = _NONE
+    defined: Variables = _NONE
+    defined_after: Variables = _NONE
+    ends: bool = True
 
 
 class Flow:
@@ -179,47 +187,26 @@ class Flow:
         self, names: Names, function: Any, arguments: Iterable[str], suppresses: Callable[[ast.expr], bool]
     ) -> None:
         self._names, self._suppresses = names, suppresses
-        self._live: dict[int, tuple[Variables, Variables]] = {}
         self._places: dict[int, Place] = {}
         self._defined: dict[int, tuple[Variables | None, Variables | None]] = {}
         self._read(function.body, _NONE, Place())
         self._breaks: list[list[Variables]] = []
         self._define(function.body, frozenset(arguments))
 
-    def before(self, statement: ast.stmt) -> Variables:
-        """Return the variables that are read from a statement on."""
-        return self._live[id(statement)][0]
-
-    def after(self, statement: ast.stmt) -> Variables:
-        """Return the variables that are read after a statement."""
-        return self._live[id(statement)][1]
-
     def at(self, statement: ast.stmt) -> Place:
-        """Return what surrounds a statement."""
-        return self._places[id(statement)]
-
-    def defined(self, statement: ast.stmt) -> Variables:
-        """Return the variables that are certainly bound before a statement; all, if it is never reached."""
-        return self._bound_at(statement, 0)
-
-    def defined_after(self, statement: ast.stmt) -> Variables:
-        """Return the variables that are certainly bound after a statement; all, if that is never reached."""
-        return self._bound_at(statement, 1)
-
-    def _bound_at(self, statement: ast.stmt, end: int) -> Variables:
-        found = self._defined.get(id(statement), (None, None))[end]
-        return self._names.local if found is None else found
-
-    def ends(self, statement: ast.stmt) -> bool:
-        """Return whether the end of a statement may be reached."""
-        return self._defined.get(id(statement), (None, None))[1] is not None
+        """Return what is known of a statement."""
+        bound = self._defined.get(id(statement), (None, None))
+        defined = [self._names.local if each is None else each for each in bound]
+        return self._places[id(statement)]._replace(
+            defined=defined[0], defined_after=defined[1], ends=bound[1] is not None
+        )
 
     # What is read later, backwards -------------------------------------------------------------------
 
     def _read(self, statements: list[Any], after: Variables, place: Place) -> Variables:
         for statement in reversed(statements):
             before = self._read_one(statement, after, place) | place.raised
-            self._live[id(statement)], self._places[id(statement)] = (before, after), place
+            self._places[id(statement)] = place._replace(before=before, after=after)
             after = before
         return after
 

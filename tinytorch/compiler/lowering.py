@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.compiler.recorder import NEW, VIEW, WIDE, Call, Value, new_value
+from tinytorch.compiler.recorder import WIDE, Call, Value, new_value
 from tinytorch.kernels import arithmetic, elementary, parallel, products, stacked
 
 
@@ -34,12 +34,12 @@ def named(function: Any, name: str) -> str:
 def has_out(call: Call) -> bool:
     """Return whether a call takes an argument `out`, an array for its result."""
     known = may_overwrite(call.function) or hasattr(call.function, "overwrites")
-    return (known or call.function in (dot, products.product, stacked.matrices)) and not call.kwargs
+    return (known or call.function in (dot, products.product, stacked.matrices, stacked.affine)) and not call.kwargs
 
 
 def is_pure(call: Call) -> bool:
     """Return whether a call may be removed if its result is not used."""
-    return call.kind == VIEW or (call.kind == NEW and (has_out(call) or call.function is parallel.blockwise))
+    return call.kind == Call.VIEW or (call.kind == Call.NEW and (has_out(call) or call.function is parallel.blockwise))
 
 
 def may_overwrite(function: Any) -> bool:
@@ -65,7 +65,7 @@ def shared_may_overwrite(call: Call) -> bool:
 
 
 def _transposed(x: Value, line: Any) -> Call:
-    call = Call(VIEW, transpose, (x,), {}, f"{x.name}_T" if x.name else "transposed", line)
+    call = Call(Call.VIEW, transpose, (x,), {}, f"{x.name}_T" if x.name else "transposed", line)
     call.outputs.append(Value(x.shape[::-1], x.dtype, x.strides[::-1], x.memory, False, call))
     return call
 
@@ -77,7 +77,7 @@ def _product(a: Value, b: Value, call: Call, value: Any) -> Call:
 
 def _step(function: Any, args: tuple[Any, ...], like: Call, value: Any) -> Call:
     """Return a step that returns a value."""
-    made = Call(NEW, function, args, {}, like.name, like.line)
+    made = Call(Call.NEW, function, args, {}, like.name, like.line)
     made.outputs.append(value)
     value.source, value.output = made, None
     return made
@@ -142,7 +142,7 @@ def lowered(calls: list[Call]) -> list[Call]:
     """Return the calls, those with a rule replaced by the calls that they consist of."""
     found: list[Call] = []
     for call in calls:
-        rule = _RULES.get(call.function) if call.kind == NEW and not call.kwargs else None
+        rule = _RULES.get(call.function) if call.kind == Call.NEW and not call.kwargs else None
         steps = rule(call) if rule is not None else None
         if steps is None:
             _for_floats(call)

@@ -12,6 +12,7 @@ import keyword
 import linecache
 import re
 import sys
+import traceback
 import weakref
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
@@ -21,21 +22,7 @@ import numpy as np
 from tinytorch.compiler import cache, fusing, lowering
 from tinytorch.compiler.arena import Arena
 from tinytorch.compiler.recomputing import recomputed
-from tinytorch.compiler.recorder import (
-    GRADIENT,
-    NEW,
-    STATE,
-    TRUTH,
-    VIEW,
-    WRITE,
-    Call,
-    Memory,
-    NotRecorded,
-    Value,
-    expression,
-    memories_written,
-    replaced,
-)
+from tinytorch.compiler.recorder import Call, Memory, NotRecorded, Value, expression, memories_written, replaced
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import elementary, parallel
 from tinytorch.kernels.programs import as_array, laid_out
@@ -179,7 +166,7 @@ class Program:
         same: dict[int, Value] = {}
         for call in copies:
             g, out = call.args[0], call.outputs[0]
-            made = g.source is not None and g.source.kind == NEW
+            made = g.source is not None and g.source.kind == Call.NEW
             if made and g.whole and uses[g.memory] == 1 and g.strides == out.strides:
                 same[id(out)] = g
                 g.name = g.name or out.name
@@ -190,7 +177,7 @@ class Program:
 
     def _treat_large(self) -> None:
         """Fuse elementwise steps on large arrays, and recompute some instead of keeping their results."""
-        gradients = [call.args[0] for call in self.calls if call.kind == GRADIENT and call.args[0] is not None]
+        gradients = [call.args[0] for call in self.calls if call.kind == Call.GRADIENT and call.args[0] is not None]
         stay = [*self.results, *gradients]
         if not self._frozen:  # (there is no backward pass)
             self.calls = recomputed(self.calls, {value.memory for value in [*stay, *self.inputs, *self.constants]})
@@ -204,7 +191,7 @@ class Program:
                 self._last[value.memory] = number
         held: dict[int, Memory] = {}  # by leaf, the memory of its current gradient
         for number, call in enumerate(self.calls):
-            if call.kind == GRADIENT:
+            if call.kind == Call.GRADIENT:
                 before = held.pop(id(call.function), None)
                 if before is not None:
                     self._last[before] = max(self._last[before], number)
@@ -216,7 +203,7 @@ class Program:
         self._leaving = {value.memory for k, value in enumerate(self.results) if k not in self.views}
         self._written = memories_written(self.calls)
         # The last gradients of leaves stay alive after the call.
-        self.final = {id(call.function): call for call in self.calls if call.kind == GRADIENT}
+        self.final = {id(call.function): call for call in self.calls if call.kind == Call.GRADIENT}
         for call in self.final.values():
             if call.args[0] is not None:
                 self._leaving.add(call.args[0].memory)
@@ -339,7 +326,9 @@ class Program:
         self._before: list[str] = []  # lines of `bind`
         self._lines: list[str] = []  # lines of `step`
         self._definitions: list[str] = []  # lines of functions for fused steps
-        self._ends = _inverted(self._last)  # by step, the memory that it is the last to use
+        self._ends: dict[int, list[Memory]] = collections.defaultdict(list)  # by step, the memory that it uses last
+        for memory, number in self._last.items():
+            self._ends[number].append(memory)
         self._there = set(self._fixed)  # memory that exists after `bind`
         #: Ids of values that are the same in every step.
         self._folded = {id(v) for v in self.constants if self.is_fixed(v)}
@@ -372,12 +361,12 @@ class Program:
                 effect = len(self._lines)
             done = done or call.is_effect(self._outside)
             drawing += call.sources()
-            if call.kind == TRUTH and id(call.args[0]) not in self._folded:
+            if call.kind == Call.TRUTH and id(call.args[0]) not in self._folded:
                 if done:
                     where = "{}:{}: ".format(*call.line) if call.line is not None else ""
                     raise NotRecorded(f"{where}a tensor's value decides what is done after something was written")
                 self.sources = list(dict.fromkeys(drawing))
-            if call.kind == WRITE and call.counts:
+            if call.kind == Call.WRITE and call.counts:
                 writes.setdefault(call.args[0].memory, []).append(len(self._lines))
             self._write_call(number, call)
         if self._restores:
@@ -429,15 +418,15 @@ class Program:
 
     def _write_call(self, number: int, call: Call) -> None:
         """Write a step: into `bind` if its result is the same in all calls, else into `step`."""
-        if call.kind == GRADIENT:
+        if call.kind == Call.GRADIENT:
             self._write_gradient(call)
-        elif call.kind == STATE:
+        elif call.kind == Call.STATE:
             self._lines.append(f"{self._object(call.function, call.name)}()")
-        elif call.kind == WRITE:
+        elif call.kind == Call.WRITE:
             # (An elementwise function overwrites its first operand.)
             over = lowering.may_overwrite(call.function)
             self._lines.append(self._call(call, self.name(call.args[0]) if over else None))
-        elif call.kind == TRUTH:
+        elif call.kind == Call.TRUTH:
             if id(call.args[0]) not in self._folded:
                 self._lines.append(self._call(call))
         elif self._is_made_once(call):
@@ -451,7 +440,7 @@ class Program:
                 if value is not None:
                     self._note_made(value)
         names: list[str] = []
-        for memory in self._ends.get(number, ()):
+        for memory in self._ends[number]:
             if memory in self._buffers:
                 key, name = self._buffers.pop(memory)
                 if self._arena is not None:
@@ -483,7 +472,7 @@ class Program:
         """Return whether the result of a call is the same in every step, since it depends on constants alone."""
         folded = not call.random and self._folded.issuperset(map(id, call.inputs()))
         made = [v for v in call.outputs if v is not None] if folded else []
-        if call.kind == VIEW:
+        if call.kind == Call.VIEW:
             self._folded.update(map(id, made))
             return all([v.memory in self._there for v in call.inputs()])
         memories = {v.memory for v in made}
@@ -497,7 +486,7 @@ class Program:
 
     def _target(self, number: int, call: Call) -> str | None:
         """Return the name of the array that a call writes its result into, or None if it allocates one."""
-        if call.kind != NEW or call.several or not (lowering.has_out(call) or lowering.shared_may_overwrite(call)):
+        if call.kind != Call.NEW or call.several or not (lowering.has_out(call) or lowering.shared_may_overwrite(call)):
             return None
         value = call.outputs[0]
         name = self._operand(number, call, value) or self._buffer(number, call, value)
@@ -546,11 +535,11 @@ class Program:
         text = self._call(call)
         if call.several:
             names = [("_" if v is None else self.name(v)) for v in call.outputs]
-            numbers = [self.name(v) for v in call.outputs if v is not None and not v.shape and call.kind == NEW]
+            numbers = [self.name(v) for v in call.outputs if v is not None and not v.shape and call.kind == Call.NEW]
             left = f"{', '.join(names)}{',' if len(names) == 1 else ''} = " if names else ""  # (it may raise an error)
             return "; ".join([left + text, *[f"{name} = as_array({name})" for name in numbers]])
         value = call.outputs[0]
-        if not value.shape and call.kind == NEW:
+        if not value.shape and call.kind == Call.NEW:
             text = f"as_array({text})"
         return f"{self.name(value)} = {text}"
 
@@ -593,11 +582,7 @@ class Program:
         return self.source
 
     def binding(self, arrays: list[Any]) -> Callable[[], Callable[..., Any]]:
-        """Return a function that compiles the source and returns `step`: compiling takes time, and may not be needed.
-
-        Args:
-            arrays: the arrays of the bound inputs.
-        """
+        """Return a function that compiles the source, binds arrays to it, and returns `step` (if that is needed)."""
         source, file, scope = self.source, self.file, self.scope
         arrays = [*arrays, *self.layout.constants.values(), *[self.batch] * bool(self.batch)]
 
@@ -618,24 +603,16 @@ def show_source(owner: Any, file: str, source: str) -> None:
 
 def line_of(error: Exception) -> int:
     """Return the line of a program where an error was raised."""
-    step = error.__traceback__
-    while step is not None and not step.tb_frame.f_code.co_filename.startswith(FILE):
-        step = step.tb_next
-    return sys.maxsize if step is None else step.tb_lineno
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename.startswith(FILE):
+            return line
+    return sys.maxsize
 
 
 def _batch_of(inputs: list[Value]) -> int | None:
     """Return the batch size with which a program for batches of any size was recorded; None for another program."""
     sizes = [int.__index__(n) for value in inputs for n in value.shape if type(n) is Multiple and n.text == BATCH]
     return sizes[0] if sizes else None
-
-
-def _inverted(last: dict[Memory, int]) -> dict[int, list[Memory]]:
-    """Return, by step, the memory that the step is the last to use."""
-    found: dict[int, list[Memory]] = {}
-    for memory, number in last.items():
-        found.setdefault(number, []).append(memory)
-    return found
 
 
 def _out(function: Any, name: str) -> str:

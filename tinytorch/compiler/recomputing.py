@@ -10,17 +10,12 @@ import collections
 from collections.abc import Collection
 
 from tinytorch.compiler.fusing import function_of, is_elementwise
-from tinytorch.compiler.recorder import NEW, STATE, VIEW, Call, Memory, Value, memories_written, new_value
+from tinytorch.compiler.recorder import Call, Memory, Value, memories_written, new_value
 from tinytorch.kernels import elementary, parallel
 
 
 def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
-    """Return the calls, with some of them repeated in the backward pass.
-
-    Args:
-        calls: those of the program.
-        stays: memory that is used before or after them.
-    """
+    """Return the calls, some of them repeated in the backward pass; memory that `stays` is used outside of them."""
     last: dict[Memory, int] = {}
     uses: dict[int, list[int]] = collections.defaultdict(list)  # by id of values, the calls that read them
     shown: dict[Memory, list[tuple[int, Value]]] = collections.defaultdict(list)  # values in it
@@ -34,11 +29,11 @@ def recomputed(calls: list[Call], stays: Collection[Memory]) -> list[Call]:
                 shown[value.memory].append((number, value))
     top = _top(calls, last, stays)
     written = memories_written(calls)
-    changes = [number for number, call in enumerate(calls) if call.kind == STATE]  # optimizers' steps
+    changes = [number for number, call in enumerate(calls) if call.kind == Call.STATE]  # optimizers' steps
     kept = set(stays) | written
     again: dict[int, list[Call]] = collections.defaultdict(list)  # by the index of the call that needs it first
     for number, call in enumerate(calls[:top]):
-        if call.kind != NEW or call.several or call.random or not _is_cheap(call):
+        if call.kind != Call.NEW or call.several or call.random or not _is_cheap(call):
             continue
         value = call.outputs[0]
         if value.size < parallel.LARGE or not value.whole or value.memory in kept:
@@ -82,7 +77,7 @@ def _top(calls: list[Call], last: dict[Memory, int], stays: Collection[Memory]) 
     """Return the index of the call during which most memory is in use."""
     change = [0] * (len(calls) + 2)
     for number, call in enumerate(calls):
-        for value in call.outputs if call.kind != VIEW else ():
+        for value in call.outputs if call.kind != Call.VIEW else ():
             if value is not None and value.memory not in stays:
                 size = value.size * value.dtype.itemsize
                 change[number] += size

@@ -31,11 +31,6 @@ from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.programs import copy_into, fill, holds, laid_out
 from tinytorch.kernels.random import Source
 
-#: Kinds of steps: one allocates its result; returns a view; writes into its first argument; sets the `.grad` of a
-#: leaf; calls a function that changes Python objects; checks that a truth value is the one that was recorded.
-NEW, VIEW, WRITE, GRADIENT, STATE, TRUTH = range(6)
-
-
 _told: set[str] = set()  # errors of the compiler
 
 
@@ -91,7 +86,9 @@ class Call:
     """A step of the program.
 
     Attributes:
-        kind: NEW, VIEW, …
+        kind: NEW (it allocates its result), VIEW (it returns a view), WRITE (it writes into its first argument),
+            GRADIENT (it sets the `.grad` of a leaf), STATE (it calls a function that changes Python objects), or TRUTH
+            (it checks that a truth value is the one that was recorded).
         function: the function that is called; `args` and `kwargs` have a `Value` for each array.
         name: the preferred name of its result.
         outputs: the results; `several` if it returns a tuple, with None for results that are not used.
@@ -102,6 +99,7 @@ class Call:
         line: file and line number of the user's code.
     """
 
+    NEW, VIEW, WRITE, GRADIENT, STATE, TRUTH = range(6)
     __slots__ = (
         "_inputs", "args", "counts", "function", "kind", "kwargs", "line", "name", "outputs", "random", "repeats",
         "several",
@@ -135,14 +133,10 @@ class Call:
         return [x for x in (*self.args, *self.kwargs.values()) if isinstance(x, Source)] if self.random else []
 
     def is_effect(self, outside: Container[Memory]) -> bool:
-        """Return whether the step changes what exists outside of the call; random numbers that it draws do not count.
-
-        Args:
-            outside: the memory of the inputs.
-        """
-        if self.kind == WRITE:
+        """Return whether the step changes what exists outside of the call (`outside`), but for sources of numbers."""
+        if self.kind == Call.WRITE:
             return self.args[0].memory in outside
-        return self.kind == STATE or (self.kind == GRADIENT and not self.repeats)
+        return self.kind == Call.STATE or (self.kind == Call.GRADIENT and not self.repeats)
 
     def clear(self) -> None:
         """Drop the values, which refer back to the call: the cycle would keep both alive."""
@@ -202,7 +196,7 @@ def strides_in_order(shape: Sequence[int], itemsize: int) -> tuple[int, ...]:
 
 def memories_written(calls: Iterable[Call]) -> set[Memory]:
     """Return the memory that calls write to."""
-    return {call.args[0].memory for call in calls if call.kind == WRITE}
+    return {call.args[0].memory for call in calls if call.kind == Call.WRITE}
 
 
 class Memory:
@@ -528,7 +522,7 @@ class Recorder(DispatchMode):
         """Record a call of a function of arrays that is no kernel of an op."""
         with self._noting("an operator"):
             _refuse_complex((*arrays, *results))
-            call = self.add(NEW, step, tuple(arrays), "opaque")
+            call = self.add(Call.NEW, step, tuple(arrays), "opaque")
             call.several = several
             self._enter_results(call, results)
 
@@ -547,19 +541,19 @@ class Recorder(DispatchMode):
             if kernel is not None:
                 if any(isinstance(values[i], Tensor) and np.may_share_memory(target, arrays[i]) for i in op.inputs[1:]):
                     raise NotRecorded("what is written shares memory with what is read")
-                self.add(WRITE, kernel, tuple(arrays), _name(op))
+                self.add(Call.WRITE, kernel, tuple(arrays), _name(op))
             elif (isinstance(op.kernel, np.ufunc) or op.kernel in elementary.FUNCTIONS) and arrays[0] is target and all(
                 not isinstance(y, np.ndarray) or (y.dtype == target.dtype and y.shape in (target.shape, ()))
                 for y in arrays[1:]
             ) and target.dtype in WIDE:  # fmt: skip
-                self.add(WRITE, op.kernel, self._converted(op, values, arrays), _name(op))
+                self.add(Call.WRITE, op.kernel, self._converted(op, values, arrays), _name(op))
             elif op.residuals or op.outputs != 1:
                 raise NotRecorded("is written in place")
             else:
                 call = self._add_kernel(op, values, arrays)
                 result = np.empty_like(target)  # in place of the result (another shape would be an error)
                 call.outputs.append(self.enter(result, call))
-                self.add(WRITE, copy_into, (target, result), "copy")
+                self.add(Call.WRITE, copy_into, (target, result), "copy")
 
     def _add_kernel(self, op: Op, values: tuple[Any, ...], arrays: Any) -> Call:
         """Return a new step that calls the kernel of an op."""
@@ -567,12 +561,12 @@ class Recorder(DispatchMode):
         large = op.elementwise and next(x.size for x in taken if isinstance(x, np.ndarray)) >= parallel.LARGE
         if large and len(taken) == 1:
             kernel = getattr(op.kernel, "ufunc", op.kernel) if taken[0].dtype.kind == "f" else op.kernel
-            call = self.add(NEW, parallel.blockwise, (kernel, *taken), _name(op))
+            call = self.add(Call.NEW, parallel.blockwise, (kernel, *taken), _name(op))
         elif large:
-            call = self.add(NEW, parallel.blockwise, (op.kernel, *taken), _name(op))
+            call = self.add(Call.NEW, parallel.blockwise, (op.kernel, *taken), _name(op))
         else:
             named = dict(zip(op.arguments[op.positional :], taken[op.positional :], strict=True))
-            call = self.add(NEW, op.kernel, tuple(taken[: op.positional]), _name(op), named)
+            call = self.add(Call.NEW, op.kernel, tuple(taken[: op.positional]), _name(op), named)
         call.random = Source in map(type, values)
         return call
 
@@ -588,7 +582,7 @@ class Recorder(DispatchMode):
             if isinstance(value, NUMBERS):
                 self.known(wrap(array))
             elif isinstance(value, Tensor):
-                call = self.add(NEW, np.ndarray.astype, (value._array, array.dtype), "to")
+                call = self.add(Call.NEW, np.ndarray.astype, (value._array, array.dtype), "to")
                 call.outputs.append(self.enter(array, call))
         return tuple(taken)
 
@@ -598,7 +592,7 @@ class Recorder(DispatchMode):
             if array is not None and id(array) not in self._values:
                 value = self.enter(array, call, k if call.several else None)
                 if value.memory in [x.memory for x in call.inputs()]:
-                    call.kind = VIEW
+                    call.kind = Call.VIEW
                 call.outputs.append(value)
             elif call.several:
                 call.outputs.append(None)
@@ -622,9 +616,9 @@ class Recorder(DispatchMode):
             with self._noting("a random fill"):
                 last = self.calls.pop()  # the op that fills it with zeros first
                 value = self.value(x._array)
-                assert last.kind == WRITE and last.args[0] is value
+                assert last.kind == Call.WRITE and last.args[0] is value
                 value.fills |= value.constant and value.array.base is None and not self._is_used(value)
-                self.add(WRITE, fill, (x._array, kernel, *args), "fill").random = True
+                self.add(Call.WRITE, fill, (x._array, kernel, *args), "fill").random = True
 
     def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
         """Record a write that increments no version."""
@@ -632,13 +626,13 @@ class Recorder(DispatchMode):
             self.stop("a backward pass writes to a tensor")
         if self.stopped is None:
             with self._noting("a write"):
-                self.add(WRITE, function, (array, *args), function.__name__.strip("_")).counts = False
+                self.add(Call.WRITE, function, (array, *args), function.__name__.strip("_")).counts = False
 
     def copied(self, array: Any, copy: Any) -> None:
         """Record the copy of an array."""
         if self.stopped is None:
             with self._noting("a copy"):
-                call = self.add(NEW, np.copy, (array,), "copy")
+                call = self.add(Call.NEW, np.copy, (array,), "copy")
                 call.outputs.append(self.enter(copy, call))
 
     def overwrites(self, array: Any, copy: Any) -> None:
@@ -663,7 +657,7 @@ class Recorder(DispatchMode):
         """Stop when Python reads a tensor's values; record a check of a truth value that trusted code reads."""
         if truth and self.trusts and self.stopped is None:
             with self._noting("a truth value"):
-                self.add(TRUTH, holds, (x._array, bool(x._array.item())), "holds")
+                self.add(Call.TRUTH, holds, (x._array, bool(x._array.item())), "holds")
         elif self.reads:
             where = f"{self.line[0]}:{self.line[1]}: " if self.line else ""
             self.stop(f"{where}a tensor's value is read by Python")
@@ -689,7 +683,7 @@ class Recorder(DispatchMode):
         grads = run()
         with self._noting("backward"):
             if leaf._grad is had and had is not None:
-                self.add(WRITE, np.add, (had._array, g._array), "accumulate")
+                self.add(Call.WRITE, np.add, (had._array, g._array), "accumulate")
             elif leaf._grad is not None:
                 self._new_gradient(leaf, g)
         return grads
@@ -715,7 +709,7 @@ class Recorder(DispatchMode):
     def _new_gradient(self, leaf: Tensor, g: Tensor) -> None:
         array = leaf._grad._array  # type: ignore[union-attr]
         if array is not g._array:
-            call = self.add(NEW, laid_out, (g._array, leaf._array), "gradient")
+            call = self.add(Call.NEW, laid_out, (g._array, leaf._array), "gradient")
             call.outputs.append(self.enter(array, call))
         self.set_gradient(leaf)
 
@@ -734,7 +728,7 @@ class Recorder(DispatchMode):
         of = self.find(leaf._array)
         if value is not None and value.source is not None and not value.name and of is not None:
             value.name = f"{of.name}_grad"
-        call = Call(GRADIENT, leaf, (value,), {}, "grad", self.line)
+        call = Call(Call.GRADIENT, leaf, (value,), {}, "grad", self.line)
         call.repeats = unread and value is None
         self.calls.append(call)
 
@@ -748,7 +742,7 @@ class Recorder(DispatchMode):
     def state(self, function: Callable[[], Any], name: str, written: Iterable[Tensor] = ()) -> None:
         """Record a call that changes Python objects, and the tensors `written`."""
         self._changed.update(id(x) for x in written)
-        self.calls.append(Call(STATE, function, (), {}, name, self.line))
+        self.calls.append(Call(Call.STATE, function, (), {}, name, self.line))
 
 
 def _refuse_complex(arrays: Iterable[Any]) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import ast
-import copy
 import functools
 import operator
 import types
 from typing import Any
 
 from tinytorch.compiler import cache
-from tinytorch.compiler.sources import as_function, code_of, source_of, without_defaults
+from tinytorch.compiler.sources import as_function, code_of, parsed, source_of, without_defaults
 
 #: Names in the rewritten form: the free variable that holds the tracer, and a temporary variable.
 TRACER, VALUE = "__tracer__", "__value__"
@@ -22,6 +21,7 @@ OPERATORS: dict[str, Any] = {
     "Eq": operator.eq, "NotEq": operator.ne, "Lt": operator.lt, "LtE": operator.le, "Gt": operator.gt,
     "GtE": operator.ge, "USub": operator.neg, "UAdd": operator.pos, "Invert": operator.invert,
 }  # fmt: skip
+_PLACES = (ast.Attribute, ast.Subscript)  # in objects
 #: Functions whose results depend on the calling frame.
 OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())
 
@@ -53,15 +53,17 @@ class _Rewriter(ast.NodeTransformer):
     """Replaces expressions and statements by calls of the tracer's methods."""
 
     def hook(self, name: str, at: ast.AST, *args: ast.expr) -> Any:
+        """Return a call of a method of the tracer, with arguments that have been visited."""
         function = ast.Attribute(ast.Name(TRACER, ast.Load()), name, ast.Load())
-        return ast.copy_location(ast.Call(function, list(args), []), at)
+        return self.done(ast.copy_location(ast.Call(function, list(args), []), at))
 
-    def block(self, body: list[ast.stmt]) -> list[ast.stmt]:
-        statements: list[ast.stmt] = []
-        for statement in body:
-            result = self.visit(statement)
-            statements += result if isinstance(result, list) else [result]
-        return statements
+    def done(self, node: Any) -> Any:
+        """Note that a node is in its rewritten form: a part of a statement may be so before the rest."""
+        node.is_rewritten = True
+        return node
+
+    def visit(self, node: ast.AST) -> Any:
+        return node if hasattr(node, "is_rewritten") else super().visit(node)
 
     def refuse(self, node: ast.AST) -> Any:
         line = getattr(node, "lineno", None)
@@ -70,15 +72,13 @@ class _Rewriter(ast.NodeTransformer):
     visit_Await = visit_AsyncFor = visit_AsyncWith = visit_AsyncFunctionDef = refuse
     visit_ClassDef = visit_Global = visit_Nonlocal = visit_Match = visit_TryStar = refuse
 
+    # Statements -------------------------------------------------------------------------------------
+
     def visit_FunctionDef(self, node: ast.FunctionDef) -> Any:
-        decorators, node.decorator_list = node.decorator_list, []
-        node.body = self.block(node.body)
+        decorators, node.decorator_list, node.returns = node.decorator_list, [], None
+        self.generic_visit(node)
         if node.args.kwarg is not None:  # each call has a dictionary of its own
-            name = node.args.kwarg.arg
-            created = self.hook("make", node, ast.Name(name, ast.Load()))
-            node.body.insert(0, ast.copy_location(ast.Assign([ast.Name(name, ast.Store())], created), node))
-        node.args = self.visit(node.args)
-        node.returns = None
+            node.body[:0] = _made(node.args.kwarg.arg, node)
         decorated: Any = ast.Name(node.name, ast.Load())
         for decorator in reversed(decorators):
             decorated = self.hook("call", node, ast.Constant(node.lineno), self.visit(decorator), decorated)
@@ -87,36 +87,19 @@ class _Rewriter(ast.NodeTransformer):
         return [node, ast.copy_location(ast.Assign([ast.Name(node.name, ast.Store())], decorated), node)]
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> Any:
-        here, module = ast.Name("__name__", ast.Load()), ast.Constant("." * node.level + (node.module or ""))
-        statements: list[ast.stmt] = [node]
-        for name in node.names:
-            bound = ast.Name(name.asname or name.name, ast.Load())
-            seen = self.hook("imported", node, bound, here, module, ast.Constant(name.name))
-            statements.append(ast.copy_location(ast.Expr(seen), node))
-        return statements
+        module = "." * node.level + (node.module or "")
+        see = f"{TRACER}.imported"
+        texts = [f"{see}({x.asname or x.name}, __name__, {module!r}, {x.name!r})" for x in node.names]
+        return [node, *parsed("\n".join(texts), node)]
 
     def visit_Try(self, node: ast.Try) -> Any:
-        for part in (node.body, node.orelse, node.finalbody):
-            part[:] = self.block(part)
-        types = [copy.deepcopy(handler.type) or ast.Name("BaseException", ast.Load()) for handler in node.handlers]
-        kinds = ast.Lambda(ast.arguments([], [], None, [], [], None, []), ast.List(types, ast.Load()))
-        for handler in node.handlers:
-            handler.type = handler.type and self.visit(handler.type)
-            # Whether an error is caught decides what runs.
-            caught = ast.copy_location(ast.Expr(self.hook("caught", handler)), handler)
-            handler.body = [caught, *self.block(handler.body)]
+        kinds = ", ".join([ast.unparse(handler.type) if handler.type else "BaseException" for handler in node.handlers])
+        self.generic_visit(node)
+        for handler in node.handlers:  # whether an error is caught decides what runs
+            handler.body[:0] = parsed(f"{TRACER}.caught()", handler)
         if node.handlers:
-            begin = ast.copy_location(ast.Expr(self.hook("trying", node, kinds)), node)
-            end = ast.copy_location(ast.Expr(self.hook("tried", node)), node)
+            begin, end = parsed(f"{TRACER}.trying(lambda: [{kinds}])\n{TRACER}.tried()", node)
             node.body = [begin, ast.copy_location(ast.Try(node.body, [], [], [end]), node)]
-        return node
-
-    def visit_YieldFrom(self, node: ast.YieldFrom) -> Any:
-        node.value = self.hook("iterate", node, self.visit(node.value))
-        return node
-
-    def visit_Yield(self, node: ast.Yield) -> Any:
-        node.value = node.value and self.visit(node.value)
         return node
 
     def visit_arg(self, node: ast.arg) -> Any:
@@ -128,21 +111,32 @@ class _Rewriter(ast.NodeTransformer):
             return ast.copy_location(ast.Pass(), node)
         return self.visit(ast.copy_location(ast.Assign([node.target], node.value), node))
 
-    def visit_Name(self, node: ast.Name) -> Any:
-        if node.id.startswith("__") and not node.id.endswith("__"):
-            self.refuse(node)  # names in a class are mangled
-        return node
+    def test(self, node: ast.expr) -> Any:
+        if isinstance(node, ast.BoolOp):
+            node.values = [self.test(value) for value in node.values]
+            return self.done(node)
+        return self.hook("truth", node, self.visit(node))
 
-    def visit_List(self, node: ast.List) -> Any:
-        self.generic_visit(node)
-        return self.hook("make", node, node) if isinstance(node.ctx, ast.Load) else node
+    def visit_If(self, node: Any) -> Any:
+        node.test = self.test(node.test)
+        return self.generic_visit(node)
 
-    def display(self, node: Any) -> Any:
-        """Report to the tracer a list, set or dictionary that an expression creates."""
-        self.generic_visit(node)
-        return self.hook("make", node, node)
+    visit_While = visit_IfExp = visit_Assert = visit_If
 
-    visit_Dict = visit_Set = visit_ListComp = visit_SetComp = visit_DictComp = display
+    def visit_For(self, node: Any) -> Any:
+        node.iter = self.hook("iterate", node.iter, self.visit(node.iter))
+        return self.generic_visit(node)
+
+    def visit_comprehension(self, node: ast.comprehension) -> Any:
+        if node.is_async:
+            self.refuse(node)
+        node.ifs = [self.test(condition) for condition in node.ifs]
+        return self.visit_For(node)
+
+    def visit_With(self, node: ast.With) -> Any:
+        for item in node.items:
+            item.context_expr = self.hook("context", node, self.visit(item.context_expr))
+        return self.generic_visit(node)
 
     def visit_Return(self, node: ast.Return) -> Any:
         if node.value is not None:
@@ -162,17 +156,35 @@ class _Rewriter(ast.NodeTransformer):
             changed.func = ast.copy_location(ast.Attribute(ast.Name(TRACER, ast.Load()), "last", ast.Load()), node)
         return changed
 
-    def visit_Attribute(self, node: ast.Attribute) -> Any:
+    # Expressions ------------------------------------------------------------------------------------
+
+    def visit_Name(self, node: ast.Name) -> Any:
+        if node.id.startswith("__") and not node.id.endswith("__"):
+            self.refuse(node)  # names in a class are mangled
+        return node
+
+    def display(self, node: Any) -> Any:
+        """Report to the tracer a list, set or dictionary that an expression creates."""
+        self.generic_visit(node)
+        return node if isinstance(getattr(node, "ctx", None), ast.Store) else self.hook("make", node, node)
+
+    visit_List = visit_Dict = visit_Set = visit_ListComp = visit_SetComp = visit_DictComp = display
+
+    def place(self, node: Any) -> tuple[str, Any, Any]:
+        """Return the kind of a place in an object, the object, and its attribute or key."""
+        if isinstance(node, ast.Subscript):
+            return "item", self.visit(node.value), self.visit(node.slice)
         if node.attr.startswith("__") and not node.attr.endswith("__"):
             self.refuse(node)
-        if not isinstance(node.ctx, ast.Load):
-            self.refuse(node)
-        return self.hook("attribute", node, self.visit(node.value), ast.Constant(node.attr))
+        return "attribute", self.visit(node.value), ast.Constant(node.attr)
 
-    def visit_Subscript(self, node: ast.Subscript) -> Any:
+    def visit_Attribute(self, node: Any) -> Any:
         if not isinstance(node.ctx, ast.Load):
             self.refuse(node)
-        return self.hook("item", node, self.visit(node.value), self.visit(node.slice))
+        kind, of, key = self.place(node)
+        return self.hook(kind, node, of, key)
+
+    visit_Subscript = visit_Attribute
 
     def visit_Slice(self, node: ast.Slice) -> Any:
         parts = [node.lower, node.upper, node.step]
@@ -216,59 +228,22 @@ class _Rewriter(ast.NodeTransformer):
         node.values = [*[self.hook("decides", operand, self.visit(operand)) for operand in others], self.visit(last)]
         return node
 
-    def test(self, node: ast.expr) -> Any:
-        if isinstance(node, ast.BoolOp):
-            node.values = [self.test(value) for value in node.values]
-            return node
-        return self.hook("truth", node, self.visit(node))
-
-    def visit_If(self, node: Any) -> Any:
-        node.test = self.test(node.test)
-        node.body = self.block(node.body)
-        node.orelse = self.block(node.orelse)
-        return node
-
-    visit_While = visit_If
-
-    def visit_IfExp(self, node: ast.IfExp) -> Any:
-        node.test, node.body, node.orelse = self.test(node.test), self.visit(node.body), self.visit(node.orelse)
-        return node
-
-    def visit_Assert(self, node: ast.Assert) -> Any:
-        node.test = self.test(node.test)
-        node.msg = node.msg and self.visit(node.msg)
-        return node
-
-    def visit_For(self, node: ast.For) -> Any:
-        node.iter = self.hook("iterate", node.iter, self.visit(node.iter))
-        self.check_target(node.target)
-        node.body = self.block(node.body)
-        node.orelse = self.block(node.orelse)
-        return node
-
-    def visit_comprehension(self, node: ast.comprehension) -> Any:
-        if node.is_async:
-            self.refuse(node)
-        node.iter = self.hook("iterate", node.iter, self.visit(node.iter))
-        self.check_target(node.target)
-        node.ifs = [self.test(condition) for condition in node.ifs]
-        return node
-
-    def check_target(self, target: ast.AST) -> None:
-        for part in ast.walk(target):
-            if isinstance(part, (ast.Attribute, ast.Subscript)):
-                self.refuse(part)
-
     def visit_JoinedStr(self, node: ast.JoinedStr) -> Any:
         for part in ast.walk(node):
             if isinstance(part, ast.FormattedValue) and part.value is not None:
                 part.value = self.hook("shown", node, self.visit(part.value))
         return self.hook("text", node, node)
 
-    def visit_Starred(self, node: ast.Starred) -> Any:
-        if isinstance(node.ctx, ast.Load):
-            node.value = self.hook("iterate", node, self.visit(node.value))
+    def visit_Starred(self, node: Any) -> Any:
+        self.generic_visit(node)
+        if isinstance(getattr(node, "ctx", None), ast.Store):
+            return node
+        node.value = self.hook("iterate", node, node.value)
         return node
+
+    visit_YieldFrom = visit_Starred
+
+    # Assignments ------------------------------------------------------------------------------------
 
     def counted(self, node: ast.Assign) -> Any:
         """Return the call for `x.attribute = x.attribute + 1`, or None for another assignment."""
@@ -277,9 +252,7 @@ class _Rewriter(ast.NodeTransformer):
             return None
         if not isinstance(value, ast.BinOp) or not isinstance(value.right, ast.Constant):
             return None
-        read: Any = value.left
-        same = isinstance(read, ast.Attribute) and read.attr == target.attr and isinstance(read.value, ast.Name)
-        if not same or read.value.id != target.value.id or target.attr.startswith("__"):
+        if ast.unparse(value.left) != ast.unparse(target) or target.attr.startswith("__"):
             return None
         call = self.hook("count_attribute", node, ast.Constant(type(value.op).__name__), ast.Constant(node.lineno),
                          ast.Name(target.value.id, ast.Load()), ast.Constant(target.attr), value.right)  # fmt: skip
@@ -290,7 +263,7 @@ class _Rewriter(ast.NodeTransformer):
         if counted is not None:
             return counted
         value = self.visit(node.value)
-        if len(node.targets) > 1 and any(isinstance(name, (ast.Attribute, ast.Subscript)) for name in node.targets):
+        if len(node.targets) > 1 and any(isinstance(name, _PLACES) for name in node.targets):
             first = ast.copy_location(ast.Assign([ast.Name(VALUE, ast.Store())], value), node)
             value = ast.Name(VALUE, ast.Load())
             others = [ast.copy_location(ast.Assign([name], value), node) for name in node.targets]
@@ -300,9 +273,8 @@ class _Rewriter(ast.NodeTransformer):
             if isinstance(target, ast.Name):
                 node.value = self.hook("named", node, ast.Constant(target.id), value)
                 return node
-            stored = self.stored(target, value, node)
-            if stored is not None:
-                return stored
+            if isinstance(target, _PLACES):
+                return self.stored(target, value, node)
         after: list[ast.stmt] = []
         targets = [self.named_target(target, node, after) for target in node.targets]
         unpacked = isinstance(targets[0], (ast.Tuple, ast.List))
@@ -313,27 +285,21 @@ class _Rewriter(ast.NodeTransformer):
 
     def named_target(self, target: Any, node: ast.AST, after: list[ast.stmt]) -> Any:
         """Return a target with variables for the attributes and items in it, and append what stores them to `after`."""
-        if isinstance(target, (ast.Attribute, ast.Subscript)):
+        if isinstance(target, _PLACES):
             name = f"{VALUE}{len(after)}"
             after.append(self.stored(target, ast.Name(name, ast.Load()), node))
             return ast.copy_location(ast.Name(name, ast.Store()), node)
         if isinstance(target, ast.Starred):
             target.value = self.named_target(target.value, node, after)
             if isinstance(target.value, ast.Name):  # it names a new list
-                made = self.hook("make", node, ast.Name(target.value.id, ast.Load()))
-                after.append(ast.copy_location(ast.Assign([ast.Name(target.value.id, ast.Store())], made), node))
+                after += _made(target.value.id, node)
         elif isinstance(target, (ast.Tuple, ast.List)):
             target.elts = [self.named_target(part, node, after) for part in target.elts]
         return target
 
-    def stored(self, target: ast.AST, value: Any, node: ast.AST) -> Any:
-        if isinstance(target, ast.Attribute):
-            call = self.hook("set_attribute", node, self.visit(target.value), ast.Constant(target.attr), value)
-        elif isinstance(target, ast.Subscript):
-            call = self.hook("set_item", node, self.visit(target.value), self.visit(target.slice), value)
-        else:
-            return None
-        return ast.copy_location(ast.Expr(call), node)
+    def stored(self, target: Any, value: Any, node: ast.AST) -> Any:
+        kind, of, key = self.place(target)
+        return ast.copy_location(ast.Expr(self.hook(f"set_{kind}", node, of, key, value)), node)
 
     def visit_AugAssign(self, node: ast.AugAssign) -> Any:
         name = ast.Constant(type(node.op).__name__)
@@ -343,33 +309,22 @@ class _Rewriter(ast.NodeTransformer):
             read = ast.copy_location(ast.Name(target.id, ast.Load()), node)
             call = self.hook("augmented", node, name, read, value)
             return ast.copy_location(ast.Assign([target], call), node)
-        if isinstance(target, ast.Attribute):
-            of, key, kind = target.value, ast.Constant(target.attr), "augment_attribute"
-        else:
-            of, key, kind = target.value, self.visit(target.slice), "augment_item"
-        call = self.hook(kind, node, name, self.visit(of), key, value)
-        return ast.copy_location(ast.Expr(call), node)
+        kind, of, key = self.place(target)
+        return ast.copy_location(ast.Expr(self.hook(f"augment_{kind}", node, name, of, key, value)), node)
 
     def visit_Delete(self, node: ast.Delete) -> Any:
         return [self.deleted(target, node) for target in node.targets]
 
     def deleted(self, target: Any, node: ast.AST) -> Any:
-        if isinstance(target, ast.Attribute):
-            call = self.hook("delete_attribute", node, self.visit(target.value), ast.Constant(target.attr))
-        elif isinstance(target, ast.Subscript):
-            call = self.hook("delete_item", node, self.visit(target.value), self.visit(target.slice))
-        else:
-            self.check_target(target)
-            return ast.copy_location(ast.Delete([target]), node)
-        return ast.copy_location(ast.Expr(call), node)
+        if not isinstance(target, _PLACES):
+            return ast.copy_location(ast.Delete([self.visit(target)]), node)
+        kind, of, key = self.place(target)
+        return ast.copy_location(ast.Expr(self.hook(f"delete_{kind}", node, of, key)), node)
 
-    def visit_With(self, node: ast.With) -> Any:
-        for item in node.items:
-            item.context_expr = self.hook("context", node, self.visit(item.context_expr))
-            if item.optional_vars is not None:
-                self.check_target(item.optional_vars)
-        node.body = self.block(node.body)
-        return node
+
+def _made(name: str, where: ast.AST) -> list[Any]:
+    """Return the statement by which the tracer sees that a variable holds a new object."""
+    return parsed(f"{name} = {TRACER}.make({name})", where)
 
 
 __all__ = ["OF_FRAMES", "OPERATORS", "TRACER", "Unreadable", "rewritten"]

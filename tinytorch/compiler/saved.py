@@ -235,7 +235,6 @@ class Saved:
         bound += [self.value(array, key) for key, array in layout.constants.items()]
         given = [self._input(each) for each, given in pairs if not given.stays] + ["None"] * len(layout.tensors)
         results = [f"result_{k}" for k in range(len(layout.results))]
-        inputs = [self._input(each) for each in layout.inputs]
         checks = []
         for argument, (_, dtype, contiguous) in self.arguments.items():
             order = "" if contiguous else ", None"
@@ -254,8 +253,18 @@ class Saved:
             "", *bind, "", '@np.errstate(all="ignore")',
             f"def step({', '.join(self.arguments)}):", f'    """Do what `{name}` does."""', *checks,
             f"    {''.join([f'{each}, ' for each in results])}{'= ' if results else ''}program({', '.join(given)})",
-            f"    return {self._entry.returned.format(r=results, t=inputs)}", "",
+            f"    return {self._returned(results)!r}", "",
         ]  # fmt: skip
+
+    def _returned(self, results: list[str]) -> Any:
+        """Return the result with the expressions of arrays in the place of tensors; of objects, what they hold."""
+        names = _Names({f"r{k}": _Text(name) for k, name in enumerate(results)})
+        names |= {f"t{k}": _Text(self._input(name)) for k, name in enumerate(self._layout.inputs)}
+        names |= dict.fromkeys(["wrap", "written", "viewed", "spent", "Size"], _first)
+        names["node"] = types.SimpleNamespace(result=_first, viewed=_first)
+        names["rebuilt"] = lambda kind, items, attributes: attributes if items == () else items
+        names["args"] = names["kwargs"] = _Names()
+        return eval(self._entry.returned, {}, names)
 
     def _shape(self, argument: str, first: str = "") -> str:
         """Return the expression of an argument's shape; `first` may be the argument that determines the batch size."""
@@ -404,6 +413,31 @@ class Saved:
         return f'{before}arrays["{key}"]{after}'
 
 
+class _Text(str):
+    """The text of an expression of an array, or that of an object which is not written: "None"."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+    def item(self) -> Any:
+        return _Text(f"{self}.item()")
+
+    def detach(self) -> Any:
+        return self
+
+    def __call__(self, *elements: Any) -> Any:
+        return elements  # (of a named tuple)
+
+
+class _Names(dict[str, Any]):
+    def __missing__(self, name: str) -> Any:
+        return _Text("None")
+
+
+def _first(x: Any, *_: Any) -> Any:
+    return x
+
+
 def _owner(function: Any) -> Any:
     """Return the optimizer or scheduler whose `step` a function is."""
     if getattr(function, "_wrapped_by_lr_sched", False):  # a scheduler counts the steps
@@ -458,12 +492,8 @@ def laid_down(array: Any) -> tuple[Any, str, str]:
         NotSaved: the dtype is not built into NumPy.
     """
     kind = dtype_name(array.dtype)
-    order = sorted(range(array.ndim), key=lambda dim: -abs(array.strides[dim]))  # of dimensions in memory
     if array.flags.c_contiguous or array.flags.f_contiguous or not array.size:
         return array, "", ""
-    if array.transpose(order).flags.c_contiguous:
-        back = [order.index(dim) for dim in range(array.ndim)]
-        return array.transpose(order), "", f".transpose({', '.join(map(str, back))})"
     if min(array.strides) < 0 or any(step % array.itemsize for step in array.strides):
         return array, "", ""
     length = 1 + sum((n - 1) * (step // array.itemsize) for n, step in zip(array.shape, array.strides, strict=True))
@@ -525,15 +555,7 @@ def save(function: Callable[..., Any], entry: Entry, name: str, path: str | os.P
     """Write a program to a file, and its arrays and kernels to an `.npz` file beside it.
 
     If possible, the program takes batches of any size: the function is called with some, and the results are compared.
-
-    Args:
-        function: the compiled function; `name` is its name.
-        entry: its program.
-        path: the path of the file, which ends in `.py`.
-
-    Raises:
-        ValueError: the path does not end in `.py`.
-        NotSaved: the program needs an object that cannot be written as a function of arrays.
+    A path that does not end in `.py` is a ValueError, what is no function of arrays a NotSaved.
     """
     if entry.sets:
         raise NotSaved("the function sets attributes of objects")
@@ -602,11 +624,7 @@ def _write(path: Path, arrays: dict[str, Any], modules: dict[str, str]) -> None:
 
 
 def _try(path: Path, arguments: dict[str, tuple[Any, Any, bool]]) -> Callable[..., Any]:
-    """Run a saved program on zeros, so that missing objects raise an error now rather than at the first use.
-
-    Returns:
-        Its function `step`.
-    """
+    """Run a saved program on zeros, so that missing objects raise an error now; return its function `step`."""
     spec: Any = importlib.util.spec_from_file_location("tinytorch_saved_step", path)
     module = importlib.util.module_from_spec(spec)
     try:

@@ -147,6 +147,14 @@ def definition(name: str, arguments: ast.arguments, body: list[Any]) -> Any:
     return node
 
 
+def parsed(text: str, where: ast.AST) -> list[Any]:
+    """Return the statements of a text, at the place of a node."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        ast.copy_location(node, where)
+    return tree.body
+
+
 def code_of(node: Any, free: list[str], like: types.CodeType, imports: list[ast.stmt] | None = None) -> types.CodeType:
     """Compile a function or lambda with free variables, as in the file of another code object."""
     names = ast.arguments([], [ast.arg(variable) for variable in free], None, [], [], None, [])
@@ -187,6 +195,7 @@ def codes_in(code: types.CodeType) -> list[types.CodeType]:
 
 
 __all__ = [
-    "FOLDER", "as_function", "code_of", "codes_in", "definition", "keep_tree", "last_line", "load_lines", "source_of",
+    "FOLDER", "as_function", "code_of", "codes_in", "definition", "keep_tree", "last_line", "load_lines", "parsed",
+    "source_of",
     "without_defaults",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ import linecache
 import re
 import types
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tinytorch.compiler.recorder import expression
@@ -188,6 +188,9 @@ class Unwritten(Exception):
     """Raised with the reason why a call cannot be written down."""
 
 
+UNKNOWN = "a tensor is used of which it is not known which function made it"
+
+
 class Trace:
     """The calls of a traced function, as lines of Python.
 
@@ -208,7 +211,7 @@ class Trace:
         self.effect: int | None = None
         self.open = True
         self._has_effects, self._line, self._inputs = has_effects, line, inputs
-        self._names: dict[int, tuple[str, Any]] = {}  # by id of a tensor, its name and a weak reference
+        self._names: dict[int, tuple[Any, Any]] = {}  # by id of a tensor, its name and a weak reference
         self._objects: dict[int, str] = {}
         self._checked: set[str] = set()
         self._count = 0
@@ -260,13 +263,15 @@ class Trace:
 
     def name(self, x: Tensor) -> str:
         """Return the name of a tensor."""
-        known = self._names.get(id(x))
-        if known is not None and known[1]() is x:
-            return known[0]
-        given = self._inputs.get(id(x))
-        if given is None:
-            raise Unwritten("a tensor is used of which it is not known which function made it")
-        return f"t{[*self._inputs].index(id(x))}"
+        found = self._named(x)
+        if found is None and id(x) not in self._inputs:
+            raise Unwritten(UNKNOWN)
+        return found or f"t{[*self._inputs].index(id(x))}"
+
+    def _named(self, x: Tensor) -> Any:
+        """Return the name of a tensor that a function has returned, or None."""
+        name, tensor = self._names.get(id(x), (None, None))
+        return name if tensor is not None and tensor() is x else None
 
     def shown(self, x: Any) -> str:
         """Return the expression of an argument."""
@@ -289,13 +294,9 @@ class Trace:
         self, run: Callable[..., Any], function: Any, args: tuple[Any, ...], kwargs: dict[str, Any],
         in_place: bool = False,
     ) -> Any:  # fmt: skip
-        """Call `run` in the place of a function, and write the call of the function down.
+        """Call `run` in the place of a function, write the call of the function down, and return the result with sizes.
 
-        Args:
-            in_place: whether the function writes into its first argument and returns it, if that is a tensor.
-
-        Returns:
-            The result, with `Dimension`s in the place of the sizes in it.
+        With `in_place` the function writes into its first argument and returns it, if that is a tensor.
         """
         name, text = getattr(function, "__name__", ""), ""
         if self.reason is None:
@@ -326,48 +327,64 @@ class Trace:
         return result
 
     def _is_known(self, x: Tensor) -> bool:
-        known = self._names.get(id(x))
-        return id(x) in self._inputs or (known is not None and known[1]() is x)
+        return id(x) in self._inputs or self._named(x) is not None
 
-    def _entered(self, x: Any, where: str, name: str) -> Any:
-        """Name the tensors in a result, and return it with sizes in the place of integers."""
+    def _entered(self, x: Any, where: Any, name: str) -> Any:
+        """Name the tensors in the result of a function, found at a place, and return it with sizes for integers."""
         kind = type(x)
         if isinstance(x, Tensor):
-            if self._is_known(x):  # whether a function returns its argument may depend on sizes
-                self.check(f"{where} is {self.name(x)}")
+            if self._is_known(x):
+                self._returns_known(x, where, name)
             else:
-                self._names[id(x)] = where, weakref.ref(x)
+                self._enter(x, where, name)
             return x
         if kind is int:
-            return self.dimension(x, where, False)
+            return self._number(x, where)
         if isinstance(x, (tuple, list)):
-            if not hasattr(kind, "_make"):
-                self.check(f"len({where}) == {len(x)}")
-            parts = [self._entered(each, f"{where}[{k}]", name) for k, each in enumerate(x)]
+            parts = [self._entered(each, part, name) for each, part in zip(x, self._parts(x, where), strict=True)]
             if not any(a is not b for a, b in zip(x, parts, strict=True)):
                 return x
             return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
+        self._returns_constant(x, where, name)
+        return x
+
+    def _enter(self, x: Tensor, where: Any, name: str | None = None) -> None:
+        self._names[id(x)] = where, weakref.ref(x)
+
+    def _number(self, x: int, where: str) -> Dimension:
+        return self.dimension(x, where, False)
+
+    def _parts(self, x: Any, where: str) -> Iterable[Any]:
+        if not hasattr(type(x), "_make"):
+            self.check(f"len({where}) == {len(x)}")
+        return [f"{where}[{k}]" for k in range(len(x))]
+
+    def _returns_known(self, x: Tensor, where: str, name: str) -> None:
+        self.check(f"{where} is {self.name(x)}")  # whether a function returns its argument may depend on sizes
+
+    def _returns_constant(self, x: Any, where: str, name: str) -> None:
+        kind = type(x)
         if x is None or kind in (bool, int, str):
             self.check(f"{where} == {x!r}")
         elif module_of(kind).startswith("tinytorch"):  # a dtype, for instance
             self.check(f"{where} == {self._refer(x)}")
         else:
             self.fail(f"{name} returns a {kind.__name__}")
-        return x
 
     def shape(self, x: Tensor) -> Size:
-        """Return the shape of a tensor; that of a parameter does not change."""
-        if self.reason is not None:
+        """Return the shape of a tensor, with `Dimension`s; that of a parameter does not change."""
+        if self.reason is None:
+            try:
+                return self._shape(x)
+            except Unwritten as reason:
+                self.fail(str(reason))
+        return x.shape
+
+    def _shape(self, x: Tensor) -> Size:
+        early = id(x) in self._inputs
+        if early and isinstance(x, Parameter):
             return x.shape
-        given = self._inputs.get(id(x))
-        if given is not None and isinstance(x, Parameter):
-            return x.shape
-        try:
-            name = self.name(x)
-        except Unwritten as reason:
-            self.fail(str(reason))
-            return x.shape
-        early = given is not None
+        name = self.name(x)
         where = f"{name}_shape"
         if not early:
             where = f"shape_{len(self.lines)}"
@@ -377,8 +394,7 @@ class Trace:
     def body(self, returned: str) -> tuple[list[str], int | None]:
         """Return the source of the calls, and the index of the first line that changes what exists outside, or None.
 
-        Args:
-            returned: the expression of the result, whose names are not deleted after their last use.
+        The names in the expression that is returned are not deleted after their last use.
         """
         texts = [text for _, text in self.lines]
         read = re.findall(_SHAPES, " ".join([*[text.partition(" = ")[2] or text for text in texts], returned]))

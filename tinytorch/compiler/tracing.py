@@ -18,6 +18,7 @@ import importlib.util
 import inspect
 import operator
 import sys
+import traceback
 import types
 import typing
 import weakref
@@ -153,19 +154,17 @@ class Tracer:
 
     def has_run(self, error: Exception) -> bool:
         """Return whether an error was raised in a function of the user's that runs in its rewritten form."""
-        return any(code in self._codes for code, _ in [*_frames(error)])
+        return any(code in self._codes for code, _ in _frames(error))
 
     def _running(self) -> list[tuple[types.CodeType, int]]:
         """Return the code and the line of each function that runs in its rewritten form, the outermost one first."""
         found: list[tuple[types.CodeType, int]] = []
-        frame: Any = sys._getframe(1)
         first = next(iter(self._codes), None)
-        while frame is not None and first is not None:
+        for frame, line in traceback.walk_stack(sys._getframe(1)):
             if frame.f_code in self._codes:
-                found.append((self._codes[frame.f_code], frame.f_lineno))
+                found.append((self._codes[frame.f_code], line))
             if frame.f_code is first:
                 return found[::-1]
-            frame = frame.f_back
         return []
 
     def at(self, line: int) -> None:
@@ -889,12 +888,9 @@ class Tracer:
             self.recorder.reads = True
 
 
-def _frames(error: Exception) -> Iterator[tuple[types.CodeType, int]]:
-    """Yield the code and the line of each function through which an error has gone."""
-    step = error.__traceback__
-    while step is not None:
-        yield step.tb_frame.f_code, step.tb_lineno
-        step = step.tb_next
+def _frames(error: Exception) -> list[tuple[types.CodeType, int]]:
+    """Return the code and the line of each function through which an error has gone."""
+    return [(frame.f_code, line) for frame, line in traceback.walk_tb(error.__traceback__)]
 
 
 def _operator(name: str, prefix: str = "") -> Any:

@@ -39,33 +39,30 @@ class Op:
         kernel: the function of arrays.
         caller: the function of Tensors that `call.py` generates for it.
         inputs: positions of the tensor arguments in the signature; `many`: the one that is a sequence of tensors.
-        formulas: per differentiable input its formula; or `joint`, one for all.
         operands: the number of operands (1 or 2) of a ufunc, or of a kernel that is called like one; else 0.
         elementwise: an element of the output depends on one element of each input, so in forward mode the formulas
             are their own transposes.
         linear: the kernel is linear in each tensor argument with the others held fixed, so the tangent of the output
             is the op applied to the tangent of that argument.
-        broadcasts: gradients are summed to the shape of their input.
-        view: the output shares the first input's memory.
-        floating: integers are first converted to the default floating-point type.
-        of_floats: of an op of two operands, the kernel for float32, where it is a different function.
-        in_float32: see `pointwise`.
-        refuses: which dtypes PyTorch's kernel refuses, see `op`.
-        data_dependent: the shape of the output depends on the values of the input.
-        holds: an argument that holds tensors but is not an input, see `op`.
-        complex: whether the kernel computes with complex numbers, and how the formulas are meant: see `complex.py`.
-        moves: whether the kernel only moves elements, see `op`.
-        batch: the name of the rule by which `vmap` calls the op, see `op`.
         laid: the result gets the order in memory of PyTorch's elementwise functions (`kernels/layouts.py`).
+        Others: the facts that `op` and `pointwise` (`op.py`) explain.
     """
 
     caller: Any
     operands = 0
-    elementwise = False
-    linear = False
-    in_float32 = False
+    elementwise = linear = in_float32 = floating = broadcasts = view = data_dependent = moves = False
     lifts = property(lambda self: self.batch == "elementwise")  # see `ops/batching.py`
     of_floats: Callable[..., Any] | None = None
+    outputs = 1
+    nondiff: tuple[int, ...] = ()
+    residuals: tuple[str, ...] = ()
+    many: str | None = None
+    joint: Formula | None = None
+    holds: str | None = None
+    complex: str | None = None
+    batch: str | Callable[..., Any] | None = None
+    refuses: str | Callable[..., str | None] | None = None
+    result: Callable[..., Any] | None = None
 
     def __init__(
         self,
@@ -77,34 +74,18 @@ class Op:
         positional: int,
         name: str,
         node_name: str,
-        many: str | None = None,
-        joint: Formula | None = None,
         joint_inputs: tuple[str, ...] = (),
-        outputs: int = 1,
-        nondiff: tuple[int, ...] = (),
-        residuals: tuple[str, ...] = (),
-        view: bool = False,
-        broadcasts: bool = False,
-        floating: bool = False,
-        result: Callable[..., Any] | None = None,
         overload: tuple[str, str] | None = None,
-        refuses: str | Callable[..., str | None] | None = None,
-        data_dependent: bool = False,
-        holds: str | None = None,
-        complex: str | None = None,
-        moves: bool = False,
-        batch: str | Callable[..., Any] | None = None,
         own_layout: bool = False,
+        **facts: Any,
     ) -> None:
         self.kernel, self.formulas, self.name = kernel, formulas, name
         self.arguments, self.defaults, self.positional = arguments, defaults, positional
         #: Positions of the arguments without a default.
         self.required = [i for i, default in enumerate(defaults) if default is MISSING]
-        self.many, self.joint, self.outputs, self.nondiff = many, joint, outputs, nondiff
-        self.residuals, self.view, self.broadcasts, self.floating = (residuals, view, broadcasts, floating)
-        self.result, self.refuses, self.data_dependent, self.holds = result, refuses, data_dependent, holds
-        self.complex, self.moves, self.batch = complex, moves, batch
-        self.laid = batch in ("elementwise", "rectified") and not own_layout
+        vars(self).update(facts)
+        joint, outputs = self.joint, self.outputs
+        self.laid = self.batch in ("elementwise", "rectified") and not own_layout
         self.last = outputs - 1  # number of the last output that is differentiable
         tensors = (*joint_inputs, *formulas)
         self.inputs = tuple(i for i, argument in enumerate(arguments) if argument in tensors)
@@ -197,10 +178,8 @@ class Op:
             return adopted
         self.refuse(value, i)
 
-    def refuse(self, value: Any, i: int, k: int | None = None) -> NoReturn:
-        """Raise PyTorch's error for a value that is not a tensor: argument `i`, or its element `k`."""
-        if k is not None:
-            raise TypeError(f"expected Tensor as element {k} in argument {i}, but got {type(value).__name__}")
+    def refuse(self, value: Any, i: int) -> NoReturn:
+        """Raise PyTorch's error for argument `i`, which is not a tensor."""
         raise self.refusal(value, i)
 
     def refusal(self, value: Any, i: int) -> TypeError:
@@ -233,7 +212,7 @@ class Op:
         """Return the arrays of the tensors in argument `i`."""
         for k, tensor in enumerate(tensors):
             if not isinstance(tensor, Tensor):
-                self.refuse(tensor, i, k)
+                raise TypeError(f"expected Tensor as element {k} in argument {i}, but got {type(tensor).__name__}")
         return [tensor._array for tensor in tensors]
 
     # Recording ------------------------------------------------------------------------------------

@@ -17,14 +17,8 @@ _KINDS = (
 class device:
     """Where a tensor lives: `device("cpu")`, or `device("meta")` for tensors without data. Others have names alone.
 
-    As a context manager it is the default device in a `with` block.
-
-    Args:
-        type: the kind, with or without an index ("cpu", "cuda:0"), or another device.
-        index: the number of the device of that kind.
-
-    Raises:
-        RuntimeError: the text names no kind of device.
+    As a context manager it is the default device in a `with` block. `type` is the kind, with or without an index
+    ("cpu", "cuda:0"), or another device; a text that names no kind is a RuntimeError.
 
     Example:
         >>> torch.device("cuda:1").index, torch.device("cpu")

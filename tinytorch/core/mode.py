@@ -375,12 +375,7 @@ def traced_as(policy: str, registry: Any = None) -> Callable[[F], F]:
     A module or package declares the policy of all the functions and classes in it by a global, `__traced_as__`.
 
     Args:
-        policy: "inline": its source is traced; "op": it runs unchanged, and the operations in it are recorded;
-            "pure": it runs unchanged, and its result depends on its arguments alone, and is no tensor;
-            "trusted": as "op", and its truth values and the tensors that it creates depend on its arguments alone;
-            "creates": it returns a tensor that depends only on numbers and on the shapes and dtypes of tensors;
-            "stateful": for optimizers, whose step runs unchanged in each call of the program;
-            "refused": a function that calls it is not compiled.
+        policy: "op", "pure" or another one: `compiler/policy.py` says what they mean.
         registry: a dictionary of functions on which the result of a trusted function depends.
     """
 

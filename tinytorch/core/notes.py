@@ -83,22 +83,24 @@ def watch_uncaught() -> None:
         shell.set_custom_exc((Exception,), _show_in_notebook)
 
 
+def _noted(error: BaseException | None, trace: TracebackType | None) -> TracebackType | None:
+    """Return the traceback of an error, after adding notes to one that gets some."""
+    if not isinstance(error, Exception) or module_of(type(error)) not in _CLASSES:
+        return trace
+    annotate(error)
+    return error.__traceback__
+
+
 def _show_in_notebook(shell: Any, kind: Any, error: BaseException, trace: Any, tb_offset: int | None = None) -> None:
     """Show an error in a notebook: IPython has no exception hook."""
-    if module_of(kind) in _CLASSES:
-        annotate(error)
-        trace = error.__traceback__
-    shell.showtraceback((kind, error, trace), tb_offset=tb_offset)
+    shell.showtraceback((kind, error, _noted(error, trace)), tb_offset=tb_offset)
 
 
 def _before(show: Callable[..., Any]) -> Callable[..., Any]:
     """Return an exception hook that adds notes, and shows the error by another hook."""
 
     def excepthook(kind: Any, error: BaseException, trace: TracebackType | None) -> None:
-        if isinstance(error, Exception) and module_of(kind) in _CLASSES:
-            annotate(error)
-            trace = error.__traceback__
-        show(kind, error, trace)
+        show(kind, error, _noted(error, trace))
 
     return excepthook
 
@@ -107,10 +109,7 @@ def _before_in_thread(show: Callable[..., Any]) -> Callable[..., Any]:
     """Return `threading.excepthook` for errors of threads: as `_before`."""
 
     def excepthook(args: Any) -> None:
-        error = args.exc_value
-        if isinstance(error, Exception) and module_of(type(error)) in _CLASSES:
-            annotate(error)
-            args = threading.ExceptHookArgs((args.exc_type, error, error.__traceback__, args.thread))
-        show(args)
+        kind, error, trace, thread = args
+        show(threading.ExceptHookArgs((kind, error, _noted(error, trace), thread)))
 
     return excepthook

@@ -22,29 +22,16 @@ from tinytorch.core.node import Formula
 __all__ = ["Op", "in_place", "op", "operator_of", "pointwise"]
 
 
+#: Facts that `Op` is given as `op` gets them.
+_FACTS = frozenset(
+    "many joint outputs nondiff residuals view broadcasts result overload refuses data_dependent holds complex moves "
+    "batch own_layout".split()
+)
+_OF_POINTWISE = frozenset("floating in_float32 refuses complex moves batch own_layout".split())
+
+
 def op(
-    kernel: Callable[..., Any] | None = None,
-    /,
-    *,
-    name: str | None = None,
-    many: str | None = None,
-    joint: Formula | None = None,
-    inputs: tuple[str, ...] = (),
-    outputs: int = 1,
-    nondiff: tuple[int, ...] = (),
-    residuals: tuple[str, ...] = (),
-    view: bool = False,
-    broadcasts: bool = False,
-    result: Callable[..., Any] | None = None,
-    overload: tuple[str, str] | None = None,
-    refuses: str | Callable[..., str | None] | None = None,
-    data_dependent: bool = False,
-    holds: str | None = None,
-    complex: str | None = None,
-    moves: bool = False,
-    batch: str | Callable[..., Any] | None = None,
-    own_layout: bool = False,
-    **formulas: Formula | None,
+    kernel: Callable[..., Any] | None = None, /, *, name: str | None = None, inputs: tuple[str, ...] = (), **facts: Any
 ) -> Callable[[Callable[..., Any]], Any]:
     """Make an op of the function below: a function of Tensors with its signature and docstring.
 
@@ -73,17 +60,15 @@ def op(
         batch: how `vmap` calls the op on a batch: the name of a rule in `ops/batch_rules.py`, or a function of the same
             arguments that is composed of other ops. By default the op is called once per example.
         own_layout: an elementwise kernel whose result has its own order in memory, not the one of the operands.
-        **formulas: per tensor argument the formula of its gradient, or None for an argument without one.
+        **facts: also, per tensor argument, the formula of its gradient, or None for an argument without one.
     """
+    facts, formulas = _parted(facts, _FACTS)
 
     def declare(function: Callable[..., Any]) -> Any:
         arguments, defaults, positional = signature(function)
         declared = Op(
             kernel or function, formulas, arguments=arguments, defaults=defaults, positional=positional,
-            name=function.__name__, node_name=name or camel(function.__name__), many=many, joint=joint,
-            joint_inputs=inputs, outputs=outputs, nondiff=nondiff, residuals=residuals, view=view,
-            broadcasts=broadcasts, result=result, overload=overload, refuses=refuses, data_dependent=data_dependent,
-            holds=holds, complex=complex, moves=moves, batch=batch, own_layout=own_layout,
+            name=function.__name__, node_name=name or camel(function.__name__), joint_inputs=inputs, **facts,
         )  # fmt: skip
         declared.caller = functools.wraps(function)(Caller(declared, CALL).function)
         return declared.caller
@@ -95,18 +80,11 @@ def pointwise(
     name: str,
     kernel: Callable[..., Any],
     *,
-    floating: bool = False,
     doc: str | None = None,
     node_name: str | None = None,
     linear: bool = False,
-    in_float32: bool = False,
     of_floats: Callable[..., Any] | None = None,
-    refuses: str | Callable[..., str | None] | None = None,
-    complex: str | None = None,
-    moves: bool = False,
-    batch: str | None = None,
-    own_layout: bool = False,
-    **formulas: Formula | None,
+    **facts: Any,
 ) -> Any:
     """Return the op of a ufunc (or a function like one) of one or two arguments that broadcast.
 
@@ -120,19 +98,16 @@ def pointwise(
         of_floats: replaces the ufunc for arrays of float32.
         refuses, complex, moves, batch, own_layout: see `op`.
         in_float32: do not round a number to the 16 bits of the tensor, but compute in float32; needs `f(x, 1) == x`.
-        **formulas: per argument, in order, the formula of its gradient, or None.
+        **facts: also, per argument, in order, the formula of its gradient, or None.
     """
-    arguments = tuple(formulas)
-    count = len(arguments)
+    facts, formulas = _parted(facts, _OF_POINTWISE)
+    facts.setdefault("batch", None if linear else "elementwise")
+    count = len(formulas)
     declared = Op(
-        kernel, formulas, arguments=arguments, defaults=(MISSING,) * count, positional=count, name=name,
-        node_name=node_name or camel(name), broadcasts=True, floating=floating, refuses=refuses, complex=complex,
-        moves=moves, batch=batch or (None if linear else "elementwise"), own_layout=own_layout,
+        kernel, formulas, arguments=tuple(formulas), defaults=(MISSING,) * count, positional=count, name=name,
+        node_name=node_name or camel(name), broadcasts=True, operands=count, linear=linear, elementwise=not linear,
+        of_floats=None if of_floats is kernel else of_floats, **facts,
     )  # fmt: skip
-    declared.operands = count
-    declared.linear, declared.elementwise, declared.in_float32 = linear, not linear, in_float32
-    if of_floats is not kernel:
-        declared.of_floats = of_floats
     declared.caller = _named(Caller(declared, CALL).function, name, doc)
     return declared.caller
 
@@ -152,6 +127,11 @@ def in_place(caller: Any, name: str | None = None) -> Any:
     declared: Op = caller.op
     doc = f"In-place version of `{declared.name}`: writes the result into this tensor and returns it."
     return _named(Caller(declared, IN_PLACE).function, name or f"{declared.name}_", doc)
+
+
+def _parted(given: dict[str, Any], known: frozenset[str]) -> tuple[dict[str, Any], dict[str, Formula | None]]:
+    """Return the facts with known names, and the others, which are formulas."""
+    return {k: x for k, x in given.items() if k in known}, {k: x for k, x in given.items() if k not in known}
 
 
 def _named(function: Any, name: str, doc: str | None) -> Any:

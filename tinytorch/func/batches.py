@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.func.pytree import TreeSpec, describe, flatten, unflatten
+from tinytorch.func.pytree import TreeSpec, _broadcast_to_and_flatten, describe, flatten, unflatten
 from tinytorch.ops.batching import Batch, Batched, levels, physical, wrapped
 from tinytorch.ops.random import get_rng_state, set_rng_state
 from tinytorch.ops.register import functions
@@ -26,19 +26,11 @@ def vmap(
     may use other transforms, be one of their arguments, and write in place. It cannot branch on the values of tensors.
     An operation that cannot compute a batch is called once per example, with a warning.
 
-    Args:
-        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
-        in_dims: the batch dimension of the arguments: one for all, or a tuple with one per argument, which may be
-            nested as the argument is; None for an argument that is the same for all examples, as keyword arguments
-            are.
-        out_dims: the batch dimension of the results, in the same form; None for a result that does not depend on the
-            batch.
-        randomness: "error": random operations raise an error; "different": each example gets its own random numbers;
-            "same": all get the same.
-        chunk_size: the largest number of examples in one run; None for all in one.
-
-    Returns:
-        A function of the same arguments with a batch dimension.
+    `in_dims` is the batch dimension of the arguments: one for all, or a tuple with one per argument, nested as the
+    argument is; None for an argument that is the same for all examples, as keyword arguments are. `out_dims` is that of
+    the results, in the same form. With `randomness` "error", random operations raise an error; with "different" each
+    example gets its own random numbers, with "same" all get the same. `chunk_size` is the largest number of examples in
+    one run; None for all in one.
 
     Raises:
         ValueError: (when called) the batch sizes differ; a dimension does not exist; a mapped argument is no tensor.
@@ -141,7 +133,7 @@ def _inputs(func: Function, in_dims: Any, args: tuple[Any, ...]) -> tuple[int, l
             "over a function with no inputs. The latter is unsupported."
         )
     leaves, structure = flatten(args, _is_collection)
-    dims = _dims_of_leaves(in_dims, args)
+    dims = _broadcast_to_and_flatten(in_dims, structure)
     if dims is None:
         raise ValueError(
             f"{where}: in_dims is not compatible with the structure of `inputs`. in_dims has structure "
@@ -177,37 +169,6 @@ def _inputs(func: Function, in_dims: Any, args: tuple[Any, ...]) -> tuple[int, l
     return found[0], leaves, dims, structure
 
 
-def _dims_of_leaves(dims: Any, tree: Any) -> list[Any] | None:
-    """Return a dimension for each leaf of a tree, from one for all leaves, or a tree of dimensions at most as deep.
-
-    Returns:
-        None if the structures do not fit.
-    """
-    leaves, structure = flatten(tree, _is_collection)
-    if structure.is_leaf():
-        return [dims] if not isinstance(dims, (tuple, list, dict)) else None
-    if dims is None or isinstance(dims, int):
-        return [dims] * len(leaves)
-    if isinstance(tree, dict):
-        if not isinstance(dims, dict) or dims.keys() != tree.keys():
-            return None
-        parts = [_dims_of_leaves(dims[key], tree[key]) for key in tree]
-    else:
-        children = _children(tree)
-        if children is None or not isinstance(dims, (tuple, list)) or len(dims) != len(children):
-            return None
-        if isinstance(dims, list) is not isinstance(tree, list) and isinstance(tree, (list, tuple)):
-            return None
-        parts = [_dims_of_leaves(own, part) for own, part in zip(dims, children, strict=True)]
-    if any([part is None for part in parts]):
-        return None
-    return [dim for part in parts for dim in part or ()]
-
-
-def _children(tree: Any) -> list[Any] | None:
-    return list(tree) if isinstance(tree, (tuple, list)) else None
-
-
 def _dims_of_outputs(func: Function, out_dims: Any, result: Any, structure: TreeSpec) -> list[Any]:
     """Return a dimension for each leaf of the results."""
     name = _name(func)
@@ -231,7 +192,7 @@ def _dims_of_outputs(func: Function, out_dims: Any, result: Any, structure: Tree
         if isinstance(out_dims, tuple) and len(out_dims) == 1 and not isinstance(out_dims[0], (tuple, list, dict)):
             return [out_dims[0]]
         raise incompatible()
-    dims = _dims_of_leaves(out_dims, result)
+    dims = _broadcast_to_and_flatten(out_dims, structure)
     if dims is None:
         raise incompatible()
     return dims

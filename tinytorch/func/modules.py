@@ -13,13 +13,8 @@ from tinytorch.ops.join import stack
 def stack_module_state(models: Sequence[Module]) -> tuple[Tensors, Tensors]:
     """Return the parameters and the buffers of several modules of one class, each stacked along a new first dimension.
 
-    The stacked parameters are new leaves.
-
-    Returns:
-        (parameters by name, buffers by name).
-
-    Raises:
-        RuntimeError: there are no modules; they differ in class, in training mode, or in a parameter's `requires_grad`.
+    The stacked parameters, by name, are new leaves. Without modules, or where they differ in class, in training mode or
+    in a parameter's `requires_grad`, a RuntimeError is raised.
 
     Example:
         >>> params, buffers = torch.func.stack_module_state([torch.nn.Linear(2, 3) for _ in range(5)])

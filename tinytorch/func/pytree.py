@@ -163,16 +163,10 @@ def register_pytree_node(
 ) -> None:
     """Register a class as a container, also for `torch.func`.
 
-    Args:
-        cls: the class; its subclasses are leaves.
-        flatten_fn: from an instance to its items and a context, which holds what else is needed to restore it.
-        unflatten_fn: from the items and the context to an instance.
-        serialized_type_name: the name of the class in the JSON of `torch.utils._pytree.treespec_dumps`.
-        to_dumpable_context, from_dumpable_context: convert the context to an object that JSON can represent, and back.
-        flatten_with_keys_fn: as `flatten_fn`, with pairs of key and item.
-
-    Raises:
-        ValueError: the class is registered already, or only one of the two conversions is passed.
+    Instances of subclasses are leaves. `flatten_fn` returns the items of an instance and a context, which holds what
+    else `unflatten_fn` needs to restore it; `flatten_with_keys_fn` returns pairs of key and item, and the context.
+    `serialized_type_name` and the conversions of the context, to an object that JSON can represent and back, are for
+    `treespec_dumps`. A class that is registered already, and one conversion without the other, are a ValueError.
 
     Example:
         >>> from tinytorch.utils import _pytree as pytree
@@ -703,14 +697,8 @@ def register_dataclass(
 ) -> None:  # fmt: skip
     """Register a dataclass as a container of its fields; fields that are None belong to the structure.
 
-    Args:
-        cls: the class.
-        field_names: the fields, by default all parameters of `__init__`.
-        drop_field_names: fields that are left out.
-        serialized_type_name: see `register_pytree_node`.
-
-    Raises:
-        ValueError: `field_names` are not the fields of the dataclass.
+    The fields are by default all parameters of `__init__`, but `drop_field_names`; `serialized_type_name` is that of
+    `register_pytree_node`. Names that are not the fields of the dataclass are a ValueError.
 
     Example:
         >>> from dataclasses import dataclass
@@ -903,10 +891,17 @@ def _broadcast_to_and_flatten(tree: Any, treespec: TreeSpec, is_leaf: Any = None
 
     None is returned if the structure of `tree` is not a prefix of `treespec`.
     """
-    result: list[Any] = []
-    full = unflatten([0] * treespec.num_leaves, treespec)
+    if tree_is_leaf(tree, is_leaf):
+        return [tree] * treespec.num_leaves
+    result: list[Any] = [None] * treespec.num_leaves
+    full = unflatten(range(treespec.num_leaves), treespec)
+
+    def fill(x: Any, part: Any) -> None:
+        for k in tree_leaves(part, is_leaf):
+            result[k] = x
+
     try:
-        tree_map_(lambda x, part: result.extend([x] * len(tree_leaves(part, is_leaf))), tree, full, is_leaf=is_leaf)
+        tree_map_(fill, tree, full, is_leaf=is_leaf)
     except ValueError:
         return None
     return result

@@ -24,18 +24,10 @@ class DimensionBindError(Exception):
 def rearrange(tensor: Tensor | list[Tensor] | tuple[Tensor, ...], pattern: str, **axes_lengths: int) -> Tensor:
     """Return a tensor with its dimensions rearranged by a pattern, as `einops.rearrange` does.
 
-    Args:
-        tensor: the tensor, or a sequence of them, to be stacked first.
-        pattern: the names of its dimensions, `->`, and of the result's. `(a b)` is one dimension of a * b elements,
-            `...` stands for any number of dimensions, `1` and `()` for one of size 1.
-        **axes_lengths: sizes by name, for names whose sizes do not follow from the tensor's.
-
-    Returns:
-        The result, a view of the tensor if its strides allow that.
-
-    Raises:
-        ValueError: the pattern is malformed, or does not fit the number of dimensions.
-        DimensionBindError: the sizes do not fit.
+    The pattern has the names of the dimensions, `->`, and the names of the result's. `(a b)` is one dimension of a * b
+    elements, `...` stands for any number of dimensions, `1` and `()` for one of size 1; `axes_lengths` are sizes that
+    do not follow from the tensor's. A sequence of tensors is stacked first. The result is a view if the strides allow
+    that. A malformed pattern, or another number of dimensions, is a ValueError; other sizes are a DimensionBindError.
 
     Example:
         >>> images = torch.zeros(8, 3, 4, 6)

@@ -31,6 +31,7 @@ from tinytorch.ops.create import zeros_like
 
 Argnums = int | tuple[int, ...]
 Function = Callable[..., Any]
+Leaves = Callable[[Any, str], tuple[list[Tensor], TreeSpec]]
 
 
 @contextmanager
@@ -146,11 +147,11 @@ class _Run:
         grads = engine.grad(starts, xs, vectors, retain_graph, create_graph, allow_unused=True)
         return [zeros_like(x) if g is None else g for g, x in zip(grads, xs, strict=True)]
 
-    def is_connected(self, tensors: Sequence[Any]) -> bool:
+    def is_connected(self, tensors: Sequence[Any], known: _Surroundings | None = None) -> bool:
         """Return whether the surroundings may differentiate gradients that depend on these tensors."""
         if not self.recording:
             return False
-        surroundings = _Surroundings()
+        surroundings = known or _Surroundings()
 
         def tracked(x: Any, levels: list[Level]) -> bool:
             return isinstance(x, Tensor) and (
@@ -159,13 +160,13 @@ class _Run:
 
         return any(tracked(tensor, _levels()) for tensor in tensors)
 
-    def leave(self, tree: Any) -> Any:
+    def leave(self, tree: Any, known: _Surroundings | None = None) -> Any:
         """Return the results of the run for its caller: detached unless they depend on tracked surroundings.
 
         Raises:
             RuntimeError: a leaf of the tree is no Tensor.
         """
-        surroundings = _Surroundings() if self.recording else None
+        surroundings = (known or _Surroundings()) if self.recording else None
         return tree_map(lambda x: self._detached_result(x, surroundings, _levels()), tree)
 
     def _detached_result(self, x: Any, surroundings: _Surroundings | None, levels: list[Level]) -> Tensor:
@@ -276,6 +277,18 @@ def _tensor_leaves(output: Any, caller: str) -> tuple[list[Tensor], TreeSpec]:
     return leaves, structure
 
 
+def _floating_leaves(output: Any, caller: str) -> tuple[list[Tensor], TreeSpec]:
+    """Return what `_tensor_leaves` does, having checked that the dtypes are differentiable."""
+    leaves, structure = _tensor_leaves(output, caller)
+    for out in leaves:
+        if not (out.is_floating_point() or out.is_complex()):
+            raise RuntimeError(
+                "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with "
+                f"dtype {out.dtype}"
+            )
+    return leaves, structure
+
+
 # Gradients ----------------------------------------------------------------------------------------
 
 
@@ -285,18 +298,9 @@ def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
     It nests: `grad(grad(f))` is the second derivative. `no_grad` has its effect inside `func`, but not around the call.
     The result requires grad only if it depends on a tensor outside that requires grad.
 
-    Args:
-        func: takes tensors, or containers of tensors; returns a 0-d Tensor.
-        argnums: the position, or a tuple of the positions, of the arguments to differentiate by.
-        has_aux: `func` returns `(output, aux)`, and the result is `(gradient, aux)`.
-
-    Returns:
-        A function of the same arguments that returns the gradient, with the structure of the argument; if `argnums` is
-        a tuple, a tuple of gradients.
-
-    Raises:
-        RuntimeError: (when called) `func` does not return a 0-d Tensor; `argnums` does not fit the arguments.
-        ValueError: (when called) such an argument holds something other than tensors.
+    It has the structure of the argument at `argnums`; for a tuple of positions it is a tuple. With `has_aux`, `func`
+    returns `(output, aux)`, and the result is `(gradient, aux)`. A RuntimeError is raised where `func` does not return
+    a 0-d Tensor, or `argnums` does not fit; a ValueError for an argument that is no tensor.
 
     Example:
         >>> from tinytorch.func import grad
@@ -317,62 +321,44 @@ def grad(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Functio
 def grad_and_value(func: Function, argnums: Argnums = 0, has_aux: bool = False) -> Function:
     """Return the function that computes the gradient and the value of a scalar function.
 
-    Args:
-        func, argnums, has_aux: see `grad`.
-
-    Returns:
-        A function of the same arguments that returns `(gradient, value)`; `(gradient, (value, aux))` with `has_aux`.
-
-    Raises:
-        RuntimeError, ValueError: (when called) see `grad`.
+    It returns `(gradient, value)`; with `has_aux`, `(gradient, (value, aux))`. Arguments and errors are those of
+    `grad`.
 
     Example:
         >>> torch.func.grad_and_value(lambda x: x ** 3)(torch.tensor(2.0))
         (tensor(12.), tensor(8.))
     """
-    name = "grad_and_value(f)(*args)"
 
     @functools.wraps(func)
     def gradient_and_value(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        run = _Run()
-        with run():
-            positions = _positions(args, argnums)
-            inner, differentiated = run.inner(args, positions)
-            with run.phase.running():
-                result = func(*inner, **tree_map(run.share, kwargs))
-            output, aux = _output_and_aux(result, has_aux, name)
-            if not isinstance(output, Tensor):
-                raise RuntimeError(f"{name}: Expected f(*args) to return a Tensor, got {type(output)}")
-            if output.dim() != 0:
-                raise RuntimeError(
-                    f"{name}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe "
-                    "you wanted to use the vjp or jacrev APIs instead?"
-                )
-            xs, structure = flatten(differentiated[0] if isinstance(argnums, int) else differentiated)
-            connected = run.is_connected([output])
-            # (Tensors in `aux` may still need the saved tensors of the graph.)
-            gradients = run.gradients([output], xs, [None], connected, connected or has_aux)
-            gradients, output, aux = run.leave((gradients, output, aux))
-        return unflatten(gradients, structure), (output, aux) if has_aux else output
+        run = _Pullback(func, args, _positions(args, argnums), has_aux, "grad_and_value(f)(*args)", _scalar, kwargs)
+        # (Tensors in `aux` may still need the saved tensors of the graph.)
+        gradients = run.vjp(None, run.connected or has_aux, run.connected)
+        value = (run.output, run.aux) if has_aux else run.output
+        return gradients[0] if isinstance(argnums, int) else gradients, value
 
     return gradient_and_value
+
+
+def _scalar(output: Any, caller: str) -> tuple[list[Tensor], TreeSpec]:
+    """Return an output as the only leaf, having checked that it is a number."""
+    if not isinstance(output, Tensor):
+        raise RuntimeError(f"{caller}: Expected f(*args) to return a Tensor, got {type(output)}")
+    if output.dim() != 0:
+        raise RuntimeError(
+            f"{caller}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe "
+            "you wanted to use the vjp or jacrev APIs instead?"
+        )
+    return [output], LEAF
 
 
 def vjp(func: Function, *primals: Any, has_aux: bool = False) -> tuple[Any, ...]:
     """Return `func(*primals)`, and the function that computes vector-Jacobian products there.
 
-    Args:
-        func: takes tensors, or containers of tensors; returns tensors, or containers of them.
-        *primals: its arguments.
-        has_aux: `func` returns `(output, aux)`, and `aux` is returned third.
-
-    Returns:
-        `(output, vjp_fn)`, or `(output, vjp_fn, aux)`. `vjp_fn(cotangents)`, for cotangents of the structure of the
-        output, returns a tuple with a gradient for each of `primals`; it may be called many times.
-
-    Raises:
-        RuntimeError: `func` does not return tensors of floating point; the cotangents' structure is another.
-        ValueError: an argument is no Tensor.
+    The result is `(output, vjp_fn)`; with `has_aux`, `func` returns `(output, aux)`, and `aux` comes third.
+    `vjp_fn(cotangents)`, for cotangents of the structure of the output, returns a tuple with a gradient for each of
+    `primals`; it may be called many times. A RuntimeError is raised for outputs that are no tensors of floating point,
+    and for cotangents of another structure; a ValueError for an argument that is no tensor.
 
     Example:
         >>> output, vjp_fn = torch.func.vjp(lambda x: x ** 2, torch.tensor([1.0, 2.0]))
@@ -392,24 +378,21 @@ class _Pullback:
         xs, structure: the leaves of the differentiated arguments, and the structure of the tuple of these arguments.
     """
 
-    def __init__(self, func: Function, args: tuple[Any, ...], positions: tuple[int, ...], has_aux: bool) -> None:
-        name = "vjp(f, *primals)"
+    def __init__(
+        self, func: Function, args: tuple[Any, ...], positions: tuple[int, ...], has_aux: bool,
+        name: str = "vjp(f, *primals)", leaves_of: Leaves | None = None, kwargs: dict[str, Any] | None = None,
+    ) -> None:  # fmt: skip
         self.run = run = _Run()
         with run():
             inner, differentiated = run.inner(args, positions)
             with run.phase.running():
-                result = func(*inner)
+                result = func(*inner, **tree_map(run.share, kwargs or {}))
             output, aux = _output_and_aux(result, has_aux, name)
-            self.outs, self.output_structure = _tensor_leaves(output, name)
-            for out in self.outs:
-                if not (out.is_floating_point() or out.is_complex()):
-                    raise RuntimeError(
-                        "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with "
-                        f"dtype {out.dtype}"
-                    )
+            self.outs, self.output_structure = (leaves_of or _floating_leaves)(output, name)
             self.xs, self.structure = flatten(differentiated)
-            self.connected = run.is_connected(self.outs)
-            self.output, self.aux = run.leave((output, aux))
+            surroundings = _Surroundings()
+            self.connected = run.is_connected(self.outs, surroundings)
+            self.output, self.aux = run.leave((output, aux), surroundings)
 
     @_no_inference_mode()
     def vjp(self, cotangents: Any, retain_graph: bool = True, create_graph: Any = None) -> Any:
@@ -443,18 +426,9 @@ def jacrev(
 
     One backward pass computes all rows of it. For more outputs than inputs `jacfwd` is faster.
 
-    Args:
-        func, argnums: as for `vjp` and `grad`.
-        has_aux: `func` returns `(output, aux)`, and the result is `(Jacobian, aux)`.
-        chunk_size: the most rows that a backward pass computes; None for all.
-
-    Returns:
-        A function of the same positional arguments. Its result has the structure of the output, in which each leaf is
-        replaced by the structure of the argument (a tuple of them for a tuple of `argnums`), whose leaves are tensors
-        of shape `output.shape + input.shape`.
-
-    Raises:
-        RuntimeError, ValueError: see `vjp`.
+    The result has the structure of the output, in which each leaf is replaced by the structure of the argument (a tuple
+    of them for a tuple of `argnums`), whose leaves have the shape `output.shape + input.shape`. A backward pass
+    computes `chunk_size` rows at most. Other arguments and errors are those of `grad` and `vjp`.
 
     Example:
         >>> torch.func.jacrev(torch.sin)(torch.zeros(2))
@@ -503,17 +477,10 @@ _JVP = "jvp(f, primals, tangents)"
 def jvp(func: Function, primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> tuple[Any, ...]:
     """Return `func(*primals)` and the Jacobian-vector product with `tangents`, by forward mode.
 
-    Args:
-        primals: the tuple of the arguments.
-        tangents: of the structure and shapes of `primals`.
-        strict: raise an error for an output that does not depend on the inputs, instead of returning zeros.
-        func, has_aux: as for `vjp`.
-
-    Returns:
-        `(output, tangent of the output)`, or `(output, tangent of the output, aux)`.
-
-    Raises:
-        RuntimeError: `primals` is no tuple; `tangents` has another structure; `func` returns no tensors; see `strict`.
+    `primals` is the tuple of the arguments, and `tangents` has their structure and shapes. The result is `(output,
+    tangent of the output)`; with `has_aux`, `aux` comes third. With `strict`, an output that does not depend on the
+    inputs is an error, instead of zeros. A RuntimeError is raised where the structures differ, or `func` does not
+    return tensors.
 
     Example:
         >>> x, y = torch.tensor(2.0), torch.tensor(3.0)
@@ -572,17 +539,9 @@ def jacfwd(
 
     One call of `func` per input computes all columns of it. For more inputs than outputs `jacrev` is faster.
 
-    Args:
-        func, has_aux: see `jacrev`.
-        argnums: see `jacrev`; None for all arguments.
-        randomness: as for `vmap`: whether random numbers are the same for all columns.
-
-    Returns:
-        A function of the same positional arguments, with the result that `jacrev` describes.
-
-    Raises:
-        RuntimeError: (when called) `func` does not return tensors; `argnums` does not fit the arguments.
-        ValueError: (when called) an argument is not of floating point.
+    Arguments and result are those of `jacrev`, but `argnums` may be None, for all arguments, and `randomness` is that
+    of `vmap`: whether random numbers are the same for all columns. An argument that is not of floating point is a
+    ValueError.
 
     Example:
         >>> torch.func.jacfwd(torch.sin)(torch.zeros(2))
@@ -620,12 +579,8 @@ def jacfwd(
 def hessian(func: Function, argnums: Argnums = 0) -> Function:
     """Return the function that computes the Hessian of a function: `jacfwd(jacrev(func))`.
 
-    Args:
-        func, argnums: as for `jacrev`.
-
-    Returns:
-        A function of the same positional arguments, which returns tensors of shape
-        `output.shape + input.shape + input.shape`; structured as the results of `jacrev`, twice.
+    Its tensors have the shape `output.shape + input.shape + input.shape`; they are structured as the results of
+    `jacrev`, twice.
 
     Example:
         >>> torch.func.hessian(lambda x: (x ** 3).sum())(torch.tensor([1.0, 2.0]))
@@ -648,14 +603,8 @@ def linearize(func: Function, *primals: Any) -> tuple[Any, Function]:
 
     `func` runs once, and its graph is kept: for many tangents this takes less time than `jvp`, and more memory.
 
-    Args:
-        func, *primals: as for `vjp`.
-
-    Returns:
-        `(output, jvp_fn)`; `jvp_fn(*tangents)` returns the tangents of the output, in its structure.
-
-    Raises:
-        RuntimeError: (by `jvp_fn`) the tangents' structure, shape or dtype is not that of the primals.
+    The result is `(output, jvp_fn)`; `jvp_fn(*tangents)` returns the tangents of the output, in its structure. A
+    RuntimeError is raised for tangents that differ from the primals in structure, shape or dtype.
 
     Example:
         >>> output, jvp_fn = torch.func.linearize(torch.sin, torch.zeros(2))
@@ -703,11 +652,7 @@ def functionalize(func: Function, *, remove: str = "mutations") -> Function:
 
     Here there is no such compiler: the result calls `func` unchanged, including its writes to arguments.
 
-    Args:
-        remove: "mutations", or "mutations_and_views".
-
-    Raises:
-        RuntimeError: `remove` is something else.
+    `remove` is "mutations", or "mutations_and_views"; anything else is a RuntimeError.
 
     Example:
         >>> torch.func.functionalize(lambda x: x.clone().add_(1))(torch.zeros(2))
@@ -732,8 +677,7 @@ def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
     Inside of a transform it is a copy, elsewhere the tensor itself. Inside of `vmap` it holds all
     examples, along its first dimension.
 
-    Args:
-        recurse: accepted, without effect: the graph is shared by all transforms, so all of them are unwrapped at once.
+    `recurse` has no effect: the graph is shared by all transforms, so all of them are unwrapped at once.
 
     Example:
         >>> def f(x):

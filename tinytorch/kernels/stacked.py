@@ -18,6 +18,7 @@ from tinytorch.kernels.programs import Bailout
 Array = Any
 
 __all__ = [
+    "affine",
     "aligned",
     "all_hold",
     "each",
@@ -89,14 +90,31 @@ def _repeated(view: Array, runs: int, stack: Array) -> Array:
     return np.lib.stride_tricks.as_strided(view, (runs, *view.shape), strides)
 
 
-def matrices(a: Array, b: Array, out: Array | None = None) -> Array:
+def matrices(a: Array, b: Array, a_turned: bool = False, b_turned: bool = False, out: Array | None = None) -> Array:
     """Return the products of floats (runs, m, k) and (runs, k, n), one of which may be a single matrix.
 
     They are those of `product` for each run, bit for bit: it also leaves small ones to BLAS.
+
+    Args:
+        a_turned, b_turned: the matrices are transposed first.
+        out: memory for the result.
     """
+    a, b = (x.swapaxes(-1, -2) if turned else x for x, turned in ((a, a_turned), (b, b_turned)))
     if a.shape[-2] * a.shape[-1] * b.shape[-1] < SMALL:
         return np.matmul(a, b, out=out)
     return product(a, b, out=out)
+
+
+def affine(x: Array, weight: Array, bias: Array | None, out: Array | None = None) -> Array:
+    """Return the products of (runs, ..., k) and the transposed weights (runs, n, k), plus the biases (runs, n).
+
+    What is the same in all runs has no first dimension: a weight, a bias, or a matrix `x`.
+    """
+    rows = x.reshape(len(x), -1, x.shape[-1]) if x.ndim > 3 else x
+    made = matrices(rows, weight, b_turned=True, out=None if out is None else out.reshape(len(out), -1, out.shape[-1]))
+    if bias is not None:
+        np.add(made, bias[:, None] if bias.ndim == 2 else bias, out=made)
+    return made.reshape(len(made), *x.shape[1:-1], -1) if x.ndim > 3 else made
 
 
 def reduced(losses: Array, reduction: str) -> Array:

@@ -14,8 +14,7 @@ import itertools
 import os
 import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from typing import Any
 
 from tinytorch.compiler.sweep import together
@@ -43,16 +42,6 @@ class _Output(io.TextIOBase):
     def isatty(self) -> bool:
         """Return whether it is a terminal."""
         return bool(self.stream.isatty())
-
-
-@contextmanager
-def _output(scheduler: Scheduler, shown: int | None) -> Iterator[None]:
-    before = sys.stdout, sys.stderr
-    sys.stdout, sys.stderr = (_Output(stream, scheduler, shown) for stream in before)
-    try:
-        yield
-    finally:
-        sys.stdout, sys.stderr = before
 
 
 def _setting(text: str) -> tuple[str, list[str]]:
@@ -96,7 +85,8 @@ def main(arguments: list[str] | None = None) -> int:
     def run(scheduler: Scheduler) -> None:
         for each, (_, _, _, argv) in zip(scheduler.runs, runs, strict=True):
             each.arguments = argv
-        stack.enter_context(_output(scheduler, options.show))
+        stack.enter_context(redirect_stdout(_Output(sys.stdout, scheduler, options.show)))
+        stack.enter_context(redirect_stderr(_Output(sys.stderr, scheduler, options.show)))
 
     with ExitStack() as stack, warnings.catch_warnings(), neighbours(os.path.dirname(os.path.abspath(options.script))):
         found = together([(seed, values, body) for seed, values, body, _ in runs], chosen=run)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.compiler.recorder import GRADIENT, STATE, Call, Memory, Value
+from tinytorch.compiler.recorder import Call, Memory, Value
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.random import Source
 
@@ -38,7 +38,7 @@ def copied(calls: Sequence[Call]) -> list[Call]:
     found = []
     for call in calls:
         copy = call.copy()
-        if call.kind == GRADIENT:
+        if call.kind == Call.GRADIENT:
             grad = call.function._grad
             copy.kwargs = {"version": 0 if grad is None else grad._cell[0]}
         found.append(copy)
@@ -94,9 +94,9 @@ class Comparison:
                 first.kind, first.several, len(first.args), first.kwargs.keys()
             ):  # fmt: skip
                 raise NotJoined("another step")
-        if first.kind == GRADIENT:
+        if first.kind == Call.GRADIENT:
             self.argument([value_of(each, call.function) for each, call in zip(self.steps, calls, strict=True)])
-        elif first.kind == STATE:
+        elif first.kind == Call.STATE:
             if any(_owner(call.function) is not _owner(first.function) for call in calls):
                 raise NotJoined("another step")
         elif any(not _same(call.function, first.function) for call in calls):

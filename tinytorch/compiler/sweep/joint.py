@@ -22,23 +22,7 @@ from tinytorch.compiler import lowering
 from tinytorch.compiler.backward import marks_of, put_back
 from tinytorch.compiler.fusing import function_of, is_elementwise
 from tinytorch.compiler.program import Program, line_of, written
-from tinytorch.compiler.recorder import (
-    GRADIENT,
-    NEW,
-    STATE,
-    TRUTH,
-    VIEW,
-    WRITE,
-    Call,
-    Memory,
-    Value,
-    expression,
-    mapped,
-    new_value,
-    parts_of,
-    root,
-    strides_in_order,
-)
+from tinytorch.compiler.recorder import WIDE, Call, Memory, Value, expression, mapped, parts_of, root
 from tinytorch.compiler.sweep.comparison import Comparison, NotJoined, PerRun, Steps, value_of
 from tinytorch.compiler.sweep.updates import Update
 from tinytorch.core.tensor import Tensor, wrap
@@ -91,7 +75,7 @@ class _Program(Program):
         self._lines.append(f"{self._object(leaves.set_gradients, 'set_gradients')}({shown}, {version})")
 
     def _write_call(self, number: int, call: Call) -> None:
-        if call.kind == STATE and call.args:
+        if call.kind == Call.STATE and call.args:
             self._lines.append(self._call(call))
         else:
             super()._write_call(number, call)
@@ -132,7 +116,9 @@ class Joint:
         inputs, arrays = self._take_inputs(first)
         self.calls: list[Call] = []
         self._updates: list[Update] = []
-        leaves = {id(call.function): value_of(first, call.function) for call in first.calls if call.kind == GRADIENT}
+        leaves = {
+            id(call.function): value_of(first, call.function) for call in first.calls if call.kind == Call.GRADIENT
+        }
         self._leaves = {
             key: (value.place, _Leaves([v.tensor for v in comparison.values[id(value)]]))
             for key, value in leaves.items() if value is not None
@@ -153,16 +139,16 @@ class Joint:
         }
         for calls in zip(*[each.calls for each in steps], strict=True):
             self._step(calls)
-        self._seen = any(call.kind == STATE and not call.args for call in self.calls)
+        self._seen = any(call.kind == Call.STATE and not call.args for call in self.calls)
         if not self._seen:  # nobody sees earlier gradients
-            last = {id(call.function): call for call in self.calls if call.kind == GRADIENT}
-            self.calls = [call for call in self.calls if call.kind != GRADIENT or last[id(call.function)] is call]
+            last = {id(call.function): call for call in self.calls if call.kind == Call.GRADIENT}
+            self.calls = [call for call in self.calls if call.kind != Call.GRADIENT or last[id(call.function)] is call]
         results = [self._value(value) for value in first.results]
         self._shared_results = [not self._is_stacked(value) for value in first.results]
         self.program = _Program(self.calls, inputs, [True] * len(inputs), results, first.views)
         self._effect = self.program.effect
         sources = [x for call in self.calls for x in _sources(call)]
-        checks = any(call.kind == TRUTH for call in self.calls)
+        checks = any(call.kind == Call.TRUTH for call in self.calls)
         self._sources = list(dict.fromkeys(sources)) if checks else []
         self.source = self.program.finish()
         self._function = self.program.binding(arrays)()
@@ -171,9 +157,9 @@ class Joint:
 
     def _find_written(self, first: Steps) -> set[Memory]:
         """Return the memory that exists before the steps and is written to."""
-        written = {call.args[0].memory for call in first.calls if call.kind == WRITE}
+        written = {call.args[0].memory for call in first.calls if call.kind == Call.WRITE}
         for call in first.calls:
-            if call.kind == STATE:
+            if call.kind == Call.STATE:
                 optimizer = getattr(call.function, "__self__", None)
                 for group in getattr(optimizer, "param_groups", ()):
                     for p in group["params"]:
@@ -198,10 +184,10 @@ class Joint:
                 for value in call.inputs():
                     if value.constant and differs(value) and not _equal(self._compared.values[id(value)]):
                         stacked_memory.add(value.memory)
-                if call.kind in (GRADIENT, STATE, TRUTH):
+                if call.kind in (Call.GRADIENT, Call.STATE, Call.TRUTH):
                     continue
                 if call.random or any(value.memory in stacked_memory for value in call.inputs()) or self._varies(call):
-                    made = [call.args[0]] if call.kind == WRITE else [v for v in call.outputs if v is not None]
+                    made = [call.args[0]] if call.kind == Call.WRITE else [v for v in call.outputs if v is not None]
                     stacked_memory.update(value.memory for value in made)
             if len(stacked_memory) == before:
                 break
@@ -244,8 +230,7 @@ class Joint:
     def _adopted(self, tensors: Sequence[Any], owned: bool = False) -> Any:
         """Return the stack that holds the arrays of tensors, after moving them there; None if it is not possible.
 
-        Args:
-            owned: whether it is known that nobody else refers to the arrays.
+        With `owned` it is known that nobody else refers to the arrays.
         """
         stack = existing(tensors)
         if stack is None:
@@ -307,41 +292,41 @@ class Joint:
             if made is not None:
                 made.source, made.output = call, (k if like.several else None)
 
-    def _write(self, function: Any, args: Sequence[Any], like: Call, kind: int = NEW) -> bool:
+    def _write(self, function: Any, args: Sequence[Any], like: Call, kind: int = Call.NEW) -> bool:
         """Add a step with the results of the first run's step, and return True."""
         self._finish(self._add(kind, function, args, like), like)
         return True
 
     def _step(self, calls: Sequence[Call]) -> None:
         call = calls[0]
-        if call.kind == GRADIENT:
+        if call.kind == Call.GRADIENT:
             place, leaves = self._leaves.get(id(call.function), (None, None))
             value = None if call.args[0] is None else self._value(call.args[0])
             if place is not None:
                 if value is not None and not self._is_stacked(call.args[0]):
                     raise NotJoined("a gradient is the same in all runs")
                 self._grads[place] = value
-                self.calls.append(Call(GRADIENT, leaves, (value,), call.kwargs, "grad"))
+                self.calls.append(Call(Call.GRADIENT, leaves, (value,), call.kwargs, "grad"))
             return
-        if call.kind == STATE:
+        if call.kind == Call.STATE:
             self._state(calls)
             return
         args = [self._compared.argument(x) for x in zip(*[each.args for each in calls], strict=True)]
         kwargs = {key: self._compared.argument([each.kwargs[key] for each in calls]) for key in call.kwargs}
         whole = Call(call.kind, call.function, tuple(args), kwargs, call.name)
-        made = [call.args[0]] if call.kind in (WRITE, TRUTH) else [v for v in call.outputs if v is not None]
+        made = [call.args[0]] if call.kind in (Call.WRITE, Call.TRUTH) else [v for v in call.outputs if v is not None]
         if not any(self._is_stacked(value) for value in made):
             copy = self._add(call.kind, call.function, [self._replaced(x) for x in args], call)
             copy.kwargs = {key: self._replaced(x) for key, x in kwargs.items()}
             copy.counts = call.counts
             self._finish(copy, call)
-        elif call.kind == TRUTH:
-            self._add(TRUTH, stacked.all_hold, [self._value(args[0]), args[1]], call)
-        elif call.kind == VIEW:
+        elif call.kind == Call.TRUTH:
+            self._add(Call.TRUTH, stacked.all_hold, [self._value(args[0]), args[1]], call)
+        elif call.kind == Call.VIEW:
             if self._view(whole, call):
                 return
             self._each(stacked.views_of if call.several else stacked.view_of, whole, call)
-        elif call.kind == WRITE:
+        elif call.kind == Call.WRITE:
             if not self._elementwise(whole, call):
                 self._each(stacked.on_each, whole, call)
         else:
@@ -355,7 +340,7 @@ class Joint:
 
     def _elementwise(self, whole: Call, call: Call) -> bool:
         """Write an elementwise step of stacks; return whether it is one."""
-        copies = call.kind == WRITE and call.function is programs.copy_into
+        copies = call.kind == Call.WRITE and call.function is programs.copy_into
         if not (is_elementwise(call) or copies) or call.several or call.random or _values_in(call.kwargs.values()):
             return False
         function, args = function_of(whole)
@@ -365,7 +350,7 @@ class Joint:
             shapes = {x.shape for x in call.inputs()}
             if len(shapes) > 1 or not all(map(self._is_stacked, call.inputs())):
                 return False  # (such a function takes arrays of one shape)
-        target = call.args[0] if call.kind == WRITE else call.outputs[0]
+        target = call.args[0] if call.kind == Call.WRITE else call.outputs[0]
         if not self._is_stacked(target):
             return False
         ndim = len(target.shape) + 1
@@ -381,7 +366,7 @@ class Joint:
             elif isinstance(x, Value):
                 x = self._aligned(x, ndim, call)
             operands.append(x)
-        large = target.size * self.count >= parallel.LARGE and call.kind == NEW and not call.kwargs
+        large = target.size * self.count >= parallel.LARGE and call.kind == Call.NEW and not call.kwargs
         if large and all(isinstance(x, Value) and x.shape == (self.count, *target.shape) for x in operands):
             made = self._add(call.kind, parallel.blockwise, [function, *operands], call)
         else:
@@ -395,7 +380,7 @@ class Joint:
         value = self._value(x)
         if not self._is_stacked(x) or len(value.shape) == ndim:
             return value
-        view = self._add(VIEW, stacked.aligned, [value, ndim], like, value.name or "aligned")
+        view = self._add(Call.VIEW, stacked.aligned, [value, ndim], like, value.name or "aligned")
         shape = (self.count, *[1] * (ndim - len(value.shape)), *x.shape)
         made = Value(shape, x.dtype, (), value.memory, False, view)
         view.outputs.append(made)
@@ -419,7 +404,7 @@ class Joint:
         x, dim, keepdim = whole.args
         if not native.instructions:  # the order of the sums depends on the shape
             return False
-        if x.dtype not in (np.float32, np.float64) or 0 in x.shape or not x.shape:
+        if x.dtype not in WIDE or 0 in x.shape or not x.shape:
             return False
         args = [call.function, self._value(x), dim, keepdim, whole.kwargs.get("dtype")]
         return self._write(stacked.over, args, call)
@@ -427,61 +412,20 @@ class Joint:
     def _matrices(self, a_turned: bool, b_turned: bool, whole: Call, call: Call) -> bool:
         """Write the product of matrices."""
         a, b = call.args
-        if a.dtype not in (np.float32, np.float64) or a.dtype != b.dtype or len(a.shape) != 2 or len(b.shape) != 2:
+        if len(a.shape) != 2 or len(b.shape) != 2 or not _are_factors(a, b):
             return False
-        if 0 in (*a.shape, *b.shape) or 1 in (a.size, b.size):
-            return False
-        factors = [self._turned(x, call) if turned else self._value(x) for x, turned in ((a, a_turned), (b, b_turned))]
-        return self._write(stacked.matrices, factors, call)
-
-    def _turned(self, x: Value, like: Call) -> Value:
-        """Return the transposed matrices."""
-        value = self._value(x)
-        view = self._add(VIEW, np.swapaxes, [value, -1, -2], like, f"{value.name}_T" if value.name else "transposed")
-        shape = (*value.shape[:-2], value.shape[-1], value.shape[-2])
-        made = Value(shape, x.dtype, (*value.strides[:-2], *value.strides[:-3:-1]), value.memory, False, view)
-        view.outputs.append(made)
-        return made
+        return self._write(stacked.matrices, [self._value(a), self._value(b), a_turned, b_turned], call)
 
     def _affine(self, whole: Call, call: Call) -> bool:
         """Write a product with a weight, plus a bias."""
         x, weight, bias = call.args
-        if len(x.shape) < 2 or len(weight.shape) != 2 or x.dtype not in (np.float32, np.float64):
+        if len(x.shape) < 2 or len(weight.shape) != 2 or not _are_factors(x, weight):
             return False
-        if not x.dtype == weight.dtype == getattr(bias, "dtype", x.dtype) or 0 in (*x.shape, *weight.shape):
+        if bias is not None and (len(bias.shape) != 1 or bias.dtype != x.dtype):
             return False
-        if 1 in (x.size, weight.size) or (bias is not None and len(bias.shape) != 1):
+        if len(x.shape) > 2 and not (x.whole and self._is_stacked(x)):
             return False
-        value, out = self._value(x), self._value(call.outputs[0])
-        if len(x.shape) > 2:
-            if not x.whole:
-                return False
-            value = self._viewed(value, (self.count, x.size // x.shape[-1], x.shape[-1]), call)
-        product = self._add(NEW, stacked.matrices, [value, self._turned(weight, call)], call)
-        sizes = (*value.shape[:2], weight.shape[0])
-        middle = new_value(sizes, out.dtype, product, name=out.name)
-        product.outputs.append(middle)
-        if bias is not None:
-            total = self._add(NEW, np.add, [middle, self._aligned(bias, 3, call)], call)
-            middle = new_value(sizes, out.dtype, total, name=out.name)
-            total.outputs.append(middle)
-        last = self.calls[-1]
-        if len(x.shape) > 2:
-            out.memory = self._memories[call.outputs[0].memory] = middle.memory
-            last = self._add(VIEW, shape.view, [middle, out.shape], call)
-            out.whole = False
-        else:
-            last.outputs.clear()
-        last.outputs.append(out)
-        out.source, out.output = last, None
-        return True
-
-    def _viewed(self, x: Value, sizes: tuple[int, ...], like: Call) -> Value:
-        """Return a view of a contiguous stack with other sizes."""
-        view = self._add(VIEW, shape.view, [x, sizes], like, x.name or "view")
-        made = Value(sizes, x.dtype, strides_in_order(sizes, x.dtype.itemsize), x.memory, False, view)
-        view.outputs.append(made)
-        return made
+        return self._write(stacked.affine, [self._replaced(each) for each in call.args], call)
 
     def _concatenated(self, whole: Call, call: Call) -> bool:
         """Write arrays one after another."""
@@ -521,7 +465,7 @@ class Joint:
             args = [(slice(None), *(key if type(key) is tuple else (key,)))]
         else:
             return False
-        return self._write(call.function, [self._value(x), *args], call, VIEW)
+        return self._write(call.function, [self._value(x), *args], call, Call.VIEW)
 
     def _each(self, caller: Any, whole: Call, call: Call) -> None:
         """Write a step that calls the kernel once per run."""
@@ -530,10 +474,10 @@ class Joint:
         values.sort(key=lambda value: not (self._is_stacked(value) and value is _first_stacked(self, call)))
         function = self._text_of_one(whole, values)
         args = [function, self.count, *[self._value(value) for value in values]]
-        if call.kind == WRITE:  # (the program's first argument of a write is what it writes to)
+        if call.kind == Call.WRITE:  # (the program's first argument of a write is what it writes to)
             write = functools.partial(caller, function, self.count)
             write.sources = function.sources  # type: ignore[attr-defined]
-            made = self._add(WRITE, write, args[2:], call)
+            made = self._add(Call.WRITE, write, args[2:], call)
             made.counts = call.counts
         else:
             made = self._add(call.kind, caller, args, call)
@@ -581,7 +525,7 @@ class Joint:
                     )
                     self._updates.append(update)
                     given = [g for g in grads if g is not None]
-                    self._add(STATE, update, [*stacks, *given], call, "update")
+                    self._add(Call.STATE, update, [*stacks, *given], call, "update")
                     return
         functions = [each.function for each in calls]
 
@@ -591,7 +535,7 @@ class Joint:
                 function()
             self._copy_in()
 
-        self._add(STATE, step, (), call, call.name)
+        self._add(Call.STATE, step, (), call, call.name)
 
     # Running --------------------------------------------------------------------------------------
 
@@ -701,6 +645,11 @@ def existing(tensors: Sequence[Any]) -> Any:
         if array.base is not base or here != at + k * base.strides[0] or array.strides != base.strides[1:]:
             return None
     return base
+
+
+def _are_factors(a: Value, b: Value) -> bool:
+    """Return whether arrays are floats of one dtype, of more than one element each."""
+    return a.dtype in WIDE and a.dtype == b.dtype and a.size > 1 and b.size > 1
 
 
 def _shifted(dim: int) -> int:

@@ -317,10 +317,7 @@ class Scheduler:
         """Make the last step again, as often as all runs do the same, and return how often that was.
 
         No Python runs in between, so that no thread does: what it would see, such as `.grad`, is set by the last step.
-
-        Args:
-            function: the compiled step of the current run.
-            most: how often the run wants to make it.
+        `function` is the compiled step of the current run, which wants to make it `most` times.
         """
         run = self.current
         program = None if run is None else run.last
@@ -336,11 +333,7 @@ class Scheduler:
         return int(count)
 
     def _repeat(self, runs: list[Run]) -> int:
-        """Make the step of a group again and again, until one of its runs has made all of its steps, or must not.
-
-        Returns:
-            How often each run has made it.
-        """
+        """Make a group's step until one of its runs has made all of its steps, or must not; return how often."""
         programs: list[Any] = [run.last for run in runs]
         group = programs[0].group
         joint = group.joint
@@ -383,10 +376,7 @@ class Scheduler:
     def _serve(self, run: Run | None = None) -> None:
         """Run the programs at which the runs wait, if all of them wait, or if all of a full group do.
 
-        A full group goes on before the other runs: its arrays are in the cache.
-
-        Args:
-            run: the one that has begun to wait.
+        A full group, that of a run that has begun to wait, goes on before the others: its arrays are in the cache.
         """
         group = None if run is None or run.waits is None else run.waits[0].group
         if group is not None and len(group.programs) >= group.capacity:

@@ -10,7 +10,6 @@ import ast
 import contextlib
 import copy
 import functools
-import importlib.abc
 import importlib.machinery
 import linecache
 import os
@@ -23,7 +22,7 @@ from typing import Any
 from tinytorch.compiler import entry
 from tinytorch.compiler.compiled import Compiled
 from tinytorch.compiler.liveness import Names, own_nodes
-from tinytorch.compiler.sources import codes_in, keep_tree
+from tinytorch.compiler.sources import codes_in, keep_tree, parsed
 
 #: In the namespace of a script: what begins the names of functions that loops become, what runs these, and what
 #: compiles functions.
@@ -109,7 +108,8 @@ class Script:
             if isinstance(node, ast.FunctionDef) and not node.decorator_list and _calls_backward(node):
                 inner: list[Any] = [each for each in own_nodes(node.body) if _is_loop(each) and _calls_backward(each)]
                 if not any(isinstance(each, (ast.Yield, ast.YieldFrom)) for each in ast.walk(node)):
-                    node.decorator_list += _made(f"{COMPILED}({inner[-1].lineno if inner else 0})", node)
+                    (decorator,) = parsed(f"{COMPILED}({inner[-1].lineno if inner else 0})", node)
+                    node.decorator_list.append(decorator.value)
         code = compile(tree, self.file, "exec")
         for inner_code in _all_codes(code):
             if inner_code.co_name in loops.made:
@@ -151,22 +151,12 @@ class _Loops(ast.NodeTransformer):
             return node  # its variables must remain global
         names, name = sorted(stored), f"{LOOP}{len(self.made)}"
         given = "".join([f"{each}, " for each in names])
-        function, run = _made(f"def {name}({given}):\n    return ({given})", node) + _made(
-            f"{RUN}({name}, {names!r})", node
-        )
+        function, run = parsed(f"def {name}({given}):\n    return ({given})\n{RUN}({name}, {names!r})", node)
         function.body.insert(0, node)
         self.made[name] = copy.deepcopy(function)
-        return [function, ast.copy_location(ast.Expr(run), node)]
+        return [function, run]
 
     visit_While = visit_For
-
-
-def _made(text: str, where: Any) -> list[Any]:
-    """Return the statements, or the expressions, of a text, at the place of a node."""
-    tree = ast.parse(text)
-    for each in ast.walk(tree):
-        ast.copy_location(each, where)
-    return [each.value if isinstance(each, ast.Expr) else each for each in tree.body]
 
 
 _UNSET: Any = object()
@@ -226,22 +216,6 @@ def _is_constant(node: ast.expr) -> bool:
     return True
 
 
-class Neighbours(importlib.abc.MetaPathFinder):
-    """Finds the modules in the folder of the script, whose training steps are compiled, too."""
-
-    def __init__(self, folder: str) -> None:
-        self.folder = folder
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
-        """Return the spec of a module of the folder."""
-        spec = importlib.machinery.PathFinder.find_spec(name, path or [self.folder])
-        inside = spec is not None and spec.origin is not None and spec.origin.startswith(self.folder + os.sep)
-        if not inside or type(spec.loader) is not importlib.machinery.SourceFileLoader:  # type: ignore[union-attr]
-            return None
-        spec.loader = _Loader(spec.loader.name, spec.loader.path)  # type: ignore[union-attr]
-        return spec
-
-
 class _Loader(importlib.machinery.SourceFileLoader):
     def exec_module(self, module: types.ModuleType) -> None:
         """Execute the module with its training steps compiled."""
@@ -251,14 +225,25 @@ class _Loader(importlib.machinery.SourceFileLoader):
 @contextlib.contextmanager
 def neighbours(folder: str) -> Iterator[None]:
     """Let imports, in a `with` block, find the modules of the script's folder, with their training steps compiled."""
-    finder = Neighbours(folder)
+    extensions = importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES
+    finder = importlib.machinery.FileFinder.path_hook(extensions, (_Loader, importlib.machinery.SOURCE_SUFFIXES))
+
+    others = {*sys.path} - {folder}  # (a virtual environment in the folder, say)
+
+    def hook(path: str) -> Any:
+        if path in others or not f"{path}{os.sep}".startswith(folder + os.sep):
+            raise ImportError
+        return finder(path)
+
     sys.path.insert(0, folder)
-    sys.meta_path.insert(0, finder)
+    sys.path_hooks.insert(0, hook)
+    sys.path_importer_cache.clear()
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        sys.path_hooks.remove(hook)
         sys.path.remove(folder)
+        sys.path_importer_cache.clear()
 
 
 def planned(
@@ -266,13 +251,7 @@ def planned(
 ) -> list[tuple[dict[str, Any], list[str], Callable[[], Any]]]:
     """Return, for each combination of settings, the values, the command line, and a function that runs the script.
 
-    Args:
-        path, arguments: of the script.
-        settings: the texts of the values, by name.
-        combinations: of them.
-
-    Raises:
-        ValueError: a setting is not known to the script.
+    `settings` are the texts of the values, by name; one that is not known to the script is a ValueError.
     """
     script = Script(path)
     options = script.options()

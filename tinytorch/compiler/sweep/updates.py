@@ -97,21 +97,11 @@ class Update:
         """Return the ranges of runs whose optimizers have the same options."""
         options_of = itemgetter(*self._names[group])
         options = [options_of(x.param_groups[group]) for x in self.optimizers]
-        if options.count(options[0]) == len(options):
-            return [(0, len(options))]
-        spans, begin = [], 0
-        for k in range(1, len(options) + 1):
-            if k == len(options) or options[k] != options[begin]:
-                spans.append((begin, k))
-                begin = k
-        return spans
+        ends = [0, *itertools.accumulate([len(list(same)) for _, same in itertools.groupby(options)])]
+        return list(itertools.pairwise(ends))
 
     def __call__(self, *stacks: Any) -> None:
-        """Make the step.
-
-        Args:
-            *stacks: the stacks of all parameters, then those of the gradients.
-        """
+        """Make the step, with the stacks of all parameters and of the gradients."""
         params, grads = stacks[: len(self.has_grad)], stacks[len(self.has_grad) :]
         spans = [self._spans(g) for g in range(len(self._names))]
         for (place, state), g in zip(self._states, grads, strict=True):

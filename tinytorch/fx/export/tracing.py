@@ -14,7 +14,7 @@ import operator
 import sys
 import types
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,7 +25,7 @@ from tinytorch.compiler.compiled import recording
 from tinytorch.compiler.general import without_sizes
 from tinytorch.compiler.recorder import Recorder, Value, is_ours, tensors_of
 from tinytorch.compiler.sources import FOLDER
-from tinytorch.compiler.trace import Dimension, Unwritten, plain
+from tinytorch.compiler.trace import UNKNOWN, Dimension, Unwritten, plain
 from tinytorch.compiler.tracing import Late, Tracer
 from tinytorch.core.layout import strided
 from tinytorch.core.names import module_of
@@ -126,7 +126,6 @@ class Transcript(base.Trace):
 
         tracer.recorder.stops = stopped
         self._tracer, self._follows = tracer, follows
-        self._nodes: dict[int, tuple[Node, Any]] = {}  # by id of a tensor, its node and a weak reference
         self._numbers: dict[str, Any] = {}  # by expression, the node or number of a size
         self._sizes: dict[str, tuple[Node, int]] = {}  # by name, the tensor and the dimension that a size is of
         self._cells: dict[int, tuple[int, Any]] = {}  # by id of a version counter, its number (it is kept alive)
@@ -141,7 +140,7 @@ class Transcript(base.Trace):
         node.name = name  # (also if that is the name of a builtin function, such as `input`)
         self.inputs.append(node)
         if isinstance(x, Tensor):
-            self._enter(node, x)
+            self._enter(x, node)
         else:
             node.meta["val"] = x
 
@@ -155,7 +154,7 @@ class Transcript(base.Trace):
             with self.graph.inserting_before(first):
                 node = self.graph.placeholder(kept)
         node.target = node.name
-        self._enter(node, x)
+        self._enter(x, node)
         self.states[node] = name, x
         self._kept.append(x)
         return node
@@ -177,8 +176,10 @@ class Transcript(base.Trace):
         line = self._line()
         return f"{line[0]}:{line[1]}" if line else ""
 
-    def _enter(self, node: Node, x: Tensor) -> None:
-        self._nodes[id(x)] = node, weakref.ref(x)
+    def _enter(self, x: Tensor, node: Any, name: str | None = None) -> None:
+        if name is not None and not is_ours(type(x)):
+            self.fail(f"{name} returns a {type(x).__name__}")
+        super()._enter(x, node, name)
         if node.op != "placeholder":
             made: Any = self._tracer.recorder
             made.made_by_calls[id(x._array)] = weakref.ref(x._array)
@@ -190,9 +191,9 @@ class Transcript(base.Trace):
 
     def node(self, x: Tensor) -> Node:
         """Return the node of a tensor."""
-        known = self._nodes.get(id(x))
-        if known is not None and known[1]() is x:
-            return known[0]
+        known: Node | None = self._named(x)
+        if known is not None:
+            return known
         if x.layout is not strided:
             raise Unwritten(f"a tensor of layout {x.layout} is used")
         given = self._inputs.get(id(x))
@@ -200,9 +201,9 @@ class Transcript(base.Trace):
             return self.state(given.name or "tensor", x, "c_")
         value = self._tracer.recorder.find(x._array)
         if value is None or not value.constant or value.initial is None:
-            raise Unwritten("a tensor is used of which it is not known which function made it")
+            raise Unwritten(UNKNOWN)
         node = self.state("tensor", wrap(value.initial.copy()), "c_")
-        self._nodes[id(x)] = node, weakref.ref(x)
+        super()._enter(x, node)
         return node
 
     def name(self, x: Tensor) -> str:
@@ -256,15 +257,8 @@ class Transcript(base.Trace):
             self._numbers[text] = made
         return self._numbers[text]
 
-    def shape(self, x: Tensor) -> Size:
-        """Return the shape of a tensor, with `Dimension`s; that of a parameter or buffer does not change."""
-        if self.reason is not None:
-            return x.shape
-        try:
-            node = self.node(x)
-        except Unwritten as reason:
-            self.fail(str(reason))
-            return x.shape
+    def _shape(self, x: Tensor) -> Size:
+        node = self.node(x)
         return x.shape if node in self.states else Size([self._size(node, k, n) for k, n in enumerate(x._array.shape)])
 
     def _size(self, node: Node, dim: int, number: int) -> Dimension:
@@ -352,38 +346,24 @@ class Transcript(base.Trace):
             return math.prod(self.shape(x))
         return x.ndim if name in ("dim", "ndimension") else None
 
-    def _is_known(self, x: Tensor) -> bool:
-        known = self._nodes.get(id(x))
-        return id(x) in self._inputs or (known is not None and known[1]() is x)
+    def _number(self, x: int, node: Any) -> Dimension:
+        node.meta["val"] = x
+        return self._size(node, -1, x)
 
-    def _entered(self, x: Any, node: Any, name: str) -> Any:
-        """Note the nodes of the tensors in a result, and return it with sizes in the place of integers."""
-        kind = type(x)
-        if isinstance(x, Tensor):
-            if self._is_known(x):
-                self.checks.append((f"{name} returns {self.node(x).name}", self.place()))
-                return x
-            if not is_ours(kind):
-                self.fail(f"{name} returns a {kind.__name__}")
-            self._enter(node, x)
-            return x
-        if kind is int:
-            node.meta["val"] = x
-            return self._size(node, -1, x)
-        if isinstance(x, (tuple, list)):
-            parts = []
-            for k, each in enumerate(x):
-                part = self.graph.call_function(operator.getitem, (node, k))
-                part.meta["line"] = node.meta["line"]
-                parts.append(self._entered(each, part, name))
-            if not any(a is not b for a, b in zip(x, parts, strict=True)):
-                return x
-            return kind._make(parts) if hasattr(kind, "_make") else kind(parts)
+    def _parts(self, x: Any, node: Any) -> Iterator[Node]:
+        for k in range(len(x)):
+            part = self.graph.call_function(operator.getitem, (node, k))
+            part.meta["line"] = node.meta["line"]
+            yield part
+
+    def _returns_known(self, x: Tensor, node: Any, name: str) -> None:
+        self.checks.append((f"{name} returns {self.node(x).name}", self.place()))
+
+    def _returns_constant(self, x: Any, node: Any, name: str) -> None:
         self.checks.append((f"{name} returns {x!r}", self.place()))
-        if not (x is None or kind in (bool, str, float) or module_of(kind).startswith("tinytorch")):
-            self.fail(f"{name} returns a {kind.__name__}")
+        if not (x is None or type(x) in (bool, str, float) or module_of(type(x)).startswith("tinytorch")):
+            self.fail(f"{name} returns a {type(x).__name__}")
         self.graph.erase_node(node)
-        return x
 
     def output(self, result: Any) -> TreeSpec:
         """Add the result."""
