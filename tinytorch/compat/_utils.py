@@ -7,6 +7,7 @@ from typing import Any
 
 from tinytorch.core.device import device as _device_of
 from tinytorch.core.tensor import Tensor
+from tinytorch.func.pytree import tree_map_only
 from tinytorch.ops.join import cat
 
 
@@ -58,6 +59,11 @@ def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Sequence[Ten
         by_type.setdefault(tensor.type(), []).append(tensor)
     iterators = {kind: iter(group) for kind, group in by_type.items()}
     return tuple(next(iterators[tensor.type()]) for tensor in ordered_tensors)
+
+
+def _pin_memory(data: Any, device: Any = None) -> Any:
+    """Return data with its tensors in memory that an accelerator reads: raises where there are any."""
+    return tree_map_only(Tensor, lambda tensor: tensor.pin_memory(device), data)
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:

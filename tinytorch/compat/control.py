@@ -25,9 +25,6 @@ def cond(
         pred: a bool, or a tensor of one element.
         operands: nested tuples, lists and dicts of tensors.
 
-    Raises:
-        RuntimeError: `operands` is something else.
-
     Example:
         >>> x = torch.ones(2)
         >>> torch.cond(x.sum() > 1, lambda x: x + 1, lambda x: x - 1, (x,))
@@ -50,10 +47,6 @@ def while_loop(
 
     Args:
         cond_fn: returns a bool, or a tensor of one element.
-        body_fn: takes the values, and returns the same number of values.
-
-    Raises:
-        RuntimeError: `body_fn` returns another number of values.
 
     Example:
         >>> torch.while_loop(lambda i: i < 3, lambda i: (i + 1,), (torch.tensor(0),))
@@ -87,9 +80,6 @@ def foreach_map(op: Callable[..., Any], *operands: Any, **kwargs: Any) -> list[A
 
     An operand that is not a list is passed unchanged to each call.
 
-    Raises:
-        ValueError: the lists differ in length.
-
     Example:
         >>> torch._higher_order_ops.foreach_map(torch.add, [torch.ones(1), torch.zeros(2)], 2)
         [tensor([3.]), tensor([2., 2.])]
@@ -106,9 +96,6 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
 
     Args:
         f: takes a structure like `xs`, and `args`; returns any structure of tensors.
-
-    Raises:
-        RuntimeError: the first dimension is empty, or differs in length between tensors.
 
     Example:
         >>> from tinytorch._higher_order_ops.map import map
@@ -151,14 +138,7 @@ def associative_scan(
 
     Args:
         combine_fn: an associative function of two slices of `xs`, which returns a structure of the same form.
-        xs: a tensor, or a nested structure of tensors.
-        dim: the dimension of the slices.
-        reverse: start with the last slice.
         combine_mode: "generic"; "pointwise" is for GPUs only.
-
-    Raises:
-        ValueError: an argument has a wrong type, or the dimension is empty or differs in length between tensors.
-        IndexError: `dim` is out of range.
 
     Example:
         >>> torch._higher_order_ops.associative_scan(torch.mul, torch.tensor([1, 2, 3]), 0, combine_mode="generic")
@@ -194,14 +174,9 @@ def scan(
     Args:
         combine_fn: takes a state and a slice, returns the next state and a result.
         init: the first state, a tensor or a nested structure of tensors.
-        xs, dim, reverse: as for `associative_scan`.
 
     Returns:
         The last state, and the results stacked along `dim`, in the order of the slices.
-
-    Raises:
-        RuntimeError: the state holds a value that is not a tensor, or the dimension is empty or differs in length.
-        IndexError: `dim` is out of range.
 
     Example:
         >>> torch._higher_order_ops.scan(lambda s, x: (s + x, s * 2), torch.tensor(0), torch.tensor([1, 2, 3]))

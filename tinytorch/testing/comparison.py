@@ -267,16 +267,8 @@ def assert_close(
     The inputs are tensors, NumPy arrays, numbers, or nested sequences and mappings of these.
 
     Args:
-        allow_subclasses: whether a subclass of Tensor may be compared with a Tensor.
         rtol, atol: the tolerances, both or neither; the defaults are (1.6e-2, 1e-5) for bfloat16, (1e-3, 1e-5) for
             float16, (1.3e-6, 1e-5) for float32, (1e-7, 1e-7) for float64, else 0.
-        check_device, check_dtype, check_layout, check_stride: whether to compare these attributes, too.
-        msg: the error message, or a function from the generated message to another.
-
-    Raises:
-        AssertionError: the inputs are not close.
-        TypeError: the inputs have types that cannot be compared.
-        ValueError: only one of `rtol` and `atol` is passed.
 
     Example:
         >>> torch.testing.assert_close(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-7]))
@@ -316,9 +308,6 @@ def assert_allclose(
     msg: str = "",
 ) -> None:
     """Compare with wider tolerances, ignoring dtypes; deprecated, as in PyTorch, in favour of `assert_close`.
-
-    Raises:
-        AssertionError: the inputs are not close.
 
     Example:
         >>> import warnings
