@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from tinytorch.core.device import device as _device_of
@@ -37,28 +37,6 @@ def _unflatten_dense_tensors(flat: Tensor, tensors: Iterable[Tensor]) -> tuple[T
 def _element_size(dtype: Any) -> int:
     """Return the size of an element in bytes."""
     return int(dtype.itemsize)
-
-
-def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
-    """Yield lists of tensors of one type and at most `size_limit` bytes (or of a single larger tensor)."""
-    pending: dict[str, tuple[list[Tensor], int]] = {}
-    for tensor in tensors:
-        kind, size = tensor.type(), tensor.numel() * tensor.element_size()
-        chunk, held = pending.get(kind, ([], 0))
-        if held and held + size > size_limit:
-            yield chunk
-            chunk, held = [], 0
-        pending[kind] = ([*chunk, tensor], held + size)
-    yield from (chunk for chunk, _ in pending.values() if chunk)
-
-
-def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return tensors, which are sorted by type, in the order of the types of `ordered_tensors`."""
-    by_type: dict[str, list[Tensor]] = {}
-    for tensor in tensors:
-        by_type.setdefault(tensor.type(), []).append(tensor)
-    iterators = {kind: iter(group) for kind, group in by_type.items()}
-    return tuple(next(iterators[tensor.type()]) for tensor in ordered_tensors)
 
 
 def _pin_memory(data: Any, device: Any = None) -> Any:
