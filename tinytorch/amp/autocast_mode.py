@@ -22,8 +22,6 @@ _BFLOAT16_DEVICES = ("cpu", "hpu", "maia", "xla")  # devices whose default dtype
 
 
 class _State(PerThread):
-    """The autocast settings of a thread."""
-
     def __init__(self) -> None:
         self.enabled: dict[str, bool] = {}  # by device type
         self.dtypes: dict[str, dtypes.dtype] = {}  # the low-precision dtype, by device type

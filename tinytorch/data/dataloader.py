@@ -239,7 +239,6 @@ class DataLoader(Generic[T_co]):
         return self._iterator
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
-        """Return the iterator of a new epoch."""
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
         if missing_processes():
@@ -262,7 +261,6 @@ class DataLoader(Generic[T_co]):
 
 
 def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool) -> None:
-    """Check the arguments about worker processes."""
     if num_workers < 0:
         raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
     if timeout < 0:
@@ -329,7 +327,6 @@ class _BaseDataLoaderIter:
         return len(self._index_sampler)
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
-        """Start an epoch."""
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
@@ -350,7 +347,6 @@ class _BaseDataLoaderIter:
     _advice = ""
 
     def _next_index(self) -> Any:
-        """Return the next index, or list of indices."""
         return next(self._sampler_iter)
 
     def _next_data(self) -> Any:
@@ -464,12 +460,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     @property
     def _workers_num_tasks(self) -> list[int]:
-        """The number of outstanding batches of each worker."""
         pending = [worker for (worker,) in self._task_info.values()]
         return [pending.count(worker) for worker in range(self._num_workers)]
 
     def _shutdown_workers(self) -> None:
-        """Shut down the workers."""
         self._shutdown = True
         self._workers_status[:] = [False] * self._num_workers
         self._pool.shut_down()

@@ -130,7 +130,6 @@ class StackDataset(Dataset[Any]):
         return list(self.datasets.values()) if isinstance(self.datasets, dict) else self.datasets
 
     def _sample(self, items: Sequence[Any]) -> Any:
-        """Combine the samples of the datasets into one sample."""
         if isinstance(self.datasets, dict):
             return dict(zip(self.datasets, items, strict=True))
         return tuple(items)

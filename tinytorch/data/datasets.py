@@ -78,7 +78,6 @@ class CIFAR10(Pictures):
             return pickle.load(file, encoding="latin1")
 
     def _missing_or_damaged(self) -> list[str]:
-        """Return the names of the files that are missing or damaged."""
         files = [*self.train_list, *self.test_list, (self.meta["filename"], self.meta["md5"])]
         return [
             name for name, md5 in files if not os.path.isfile(self._path(name)) or _md5_of(self._path(name)) != md5

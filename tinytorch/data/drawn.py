@@ -217,7 +217,6 @@ class _Block:
         return distance
 
     def paint(self, part: Part) -> None:
-        """Draw a part."""
         corners = [(x + self.number(-0.8, 0.8), y + self.number(-0.8, 0.8)) for x, y in part.corners]
         inside = self.inside(corners)
         if part.pair:

@@ -190,7 +190,6 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
 
 
 def _white(dtype: Any) -> int:
-    """Return the value of white."""
     return 1 if dtype.is_floating_point or dtype is dtypes.bool else int(np.iinfo(dtype.numpy).max)
 
 

@@ -7,7 +7,6 @@ in the graph, and unpacking the first slot in backward runs the function again, 
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -21,7 +20,7 @@ from tinytorch.autograd.saved import saved_tensors_hooks
 from tinytorch.core.device import without_cuda
 from tinytorch.core.mode import DispatchMode, Stop, traced_as
 from tinytorch.core.tensor import Tensor
-from tinytorch.core.warning import warn
+from tinytorch.core.warning import users_frame, warn
 from tinytorch.nn.modules.container import Sequential
 from tinytorch.ops.create import empty
 from tinytorch.ops.random import fork_rng, get_rng_state, set_rng_state
@@ -393,7 +392,6 @@ class _Frame:
         return slot
 
     def unpack(self, slot: _Slot) -> Any:
-        """Return the tensor of a slot, and empty the slot."""
         if slot.tensor is None:
             try:
                 self.fill()
@@ -491,11 +489,8 @@ class _OpLog(DispatchMode):
         return super().__enter__()
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Log a call and return its result."""
         name = op.__name__ if isinstance(op, type) else op.name
-        frame: Any = sys._getframe(1)
-        while frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
-            frame = frame.f_back
+        frame = users_frame()
         self.lines.append(f"{name}  ({frame.f_code.co_filename}:{frame.f_lineno})")
         return caller(*args, **kwargs)
 
