@@ -26,6 +26,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions, links and
 
 Patch, Make = pytest.MonkeyPatch, Callable[[str, float], Path]
 
+
 @pytest.fixture(params=["with locks", "without locks"])
 def way(request: pytest.FixtureRequest, monkeypatch: Patch) -> str:
     """Remove the locks of the system, or leave them."""

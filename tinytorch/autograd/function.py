@@ -735,7 +735,8 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             return result
         edges = [arg._edge or leaf_edge(arg) for arg in args if isinstance(arg, Tensor) and arg.requires_grad]
         # Outside of `torch.func` the node has no way to what the gradient depends on, as in PyTorch.
-        sources = [] if local.state.run is None else [*edges, *_edges_of(ctx)]
+        of_ctx = ctx._graph_node.edges if isinstance(ctx, BackwardCFunction) else ()
+        sources = [] if local.state.run is None else [*edges, *of_ctx]
         if not (edges or sources):
             return result
         refusing = _with_error_node(result if isinstance(result, tuple) else (result,), sources)
@@ -743,10 +744,6 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
     once.__first_order__ = fn  # type: ignore[attr-defined]  # (read by `torch.compile`)
     return once
-
-
-def _edges_of(ctx: Any) -> Sequence[Edge | None]:
-    return ctx._graph_node.edges if isinstance(ctx, BackwardCFunction) else ()
 
 
 def _with_error_node(results: tuple[Tensor | None, ...], sources: Sequence[Edge | None]) -> tuple[Tensor | None, ...]:

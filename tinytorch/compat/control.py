@@ -36,7 +36,12 @@ def cond(
         raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")
-    _check_operands("operands", operands)
+    leaves = tree_flatten(operands)[0] if isinstance(operands, (tuple, list)) else None
+    if leaves is None or not all(isinstance(leaf, (Tensor, int)) for leaf in leaves):
+        raise RuntimeError(
+            "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but "
+            f"got {operands}."
+        )
     return true_fn(*operands) if pred else false_fn(*operands)
 
 
@@ -61,15 +66,6 @@ def while_loop(
             )
         values = results
     return tuple(values)
-
-
-def _check_operands(name: str, operands: Any) -> None:
-    leaves = tree_flatten(operands)[0] if isinstance(operands, (tuple, list)) else None
-    if leaves is None or not all(isinstance(leaf, (Tensor, int)) for leaf in leaves):
-        raise RuntimeError(
-            f"Expect {name} to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but "
-            f"got {operands}."
-        )
 
 
 # Loops over slices --------------------------------------------------------------------------------

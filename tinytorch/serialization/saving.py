@@ -54,8 +54,8 @@ def save(
     """Write `obj` to a file that `load` and PyTorch's `torch.load` can read.
 
     A file at a path is replaced atomically, also if the process is killed: the bytes are written to a temporary file
-    and synchronized to the disk before it gets its name. A temporary file that a killed process leaves behind is removed
-    by the next `save` to the directory. Tensors that share memory also share it in the file.
+    and synchronized to the disk before it gets its name. What a killed process leaves behind is removed by the
+    next `save` to the directory. Tensors that share memory also share it in the file.
 
     Args:
         obj: preferably a `state_dict()`, or other data: tensors and parameters, numbers, strings, bytes,

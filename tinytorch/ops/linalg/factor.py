@@ -498,10 +498,10 @@ _eigvals = op_of(
 )
 
 
-def _check_eig(name: str, input: Any) -> None:
+def _check_eig(input: Any) -> None:
     if isinstance(input, Tensor) and input.ndim > 1 and not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(f"Unknown Complex ScalarType for {input.dtype.tensor_name}")
-    check_matrix(name, input, "input", kernel=half_name(input, "linalg_eig_out_cpu"))
+    check_matrix("linalg.eig", input, "input", kernel=half_name(input, "linalg_eig_out_cpu"))
 
 
 @public("linalg.eig", out="eig", autocast="float32")
@@ -520,7 +520,7 @@ def eig(input: Tensor) -> Any:
         >>> torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
         tensor([0.+1.j, 0.-1.j])
     """
-    _check_eig("linalg.eig", input)
+    _check_eig(input)
     return return_types.linalg_eig(_eig(input))
 
 
@@ -532,7 +532,7 @@ def eigvals(input: Tensor) -> Tensor:
         >>> torch.linalg.eigvals(torch.tensor([[0.0, 1.0], [-1.0, 0.0]]))
         tensor([0.+1.j, 0.-1.j])
     """
-    _check_eig("linalg.eig", input)
+    _check_eig(input)
     return _eigvals(input)
 
 
