@@ -25,33 +25,15 @@ from tinytorch._atomic import replacing
 posix = pytest.mark.skipif(os.name == "nt", reason="POSIX permissions, links and signals")
 
 Patch, Make = pytest.MonkeyPatch, Callable[[str, float], Path]
-WAYS = ["without a name", "with a name", "without locks", "without links"]
 
 
-@pytest.fixture(params=WAYS)
+@pytest.fixture(params=["with locks", "without locks"])
 def way(request: pytest.FixtureRequest, monkeypatch: Patch) -> str:
-    """Remove one feature of the system at a time."""
-    name: str = request.param
-    if name in ("with a name", "without locks"):
-        monkeypatch.setattr(os, "open", opens_no_unnamed)
-    if name == "without locks":
+    """Remove the locks of the system, or leave them."""
+    if request.param == "without locks":
         monkeypatch.setattr(_atomic, "fcntl", None)
-    if name == "without links":  # or without /proc
-
-        def forbidden(*args: Any, **options: Any) -> None:
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-        monkeypatch.setattr(os, "link", forbidden)
-        monkeypatch.setattr(_atomic, "_can_be_named", None)
+    name: str = request.param
     return name
-
-
-def opens_no_unnamed(path: Any, flags: int, *args: Any, open: Any = os.open, **options: Any) -> int:
-    """Open a file as on a file system without unnamed files."""
-    if hasattr(os, "O_TMPFILE") and flags & os.O_TMPFILE == os.O_TMPFILE:
-        raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP), path)
-    made: int = open(path, flags, *args, **options)
-    return made
 
 
 def write(path: Any, content: bytes = b"new") -> None:
@@ -93,19 +75,6 @@ def test_a_file_is_there_when_it_is_whole(tmp_path: Path, way: str, known: bool)
     assert path.read_bytes() == b"half and half" and os.listdir(tmp_path) == ["a"]
 
 
-@pytest.mark.skipif(not hasattr(os, "O_TMPFILE"), reason="files without a name")
-def test_without_a_name_nothing_is_seen_of_it(folder: Path) -> None:
-    file = _atomic._unnamed(str(folder), str(folder / "part"))
-    if file is None:
-        pytest.skip("this file system has no files without a name")
-    file.close()
-    with replacing(folder / "a") as file:
-        file.write(b"half")
-        file.flush()
-        assert os.listdir(folder) == []
-    assert os.listdir(folder) == ["a"]
-
-
 @pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "full"), KeyboardInterrupt(), MemoryError()])
 def test_a_block_that_fails_changes_nothing(tmp_path: Path, way: str, known: bool, error: BaseException) -> None:
@@ -119,16 +88,11 @@ def test_a_block_that_fails_changes_nothing(tmp_path: Path, way: str, known: boo
     assert not known or path.read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("step", ["fsync", "link", "replace"])
+@pytest.mark.parametrize("step", ["fsync", "replace"])
 def test_an_interrupt_at_the_end_changes_nothing(tmp_path: Path, way: str, step: str, monkeypatch: Patch) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    write(tmp_path / "a first one")
-    os.unlink(tmp_path / "a first one")
-    linked = way == "without a name" and hasattr(os, "O_TMPFILE") and _atomic._can_be_named
     monkeypatch.setattr(os, step, interrupt)
-    if step == "link" and not linked:  # this step does not exist here
-        return write(path)
     with pytest.raises(KeyboardInterrupt):
         write(path)
     assert os.listdir(tmp_path) == ["a"] and path.read_bytes() == b"old"
@@ -139,9 +103,8 @@ def interrupt(*args: Any, **options: Any) -> None:
 
 
 def test_the_bytes_reach_the_disk_before_the_name(tmp_path: Path, way: str, monkeypatch: Patch) -> None:
-    write(tmp_path / "a first one")
     calls: list[str] = []
-    for name in ("fsync", "link", "replace"):
+    for name in ("fsync", "replace"):
         real = getattr(os, name)
 
         def spy(*args: Any, name: str = name, real: Any = real, **options: Any) -> Any:
@@ -150,13 +113,10 @@ def test_the_bytes_reach_the_disk_before_the_name(tmp_path: Path, way: str, monk
 
         monkeypatch.setattr(os, name, spy)
     last = ["fsync"] if hasattr(os, "O_DIRECTORY") else []  # the directory
-    unnamed = way == "without a name" and "link" in (write(tmp_path / "a") or calls)
-    calls.clear()
-    write(tmp_path / "b")
-    assert calls == ["fsync", "link" if unnamed else "replace", *last]
-    calls.clear()
-    write(tmp_path / "b")
-    assert calls == ["fsync", *(["link"] if unnamed else []), "replace", *last]
+    for _ in range(2):
+        calls.clear()
+        write(tmp_path / "b")
+        assert calls == ["fsync", "replace", *last]
 
 
 @posix
@@ -367,12 +327,11 @@ def run(program: str, *arguments: str, code: int = 0, **options: Any) -> bytes:
     return made.stdout or b""
 
 
-#: Is killed in `_atomic.replacing(argv[1])`: in the block, or at its end, when the temporary file has a name.
+#: Is killed in `_atomic.replacing(argv[1])`: in the block, or at its end.
 DIES = """
 import os, signal, sys
 from tinytorch._atomic import replacing
 def die(*args): os.kill(os.getpid(), signal.SIGKILL)
-if "named" in sys.argv: del os.O_TMPFILE
 if "at the end" in sys.argv: os.replace = die
 with replacing(sys.argv[1]) as file:
     file.write(b"half")
@@ -383,17 +342,13 @@ with replacing(sys.argv[1]) as file:
 
 @posix
 @pytest.mark.parametrize("moment", ["in the block", "at the end"])
-@pytest.mark.parametrize("named", ["named", "unnamed"])
-def test_what_a_killed_writer_leaves_the_next_removes(tmp_path: Path, moment: str, named: str) -> None:
-    if named == "named" and not hasattr(os, "O_TMPFILE"):
-        pytest.skip("every file has a name here")
+def test_what_a_killed_writer_leaves_the_next_removes(tmp_path: Path, moment: str) -> None:
     path = tmp_path / "a"
     path.write_bytes(b"old")
-    run(DIES, str(path), moment, named, code=-signal.SIGKILL)
+    run(DIES, str(path), moment, code=-signal.SIGKILL)
     assert path.read_bytes() == b"old"
     left = [name for name in os.listdir(tmp_path) if name != "a"]
-    if moment == "at the end" or named == "named":
-        assert len(left) == 1 and left[0].startswith(".tinytorch-")
+    assert len(left) == 1 and left[0].startswith(".tinytorch-")
     write(tmp_path / "another")
     assert sorted(os.listdir(tmp_path)) == ["a", "another"] and path.read_bytes() == b"old"
 
@@ -401,7 +356,6 @@ def test_what_a_killed_writer_leaves_the_next_removes(tmp_path: Path, moment: st
 KILLS = """
 import os, random, signal, sys, time
 import tinytorch as torch
-if "named" in sys.argv: del os.O_TMPFILE
 path, x = sys.argv[1], torch.zeros(500_000)
 folder = os.path.dirname(path)
 torch.save([0, x], path)
@@ -429,11 +383,8 @@ for n in range(1, 11):
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork")
-@pytest.mark.parametrize("named", ["named", "unnamed"])
-def test_kills_at_random_moments_of_a_save(tmp_path: Path, named: str) -> None:
-    if named == "named" and not hasattr(os, "O_TMPFILE"):
-        pytest.skip("every file has a name here")
-    run(KILLS, str(tmp_path / "a.pt"), named)
+def test_kills_at_random_moments_of_a_save(tmp_path: Path) -> None:
+    run(KILLS, str(tmp_path / "a.pt"))
 
 
 @pytest.fixture
@@ -481,7 +432,6 @@ def test_a_disk_without_locks(tmp_path: Path, make: Make, monkeypatch: Patch) ->
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
     monkeypatch.setattr(_atomic.fcntl, "flock", unknown)
-    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     left = make("elsewhere", 7200)
     write(tmp_path / "a")
     assert (tmp_path / "a").read_bytes() == b"new" and left.exists()
@@ -489,7 +439,6 @@ def test_a_disk_without_locks(tmp_path: Path, make: Make, monkeypatch: Patch) ->
 
 def test_a_file_that_was_taken_for_left_over_is_made_anew(tmp_path: Path, monkeypatch: Patch) -> None:
     """Another process may remove the file between its creation and its locking."""
-    monkeypatch.delattr(os, "O_TMPFILE", raising=False)
     real, removed = _atomic._lock, []
 
     def late(file: Any, wait: bool = False) -> bool:
@@ -520,7 +469,6 @@ def test_blocks_inside_each_other(tmp_path: Path, way: str) -> None:
 OFTEN = """
 import os, sys
 from tinytorch import _atomic
-if "named" in sys.argv: del os.O_TMPFILE
 if "overwritten" in sys.argv:
     def refuse(*args, **options): raise PermissionError
     os.replace = refuse
@@ -533,10 +481,8 @@ for _ in range(40):
 
 
 @posix
-@pytest.mark.parametrize("how", ["unnamed", "named", "overwritten"])
+@pytest.mark.parametrize("how", ["replaced", "overwritten"])
 def test_two_processes_write_one_file(tmp_path: Path, how: str) -> None:
-    if how == "named" and not hasattr(os, "O_TMPFILE"):
-        pytest.skip("every file has a name here")
     path = tmp_path / "a"
     path.write_bytes(b"o" * 1000)
     threads = [threading.Thread(target=run, args=(OFTEN, str(path), letter, how)) for letter in "xy"]

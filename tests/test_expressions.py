@@ -160,8 +160,6 @@ SAME = """
     # Helpers
     u._flatten_dense_tensors([torch.ones(1), torch.zeros(1, 2)])
     u._unflatten_dense_tensors(torch.arange(5), [torch.ones(2), torch.ones(3, 1)])
-    [len(c) for c in u._take_tensors([torch.ones(2), torch.ones(3), torch.ones(1).double(), torch.ones(9)], 20)]
-    u._reorder_tensors_as([torch.ones(2), torch.ones(1), torch.ones(1).int()], [torch.ones(1).int(), torch.ones(1)])
     u._get_device_index(3), u._get_device_index("cuda:1"), u._get_device_index(None, True)
     u._get_device_index(torch.device("cpu"), False, True) || u._get_device_index("cpu") || u._get_device_index(None)
     u._get_device_index("x") || parsed() || parsed("cpu") || parsed(torch.float64) || parsed("cpu", torch.float16, True)
@@ -237,8 +235,6 @@ SAME = """
 EXACT = """
     torch._segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", lengths=torch.tensor([1, 2])) || torch._C.has_lapack
     torch._C._nn.gelu(torch.zeros(2), approximate="tanh") || torch._C._nn.linear(torch.ones(2), torch.ones(3, 2))
-    torch.autograd.functional._construct_standard_basis_for((torch.ones(2), torch.ones(1)), (2, 1))
-    torch.autograd.functional._construct_standard_basis_for((torch.ones(2).double(),), (2,))
     torch.serialization.get_default_mmap_options() || torch.serialization.set_default_mmap_options(5)
     torch.utils.set_module(torch.ones, 1) || torch._shape_as_tensor(torch.ones(2, 3))
     torch._cast_Long(torch.tensor([1.5])) || torch._cast_Double(torch.tensor([1.5])).dtype is torch.float64

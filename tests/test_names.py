@@ -247,7 +247,6 @@ def test_a_trace_warns_where_values_are_read(line: str) -> None:
     same_as_pytorch(program)
 
 
-@pytest.mark.filterwarnings("ignore:.torch.jit:DeprecationWarning")
 def test_scripted_code_is_the_code(tmp_path: Path) -> None:
     def f(x: tinytorch.Tensor) -> tinytorch.Tensor:
         return x * 2 if x.sum() > 0 else x

@@ -168,38 +168,3 @@ MADE = """
 @pytest.mark.parametrize("text", [line.strip() for line in MADE.strip().splitlines()])
 def test_make_tensor(text: str) -> None:
     same_as_pytorch(lambda torch: eval(text, {"M": torch.testing.make_tensor, "torch": torch}))
-
-
-# FileCheck ----------------------------------------------------------------------------------------
-
-CHECKS: list[Any] = [
-    lambda check: check.check("one").check("three"),
-    lambda check: check.check("three").check("one"),
-    lambda check: check.check_not("four"),
-    lambda check: check.check("one").check_not("two").check("three"),
-    lambda check: check.check("one").check_not("four").check("three"),
-    lambda check: check.check("one").check_same("two"),
-    lambda check: check.check("one").check_same("three"),
-    lambda check: check.check("one").check_next("three"),
-    lambda check: check.check("one").check_next("two"),
-    lambda check: check.check_count("t", 2),
-    lambda check: check.check_count("t", 9),
-    lambda check: check.check_count("one", 1, exactly=True),
-    lambda check: check.check_count("t", 1, exactly=True),
-    lambda check: check.check_dag("three").check_dag("one").check("four"),
-    lambda check: check.check_dag("three").check_dag("one"),
-    lambda check: check.check_regex("t.o").check_regex("th+r"),
-    lambda check: check.check_regex("x+"),
-]
-
-
-@pytest.mark.parametrize("number", range(len(CHECKS)))
-def test_file_checks(number: int) -> None:
-    def program(torch: Any) -> Any:
-        try:
-            CHECKS[number](torch.testing.FileCheck()).run("one two\nthree two\n")
-        except RuntimeError as error:
-            return str(error)[:11]
-        return "found"
-
-    same_as_pytorch(program)

@@ -1,9 +1,8 @@
-"""`replacing`: atomic replacement of a file, without leftovers.
+"""`replacing`: atomic replacement of a file.
 
-On systems with anonymous files (`O_TMPFILE`, on Linux), the bytes are written to an anonymous file, which disappears
-with the process, and is linked to its name once it is complete. On other systems they are written to a locked temporary
-file beside the target. The system releases the lock when the process ends for any reason, and the next writer to the
-directory removes temporary files that are not locked.
+The bytes are written to a locked temporary file beside the target, which gets the target's name once it is complete.
+The system releases the lock when the process ends for any reason, and the next writer to the directory removes
+temporary files that are not locked.
 """
 
 from __future__ import annotations
@@ -82,7 +81,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             if part is None:
                 _overwrite(target, file)
             else:
-                _move_to_target(file, part, target, existing is None)
+                _move(file, part, target, existing is None)
     finally:
         if part is not None:
             with suppress(OSError):
@@ -103,15 +102,12 @@ def _resolve_link(path: str) -> str:
 
 
 def _open_temporary(folder: str, new: bool) -> tuple[IO[bytes], str | None]:
-    """Return an empty, locked file, and its current or future path in `folder`.
+    """Return an empty, locked file, and its path in `folder`.
 
     The path is None if no file can be created in `folder`, which is an error if the target is `new`.
     """
     while True:
         part = os.path.join(folder, f"{_machine_prefix()}{os.urandom(8).hex()}{_SUFFIX}")
-        file = _unnamed(folder, part)
-        if file is not None:
-            return file, part
         try:
             file = open(part, "x+b")  # noqa: SIM115 (returned to the caller)
         except OSError:
@@ -124,32 +120,6 @@ def _open_temporary(folder: str, new: bool) -> tuple[IO[bytes], str | None]:
         if os.path.exists(part):
             return file, part
         file.close()  # another process removed it as stale before it was locked
-
-
-_can_be_named: bool | None = None  # whether an anonymous file can be linked to a name; None before the first attempt
-
-
-def _unnamed(folder: str, part: str) -> IO[bytes] | None:
-    """Return a new, locked anonymous file, or None if these are not supported, or cannot be linked to a name."""
-    global _can_be_named
-    if not hasattr(os, "O_TMPFILE") or _can_be_named is False:
-        return None
-    try:
-        file = open(os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o666), "w+b")  # noqa: SIM115
-    except OSError:  # not supported by the file system
-        return None
-    _lock(file, wait=True)
-    if _can_be_named:
-        return file
-    with file:  # an attempt, which fails without /proc, or if links are forbidden (Android)
-        try:
-            _link(file, part)
-            os.unlink(part)
-        except OSError:
-            _can_be_named = False
-        else:
-            _can_be_named = True
-    return _unnamed(folder, part)
 
 
 def _lock(file: Any, wait: bool = False) -> bool:
@@ -208,28 +178,17 @@ def _copy_permissions(file: IO[bytes], existing: os.stat_result) -> None:
         os.chmod(file.fileno(), stat.S_IMODE(existing.st_mode))
 
 
-def _move_to_target(file: IO[bytes], part: str, target: str, new: bool) -> None:
+def _move(file: IO[bytes], part: str, target: str, new: bool) -> None:
     """Replace the target by the file, or overwrite it if it cannot be replaced."""
     if fcntl is None:
         file.close()  # Windows does not rename open files
     try:
-        if not os.path.exists(part):  # an anonymous file
-            if new:
-                with suppress(FileExistsError):  # another process created the target meanwhile
-                    return _link(file, target)
-            _link(file, part)  # a link cannot replace a file
         os.replace(part, target)
     except OSError:
         if new:
             raise
         with open(part, "rb") if file.closed else nullcontext(file) as source:
             _overwrite(target, source)
-
-
-def _link(file: IO[bytes], name: str) -> None:
-    # With a src_dir_fd, whose value is irrelevant here, Python calls `linkat`, which can follow the link in /proc.
-    number = file.fileno()
-    os.link(f"/proc/self/fd/{number}", name, src_dir_fd=number, follow_symlinks=True)
 
 
 def _overwrite(target: str, source: IO[bytes]) -> None:

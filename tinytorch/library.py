@@ -211,10 +211,6 @@ def custom_op(
         name: "<namespace>::<name>", under which the operator is also `torch.ops.<namespace>.<name>`.
         fn: the function. Autograd does not record what it does: `CustomOpDef.register_autograd` registers a gradient.
         mutates_args: the names of the arguments that the function writes to.
-        device_types, schema, tags: have no effect.
-
-    Raises:
-        ValueError: a parameter of the function has no annotation.
 
     Example:
         >>> @torch.library.custom_op("docs::sine", mutates_args=())
@@ -269,11 +265,7 @@ impl_abstract = register_fake
 def register_autograd(
     op: Any, backward: Callable[..., Any], /, *, setup_context: Callable[..., Any] | None = None, lib: Any = None
 ) -> None:
-    """Register the gradient of an operator; see `CustomOpDef.register_autograd`.
-
-    Raises:
-        RuntimeError: the operator does not exist.
-    """
+    """Register the gradient of an operator; see `CustomOpDef.register_autograd`."""
     _lookup(op).register_autograd(backward, setup_context=setup_context)
 
 
@@ -299,7 +291,6 @@ def define(qualname: str, schema: str, *, lib: Any = None, tags: Any = ()) -> No
     Args:
         qualname: "<namespace>::<name>".
         schema: the parameters, such as "(Tensor x, int n) -> Tensor".
-        lib, tags: have no effect.
     """
     CustomOpDef(qualname, None, "!" in schema)
 
@@ -309,7 +300,6 @@ def impl(qualname: str, types: str | Sequence[str], func: Callable[..., Any] | N
 
     Args:
         types: device types, or "default" for all.
-        lib: has no effect.
     """
 
     def register(func: Callable[..., Any]) -> Callable[..., Any]:

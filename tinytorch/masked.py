@@ -22,6 +22,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import iinfo
+from tinytorch.kernels.reduce import axis_of
 from tinytorch.nn import functional as F
 from tinytorch.ops import arithmetic, reduce, transcendental
 from tinytorch.ops.create import full, ones
@@ -129,15 +130,10 @@ def _dims(dim: Dims, ndim: int) -> tuple[int, ...]:
     if dim is None or dim == ():
         return tuple(range(ndim))
     found: list[int] = []
-    ndim = max(ndim, 1)
     for each in (dim,) if isinstance(dim, int) else dim:
         if each in found:
             raise RuntimeError(f"dim={each} appears multiple times in the list of dims")
-        if not -ndim <= each < ndim:
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {each})"
-            )
-        found.append(each % ndim)
+        found.append(axis_of(each, ndim, "masked"))
     return tuple(sorted(found))
 
 
@@ -148,155 +144,73 @@ def _of_sums(input: Tensor, dtype: Dtype | None) -> Dtype:
     return dtypes.int64 if small else input.dtype
 
 
+# Functions of the same arguments -------------------------------------------------------------------
+
+
+def _named(function: Callable[..., Tensor], name: str, does: str) -> Callable[..., Tensor]:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"Return {does}."
+    return function
+
+
+def _over(name: str, does: str, compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return a reduction over dimensions, by default all.
+
+    Args:
+        name: its name.
+        does: what it returns.
+        compute: the same of the input, `dim`, `keepdim`, the mask, and `dtype`.
+    """
+
+    def function(
+        input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
+        mask: Tensor | None = None,
+    ) -> Tensor:  # fmt: skip
+        return compute(input, dim, builtins.bool(keepdim), mask, dtype)
+
+    return _named(function, name, does)
+
+
+def _along(name: str, does: str, identity: str, compute: Callable[..., Tensor]) -> Callable[..., Tensor]:
+    """Return a function along a dimension.
+
+    Args:
+        name: its name.
+        does: what it returns.
+        identity: the function that has the number that takes the place of elements that are masked out.
+        compute: takes the input with that number, and the dimension and `dtype` by name.
+    """
+
+    def function(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
+        kind, (axis,) = input.dtype if dtype is None else dtype, _dims(dim, input.ndim)
+        return compute(_filled(identity, input, mask), dim=axis, dtype=kind).to(kind)
+
+    return _named(function, name, does)
+
+
+def _selecting(name: str, does: str) -> Callable[..., Tensor]:
+    """Return a reduction by which one element is selected, or its index."""
+    of_all = getattr(reduce, name)
+    dims = (lambda dim, ndim: dim) if name.startswith("arg") else _dims
+
+    def compute(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None, dtype: Dtype | None) -> Tensor:
+        result: Tensor = of_all(_filled(name, input, mask), dims(dim, input.ndim), keepdim)
+        return result.to(input.dtype if dtype is None else dtype)
+
+    return _over(name, does, compute)
+
+
 # Reductions ---------------------------------------------------------------------------------------
 
 
-def sum(
-    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Return the sums over `dim` of the elements that a mask selects; 0 where it selects none.
-
-    Example:
-        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.sum(x, 1, mask=mask)
-        tensor([-4,  0])
-    """
-    kind = _of_sums(input, dtype)
-    dims = _dims(dim, input.ndim)
-    return reduce.sum(_filled("sum", input, mask), dims, builtins.bool(keepdim), dtype=kind)
-
-
-def prod(
-    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Return the products over `dim` of the elements that a mask selects; 1 where it selects none.
-
-    Example:
-        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.prod(x, 1, mask=mask)
-        tensor([3, 1])
-    """
+def _prod(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None, dtype: Dtype | None) -> Tensor:
     result = _filled("prod", input, mask).to(_of_sums(input, dtype))
     for each in reversed(_dims(dim, input.ndim)):
-        result = result.prod(dim=each, keepdim=builtins.bool(keepdim))
+        result = result.prod(dim=each, keepdim=keepdim)
     return result
 
 
-def cumsum(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
-    """Return the cumulative sums along `dim` of the elements that a mask selects.
-
-    Example:
-        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.cumsum(x, 1, mask=mask)
-        tensor([[-3, -3, -4],
-                [ 0,  0,  0]])
-    """
-    kind = input.dtype if dtype is None else dtype
-    where_to = _dims(dim, input.ndim)[0]
-    return reduce.cumsum(_filled("sum", input, mask), where_to, dtype=kind).to(kind)
-
-
-def cumprod(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
-    """Return the cumulative products along `dim` of the elements that a mask selects.
-
-    Example:
-        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.cumprod(x, 1, mask=mask)
-        tensor([[-3, -3,  3],
-                [ 1,  1,  1]])
-    """
-    kind = input.dtype if dtype is None else dtype
-    where_to = _dims(dim, input.ndim)[0]
-    return reduce.cumprod(_filled("prod", input, mask), where_to, dtype=kind).to(kind)
-
-
-def amax(
-    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Return the largest elements over `dim` that a mask selects; the lowest number where it selects none.
-
-    Example:
-        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.amax(x, 1, mask=mask)
-        tensor([                  -1, -9223372036854775808])
-    """
-    kind = input.dtype if dtype is None else dtype
-    filled = _filled("amax", input, mask)
-    return reduce.amax(filled, _dims(dim, input.ndim), builtins.bool(keepdim)).to(kind)
-
-
-def amin(
-    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Return the smallest elements over `dim` that a mask selects; the highest number where it selects none.
-
-    Example:
-        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.amin(x, 1, mask=mask)
-        tensor([                 -3, 9223372036854775807])
-    """
-    kind = input.dtype if dtype is None else dtype
-    filled = _filled("amin", input, mask)
-    return reduce.amin(filled, _dims(dim, input.ndim), builtins.bool(keepdim)).to(kind)
-
-
-def argmax(
-    input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Return the indices along `dim` of the largest elements that a mask selects.
-
-    Example:
-        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.argmax(x, 1, mask=mask)
-        tensor([2, 0])
-    """
-    kind = input.dtype if dtype is None else dtype
-    return reduce.argmax(_filled("argmax", input, mask), dim, builtins.bool(keepdim)).to(kind)
-
-
-def argmin(
-    input: Tensor, dim: int | None = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Return the indices along `dim` of the smallest elements that a mask selects.
-
-    Example:
-        >>> x = torch.tensor([[-3, -2, -1], [0, 1, 2]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.argmin(x, 1, mask=mask)
-        tensor([0, 0])
-    """
-    kind = input.dtype if dtype is None else dtype
-    return reduce.argmin(_filled("argmin", input, mask), dim, builtins.bool(keepdim)).to(kind)
-
-
-def mean(
-    input: Tensor, dim: Dims = None, *, keepdim: bool | None = False, dtype: Dtype | None = None,
-    mask: Tensor | None = None,
-) -> Tensor:  # fmt: skip
-    """Return the means over `dim` of the elements that a mask selects; NaN where it selects none.
-
-    Raises:
-        ValueError: the result would be of integers.
-
-    Example:
-        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.mean(x, 1, mask=mask)
-        tensor([-2., nan])
-    """
+def _mean(input: Tensor, dim: Dims, keepdim: bool, mask: Tensor | None, dtype: Dtype | None) -> Tensor:
     source = "Input" if dtype is None else "Optional"
     kind = input.dtype if dtype is None else dtype
     if kind.category < dtypes.FLOATING:
@@ -313,6 +227,27 @@ def _ones(input: Tensor, mask: Tensor | None) -> Tensor:
     return ones(input.shape, dtype=dtypes.int64, device=input.device) if mask is None else _selected(input, mask)
 
 
+sum = _over(
+    "sum", "the sums over `dim` of the elements that a mask selects; 0 where it selects none",
+    lambda x, dim, keepdim, mask, dtype: reduce.sum(
+        _filled("sum", x, mask), _dims(dim, x.ndim), keepdim, dtype=_of_sums(x, dtype)
+    ),
+)  # fmt: skip
+prod = _over("prod", "the products over `dim` of the elements that a mask selects; 1 where it selects none", _prod)
+mean = _over("mean", "the means over `dim` of the elements that a mask selects; NaN where it selects none", _mean)
+amax = _selecting("amax", "the largest elements over `dim` that a mask selects, or the lowest number")
+amin = _selecting("amin", "the smallest elements over `dim` that a mask selects, or the highest number")
+argmax = _selecting("argmax", "the indices along `dim` of the largest elements that a mask selects")
+argmin = _selecting("argmin", "the indices along `dim` of the smallest elements that a mask selects")
+logsumexp = _selecting(
+    "logsumexp", "the logarithms of the sums over `dim` of the exponentials of the elements that a mask selects"
+)
+cumsum = _along("cumsum", "the cumulative sums along `dim` of the elements that a mask selects", "sum", reduce.cumsum)
+cumprod = _along(
+    "cumprod", "the cumulative products along `dim` of the elements that a mask selects", "prod", reduce.cumprod
+)
+
+
 def median(
     input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype: Dtype | None = None, mask: Tensor | None = None
 ) -> Tensor:
@@ -320,12 +255,6 @@ def median(
 
     Raises:
         ValueError: a mask selects none of the integers in a row.
-
-    Example:
-        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.median(x, 1, mask=mask)
-        tensor([-3., nan])
     """
     kind = input.dtype if dtype is None else dtype
     where_to = _dims(dim, input.ndim)[0]
@@ -336,22 +265,6 @@ def median(
     if result.isnan().any():
         raise ValueError("masked median expects no fully masked out rows if dtype is not floating point")
     return result.to(kind)
-
-
-def logsumexp(
-    input: Tensor, dim: Dims = None, *, keepdim: bool = False, dtype: Dtype | None = None, mask: Tensor | None = None
-) -> Tensor:
-    """Return the logarithms of the sums over `dim` of the exponentials of the elements that a mask selects.
-
-    Example:
-        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.logsumexp(x, 1, mask=mask)
-        tensor([-0.8731,    -inf])
-    """
-    kind = input.dtype if dtype is None else dtype
-    filled = _filled("logsumexp", input, mask)
-    return reduce.logsumexp(filled, _dims(dim, input.ndim), keepdim).to(kind)
 
 
 def logaddexp(
@@ -367,11 +280,6 @@ def logaddexp(
     Args:
         input_mask: bools, of a shape that broadcasts to that of `input`.
         other_mask: bools, of a shape that broadcasts to that of `other`.
-
-    Example:
-        >>> x, mask = torch.tensor([-100.0, -200.0]), torch.tensor([True, False])
-        >>> torch.masked.logaddexp(x, torch.tensor([-1.0, -2.0]), input_mask=mask, other_mask=mask)
-        tensor([-1., -inf])
     """
     kind = input.dtype if dtype is None else dtype
     first, second = _filled("logaddexp", input, input_mask), _filled("logaddexp", other, other_mask)
@@ -391,12 +299,6 @@ def norm(
 
     Args:
         ord: the order of the norm.
-
-    Example:
-        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.norm(x, 2.0, 1, mask=mask)
-        tensor([3.1623, 0.0000])
     """
     identity = math.inf if ord == -math.inf else 0
     if identity and mask is not None and not input.is_floating_point():
@@ -417,12 +319,6 @@ def var(
 
     Raises:
         AssertionError: both `unbiased` and `correction` are given.
-
-    Example:
-        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.var(x, 1, mask=mask)
-        tensor([2., nan])
     """
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
@@ -431,21 +327,7 @@ def std(
     input: Tensor, dim: Dims = None, unbiased: bool | None = None, *, correction: float | None = None,
     keepdim: bool | None = False, dtype: Dtype | None = None, mask: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the standard deviations over `dim` of the elements that a mask selects; NaN where it selects none.
-
-    Args:
-        unbiased: whether to divide by the number of elements minus 1, as by default, or by this number.
-        correction: what to subtract from the number of elements, instead of `unbiased`.
-
-    Raises:
-        AssertionError: both `unbiased` and `correction` are given.
-
-    Example:
-        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.std(x, 1, mask=mask)
-        tensor([1.4142,    nan])
-    """
+    """Return the standard deviations over `dim` of the elements that a mask selects: the roots of `var`."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
@@ -469,50 +351,16 @@ def _variance(
 
 # Normalizations -----------------------------------------------------------------------------------
 
-
-def softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
-    """Return the softmax along `dim` of the elements that a mask selects; NaN where it selects none.
-
-    Example:
-        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.softmax(x, 1, mask=mask)
-        tensor([[0.1192, 0.0000, 0.8808],
-                [   nan,    nan,    nan]])
-    """
-    kind = input.dtype if dtype is None else dtype
-    where_to = _dims(dim, input.ndim)[0]
-    return F.softmax(_filled("amax", input, mask), where_to, dtype=kind)
-
-
-def log_softmax(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
-    """Return the logarithm of the softmax along `dim` of the elements that a mask selects.
-
-    Example:
-        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.log_softmax(x, 1, mask=mask)
-        tensor([[-2.1269,    -inf, -0.1269],
-                [    nan,     nan,     nan]])
-    """
-    kind = input.dtype if dtype is None else dtype
-    where_to = _dims(dim, input.ndim)[0]
-    return F.log_softmax(_filled("amax", input, mask), where_to, dtype=kind)
-
-
-def softmin(input: Tensor, dim: int, *, dtype: Dtype | None = None, mask: Tensor | None = None) -> Tensor:
-    """Return the softmax of `-input` along `dim`, of the elements that a mask selects.
-
-    Example:
-        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.softmin(x, 1, mask=mask)
-        tensor([[0.8808, 0.0000, 0.1192],
-                [   nan,    nan,    nan]])
-    """
-    kind = input.dtype if dtype is None else dtype
-    where_to = _dims(dim, input.ndim)[0]
-    return F.softmin(_filled("amin", input, mask), where_to, dtype=kind)
+softmax = _along(
+    "softmax", "the softmax along `dim` of the elements that a mask selects; NaN where it selects none", "amax",
+    F.softmax,
+)  # fmt: skip
+log_softmax = _along(
+    "log_softmax", "the logarithm of the softmax along `dim` of the elements that a mask selects", "amax", F.log_softmax
+)
+softmin = _along(
+    "softmin", "the softmax of `-input` along `dim`, of the elements that a mask selects", "amin", F.softmin
+)
 
 
 def normalize(
@@ -523,13 +371,6 @@ def normalize(
     Args:
         ord: the order of the norm.
         eps: the smallest divisor.
-
-    Example:
-        >>> x = torch.tensor([[-3.0, -2.0, -1.0], [0.0, 1.0, 2.0]])
-        >>> mask = torch.tensor([[True, False, True], [False, False, False]])
-        >>> torch.masked.normalize(x, 1.0, 1, mask=mask)
-        tensor([[-0.7500,  0.0000, -0.2500],
-                [ 0.0000,  0.0000,  0.0000]])
     """
     divisor = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask)
     return _filled("sum", input, mask) / arithmetic.maximum(divisor, full((), eps, dtype=divisor.dtype))

@@ -44,11 +44,7 @@ def get_sharing_strategy() -> str:
 
 
 def set_sharing_strategy(new_strategy: str) -> None:
-    """Set the strategy of sharing memory, without effect: memory is shared by forking.
-
-    Raises:
-        AssertionError: there is no such strategy.
-    """
+    """Set the strategy of sharing memory, without effect: memory is shared by forking."""
     if new_strategy not in _STRATEGIES:
         raise AssertionError(f"invalid sharing strategy {new_strategy!r}, expected one of {_STRATEGIES}")
     _strategy[0] = new_strategy
@@ -124,7 +120,6 @@ class ProcessContext:
         """Wait until a process ends; return whether all have ended.
 
         Args:
-            timeout: the maximum number of seconds to wait; None: no limit.
             grace_period: seconds for the other processes to end after one has failed, before they are terminated.
 
         Raises:
@@ -184,7 +179,19 @@ def start_processes(
     daemon: bool = False,
     start_method: str = "spawn",
 ) -> ProcessContext | None:
-    """Call `fn(i, *args)` in processes 0 … `nprocs - 1`; see `spawn`."""
+    """Call `fn(i, *args)` in new processes 0 … `nprocs - 1`, and wait for them.
+
+    Args:
+        fn: a function at the top level of a module; it and `args` are pickled.
+        start_method: "spawn", or another start method of `multiprocessing`.
+
+    Returns:
+        None, or a `ProcessContext` if not `join`.
+
+    Raises:
+        ProcessRaisedException: the function raised an exception.
+        ProcessExitedException: a process failed in another way.
+    """
     context = importlib.import_module("multiprocessing").get_context(start_method)
     processes, receivers = [], []
     for i in range(nprocs):
@@ -202,27 +209,4 @@ def start_processes(
     return None
 
 
-def spawn(
-    fn: Callable[..., Any],
-    args: tuple[Any, ...] = (),
-    nprocs: int = 1,
-    join: bool = True,
-    daemon: bool = False,
-    start_method: str = "spawn",
-) -> ProcessContext | None:
-    """Call `fn(i, *args)` in new processes 0 … `nprocs - 1`, and wait for them.
-
-    Args:
-        fn: a function at the top level of a module; it and `args` are pickled.
-        join: wait until all processes have ended; if one fails, the others are terminated.
-        daemon: terminate the processes when this one ends.
-        start_method: "spawn", or another start method of `multiprocessing`.
-
-    Returns:
-        None, or a `ProcessContext` if not `join`.
-
-    Raises:
-        ProcessRaisedException: the function raised an exception.
-        ProcessExitedException: a process failed in another way.
-    """
-    return start_processes(fn, args, nprocs, join, daemon, start_method)
+spawn = start_processes

@@ -23,12 +23,9 @@ class SobolEngine:
     those of the first 1,111 dimensions; it takes those of further dimensions from SciPy, if SciPy is installed.
 
     Args:
-        dimension: the number of coordinates of a point, at most `MAXDIM`.
-        scramble: whether to randomize the sequence: by a linear matrix scramble and a digital shift.
         seed: the seed of the scrambling; by default the default generator draws it.
 
     Raises:
-        ValueError: `dimension` is not from 1 to `MAXDIM`.
         NotImplementedError: `dimension` is above 1,111, and SciPy is not installed.
 
     Example:
@@ -61,12 +58,7 @@ class SobolEngine:
         """Return the next `n` points of the sequence, shape (n, dimension).
 
         Args:
-            out: a tensor to resize, and to write the points into.
             dtype: float32 or float64; by default the default dtype.
-
-        Raises:
-            RuntimeError: there are no points to draw, before the first one or with a negative `n`.
-            NotImplementedError: the points are not of float32 or float64.
 
         Example:
             >>> torch.quasirandom.SobolEngine(2, scramble=True, seed=0).draw(2)
@@ -107,10 +99,6 @@ class SobolEngine:
 
         Raises:
             ValueError: the number of points drawn so far, and by this call, is not a power of 2.
-
-        Example:
-            >>> torch.quasirandom.SobolEngine(1).draw_base2(2).flatten()
-            tensor([0.0000, 0.5000, 0.7500, 0.2500])
         """
         n: Any = 2**m
         total = self.num_generated + n
@@ -124,24 +112,13 @@ class SobolEngine:
         return self.draw(n=n, out=out, dtype=dtype)
 
     def reset(self) -> SobolEngine:
-        """Go back to the first point; return the engine.
-
-        Example:
-            >>> engine = torch.quasirandom.SobolEngine(1)
-            >>> engine.draw(2).equal(engine.reset().draw(2))
-            True
-        """
+        """Go back to the first point; return the engine."""
         self.quasi.copy_(self.shift)
         self.num_generated = 0
         return self
 
     def fast_forward(self, n: int) -> SobolEngine:
-        """Skip `n` points; return the engine.
-
-        Example:
-            >>> torch.quasirandom.SobolEngine(2).fast_forward(2).draw()
-            tensor([[0.7500, 0.2500]])
-        """
+        """Skip `n` points; return the engine."""
         first = self.num_generated == 0
         index, count = max(self.num_generated - 1, 0), n - 1 if first else n
         self.quasi = wrap(sobol.forwarded(self.quasi._array, count, self.sobolstate._array, index))

@@ -22,8 +22,6 @@ _BFLOAT16_DEVICES = ("cpu", "hpu", "maia", "xla")  # devices whose default dtype
 
 
 class _State(PerThread):
-    """The autocast settings of a thread."""
-
     def __init__(self) -> None:
         self.enabled: dict[str, bool] = {}  # by device type
         self.dtypes: dict[str, dtypes.dtype] = {}  # the low-precision dtype, by device type
@@ -35,15 +33,7 @@ _state = _State()
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Return whether PyTorch supports autocasting on a device type.
-
-    Raises:
-        RuntimeError: the device type is unknown.
-
-    Example:
-        >>> torch.amp.is_autocast_available("cpu")
-        True
-    """
+    """Return whether PyTorch supports autocasting on a device type."""
     return Device(device_type).type in _AVAILABLE
 
 
@@ -56,11 +46,8 @@ class autocast:
     Args:
         device_type: "cpu"; "cuda" warns and has no effect.
         dtype: the low precision, bfloat16 or float16; by default bfloat16 on the CPU.
-        enabled: False to disable autocasting in the block.
-        cache_enabled: whether to cache converted parameters until the outermost `autocast` ends.
 
     Raises:
-        ValueError: `device_type` is not a string.
         ImportError: on entry with bfloat16, if the package that implements it (the extra `bf16`) is not installed.
 
     Example:
@@ -124,11 +111,7 @@ class autocast:
         set_autocast_cache_enabled(self.prev_cache_enabled)
 
     def __call__(self, func: Callable[..., Any]) -> Callable[..., Any]:
-        """Return a function that calls `func` with autocasting.
-
-        Raises:
-            TypeError: `func` is not callable.
-        """
+        """Return a function that calls `func` with autocasting."""
         if not callable(func):
             raise TypeError(
                 f"autocast()(func) requires a callable, but got {type(func).__name__}. Did you mean to use autocast "
@@ -149,30 +132,12 @@ class autocast:
 
 @traced_as("pure")
 def is_autocast_enabled(device_type: str = "cuda", /) -> bool:
-    """Return whether autocasting is enabled in this thread on a device type.
-
-    Raises:
-        RuntimeError: the device type is unknown.
-
-    Example:
-        >>> with torch.autocast("cpu", dtype=torch.float16):
-        ...     torch.is_autocast_enabled("cpu")
-        True
-    """
+    """Return whether autocasting is enabled in this thread on a device type."""
     return _state.enabled.get(Device(device_type).type, False)
 
 
 def set_autocast_enabled(device_type: Any, enabled: bool | None = None, /) -> None:
-    """Enable or disable autocasting in this thread on a device type (CUDA, if the only argument is a bool).
-
-    Raises:
-        TypeError: `enabled` is not a bool.
-
-    Example:
-        >>> torch.set_autocast_enabled("cpu", False)
-        >>> torch.is_autocast_enabled("cpu")
-        False
-    """
+    """Enable or disable autocasting in this thread on a device type (CUDA, if the only argument is a bool)."""
     if enabled is None and not isinstance(device_type, str):
         device_type, enabled = "cuda", device_type
     if not isinstance(enabled, bool):
@@ -193,25 +158,13 @@ def _check_available(dtype: dtypes.dtype) -> None:
 
 
 def get_autocast_dtype(device_type: str, /) -> dtypes.dtype:
-    """Return the low-precision dtype of `autocast` on a device type.
-
-    Example:
-        >>> torch.get_autocast_dtype("cpu"), torch.get_autocast_dtype("cuda")
-        (torch.bfloat16, torch.float16)
-    """
+    """Return the low-precision dtype of `autocast` on a device type."""
     kind = Device(device_type).type
     return _state.dtypes.get(kind, dtypes.bfloat16 if kind in _BFLOAT16_DEVICES else dtypes.float16)
 
 
 def set_autocast_dtype(device_type: str, dtype: dtypes.dtype, /) -> None:
-    """Set the low-precision dtype of `autocast` on a device type.
-
-    Raises:
-        TypeError: `dtype` is not a dtype.
-
-    Example:
-        >>> torch.set_autocast_dtype("cpu", torch.bfloat16)
-    """
+    """Set the low-precision dtype of `autocast` on a device type."""
     kind = Device(device_type).type
     if not isinstance(dtype, dtypes.dtype):
         raise TypeError(
@@ -227,53 +180,28 @@ def set_autocast_dtype(device_type: str, dtype: dtypes.dtype, /) -> None:
 
 
 def is_autocast_cache_enabled() -> bool:
-    """Return whether `autocast` caches converted parameters.
-
-    Example:
-        >>> torch.is_autocast_cache_enabled()
-        True
-    """
+    """Return whether `autocast` caches converted parameters."""
     return _state.cpu.caching
 
 
 def set_autocast_cache_enabled(enabled: bool, /) -> None:
-    """Set whether `autocast` caches converted parameters.
-
-    Example:
-        >>> torch.set_autocast_cache_enabled(True)
-    """
+    """Set whether `autocast` caches converted parameters."""
     _state.cpu.caching = bool(enabled)
 
 
 def clear_autocast_cache() -> None:
-    """Clear the cache of converted parameters.
-
-    Example:
-        >>> torch.clear_autocast_cache()
-    """
+    """Clear the cache of converted parameters."""
     _state.cpu.kept.clear()
 
 
 def autocast_increment_nesting() -> int:
-    """Increment the number of enclosing `autocast` blocks, and return it.
-
-    Example:
-        >>> with torch.autocast("cpu", dtype=torch.float16):
-        ...     nesting = torch.autocast_increment_nesting(), torch.autocast_decrement_nesting()
-        >>> nesting
-        (2, 1)
-    """
+    """Increment the number of enclosing `autocast` blocks, and return it."""
     _state.nesting += 1
     return _state.nesting
 
 
 def autocast_decrement_nesting() -> int:
-    """Decrement the number of enclosing `autocast` blocks, and return it.
-
-    Example:
-        >>> torch.autocast_increment_nesting(), torch.autocast_decrement_nesting()
-        (1, 0)
-    """
+    """Decrement the number of enclosing `autocast` blocks, and return it."""
     _state.nesting -= 1
     return _state.nesting
 
@@ -325,13 +253,8 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtypes.dtype |
     """Decorate `forward` of a `Function` for use under autocasting.
 
     Args:
-        fwd: the function; without it, a decorator is returned.
-        device_type: "cpu", "cuda", …
         cast_inputs: a dtype to which floating-point inputs are converted if autocasting is enabled; `forward` then
             runs without autocasting. None: `forward` runs with the current autocast state.
-
-    Raises:
-        ValueError: `device_type` is not a string.
 
     Example:
         >>> class Double(torch.autograd.Function):
@@ -367,16 +290,7 @@ def custom_fwd(fwd: Any = None, *, device_type: str, cast_inputs: dtypes.dtype |
 
 
 def custom_bwd(bwd: Any = None, *, device_type: str) -> Any:
-    """Decorate `backward` of a `Function` with `custom_fwd`; it runs with the autocast state of `forward`.
-
-    Raises:
-        ValueError: `device_type` is not a string.
-
-    Example:
-        >>> @torch.amp.custom_bwd(device_type="cpu")
-        ... def backward(ctx, g):
-        ...     return 2 * g
-    """
+    """Decorate `backward` of a `Function` with `custom_fwd`; it runs with the autocast state of `forward`."""
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:

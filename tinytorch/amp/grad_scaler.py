@@ -15,8 +15,85 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.checks import refused
 from tinytorch.ops.create import scalar_tensor
+from tinytorch.ops.register import Builtin
 
 __all__ = ["GradScaler"]
+
+
+def _number(value: float) -> Tensor:
+    number: Tensor = scalar_tensor(value, dtype=dtypes.float32)
+    return number
+
+
+# Steps of `GradScaler`, which scalers of other packages are made of -------------------------------
+
+
+@Builtin
+@no_grad()
+def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Tensor, inv_scale: Tensor) -> None:
+    """Multiply gradients by `inv_scale` in place, and set `found_inf` to 1 if one is infinite or NaN.
+
+    Args:
+        self: a list of gradients.
+        found_inf, inv_scale: of one element each.
+
+    Example:
+        >>> grads, found = [torch.tensor([8.0, float("inf")])], torch.zeros(1)
+        >>> torch._amp_foreach_non_finite_check_and_unscale_(grads, found, torch.tensor(0.5))
+        >>> grads, found
+        ([tensor([4., inf])], tensor([1.]))
+    """
+    for name, one in (("found_inf", found_inf), ("inv_scale", inv_scale)):
+        if one.numel() != 1:
+            raise RuntimeError(f"{name} must be a 1-element tensor.")
+        if one.dtype is not dtypes.float32:
+            raise RuntimeError(f"{name} must be a float tensor.")
+    factor = inv_scale.item()
+    for each in self:
+        if each.dtype.is_complex:
+            raise refused("_amp_foreach_non_finite_check_and_unscale_cpu", each._array)
+        if not each.isfinite().all():
+            found_inf.fill_(1)
+        if factor != 1:
+            each.mul_(factor)
+
+
+@Builtin
+@no_grad()
+def _amp_update_scale_(
+    self: Tensor,
+    growth_tracker: Tensor,
+    found_inf: Tensor,
+    scale_growth_factor: float,
+    scale_backoff_factor: float,
+    growth_interval: int,
+) -> Tensor:
+    """Update the scale of a `GradScaler` in place, and return it.
+
+    Args:
+        self: the scale; reduced if `found_inf` is not 0, increased after `growth_interval` calls without.
+        growth_tracker: the number of these calls, int32.
+
+    Example:
+        >>> scale, tracker = torch.tensor(8.0), torch.tensor(0, dtype=torch.int32)
+        >>> torch._amp_update_scale_(scale, tracker, torch.tensor(0.0), 2.0, 0.5, 1)
+        tensor(16.)
+    """
+    if found_inf.item():
+        growth_tracker.zero_()
+        return self.fill_(self.item() * scale_backoff_factor)
+    successes = growth_tracker.item() + 1
+    if successes == growth_interval:
+        with np.errstate(over="ignore"):
+            grown = np.float32(self.item() * scale_growth_factor)
+        if math.isfinite(grown):
+            self.fill_(grown.item())
+        successes = 0
+    growth_tracker.fill_(successes)
+    return self
+
+
+# The scaler ---------------------------------------------------------------------------------------
 
 
 class OptState(enum.Enum):
@@ -35,10 +112,6 @@ class GradScaler:
 
     Args:
         growth_factor, backoff_factor: factors by which the scale is increased and reduced.
-        enabled: False to disable scaling; `step` then only calls the optimizer.
-
-    Raises:
-        AssertionError: `growth_factor` is not greater than 1, or `backoff_factor` not less than 1.
 
     Example:
         >>> weight = torch.nn.Parameter(torch.ones(1))
@@ -79,21 +152,12 @@ class GradScaler:
         self._backoff_factor = backoff_factor
         self._growth_interval = growth_interval
         self._scale: Tensor | None = None  # created on first use, as in PyTorch
-        self._growth_tracker = 0
+        self._growth_tracker: Tensor | None = None
         self._stages: dict[int, OptState] = {}
         self._found: dict[int, bool] = {}
 
     def scale(self, outputs: Any) -> Any:
-        """Return a tensor, or the tensors of an iterable, multiplied by the scale.
-
-        Raises:
-            ValueError: `outputs` is neither a tensor nor an iterable of tensors.
-
-        Example:
-            >>> scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
-            >>> scaler.scale(torch.tensor(2.0))
-            tensor(8.)
-        """
+        """Return a tensor, or the tensors of an iterable, multiplied by the scale."""
         if not self._enabled:
             return outputs
         if self._scale is None:
@@ -101,8 +165,8 @@ class GradScaler:
         return self._multiply(outputs)
 
     def _init_state(self) -> None:
-        self._scale = scalar_tensor(self._init_scale, dtype=dtypes.float32)
-        self._growth_tracker = self._init_growth_tracker
+        self._scale = _number(self._init_scale)
+        self._growth_tracker = scalar_tensor(self._init_growth_tracker, dtype=dtypes.int32)
 
     def _multiply(self, outputs: Any) -> Any:
         if isinstance(outputs, Tensor):
@@ -125,7 +189,6 @@ class GradScaler:
 
         Raises:
             RuntimeError: `unscale_` or `step` was already called since the last `update`.
-            ValueError: a gradient is float16.
 
         Example:
             >>> weight = torch.nn.Parameter(torch.ones(1))
@@ -147,17 +210,10 @@ class GradScaler:
         gradients = [p.grad for group in optimizer.param_groups for p in group["params"] if p.grad is not None]
         if any(grad.dtype is dtypes.float16 for grad in gradients):
             raise ValueError("Attempting to unscale FP16 gradients.")
-        for grad in gradients:
-            if grad.dtype.is_complex:
-                raise refused("_amp_foreach_non_finite_check_and_unscale_cpu", grad._array)
-        infinite = False
-        inverse = np.float32(1.0 / scale)
-        with no_grad():
-            for grad in gradients:
-                infinite |= not bool(np.isfinite(grad._array).all())
-                grad.mul_(inverse.item())
         if gradients:
-            self._found[key] = infinite
+            found = _number(0)
+            _amp_foreach_non_finite_check_and_unscale_(gradients, found, _number(1.0 / scale))
+            self._found[key] = bool(found.item())
         self._stages[key] = OptState.UNSCALED
 
     def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
@@ -166,15 +222,6 @@ class GradScaler:
         Raises:
             RuntimeError: `step` was already called since the last `update`, or there is a closure.
             AssertionError: no parameter has a gradient.
-
-        Example:
-            >>> w = torch.ones(1, requires_grad=True)
-            >>> optimizer = torch.optim.SGD([w], lr=0.5)
-            >>> scaler = torch.amp.GradScaler("cpu")
-            >>> scaler.scale(w.sum()).backward()
-            >>> scaler.step(optimizer)
-            >>> w
-            tensor([0.5000], requires_grad=True)
         """
         if not self._enabled:
             return optimizer.step(*args, **kwargs)
@@ -210,7 +257,8 @@ class GradScaler:
         """
         if not self._enabled:
             return
-        scale = self._check("update")
+        self._check("update")
+        assert self._scale is not None and self._growth_tracker is not None
         if new_scale is not None:
             if isinstance(new_scale, Tensor):
                 single = new_scale.numel() == 1 and not new_scale.requires_grad
@@ -220,116 +268,58 @@ class GradScaler:
                     "new_scale should be a float or a 1-element torch.cuda.FloatTensor or torch.FloatTensor with "
                     "requires_grad=False."
                 )
-            scale = new_scale
+            self._scale.fill_(new_scale)
         else:
             if not self._found:
                 raise AssertionError("No inf checks were recorded prior to update.")
-            if any(self._found.values()):
-                scale *= self._backoff_factor
-                self._growth_tracker = 0
-            elif self._growth_tracker + 1 == self._growth_interval:
-                new = np.float32(scale * self._growth_factor)
-                scale = float(new) if math.isfinite(new) else scale
-                self._growth_tracker = 0
-            else:
-                self._growth_tracker += 1
-        self._scale = scalar_tensor(scale, dtype=dtypes.float32)
+            factors = self._growth_factor, self._backoff_factor, self._growth_interval
+            found = _number(any(self._found.values()))
+            _amp_update_scale_(self._scale, self._growth_tracker, found, *factors)
         self._stages.clear()
         self._found.clear()
 
     def get_scale(self) -> float:
-        """Return the scale, or 1.0 if disabled.
-
-        Example:
-            >>> torch.amp.GradScaler("cpu", init_scale=4.0).get_scale()
-            4.0
-        """
+        """Return the scale, or 1.0 if disabled."""
         if not self._enabled:
             return 1.0
         return self._init_scale if self._scale is None else float(self._scale._array.item())
 
     def get_growth_factor(self) -> float:
-        """Return the factor by which the scale is increased.
-
-        Example:
-            >>> torch.amp.GradScaler("cpu").get_growth_factor()
-            2.0
-        """
+        """Return the factor by which the scale is increased."""
         return self._growth_factor
 
     def set_growth_factor(self, new_factor: float) -> None:
-        """Set the factor by which the scale is increased.
-
-        Example:
-            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
-            >>> scaler.set_growth_factor(4.0)
-            >>> scaler.get_growth_factor()
-            4.0
-        """
+        """Set the factor by which the scale is increased."""
         self._growth_factor = new_factor
 
     def get_backoff_factor(self) -> float:
-        """Return the factor by which the scale is reduced.
-
-        Example:
-            >>> torch.amp.GradScaler("cpu").get_backoff_factor()
-            0.5
-        """
+        """Return the factor by which the scale is reduced."""
         return self._backoff_factor
 
     def set_backoff_factor(self, new_factor: float) -> None:
-        """Set the factor by which the scale is reduced.
-
-        Example:
-            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
-            >>> scaler.set_backoff_factor(0.25)
-            >>> scaler.get_backoff_factor()
-            0.25
-        """
+        """Set the factor by which the scale is reduced."""
         self._backoff_factor = new_factor
 
     def get_growth_interval(self) -> int:
-        """Return the number of successful steps after which the scale is increased.
-
-        Example:
-            >>> torch.amp.GradScaler("cpu", growth_interval=100).get_growth_interval()
-            100
-        """
+        """Return the number of successful steps after which the scale is increased."""
         return self._growth_interval
 
     def set_growth_interval(self, new_interval: int) -> None:
-        """Set the number of successful steps after which the scale is increased.
-
-        Example:
-            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
-            >>> scaler.set_growth_interval(50)
-            >>> scaler.get_growth_interval()
-            50
-        """
+        """Set the number of successful steps after which the scale is increased."""
         self._growth_interval = new_interval
 
     def _get_growth_tracker(self) -> int:
         """Return the number of successful steps since the last change of the scale."""
         if not self._enabled:
             return 0
-        return self._init_growth_tracker if self._scale is None else self._growth_tracker
+        return self._init_growth_tracker if self._growth_tracker is None else int(self._growth_tracker.item())
 
     def is_enabled(self) -> bool:
-        """Return whether scaling is enabled.
-
-        Example:
-            >>> torch.amp.GradScaler("cpu").is_enabled(), torch.amp.GradScaler(enabled=False).is_enabled()
-            (True, False)
-        """
+        """Return whether scaling is enabled."""
         return self._enabled
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the scale and its parameters as a dict, which is empty if disabled.
-
-        Example:
-            >>> sorted(torch.amp.GradScaler("cpu").state_dict())
-            ['_growth_tracker', 'backoff_factor', 'growth_factor', 'growth_interval', 'scale']
-        """
+        """Return the scale and its parameters as a dict, which is empty if disabled."""
         if not self._enabled:
             return {}
         return {
@@ -341,18 +331,7 @@ class GradScaler:
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Load a state returned by `state_dict`.
-
-        Raises:
-            RuntimeError: the state is empty.
-
-        Example:
-            >>> scaler = torch.amp.GradScaler("cpu", growth_interval=100)
-            >>> other = torch.amp.GradScaler("cpu")
-            >>> other.load_state_dict(scaler.state_dict())
-            >>> other.get_growth_interval()
-            100
-        """
+        """Load a state returned by `state_dict`."""
         if not self._enabled:
             return
         if not state_dict:

@@ -52,9 +52,6 @@ def backward(
     Args:
         tensors: the tensors to differentiate, or edges (`autograd.graph.GradientEdge`).
         grad_tensors: per tensor a vector of its shape for the vector-Jacobian product; None if it has one element.
-        retain_graph: keep the saved tensors, so that backward can run again; by default as `create_graph`.
-        create_graph: record the computation of the gradients, for derivatives of higher order.
-        grad_variables: the old name of `grad_tensors`.
         inputs: the tensors to accumulate into, instead of all leaves; also edges, or a dict of tensors.
 
     Raises:
@@ -120,9 +117,6 @@ def grad(
         inputs: the tensors to differentiate by, leaves or not; also edges, or a dict of tensors.
         grad_outputs: per output a vector of its shape for the vector-Jacobian product; None for an output of one
             element.
-        retain_graph: keep the saved tensors, so that backward can run again; by default as `create_graph`.
-        create_graph: record the computation of the gradients, for derivatives of higher order.
-        only_inputs: only True is supported, as in PyTorch.
         allow_unused: return None for an input that the outputs do not depend on, instead of an error.
         is_grads_batched: the first dimension of the vectors, and of the gradients, is a batch; one backward pass
             computes all of it.
@@ -151,14 +145,11 @@ def grad(
                 "allow_unused=False."
             )
         retain = create_graph if retain_graph is None else retain_graph
+        unused = allow_unused or materialize_grads
+        rest = {"retain_graph": retain, "create_graph": create_graph, "allow_unused": unused}
         if is_grads_batched:
             size = _check_batch(outputs, grad_outputs)
-            given = {
-                "retain_graph": retain,
-                "create_graph": create_graph,
-                "allow_unused": allow_unused or materialize_grads,
-            }
-            found = supplied("gradients_of_batch")(grad, size, outputs, inputs, grad_outputs, given)
+            found = supplied("gradients_of_batch")(grad, size, outputs, inputs, grad_outputs, rest)
             if materialize_grads:
                 targets = _targets(inputs, "grad")
                 found = [
@@ -167,11 +158,6 @@ def grad(
                 ]
             return tuple(found)
         if in_vmap():
-            rest = {
-                "retain_graph": retain,
-                "create_graph": create_graph,
-                "allow_unused": allow_unused or materialize_grads,
-            }
             found = supplied("batched_grad")(grad, outputs, inputs, grad_outputs, materialize_grads, rest)
             if found is not NotImplemented:
                 return found
@@ -475,9 +461,6 @@ def _retains_grad(self: Tensor) -> bool:
 def retain_grad(self: Tensor) -> None:
     """Let `backward` keep the `.grad` of this non-leaf; leaves keep theirs anyway.
 
-    Raises:
-        RuntimeError: the tensor does not require grad.
-
     Example:
         >>> x = torch.ones(2, requires_grad=True)
         >>> y = x * 3
@@ -498,12 +481,6 @@ def retain_grad(self: Tensor) -> None:
 def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
     """Run `hook(grad)` whenever this tensor's gradient is computed; its result, unless None, replaces the gradient.
 
-    Returns:
-        A handle whose `remove()` removes the hook.
-
-    Raises:
-        RuntimeError: the tensor does not require grad.
-
     Example:
         >>> x = torch.ones(2, requires_grad=True)
         >>> handle = x.register_hook(lambda g: g * 2)
@@ -520,9 +497,6 @@ def register_hook(self: Tensor, hook: Any) -> RemovableHandle:
 @traced_as("refused")
 def register_post_accumulate_grad_hook(self: Tensor, hook: Any) -> RemovableHandle:
     """Run `hook(tensor)` after `backward` has brought `.grad` of this leaf up to date.
-
-    Raises:
-        RuntimeError: the tensor does not require grad, or is no leaf.
 
     Example:
         >>> x = torch.ones(2, requires_grad=True)
@@ -674,7 +648,6 @@ def _backward(
 
     Args:
         gradient: a vector of this tensor's shape for the vector-Jacobian product; None for a tensor of one element.
-        retain_graph, create_graph, inputs: see `autograd.backward`.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0], requires_grad=True)

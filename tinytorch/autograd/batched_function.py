@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from tinytorch.autograd.function import Function
+from tinytorch.autograd.function import Function, FunctionCtx
 from tinytorch.core.mode import local
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
@@ -95,30 +95,17 @@ def _map(tree: Any, function: Callable[[Any], Any]) -> Any:
     return function(tree)
 
 
-class _Context:
+class _Context(FunctionCtx):
     """The `ctx` of a Function that runs on batched tensors."""
 
-    def __init__(self) -> None:
-        self.__dict__.update(saved_tensors=(), needs_input_grad=(), _dirty=(), _constant=(), _materialize=True)
+    to_save: tuple[Any, ...] = ()
+    non_differentiable: tuple[Any, ...] = ()
+    needs_input_grad: tuple[bool, ...] = ()
+    materialize_grads = True
 
-    def save_for_backward(self, *tensors: Any) -> None:
-        """Keep tensors for backward."""
-        self.__dict__["saved_tensors"] = tensors
-
-    def save_for_forward(self, *tensors: Any) -> None:
-        """Keep tensors for forward mode."""
-
-    def mark_dirty(self, *tensors: Any) -> None:
-        """Mark arguments that were written to."""
-        self.__dict__["_dirty"] = tensors
-
-    def mark_non_differentiable(self, *tensors: Any) -> None:
-        """Mark outputs without gradient."""
-        self.__dict__["_constant"] = tensors
-
-    def set_materialize_grads(self, value: bool) -> None:
-        """Choose whether missing gradients are zeros."""
-        self.__dict__["_materialize"] = value
+    @property
+    def saved_tensors(self) -> tuple[Any, ...]:
+        return self.to_save
 
 
 @contextmanager
@@ -153,7 +140,7 @@ def _generated(level: Batch, function: type[Function], args: tuple[Any, ...]) ->
             for k, x in zip(places, tensors, strict=True):
                 given[k] = batched(x, level)
             needed = iter(ctx.needs_input_grad)
-            inner.__dict__["needs_input_grad"] = tuple([k in places and next(needed) for k in range(len(args))])
+            inner.needs_input_grad = tuple([k in places and next(needed) for k in range(len(args))])
             with _inside(level):
                 if function.setup_context is Function.setup_context:
                     outputs = function.forward(inner, *given)
@@ -163,10 +150,11 @@ def _generated(level: Batch, function: type[Function], args: tuple[Any, ...]) ->
                 several = isinstance(outputs, tuple)
                 outs = outputs if several else (outputs,)
                 made = [physical(x, level) if isinstance(x, Tensor) else x for x in outs]
-            fixed = [x for x, out in zip(made, outs, strict=True) if any(out is each for each in inner._constant)]  # type: ignore[attr-defined]
+            constant = inner.non_differentiable
+            fixed = [x for x, out in zip(made, outs, strict=True) if any(out is each for each in constant)]
             if fixed:
                 ctx.mark_non_differentiable(*fixed)
-            ctx.set_materialize_grads(inner._materialize)  # type: ignore[attr-defined]
+            ctx.set_materialize_grads(inner.materialize_grads)
             return tuple(made)
 
         @staticmethod

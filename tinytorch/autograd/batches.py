@@ -22,8 +22,6 @@ def gradients_of_batch(
 
     Args:
         grad: `autograd.grad`; `given` are further arguments of it.
-        size: the number of vectors.
-        outputs, inputs: as for `grad`.
         vectors: per output the vectors.
     """
     if isinstance(vectors, Tensor):
@@ -55,7 +53,6 @@ def reverse_jacobian(
 
     Args:
         rows: from the number of an output, the output, and a batch of vectors, to the gradients of the inputs.
-        outs, xs: the outputs and the inputs.
         chunk_size: the most rows of a backward pass.
     """
     jacobian = []
@@ -86,7 +83,6 @@ def forward_jacobian(
 
     Args:
         func: takes the level (None if no tangents are needed) and the inputs; returns a sequence of Tensors.
-        inputs: the inputs.
         randomness: as for `vmap`.
     """
     columns: list[list[Tensor] | None] = []  # [input][output]

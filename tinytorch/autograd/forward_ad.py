@@ -29,14 +29,14 @@ from tinytorch.core import mode as core_mode
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.graph import Edge, Start, numbers
 from tinytorch.core.mode import DispatchMode, local, recording, without_bits
-from tinytorch.core.node import INPUT, KEPT, OUTPUT, PLAIN, PROPERTY, SHAPE, Plan
+from tinytorch.core.node import INPUT, KEPT, PLAIN, Plan
 from tinytorch.core.op import Op
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import WITHOUT_GRAD
 from tinytorch.kernels import places
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
-from tinytorch.ops.batching import at_levels, batched, levels, plain, without_levels
+from tinytorch.ops.batching import at_levels, batched, levels, plain, value_of, without_levels
 
 __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
 
@@ -68,12 +68,7 @@ class Level(DispatchMode):
         self._tangents.clear()
 
     def dual(self, primal: Tensor, tangent: Tensor) -> Tensor:
-        """Return a tensor with the memory and the edge of `primal`, and the tangent `tangent`.
-
-        Raises:
-            ValueError: one of the two is not of floating point.
-            RuntimeError: the shapes differ.
-        """
+        """Return a tensor with the memory and the edge of `primal`, and the tangent `tangent`."""
         for what, tensor in (("primal", primal), ("tangent", tangent)):
             if tensor._array.dtype.kind not in DIFFERENTIABLE:
                 raise ValueError(f"Expected {what} to be floating point or complex, but got: {tensor.dtype}")
@@ -337,7 +332,7 @@ def push_forward(op: Op, values: tuple[Any, ...], outs: tuple[Tensor, ...], tang
     are_tensors = tuple([isinstance(values[i], Tensor) for i in op.inputs])
     needs = tuple([tangent is not None for tangent in tangents])
     plan, sources = _plan(op, needs, are_tensors)
-    saved = [_value_of(source, values, outs) for source in sources]
+    saved = [values[source[1]] if source[0] == KEPT else value_of(source, values, outs) for source in sources]
     complex = outs[0]._array.dtype.kind == "c" or any(t is not None and t._array.dtype.kind == "c" for t in tangents)
     if not (op.elementwise and not (complex and op.complex == OWN)) and not op.linear:
         if complex and op.complex == HOLOMORPHIC:
@@ -395,20 +390,6 @@ def _plan(op: Op, needs: tuple[bool, ...], are_tensors: tuple[bool, ...]) -> tup
     return plan, sources
 
 
-def _value_of(source: tuple[int, Any], values: tuple[Any, ...], outs: tuple[Tensor, ...]) -> Any:
-    """Return the value of a source, see `Plan`."""
-    kind, position = source
-    if kind in (PLAIN, INPUT, KEPT):
-        return values[position]
-    if kind == OUTPUT:
-        return outs[position]
-    if kind == SHAPE:
-        return values[position]._array.shape if isinstance(values[position], Tensor) else ()
-    if kind == PROPERTY:
-        return position(values)
-    return None  # a residual: the formula computes it from the inputs, differentiably
-
-
 def _broadcast_and_cast(tangent: Tensor, like: Tensor) -> Tensor:
     """Return a tangent broadcast to the shape, and cast to the dtype, of its primal."""
     if tangent._array.shape != like._array.shape:
@@ -429,7 +410,6 @@ def _zeros_like(x: Tensor, *batches: Tensor) -> Tensor:
     """Return zeros with the strides of `x`, even if these leave gaps between its elements.
 
     Args:
-        x: the tensor.
         batches: tensors at whose levels of `vmap` the zeros are batched, besides those of `x`.
     """
     own, array = levels(x), plain(x)._array
@@ -455,7 +435,6 @@ def _zeros_like(x: Tensor, *batches: Tensor) -> Tensor:
 
 
 def _leaf_like(x: Tensor) -> Tensor:
-    """Return zeros like `x` that require grad."""
     zeros = _zeros_like(x)
     plain(zeros)._requires_grad = True
     return zeros
@@ -563,7 +542,6 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
 
     Raises:
         RuntimeError: no level was entered, or `level` is another; the shapes differ; the tensor has a tangent.
-        ValueError: one of the two is not of floating point.
 
     Example:
         >>> import tinytorch.autograd.forward_ad as fwAD

@@ -183,23 +183,7 @@ class FunctionCtx:
     """The methods of `ctx` for `forward` and `setup_context`."""
 
     def save_for_backward(self, *tensors: Tensor | None) -> None:
-        """Save tensors (inputs, outputs or others) for `backward`, which reads them from `saved_tensors`.
-
-        Example:
-            >>> class Square(torch.autograd.Function):
-            ...     @staticmethod
-            ...     def forward(ctx, x):
-            ...         ctx.save_for_backward(x)
-            ...         return x * x
-            ...     @staticmethod
-            ...     def backward(ctx, g):
-            ...         (x,) = ctx.saved_tensors
-            ...         return 2 * x * g
-            >>> x = torch.tensor(3.0, requires_grad=True)
-            >>> Square.apply(x).backward()
-            >>> x.grad
-            tensor(6.)
-        """
+        """Save tensors (inputs, outputs or others) for `backward`, which reads them from `saved_tensors`."""
         self.to_save = tensors
 
     def save_for_forward(self, *tensors: Tensor | None) -> None:
@@ -385,7 +369,6 @@ class BackwardCFunction(FunctionCtx):
         return rule(self, list(args)) if self._forward_cls.boxed_grads_call else rule(self, *args)
 
     def _rule(self) -> Callable[..., Any]:
-        """Return the user's `backward` or `vjp`."""
         function = self._forward_cls
         own_backward = function.backward is not Function.backward
         own_vjp = function.vjp is not Function.vjp
@@ -496,19 +479,7 @@ class Function(FunctionCtx, metaclass=FunctionMeta):
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        """Call `forward` and record the call.
-
-        Example:
-            >>> class Double(torch.autograd.Function):
-            ...     @staticmethod
-            ...     def forward(ctx, x):
-            ...         return 2 * x
-            ...     @staticmethod
-            ...     def backward(ctx, g):
-            ...         return 2 * g
-            >>> Double.apply(torch.ones(1, requires_grad=True)).requires_grad
-            True
-        """
+        """Call `forward` and record the call."""
         args = cls._arguments(args, kwargs)
         node: FunctionNode = cls._node_class()
         result = cls._call(node, args)
@@ -615,14 +586,8 @@ def _record_outputs(
     constant = _by_id(node.non_differentiable, "mark_non_differentiable only accepts variable")
     dirty = _by_id(node.dirty_tensors, "mark_dirty can only accept variable")
     inputs = {id(result) for result in args if isinstance(result, Tensor)}
-    arrays = [result._array if isinstance(result, Tensor) else None for result in results]
-    shapes = tuple([() if array is None else array.shape for array in arrays])
-    dtypes = tuple([None if array is None else array.dtype for array in arrays])
     node.outputs = max(len(results), 1)
-    if len(results) == 1:
-        node.shape, node.dtype = shapes[0], dtypes[0]
-    else:
-        node.shape, node.dtype = shapes, dtypes
+    node.take_outputs([result._array if isinstance(result, Tensor) else None for result in results])
     outputs: list[Any] = []
     differentiable: dict[int, int] = {}  # id of a result: its output number
     for number, result in enumerate(results):
@@ -770,7 +735,8 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
             return result
         edges = [arg._edge or leaf_edge(arg) for arg in args if isinstance(arg, Tensor) and arg.requires_grad]
         # Outside of `torch.func` the node has no way to what the gradient depends on, as in PyTorch.
-        sources = [] if local.state.run is None else [*edges, *_edges_of(ctx)]
+        of_ctx = ctx._graph_node.edges if isinstance(ctx, BackwardCFunction) else ()
+        sources = [] if local.state.run is None else [*edges, *of_ctx]
         if not (edges or sources):
             return result
         refusing = _with_error_node(result if isinstance(result, tuple) else (result,), sources)
@@ -780,16 +746,10 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     return once
 
 
-def _edges_of(ctx: Any) -> Sequence[Edge | None]:
-    """Return the edges of the inputs of `forward`."""
-    return ctx._graph_node.edges if isinstance(ctx, BackwardCFunction) else ()
-
-
 def _with_error_node(results: tuple[Tensor | None, ...], sources: Sequence[Edge | None]) -> tuple[Tensor | None, ...]:
     """Return the results of a `backward` as outputs of a node whose own backward raises an error.
 
     Args:
-        results: the results.
         sources: the edges of what they depend on: each way there leads through the error.
     """
     node = Error(len(results))
@@ -802,11 +762,7 @@ def _with_error_node(results: tuple[Tensor | None, ...], sources: Sequence[Edge 
             alias._edge, alias._requires_grad = (node, number), True
         edges.append(edge)
         aliases.append(alias)
-    arrays = [None if result is None else result._array for result in results]
-    node.shape = tuple([() if array is None else array.shape for array in arrays])
-    node.dtype = tuple([None if array is None else array.dtype for array in arrays])
-    if len(results) == 1:
-        node.shape, node.dtype = node.shape[0], node.dtype[0]
+    node.take_outputs([None if result is None else result._array for result in results])
     node.edges, node.number = (*edges, *sources), next(numbers)
     return tuple(aliases)
 

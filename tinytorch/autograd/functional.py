@@ -27,28 +27,6 @@ Tensors = tuple[Tensor, ...]
 Gradients = Sequence[Tensor | None]
 
 
-def _construct_standard_basis_for(tensors: Sequence[Tensor], tensor_numels: Sequence[int]) -> Tensors:
-    """Return the standard basis of the flattened tensors, cut into columns for each: row k has a 1 at element k.
-
-    Args:
-        tensors: they give dtypes and devices.
-        tensor_numels: the number of elements of each.
-    """
-    if len(tensors) != len(tensor_numels) or not tensors:
-        raise AssertionError(
-            f"Expected tensors and tensor_numels to have the same length, but got {len(tensors)} and "
-            f"{len(tensor_numels)}"
-        )
-    total, start = sum(tensor_numels), 0
-    chunks = []
-    for tensor, count in zip(tensors, tensor_numels, strict=True):
-        chunk = tensor.new_zeros(total, count)
-        chunk.diagonal(start).fill_(1)
-        chunks.append(chunk)
-        start -= count
-    return tuple(chunks)
-
-
 _OUTPUTS = "outputs of the user-provided function"
 
 
@@ -58,18 +36,11 @@ def vjp(
     """Return `func(*inputs)` and the product of `v` and its Jacobian, by one backward pass.
 
     Args:
-        func: takes the inputs, returns a Tensor or a tuple of Tensors.
-        inputs: a Tensor or a tuple of Tensors.
         v: of the shapes of the outputs; may be None for a single output of one element.
-        create_graph: record the results, so that they can be differentiated, also by `inputs`.
         strict: raise an error if an output does not depend on an input, instead of returning zeros.
 
     Returns:
         The outputs, and per input a Tensor of its shape: a Tensor or a tuple, as `inputs` is.
-
-    Raises:
-        RuntimeError: `v` is missing or of the wrong shape; with `strict`, an output is independent of an input.
-        TypeError: an input, output or `v` is no Tensor.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0])
@@ -96,14 +67,9 @@ def jvp(
 
     Args:
         v: of the shapes of the inputs; may be None for a single input of one element.
-        func, inputs, create_graph, strict: as for `vjp`.
 
     Returns:
         The outputs, and per output a Tensor of its shape.
-
-    Raises:
-        RuntimeError: `v` is missing or of the wrong shape; with `strict`, an output is independent of an input.
-        TypeError: an input, output or `v` is no Tensor.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0])
@@ -137,17 +103,12 @@ def jacobian(
     """Return the Jacobian of a function: the derivative of each element of its outputs by each of its inputs.
 
     Args:
-        func, inputs, create_graph, strict: as for `vjp`.
         vectorize: compute all rows by one backward pass, or all columns by one call of `func`.
         strategy: "reverse-mode", by backward passes; or "forward-mode", which needs `vectorize=True`.
 
     Returns:
         A Tensor of shape `output.shape + input.shape`; a tuple of these, one per input or per output, where the
         inputs or the outputs are a tuple; `[i][j]` for output i and input j where both are.
-
-    Raises:
-        RuntimeError: with `strict`, an output is independent of an input.
-        TypeError: an input or output is no Tensor.
 
     Example:
         >>> torch.autograd.functional.jacobian(lambda x: x ** 2, torch.tensor([1.0, 2.0]))
@@ -191,7 +152,6 @@ def _by_rows(
 
     Args:
         row: from the number of an output, the output, and a vector of zeros and a 1, to the gradients of the inputs.
-        outs, xs: the outputs and the inputs.
     """
     jacobian = []
     for number, out in enumerate(outs):
@@ -255,17 +215,11 @@ def hessian(
     """Return the Hessian of a scalar function: the second derivatives by all pairs of elements of its inputs.
 
     Args:
-        func: takes the inputs, returns a Tensor of one element.
         strict: raise an error if the gradient does not depend on an input, instead of returning zeros.
         outer_jacobian_strategy: the strategy by which the gradient is differentiated, see `jacobian`.
-        inputs, create_graph, vectorize: as for `jacobian`.
 
     Returns:
         A Tensor of shape `input.shape + input.shape`; for several inputs a tuple of tuples, `[i][j]` for inputs i, j.
-
-    Raises:
-        RuntimeError: the function does not return a Tensor of one element; or see `strict`.
-        TypeError: an input or output is no Tensor.
 
     Example:
         >>> torch.autograd.functional.hessian(lambda x: (x ** 3).sum(), torch.tensor([1.0, 2.0]))
@@ -296,16 +250,8 @@ def vhp(
 ) -> tuple[Any, Any]:
     """Return `func(*inputs)`, a scalar, and the product of `v` and its Hessian.
 
-    Args:
-        func, strict: as for `hessian`.
-        inputs, v, create_graph: as for `jvp`.
-
     Returns:
         The output, and per input a Tensor of its shape: a Tensor or a tuple, as `inputs` is.
-
-    Raises:
-        RuntimeError: the function does not return one element; `v` is missing or of the wrong shape; see `strict`.
-        TypeError: an input, output or `v` is no Tensor.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0])
@@ -356,7 +302,6 @@ def _hessian_product(
 
 
 def _as_tensors(value: Any, what: str, function: str) -> tuple[bool, Tensors]:
-    """Return whether `value` is a tuple, and its tensors."""
     is_tuple = isinstance(value, tuple)
     tensors = value if is_tuple else (value,)
     for k, tensor in enumerate(tensors):

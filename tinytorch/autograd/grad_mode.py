@@ -55,33 +55,27 @@ class _DecoratorContextManager:
 def _wrap_generator(context: Callable[[], Any], function: Callable[..., Any]) -> Callable[..., Any]:
     """Return a generator function whose steps, but not the code between them, run inside `context`."""
 
+    def resumed(step: Callable[..., Any], *given: Any) -> Any:
+        with context():
+            return step(*given)
+
     @functools.wraps(function)
     def inside(*args: Any, **kwargs: Any) -> Any:
         generator = function(*args, **kwargs)
-        with context():
-            try:
-                value = next(generator)
-            except StopIteration as stop:
-                return stop.value
-        while True:
-            try:
-                request = yield value
-            except GeneratorExit:
-                with context():
-                    generator.close()
-                raise
-            except BaseException as error:
-                with context():
-                    try:
-                        value = generator.throw(error)
-                    except StopIteration as stop:
-                        return stop.value
-            else:
-                with context():
-                    try:
-                        value = generator.send(request)
-                    except StopIteration as stop:
-                        return stop.value
+        try:
+            value = resumed(next, generator)
+            while True:
+                try:
+                    request = yield value
+                except GeneratorExit:
+                    resumed(generator.close)
+                    raise
+                except BaseException as error:
+                    value = resumed(generator.throw, error)
+                else:
+                    value = resumed(generator.send, request)
+        except StopIteration as stop:
+            return stop.value
 
     return inside
 

@@ -61,12 +61,7 @@ def gradcheck(
             are checked.
         inputs: the arguments; those that require grad should be float64 or complex128, without elements that share
             memory.
-        eps: the step of the central differences.
-        raise_exception: raise GradcheckError if a check fails; otherwise return False.
-        nondet_tol: the permitted difference of two backward passes.
         check_undefined_grad: check that undefined gradients, and in forward mode undefined tangents, count as zeros.
-        check_grad_dtypes: check that gradients have the dtypes of their inputs.
-        check_batched_grad: check `grad(..., is_grads_batched=True)`.
         check_batched_forward_grad: accepted, without effect: forward mode computes a batch vector by vector (see
             `func.vmap`), which `check_forward_ad` checks.
         fast_mode: compare a random projection of each Jacobian: a few calls per input, rather than one per element.
@@ -74,8 +69,6 @@ def gradcheck(
 
     Raises:
         GradcheckError: a check failed, and `raise_exception` is set.
-        ValueError: no input requires grad.
-        RuntimeError: an input has a stride of 0.
 
     Example:
         >>> x = torch.randn(3, dtype=torch.float64, requires_grad=True)
@@ -134,16 +127,7 @@ def gradgradcheck(
     It calls `gradcheck` on the function from `inputs` and `grad_outputs` to the gradients of the inputs.
 
     Args:
-        func, inputs: as for `gradcheck`.
         grad_outputs: the gradients of the differentiable outputs; by default drawn from [-1, 1), requiring grad.
-        gen_non_contig_grad_outputs: draw non-contiguous ones.
-        check_fwd_over_rev: check forward mode through backward.
-        check_rev_over_rev: check backward through backward.
-        eps, atol, rtol, raise_exception, nondet_tol, check_undefined_grad, check_grad_dtypes, check_batched_grad,
-            fast_mode, masked: as for `gradcheck`.
-
-    Raises:
-        GradcheckError: a check failed, and `raise_exception` is set.
 
     Example:
         >>> x = torch.randn(3, dtype=torch.float64, requires_grad=True)
@@ -287,7 +271,6 @@ class _Problem:
         self.output_positions = [k for k, x in enumerate(self.results) if x.requires_grad]
 
     def evaluate(self, arguments: Sequence[Any]) -> list[Tensor]:
-        """Return the floating-point results at `arguments`."""
         results = _as_tuple(self.func(*arguments))
         return [x for x in results if x.is_floating_point()]
 
@@ -337,16 +320,10 @@ class _Problem:
         return jacobians
 
     def _jacobians_of_columns(self, output: Tensor, v: Tensor | None) -> list[Tensor]:
-        count = output.numel() if v is None else 1
-        jacobians = [x.detach().new_zeros((x.numel(), count)) for x in self.inputs]
-        for number, vector in enumerate(unit_tensors(output) if v is None else [v.reshape(output.shape)]):
-            grads = grad(output, self.inputs, vector, retain_graph=True, allow_unused=True)
-            for jacobian, g in zip(jacobians, grads, strict=True):
-                if g is None:
-                    continue
-                if self.check_grad_dtypes and g.dtype is not jacobian.dtype:
-                    raise GradcheckError("Gradient has dtype mismatch")
-                jacobian[:, number] = g.detach().reshape(-1)
+        jacobians, gradients = _columns(output, self.inputs, v)
+        for jacobian, g in gradients if self.check_grad_dtypes else ():
+            if g.dtype is not jacobian.dtype:
+                raise GradcheckError("Gradient has dtype mismatch")
         return jacobians
 
     def _difference(self, entry: Tensor, step: Any, where: str) -> list[Tensor]:
@@ -378,6 +355,22 @@ class _Problem:
             return [unpack_dual(x).tangent for x in self.evaluate(arguments)]
 
 
+def _columns(
+    output: Tensor, inputs: Sequence[Tensor], v: Tensor | None = None
+) -> tuple[list[Tensor], list[tuple[Tensor, Tensor]]]:
+    """Return the Jacobians of `output`, or their products with `v`, by backward; and each gradient beside its own."""
+    vectors = list(unit_tensors(output)) if v is None else [v.reshape(output.shape)]
+    jacobians = [x.detach().new_zeros((x.numel(), len(vectors))) for x in inputs]
+    gradients = []
+    for number, vector in enumerate(vectors):
+        grads = grad(output, inputs, vector, retain_graph=True, allow_unused=True)
+        for jacobian, g in zip(jacobians, grads, strict=True):
+            if g is not None:
+                jacobian[:, number] = g.detach().reshape(-1)
+                gradients.append((jacobian, g))
+    return jacobians, gradients
+
+
 # The Jacobians alone: functions of PyTorch that older programs call ---------------------------------
 
 
@@ -388,41 +381,23 @@ def get_numerical_jacobian(
 
     Args:
         fn: a function of one tuple, whose results are real.
-        inputs: the tuple.
         target: the input, or the tuple of inputs, by which to differentiate; by default all that require grad.
-        eps: the step of the central differences.
-        grad_out: must be 1.
 
     Returns:
         A Jacobian per input, of the shape (elements of the input, elements of the result).
-
-    Raises:
-        ValueError: `grad_out` is not 1, or the result is complex.
     """
     _warn_of_private_api("get_numerical_jacobian")
     _check_grad_out("get_numerical_jacobian", grad_out)
-    targets = inputs if target is None else _as_tuple(target)
     with no_grad():
-        result = _as_tuple(fn(inputs))[0]
-    if result.is_complex():
-        raise ValueError("Expected output to be non-complex.")
+        if _as_tuple(fn(inputs))[0].is_complex():
+            raise ValueError("Expected output to be non-complex.")
+    problem = _Problem(*_of_real_numbers(lambda *given: fn(given), inputs), eps, 0, 0, 0, False)
     jacobians = []
-    for x in targets:
-        if not _requires_grad(x):
-            continue
-        parts = view_as_real(x.detach()).reshape(-1) if x.is_complex() else x.detach().reshape(-1)
-        if parts.data_ptr() != x.data_ptr() and x.numel():
-            raise RuntimeError("get_numerical_jacobian needs contiguous inputs, which it changes in place")
-        rows = parts.new_zeros(parts.numel(), result.numel(), dtype=result.dtype)
-        for k in range(parts.numel()):
-            before, sides = parts[k].clone(), []
-            with no_grad():
-                for moved in (before - eps, before + eps):
-                    parts[k] = moved
-                    sides.append(_as_tuple(fn(inputs))[0].clone())
-                parts[k] = before
-            rows[k] = ((sides[1] - sides[0]) / (2 * eps)).reshape(-1)
-        jacobians.append(rows[0::2] + 1j * rows[1::2] if x.is_complex() else rows)
+    for j, position in enumerate(problem.input_positions):
+        x = inputs[position]
+        if target is None or any(x is each for each in _as_tuple(target)):
+            jacobian = problem.numerical(j)[0]
+            jacobians.append(jacobian[0::2] + 1j * jacobian[1::2] if x.is_complex() else jacobian)
     return tuple(jacobians)
 
 
@@ -431,18 +406,9 @@ def get_analytical_jacobian(
 ) -> tuple[tuple[Tensor, ...], bool, bool, bool]:
     """Return the Jacobian of `output` by each input that requires grad, computed by backward; deprecated.
 
-    Args:
-        inputs: the inputs.
-        output: a real tensor that was computed from them.
-        nondet_tol: how much two backward passes may differ.
-        grad_out: must be 1.
-
     Returns:
         The Jacobians, of the shape (elements of the input, elements of `output`); whether two backward passes agreed;
         and whether all gradients have the sizes, and the dtypes, of their inputs.
-
-    Raises:
-        ValueError: `grad_out` is not 1, or the output is complex.
     """
     _warn_of_private_api("get_analytical_jacobian")
     _check_grad_out("get_analytical_jacobian", grad_out)
@@ -452,20 +418,12 @@ def get_analytical_jacobian(
             "complex outputs."
         )
     differentiated = [x for x in inputs if _requires_grad(x)]
-    runs, sizes_agree, dtypes_agree = [], True, True
-    for _ in range(2):
-        jacobians = [x.detach().new_zeros(x.numel(), output.numel()) for x in differentiated]
-        for column, vector in enumerate(unit_tensors(output)):
-            grads = grad(output, differentiated, vector, retain_graph=True, allow_unused=True)
-            for x, jacobian, g in zip(differentiated, jacobians, grads, strict=True):
-                if g is not None:
-                    sizes_agree, dtypes_agree = sizes_agree and g.shape == x.shape, dtypes_agree and g.dtype is x.dtype
-                    jacobian[:, column] = g.detach().reshape(-1)
-        runs.append(jacobians)
+    (first, gradients), (second, _) = (_columns(output, differentiated) for _ in range(2))
     reentrant = all(
-        not one.numel() or bool((one - other).abs().max() <= nondet_tol) for one, other in zip(*runs, strict=True)
+        not one.numel() or bool((one - other).abs().max() <= nondet_tol)
+        for one, other in zip(first, second, strict=True)
     )
-    return tuple(runs[0]), reentrant, sizes_agree, dtypes_agree
+    return tuple(first), reentrant, True, all(g.dtype is jacobian.dtype for jacobian, g in gradients)
 
 
 def _check_grad_out(name: str, grad_out: float) -> None:
@@ -579,7 +537,6 @@ def _check_multiplies_by_gradient(problem: _Problem, masked: bool) -> None:
 
 
 def _check_batched_gradients(problem: _Problem) -> None:
-    """Check that the gradients for a batch of vectors are those for the vectors one by one."""
     for output in problem.outputs:
         # (A new generator: the user's is not advanced.)
         vectors: Tensor = randn((2, *output.shape), generator=Generator(), dtype=output.dtype)

@@ -42,9 +42,6 @@ class GradientEdge(NamedTuple):
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Return the edge of the graph where the gradient of `tensor` is computed.
 
-    Raises:
-        RuntimeError: the tensor does not require grad.
-
     Example:
         >>> x = torch.ones(2, requires_grad=True)
         >>> y = x * 3
@@ -77,7 +74,6 @@ class _MultiHandle(RemovableHandle):
         self.handles = handles
 
     def remove(self) -> None:
-        """Remove the hooks."""
         for handle in self.handles:
             handle.remove()
 
@@ -89,12 +85,6 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Hook, *, mode: str =
         tensors: the tensors; those that a backward does not reach are not waited for.
         fn: in mode "all" takes a list of the gradients, None for those not computed; in mode "any" the first gradient.
         mode: "all": after the last of the gradients; "any": after the first.
-
-    Returns:
-        A handle whose `remove()` removes the hook.
-
-    Raises:
-        ValueError: an unknown mode.
 
     Example:
         >>> a = torch.ones(2, requires_grad=True)

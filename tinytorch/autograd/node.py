@@ -124,12 +124,7 @@ class SavedTensor:
         return item[1] if callable(item[1]) else None
 
     def register_hooks(self, pack_hook: Any = None, unpack_hook: Any = None) -> None:
-        """Replace the saved tensor by `pack_hook(tensor)`; backward calls `unpack_hook` on that.
-
-        Raises:
-            TypeError: a hook is not callable.
-            RuntimeError: no tensor is saved here, or it was freed; hooks are set already.
-        """
+        """Replace the saved tensor by `pack_hook(tensor)`; backward calls `unpack_hook` on that."""
         if not (callable(pack_hook) and callable(unpack_hook)):
             raise TypeError("register_hooks(): incompatible function arguments: pass two callables")
         node, k = self._node, self._index

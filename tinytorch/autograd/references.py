@@ -34,7 +34,6 @@ class _Shared(Start):
     __slots__ = ()
 
     def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
-        """Return the gradient."""
         references, references_of_array, holder = self.saved
         g: Tensor = wrap(np.zeros(1))
         holder += [g] * references + [g._array] * references_of_array

@@ -33,7 +33,6 @@ class saved_tensors_hooks(DispatchMode):
         unpack_hook: takes that object, and returns a tensor of the same values.
 
     Raises:
-        TypeError: a hook is not callable, or (in backward) `unpack_hook` did not return a tensor.
         RuntimeError: inside `disable_saved_tensors_hooks`; or `pack_hook` writes to the tensor.
 
     Example:
@@ -133,7 +132,6 @@ class _AllowMutationOnSavedContext:
         self.clear()
 
     def clear(self) -> None:
-        """Forget all saved tensors."""
         #: By id of a version counter, the tensors saved on that memory.
         self._saved: dict[int, weakref.WeakSet[_Handle]] = {}
         self._known: weakref.WeakSet[_Handle] = weakref.WeakSet()
@@ -156,7 +154,6 @@ class allow_mutation_on_saved_tensors(saved_tensors_hooks):
     tensors, and `original` and `cloned`, the saved tensors not yet or already written to.
 
     Raises:
-        RuntimeError: contexts are nested.
         AssertionError: (in backward) the graph was recorded in a context that has ended, or was cleared.
 
     Example:

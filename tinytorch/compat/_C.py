@@ -23,21 +23,13 @@ from .names import Idle
 _TensorMeta = type(_tensor.Tensor)
 
 
-class DispatchKey(enum.IntFlag):
-    """The keys by which PyTorch chooses the kernel of an operator; here they have no effect."""
-
-    CPU = enum.auto()
-    CUDA = enum.auto()
-    XPU = enum.auto()
-    Meta = enum.auto()
-    Autograd = enum.auto()
-    AutogradCPU = enum.auto()
-    AutogradCUDA = enum.auto()
-    AutocastCPU = enum.auto()
-    AutocastCUDA = enum.auto()
-    AutocastXPU = enum.auto()
-    CompositeImplicitAutograd = enum.auto()
-    CompositeExplicitAutograd = enum.auto()
+#: The keys by which PyTorch chooses the kernel of an operator; here they have no effect.
+DispatchKey = enum.Enum(
+    "DispatchKey",
+    "CPU CUDA XPU Meta Autograd AutogradCPU AutogradCUDA AutocastCPU AutocastCUDA AutocastXPU "
+    "CompositeImplicitAutograd CompositeExplicitAutograd",
+    module=__name__,
+)
 
 
 class DispatchKeySet:
@@ -50,13 +42,13 @@ class DispatchKeySet:
         (True, False)
     """
 
-    def __init__(self, keys: DispatchKey) -> None:
-        self._keys = keys
+    def __init__(self, *keys: Any) -> None:
+        self._keys = frozenset(keys)
 
     def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
-        return DispatchKeySet(self._keys | other._keys)
+        return DispatchKeySet(*self._keys | other._keys)
 
-    def has(self, key: DispatchKey) -> bool:
+    def has(self, key: Any) -> bool:
         """Return whether `key` is in the set."""
         return key in self._keys
 
@@ -98,21 +90,6 @@ def _get_function_stack_at(k: int) -> Any:
 def _get_accelerator() -> device:
     """Return the CPU, the only device."""
     return device("cpu")
-
-
-class _Named:
-    """A class of TorchScript's compiler, without instances; programs use it in annotations."""
-
-    def __init__(self) -> None:
-        raise TypeError(f"torch._C.{type(self).__name__}: No constructor defined!")
-
-
-class Node(_Named):
-    """A node of a TorchScript graph."""
-
-
-class Value(_Named):
-    """A value in a TorchScript graph."""
 
 
 class _UndefinedGrad(_Undefined):

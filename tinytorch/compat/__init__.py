@@ -84,11 +84,7 @@ def _table() -> Any:
 
 
 class Loader:
-    """Makes a module of a file of this folder, if there is one, and of a row of the table.
-
-    Args:
-        of_file: the loader of the file.
-    """
+    """Makes a module of a file of this folder, if there is one, and of a row of the table."""
 
     def __init__(self, of_file: Any = None) -> None:
         self._of_file = of_file

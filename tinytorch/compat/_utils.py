@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from tinytorch.core.device import device as _device_of
 from tinytorch.core.tensor import Tensor
+from tinytorch.func.pytree import tree_map_only
 from tinytorch.ops.join import cat
 
 
@@ -38,26 +39,9 @@ def _element_size(dtype: Any) -> int:
     return int(dtype.itemsize)
 
 
-def _take_tensors(tensors: Iterable[Tensor], size_limit: int) -> Iterator[list[Tensor]]:
-    """Yield lists of tensors of one type and at most `size_limit` bytes (or of a single larger tensor)."""
-    pending: dict[str, tuple[list[Tensor], int]] = {}
-    for tensor in tensors:
-        kind, size = tensor.type(), tensor.numel() * tensor.element_size()
-        chunk, held = pending.get(kind, ([], 0))
-        if held and held + size > size_limit:
-            yield chunk
-            chunk, held = [], 0
-        pending[kind] = ([*chunk, tensor], held + size)
-    yield from (chunk for chunk, _ in pending.values() if chunk)
-
-
-def _reorder_tensors_as(tensors: Iterable[Tensor], ordered_tensors: Sequence[Tensor]) -> tuple[Tensor, ...]:
-    """Return tensors, which are sorted by type, in the order of the types of `ordered_tensors`."""
-    by_type: dict[str, list[Tensor]] = {}
-    for tensor in tensors:
-        by_type.setdefault(tensor.type(), []).append(tensor)
-    iterators = {kind: iter(group) for kind, group in by_type.items()}
-    return tuple(next(iterators[tensor.type()]) for tensor in ordered_tensors)
+def _pin_memory(data: Any, device: Any = None) -> Any:
+    """Return data with its tensors in memory that an accelerator reads: raises where there are any."""
+    return tree_map_only(Tensor, lambda tensor: tensor.pin_memory(device), data)
 
 
 def _get_device_index(device: Any, optional: bool = False, allow_cpu: bool = False) -> int | None:

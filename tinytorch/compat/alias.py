@@ -37,130 +37,6 @@ __all__ = ["FOLDER", "as_torch", "install", "load_ipython_extension", "undo"]
 FOLDER = Path(__file__).parent / "as_torch"
 _PACKAGES = ("torch", "functorch")
 PACKAGE = Path(tinytorch.__file__).parent
-#: By module of PyTorch's, "" being `torch` itself, the modules of ours whose public classes belong to it there, and
-#: single classes, where that is another module.
-# fmt: off
-_BELONGING = {
-    "": (
-        "absent.OutOfMemoryError checks distributed.futures jit.ScriptModule kernels.dtypes kernels.limits legacy "
-        "named ops.storage serialization.PyTorchFileReader streams"
-    ),
-    "_C": (
-        "kernels.decompose._LinAlgError ops.overrides.DisableTorchFunction "
-        "ops.overrides.DisableTorchFunctionSubclass ops.random.Generator"
-    ),
-    "_C._distributed_c10d": "distributed._reducer",
-    "_ops": "fx._operators",
-    "_subclasses.fake_tensor": "_subclasses",
-    "_utils": "data.worker.ExceptionWrapper",
-    "accelerator": "absent.device_index",
-    "autograd.anomaly_mode": "autograd.anomaly",
-    "autograd.graph": "autograd.saved core.graph.Node",
-    "cuda": "absent.StreamContext absent.device_of",
-    "cuda.streams": "cuda.Event cuda.Stream",
-    "distributed": "distributed.work",
-    "distributed.algorithms.ddp_comm_hooks": "distributed.comm_hooks",
-    "distributed.algorithms.ddp_comm_hooks.post_localSGD_hook": "distributed.comm_hooks.PostLocalSGDState",
-    "distributed.algorithms.ddp_comm_hooks.powerSGD_hook": "distributed.comm_hooks.PowerSGDState",
-    "distributed.algorithms.join": "distributed._join",
-    "distributed.algorithms.model_averaging.averagers": "distributed.averaging",
-    "distributed.checkpoint.api": "distributed.checkpoint.utils.CheckpointException",
-    "distributed.checkpoint.default_planner": (
-        "distributed.checkpoint.planner.DefaultLoadPlanner distributed.checkpoint.planner.DefaultSavePlanner"
-    ),
-    "distributed.checkpoint.stateful": "distributed.checkpoint.utils.Stateful",
-    "distributed.checkpoint.storage": "distributed.checkpoint.filesystem.WriteResult",
-    "distributed.distributed_c10d": (
-        "distributed.groups distributed.messages distributed.stores.PrefixStore distributed.stores.Store "
-        "distributed.work.Work"
-    ),
-    "distributed.elastic.multiprocessing.errors": "distributed.errors",
-    "distributed.fsdp": (
-        "distributed.fsdp.CPUOffloadPolicy distributed.fsdp.FSDPModule distributed.fsdp.MixedPrecisionPolicy "
-        "distributed.fsdp.OffloadPolicy"
-    ),
-    "distributed.fsdp.api": "distributed.fsdp",
-    "distributed.fsdp.fully_sharded_data_parallel": (
-        "distributed.fsdp.FullyShardedDataParallel distributed.fsdp.OptimStateKeyType"
-    ),
-    "distributed.tensor.placement_types": "distributed.placements",
-    "distributions.bernoulli": "distributions.discrete.Bernoulli",
-    "distributions.beta": "distributions.continuous.Beta",
-    "distributions.binomial": "distributions.discrete.Binomial",
-    "distributions.categorical": "distributions.discrete.Categorical",
-    "distributions.cauchy": "distributions.continuous.Cauchy",
-    "distributions.chi2": "distributions.continuous.Chi2",
-    "distributions.continuous_bernoulli": "distributions.continuous.ContinuousBernoulli",
-    "distributions.dirichlet": "distributions.continuous.Dirichlet",
-    "distributions.exp_family": "distributions.distribution.ExponentialFamily",
-    "distributions.exponential": "distributions.continuous.Exponential",
-    "distributions.fishersnedecor": "distributions.continuous.FisherSnedecor",
-    "distributions.gamma": "distributions.continuous.Gamma",
-    "distributions.generalized_pareto": "distributions.continuous.GeneralizedPareto",
-    "distributions.geometric": "distributions.discrete.Geometric",
-    "distributions.gumbel": "distributions.transformed.Gumbel",
-    "distributions.half_cauchy": "distributions.transformed.HalfCauchy",
-    "distributions.half_normal": "distributions.transformed.HalfNormal",
-    "distributions.independent": "distributions.composed.Independent",
-    "distributions.inverse_gamma": "distributions.transformed.InverseGamma",
-    "distributions.kumaraswamy": "distributions.transformed.Kumaraswamy",
-    "distributions.laplace": "distributions.continuous.Laplace",
-    "distributions.lkj_cholesky": "distributions.multivariate.LKJCholesky",
-    "distributions.log_normal": "distributions.transformed.LogNormal",
-    "distributions.logistic_normal": "distributions.transformed.LogisticNormal",
-    "distributions.lowrank_multivariate_normal": "distributions.multivariate.LowRankMultivariateNormal",
-    "distributions.mixture_same_family": "distributions.discrete.MixtureSameFamily",
-    "distributions.multinomial": "distributions.discrete.Multinomial",
-    "distributions.multivariate_normal": "distributions.multivariate.MultivariateNormal",
-    "distributions.negative_binomial": "distributions.discrete.NegativeBinomial",
-    "distributions.normal": "distributions.continuous.Normal",
-    "distributions.one_hot_categorical": (
-        "distributions.discrete.OneHotCategorical "
-        "distributions.discrete.OneHotCategoricalStraightThrough"
-    ),
-    "distributions.pareto": "distributions.transformed.Pareto",
-    "distributions.poisson": "distributions.discrete.Poisson",
-    "distributions.relaxed_bernoulli": (
-        "distributions.discrete.LogitRelaxedBernoulli "
-        "distributions.discrete.RelaxedBernoulli"
-    ),
-    "distributions.relaxed_categorical": (
-        "distributions.discrete.ExpRelaxedCategorical "
-        "distributions.discrete.RelaxedOneHotCategorical"
-    ),
-    "distributions.studentT": "distributions.continuous.StudentT",
-    "distributions.transformed_distribution": "distributions.composed.TransformedDistribution",
-    "distributions.uniform": "distributions.continuous.Uniform",
-    "distributions.von_mises": "distributions.continuous.VonMises",
-    "distributions.weibull": "distributions.transformed.Weibull",
-    "distributions.wishart": "distributions.multivariate.Wishart",
-    "export.dynamic_shapes": "fx.export.dynamic_shapes",
-    "export.exported_program": "fx.export.exported_program",
-    "export.graph_signature": "fx.export.graph_signature",
-    "fx.graph": "fx._codegen",
-    "fx.passes.dialect.common.cse_pass": "fx.passes.cse_pass",
-    "fx.passes.infra.pass_base": "fx.passes.pass_manager.PassBase fx.passes.pass_manager.PassResult",
-    "fx.passes.infra.pass_manager": "fx.passes.pass_manager",
-    "fx.passes.utils.matcher_utils": "fx.passes.matcher_utils",
-    "nn.parallel.data_parallel": "nn.modules.parallel",
-    "onnx": "fx.onnx.errors.OnnxExporterError fx.onnx.program",
-    "onnx.errors": "fx.onnx.errors",
-    "optim": "optim.adafactor.Adafactor optim.muon.Muon",
-    "overrides": "ops.overrides",
-    "profiler": "inspect.profiler",
-    "serialization": "serialization.storage",
-    "sparse": "sparse.invariants",
-    "storage": "ops.storage.TypedStorage ops.storage.UntypedStorage",
-    "utils._pytree": "func.pytree",
-    "utils.data._utils.collate": "data.collate.default_collate data.collate.default_convert",
-    "utils.data._utils.worker": "data.worker",
-    "utils.data.dataloader": "data.dataloader",
-    "utils.data.dataset": "data.dataset",
-    "utils.data.sampler": "data.sampler",
-    "utils.hooks": "autograd.hooks",
-}
-# fmt: on
-_HOMES = {own: home for home, listed in _BELONGING.items() for own in listed.split()}
 
 
 class _Alias(AliasFinder):
@@ -200,8 +76,9 @@ def _call(value: Any) -> None:
     root, _, own = value.__module__.partition(".")
     if root == "tinytorch":
         names.renamed[id(value)] = value.__module__
-        home = _HOMES.get(own, own) if isinstance(value, type) and value.__name__[0] != "_" else own
-        value.__module__ = f"torch.{_HOMES.get(f'{own}.{value.__qualname__}', home)}".rstrip(".")
+        homes = read().homes
+        home = homes.get(own, own) if isinstance(value, type) and value.__name__[0] != "_" else own
+        value.__module__ = f"torch.{homes.get(f'{own}.{value.__qualname__}', home)}".rstrip(".")
 
 
 class _Naming:
@@ -398,7 +275,9 @@ def _stub(own: str, path: str, children: list[str]) -> str:
         bound = [name for node in tree.body for name in _bound(node)]
         private = [name for name in bound if re.match(r"_[A-Za-z]", name)]
         listed = [node.value for node in tree.body if isinstance(node, ast.Assign) and "__all__" in _bound(node)]
-        if any(not isinstance(each, ast.List) or not all(map(_is_constant, each.elts)) for each in listed):
+        if any(
+            not isinstance(each, ast.List) or not all(isinstance(x, ast.Constant) for x in each.elts) for each in listed
+        ):
             private += [each for each in importlib.import_module(own).__all__ if each not in children]  # computed
         lines += [f"from {own} import *", *(f"from {own} import {each} as {each}" for each in dict.fromkeys(private))]
         known |= {*bound, *private}
@@ -423,10 +302,6 @@ def in_files(path: str) -> str:
     root = path.partition(".")[0]
     below = ".compat" if any(FOLDER.parent.glob(f"{root}.py")) else ""
     return f"tinytorch{below}.{path}".rstrip(".")
-
-
-def _is_constant(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant)
 
 
 def _bound(node: ast.stmt) -> list[str]:
@@ -464,13 +339,11 @@ def _remove(files: list[Path]) -> None:
     for file in files:
         for path in [file, *file.parent.glob(f"__pycache__/{file.stem}.*.pyc")]:
             path.unlink(missing_ok=True)
-    for folder in sorted({folder for file in files for folder in _folders(file)}, key=_depth, reverse=True):
+    for folder in sorted(
+        {folder for file in files for folder in _folders(file)}, key=lambda each: len(each.parts), reverse=True
+    ):
         with suppress(OSError):  # not empty, or not present
             folder.rmdir()
-
-
-def _depth(path: Path) -> int:
-    return len(path.parts)
 
 
 def _folders(file: Path) -> list[Path]:

@@ -19,9 +19,6 @@ quantization: Any
 class QuantStub(Module):
     """Mark where values would be quantised: an identity, as in PyTorch before a model is converted.
 
-    Args:
-        qconfig: kept as an attribute, without effect.
-
     Example:
         >>> torch.ao.quantization.QuantStub()(torch.ones(2))
         tensor([1., 1.])

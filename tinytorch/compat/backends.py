@@ -87,12 +87,13 @@ def _change(backend: str, **new: Any) -> tuple[Any, ...]:
 
 
 @contextlib.contextmanager
-def _changed(backend: str, **new: Any) -> Iterator[None]:
-    before = _change(backend, **new)
+def _updated(settings: dict[str, Any], **new: Any) -> Iterator[None]:
+    before = {name: settings[name] for name in new}
+    settings.update({name: value for name, value in new.items() if value is not None})
     try:
         yield
     finally:
-        _settings(backend).update(zip(new, before, strict=True))
+        settings.update(before)
 
 
 def _set_cudnn_flags(
@@ -137,8 +138,8 @@ def _cudnn_flags(
         >>> torch.backends.cudnn.deterministic == before
         True
     """
-    return _changed(
-        "cudnn", enabled=enabled, benchmark=benchmark, deterministic=deterministic, allow_tf32=allow_tf32,
+    return _updated(
+        _settings("cudnn"), enabled=enabled, benchmark=benchmark, deterministic=deterministic, allow_tf32=allow_tf32,
         fp32_precision=fp32_precision,
     )  # fmt: skip
 
@@ -167,9 +168,10 @@ def _mkldnn_flags(
         >>> torch.backends.mkldnn.deterministic
         False
     """
-    return _changed(
-        "mkldnn", enabled=enabled, deterministic=deterministic, allow_tf32=allow_tf32, fp32_precision=fp32_precision
-    )
+    return _updated(
+        _settings("mkldnn"), enabled=enabled, deterministic=deterministic, allow_tf32=allow_tf32,
+        fp32_precision=fp32_precision,
+    )  # fmt: skip
 
 
 class _mkl_verbose(Idle):
@@ -231,16 +233,6 @@ globals().update(
 )  # fmt: skip
 
 
-@contextlib.contextmanager
-def _attention_flags(**flags: bool) -> Iterator[None]:
-    before = dict(_attention)
-    _attention.update(flags)
-    try:
-        yield
-    finally:
-        _attention.update(before)
-
-
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> contextlib.AbstractContextManager[None]:
@@ -258,6 +250,6 @@ def sdp_kernel(
         "see `torch.nn.attention.sdpa_kernel()` for the new context manager, with updated signature.",
         FutureWarning,
     )
-    return _attention_flags(
-        flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
+    return _updated(
+        _attention, flash=enable_flash, math=enable_math, mem_efficient=enable_mem_efficient, cudnn=enable_cudnn
     )

@@ -49,11 +49,7 @@ def _assert_async(input: Tensor, assert_msg: str | None = None) -> None:
 
 
 def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], Any] | None = None) -> None:
-    """Raise an error of type `error_type`, with the text that `message` returns, unless `cond` is True.
-
-    Raises:
-        TypeError: `cond` is not a bool, or `message` is not callable.
-    """
+    """Raise an error of type `error_type`, with the text that `message` returns, unless `cond` is True."""
     if cond is True:
         return
     if cond is not False:
@@ -104,11 +100,7 @@ _check_not_implemented = _checking("_check_not_implemented", NotImplementedError
 
 
 def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: Callable[[], Any] | None = None) -> None:
-    """Raise an error of type `error_type`, with the text that `message` returns, unless all of `cond` is True.
-
-    Raises:
-        TypeError: `cond` is not a tensor of bools.
-    """
+    """Raise an error of type `error_type`, with the text that `message` returns, unless all of `cond` is True."""
     if not isinstance(cond, Tensor):
         raise TypeError(f"cond must be a tensor, but got {type(cond)}")
     if repr(cond.dtype) != "torch.bool":
@@ -188,11 +180,7 @@ def sym_sqrt(a: Any) -> float:
 
 @asking("sym_ite", binds=True)
 def sym_ite(b: bool, t: Any, f: Any) -> Any:
-    """Return `t` if `b` is True, else `f`.
-
-    Raises:
-        AssertionError: `b` is not a bool, or `t` and `f` differ in type.
-    """
+    """Return `t` if `b` is True, else `f`."""
     if not isinstance(b, bool):
         raise AssertionError(f"expected bool, got {type(b)}")
     if type(t) is not type(f):

@@ -25,9 +25,6 @@ def cond(
         pred: a bool, or a tensor of one element.
         operands: nested tuples, lists and dicts of tensors.
 
-    Raises:
-        RuntimeError: `operands` is something else.
-
     Example:
         >>> x = torch.ones(2)
         >>> torch.cond(x.sum() > 1, lambda x: x + 1, lambda x: x - 1, (x,))
@@ -39,7 +36,12 @@ def cond(
         raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")
-    _check_operands("operands", operands)
+    leaves = tree_flatten(operands)[0] if isinstance(operands, (tuple, list)) else None
+    if leaves is None or not all(isinstance(leaf, (Tensor, int)) for leaf in leaves):
+        raise RuntimeError(
+            "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but "
+            f"got {operands}."
+        )
     return true_fn(*operands) if pred else false_fn(*operands)
 
 
@@ -50,10 +52,6 @@ def while_loop(
 
     Args:
         cond_fn: returns a bool, or a tensor of one element.
-        body_fn: takes the values, and returns the same number of values.
-
-    Raises:
-        RuntimeError: `body_fn` returns another number of values.
 
     Example:
         >>> torch.while_loop(lambda i: i < 3, lambda i: (i + 1,), (torch.tensor(0),))
@@ -70,15 +68,6 @@ def while_loop(
     return tuple(values)
 
 
-def _check_operands(name: str, operands: Any) -> None:
-    leaves = tree_flatten(operands)[0] if isinstance(operands, (tuple, list)) else None
-    if leaves is None or not all(isinstance(leaf, (Tensor, int)) for leaf in leaves):
-        raise RuntimeError(
-            f"Expect {name} to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but "
-            f"got {operands}."
-        )
-
-
 # Loops over slices --------------------------------------------------------------------------------
 
 
@@ -86,9 +75,6 @@ def foreach_map(op: Callable[..., Any], *operands: Any, **kwargs: Any) -> list[A
     """Return the results of `op` for the first elements of all operands that are lists, the second ones, and so on.
 
     An operand that is not a list is passed unchanged to each call.
-
-    Raises:
-        ValueError: the lists differ in length.
 
     Example:
         >>> torch._higher_order_ops.foreach_map(torch.add, [torch.ones(1), torch.zeros(2)], 2)
@@ -106,9 +92,6 @@ def map(f: Callable[..., Any], xs: Any, *args: Any) -> Any:
 
     Args:
         f: takes a structure like `xs`, and `args`; returns any structure of tensors.
-
-    Raises:
-        RuntimeError: the first dimension is empty, or differs in length between tensors.
 
     Example:
         >>> from tinytorch._higher_order_ops.map import map
@@ -151,14 +134,7 @@ def associative_scan(
 
     Args:
         combine_fn: an associative function of two slices of `xs`, which returns a structure of the same form.
-        xs: a tensor, or a nested structure of tensors.
-        dim: the dimension of the slices.
-        reverse: start with the last slice.
         combine_mode: "generic"; "pointwise" is for GPUs only.
-
-    Raises:
-        ValueError: an argument has a wrong type, or the dimension is empty or differs in length between tensors.
-        IndexError: `dim` is out of range.
 
     Example:
         >>> torch._higher_order_ops.associative_scan(torch.mul, torch.tensor([1, 2, 3]), 0, combine_mode="generic")
@@ -194,14 +170,9 @@ def scan(
     Args:
         combine_fn: takes a state and a slice, returns the next state and a result.
         init: the first state, a tensor or a nested structure of tensors.
-        xs, dim, reverse: as for `associative_scan`.
 
     Returns:
         The last state, and the results stacked along `dim`, in the order of the slices.
-
-    Raises:
-        RuntimeError: the state holds a value that is not a tensor, or the dimension is empty or differs in length.
-        IndexError: `dim` is out of range.
 
     Example:
         >>> torch._higher_order_ops.scan(lambda s, x: (s + x, s * 2), torch.tensor(0), torch.tensor([1, 2, 3]))

@@ -149,11 +149,7 @@ get_rng_state = initial_seed = without_cuda
 
 @contextmanager
 def _nvtx_range(msg: str, *args: Any, **kwargs: Any) -> Iterator[None]:
-    """Annotate the work inside a `with` block.
-
-    Raises:
-        RuntimeError: always, as in a PyTorch without CUDA.
-    """
+    """Annotate the work inside a `with` block."""
     import_module("tinytorch.cuda.nvtx").range_push(msg.format(*args, **kwargs))
     yield
 

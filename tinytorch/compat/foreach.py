@@ -68,9 +68,16 @@ def _factors(function: str, tensors: Tensors, value: Any) -> Iterable[Any]:
     return _operands(function, tensors, value)
 
 
-def _unary(name: str, function: str) -> Callable[..., Any]:
+def _plain(name: str, function: str) -> Callable[..., Any]:
+    """Return a function that calls a method of each tensor with its operands."""
     method = getattr(Tensor, name)
-    return lambda self: [method(x) for x in _checked(function, self)]
+
+    def compute(self: Any, *operands: Any, **named: Any) -> Any:
+        tensors = _checked(function, self)
+        columns = [_operands(function, tensors, each) for each in (*operands, *named.values())]
+        return [method(*row) for row in zip(tensors, *columns, strict=False)]
+
+    return compute
 
 
 def _binary(name: str, function: str) -> Callable[..., Any]:
@@ -97,22 +104,6 @@ def _ternary(name: str, function: str) -> Callable[..., Any]:
         return [method(x, y, z, value=factor) for x, y, z, factor in zip(self, *operands, factors, strict=False)]
 
     return compute
-
-
-def _lerp(name: str, function: str) -> Callable[..., Any]:
-    method = getattr(Tensor, name)
-
-    def compute(self: Tensors, tensors1: Any, weight: Any = None, *, weights: Any = None) -> Any:
-        ends = _operands(function, _checked(function, self), tensors1)
-        shares = _operands(function, self, weight if weights is None else weights)
-        return [method(x, y, share) for x, y, share in zip(self, ends, shares, strict=False)]
-
-    return compute
-
-
-def _copy(self: Tensors, src: Any, non_blocking: bool = False) -> Any:
-    sources = _operands("_foreach_copy_", _checked("_foreach_copy_", self), src)
-    return [x.copy_(y) for x, y in zip(self, sources, strict=False)]
 
 
 def _norm(self: Tensors, ord: Any = 2, dtype: Any = None) -> Any:
@@ -177,17 +168,17 @@ def functions() -> dict[str, Callable[..., Any]]:
         add(f"{name}_", make, f"Apply `{name}_` to each tensor{operands}.")
 
     for name in _UNARY.split():
-        add_both(name, _unary, "")
+        add_both(name, _plain, "")
     for name in _BINARY.split():
         add_both(name, _binary, " and a number, or the tensor at its place in a second list")
     for name in ("addcdiv", "addcmul"):
         add_both(name, _ternary, " and the tensors at its place in two other lists")
-    add_both("lerp", _lerp, " and the tensor at its place in a second list")
-    add("clone", _unary, "Return a copy of each tensor.")
-    add("max", _unary, "Return the greatest element of each tensor.")
-    add("zero_", _unary, "Fill each tensor with zeros.")
-    add("mm", _binary, "Return the product of each matrix and the matrix at its place in a second list.")
-    add("copy_", lambda *_: _copy, "Copy each tensor of the second list into the tensor at its place in the first.")
+    add_both("lerp", _plain, " and the tensor at its place in a second list")
+    add("clone", _plain, "Return a copy of each tensor.")
+    add("max", _plain, "Return the greatest element of each tensor.")
+    add("zero_", _plain, "Fill each tensor with zeros.")
+    add("mm", _plain, "Return the product of each matrix and the matrix at its place in a second list.")
+    add("copy_", _plain, "Copy each tensor of the second list into the tensor at its place in the first.")
     add("norm", lambda *_: _norm, "Return the norm of each tensor as a vector.")
     add("powsum", lambda *_: _powsum, "Return the sum of powers of each tensor.")
     return by_name

@@ -118,7 +118,6 @@ def load_state_dict_from_url(
 
 
 def _hubconf(directory: Any, source: str) -> Any:
-    """Return the module that a directory's `hubconf.py` defines."""
     if source not in ("github", "local"):
         raise ValueError(f'Unknown source: "{source}". Allowed values: "github" | "local".')
     if source == "github":

@@ -73,9 +73,6 @@ def script(
 ) -> Any:
     """Return a function, class, module, list or dict unchanged: it runs in Python, with the same results.
 
-    Raises:
-        TypeError: `obj` is an object of another kind.
-
     Example:
         >>> @torch.jit.script
         ... def double(x: torch.Tensor) -> torch.Tensor:
@@ -135,13 +132,7 @@ def trace(
     that its own arguments select. Where the call reads values of tensors, a `TracerWarning` says so.
 
     Args:
-        example_inputs: the arguments of the call, a tuple, or a single tensor.
         optimize, check_trace, check_inputs, check_tolerance, strict: have no effect.
-        example_kwarg_inputs: keyword arguments, in place of `example_inputs`.
-
-    Raises:
-        RuntimeError: there are no example inputs.
-        TypeError: `func` is not callable.
 
     Example:
         >>> model = torch.jit.trace(torch.nn.ReLU(), torch.ones(1))
@@ -177,7 +168,6 @@ def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any)
 
 
 def _same(fn: Any) -> Any:
-    """Return a function, class or module unchanged."""
     return fn
 
 
@@ -203,11 +193,7 @@ def ignore(drop: Any = False, **kwargs: Any) -> Any:
 
 
 def freeze(mod: Module, preserved_attrs: list[str] | None = None, optimize_numerics: bool = True) -> Module:
-    """Return a copy of a module in evaluation mode whose parameters require no gradient.
-
-    Raises:
-        RuntimeError: the module is in training mode.
-    """
+    """Return a copy of a module in evaluation mode whose parameters require no gradient."""
     _deprecated("freeze", _USE)
     if mod.training:
         raise RuntimeError(
@@ -238,9 +224,6 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 @traced_as("pure")
 def isinstance(obj: Any, target_type: Any) -> bool:
     """Return whether `obj` is an instance of a type such as `list[int]` or `dict[str, Tensor]`, checking its elements.
-
-    Raises:
-        RuntimeError: `target_type` is neither a type nor a tuple of types.
 
     Example:
         >>> torch.jit.isinstance([1, 2], list[int]), torch.jit.isinstance([1, "a"], list[int])

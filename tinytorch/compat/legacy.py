@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 import tinytorch
-from tinytorch.autograd.grad_mode import no_grad
+from tinytorch.amp.grad_scaler import _amp_foreach_non_finite_check_and_unscale_, _amp_update_scale_
 from tinytorch.core.layout import strided
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
@@ -126,71 +126,3 @@ def _add_relu(input: Any, other: Any, *, alpha: Any = 1) -> Any:
         tensor([2., 0.])
     """
     return tinytorch.relu(tinytorch.add(input, other, alpha=alpha))
-
-
-# Steps of `GradScaler`, which scalers of other packages are made of -------------------------------
-
-
-@Builtin
-@no_grad()
-def _amp_foreach_non_finite_check_and_unscale_(self: Any, found_inf: Tensor, inv_scale: Tensor) -> None:
-    """Multiply gradients by `inv_scale` in place, and set `found_inf` to 1 if one is infinite or NaN.
-
-    Args:
-        self: a list of gradients.
-        found_inf, inv_scale: of one element each.
-
-    Example:
-        >>> grads, found = [torch.tensor([8.0, float("inf")])], torch.zeros(1)
-        >>> torch._amp_foreach_non_finite_check_and_unscale_(grads, found, torch.tensor(0.5))
-        >>> grads, found
-        ([tensor([4., inf])], tensor([1.]))
-    """
-    for name, one in (("found_inf", found_inf), ("inv_scale", inv_scale)):
-        if one.numel() != 1:
-            raise RuntimeError(f"{name} must be a 1-element tensor.")
-        if one.dtype is not dtypes.float32:
-            raise RuntimeError(f"{name} must be a float tensor.")
-    factor = inv_scale.item()
-    for each in self:
-        if not each.isfinite().all():
-            found_inf.fill_(1)
-        if factor != 1:
-            each.mul_(factor)
-
-
-@Builtin
-@no_grad()
-def _amp_update_scale_(
-    self: Tensor,
-    growth_tracker: Tensor,
-    found_inf: Tensor,
-    scale_growth_factor: float,
-    scale_backoff_factor: float,
-    growth_interval: int,
-) -> Tensor:
-    """Update the scale of a `GradScaler` in place, and return it.
-
-    Args:
-        self: the scale; reduced if `found_inf` is not 0, increased after `growth_interval` calls without.
-        growth_tracker: the number of these calls, int32.
-        found_inf: of one element.
-        scale_growth_factor, scale_backoff_factor, growth_interval: see `torch.amp.GradScaler`.
-
-    Example:
-        >>> scale, tracker = torch.tensor(8.0), torch.tensor(0, dtype=torch.int32)
-        >>> torch._amp_update_scale_(scale, tracker, torch.tensor(0.0), 2.0, 0.5, 1)
-        tensor(16.)
-    """
-    if found_inf.item():
-        self.mul_(scale_backoff_factor)
-        growth_tracker.zero_()
-        return self
-    successes = growth_tracker.item() + 1
-    if successes == growth_interval:
-        grown = self * scale_growth_factor
-        if grown.isfinite().all():
-            self.copy_(grown)
-        successes = 0
-    growth_tracker.fill_(successes)
-    return self

@@ -203,10 +203,14 @@ class Row(NamedTuple):
 
 
 class Table(NamedTuple):
-    """By module, its rows; by the words before ` = `, those after it: reasons, and other names of modules."""
+    """By module, its rows; by the words before ` = `, those after it: reasons, and other names of modules.
+
+    `homes` has, by classes and modules of ours, the modules of PyTorch's that they belong to, "" being `torch` itself.
+    """
 
     rows: dict[str, list[Row]]
     equal: dict[str, str]
+    homes: dict[str, str]
 
     def renamed(self) -> dict[str, str]:
         """Return the modules of which others are another name, by these."""
@@ -218,7 +222,7 @@ def read() -> Table:
     """Return the table."""
     with open(f"{FOLDER}names.txt", encoding="utf-8") as file:
         lines = file.read().replace("\n        ", " ").splitlines()
-    table = Table({}, {})
+    table = Table({}, {}, {})
     module = ""
     for line in lines:
         if not line or line[0] == "#":
@@ -227,6 +231,9 @@ def read() -> Table:
             head, _, names = line.rpartition(":")
             kind, _, beside = head.strip().partition(" ")
             table.rows[module].append(Row(kind, beside, names.split()))
+        elif " < " in line:
+            home, _, names = line.partition(" < ")
+            table.homes.update(dict.fromkeys(names.split(), "" if home == "torch" else home))
         elif " = " in line:
             name, _, table.equal[name] = line.partition(" = ")
         else:

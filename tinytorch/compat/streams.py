@@ -40,11 +40,7 @@ class Stream(_OnDevice):
     """A device's queue of work: the only one of the CPU.
 
     Args:
-        device: the CPU.
         priority: has no effect.
-
-    Raises:
-        RuntimeError: the device is not the CPU.
 
     Example:
         >>> with torch.Stream() as stream:
@@ -81,11 +77,7 @@ class Event(_OnDevice):
     """A marker in a stream, which cannot be recorded on the CPU.
 
     Args:
-        device: the CPU.
         enable_timing, blocking, interprocess: have no effect.
-
-    Raises:
-        RuntimeError: the device is not the CPU.
 
     Example:
         >>> torch.Event().query()
@@ -98,12 +90,6 @@ class Event(_OnDevice):
 
 def get_device_module(device: Any = None) -> ModuleType:
     """Return the module for a type of device: `torch.cpu`, `torch.cuda` and so on.
-
-    Args:
-        device: a device or its name; the CPU if None.
-
-    Raises:
-        RuntimeError: the type of device has no module.
 
     Example:
         >>> torch.get_device_module("cpu").device_count()

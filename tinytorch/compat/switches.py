@@ -36,12 +36,7 @@ _interop_threads: int | None = None  # None: not set
 
 
 def get_num_interop_threads() -> int:
-    """Return the number of threads for running operations in parallel: by default the number of processors.
-
-    Example:
-        >>> torch.get_num_interop_threads() > 0
-        True
-    """
+    """Return the number of threads for running operations in parallel: by default the number of processors."""
     return _interop_threads or os.cpu_count() or 1
 
 
@@ -70,15 +65,6 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
     """Require deterministic algorithms, as all of tinytorch's are; what `empty` returns is filled then.
 
     The flag `torch.utils.deterministic.fill_uninitialized_memory` says whether it is.
-
-    Raises:
-        TypeError: `mode` or `warn_only` is not a bool.
-
-    Example:
-        >>> torch.use_deterministic_algorithms(True)
-        >>> torch.are_deterministic_algorithms_enabled()
-        True
-        >>> torch.use_deterministic_algorithms(False)
     """
     for name, value in (("'mode' (position 1)", mode), ("'warn_only'", warn_only)):
         if not isinstance(value, bool):
@@ -88,37 +74,17 @@ def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None
 
 
 def are_deterministic_algorithms_enabled() -> bool:
-    """Return the mode of `use_deterministic_algorithms`.
-
-    Example:
-        >>> torch.are_deterministic_algorithms_enabled()
-        False
-    """
+    """Return the mode of `use_deterministic_algorithms`."""
     return deterministic.mode[0]
 
 
 def is_deterministic_algorithms_warn_only_enabled() -> bool:
-    """Return the `warn_only` setting of `use_deterministic_algorithms`.
-
-    Example:
-        >>> torch.is_deterministic_algorithms_warn_only_enabled()
-        False
-    """
+    """Return the `warn_only` setting of `use_deterministic_algorithms`."""
     return deterministic.mode[1]
 
 
 def set_deterministic_debug_mode(debug_mode: int | str) -> None:
-    """Set the mode of `use_deterministic_algorithms` by name or number: "default" 0, "warn" 1, "error" 2.
-
-    Raises:
-        TypeError: the mode is neither a string nor an int.
-        RuntimeError: no such mode exists.
-
-    Example:
-        >>> torch.set_deterministic_debug_mode("default")
-        >>> torch.get_deterministic_debug_mode()
-        0
-    """
+    """Set the mode of `use_deterministic_algorithms` by name or number: "default" 0, "warn" 1, "error" 2."""
     if not isinstance(debug_mode, (int, str)):
         raise TypeError(f"debug_mode must be str or int, but got {type(debug_mode)}")
     if isinstance(debug_mode, str):
@@ -133,12 +99,7 @@ def set_deterministic_debug_mode(debug_mode: int | str) -> None:
 
 
 def get_deterministic_debug_mode() -> int:
-    """Return the mode of `set_deterministic_debug_mode`: 0, 1 or 2.
-
-    Example:
-        >>> torch.get_deterministic_debug_mode()
-        0
-    """
+    """Return the mode of `set_deterministic_debug_mode`: 0, 1 or 2."""
     if not deterministic.mode[0]:
         return 0
     return 1 if deterministic.mode[1] else 2
@@ -150,12 +111,7 @@ _precision = ["highest"]
 
 
 def get_float32_matmul_precision() -> str:
-    """Return the setting of `set_float32_matmul_precision`, "highest" by default.
-
-    Example:
-        >>> torch.get_float32_matmul_precision()
-        'highest'
-    """
+    """Return the setting of `set_float32_matmul_precision`, "highest" by default."""
     return _precision[0]
 
 
@@ -164,15 +120,6 @@ def set_float32_matmul_precision(precision: str) -> None:
 
     Args:
         precision: "highest", "high" or "medium".
-
-    Raises:
-        RuntimeError: `precision` is not a string.
-
-    Example:
-        >>> torch.set_float32_matmul_precision("high")
-        >>> torch.get_float32_matmul_precision()
-        'high'
-        >>> torch.set_float32_matmul_precision("highest")
     """
     if not isinstance(precision, str):
         raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")
@@ -190,15 +137,7 @@ def set_float32_matmul_precision(precision: str) -> None:
 
 
 def set_flush_denormal(mode: bool, /) -> bool:
-    """Return False: the processor's mode for denormal numbers cannot be set, as in PyTorch on some processors.
-
-    Raises:
-        RuntimeError: `mode` is not a bool.
-
-    Example:
-        >>> torch.set_flush_denormal(False)
-        False
-    """
+    """Return False: the processor's mode for denormal numbers cannot be set, as in PyTorch on some processors."""
     if not isinstance(mode, bool):
         raise RuntimeError(f"flush_denormal expects a bool, but got {type(mode).__name__}")
     return False
@@ -208,28 +147,14 @@ def set_flush_denormal(mode: bool, /) -> bool:
 
 
 def set_warn_always(b: bool, /) -> None:
-    """Set whether warnings that come once in a process are repeated; then Python's filters decide.
-
-    Raises:
-        RuntimeError: `b` is not a bool.
-
-    Example:
-        >>> torch.set_warn_always(False)
-        >>> torch.is_warn_always_enabled()
-        False
-    """
+    """Set whether warnings that come once in a process are repeated; then Python's filters decide."""
     if not isinstance(b, bool):
         raise RuntimeError(f"setWarnOnlyOnce expects a bool, but got {type(b).__name__}")
     warning.always[0] = b
 
 
 def is_warn_always_enabled() -> bool:
-    """Return the setting of `set_warn_always`, False by default.
-
-    Example:
-        >>> torch.is_warn_always_enabled()
-        False
-    """
+    """Return the setting of `set_warn_always`, False by default."""
     return warning.always[0]
 
 
@@ -238,22 +163,12 @@ def set_default_device(device: Any) -> None:
 
     Raises:
         AssertionError, RuntimeError: the device is not available. (PyTorch raises when the first tensor is created.)
-
-    Example:
-        >>> torch.set_default_device("cpu")
-        >>> torch.zeros(1).device
-        device(type='cpu')
     """
     set_default(device)
 
 
 def get_default_device() -> device:
-    """Return the device of new tensors: the CPU.
-
-    Example:
-        >>> torch.get_default_device()
-        device(type='cpu')
-    """
+    """Return the device of new tensors: the CPU."""
     return get_default()
 
 
@@ -261,9 +176,6 @@ def set_default_tensor_type(t: Any, /) -> None:
     """Set the default dtype by a tensor type ("torch.DoubleTensor", `torch.DoubleTensor`).
 
     Deprecated, as in PyTorch: use `set_default_dtype`.
-
-    Raises:
-        TypeError: the type is not a floating-point tensor type.
     """
     warn(
         "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use torch.set_default_dtype() and "

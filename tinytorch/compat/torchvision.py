@@ -56,15 +56,6 @@ def _make_grid(
 
     Args:
         tensor: images (B, C, H, W), or a list of images (C, H, W); a single image, (C, H, W) or (H, W), gets no border.
-        nrow: the number of images in a row.
-        padding: the width of the borders in pixels.
-        normalize: scale the values to the range 0 … 1.
-        value_range: the values that become 0 and 1; by default the minimum and the maximum.
-        scale_each: use the minimum and maximum of each image, not of all.
-        pad_value: the value of the borders.
-
-    Raises:
-        TypeError: the images are not tensors, or `value_range` is not a tuple.
 
     Example:
         >>> from tinytorch.torchvision.utils import make_grid
@@ -106,10 +97,7 @@ def _save_image(tensor: Any, fp: Any, format: str | None = None, **kwargs: Any) 
     """Write an image, or a grid of images, to a file; 0 is black and 1 white.
 
     Args:
-        tensor: the images; see `make_grid`.
-        fp: a path, or a binary file.
         format: the file's format, such as "png"; by default the suffix of the path.
-        kwargs: further arguments of `make_grid`.
 
     Raises:
         ImportError: the format is not PNG, and Pillow is not installed.

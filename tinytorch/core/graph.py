@@ -181,6 +181,12 @@ class Node(metaclass=_NodeMeta):
         """Return the gradients of the inputs when no output has received a gradient."""
         return (None,) * len(self.edges)
 
+    def take_outputs(self, arrays: Sequence[Any]) -> None:
+        """Set `shape` and `dtype` to those of the outputs; of one that is no tensor, given as None, to () and None."""
+        shapes = tuple([() if array is None else array.shape for array in arrays])
+        dtypes = tuple([None if array is None else array.dtype for array in arrays])
+        self.shape, self.dtype = (shapes[0], dtypes[0]) if len(arrays) == 1 else (shapes, dtypes)
+
     def output(self, number: int) -> str:
         """Return PyTorch's words for an output, with the name of the node as in `Add` for `AddBackward0`."""
         name = re.sub(r"Backward0?(\d*)$", r"\1", self.name())

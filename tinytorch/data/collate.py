@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import copy
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -21,6 +22,7 @@ __all__ = ["collate", "default_collate", "default_collate_fn_map", "default_conv
 CollateFunctions = dict[Any, Callable[..., Any]]
 
 NON_NUMERIC = "SUO"  # NumPy's codes of the kinds of dtype that no tensor can hold: text and objects
+np_str_obj_array_pattern = re.compile(r"[SaUO]")  # the same, as programs find it in PyTorch
 
 
 def default_collate(batch: Any) -> Any:
@@ -29,10 +31,6 @@ def default_collate(batch: Any) -> Any:
     Tensors and NumPy arrays are stacked, numbers become a tensor, strings stay a list, and mappings,
     namedtuples, tuples and lists are collated entry by entry (tuples become a list, as in PyTorch).
     Tensors of PyTorch, which torchvision's datasets return, are converted without copying.
-
-    Raises:
-        TypeError: the type of the samples cannot be collated.
-        RuntimeError: tensors have different shapes, or sequences different lengths.
 
     Example:
         >>> torch.utils.data.default_collate([(0, "a"), (1, "b")])
@@ -77,9 +75,6 @@ def collate(batch: Any, *, collate_fn_map: CollateFunctions | None = None) -> An
         collate_fn_map: a map from a type (or tuple of types) to a function `f(batch, *, collate_fn_map)` that collates
             samples of the type or a subclass; the first match is used. Containers without a match are collated entry
             by entry.
-
-    Raises:
-        TypeError: the samples have a type that is not in the table, and are not containers.
 
     Example:
         >>> from tinytorch.data.collate import collate

@@ -57,29 +57,17 @@ class DataLoader(Generic[T_co]):
     The order of the samples and the random numbers are those of PyTorch, also in workers.
 
     Args:
-        dataset: a map-style dataset (`dataset[index]`, `len(dataset)`) or an `IterableDataset`.
         batch_size: number of samples per batch; None for single samples without a batch dimension.
-        shuffle: whether to read the samples in a new random order in every epoch.
-        sampler: the order of the samples: an iterable of indices. Excludes `shuffle`.
-        batch_sampler: an iterable of lists of indices. Excludes `batch_size`, `shuffle`, `sampler`, `drop_last`.
         num_workers: number of processes that load batches; 0 to load them in the main process.
         collate_fn: maps a list of samples to a batch; by default `default_collate` (`default_convert` if not batching).
         pin_memory: accepted with PyTorch's warning; there is no accelerator to pin memory for.
-        drop_last: whether to drop a last, smaller batch.
-        timeout: seconds to wait for a batch from a worker; 0 for no limit.
-        worker_init_fn: called in every worker with its number, after seeding.
         multiprocessing_context: the start method: "fork", "spawn", "forkserver" or a context of
             `multiprocessing`; by default Python's, on Linux "fork" before Python 3.14 and "forkserver" since. All but
             "fork" need a dataset, `collate_fn` and `worker_init_fn` that can be pickled.
         generator: the source of shuffling and of the workers' seeds; the default generator if None.
-        prefetch_factor: number of batches that are requested in advance per worker, by default 2.
-        persistent_workers: whether to keep the processes after an epoch, for the next one.
-        pin_memory_device: deprecated in PyTorch.
         in_order: whether to return batches in the sampler's order, even if a later one is ready first.
 
     Raises:
-        ValueError: arguments exclude each other, or are out of range.
-        TypeError: `multiprocessing_context` is neither a string nor a context.
         RuntimeError: while iterating, a worker died, or took longer than `timeout`. An exception in a worker is
             raised in the main process with the same class, and the worker's traceback in its message.
 
@@ -251,7 +239,6 @@ class DataLoader(Generic[T_co]):
         return self._iterator
 
     def _get_iterator(self) -> _BaseDataLoaderIter:
-        """Return the iterator of a new epoch."""
         if self.num_workers == 0:
             return _SingleProcessDataLoaderIter(self)
         if missing_processes():
@@ -274,7 +261,6 @@ class DataLoader(Generic[T_co]):
 
 
 def _check_workers(num_workers: int, timeout: float, prefetch_factor: int | None, persistent_workers: bool) -> None:
-    """Check the arguments about worker processes."""
     if num_workers < 0:
         raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
     if timeout < 0:
@@ -341,7 +327,6 @@ class _BaseDataLoaderIter:
         return len(self._index_sampler)
 
     def _reset(self, loader: DataLoader[Any], first_iter: bool = False) -> None:
-        """Start an epoch."""
         self._sampler_iter = iter(self._index_sampler)
         self._num_yielded = 0
         self._IterableDataset_len_called = loader._IterableDataset_len_called
@@ -362,7 +347,6 @@ class _BaseDataLoaderIter:
     _advice = ""
 
     def _next_index(self) -> Any:
-        """Return the next index, or list of indices."""
         return next(self._sampler_iter)
 
     def _next_data(self) -> Any:
@@ -476,12 +460,10 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
 
     @property
     def _workers_num_tasks(self) -> list[int]:
-        """The number of outstanding batches of each worker."""
         pending = [worker for (worker,) in self._task_info.values()]
         return [pending.count(worker) for worker in range(self._num_workers)]
 
     def _shutdown_workers(self) -> None:
-        """Shut down the workers."""
         self._shutdown = True
         self._workers_status[:] = [False] * self._num_workers
         self._pool.shut_down()

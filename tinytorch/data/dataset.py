@@ -77,9 +77,6 @@ class IterableDataset(Dataset[T_co], Iterable[T_co]):
 class TensorDataset(Dataset[tuple[Tensor, ...]]):
     """A dataset of tensors of shapes (N, ...) with the same N, indexed along their first dimension.
 
-    Raises:
-        AssertionError: the first dimensions differ.
-
     Example:
         >>> dataset = torch.utils.data.TensorDataset(torch.arange(3), torch.zeros(3, 2))
         >>> dataset[1]
@@ -109,9 +106,6 @@ class TensorDataset(Dataset[tuple[Tensor, ...]]):
 class StackDataset(Dataset[Any]):
     """Datasets of equal length, zipped: a sample is the tuple of their samples, or a dict for keyword arguments.
 
-    Raises:
-        ValueError: there are both positional and keyword arguments, or none, or the lengths differ.
-
     Example:
         >>> torch.utils.data.StackDataset(image=[10, 20], text=["a", "b"])[1]
         {'image': 20, 'text': 'b'}
@@ -136,7 +130,6 @@ class StackDataset(Dataset[Any]):
         return list(self.datasets.values()) if isinstance(self.datasets, dict) else self.datasets
 
     def _sample(self, items: Sequence[Any]) -> Any:
-        """Combine the samples of the datasets into one sample."""
         if isinstance(self.datasets, dict):
             return dict(zip(self.datasets, items, strict=True))
         return tuple(items)
@@ -157,9 +150,6 @@ class StackDataset(Dataset[Any]):
 
 class ConcatDataset(Dataset[T_co]):
     """The concatenation of datasets.
-
-    Raises:
-        AssertionError: there is no dataset, or a dataset is an `IterableDataset`.
 
     Example:
         >>> both = torch.utils.data.ConcatDataset([[1, 2], [3]])
@@ -202,9 +192,6 @@ class ConcatDataset(Dataset[T_co]):
 
 class ChainDataset(IterableDataset[T_co]):
     """The concatenation of `IterableDataset`s, which are read lazily.
-
-    Raises:
-        AssertionError: while iterating, if a dataset is not an `IterableDataset`.
 
     Example:
         >>> class Pair(torch.utils.data.IterableDataset):
@@ -281,9 +268,6 @@ def random_split(
     Args:
         lengths: the sizes, whose sum is the dataset's; or fractions whose sum is 1. A subset's size is then
             floor(fraction · length), plus one for the first subsets to distribute the remainder.
-
-    Raises:
-        ValueError: the sum of the sizes is wrong, or a fraction is not between 0 and 1.
 
     Example:
         >>> train, val = torch.utils.data.random_split(range(10), [0.75, 0.25])

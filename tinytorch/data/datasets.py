@@ -13,7 +13,7 @@ import numpy as np
 from tinytorch._atomic import replacing
 from tinytorch.core.tensor import Tensor
 from tinytorch.data.images import pillow, to_pil_image
-from tinytorch.data.vision import MNIST, WAIT, Pictures, VisionDataset, _download, _md5_of
+from tinytorch.data.vision import MNIST, WAIT, Pictures, StandardTransform, VisionDataset, _download, _md5_of
 from tinytorch.ops.random import Generator, randint, randn
 
 __all__ = ["CIFAR10", "CIFAR100", "EMNIST", "DatasetFolder", "FakeData", "ImageFolder"]
@@ -29,15 +29,9 @@ class CIFAR10(Pictures):
 
     Args:
         root: the folder that contains the folder of the files, `cifar-10-batches-py`.
-        the others: as for `MNIST`.
 
     Attributes:
         data: the images, a uint8 array (N, 32, 32, 3).
-        targets: the labels, a list of ints.
-        classes: the names of the labels.
-
-    Raises:
-        RuntimeError: files are missing, damaged, or cannot be downloaded.
     """
 
     base_folder = "cifar-10-batches-py"
@@ -84,7 +78,6 @@ class CIFAR10(Pictures):
             return pickle.load(file, encoding="latin1")
 
     def _missing_or_damaged(self) -> list[str]:
-        """Return the names of the files that are missing or damaged."""
         files = [*self.train_list, *self.test_list, (self.meta["filename"], self.meta["md5"])]
         return [
             name for name, md5 in files if not os.path.isfile(self._path(name)) or _md5_of(self._path(name)) != md5
@@ -140,13 +133,10 @@ class EMNIST(MNIST):
     The files are in `<root>/EMNIST/raw`.
 
     Args:
-        root: the folder of the data.
         split: one of six sets: "byclass", "bymerge", "balanced", "letters", "digits" or "mnist".
-        kwargs: further arguments of `MNIST`.
 
     Raises:
         RuntimeError: files are missing, damaged, or cannot be downloaded.
-        ValueError: `split` is unknown.
     """
 
     url = "https://biometrics.nist.gov/cs_links/EMNIST/gzip.zip"
@@ -195,10 +185,7 @@ class FakeData(VisionDataset):
     """Random images with random labels for testing, reproducible at every index.
 
     Args:
-        size: the number of samples.
         image_size: (channels, height, width).
-        num_classes: the number of classes.
-        transform: maps a Pillow image to the first element of a sample.
         target_transform: maps a label, a 0-d tensor, to another.
         random_offset: added to the index to get the seed of a sample.
     """
@@ -221,8 +208,7 @@ class FakeData(VisionDataset):
         generator = Generator().manual_seed(index + self.random_offset)
         image = to_pil_image(randn(*self.image_size, generator=generator))
         target: Any = randint(0, self.num_classes, (1,), generator=generator)[0]
-        image = image if self.transform is None else self.transform(image)
-        target = target if self.target_transform is None else self.target_transform(target)
+        image, target = StandardTransform(self.transform, self.target_transform)(image, target)
         return image, int(target.item() if isinstance(target, Tensor) else target)
 
     def __len__(self) -> int:
@@ -244,22 +230,14 @@ class DatasetFolder(VisionDataset):
     """Samples in one folder per class: `<root>/<class>/…/<file>`.
 
     Args:
-        root: the folder that contains the folders of the classes.
         loader: maps the path of a file to a sample.
-        extensions: file name extensions to include.
-        transform, target_transform: as for `VisionDataset`; `transform` gets the loader's result.
-        is_valid_file: returns whether to include a path, instead of `extensions`.
-        allow_empty: whether a class may have no files.
 
     Attributes:
-        classes: the names of the folders, sorted.
-        class_to_idx: the label of each class name.
         samples: a list of (path, label).
         targets: the labels.
 
     Raises:
         FileNotFoundError: there are no folders, or a class has no valid files.
-        ValueError: both or neither of `extensions` and `is_valid_file` are passed.
     """
 
     def __init__(
@@ -312,10 +290,7 @@ class DatasetFolder(VisionDataset):
 
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         path, target = self.samples[index]
-        sample = self.loader(path)
-        if self.transform is not None:
-            sample = self.transform(sample)
-        return sample, target if self.target_transform is None else self.target_transform(target)
+        return StandardTransform(self.transform, self.target_transform)(self.loader(path), target)
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -323,9 +298,6 @@ class DatasetFolder(VisionDataset):
 
 class ImageFolder(DatasetFolder):
     """Images in one folder per class, read by Pillow.
-
-    Args:
-        root, transform, target_transform, loader, is_valid_file, allow_empty: as for `DatasetFolder`.
 
     Attributes:
         imgs: a list of (path, label).

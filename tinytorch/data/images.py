@@ -154,8 +154,6 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
 
     Raises:
         ImportError: Pillow is not installed.
-        TypeError: `pic` is neither a tensor nor an array, or has a dtype that Pillow does not support.
-        ValueError: `pic` does not have 2 or 3 dimensions, has more than 4 channels, or does not fit `mode`.
     """
     if not isinstance(pic, (Tensor, np.ndarray)):
         raise TypeError(f"pic should be Tensor or ndarray. Got {type(pic)}.")
@@ -192,7 +190,6 @@ def to_pil_image(pic: Any, mode: str | None = None) -> Any:
 
 
 def _white(dtype: Any) -> int:
-    """Return the value of white."""
     return 1 if dtype.is_floating_point or dtype is dtypes.bool else int(np.iinfo(dtype.numpy).max)
 
 
@@ -388,12 +385,7 @@ def resize(
 
     Args:
         size: (height, width), or the length of the shorter side.
-        interpolation: a mode, or Pillow's constant for it.
-        max_size: upper bound of the longer side; allowed only if `size` is one number.
         antialias: whether to apply antialiasing when downsampling. Pillow images always use it.
-
-    Raises:
-        ValueError: `max_size` is passed with two numbers, or is not larger than `size`.
 
     Example:
         >>> from tinytorch.data.images import resize

@@ -61,15 +61,10 @@ class RandomSampler(Sampler[int]):
     """Yields the indices in random order, or draws them with replacement.
 
     Args:
-        replacement: whether to draw with replacement.
         num_samples: the number of indices, by default len(data_source). Without replacement, a larger number
             repeats the samples, in a new order every time.
         generator: the random generator; if None, a new one for every iteration, seeded by the default
             generator.
-
-    Raises:
-        TypeError: `replacement` is not a bool.
-        ValueError: `num_samples` is not a positive integer, or the data source is empty.
 
     Example:
         >>> sorted(torch.utils.data.RandomSampler(range(4)))
@@ -143,10 +138,6 @@ class WeightedRandomSampler(Sampler[int]):
 
     Args:
         weights: the weights, of shape (N,), which need not sum to 1.
-        generator: the random generator, by default the default generator.
-
-    Raises:
-        ValueError: `num_samples` is not a positive integer, `replacement` not a bool, or `weights` not one-dimensional.
 
     Example:
         >>> list(torch.utils.data.WeightedRandomSampler([0, 1, 0], num_samples=3))
@@ -181,9 +172,6 @@ class WeightedRandomSampler(Sampler[int]):
 
 class BatchSampler(Sampler[list[int]]):
     """Yields lists of `batch_size` indices of another sampler; `drop_last` omits a last, smaller list.
-
-    Raises:
-        ValueError: `batch_size` is not a positive integer, or `drop_last` not a bool.
 
     Example:
         >>> list(torch.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))

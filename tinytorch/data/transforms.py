@@ -50,10 +50,6 @@ class ToTensor(_ReprMixin):
     The image is a Pillow image or a NumPy array (H, W) or (H, W, C). Bytes are uint8 arrays and Pillow's
     modes L, LA, P, RGB, YCbCr, RGBA, CMYK and 1; other dtypes keep their dtype and values.
 
-    Raises:
-        TypeError: the image is neither a Pillow image nor an array.
-        ValueError: the array does not have 2 or 3 dimensions.
-
     Example:
         >>> import numpy as np
         >>> from tinytorch.data.transforms import ToTensor
@@ -80,10 +76,6 @@ class Normalize(_ReprMixin):
     Args:
         mean, std: one number per channel, or one for all.
         inplace: whether to write the result to the input.
-
-    Raises:
-        TypeError: the image is not a floating-point tensor.
-        ValueError: the image has fewer than 3 dimensions, or a `std` is zero.
 
     Example:
         >>> from tinytorch.data.transforms import Normalize
@@ -135,9 +127,6 @@ class Compose:
 class Lambda(_ReprMixin):
     """A function as a transform.
 
-    Raises:
-        TypeError: `lambd` is not callable.
-
     Example:
         >>> from tinytorch.data.transforms import Lambda
         >>> Lambda(lambda x: 2 * x)(3)
@@ -166,11 +155,7 @@ class PILToTensor(_ReprMixin):
 
 
 class ToPILImage:
-    """Convert a tensor (C, H, W) or an array (H, W, C) to a Pillow image; see `images.to_pil_image`.
-
-    Args:
-        mode: Pillow's mode.
-    """
+    """Convert a tensor (C, H, W) or an array (H, W, C) to a Pillow image; see `images.to_pil_image`."""
 
     def __init__(self, mode: str | None = None) -> None:
         self.mode = mode
@@ -197,9 +182,6 @@ class ConvertImageDtype(Module):
 
 class Resize(Module):
     """Resize images.
-
-    Args:
-        size, interpolation, max_size, antialias: as for `images.resize`.
 
     Example:
         >>> from tinytorch.data.transforms import Resize
@@ -247,11 +229,7 @@ class CenterCrop(_ReprMixin, Module):
 
 
 class Pad(_ReprMixin, Module):
-    """Pad images.
-
-    Args:
-        padding, fill, padding_mode: as for `images.pad`.
-    """
+    """Pad images."""
 
     _repr_names = ("padding", "fill", "padding_mode")
 
@@ -283,12 +261,7 @@ class RandomCrop(_ReprMixin, Module):
     """Crop images at a random position.
 
     Args:
-        size: (height, width) of the crop, or one number for both.
-        padding, fill, padding_mode: as for `images.pad`, which is applied first.
         pad_if_needed: whether to pad an image that is smaller than the crop.
-
-    Raises:
-        ValueError: when called, if the crop is larger than the image.
 
     Example:
         >>> from tinytorch.data.transforms import RandomCrop

@@ -63,9 +63,6 @@ class VisionDataset(Dataset[Any]):
         transforms: maps (image, label) to a sample.
         transform: maps an image to the first element of a sample.
         target_transform: maps a label to the second element of a sample.
-
-    Raises:
-        ValueError: `transforms` is passed with one of the other two.
     """
 
     root: Any
@@ -95,11 +92,8 @@ class VisionDataset(Dataset[Any]):
         if self.root is not None:
             body.append(f"Root location: {self.root}")
         body += self.extra_repr().splitlines()
-        transforms = getattr(self, "transforms", None)
-        if transforms is None and (self.transform is not None or self.target_transform is not None):
-            transforms = StandardTransform(self.transform, self.target_transform)
-        if transforms is not None:
-            body.append(repr(transforms))
+        if self.transforms is not None:
+            body.append(repr(self.transforms))
         return "\n".join([f"Dataset {type(self).__name__}", *("    " + line for line in body)])
 
 
@@ -186,15 +180,10 @@ class MNIST(Pictures):
     Args:
         root: the folder that contains the files, in `<root>/MNIST/raw`, unpacked or as .gz; by
             default the value of the environment variable TINYTORCH_DATA.
-        train: whether to load the training samples, or else the test samples.
-        transform: maps an image to the first element of a sample.
-        target_transform: maps a label to the second element of a sample.
-        download: whether to download missing files.
 
     Attributes:
         data: the images, a uint8 tensor (N, 28, 28).
         targets: the labels, an int64 tensor (N,).
-        classes: the names of the labels.
 
     Raises:
         RuntimeError: files are missing, damaged, or cannot be downloaded.
@@ -241,10 +230,8 @@ class MNIST(Pictures):
                     f"{type(self).__name__} needs a folder: "
                     f"pass root=..., or set the environment variable {ROOT_VARIABLE}"
                 )
-        self.root = os.path.expanduser(root) if isinstance(root, str) else root
+        super().__init__(root, transform=transform, target_transform=target_transform)
         self.train = train
-        self.transform = transform
-        self.target_transform = target_transform
         if download:
             self.download()
         self.data, self.targets = self._load()

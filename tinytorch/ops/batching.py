@@ -886,9 +886,7 @@ class _Mixed(Node):
         self._level, self._values = level, values
         self.outputs = len(outs)
         arrays = [None if out is None else plain(out)._array for out in outs]
-        shapes = tuple([() if array is None else array.shape for array in arrays])
-        kinds = tuple([None if array is None else array.dtype for array in arrays])
-        self.shape, self.dtype = (shapes[0], kinds[0]) if len(outs) == 1 else (shapes, kinds)
+        self.take_outputs(arrays)
         self._out_levels = [[] if out is None else levels(out) for out in outs]
         inputs = [values[i] for i in of.inputs]
         versions = [x._version if isinstance(x, Tensor) else None for x in inputs]
@@ -929,7 +927,7 @@ class _Mixed(Node):
                     raise modified(self, arrays[k], self.output(k), cells[k][0][0], cells[k][1])
             node = op.node_class()
             node.plan, node.edges = plan, edges
-            node.saved = [_value_of(source, values, outs) for source in sources]
+            node.saved = [value_of(source, values, outs) for source in sources]
             if not op.outputs:
                 node.outputs = self.outputs
             grads = list(node.backward(gs[0] if self.outputs == 1 else tuple(gs), True, needed))
@@ -959,7 +957,8 @@ def _plan(op: Op, needs: tuple[bool, ...], are_tensors: tuple[bool, ...]) -> tup
     return plan, sources
 
 
-def _value_of(source: tuple[int, Any], values: tuple[Any, ...], outs: Sequence[Any]) -> Any:
+def value_of(source: tuple[int, Any], values: tuple[Any, ...], outs: Sequence[Any]) -> Any:
+    """Return the value of a source, see `Plan`, given the arguments and the outputs of a call."""
     kind, position = source
     if kind in (PLAIN, INPUT):
         return values[position]

@@ -6,7 +6,6 @@ therefore allocates *new* memory; unlike in PyTorch, other tensors on the old me
 
 from __future__ import annotations
 
-import ctypes
 import enum
 import math
 import operator
@@ -513,6 +512,8 @@ _UINT, _BFLOAT = 1, 4
 
 def _code(capsule: Any) -> Any:
     """Return the number of the kind of dtype in a capsule, in its memory: it can be set."""
+    import ctypes  # a Python may lack it
+
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     versioned = "versioned" in repr(capsule)  # a capsule's name; then a version, two pointers and flags come first

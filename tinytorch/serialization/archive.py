@@ -159,9 +159,6 @@ class _Archive:
 class PyTorchFileReader:
     """A reader of single records of a checkpoint.
 
-    Args:
-        file: a path, or a file opened for reading.
-
     Raises:
         RuntimeError: the file does not exist, or is not a checkpoint.
 

@@ -36,16 +36,13 @@ def load(
     with any arguments, so this must only be used for trusted files.
 
     Args:
-        f: a path, or a seekable file opened for reading bytes, such as `io.BytesIO`.
         map_location: "cpu" or `device("cpu")` for files that were saved on another device; also a
             dict from location to location, or a function of (storage, location).
-        pickle_module: the module whose `Unpickler` is used with `weights_only=False`; `pickle` if None.
         weights_only: True (the meaning of None without a `pickle_module`) to allow data only. False to
             unpickle arbitrary objects, such as a whole module; PyTorch's classes are replaced by
             tinytorch's of the same names, all others are imported as by `pickle`.
         mmap: map the file into memory instead of reading it: bytes are read on access (without
             verifying checksums), and writes to the tensors do not change the file. `f` must be a path.
-        **pickle_load_args: arguments of the `Unpickler`, such as `encoding`; ignored with `weights_only`.
 
     Raises:
         pickle.UnpicklingError: the file refers to a function or class that is not data, or is not a checkpoint.

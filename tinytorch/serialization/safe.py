@@ -46,33 +46,18 @@ def _name_and_value(entry: Any) -> tuple[str, Any]:
 
 
 def get_safe_globals() -> list[Any]:
-    """Return the classes and functions added by `add_safe_globals`.
-
-    Example:
-        >>> torch.serialization.get_safe_globals()
-        []
-    """
+    """Return the classes and functions added by `add_safe_globals`."""
     return list(_safe.values())
 
 
 def clear_safe_globals() -> None:
-    """Remove all classes and functions added by `add_safe_globals`.
-
-    Example:
-        >>> torch.serialization.clear_safe_globals()
-    """
+    """Remove all classes and functions added by `add_safe_globals`."""
     _safe.clear()
 
 
 @contextmanager
 def safe_globals(safe_globals: Iterable[Any]) -> Iterator[None]:
-    """Call `add_safe_globals` for the duration of a `with` block.
-
-    Example:
-        >>> with torch.serialization.safe_globals([frozenset]):
-        ...     torch.serialization.get_safe_globals()
-        [<class 'frozenset'>]
-    """
+    """Call `add_safe_globals` for the duration of a `with` block."""
     before = dict(_safe)
     add_safe_globals(safe_globals)
     try:

@@ -54,16 +54,14 @@ def save(
     """Write `obj` to a file that `load` and PyTorch's `torch.load` can read.
 
     A file at a path is replaced atomically, also if the process is killed: the bytes are written to a temporary file
-    and synchronized to the disk before it gets its name. A temporary file that a killed process leaves behind (on Linux
-    hardly ever) is removed by the next `save` to the directory. Tensors that share memory also share it in the file.
+    and synchronized to the disk before it gets its name. What a killed process leaves behind is removed by the
+    next `save` to the directory. Tensors that share memory also share it in the file.
 
     Args:
         obj: preferably a `state_dict()`, or other data: tensors and parameters, numbers, strings, bytes,
             None, dtypes, devices, sizes, and dicts, lists, tuples and sets of them. Other objects that
             can be pickled are saved, too, such as a module or an optimizer; `load` then needs
             `weights_only=False`, and classes that can be imported under the same names.
-        f: a path, or an object with a `write` method, such as `io.BytesIO`.
-        pickle_module: only `pickle` is supported.
         pickle_protocol: 2, which PyTorch requires for `weights_only=True`; 3 to 5 also work with `load`.
         _use_new_zipfile_serialization: False for PyTorch's format before 1.6, a sequence of pickles and bytes.
 
@@ -73,8 +71,6 @@ def save(
         RuntimeError: the parent directory does not exist, the file cannot be opened, or there is not
             enough space. An existing file is then unchanged.
         OSError: `f.write` writes fewer bytes than it is passed, or raises.
-        AttributeError: `f` is neither a path nor a file.
-        NotImplementedError: an option is not supported.
 
     Example:
         >>> import io

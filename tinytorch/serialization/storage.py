@@ -24,9 +24,6 @@ class set_default_mmap_options:
         flags: `mmap.MAP_PRIVATE`, the default: writes stay in this process; or `mmap.MAP_SHARED`: they change the file,
             whose checksums are wrong from then on, so that it can only be loaded with `mmap=True`.
 
-    Raises:
-        ValueError: `flags` is neither.
-
     Example:
         >>> import mmap
         >>> with torch.serialization.set_default_mmap_options(mmap.MAP_SHARED):

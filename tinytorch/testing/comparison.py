@@ -44,7 +44,6 @@ class _Comparison:
         raise AssertionError(self.message(text) if callable(self.message) else text)
 
     def compare(self, actual: Any, expected: Any, place: tuple[Any, ...] = ()) -> None:
-        """Compare two inputs, which may be nested."""
         for pair in self.pairs(actual, expected, place):
             pair()
 
@@ -61,7 +60,6 @@ class _Comparison:
         return [self.pair(actual, expected, place)]
 
     def compare_keys(self, actual: Mapping[Any, Any], expected: Mapping[Any, Any], place: tuple[Any, ...]) -> None:
-        """Fail if the keys of two mappings differ."""
         missing, additional = expected.keys() - actual.keys(), actual.keys() - expected.keys()
         if missing or additional:
             self.fail(
@@ -95,12 +93,10 @@ class _Comparison:
         )
 
     def compare_identity(self, what: str, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
-        """Compare two bools, or two values of which one is None."""
         if actual is not expected:
             self.fail(f"{what} mismatch: {actual} is not {expected}", place)
 
     def compare_numbers(self, actual: Any, expected: Any, place: tuple[Any, ...]) -> None:
-        """Compare two Python or NumPy numbers."""
         actual, expected = (x.item() if isinstance(x, np.generic) else x for x in (actual, expected))
         if self.options["check_dtype"] and type(actual) is not type(expected):
             self.fail(f"The (d)types do not match: {type(actual)} != {type(expected)}.", place)
@@ -109,7 +105,6 @@ class _Comparison:
         self.compare_scalars(actual, expected, rtol, atol, place)
 
     def compare_scalars(self, actual: Any, expected: Any, rtol: float, atol: float, place: tuple[Any, ...]) -> None:
-        """Compare two Python numbers within tolerances."""
         if actual == expected:
             return
         if self.options["equal_nan"] and actual != actual and expected != expected:
@@ -267,16 +262,8 @@ def assert_close(
     The inputs are tensors, NumPy arrays, numbers, or nested sequences and mappings of these.
 
     Args:
-        allow_subclasses: whether a subclass of Tensor may be compared with a Tensor.
         rtol, atol: the tolerances, both or neither; the defaults are (1.6e-2, 1e-5) for bfloat16, (1e-3, 1e-5) for
             float16, (1.3e-6, 1e-5) for float32, (1e-7, 1e-7) for float64, else 0.
-        check_device, check_dtype, check_layout, check_stride: whether to compare these attributes, too.
-        msg: the error message, or a function from the generated message to another.
-
-    Raises:
-        AssertionError: the inputs are not close.
-        TypeError: the inputs have types that cannot be compared.
-        ValueError: only one of `rtol` and `atol` is passed.
 
     Example:
         >>> torch.testing.assert_close(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0 + 1e-7]))
@@ -316,9 +303,6 @@ def assert_allclose(
     msg: str = "",
 ) -> None:
     """Compare with wider tolerances, ignoring dtypes; deprecated, as in PyTorch, in favour of `assert_close`.
-
-    Raises:
-        AssertionError: the inputs are not close.
 
     Example:
         >>> import warnings

@@ -30,15 +30,9 @@ def make_tensor(
     """Return a tensor of random numbers from [low, high).
 
     Args:
-        *shape: the sizes, or one sequence of them.
         low: the inclusive lower bound; by default 0 for bool and uint8, else -9.
         high: the exclusive upper bound; by default 2 for bool, 10 for integers, 9 for floating point.
-        noncontiguous: return a noncontiguous tensor, if it has at least two elements.
         exclude_zero: replace zeros by 1, or by the smallest normal number of a floating-point dtype.
-
-    Raises:
-        ValueError: `low` is not less than `high`, or a bound is NaN or out of the range of the dtype; `requires_grad`
-            for integers; both `noncontiguous` and `memory_format` are passed.
 
     Example:
         >>> torch.testing.make_tensor(2, 3, dtype=torch.int64, device="cpu", low=5, high=6)

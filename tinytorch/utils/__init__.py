@@ -12,9 +12,6 @@ __all__ = ["checkpoint", "data", "deterministic", "dlpack", "hooks", "set_module
 def set_module(obj: Any, mod: str) -> None:
     """Set the name of the module that an object says it is from.
 
-    Raises:
-        TypeError: `mod` is not a string.
-
     Example:
         >>> def function(): ...
         >>> torch.utils.set_module(function, "torch.nn")

@@ -35,9 +35,6 @@ def _group_tensors_by_device_and_dtype(
             into the group of entry `i` of the first list.
         with_indices: also return the indices of the tensors in the first list.
 
-    Raises:
-        RuntimeError: there are no tensors, the lists have different lengths, or the first list contains None.
-
     Example:
         >>> from tinytorch.utils._foreach_utils import _group_tensors_by_device_and_dtype
         >>> x, y = torch.zeros(1), torch.ones(1, dtype=torch.float64)

@@ -7,7 +7,6 @@ in the graph, and unpacking the first slot in backward runs the function again, 
 
 from __future__ import annotations
 
-import sys
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -21,7 +20,7 @@ from tinytorch.autograd.saved import saved_tensors_hooks
 from tinytorch.core.device import without_cuda
 from tinytorch.core.mode import DispatchMode, Stop, traced_as
 from tinytorch.core.tensor import Tensor
-from tinytorch.core.warning import warn
+from tinytorch.core.warning import users_frame, warn
 from tinytorch.nn.modules.container import Sequential
 from tinytorch.ops.create import empty
 from tinytorch.ops.random import fork_rng, get_rng_state, set_rng_state
@@ -76,15 +75,10 @@ def checkpoint(
         use_reentrant: False, which is recommended, uses hooks on saved tensors and supports all of autograd. True
             runs the function under `no_grad`, and a nested backward pass inside backward: at least one tensor among
             `args` has to require grad, and only `backward()` without `inputs` is supported.
-        context_fn: returns two context managers, for the forward pass and for the recomputation.
         determinism_check: "default" compares the shapes, dtypes and devices of the tensors that both runs save;
             "none" compares nothing.
-        debug: list the ops of both runs in errors.
-        early_stop: stop the recomputation as soon as all saved tensors are recomputed.
-        preserve_rng_state: draw the same random numbers in both runs.
 
     Raises:
-        ValueError: an option is not supported by the reentrant variant, or `determinism_check` is unknown.
         CheckpointError: in backward, the recomputation saved other tensors than the forward pass.
 
     Example:
@@ -104,7 +98,7 @@ def checkpoint(
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
         return CheckpointFunction.apply(function, preserve_rng_state, *args)
 
-    logs = (_OpLog(), _OpLog()) if (debug if _debug is None else _debug) else None
+    logs = (_OpLog(), _OpLog()) if _chosen("debug", debug) else None
     if logs is not None and context_fn is not noop_context_fn:
         raise ValueError("debug=True is incompatible with non-default context_fn")
     if determinism_check not in _METADATA:
@@ -121,8 +115,7 @@ def checkpoint(
                 set_rng_state(state)
             function(*args, **kwargs)
 
-    stop_early = early_stop if _early_stop is None else _early_stop
-    frame = _Frame(recompute, args, stop_early, _METADATA[determinism_check], logs)
+    frame = _Frame(recompute, args, _chosen("early_stop", early_stop), _METADATA[determinism_check], logs)
     with saved_tensors_hooks(frame.pack, frame.unpack), forward_context:
         result = function(*args, **kwargs)
         frame.forward_completed = True
@@ -145,15 +138,6 @@ def checkpoint_sequential(
     **kwargs: Any,
 ) -> Any:
     """Apply `functions` to `input` in sequence, split into segments; all segments but the last are checkpointed.
-
-    Args:
-        functions: a `Sequential`, or a list of modules or functions of one argument.
-        segments: the number of segments.
-        input: the argument of the first function.
-        use_reentrant, preserve_rng_state: as for `checkpoint`.
-
-    Raises:
-        ValueError: any other keyword argument is passed.
 
     Example:
         >>> from tinytorch.utils.checkpoint import checkpoint_sequential
@@ -208,9 +192,6 @@ def check_backward_validity(inputs: Iterable[Any]) -> None:
 def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
     """Return `inputs` with all tensors detached; `requires_grad` stays as it is.
 
-    Raises:
-        RuntimeError: `inputs` is not a tuple.
-
     Example:
         >>> from tinytorch.utils.checkpoint import detach_variable
         >>> detach_variable((torch.ones(2, requires_grad=True) * 2, 3))
@@ -235,9 +216,6 @@ def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
 
 def set_device_states(devices: Sequence[int], states: Sequence[Tensor], *, device_type: str | None = None) -> None:
     """Restore the states that `get_device_states` returned; for the CPU there are none.
-
-    Raises:
-        AssertionError: `devices` is not empty.
 
     Example:
         >>> torch.utils.checkpoint.set_device_states(*torch.utils.checkpoint.get_device_states())
@@ -301,12 +279,25 @@ CheckpointFunction._node_class = _CheckpointFunctionNode
 
 # The non-reentrant variant ------------------------------------------------------------------------
 
-_early_stop: bool | None = None
-_debug: bool | None = None
+#: What `set_checkpoint_early_stop` and `set_checkpoint_debug_enabled` set for all checkpoints; None: nothing.
+_overriding: dict[str, bool | None] = {"early_stop": None, "debug": None}
+
+
+def _chosen(option: str, value: bool) -> bool:
+    overriding = _overriding[option]
+    return value if overriding is None else overriding
 
 
 @contextmanager
-def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
+def _override(option: str, value: bool | None) -> Iterator[None]:
+    before, _overriding[option] = _overriding[option], value
+    try:
+        yield
+    finally:
+        _overriding[option] = before
+
+
+def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
     """Override `early_stop` of all checkpoints whose forward pass runs in this context.
 
     Example:
@@ -315,16 +306,10 @@ def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
         >>> with set_checkpoint_early_stop(False):
         ...     y = checkpoint(torch.exp, x, use_reentrant=False)
     """
-    global _early_stop
-    before, _early_stop = _early_stop, enable
-    try:
-        yield
-    finally:
-        _early_stop = before
+    return _override("early_stop", enable)
 
 
-@contextmanager
-def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
+def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
     """Override `debug` of all checkpoints whose forward pass runs in this context; None overrides nothing.
 
     Example:
@@ -333,12 +318,7 @@ def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
         >>> with set_checkpoint_debug_enabled(True):
         ...     y = checkpoint(torch.exp, x, use_reentrant=False)
     """
-    global _debug
-    before, _debug = _debug, enabled
-    try:
-        yield
-    finally:
-        _debug = before
+    return _override("debug", enabled)
 
 
 def _autocast_options() -> dict[str, Any]:
@@ -412,7 +392,6 @@ class _Frame:
         return slot
 
     def unpack(self, slot: _Slot) -> Any:
-        """Return the tensor of a slot, and empty the slot."""
         if slot.tensor is None:
             try:
                 self.fill()
@@ -510,11 +489,8 @@ class _OpLog(DispatchMode):
         return super().__enter__()
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Log a call and return its result."""
         name = op.__name__ if isinstance(op, type) else op.name
-        frame: Any = sys._getframe(1)
-        while frame.f_globals.get("__name__", "").split(".")[0] == __name__.split(".")[0]:
-            frame = frame.f_back
+        frame = users_frame()
         self.lines.append(f"{name}  ({frame.f_code.co_filename}:{frame.f_lineno})")
         return caller(*args, **kwargs)
 

@@ -2,7 +2,7 @@
 
 The other half, inverses and linear systems, is `solve`. The kernels call LAPACK through `np.linalg`, on batches of
 matrices. Each formula is Tensor code, so there are derivatives of every order; outputs that a formula uses (`out0` …)
-are differentiable, too.
+are differentiable, too. Arguments of a wrong shape or dtype raise RuntimeError, as in PyTorch.
 
 Sources of the formulas: Giles, "An extended collection of matrix derivative results for forward and reverse mode
 algorithmic differentiation" (2008); Murray, "Differentiation of the Cholesky decomposition" (2016); Townsend,
@@ -91,9 +91,6 @@ def _det(x: Any) -> Any:
 def det(input: Tensor) -> Tensor:
     """Return the determinant of a square matrix, or of each matrix of a batch.
 
-    Raises:
-        RuntimeError: the matrices are not square, or not of float32 or float64.
-
     Example:
         >>> torch.det(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor(-2.)
@@ -177,11 +174,6 @@ def matrix_norm(
         ord: "fro" (the square root of the sum of squares), "nuc" (the sum of the singular values), 2 and -2 (the
             largest and the smallest singular value), 1 and -1 (the largest and the smallest sum of the magnitudes in
             a column), inf and -inf (in a row).
-        dim: the two dimensions of the matrices.
-        keepdim, dtype: as for `sum`.
-
-    Raises:
-        RuntimeError: `dim` is not two different dimensions, or the norm does not exist.
 
     Example:
         >>> x = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
@@ -226,10 +218,6 @@ def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False,
         ord: see `matrix_norm` and `vector_norm`; None is the 2-norm of all elements as one vector.
         dim: one dimension for norms of vectors, two for norms of matrices. None stands for all dimensions; if `ord` is
             not None, the input must then be a vector or a matrix.
-        keepdim, dtype: as for `sum`.
-
-    Raises:
-        RuntimeError: the norm does not exist; `dim` is missing, and the input is neither a vector nor a matrix.
 
     Example:
         >>> torch.linalg.norm(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), dim=1)
@@ -259,9 +247,6 @@ def cond(input: Tensor, p: Any = None) -> Tensor:
     Args:
         input: `(..., n, n)`; for `p` None, 2 and -2, `(..., m, n)`.
         p: the norm, see `matrix_norm`; None is 2.
-
-    Raises:
-        RuntimeError: the matrices are not square; the norm does not exist.
 
     Example:
         >>> torch.linalg.cond(torch.tensor([[1.0, 0.0], [0.0, 4.0]]))
@@ -392,9 +377,6 @@ def svd(A: Tensor, full_matrices: bool = True, *, driver: str | None = None) -> 
             the smaller of m and n.
         driver: must be None; PyTorch supports other values for GPUs alone.
 
-    Raises:
-        RuntimeError: A is not a matrix of float32 or float64.
-
     Example:
         >>> torch.linalg.svd(torch.tensor([[0.0, 3.0], [2.0, 0.0]])).S
         tensor([3., 2.])
@@ -472,9 +454,6 @@ def eigh(input: Tensor, UPLO: str = "L") -> Any:
         input: `(..., n, n)`, of which one triangle is read.
         UPLO: that triangle: "L", the lower one, or "U", the upper one.
 
-    Raises:
-        RuntimeError: the matrices are not square, or `UPLO` has another value.
-
     Example:
         >>> torch.linalg.eigh(torch.tensor([[2.0, 1.0], [1.0, 2.0]])).eigenvalues
         tensor([1., 3.])
@@ -519,10 +498,10 @@ _eigvals = op_of(
 )
 
 
-def _check_eig(name: str, input: Any) -> None:
+def _check_eig(input: Any) -> None:
     if isinstance(input, Tensor) and input.ndim > 1 and not (input.is_floating_point() or input.is_complex()):
         raise RuntimeError(f"Unknown Complex ScalarType for {input.dtype.tensor_name}")
-    check_matrix(name, input, "input", kernel=half_name(input, "linalg_eig_out_cpu"))
+    check_matrix("linalg.eig", input, "input", kernel=half_name(input, "linalg_eig_out_cpu"))
 
 
 @public("linalg.eig", out="eig", autocast="float32")
@@ -533,9 +512,6 @@ def eig(input: Tensor) -> Any:
     of the eigenvectors is finite only if all eigenvalues differ, and exists only for functions that do not depend on
     the phases of the eigenvectors. For Hermitian matrices `eigh` is faster and more accurate.
 
-    Args:
-        input: `(..., n, n)`, real or complex.
-
     Raises:
         RuntimeError: the matrices are not square; an element is infinite or NaN; in backward, the function depends on
             the phases.
@@ -544,7 +520,7 @@ def eig(input: Tensor) -> Any:
         >>> torch.linalg.eig(torch.tensor([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
         tensor([0.+1.j, 0.-1.j])
     """
-    _check_eig("linalg.eig", input)
+    _check_eig(input)
     return return_types.linalg_eig(_eig(input))
 
 
@@ -556,7 +532,7 @@ def eigvals(input: Tensor) -> Tensor:
         >>> torch.linalg.eigvals(torch.tensor([[0.0, 1.0], [-1.0, 0.0]]))
         tensor([0.+1.j, 0.-1.j])
     """
-    _check_eig("linalg.eig", input)
+    _check_eig(input)
     return _eigvals(input)
 
 
@@ -597,7 +573,6 @@ def cholesky(input: Tensor, *, upper: bool = False) -> Tensor:
         upper: read the upper triangle and return the U of `A = U^H U`.
 
     Raises:
-        RuntimeError: the matrices are not square, or not of float32 or float64.
         LinAlgError: a matrix is not positive-definite.
 
     Example:
@@ -752,6 +727,24 @@ def _reflect_joint(
 reflect = op(batch="stacks", name="Ormqr", joint=_reflect_joint, inputs=("x", "tau", "y"), complex=OWN)(kernels.reflect)
 
 
+def check_reflections(name: str, input: Tensor, tau: Tensor, other: Tensor | None = None) -> None:
+    """Raise PyTorch's error unless the factors, and the matrices to reflect, match the vectors `input`."""
+    given = [(tau, "tau", 1, "have one dimension less than")]
+    given += [] if other is None else [(other, "other", 0, "have the same number of dimensions as")]
+    for tensor, argument, fewer, relation in given:
+        if input.ndim - tensor.ndim != fewer:
+            raise RuntimeError(
+                f"{name}: Expected {argument} to {relation} input, but got {argument}.ndim equal to {tensor.ndim} and "
+                f"input.ndim is equal to {input.ndim}"
+            )
+    for tensor, argument, *_ in given:
+        batch = list(tensor.shape[: input.ndim - 2])
+        if batch != list(input.shape[:-2]):
+            raise RuntimeError(
+                f"{name}: Expected batch dimensions of {argument} to be equal to input.shape[:-2], but got {batch}"
+            )
+
+
 @public("linalg.householder_product", out="safe torch.linalg", autocast="float32")
 def householder_product(input: Tensor, tau: Tensor) -> Tensor:
     """Return the first n columns of the product of Householder reflections, such as those of `geqrf`.
@@ -760,9 +753,6 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
         input: `(..., m, n)`, m >= n: the vectors of the reflections below the diagonal (with an implicit 1 on the
             diagonal and 0 above it).
         tau: `(..., k)`, k <= n: the factors of the reflections.
-
-    Raises:
-        RuntimeError: shapes do not match; the dtypes differ.
 
     Example:
         >>> torch.linalg.householder_product(torch.tensor([[1.0], [1.0]]), torch.tensor([1.0]))
@@ -778,15 +768,7 @@ def householder_product(input: Tensor, tau: Tensor) -> Tensor:
         raise RuntimeError(f"{name}: input.shape[-2] must be greater than or equal to input.shape[-1]")
     if n < tau.shape[-1]:
         raise RuntimeError(f"{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]")
-    if input.ndim - tau.ndim != 1:
-        raise RuntimeError(
-            f"{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {tau.ndim} and "
-            f"input.ndim is equal to {input.ndim}"
-        )
-    if tuple(input.shape[:-2]) != tuple(tau.shape[:-1]):
-        raise RuntimeError(
-            f"{name}: Expected batch dimensions of tau to be equal to input.shape[:-2], but got {list(tau.shape[:-1])}"
-        )
+    check_reflections(name, input, tau)
     if input.dtype != tau.dtype:
         raise RuntimeError(
             f"{name}: tau dtype {tau.dtype.tensor_name} does not match input dtype {input.dtype.tensor_name}"
@@ -987,11 +969,7 @@ def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoin
     Args:
         LU, pivots: the result of `lu_factor`.
         B: `(..., n, k)`.
-        left: solve `A X = B`; otherwise `X A = B`.
         adjoint: use `A^H` in place of A.
-
-    Raises:
-        RuntimeError: shapes do not match; `B` is not a matrix.
 
     Example:
         >>> factors = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
@@ -1092,10 +1070,6 @@ def ldl_solve(LD: Tensor, pivots: Tensor, B: Tensor, *, hermitian: bool = False)
     Args:
         LD, pivots: the result of `ldl_factor`.
         B: `(..., n, k)`; leading dimensions broadcast.
-        hermitian: the argument of `ldl_factor`.
-
-    Raises:
-        RuntimeError: shapes do not match; the pivots are not integers.
 
     Example:
         >>> factors = torch.linalg.ldl_factor(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
@@ -1126,10 +1100,6 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
     Args:
         x, y: tensors of the same floating-point or complex dtype, whose shapes broadcast.
-        dim: the dimension of the vectors.
-
-    Raises:
-        RuntimeError: the dtypes differ, or are not floating-point dtypes.
 
     Example:
         >>> torch.linalg.vecdot(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
@@ -1160,9 +1130,6 @@ _cross = op_of(
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Return the cross products of vectors of three elements along a dimension; the other dimensions broadcast.
 
-    Raises:
-        RuntimeError: the dimension does not have length 3; the tensors have different numbers of dimensions.
-
     Example:
         >>> torch.linalg.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]))
         tensor([0., 0., 1.])
@@ -1187,11 +1154,6 @@ def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
 def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
     """Return views of the diagonals of matrices: `torch.diagonal` over the last two dimensions.
 
-    Args:
-        A: `(..., m, n)`.
-        offset: 0 for the main diagonal, positive for diagonals above it, negative for those below it.
-        dim1, dim2: the dimensions of the matrices.
-
     Example:
         >>> torch.linalg.diagonal(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))
         tensor([1., 4.])
@@ -1205,10 +1167,6 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
 
     Args:
         x: `(..., n)`.
-        N: the number of columns; n by default.
-
-    Raises:
-        RuntimeError: N is less than 2; the dtype is bool or a 16-bit floating-point dtype.
 
     Example:
         >>> torch.linalg.vander(torch.tensor([2.0, 3.0]), N=3)
@@ -1224,6 +1182,11 @@ def vander(x: Tensor, *, N: int | None = None) -> Tensor:
     count = x.shape[-1] if N is None else N
     if count <= 1:
         raise RuntimeError("N must be greater than 1.")
-    ones = ones_like(x[..., None])
-    powers = x[..., None].expand((*x.shape, count - 1)).cumprod(-1)
-    return cat((ones.to(powers.dtype), powers), -1)
+    return powers(x, count)
+
+
+def powers(x: Tensor, count: int) -> Tensor:
+    """Return the first powers of the elements, along a new last dimension; integers become int64."""
+    positive = x[..., None].expand((*x.shape, max(count - 1, 0))).cumprod(-1)
+    ones: Tensor = ones_like(x[..., None]).to(positive.dtype)
+    return cat((ones, positive), -1) if count > 1 else ones[..., :count]

@@ -24,11 +24,10 @@ from tinytorch.ops import reduce, return_types
 from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of
 from tinytorch.ops.arithmetic import _alike, abs, clamp, sgn
 from tinytorch.ops.index import index_select
-from tinytorch.ops.join import cat
 from tinytorch.ops.linalg import factor as decompose
 from tinytorch.ops.linalg import solve
 from tinytorch.ops.linalg.products import matmul, mm
-from tinytorch.ops.linalg.solve import check_matrix, check_system
+from tinytorch.ops.linalg.solve import check_batches, check_matrix, check_system
 from tinytorch.ops.masks import where
 from tinytorch.ops.random import randn
 from tinytorch.ops.rearrange import flip, tril, triu
@@ -39,7 +38,6 @@ from tinytorch.ops.transcendental import sqrt
 
 
 def _deprecated(name: str, instead: str) -> None:
-    """Warn that a function is deprecated."""
     text = f"torch.{name} is deprecated in favor of {instead} and will be removed in a future PyTorch release."
     warn(text, once=True)
 
@@ -49,50 +47,25 @@ def _deprecated(name: str, instead: str) -> None:
 
 @public(method=True, out="exact", autocast="float32")
 def inverse(input: Tensor) -> Tensor:
-    """Return the inverse; see `linalg.inv`.
-
-    Example:
-        >>> torch.inverse(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
-        tensor([[0.5000, 0.0000],
-                [0.0000, 0.2500]])
-    """
+    """Return the inverse; see `linalg.inv`."""
     return solve.inv(input)
 
 
 @public(method=True, autocast="float32")
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:
-    """Return the pseudoinverse; see `linalg.pinv`, whose `rtol` is `rcond`.
-
-    Example:
-        >>> torch.pinverse(torch.tensor([[2.0], [0.0]]))
-        tensor([[0.5000, 0.0000]])
-    """
+    """Return the pseudoinverse; see `linalg.pinv`, whose `rtol` is `rcond`."""
     return solve.pinv(input, rcond)
 
 
 @public(method=True, out="exact")
 def slogdet(input: Tensor) -> Any:
-    """Return the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`.
-
-    Example:
-        >>> sign, logabsdet = torch.slogdet(torch.tensor([[0.0, 1.0], [1.0, 0.0]]))
-        >>> sign, logabsdet
-        (tensor(-1.), tensor(0.))
-    """
+    """Return the sign and the logarithm of the magnitude of the determinant; see `linalg.slogdet`."""
     return return_types.slogdet(decompose.slogdet(input))
 
 
 @public(method=True, out="exact", autocast="float32")
 def cholesky(input: Tensor, upper: bool = False) -> Tensor:
-    """Return the Cholesky factor; see `linalg.cholesky`.
-
-    Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     torch.cholesky(torch.tensor([[4.0, 2.0], [2.0, 5.0]]))
-        tensor([[2., 0.],
-                [1., 2.]])
-    """
+    """Return the Cholesky factor; see `linalg.cholesky`."""
     _deprecated("cholesky", "torch.linalg.cholesky")
     check_matrix("cholesky", input, "input", kernel="cholesky_cpu")
     return decompose.old_cholesky(input, upper, "cholesky")
@@ -153,9 +126,6 @@ def cholesky_solve(input: Tensor, L: Tensor, upper: bool = False) -> Tensor:
         L: the Cholesky factor, `(..., n, n)`.
         upper: the factor is upper triangular.
 
-    Raises:
-        RuntimeError: shapes do not match; the dtypes differ.
-
     Example:
         >>> torch.cholesky_solve(torch.tensor([[4.0], [9.0]]), torch.tensor([[2.0, 0.0], [0.0, 3.0]]))
         tensor([[1.],
@@ -171,10 +141,6 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
 
     Args:
         input: the Cholesky factor, `(..., n, n)`.
-        upper: the factor is upper triangular.
-
-    Raises:
-        RuntimeError: the matrices are not square.
 
     Example:
         >>> torch.cholesky_inverse(torch.tensor([[2.0]]))
@@ -186,15 +152,7 @@ def cholesky_inverse(input: Tensor, upper: bool = False) -> Tensor:
 
 @public(method=True, out="exact", autocast="float32")
 def qr(input: Tensor, some: bool = True) -> Any:
-    """Return the QR decomposition; see `linalg.qr`, whose mode is "reduced" if `some`, else "complete".
-
-    Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     torch.qr(torch.eye(2)).R.abs()
-        tensor([[1., 0.],
-                [0., 1.]])
-    """
+    """Return the QR decomposition; see `linalg.qr`, whose mode is "reduced" if `some`, else "complete"."""
     _deprecated("qr", "torch.linalg.qr")
     return return_types.qr(decompose.qr(input, "reduced" if some else "complete"))
 
@@ -205,7 +163,6 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
 
     Args:
         input: `(..., m, n)`.
-        some: return as many columns of U and V as there are singular values.
         compute_uv: compute U and V; otherwise they are zeros.
 
     Example:
@@ -223,15 +180,7 @@ def svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> Any:
 
 @public(python=True, method=True)
 def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) -> Any:
-    """Return the LU decomposition in compact form; see `linalg.lu_factor`, and with `get_infos` `lu_factor_ex`.
-
-    Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     torch.lu(torch.tensor([[2.0, 1.0], [4.0, 3.0]]))
-        (tensor([[ 4.0000,  3.0000],
-                [ 0.5000, -0.5000]]), tensor([2, 2], dtype=torch.int32))
-    """
+    """Return the LU decomposition in compact form; see `linalg.lu_factor`, and with `get_infos` `lu_factor_ex`."""
     _deprecated("lu", "torch.linalg.lu_factor / torch.linalg.lu_factor_ex")
     result = decompose.lu_factor_ex(A, pivot=pivot, check_errors=False)
     if out is None:
@@ -245,16 +194,7 @@ def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Any = None) 
 
 @public(method=True, out="exact", autocast="float32")
 def lu_solve(input: Tensor, LU_data: Tensor, LU_pivots: Tensor) -> Tensor:
-    """Return the solution X of `A X = B`, from the LU factors of A; see `linalg.lu_solve`, with another argument order.
-
-    Example:
-        >>> import warnings
-        >>> factors = torch.linalg.lu_factor(torch.tensor([[2.0, 0.0], [0.0, 4.0]]))
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     torch.lu_solve(torch.tensor([[2.0], [8.0]]), *factors)
-        tensor([[1.],
-                [2.]])
-    """
+    """Return the solution X of `A X = B`, from the LU factors of A; see `linalg.lu_solve`, whose last argument is B."""
     _deprecated("lu_solve", "torch.linalg.lu_solve")
     return decompose.lu_solve(LU_data, LU_pivots, input)
 
@@ -265,11 +205,6 @@ def lu_unpack(LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpa
 
     Args:
         LU_data, LU_pivots: the result of `linalg.lu_factor`.
-        unpack_data: return L and U; otherwise they are empty.
-        unpack_pivots: return P; otherwise it is empty.
-
-    Raises:
-        RuntimeError: the dtype of the pivots is not int32.
 
     Example:
         >>> torch.lu_unpack(*torch.linalg.lu_factor(torch.tensor([[1.0, 2.0], [4.0, 4.0]]))).P
@@ -323,12 +258,6 @@ def triangular_solve(
 ) -> Any:
     """Return the solution X of `A X = B` for a triangular A, and a copy of A; see `linalg.solve_triangular`.
 
-    Args:
-        input, A: B and A.
-        upper: whether A is upper or lower triangular.
-        transpose: use `A^T` in place of A.
-        unitriangular: regard the diagonal of A as ones.
-
     Example:
         >>> import warnings
         >>> with warnings.catch_warnings(action="ignore"):
@@ -350,9 +279,6 @@ def geqrf(input: Tensor) -> Any:
 
     The result is a named tuple `(a, tau)`: `a` contains R on and above its diagonal, and the vectors of the reflections
     below it.
-
-    Raises:
-        RuntimeError: the input is not a matrix.
 
     Example:
         >>> torch.geqrf(torch.tensor([[3.0], [4.0]])).a
@@ -387,12 +313,6 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
 
     Args:
         input, input2: the vectors, `(..., m, k)`, and the factors of the reflections; see `geqrf`.
-        input3: C.
-        left: return `Q C`; otherwise `C Q`.
-        transpose: use `Q^H` in place of Q.
-
-    Raises:
-        RuntimeError: shapes do not match.
 
     Example:
         >>> a, tau = torch.geqrf(torch.tensor([[3.0], [4.0]]))
@@ -413,19 +333,8 @@ def ormqr(input: Tensor, input2: Tensor, input3: Tensor, left: bool = True, tran
     axes_of(-1, tau.ndim, "ormqr")
     if tau.shape[-1] != min(other.shape[side], input.shape[-1]):
         raise RuntimeError(f"torch.ormqr: tau.shape[-1] must be equal to min(other.shape[{side}], input.shape[-1])")
-    for tensor, name, fewer, relation in ((tau, "tau", 1, "have one dimension less than"),
-                                          (other, "other", 0, "have the same number of dimensions as")):  # fmt: skip
-        if input.ndim - tensor.ndim != fewer:
-            raise RuntimeError(
-                f"torch.ormqr: Expected {name} to {relation} input, but got {name}.ndim equal to {tensor.ndim} and "
-                f"input.ndim is equal to {input.ndim}"
-            )
+    decompose.check_reflections("torch.ormqr", input, tau, other)
     for tensor, name in ((tau, "tau"), (other, "other")):
-        batch = list(tensor.shape[: input.ndim - 2])
-        if batch != list(input.shape[:-2]):
-            raise RuntimeError(
-                f"torch.ormqr: Expected batch dimensions of {name} to be equal to input.shape[:-2], but got {batch}"
-            )
         if tensor.dtype != input.dtype:
             raise RuntimeError(
                 f"torch.ormqr: Expected input and {name} to have the same dtype, but input has dtype "
@@ -447,11 +356,6 @@ def norm(
 
     Args:
         p: any number, inf, -inf; "fro", the same as 2; "nuc", the sum of the singular values of a matrix.
-        dim, keepdim, dtype: as for `sum`.
-
-    Raises:
-        RuntimeError: the elements are integers; `p` is another string; "nuc" is used for other than two dimensions.
-        IndexError: a dimension is out of range.
 
     Example:
         >>> x = torch.tensor([[3.0, 0.0], [0.0, 4.0]])
@@ -475,9 +379,6 @@ def norm(
 @public()
 def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
     """Return the norms over all dimensions but `dim`, which keep length 1; for `dim` -1, the norm of all elements.
-
-    Raises:
-        IndexError: the dimension is out of range.
 
     Example:
         >>> torch.norm_except_dim(torch.tensor([[3.0, 4.0], [0.0, 1.0]]))
@@ -509,14 +410,7 @@ def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> Tensor:
 
 @public(out="exact")
 def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
-    """Return the square root of the sum of squares over `dim`; see `linalg.vector_norm`.
-
-    Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     torch.frobenius_norm(torch.tensor([[3.0, 4.0], [0.0, 1.0]]), 1)
-        tensor([5., 1.])
-    """
+    """Return the square root of the sum of squares over `dim`; see `linalg.vector_norm`."""
     if dim is None:
         raise TypeError("frobenius_norm(): argument 'dim' (position 2) must be tuple of ints, not NoneType")
     _deprecated("frobenius_norm", "torch.linalg.vector_norm")
@@ -530,14 +424,7 @@ def frobenius_norm(input: Tensor, dim: Any, keepdim: bool = False) -> Tensor:
 
 @public(out="nuclear_norm")
 def nuclear_norm(input: Tensor, dim: Any = None, keepdim: bool = False) -> Tensor:
-    """Return the sum of the singular values of matrices; see `linalg.matrix_norm`.
-
-    Example:
-        >>> import warnings
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     torch.nuclear_norm(torch.tensor([[3.0, 0.0], [0.0, 4.0]]))
-        tensor(7.)
-    """
+    """Return the sum of the singular values of matrices; see `linalg.matrix_norm`."""
     _deprecated("nuclear_norm", "torch.linalg.matrix_norm")
     if isinstance(dim, bool):
         dim, keepdim = None, dim
@@ -562,13 +449,6 @@ _dist = op_of(distances.dist, batch="distance", x=_dist_x, y=_dist_y, broadcasts
 def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     """Return the p-norm of `input - other`.
 
-    Args:
-        input, other: tensors that broadcast.
-        p: the order of the norm, which may be 0, inf or -inf, too.
-
-    Raises:
-        RuntimeError: both are integers.
-
     Example:
         >>> torch.dist(torch.tensor([1.0, 1.0]), torch.tensor([4.0, 5.0]))
         tensor(5.)
@@ -590,15 +470,6 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
 @numpy_names
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with slices along `dim` scaled down to the p-norm `maxnorm` if their norm is larger.
-
-    Args:
-        p: the order of the norm.
-        dim: the dimension that numbers the slices.
-        maxnorm: the largest norm of a slice.
-
-    Raises:
-        RuntimeError: `p` is not positive; `maxnorm` is negative; the tensor has fewer than two dimensions.
-        IndexError: `dim` is out of range.
 
     Example:
         >>> torch.renorm(torch.tensor([[3.0, 4.0], [0.3, 0.4]]), 2, 0, 1.0)
@@ -676,13 +547,8 @@ def cdist(
 
     Args:
         x1, x2: `(..., P, m)` and `(..., R, m)`; leading dimensions broadcast.
-        p: the order of the norm, 0 or more.
         compute_mode: for p = 2, "use_mm_for_euclid_dist" uses a matrix product, which is faster and less exact, and
             "donot_use_mm_for_euclid_dist" uses differences; the default uses the former for more than 25 rows.
-
-    Raises:
-        RuntimeError: the tensors do not have floating-point dtypes, or have different numbers of columns.
-        ValueError: the mode does not exist.
 
     Example:
         >>> torch.cdist(torch.tensor([[0.0, 0.0], [3.0, 4.0]]), torch.tensor([[0.0, 0.0]]))
@@ -707,12 +573,7 @@ def cdist(
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.dtype != x2.dtype:
         raise RuntimeError(f"expected scalar type {x1.dtype.tensor_name} but found {x2.dtype.tensor_name}")
-    for k, (n, m) in enumerate(zip(x1.shape[-3::-1], x2.shape[-3::-1], strict=False), 1):
-        if n != m and 1 not in (n, m):
-            dim = max(x1.ndim, x2.ndim) - 2 - k
-            raise RuntimeError(
-                f"The size of tensor a ({n}) must match the size of tensor b ({m}) at non-singleton dimension {dim}"
-            )
+    check_batches(x2, x1)
     many_rows = max(x1.shape[-2], x2.shape[-2]) > 25
     if p == 2 and (mode == _EUCLIDEAN[1] or (many_rows and mode != _EUCLIDEAN[2])):
         return _euclidean(x1, x2)
@@ -725,10 +586,6 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
 
     Args:
         input: `(n, m)`.
-        p: the order of the norm, 0 or more.
-
-    Raises:
-        RuntimeError: the input is not a matrix of a floating-point dtype; `p` is negative.
 
     Example:
         >>> torch.pdist(torch.tensor([[0.0, 0.0], [3.0, 4.0], [0.0, 1.0]]))
@@ -754,9 +611,6 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
 @numpy_names
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Return the cross products along a dimension of length 3, by default the first such dimension.
-
-    Raises:
-        RuntimeError: the dimension does not have length 3; the tensors have different numbers of dimensions.
 
     Example:
         >>> torch.cross(torch.tensor([1.0, 0.0, 0.0]), torch.tensor([0.0, 1.0, 0.0]), dim=0)
@@ -797,14 +651,6 @@ def kron(input: Tensor, other: Tensor) -> Tensor:
 def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     """Return the Vandermonde matrix of a vector: the columns are powers of the elements, the highest power first.
 
-    Args:
-        x: the vector, `(n,)`.
-        N: the number of columns; n by default.
-        increasing: the highest power last.
-
-    Raises:
-        RuntimeError: `x` is not a vector; `N` is negative.
-
     Example:
         >>> torch.vander(torch.tensor([2.0, 3.0]), N=3)
         tensor([[4., 2., 1.],
@@ -816,14 +662,7 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
     count = x.shape[0] if N is None else N
     if count < 0:
         raise RuntimeError("N must be non-negative.")
-    ones = (x.unsqueeze(-1) * 0).detach() + 1
-    if not (x.dtype.is_floating_point or x.dtype.is_complex):
-        ones = ones.long()
-    ones = ones.masked_fill(ones != 1, 1)
-    if count < 2:
-        return ones[:, :count]
-    powers = x.unsqueeze(-1).expand((x.shape[0], count - 1)).cumprod(-1)
-    result = cat((ones, powers), -1)
+    result = decompose.powers(x, count)
     return result if increasing else flip(result, (-1,))
 
 
@@ -866,13 +705,8 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
     """Return the integral of samples along a dimension by the trapezoidal rule.
 
     Args:
-        y: the samples.
         x: the sample points: a vector, or a tensor that broadcasts with `y`.
         dx: the distance between the sample points, in place of `x`; 1 by default.
-        dim: the dimension of the samples.
-
-    Raises:
-        RuntimeError: the sizes of `x` and `y` differ.
 
     Example:
         >>> torch.trapezoid(torch.tensor([1.0, 5.0, 10.0]))
@@ -895,12 +729,7 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 @public()
 @numpy_names
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
-    """Return the integral by the trapezoidal rule; see `trapezoid`.
-
-    Example:
-        >>> torch.trapz(torch.tensor([1.0, 5.0, 10.0]))
-        tensor(10.5000)
-    """
+    """Return the integral by the trapezoidal rule; see `trapezoid`."""
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
@@ -908,9 +737,6 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) 
 @numpy_names
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the cumulative integrals by the trapezoidal rule, up to the second and each later sample; see `trapezoid`.
-
-    Raises:
-        RuntimeError: the sizes of `x` and `y` differ.
 
     Example:
         >>> torch.cumulative_trapezoid(torch.tensor([1.0, 5.0, 10.0]))
@@ -968,10 +794,6 @@ def cov(
         fweights: the frequency of each observation, an integer.
         aweights: the weight of each observation.
 
-    Raises:
-        RuntimeError: the input has more than two dimensions or the dtype bool; weights are negative, or their number
-            is not that of the observations.
-
     Example:
         >>> torch.cov(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
         tensor([[ 1., -1.],
@@ -1008,9 +830,6 @@ def cov(
 @public(method=True)
 def corrcoef(input: Tensor) -> Tensor:
     """Return the correlation coefficients of variables: `cov` divided by the standard deviations.
-
-    Raises:
-        RuntimeError: the input has more than two dimensions.
 
     Example:
         >>> torch.corrcoef(torch.tensor([[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]]))
@@ -1061,7 +880,6 @@ def svd_lowrank(
     Args:
         A: `(..., m, n)`.
         q: the number of singular values, or a few more than needed.
-        niter: the number of power iterations.
         M: is subtracted from A; it broadcasts to the shape of A.
 
     Example:
@@ -1092,11 +910,6 @@ def pca_lowrank(A: Tensor, q: int | None = None, center: bool = True, niter: int
     Args:
         A: the samples, `(..., m, n)`.
         q: the number of components; the smallest of 6, m and n by default.
-        center: subtract the mean.
-        niter: the number of power iterations.
-
-    Raises:
-        ValueError: `q` or `niter` is out of range.
 
     Example:
         >>> torch.pca_lowrank(torch.tensor([[1.0, 0.0], [-1.0, 0.0]]), q=1)[1]
@@ -1136,14 +949,9 @@ def lobpcg(
 
     Args:
         A: `(..., m, m)`.
-        k: the number of eigenvalues; by default the number of columns of X, or 1.
         B: symmetric positive-definite; the identity by default.
         X: PyTorch's initial guess; only its number of columns is used.
-        largest: return the largest eigenvalues; otherwise the smallest.
         n, iK, niter, tol, method, tracker, ortho_iparams, ortho_fparams, ortho_bparams: have no effect.
-
-    Raises:
-        ValueError: A has less than `3 * k` rows.
 
     Example:
         >>> torch.lobpcg(torch.tensor([1.0, 3.0, 2.0]).diag(), k=1)[0]

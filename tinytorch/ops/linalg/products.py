@@ -4,6 +4,8 @@ Each product belongs to a family that is closed under differentiation. With `N` 
 transposed operand, the gradients of `x y` (NN) are `g yT` (NT) and `xT g` (TN), and those of NT, TN and TT are again in
 the family. So no formula transposes a Tensor, derivatives of every order cost one product each, and every gradient is
 contiguous: that of a weight can become its `.grad` without a copy.
+
+Operands of wrong sizes, numbers of dimensions or dtypes raise RuntimeError, as in PyTorch.
 """
 
 from __future__ import annotations
@@ -60,12 +62,12 @@ _MM: dict[tuple[bool, bool], Any] = {
 }
 mm_nn: Any = _MM[True, True]
 
-_bmm: Any = _product("bmm", products.bmm, batch="bmm", x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g))
-# The batched product of `matmul`, whose last step in PyTorch is a view that restores the leading dimensions.
-_stacks: Any = renamed(
-    _product("bmm", products.bmm, batch="bmm", x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)),
-    "UnsafeViewBackward0",
+_of_batches = functools.partial(
+    _product, "bmm", products.bmm, batch="bmm", x=lambda g, y: _bmm_nt(g, y), y=lambda g, x: _bmm_tn(x, g)
 )
+_bmm: Any = _of_batches()
+# The batched product of `matmul`, whose last step in PyTorch is a view that restores the leading dimensions.
+_stacks: Any = renamed(_of_batches(), "UnsafeViewBackward0")
 _bmm_nt: Any = _product("bmm", products.bmm_nt, batch="bmm_nt", x=lambda g, y: _bmm(g, y), y=lambda g, x: _bmm_tn(g, x))
 _bmm_tn: Any = _product("bmm", products.bmm_tn, batch="bmm_tn", x=lambda g, y: _bmm_nt(y, g), y=lambda g, x: _bmm(x, g))
 
@@ -86,9 +88,10 @@ _vm: Any = renamed(
     "SqueezeBackward4",
 )
 _outer: Any = _product("outer", np.multiply.outer, batch="outer", x=lambda g, y: _mv(g, y), y=lambda g, x: _mv_t(g, x))
-_dot_product: Any = _product(
-    "dot", products.dot, batch="dot", refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x
+_of_vectors = functools.partial(
+    _product, "dot", products.dot, batch="dot", refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x
 )
+_dot_product: Any = _of_vectors()
 
 
 # Checks -------------------------------------------------------------------------------------------
@@ -116,13 +119,6 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
     For two vectors it is the scalar product; for a matrix and a vector, `(n, m) @ (m,) -> (n,)`; for two matrices,
     `(n, m) @ (m, p) -> (n, p)`. Operands with more dimensions are batches of matrices, whose leading dimensions
     broadcast: the result is `(..., n, p)`, without `n` or `p` if that operand is a vector.
-
-    Args:
-        input, other: `(..., n, m)` or `(m,)`, and `(..., m, p)` or `(m,)`.
-
-    Raises:
-        RuntimeError: the sizes do not match; the dtypes differ; an operand is 0-d.
-        TypeError: an operand is not a tensor.
 
     Example:
         >>> torch.matmul(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 10.0]))
@@ -163,7 +159,6 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 
 
 def _flattened(x: Tensor) -> Tensor:
-    """Return a batch of matrices as one matrix with the rows of all of them."""
     shape = x._array.shape
     return x.reshape((math.prod(shape[:-1]), shape[-1]))
 
@@ -172,9 +167,6 @@ def _flattened(x: Tensor) -> Tensor:
 @public("dsmm", also="spmm")
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Return the product of two matrices, `(n, m)` and `(m, p)`.
-
-    Raises:
-        RuntimeError: one is not a matrix; the sizes do not match; the dtypes differ.
 
     Example:
         >>> torch.mm(torch.ones(2, 3), torch.ones(3, 1))
@@ -198,9 +190,6 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Return the products of two batches of matrices, `(b, n, m)` and `(b, m, p)`.
 
-    Raises:
-        RuntimeError: one is not 3-d; the sizes do not match; the dtypes differ.
-
     Example:
         >>> torch.bmm(torch.ones(5, 2, 3), torch.ones(5, 3, 4)).shape
         torch.Size([5, 2, 4])
@@ -216,9 +205,6 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Return the product of a matrix `(n, m)` and a vector `(m,)`.
 
-    Raises:
-        RuntimeError: the dimensions or sizes do not match; the dtypes differ.
-
     Example:
         >>> torch.mv(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1.0, 1.0]))
         tensor([3., 7.])
@@ -231,9 +217,6 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Return the scalar product of two vectors.
 
-    Raises:
-        RuntimeError: an argument is not a vector; the sizes or dtypes differ.
-
     Example:
         >>> torch.dot(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
         tensor(11.)
@@ -242,12 +225,7 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
     return _dot_product(input, tensor)
 
 
-_vdot_product: Any = renamed(
-    _product("dot", products.dot, batch="dot", refuses="dot", x=lambda g, y: g * y, y=lambda g, x: g * x),
-    "VdotBackward0",
-)
-
-
+_vdot_product: Any = renamed(_of_vectors(), "VdotBackward0")
 _conj_dot: Any = renamed(
     op_of(products.vdot, batch="vdot", complex=OWN, x=lambda g, y: conjugate(g) * y, y=lambda g, x: g * x),
     "VdotBackward0",
@@ -270,9 +248,6 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
 def inner(input: Tensor, other: Tensor) -> Tensor:
     """Return the scalar products along the last dimension: `(*A, m)`, `(*B, m)` give `(*A, *B)`.
 
-    Raises:
-        RuntimeError: the last dimensions differ; the dtypes differ.
-
     Example:
         >>> torch.inner(torch.ones(2, 3), torch.ones(3))
         tensor([3., 3.])
@@ -291,9 +266,6 @@ def inner(input: Tensor, other: Tensor) -> Tensor:
 @public(also="ger", method=True, out="promoted")
 def outer(input: Tensor, vec2: Tensor) -> Tensor:
     """Return the outer product of two vectors, `(n,)` and `(m,)`, as a matrix `(n, m)`.
-
-    Raises:
-        RuntimeError: an argument is not a vector.
 
     Example:
         >>> torch.outer(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
@@ -325,14 +297,7 @@ def _times(t: Any, factor: Any) -> Any:
     broadcasts=True,
 )
 def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return `beta * x + alpha * (mat1 @ mat2)`; with `beta` 0, `x` is ignored.
-
-    Args:
-        x: the addend (`input`), broadcast to `(n, p)`.
-        mat1, mat2: matrices `(n, m)` and `(m, p)`.
-
-    Raises:
-        RuntimeError: the dimensions or sizes do not match; the dtypes differ.
+    """Return `beta * x + alpha * (mat1 @ mat2)` for matrices `(n, m)` and `(m, p)`; with `beta` 0, `x` is ignored.
 
     Example:
         >>> torch.addmm(torch.tensor([1.0, 2.0]), torch.ones(1, 3), torch.ones(3, 2))
@@ -352,14 +317,7 @@ def addmm(x: Any, mat1: Any, mat2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any
     broadcasts=True,
 )
 def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return `beta * x + alpha * (mat @ vec)`; with `beta` 0, `x` is ignored.
-
-    Args:
-        x: the addend (`input`), broadcast to `(n,)`.
-        mat, vec: a matrix `(n, m)` and a vector `(m,)`.
-
-    Raises:
-        RuntimeError: the dimensions or sizes do not match; the dtypes differ.
+    """Return `beta * x + alpha * (mat @ vec)`, `(n, m)` and `(m,)`; with `beta` 0, `x` is ignored.
 
     Example:
         >>> torch.addmv(torch.ones(2), torch.ones(2, 3), torch.ones(3), alpha=2)
@@ -379,14 +337,7 @@ def addmv(x: Any, mat: Any, vec: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
     broadcasts=True,
 )
 def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return `beta * x + alpha * (batch1 @ batch2)` for batches of matrices; with `beta` 0, `x` is ignored.
-
-    Args:
-        x: the addend (`input`), broadcast to `(b, n, p)`.
-        batch1, batch2: matrices `(b, n, m)` and `(b, m, p)`.
-
-    Raises:
-        RuntimeError: the dimensions or sizes do not match; the dtypes differ.
+    """Return `beta * x + alpha * (batch1 @ batch2)`, `(b, n, m)` and `(b, m, p)`; with `beta` 0, `x` is ignored.
 
     Example:
         >>> torch.baddbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1)).flatten()
@@ -406,14 +357,7 @@ def baddbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) 
     broadcasts=True,
 )
 def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return `beta * x + alpha * sum(batch1 @ batch2)`; with `beta` 0, `x` is ignored.
-
-    Args:
-        x: the addend (`input`), broadcast to `(n, p)`.
-        batch1, batch2: matrices `(b, n, m)` and `(b, m, p)`.
-
-    Raises:
-        RuntimeError: the dimensions or sizes do not match; the dtypes differ.
+    """Return `beta * x + alpha * sum(batch1 @ batch2)`, `(b, n, m)` and `(b, m, p)`; with `beta` 0, `x` is ignored.
 
     Example:
         >>> torch.addbmm(torch.ones(1), torch.ones(2, 1, 3), torch.ones(2, 3, 1))
@@ -433,14 +377,7 @@ def addbmm(x: Any, batch1: Any, batch2: Any, *, beta: Any = 1, alpha: Any = 1) -
     broadcasts=True,
 )
 def addr(x: Any, vec1: Any, vec2: Any, *, beta: Any = 1, alpha: Any = 1) -> Any:
-    """Return `beta * x + alpha * outer(vec1, vec2)`; with `beta` 0, `x` is ignored.
-
-    Args:
-        x: the addend (`input`), broadcast to `(n, m)`.
-        vec1, vec2: vectors `(n,)` and `(m,)`.
-
-    Raises:
-        RuntimeError: `vec1` or `vec2` is not a vector; `x` does not broadcast.
+    """Return `beta * x + alpha * outer(vec1, vec2)`, `(n,)` and `(m,)`; with `beta` 0, `x` is ignored.
 
     Example:
         >>> torch.addr(torch.zeros(2, 2), torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]))
@@ -488,9 +425,6 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     Args:
         dims: the number of last dimensions of `a` that are paired with the first dimensions of `b`; or two lists of
             dimensions of equal length.
-
-    Raises:
-        RuntimeError: paired dimensions have different lengths; the two lists have; the dtypes differ.
 
     Example:
         >>> torch.tensordot(torch.ones(2, 3, 4), torch.ones(3, 4, 5)).shape
@@ -557,10 +491,6 @@ def einsum(*args: Any) -> Tensor:
     Args:
         *args: the equation, then the operands (or one sequence of them); or the sublist format: each operand followed
             by its list of numbers, and optionally the list of the output at the end.
-
-    Raises:
-        RuntimeError: the equation does not match the operands.
-        ValueError: there is no operand; a number in a sublist is not in [0, 52).
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -634,7 +564,6 @@ def _parse(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
 
 
 def _letters(text: str, start: int, where: str) -> list[Any]:
-    """Return the letters of a term, with Ellipsis for `...`."""
     letters: list[Any] = []
     i = 0
     while i < len(text):
@@ -810,17 +739,7 @@ def _squeezed(term: list[Any], x: Tensor, letters: set[Any]) -> tuple[list[Any],
 
 @public(python=True, out="chain_matmul")
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """Return the product of matrices, computed in the order with the fewest multiplications.
-
-    Raises:
-        RuntimeError: an argument is not a matrix; the sizes do not match.
-
-    Example:
-        >>> multi_dot = torch.linalg.multi_dot  # chain_matmul warns that it is deprecated
-        >>> multi_dot([torch.ones(2, 3), torch.ones(3, 4), torch.ones(4, 1)])
-        tensor([[12.],
-                [12.]])
-    """
+    """Return the product of matrices, computed in the order with the fewest multiplications."""
     warn(
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot "
         "instead, which accepts a list of two or more tensors rather than multiple parameters.",
@@ -839,9 +758,6 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
     The first and the last may be vectors.
 
     Source: the dynamic program of Cormen, Leiserson, Rivest and Stein, "Introduction to Algorithms", section 14.2.
-
-    Raises:
-        RuntimeError: there are fewer than two tensors; one is not a matrix; the sizes do not match.
 
     Example:
         >>> torch.linalg.multi_dot([torch.ones(3), torch.ones(3, 4), torch.ones(4)])
@@ -872,30 +788,27 @@ def multi_dot(tensors: Sequence[Tensor]) -> Tensor:
                 f"multi_dot(): tensors {k - 1} and {k} with shapes {list(tensors[k - 1].shape)} and "
                 f"{list(tensors[k].shape)} cannot be multiplied"
             )
-    product = _multiplied(chain, *_best_order([chain[0].shape[0], *[matrix.shape[1] for matrix in chain]]))
+    product = _multiplied(chain)
     rows, columns = product.shape
     return product.view(([] if first else [rows]) + ([] if last else [columns]))
 
 
-def _best_order(sizes: list[int]) -> tuple[dict[tuple[int, int], int], int, int]:
-    """Return the index at which to split each part (i, j) of the chain, and the indices of the whole chain."""
-    count = len(sizes) - 1
-    cost = dict.fromkeys([(i, i) for i in range(count)], 0)
-    split: dict[tuple[int, int], int] = {}
-    for length in range(1, count):
-        for i in range(count - length):
-            j = i + length
-            cost[i, j], split[i, j] = min(
-                (cost[i, k] + cost[k + 1, j] + sizes[i] * sizes[k + 1] * sizes[j + 1], k) for k in range(i, j)
-            )
-    return split, 0, count - 1
+@functools.lru_cache(4096)
+def _order(sizes: tuple[int, ...]) -> tuple[int, int]:
+    """Return the least number of multiplications for a chain of matrices, and how many are multiplied first."""
+    if len(sizes) == 2:
+        return 0, 0
+    return min(
+        (_order(sizes[: k + 1])[0] + _order(sizes[k:])[0] + sizes[0] * sizes[k] * sizes[-1], k)
+        for k in range(1, len(sizes) - 1)
+    )
 
 
-def _multiplied(chain: list[Tensor], split: dict[tuple[int, int], int], i: int, j: int) -> Tensor:
-    if i == j:
-        return chain[i]
-    k = split[i, j]
-    return mm(_multiplied(chain, split, i, k), _multiplied(chain, split, k + 1, j))
+def _multiplied(chain: list[Tensor]) -> Tensor:
+    if len(chain) == 1:
+        return chain[0]
+    _, k = _order((chain[0].shape[0], *[matrix.shape[1] for matrix in chain]))
+    return mm(_multiplied(chain[:k]), _multiplied(chain[k:]))
 
 
 def _operator(reflected: bool) -> Callable[[Any, Any], Any]:
@@ -919,9 +832,6 @@ operator_matmul, operator_rmatmul = _operator(False), _operator(True)
 @public(method=True, autocast="float32")
 def trace(input: Tensor) -> Tensor:
     """Return the sum of the diagonal of a matrix.
-
-    Raises:
-        RuntimeError: `input` is not a matrix.
 
     Example:
         >>> torch.trace(torch.tensor([[1.0, 2.0], [3.0, 4.0]]))

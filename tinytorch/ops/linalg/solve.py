@@ -1,7 +1,8 @@
 """Inverses, linear systems, pseudoinverses, least squares and functions of matrices: one half of `torch.linalg`.
 
 The other half, factorizations and functions based on them, is `factor`. The kernels call LAPACK through `np.linalg`, on
-batches of matrices. Each formula is Tensor code, so there are derivatives of every order.
+batches of matrices. Each formula is Tensor code, so there are derivatives of every order. Arguments of a wrong shape or
+dtype raise RuntimeError, as in PyTorch.
 
 Sources of the formulas: Giles, "An extended collection of matrix derivative results for forward and reverse mode
 algorithmic differentiation" (2008); Golub and Pereyra, "The differentiation of pseudo-inverses" (1973).
@@ -179,7 +180,6 @@ def inv(A: Tensor) -> Tensor:
     """Return the inverse of a square matrix, or of each matrix of a batch `(..., n, n)`.
 
     Raises:
-        RuntimeError: the matrices are not square, or not of float32 or float64.
         LinAlgError: a matrix is singular.
 
     Example:
@@ -194,13 +194,6 @@ def inv(A: Tensor) -> Tensor:
 @public("linalg.inv_ex", out="exact", autocast="float32")
 def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
     """Return a named tuple `(inverse, info)`: the inverses and, per matrix, 0 or the column (from 1) of a zero pivot.
-
-    Args:
-        A: `(..., n, n)`.
-        check_errors: raise LinAlgError if a matrix is singular.
-
-    Raises:
-        RuntimeError: A is not a square matrix; with `check_errors` also (as LinAlgError) if a matrix is singular.
 
     Example:
         >>> torch.linalg.inv_ex(torch.zeros(2, 2)).info
@@ -220,9 +213,6 @@ def inv_ex(A: Tensor, *, check_errors: bool = False) -> Any:
 @public("linalg.tensorinv", out="safe, copied", autocast="float32")
 def tensorinv(input: Tensor, ind: int = 2) -> Tensor:
     """Return the inverse of a tensor as a matrix, whose rows are the first `ind` dimensions.
-
-    Raises:
-        RuntimeError: that matrix is not square, or it is singular.
 
     Example:
         >>> torch.linalg.tensorinv(torch.eye(4).reshape(2, 2, 4), ind=2).shape
@@ -303,10 +293,8 @@ def solve(A: Tensor, B: Tensor, *, left: bool = True) -> Tensor:
     Args:
         A: `(..., n, n)`.
         B: `(..., n, k)`, or vectors `(..., n)`; its leading dimensions broadcast with those of `A`.
-        left: solve `A X = B`; otherwise `X A = B`.
 
     Raises:
-        RuntimeError: shapes do not match; the dtypes differ, or are not float32 or float64.
         LinAlgError: a matrix is singular.
 
     Example:
@@ -359,12 +347,6 @@ def solve_triangular(
     Args:
         input: A, `(..., n, n)`; the other triangle is not read.
         B: `(..., n, k)`; the result has the dtype of A.
-        upper: whether A is upper or lower triangular.
-        left: solve `A X = B`; otherwise `X A = B`.
-        unitriangular: regard the diagonal of A as ones.
-
-    Raises:
-        RuntimeError: shapes do not match.
 
     Example:
         >>> A = torch.tensor([[1.0, 2.0], [0.0, 4.0]])
@@ -387,11 +369,7 @@ def tensorsolve(input: Tensor, other: Tensor, dims: Sequence[int] | None = None)
     """Return the solution X of `tensordot(A, X, X.ndim) = B`.
 
     Args:
-        input, other: A and B.
         dims: dimensions of A that are first moved to the end.
-
-    Raises:
-        RuntimeError: A as a matrix is not square, or it is singular.
 
     Example:
         >>> torch.linalg.tensorsolve(torch.eye(4).reshape(2, 2, 4) * 2, torch.ones(2, 2))
@@ -460,9 +438,6 @@ def pinv(input: Tensor, rcond: Any = None, hermitian: bool = False, *, atol: Any
         rtol: so do those up to this times the largest singular value; by default the larger of m and n times the
             epsilon of the dtype, or 0 if `atol` is not None.
 
-    Raises:
-        RuntimeError: the input is not a matrix of float32 or float64.
-
     Example:
         >>> torch.linalg.pinv(torch.tensor([[3.0, 0.0], [4.0, 0.0]]))
         tensor([[0.1200, 0.1600],
@@ -496,9 +471,6 @@ def matrix_rank(
         tol: an older name of `atol`.
         hermitian: the matrices are Hermitian; `eigvalsh` computes the singular values.
         atol, rtol: see `pinv`.
-
-    Raises:
-        RuntimeError: the input is not a matrix of float32 or float64.
 
     Example:
         >>> torch.linalg.matrix_rank(torch.tensor([[1.0, 2.0], [2.0, 4.0]]))
@@ -565,9 +537,6 @@ def lstsq(input: Tensor, b: Tensor, rcond: Any = None, *, driver: str | None = N
         driver: a LAPACK driver, which determines what is returned: the rank for "gelsy" (the default), the rank and the
             singular values for "gelsd" and "gelss", neither for "gels". All are computed by the SVD here.
 
-    Raises:
-        RuntimeError: shapes do not match; the dtypes differ; the driver does not exist.
-
     Example:
         >>> A = torch.tensor([[1.0, 0.0], [1.0, 1.0], [1.0, 2.0]])
         >>> solution = torch.linalg.lstsq(A, torch.tensor([[1.0], [3.0], [5.0]])).solution
@@ -631,9 +600,6 @@ _exponential = op_of(
 def matrix_exp(input: Tensor) -> Tensor:
     """Return the exponential of a square matrix, `I + A + A^2 / 2 + ...`, or of each matrix of a batch.
 
-    Raises:
-        RuntimeError: the matrices are not square, or do not have a floating-point dtype.
-
     Example:
         >>> torch.matrix_exp(torch.tensor([[0.0, 1.0], [0.0, 0.0]]))
         tensor([[1., 1.],
@@ -650,7 +616,6 @@ def matrix_power(input: Tensor, n: int) -> Tensor:
     """Return an integer power of a square matrix, by repeated squaring; a negative one is a power of the inverse.
 
     Raises:
-        RuntimeError: the matrices are not square.
         LinAlgError: the power is negative, and a matrix is singular.
 
     Example:

@@ -22,12 +22,7 @@ class DistributedSampler(Sampler[int]):
     Args:
         num_replicas: the number of processes; if None, that of the default process group.
         rank: the process whose indices are sampled, from 0; if None, the rank in the default process group.
-        shuffle: shuffle the indices; the order changes with `set_epoch`.
         seed: the seed of the shuffle, which has to be the same in all processes.
-        drop_last: drop the last indices instead of repeating the first ones.
-
-    Raises:
-        ValueError: `rank` is out of range; or `num_replicas` or `rank` is None, and there is no process group.
 
     Example:
         >>> from tinytorch.utils.data.distributed import DistributedSampler
@@ -76,12 +71,5 @@ class DistributedSampler(Sampler[int]):
         return self.num_samples
 
     def set_epoch(self, epoch: int) -> None:
-        """Set the epoch, on which the shuffled order depends; to be called at the start of each epoch.
-
-        Example:
-            >>> sampler = torch.utils.data.DistributedSampler(range(4), num_replicas=2, rank=0)
-            >>> sampler.set_epoch(1)
-            >>> len(list(sampler))
-            2
-        """
+        """Set the epoch, on which the shuffled order depends; to be called at the start of each epoch."""
         self.epoch = epoch

@@ -90,9 +90,6 @@ def _add_graph(
     The model runs once, in its mode; inputs of integers, which have no gradients, are not in the graph.
 
     Args:
-        model: a module.
-        input_to_model: its input: a tensor, or a tuple of arguments.
-        verbose: print the graph.
         use_strict_trace: PyTorch's option for outputs that are dictionaries, which are always accepted.
 
     Raises:
@@ -140,7 +137,6 @@ def _with_pytorchs_arguments(base: Any) -> type:
 
         Args:
             log_dir: the folder; `runs/<time>_<host>` if it is None.
-            comment: a suffix for the default name of the folder.
             **kwargs: arguments of tensorboardX: `purge_step`, `max_queue`, `flush_secs`, `filename_suffix`.
         """
 

@@ -69,10 +69,6 @@ class SummaryWriter:
 
     Args:
         log_dir: the folder; `runs/<time>_<host>` if it is None.
-        comment: a suffix for the default name of the folder.
-        purge_step: TensorBoard hides what earlier runs wrote for this step and later ones.
-        max_queue, flush_secs: how many events are buffered, and for how many seconds at most.
-        filename_suffix: a suffix for the names of the files.
     """
 
     def __init__(
