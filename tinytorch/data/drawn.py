@@ -16,6 +16,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Literal, NamedTuple
+from urllib.parse import urlsplit
 
 import numpy as np
 
@@ -126,7 +127,8 @@ def fashion_or_drawn(
             for path in error.found:
                 read_idx(path, ndim=3 if "idx3" in os.path.basename(path) else 1)
             for mirror, why in error.failures:
-                print(f"FashionMNIST cannot be downloaded from {mirror}: {why}", file=sys.stderr)
+                print(f"FashionMNIST cannot be downloaded from {urlsplit(mirror).netloc}: {why}", file=sys.stderr)
+            print("Pictures of clothes are drawn in its place, in some seconds.", file=sys.stderr)
             return DrawnFashion
     elif which != "fashion":
         raise ValueError(f"which should be 'auto', 'fashion' or 'drawn', but got {which!r}")
