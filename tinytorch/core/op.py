@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tinytorch.core.call import CALL, IN_PLACE, OPERATOR, Caller
+from tinytorch.core.complex import OWN
 from tinytorch.core.declaration import MISSING, Op, camel, signature
 from tinytorch.core.node import Formula
 
@@ -68,7 +69,7 @@ def op(
         data_dependent: the shape of the output depends on the values of the input.
         holds: an argument that holds tensors but is not an input; a backward pass frees it like the saved inputs.
         complex: the kernel computes with complex numbers: HOLOMORPHIC or OWN, see `core/complex.py`. By default the op
-            refuses them.
+            refuses them, unless it views or moves elements: then it is OWN.
         moves: the kernel only moves elements, so it can do so with 8-bit floats, too; views need not say it.
         batch: how `vmap` calls the op on a batch: the name of a rule in `ops/batch_rules.py`, or a function of the same
             arguments that is composed of other ops. By default the op is called once per example.
@@ -83,7 +84,8 @@ def op(
             name=function.__name__, node_name=name or camel(function.__name__), many=many, joint=joint,
             joint_inputs=inputs, outputs=outputs, nondiff=nondiff, residuals=residuals, view=view,
             broadcasts=broadcasts, result=result, overload=overload, refuses=refuses, data_dependent=data_dependent,
-            holds=holds, complex=complex, moves=moves, batch=batch, own_layout=own_layout,
+            holds=holds, complex=complex or (OWN if view or moves else None), moves=moves, batch=batch,
+            own_layout=own_layout,
         )  # fmt: skip
         declared.caller = functools.wraps(function)(Caller(declared, CALL).function)
         return declared.caller
@@ -126,8 +128,8 @@ def pointwise(
     count = len(arguments)
     declared = Op(
         kernel, formulas, arguments=arguments, defaults=(MISSING,) * count, positional=count, name=name,
-        node_name=node_name or camel(name), broadcasts=True, floating=floating, refuses=refuses, complex=complex,
-        moves=moves, batch=batch or (None if linear else "elementwise"), own_layout=own_layout,
+        node_name=node_name or camel(name), broadcasts=True, floating=floating, refuses=refuses,
+        complex=complex or (OWN if moves else None), moves=moves, batch=batch or (None if linear else "elementwise"), own_layout=own_layout,
     )  # fmt: skip
     declared.operands = count
     declared.linear, declared.elementwise, declared.in_float32 = linear, not linear, in_float32

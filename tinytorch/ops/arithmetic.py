@@ -578,24 +578,16 @@ fmin = pointwise(
 
 _clamp = renamed(
     op_of(
-        arithmetic.clamp, batch="elementwise", refuses="clamp_scalar_cpu", name="Clamp",
+        arithmetic.clamp, batch="elementwise", refuses="clamp_scalar_cpu",
         x=lambda g, x, min, max: kept(g, _inside(x, min, max)),
     ),
     "ClampBackward1",
 )  # fmt: skip
 _clamp_min = op_of(
-    arithmetic.clamp_min,
-    batch="elementwise",
-    refuses="clamp_min_scalar_cpu",
-    name="ClampMin",
-    x=lambda g, x, min: kept(g, x >= min),
+    arithmetic.clamp_min, batch="elementwise", refuses="clamp_min_scalar_cpu", x=lambda g, x, min: kept(g, x >= min)
 )
 _clamp_max = op_of(
-    arithmetic.clamp_max,
-    batch="elementwise",
-    refuses="clamp_max_scalar_cpu",
-    name="ClampMax",
-    x=lambda g, x, max: kept(g, x <= max),
+    arithmetic.clamp_max, batch="elementwise", refuses="clamp_max_scalar_cpu", x=lambda g, x, max: kept(g, x <= max)
 )
 _clamp_min_to, _clamp_max_to = (
     renamed(pointwise(name, kernel, refuses=refuses, x=to_x, y=to_bound), f"{node}Backward1")

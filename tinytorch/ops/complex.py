@@ -21,10 +21,10 @@ from tinytorch.ops.shape import select
 # Parts --------------------------------------------------------------------------------------------
 
 _view_as_real = op(
-    batch="leading", name="ViewAsReal", view=True, x=lambda g: _complex(select(g, -1, 0), select(g, -1, 1)), complex=OWN
+    batch="leading", name="ViewAsReal", view=True, x=lambda g: _complex(select(g, -1, 0), select(g, -1, 1))
 )(kernels.view_as_real)
 _view_as_real.op.name = "view_as_real"
-_view_as_complex = op(batch="leading", name="ViewAsComplex", view=True, x=lambda g: view_as_real(g), complex=OWN)(
+_view_as_complex = op(batch="leading", name="ViewAsComplex", view=True, x=lambda g: view_as_real(g))(
     kernels.view_as_complex
 )
 _view_as_complex.op.name = "view_as_complex"

@@ -6,7 +6,6 @@ import builtins
 import functools
 from typing import Any
 
-from tinytorch.core.complex import OWN
 from tinytorch.core.device import as_device
 from tinytorch.core.device import cpu as cpu_device
 from tinytorch.core.device import device as Device
@@ -25,9 +24,9 @@ def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format"
     """Return the op that copies to a dtype and memory format; the autograd engine casts gradients back."""
     kernel = functools.partial(kernels.converted, dtype.numpy, memory_format)
     if memory_format == "torch.preserve_format":
-        return pointwise("to", kernel, complex=OWN, moves=True, x=lambda g: g, node_name="ToCopy")
+        return pointwise("to", kernel, moves=True, x=lambda g: g, node_name="ToCopy")
 
-    @op(kernel, name="ToCopy", complex=OWN, moves=True, x=lambda g: g)
+    @op(kernel, name="ToCopy", moves=True, x=lambda g: g)
     def to_copy(x: Any) -> Any:
         """Return a copy in the dtype and memory format."""
 
@@ -134,7 +133,7 @@ def to(
     return _cast(input, kind) if copy or kind is not input.dtype else input
 
 
-@op(meta.like, name="ToCopy", complex=OWN, moves=True, x=lambda g: g.cpu())
+@op(meta.like, name="ToCopy", moves=True, x=lambda g: g.cpu())
 def _without_data(x: Any) -> Any:
     """Return a tensor like `x` on the meta device."""
 

@@ -476,12 +476,12 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
 
 
 _pixel_shuffle = op_of(
-    rearrange.pixel_shuffle, batch="leading", complex=OWN, name="PixelShuffle", refuses=unless_empty("pixel_shuffle"),
+    rearrange.pixel_shuffle, batch="leading", complex=OWN, refuses=unless_empty("pixel_shuffle"),
     x=lambda g, factor: _pixel_unshuffle(g, factor),
 )  # fmt: skip
 _pixel_unshuffle = op_of(
     rearrange.pixel_unshuffle, batch="leading",
-    complex=OWN, name="PixelUnshuffle", refuses=unless_empty("pixel_unshuffle"),
+    complex=OWN, refuses=unless_empty("pixel_unshuffle"),
     x=lambda g, factor: _pixel_shuffle(g, factor),
 )  # fmt: skip
 
@@ -543,7 +543,7 @@ def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
 
 _channel_shuffle = op_of(
     rearrange.channel_shuffle, batch="folded",
-    complex=OWN, name="ChannelShuffle", refuses=unless_empty("channel_shuffle"),
+    complex=OWN, refuses=unless_empty("channel_shuffle"),
     x=lambda g, x_shape, groups: _channel_shuffle(g, max(x_shape[1] // groups, 1)),
 )  # fmt: skip
 

@@ -46,7 +46,7 @@ _complex_to_real_part = op_of(
     x=lambda g, dim, scale: real_to_complex(g, (dim,), scale, False),
 )  # fmt: skip
 _scaled_interior = op_of(
-    kernels.scaled_interior, batch="along", name="ScaledInterior", complex=OWN,
+    kernels.scaled_interior, batch="along", complex=OWN,
     x=lambda g, dim, length, factor: _scaled_interior(g, dim, length, factor),
 )  # fmt: skip
 

@@ -65,12 +65,11 @@ def _same_places(x: Tensor, y: Any) -> bool:
 
 _copy = writing(
     batch="elementwise",
-    complex=OWN, moves=True, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places,
+    moves=True, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places,
     reads="same",
 )(kernels.copy)  # fmt: skip
 _fill = writing(
     batch="filled",
-    complex=OWN,
     moves=True,
     names=("FillBackward2", "FillBackward3", "ZeroBackward0", "FillBackward0", "FillBackward1"),
     repeats=lambda x, value: not isinstance(value, Tensor),
@@ -445,7 +444,6 @@ def _kind_name(value: Any) -> str:
     kernels.take,
     batch="index",
     name="Index",
-    complex=OWN,
     moves=True,
     holds="indices",
     x=lambda g, x_shape, indices: _put_back(g, x_shape, indices),
@@ -720,7 +718,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 @public(method=True, out="index_select")
 @op(
     kernels.select_rows, batch="rows",
-    complex=OWN, moves=True, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index),
+    moves=True, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index),
     index=None,
 )  # fmt: skip
 def index_select(x: Any, dim: int, index: Any) -> Any:

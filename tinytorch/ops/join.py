@@ -46,15 +46,7 @@ def _joined(g: Any, sizes: Sequence[int], dim: int) -> Tensor:
     return cat(pieces, dim)
 
 
-@op(
-    kernels.pieces,
-    batch="along",
-    name="Split",
-    complex=OWN,
-    view=True,
-    outputs=0,
-    x=lambda g, sizes, dim: _joined(g, sizes, dim),
-)
+@op(kernels.pieces, batch="along", name="Split", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
 def _split(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 
 
@@ -62,7 +54,6 @@ def _split(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
     kernels.pieces,
     batch="along",
     name="SplitWithSizes",
-    complex=OWN,
     view=True,
     outputs=0,
     x=lambda g, sizes, dim: _joined(g, sizes, dim),
@@ -283,7 +274,7 @@ def _unbind_x(g: Any, dim: int) -> Tensor:
     return stack([zeros if each is None else each for each in g], dim)
 
 
-_unbind = op_of(kernels.unbind, batch="along", complex=OWN, name="Unbind", view=True, outputs=0, x=_unbind_x)
+_unbind = op_of(kernels.unbind, batch="along", view=True, outputs=0, x=_unbind_x)
 
 
 @public(method=True)
@@ -322,19 +313,11 @@ def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
     return pieces
 
 
-@op(kernels.concatenated, batch="sequence", complex=OWN, moves=True, name="Cat", many="xs", xs=_cat_xs)
+@op(kernels.concatenated, batch="sequence", moves=True, name="Cat", many="xs", xs=_cat_xs)
 def _cat(xs: Any, dim: int) -> Any: ...
 
 
-@op(
-    kernels.stacked,
-    batch="sequence",
-    complex=OWN,
-    moves=True,
-    name="Stack",
-    many="xs",
-    xs=lambda g, dim: unbind(g, dim),
-)
+@op(kernels.stacked, batch="sequence", moves=True, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
 def _stack(xs: Any, dim: int) -> Any: ...
 
 
@@ -463,9 +446,7 @@ def _block_diag_xs(g: Tensor, xs_shapes: list[tuple[int, ...]]) -> Any:
     return pieces
 
 
-_block_diag = op_of(
-    kernels.block_diag, batch="block diagonal", complex=OWN, name="BlockDiag", many="xs", xs=_block_diag_xs
-)
+_block_diag = op_of(kernels.block_diag, batch="block diagonal", complex=OWN, many="xs", xs=_block_diag_xs)
 
 
 @public(python=True)

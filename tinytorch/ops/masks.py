@@ -132,7 +132,6 @@ masked_scatter_ = public("", method="masked_scatter_")(_masked_scatter[1])
 
 _where = op(
     batch="elementwise",
-    complex=OWN,
     moves=True,
     condition=None,
     x=lambda g, condition: _where(condition, g, 0.0),

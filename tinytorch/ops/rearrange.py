@@ -26,7 +26,7 @@ def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> 
     return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)
 
 
-_repeat = op_of(kernels.repeat, batch="repeated", complex=OWN, moves=True, name="Repeat", x=_repeat_x)
+_repeat = op_of(kernels.repeat, batch="repeated", moves=True, x=_repeat_x)
 
 
 @public("", method="repeat")
@@ -124,9 +124,7 @@ def _refused_flip(x: Any, dims: tuple[int, ...]) -> str | None:
     return "flip_cpu" if inner[0] != x.itemsize or -inner[1] in flipped else None
 
 
-_flip = op_of(
-    kernels.flip, batch="along", name="Flip", refuses=_refused_flip, complex=OWN, x=lambda g, dims: _flip(g, dims)
-)
+_flip = op_of(kernels.flip, batch="along", refuses=_refused_flip, complex=OWN, x=lambda g, dims: _flip(g, dims))
 
 
 @public(method=True)
@@ -179,9 +177,7 @@ def flipud(input: Tensor) -> Tensor:
 _roll = op_of(
     kernels.roll,
     batch="rolled",
-    complex=OWN,
     moves=True,
-    name="Roll",
     x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims),
 )
 
@@ -220,12 +216,7 @@ def _refused_rotation(x: Any, k: int, dims: tuple[int, int]) -> str | None:
 
 
 _rot90 = op_of(
-    kernels.rot90,
-    batch="along",
-    complex=OWN,
-    name="Rot90",
-    refuses=_refused_rotation,
-    x=lambda g, k, dims: _rot90(g, -k, dims),
+    kernels.rot90, batch="along", complex=OWN, refuses=_refused_rotation, x=lambda g, k, dims: _rot90(g, -k, dims)
 )
 
 
@@ -293,7 +284,6 @@ def triu(x: Any, diagonal: int = 0) -> Any:
 @op(
     kernels.constant_pad,
     batch="leading",
-    complex=OWN,
     moves=True,
     name="ConstantPadNd",
     x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0),

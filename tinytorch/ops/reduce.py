@@ -500,13 +500,7 @@ def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
 
 
 _aminmax = op_of(
-    kernels.aminmax,
-    batch="along",
-    refuses="aminmax_cpu",
-    x=_aminmax_x,
-    outputs=2,
-    result=return_types.aminmax,
-    name="Aminmax",
+    kernels.aminmax, batch="along", refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax
 )
 
 

@@ -9,7 +9,7 @@ from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.random import Generator, _source
 from tinytorch.ops.register import public
 
-_poisson = op_of(rejection.poisson, batch="random", name="Poisson", x=zero_gradient)
+_poisson = op_of(rejection.poisson, batch="random", x=zero_gradient)
 
 
 @public()

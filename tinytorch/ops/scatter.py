@@ -226,7 +226,7 @@ _scatter_sum = op_of(
     index=None,
     src=lambda g, dim, index, src_shape: _gathered_src(g, dim, index, src_shape),
 )
-_met = op_of(kernels.met, batch="along", complex=OWN, name="Met", index=None)
+_met = op_of(kernels.met, batch="along", complex=OWN, index=None)
 
 
 def _mean_rule(

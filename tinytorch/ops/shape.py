@@ -27,7 +27,7 @@ from tinytorch.ops.register import members, pointwise, public
 # Views: another shape -----------------------------------------------------------------------------
 
 
-_view = op(batch="view", name="View", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_view = op(batch="view", name="View", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 
 
 @public("", method="view")
@@ -89,18 +89,9 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     return _view(input, other._array.shape)
 
 
-_reshape_alias = op(batch="view", name="ReshapeAlias", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(
-    kernels.view
-)
+_reshape_alias = op(batch="view", name="ReshapeAlias", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 _reshape_alias.op.name = "reshape"
-_unsafe_view = op_of(
-    kernels.unsafe_view,
-    batch="view",
-    complex=OWN,
-    moves=True,
-    name="UnsafeView",
-    x=lambda g, x_shape: g.reshape(x_shape),
-)
+_unsafe_view = op_of(kernels.unsafe_view, batch="view", moves=True, x=lambda g, x_shape: g.reshape(x_shape))
 
 
 @public(method=True)
@@ -223,7 +214,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 
 _squeeze, _squeeze_dim, _squeeze_dims = (
-    op_of(kernel, batch="squeeze", name="Squeeze", complex=OWN, view=True, x=lambda g, x_shape: g.reshape(x_shape))
+    op_of(kernel, batch="squeeze", name="Squeeze", view=True, x=lambda g, x_shape: g.reshape(x_shape))
     for kernel in (kernels.squeeze, kernels.squeeze_dim, kernels.squeeze_dims)
 )
 renamed(_squeeze_dim, "SqueezeBackward1")
@@ -252,14 +243,7 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     return _squeeze_dim(input, dim)
 
 
-_unsqueeze = op_of(
-    kernels.unsqueeze,
-    batch="unsqueeze",
-    complex=OWN,
-    name="Unsqueeze",
-    view=True,
-    x=lambda g, x_shape, dim: squeeze(g, dim),
-)
+_unsqueeze = op_of(kernels.unsqueeze, batch="unsqueeze", view=True, x=lambda g, x_shape, dim: squeeze(g, dim))
 
 
 @public(method=True)
@@ -283,15 +267,8 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 # Views: another order of dimensions ---------------------------------------------------------------
 
 
-_transpose = op_of(
-    kernels.transpose,
-    batch="along",
-    complex=OWN,
-    name="Transpose",
-    view=True,
-    x=lambda g, dim0, dim1: _transpose(g, dim0, dim1),
-)
-_t = op_of(kernels.t, batch="t", complex=OWN, name="T", view=True, x=lambda g: _t(g))
+_transpose = op_of(kernels.transpose, batch="along", view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1))
+_t = op_of(kernels.t, batch="t", view=True, x=lambda g: _t(g))
 
 
 @public(also="swapdims", method=True)
@@ -339,7 +316,7 @@ def _permute_back(g: Tensor, dims: tuple[int, ...]) -> Tensor:
     return _permute(g, tuple([order.index(i) for i in range(len(order))]))
 
 
-_permute = op_of(kernels.permute, batch="permute", complex=OWN, name="Permute", view=True, x=_permute_back)
+_permute = op_of(kernels.permute, batch="permute", view=True, x=_permute_back)
 
 
 @public(method=True)
@@ -522,9 +499,7 @@ def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
 
 
 def _by_key(name: str) -> Any:
-    made = op(batch="along", name=name, view=True, complex=OWN, x=lambda g, x_shape, key: embed(g, x_shape, key))(
-        kernels.part
-    )
+    made = op(batch="along", name=name, view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(kernels.part)
     made.op.name = f"_{name.lower()}"
     return made
 
@@ -532,7 +507,7 @@ def _by_key(name: str) -> Any:
 # Basic indexing by ints, slices, None and Ellipsis, as in NumPy. PyTorch records one node per index;
 # here one node covers the whole key and has the name of the node for its last index.
 part, selected, inserted = _by_key("Slice"), _by_key("Select"), _by_key("Unsqueeze")
-aliased = op_of(kernels.alias, batch="along", complex=OWN, name="Alias", view=True, x=lambda g, key: g)
+aliased = op_of(kernels.alias, batch="along", view=True, x=lambda g, key: g)
 
 
 @public(method=True)
@@ -603,9 +578,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 # Views: repeated, on the diagonal, in windows -----------------------------------------------------
 
 
-_expand = op_of(
-    kernels.expand, batch="expand", complex=OWN, name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape)
-)
+_expand = op_of(kernels.expand, batch="expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
 
 
 @public("", method="expand")
@@ -654,7 +627,7 @@ def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
 
 
 _diagonal = op_of(
-    kernels.diagonal, batch="along", name="Diagonal", complex=OWN, view=True,
+    kernels.diagonal, batch="along", view=True,
     x=lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2),
 )  # fmt: skip
 _embed_diagonal = op_of(
@@ -759,7 +732,7 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 
 _unfold = op_of(
-    kernels.unfold, batch="along", name="Unfold", complex=OWN, view=True,
+    kernels.unfold, batch="along", view=True,
     x=lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step),
 )  # fmt: skip
 _fold = op_of(
@@ -821,12 +794,10 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
 # Copies in new memory ----------------------------------------------------------------------------
 
 
-_clone = pointwise("clone", kernels.clone, complex=OWN, moves=True, x=lambda g: g)
-_contiguous = pointwise(
-    "contiguous", kernels.contiguous, complex=OWN, moves=True, own_layout=True, x=lambda g: g, node_name="Clone"
-)
+_clone = pointwise("clone", kernels.clone, moves=True, x=lambda g: g)
+_contiguous = pointwise("contiguous", kernels.contiguous, moves=True, own_layout=True, x=lambda g: g, node_name="Clone")
 _clone_in = op_of(
-    kernels.clone_in, batch="cloned", name="Clone", complex=OWN, moves=True, x=lambda g: g
+    kernels.clone_in, batch="cloned", name="Clone", moves=True, x=lambda g: g
 )  # not pointwise: it depends on the whole shape
 _FORMATS: dict[str, Any] = {
     "None": _clone,

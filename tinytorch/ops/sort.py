@@ -120,8 +120,8 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
 
 
 _UNIQUE: Any = {"data_dependent": True, "outputs": 3, "nondiff": (1, 2)}
-_unique2 = op_of(kernels.unique2, batch="dynamic", x=not_derived("_unique2"), name="Unique2", **_UNIQUE)
-_unique_dim = op_of(kernels.unique_dim, batch="dynamic", x=not_derived("unique_dim"), name="UniqueDim", **_UNIQUE)
+_unique2 = op_of(kernels.unique2, batch="dynamic", x=not_derived("_unique2"), **_UNIQUE)
+_unique_dim = op_of(kernels.unique_dim, batch="dynamic", x=not_derived("unique_dim"), **_UNIQUE)
 _unique_runs = op_of(
     kernels.unique_runs, batch="dynamic", x=not_derived("unique_consecutive"), name="UniqueConsecutive", **_UNIQUE
 )

@@ -341,7 +341,7 @@ def triangular_solve(
     return return_types.triangular_solve(_triangular_solve(input, A, upper, transpose, unitriangular))
 
 
-_geqrf = op_of(kernels.geqrf, batch="leading", name="Geqrf", outputs=2, x=not_derived("geqrf"), complex=OWN)
+_geqrf = op_of(kernels.geqrf, batch="leading", outputs=2, x=not_derived("geqrf"), complex=OWN)
 
 
 @public(method=True, out="geqrf", autocast="float32")

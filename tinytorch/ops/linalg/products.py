@@ -75,7 +75,6 @@ grouped_mm: Any = op_of(
     a=lambda g, b, offs: grouped_mm(g, b.mT, offs),
     b=lambda g, a, offs: grouped_mm(a.mT, g, offs),
     offs=None,
-    name="GroupedMm",
 )
 
 _mv: Any = _product("mv", products.mv, batch="mv", x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g))
@@ -936,12 +935,7 @@ def trace(input: Tensor) -> Tensor:
 
 
 _trace = op_of(
-    products.trace,
-    batch="trace",
-    complex=OWN,
-    refuses="trace",
-    name="Trace",
-    x=lambda g, x_shape: _diagonal_of(g, x_shape),
+    products.trace, batch="trace", complex=OWN, refuses="trace", x=lambda g, x_shape: _diagonal_of(g, x_shape)
 )
 _diagonal_of = op_of(
     products.diagonal_matrix, batch="diagonal matrix", complex=OWN, name="TraceBackward", x=lambda g: _trace(g)
