@@ -202,7 +202,8 @@ from tinytorch.ops.arithmetic import lerp as lerp
 from tinytorch.ops.arithmetic import maximum as maximum
 from tinytorch.ops.arithmetic import minimum as minimum
 from tinytorch.ops.arithmetic import mul as mul
-from tinytorch.ops.arithmetic import multiply as multiply
+from tinytorch.ops.arithmetic import mul as _multiply
+multiply = _multiply
 from tinytorch.ops.arithmetic import nan_to_num as nan_to_num
 from tinytorch.ops.arithmetic import neg as neg
 from tinytorch.ops.arithmetic import neg as _negative

@@ -17,7 +17,7 @@ from typing import Any
 
 from tinytorch.core.call import CALL, IN_PLACE, OPERATOR, Caller
 from tinytorch.core.complex import OWN
-from tinytorch.core.declaration import MISSING, Op, camel, signature
+from tinytorch.core.declaration import DIMENSIONS, MISSING, Op, camel, signature
 from tinytorch.core.node import Formula
 
 __all__ = ["Op", "in_place", "op", "operator_of", "pointwise"]
@@ -51,7 +51,8 @@ def op(
 
     Args:
         kernel: the kernel, which takes the arguments of the function below; by default that function is the kernel.
-        name: the node's class name without "Backward0"; by default the function's in PyTorch's CamelCase.
+        name: the node's class name, in which "Backward0" may be omitted; by default the function's in PyTorch's
+            CamelCase.
         many: the name of the argument that is a sequence of tensors; its formula returns one gradient per tensor.
         joint: one formula for all `inputs`: `joint(g, needs, ...)` returns a tuple; `needs` says which are wanted.
         inputs: the tensor arguments of `joint`; for an input without a gradient also pass the formula None.
@@ -72,20 +73,22 @@ def op(
             refuses them, unless it views or moves elements: then it is OWN.
         moves: the kernel only moves elements, so it can do so with 8-bit floats, too; views need not say it.
         batch: how `vmap` calls the op on a batch: the name of a rule in `ops/batch_rules.py`, or a function of the same
-            arguments that is composed of other ops. By default the op is called once per example.
+            arguments that is composed of other ops. By default it is "along" if the op has an argument `key`, `dim`, or
+            one named like it (`DIMENSIONS`); else the op is called once per example.
         own_layout: an elementwise kernel whose result has its own order in memory, not the one of the operands.
         **formulas: per tensor argument the formula of its gradient, or None for an argument without one.
     """
 
     def declare(function: Callable[..., Any]) -> Any:
         arguments, defaults, positional = signature(function)
+        along = not {*DIMENSIONS, "key"}.isdisjoint(arguments)
         declared = Op(
             kernel or function, formulas, arguments=arguments, defaults=defaults, positional=positional,
             name=function.__name__, node_name=name or camel(function.__name__), many=many, joint=joint,
             joint_inputs=inputs, outputs=outputs, nondiff=nondiff, residuals=residuals, view=view,
             broadcasts=broadcasts, result=result, overload=overload, refuses=refuses, data_dependent=data_dependent,
-            holds=holds, complex=complex or (OWN if view or moves else None), moves=moves, batch=batch,
-            own_layout=own_layout,
+            holds=holds, complex=complex or (OWN if view or moves else None), moves=moves,
+            batch=batch or ("along" if along else None), own_layout=own_layout,
         )  # fmt: skip
         declared.caller = functools.wraps(function)(Caller(declared, CALL).function)
         return declared.caller
@@ -129,7 +132,8 @@ def pointwise(
     declared = Op(
         kernel, formulas, arguments=arguments, defaults=(MISSING,) * count, positional=count, name=name,
         node_name=node_name or camel(name), broadcasts=True, floating=floating, refuses=refuses,
-        complex=complex or (OWN if moves else None), moves=moves, batch=batch or (None if linear else "elementwise"), own_layout=own_layout,
+        complex=complex or (OWN if moves else None), moves=moves, batch=batch or (None if linear else "elementwise"),
+        own_layout=own_layout,
     )  # fmt: skip
     declared.operands = count
     declared.linear, declared.elementwise, declared.in_float32 = linear, not linear, in_float32

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.declaration import Op
+from tinytorch.core.declaration import DIMENSIONS, Op
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, places
@@ -172,8 +172,6 @@ def _promote(call: Call, tensors: list[int], ranks: list[int], expanded: bool) -
 
 # Dimensions ---------------------------------------------------------------------------------------
 
-_DIMS = ("dim", "dims", "dim0", "dim1", "dim2", "dimension")
-
 
 def _shifted(dim: Any, rank: int) -> Any:
     """Return a dimension of an example as one of the batch."""
@@ -193,7 +191,7 @@ def along(call: Call) -> Any:
     tensors = call.tensors()
     ranks = [call.rank(i) for i in tensors]
     rank = max(ranks)
-    names = [name for name in _DIMS if name in op.position]
+    names = [name for name in DIMENSIONS if name in op.position]
     if call.caller.writes and (call.rank(0) < rank or (rank == 0 and names)):
         raise NoRule
     several = len(tensors) > 1

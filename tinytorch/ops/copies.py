@@ -24,7 +24,7 @@ from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
-from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, op_of, renamed, unless_empty
+from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, op_of, unless_empty
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import members, public
 
@@ -383,14 +383,7 @@ def slice_inverse(
 
 
 def _pieces(name: str) -> Any:
-    return op_of(
-        kernels.pieces,
-        batch="along",
-        name=name,
-        outputs=0,
-        complex=OWN,
-        x=lambda g, sizes, dim: join._joined(g, sizes, dim),
-    )
+    return op_of(kernels.pieces, name=name, outputs=0, complex=OWN, x=lambda g, sizes, dim: join._joined(g, sizes, dim))
 
 
 _unsafe_split = _pieces("UnsafeSplit")
@@ -579,8 +572,7 @@ def _again(caller: Any, number: int) -> Any:
     """Return a second view op with the node name of PyTorch's in-place form (`<stem>Backward<number>`)."""
     made = caller.op
     stem = made.node_class.__name__.partition("Backward")[0]
-    again = op_of(made.kernel, batch=made.batch, name=stem, view=True, complex=made.complex, x=made.formulas["x"])
-    return renamed(again, f"{stem}Backward{number}")
+    return op_of(made.kernel, batch=made.batch, name=f"{stem}Backward{number}", view=True, x=made.formulas["x"])
 
 
 def _view_in_place(name: str, view: Callable[..., Tensor]) -> Any:

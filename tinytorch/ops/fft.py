@@ -30,23 +30,23 @@ Dims = int | Sequence[int]
 # The ops ------------------------------------------------------------------------------------------
 
 complex_to_complex = op_of(
-    kernels.complex_to_complex, batch="along", name="FftC2C", complex=OWN,
+    kernels.complex_to_complex, name="FftC2C", complex=OWN,
     x=lambda g, dims, scale, forward: complex_to_complex(g, dims, scale, not forward),
 )  # fmt: skip
 real_to_complex = op_of(
-    kernels.real_to_complex, batch="along", name="FftR2C", complex=OWN,
+    kernels.real_to_complex, name="FftR2C", complex=OWN,
     x=lambda g, x_shape, dims, scale, onesided: _of_real(g, x_shape[dims[-1]], dims, scale, onesided),
 )  # fmt: skip
 complex_to_real = op_of(
-    kernels.complex_to_real, batch="along", name="FftC2R", complex=OWN,
+    kernels.complex_to_real, name="FftC2R", complex=OWN,
     x=lambda g, dims, scale, length: _scaled_interior(real_to_complex(g, dims, scale, True), dims[-1], length, 2.0),
 )  # fmt: skip
 _complex_to_real_part = op_of(
-    kernels.complex_to_real_part, batch="along", name="FftC2Real", complex=OWN,
+    kernels.complex_to_real_part, name="FftC2Real", complex=OWN,
     x=lambda g, dim, scale: real_to_complex(g, (dim,), scale, False),
 )  # fmt: skip
 _scaled_interior = op_of(
-    kernels.scaled_interior, batch="along", complex=OWN,
+    kernels.scaled_interior, complex=OWN,
     x=lambda g, dim, length, factor: _scaled_interior(g, dim, length, factor),
 )  # fmt: skip
 

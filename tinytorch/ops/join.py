@@ -46,18 +46,11 @@ def _joined(g: Any, sizes: Sequence[int], dim: int) -> Tensor:
     return cat(pieces, dim)
 
 
-@op(kernels.pieces, batch="along", name="Split", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
+@op(kernels.pieces, name="Split", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
 def _split(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 
 
-@op(
-    kernels.pieces,
-    batch="along",
-    name="SplitWithSizes",
-    view=True,
-    outputs=0,
-    x=lambda g, sizes, dim: _joined(g, sizes, dim),
-)
+@op(kernels.pieces, name="SplitWithSizes", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
 def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 
 
@@ -274,7 +267,7 @@ def _unbind_x(g: Any, dim: int) -> Tensor:
     return stack([zeros if each is None else each for each in g], dim)
 
 
-_unbind = op_of(kernels.unbind, batch="along", view=True, outputs=0, x=_unbind_x)
+_unbind = op_of(kernels.unbind, view=True, outputs=0, x=_unbind_x)
 
 
 @public(method=True)

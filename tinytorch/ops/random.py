@@ -36,7 +36,7 @@ from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import limits_of
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.silence import cast, quietly
-from tinytorch.ops.arguments import check_tensor, op_of, renamed
+from tinytorch.ops.arguments import check_tensor, op_of
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.complex import view_as_real
 from tinytorch.ops.create import blank, blank_like, finished, is_index, number, plain, shape_of, whole
@@ -285,8 +285,7 @@ def thread_safe_generator() -> Generator | None:
 
 def _fill_op(name: str) -> Op:
     """Return the op that represents a random fill in the graph; the overwritten tensor gets a zero gradient."""
-    made: Op = op(batch="random", x=zero_gradient)(kernels.fill).op
-    made.node_class.__name__ = name
+    made: Op = op(batch="random", x=zero_gradient, name=name)(kernels.fill).op
     return made
 
 
@@ -766,15 +765,13 @@ def normal(
 
 #: The op for each combination of tensors among (mean, std): PyTorch has an overload for each.
 _NORMAL_EACH: dict[tuple[bool, bool], Any] = {
-    which: renamed(
-        op_of(
-            kernels.normal_each,
-            batch="random",
-            complex=OWN,
-            mean=lambda g, mean_shape: constant(np.zeros_like(g._array, shape=mean_shape)),
-            std=lambda g, std_shape: constant(np.zeros_like(g._array, shape=std_shape)),
-        ),
-        f"NormalBackward{k}",
+    which: op_of(
+        kernels.normal_each,
+        batch="random",
+        complex=OWN,
+        name=f"NormalBackward{k}",
+        mean=lambda g, mean_shape: constant(np.zeros_like(g._array, shape=mean_shape)),
+        std=lambda g, std_shape: constant(np.zeros_like(g._array, shape=std_shape)),
     )
     for k, which in enumerate(((True, False), (False, True), (True, True)), 1)
 }

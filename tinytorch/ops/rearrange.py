@@ -124,7 +124,7 @@ def _refused_flip(x: Any, dims: tuple[int, ...]) -> str | None:
     return "flip_cpu" if inner[0] != x.itemsize or -inner[1] in flipped else None
 
 
-_flip = op_of(kernels.flip, batch="along", refuses=_refused_flip, complex=OWN, x=lambda g, dims: _flip(g, dims))
+_flip = op_of(kernels.flip, refuses=_refused_flip, complex=OWN, x=lambda g, dims: _flip(g, dims))
 
 
 @public(method=True)
@@ -215,9 +215,7 @@ def _refused_rotation(x: Any, k: int, dims: tuple[int, int]) -> str | None:
     return _refused_flip(x, ((), dims[1:], dims, dims[:1])[k % 4])
 
 
-_rot90 = op_of(
-    kernels.rot90, batch="along", complex=OWN, refuses=_refused_rotation, x=lambda g, k, dims: _rot90(g, -k, dims)
-)
+_rot90 = op_of(kernels.rot90, complex=OWN, refuses=_refused_rotation, x=lambda g, k, dims: _rot90(g, -k, dims))
 
 
 @public(method=True)

@@ -22,7 +22,7 @@ from tinytorch.kernels.checks import plain
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.meta import known
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, numpy_names, op_of, renamed, unless_empty
+from tinytorch.ops.arguments import check_tensor, numpy_names, op_of, unless_empty
 from tinytorch.ops.arithmetic import abs as absolute
 from tinytorch.ops.arithmetic import maximum, minimum, sgn, sign
 from tinytorch.ops.compare import isnan
@@ -52,19 +52,11 @@ def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
 # Sums ---------------------------------------------------------------------------------------------
 
 
-spread = op(batch="along", x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand", complex=OWN)(
-    kernels.spread
-)
+spread = op(x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand", complex=OWN)(kernels.spread)
 
 
 @public(method=True, out="typed")
-@op(
-    kernels.sum_over,
-    batch="along",
-    complex=OWN,
-    overload=("dim", "SumBackward1"),
-    x=lambda g, x_shape, dim: spread(g, x_shape, dim),
-)
+@op(kernels.sum_over, complex=OWN, overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum of all elements, or over the dimensions `dim`.
 
@@ -88,7 +80,6 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
 @public(method=True, out="mean")
 @op(
     kernels.mean_over,
-    batch="along",
     complex=OWN,
     overload=("dim", "MeanBackward1"),
     x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim),
@@ -115,7 +106,7 @@ def _count(shape: tuple[int, ...], dim: Any) -> int:
 
 
 @public(method=True, out="nansum")
-@op(kernels.nansum, batch="along", x=lambda g, x, dim: spread(g, x._array.shape, dim) * ~isnan(x))
+@op(kernels.nansum, x=lambda g, x, dim: spread(g, x._array.shape, dim) * ~isnan(x))
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum like `sum`, but treat NaN as zero.
 
@@ -152,15 +143,10 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     return nansum(input, dim, keepdim, dtype=dtype) / numbers
 
 
-_sum_to_size = renamed(
-    op_of(
-        kernels.sum_to_size,
-        batch="summed to",
-        complex=OWN,
-        x=lambda g, x_shape, size: spread(g, x_shape, kernels.added_dims(x_shape, size)),
-    ),
-    "SumBackward1",
-)
+_sum_to_size = op_of(
+    kernels.sum_to_size, batch="summed to", complex=OWN, name="SumBackward1",
+    x=lambda g, x_shape, size: spread(g, x_shape, kernels.added_dims(x_shape, size)),
+)  # fmt: skip
 
 
 @public("", method="sum_to_size")
@@ -209,7 +195,7 @@ def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
     return spread(g, shape, dim) * (before * after).reshape(shape)
 
 
-_prod = op_of(kernels.prod, batch="along", complex=HOLOMORPHIC, overload=("dim", "ProdBackward1"), x=_prod_x)
+_prod = op_of(kernels.prod, complex=HOLOMORPHIC, overload=("dim", "ProdBackward1"), x=_prod_x)
 
 
 @public(method=True, out="typed", autocast="float32")
@@ -249,7 +235,7 @@ def _one(dim: Any, input: Tensor, name: str) -> int | None:
 
 
 @public(method=True, in_place=True, out="typed")
-@op(kernels.cumsum, batch="along", complex=OWN, x=lambda g, dim: _sums_from(g, dim))
+@op(kernels.cumsum, complex=OWN, x=lambda g, dim: _sums_from(g, dim))
 def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative sums along `dim`: element k is the sum of the elements 0 … k.
 
@@ -265,11 +251,11 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """
 
 
-_sums_from = op_of(kernels.sums_from, batch="along", complex=OWN, name="Flip", x=lambda g, dim: cumsum(g, dim))
+_sums_from = op_of(kernels.sums_from, complex=OWN, name="Flip", x=lambda g, dim: cumsum(g, dim))
 
 
 @public(method=True, in_place=True, out="typed")
-@op(kernels.cumprod, batch="along", complex=HOLOMORPHIC, x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
+@op(kernels.cumprod, complex=HOLOMORPHIC, x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
 def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative products along `dim`: element k is the product of the elements 0 … k; see `cumsum`.
 
@@ -282,7 +268,7 @@ def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """
 
 
-_shift = op_of(kernels.shift, batch="along", complex=OWN, x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
+_shift = op_of(kernels.shift, complex=OWN, x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
 
 
 def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
@@ -304,7 +290,6 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
 
 _scan = op_of(
     kernels.scan,
-    batch="along",
     complex=HOLOMORPHIC,
     x=lambda g, y, dim: _scan_from_end(g, y, dim),
     y=lambda g, y, out, dim: _scan_from_end(g, y, dim) * _shift(out, dim, 0),
@@ -333,12 +318,7 @@ def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
 
 
 @public(method=True, out="amax")
-@op(
-    kernels.amax,
-    batch="along",
-    refuses=unless_empty("max_values_cpu"),
-    x=lambda g, x, out, dim: _shared(g, x, out, dim),
-)
+@op(kernels.amax, refuses=unless_empty("max_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the largest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
@@ -358,12 +338,7 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="amax")
-@op(
-    kernels.amin,
-    batch="along",
-    refuses=unless_empty("min_values_cpu"),
-    x=lambda g, x, out, dim: _shared(g, x, out, dim),
-)
+@op(kernels.amin, refuses=unless_empty("min_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the smallest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
@@ -390,21 +365,16 @@ def _gathered_back(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
 
 
 def selection(
-    kernel: Callable[..., Any],
-    name: str,
-    back: Callable[..., Any] = _placed,
-    *,
-    refuses: str | Callable[..., str | None],
+    kernel: Callable[..., Any], name: str, back: Callable[..., Any] = _placed, *, refuses: Any = None, overload: int = 0
 ) -> Any:
     """Return the op of a kernel that returns selected elements along a dimension, and their indices."""
     return op_of(
         kernel,
-        batch="along",
         x=lambda g, out1, x_shape, dim: back(g, out1, x_shape, dim),
         outputs=2,
         nondiff=(1,),
         result=getattr(return_types, name),
-        name=name.capitalize(),
+        name=f"{name.capitalize()}Backward{overload}",  # PyTorch's numbering of the overloads
         refuses=refuses,
     )
 
@@ -416,15 +386,11 @@ def _shared_in_rows(g: Any, x: Any, out: Any, dim: Any) -> Any:
 
 def _extreme(kernel: Callable[..., Any], name: str) -> Any:
     """Return the op that computes the extreme of all elements."""
-    of_rows = op_of(getattr(kernels, f"a{name}"), batch="along", x=_shared_in_rows)  # (by which `vmap` computes it)
-    made = op_of(
-        kernel,
-        batch=lambda x: of_rows(x.reshape(x.numel()), 0, False),
-        x=_shared_by_all,
-        name=name.capitalize(),
-        refuses=f"{name}_all",
-    )
-    return renamed(made, f"{name.capitalize()}Backward1")  # PyTorch's numbering of the overloads
+    of_rows = op_of(getattr(kernels, f"a{name}"), x=_shared_in_rows)  # (by which `vmap` computes it)
+    return op_of(
+        kernel, batch=lambda x: of_rows(x.reshape(x.numel()), 0, False), name=f"{name.capitalize()}Backward1",
+        refuses=f"{name}_all", x=_shared_by_all,
+    )  # fmt: skip
 
 
 _max_all, _min_all = _extreme(kernels.max_all, "max"), _extreme(kernels.min_all, "min")
@@ -499,9 +465,7 @@ def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-_aminmax = op_of(
-    kernels.aminmax, batch="along", refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax
-)
+_aminmax = op_of(kernels.aminmax, refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax)
 
 
 @public(method=True, out="exact")
@@ -530,7 +494,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 
 
 @public(method=True, out="exact")
-@op(kernels.argmax, batch="along", refuses=unless_empty("argmax_cpu"), x=None)
+@op(kernels.argmax, refuses=unless_empty("argmax_cpu"), x=None)
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the largest element (the first of ties) in the flattened input, or along `dim`.
 
@@ -547,7 +511,7 @@ def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="exact")
-@op(kernels.argmin, batch="along", refuses=unless_empty("argmin_cpu"), x=None)
+@op(kernels.argmin, refuses=unless_empty("argmin_cpu"), x=None)
 def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the smallest element (the first of ties) in the flattened input, or along `dim`.
 
@@ -597,7 +561,7 @@ def _medians(name: str, of_all: Callable[..., Any], along: Callable[..., Any]) -
     whole = op_of(
         of_all, batch=f"{name} all", x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu")
     )
-    return whole, renamed(selection(along, name, refuses="median_out"), f"{name.capitalize()}Backward1")
+    return whole, selection(along, name, refuses="median_out", overload=1)
 
 
 _median_all, _median_dim = _medians("median", statistics.median_all, statistics.median_dim)
@@ -875,15 +839,12 @@ def centered(g: Any, shares: Any, dim: Any) -> Any:
     return (g - own) - ((g - own) * shares).sum(dim, True)
 
 
-_shares = op_of(
-    kernels.shares, batch="along", complex=HOLOMORPHIC, x=lambda g, out, dim: out * centered(g, out, dim), total=None
-)
+_shares = op_of(kernels.shares, complex=HOLOMORPHIC, x=lambda g, out, dim: out * centered(g, out, dim), total=None)
 
 
 @public(also="special.logsumexp", method=True, out="logsumexp")
 @op(
     kernels.logsumexp,
-    batch="along",
     complex=HOLOMORPHIC,
     x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * _shares(x, _kept(out, x._array.shape, dim), dim),
 )
@@ -907,7 +868,7 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="boolean")
-@op(kernels.any_over, batch="along", complex=OWN, x=None)
+@op(kernels.any_over, complex=OWN, x=None)
 def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether any element is nonzero, of all or over the dimensions `dim`, as bool (uint8 for uint8).
 
@@ -921,7 +882,7 @@ def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="boolean")
-@op(kernels.all_over, batch="along", complex=OWN, x=None)
+@op(kernels.all_over, complex=OWN, x=None)
 def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether all elements are nonzero, over all dimensions or `dim`, as bool (uint8 for uint8).
 
@@ -965,13 +926,7 @@ def _is_all_true(x: Any) -> Any:
 
 
 @public(method=True)
-@op(
-    kernels.count_nonzero,
-    batch="along",
-    complex=OWN,
-    refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu",
-    x=None,
-)
+@op(kernels.count_nonzero, complex=OWN, refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
 def count_nonzero(x: Any, dim: Any = None) -> Any:
     """Return the number of nonzero elements, of all or over the dimensions `dim`.
 
@@ -985,7 +940,7 @@ def count_nonzero(x: Any, dim: Any = None) -> Any:
 
 
 @public(method=True, out="hash_tensor")
-@op(kernels.hash_over, batch="along", refuses=unless_empty("xor_sum_cpu"), x=None)
+@op(kernels.hash_over, refuses=unless_empty("xor_sum_cpu"), x=None)
 def hash_tensor(x: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
     """Return a hash of all elements, or over the dimensions `dim`, as uint64.
 

@@ -34,7 +34,6 @@ from tinytorch.ops.writing import writing
 @public(method=True, out="gather")
 @op(
     kernels.gather,
-    batch="along",
     complex=OWN,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False),
@@ -63,12 +62,7 @@ def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
 
 
 _scattered = op_of(
-    scattered,
-    batch="along",
-    complex=OWN,
-    name="GatherBackward",
-    x=lambda g, dim, index: gather(g, dim, index),
-    index=None,
+    scattered, complex=OWN, name="GatherBackward", x=lambda g, dim, index: gather(g, dim, index), index=None
 )
 
 
@@ -88,7 +82,6 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
 
 
 _scatter = writing(
-    batch="along",
     complex=OWN,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     names=("ScatterBackward1", "ScatterBackward0"),
@@ -99,7 +92,6 @@ _scatter = writing(
 
 
 _scatter_add = writing(
-    batch="along",
     complex=OWN,
     refuses=unless_empty("scatter_gather_tensor_cpu"),
     names=("ScatterAddBackward0",),
@@ -113,9 +105,9 @@ def _no_gradient(g: Tensor) -> Any:
     raise RuntimeError("the derivative for 'aten::scatter' with reduce='multiply' is not implemented")
 
 
-_scatter_multiply = writing(
-    batch="along", complex=OWN, names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient
-)(kernels.scatter_multiply)
+_scatter_multiply = writing(complex=OWN, names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)(
+    kernels.scatter_multiply
+)
 
 
 def _scatterer(reduce: str | None, src: Any) -> Any:
@@ -218,7 +210,6 @@ def _kept_self(g: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor
 
 _scatter_sum = op_of(
     kernels.scatter_sum,
-    batch="along",
     complex=OWN,
     name="ScatterReduce",
     refuses=unless_empty("scatter_gather_tensor_cpu"),
@@ -226,7 +217,7 @@ _scatter_sum = op_of(
     index=None,
     src=lambda g, dim, index, src_shape: _gathered_src(g, dim, index, src_shape),
 )
-_met = op_of(kernels.met, batch="along", complex=OWN, index=None)
+_met = op_of(kernels.met, complex=OWN, index=None)
 
 
 def _mean_rule(
@@ -249,10 +240,8 @@ def _as_reduce(
 ) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """Return the ops of `scatter_reduce` and `index_reduce` with a kernel, each with its in-place form."""
     facts: Any = {"joint": joint, "inputs": ("x", "index", "src"), "index": None, "residuals": residuals}
-    scatter = op_of(
-        kernel, batch="along", name="ScatterReduce", refuses=unless_empty(refuses), complex=complex, **facts
-    )
-    index = op_of(kernel, batch="along", name="IndexReduce", **facts)
+    scatter = op_of(kernel, name="ScatterReduce", refuses=unless_empty(refuses), complex=complex, **facts)
+    index = op_of(kernel, name="IndexReduce", **facts)
     return (scatter, in_place(scatter)), (index, in_place(index))
 
 
@@ -309,7 +298,6 @@ def _product_before(x: Tensor) -> Tensor:
 
 _prod_grad = op_of(
     kernels.prod_grad,
-    batch="along",
     complex=OWN,
     name="ScatterReduceBackward",
     outputs=2,

@@ -21,7 +21,7 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops.arguments import check_tensor, ints_of, missing_argument, op_of, renamed
+from tinytorch.ops.arguments import check_tensor, ints_of, missing_argument, op_of
 from tinytorch.ops.register import members, pointwise, public
 
 # Views: another shape -----------------------------------------------------------------------------
@@ -214,11 +214,9 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 
 _squeeze, _squeeze_dim, _squeeze_dims = (
-    op_of(kernel, batch="squeeze", name="Squeeze", view=True, x=lambda g, x_shape: g.reshape(x_shape))
-    for kernel in (kernels.squeeze, kernels.squeeze_dim, kernels.squeeze_dims)
+    op_of(kernel, batch="squeeze", name=f"SqueezeBackward{k}", view=True, x=lambda g, x_shape: g.reshape(x_shape))
+    for k, kernel in enumerate((kernels.squeeze, kernels.squeeze_dim, kernels.squeeze_dims))
 )
-renamed(_squeeze_dim, "SqueezeBackward1")
-renamed(_squeeze_dims, "SqueezeBackward2")
 
 
 @public(method=True)
@@ -267,7 +265,7 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 # Views: another order of dimensions ---------------------------------------------------------------
 
 
-_transpose = op_of(kernels.transpose, batch="along", view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1))
+_transpose = op_of(kernels.transpose, view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1))
 _t = op_of(kernels.t, batch="t", view=True, x=lambda g: _t(g))
 
 
@@ -493,13 +491,13 @@ def _set_imag(input: Tensor, value: Any) -> None:
 # Views: a part ------------------------------------------------------------------------------------
 
 
-@op(kernels.embed, batch="along", complex=OWN, name="SliceBackward", x=lambda g, key: part(g, key))
+@op(kernels.embed, complex=OWN, name="SliceBackward", x=lambda g, key: part(g, key))
 def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
     """Return zeros of `shape` with `x` written at the index `key`: the gradient of `part`."""
 
 
 def _by_key(name: str) -> Any:
-    made = op(batch="along", name=name, view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(kernels.part)
+    made = op(name=name, view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(kernels.part)
     made.op.name = f"_{name.lower()}"
     return made
 
@@ -507,7 +505,7 @@ def _by_key(name: str) -> Any:
 # Basic indexing by ints, slices, None and Ellipsis, as in NumPy. PyTorch records one node per index;
 # here one node covers the whole key and has the name of the node for its last index.
 part, selected, inserted = _by_key("Slice"), _by_key("Select"), _by_key("Unsqueeze")
-aliased = op_of(kernels.alias, batch="along", view=True, x=lambda g, key: g)
+aliased = op_of(kernels.alias, view=True, x=lambda g, key: g)
 
 
 @public(method=True)
@@ -627,12 +625,11 @@ def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
 
 
 _diagonal = op_of(
-    kernels.diagonal, batch="along", view=True,
+    kernels.diagonal, view=True,
     x=lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2),
 )  # fmt: skip
 _embed_diagonal = op_of(
     kernels.embed_diagonal,
-    batch="along",
     name="DiagEmbed",
     complex=OWN,
     x=lambda g, offset, dim1, dim2: _diagonal(g, offset, dim1, dim2),
@@ -640,11 +637,10 @@ _embed_diagonal = op_of(
 _diagonal_copy = op_of(
     kernels.diagonal_copy,
     batch="diagonal copy",
-    name="Diagonal",
+    name="DiagonalBackward0_copy",
     complex=OWN,
     x=lambda g, x_shape, offset: _embed_diagonal(g, x_shape, offset, 0, 1),
 )
-renamed(_diagonal_copy, "DiagonalBackward0_copy")
 
 
 @public(method=True)
@@ -732,12 +728,11 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 
 _unfold = op_of(
-    kernels.unfold, batch="along", view=True,
+    kernels.unfold, view=True,
     x=lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step),
 )  # fmt: skip
 _fold = op_of(
     kernels.fold,
-    batch="along",
     name="UnfoldBackward",
     complex=OWN,
     x=lambda g, dimension, size, step: _unfold(g, dimension, size, step),

@@ -18,7 +18,6 @@ from tinytorch.kernels.intp import as_int64, as_intp
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.programs import as_array
 from tinytorch.kernels.reduce import in_rows, int_of
-from tinytorch.ops import return_types
 from tinytorch.ops.arguments import (
     also_by,
     check_tensor,
@@ -26,34 +25,23 @@ from tinytorch.ops.arguments import (
     not_implemented,
     numpy_names,
     op_of,
-    renamed,
     unless_scalar,
 )
 from tinytorch.ops.index import _INT64
+from tinytorch.ops.reduce import selection
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import _scattered
 
 # Sorting ------------------------------------------------------------------------------------------
 
 
-def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
+def _back(g: Any, index: Tensor, shape: tuple[int, ...], dim: int) -> Tensor:
     """Scatter the gradients of the sorted elements back to their original positions."""
-    if not x_shape:
-        return g[0]
-    return _scattered(g[0], x_shape, dim, out1, True)
+    return _scattered(g[0], shape, dim, index, True) if shape else g[0]
 
 
-def _sorter(kernel: Any, name: str, **facts: Any) -> Any:
-    """Return the op of a kernel that returns sorted elements and their indices; `name` is the public name."""
-    result = getattr(return_types, name)
-    return op_of(
-        kernel, batch="along", x=_placed, outputs=2, nondiff=(1,), name=name.capitalize(), result=result, **facts
-    )
-
-
-_sort = _sorter(kernels.sort, "sort")
-_sort_stable = renamed(_sorter(kernels.sort, "sort"), "SortBackward1")
-_topk = _sorter(kernels.topk, "topk", refuses=unless_scalar("topk_cpu"))
+_sort, _sort_stable = (selection(kernels.sort, "sort", _back, overload=k) for k in range(2))
+_topk = selection(kernels.topk, "topk", _back, refuses=unless_scalar("topk_cpu"))
 
 
 @public(method=True, out="exact")

@@ -23,7 +23,7 @@ from tinytorch.kernels import transcendental as steps
 from tinytorch.kernels.checks import refusing
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, return_types
-from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, op_of, renamed
+from tinytorch.ops.arguments import check_tensor, elementwise, not_derived, not_implemented, numpy_names, op_of
 from tinytorch.ops.arithmetic import abs, sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, float_power_dtype, log, pow, sigmoid
@@ -51,37 +51,40 @@ def _of_tensors(caller: Any) -> Any:
 
 # Gamma and related functions ----------------------------------------------------------------------
 
-lgamma = pointwise(
-    "lgamma", gamma.lgamma, floating=True, x=lambda g, x: g * digamma(x),
-    doc="""Return the logarithm of the absolute value of the gamma function.
+
+@elementwise(
+    gamma.lgamma, floating=True, x=lambda g, x: g * digamma(x), also="special.gammaln", method=True, in_place=True,
+    out="promoted",
+)  # fmt: skip
+def lgamma(x: Any) -> Any:
+    """Return the logarithm of the absolute value of the gamma function.
 
     Example:
         >>> torch.lgamma(torch.tensor([0.5, 1.0, 5.0]))
         tensor([0.5724, 0.0000, 3.1781])
 
     Source: DLMF 5.11.1 (Stirling's series) for large arguments; 5.5.3 (reflection) for negative ones.
-    """,
-    also="special.gammaln", method=True, in_place=True, out="promoted",
+    """
+
+
+@elementwise(
+    gamma.digamma, floating=True, x=lambda g, x: g * polygamma(1, x), also="special.digamma special.psi", method=True,
+    in_place=True, out="promoted",
 )  # fmt: skip
-digamma = pointwise(
-    "digamma", gamma.digamma, floating=True, x=lambda g, x: g * polygamma(1, x),
-    doc="""Return the digamma function: the derivative of `lgamma`.
+def digamma(x: Any) -> Any:
+    """Return the digamma function: the derivative of `lgamma`.
 
     Example:
         >>> torch.digamma(torch.tensor([1.0, 0.5]))
         tensor([-0.5772, -1.9635])
 
     Source: DLMF 5.11.2 (the asymptotic series) for large arguments; 5.5.4 (reflection) for negative ones.
-    """,
-    also="special.digamma special.psi", method=True, in_place=True, out="promoted",
-)  # fmt: skip
+    """
 
 
 # PyTorch numbers the in-place form as a separate overload.
 _polygamma, _polygamma_in_place = (
-    renamed(
-        op_of(gamma.polygamma, batch="elementwise", x=lambda g, x, n: g * polygamma(n + 1, x)), f"PolygammaBackward{k}"
-    )
+    op_of(gamma.polygamma, batch="elementwise", name=f"PolygammaBackward{k}", x=lambda g, x, n: g * polygamma(n + 1, x))
     for k in range(2)
 )
 
@@ -196,10 +199,14 @@ def _density(x: Tensor, y: Tensor) -> Tensor:
     return exp((x - 1) * log(y) - y - lgamma(x))
 
 
-igamma = public("igamma", also="special.gammainc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
-    "igamma", functools.partial(refusing, gamma.igamma, "igamma_cpu", "biu"),
-    x=not_derived("igamma: input"), y=lambda g, x, y: g * _density(x, y),
-    doc="""Return the regularized lower incomplete gamma function P(input, other).
+@public(also="special.gammainc", method=True, in_place=True, out="promoted")
+@_of_tensors
+@elementwise(
+    functools.partial(refusing, gamma.igamma, "igamma_cpu", "biu"), x=not_derived("igamma: input"),
+    y=lambda g, x, y: g * _density(x, y),
+)  # fmt: skip
+def igamma(x: Any, y: Any) -> Any:
+    """Return the regularized lower incomplete gamma function P(input, other).
 
     Raises:
         NotImplementedError: for integers; in backward, if the first argument requires grad, as in PyTorch.
@@ -209,12 +216,17 @@ igamma = public("igamma", also="special.gammainc", method=True, in_place=True, o
         tensor([0.6321, 0.5940])
 
     Source: DLMF 8.11.4 (power series); 8.9.2 (continued fraction); 8.12 (Temme's expansion) if both are large.
-    """,
-)))  # fmt: skip
-igammac = public("igammac", also="special.gammaincc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
-    "igammac", functools.partial(refusing, gamma.igammac, "igammac_cpu", "biu"),
-    x=not_derived("igammac: input"), y=lambda g, x, y: -g * _density(x, y),
-    doc="""Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other).
+    """
+
+
+@public(also="special.gammaincc", method=True, in_place=True, out="promoted")
+@_of_tensors
+@elementwise(
+    functools.partial(refusing, gamma.igammac, "igammac_cpu", "biu"), x=not_derived("igammac: input"),
+    y=lambda g, x, y: -g * _density(x, y),
+)  # fmt: skip
+def igammac(x: Any, y: Any) -> Any:
+    """Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other).
 
     Raises:
         NotImplementedError: for integers; in backward, if the first argument requires grad, as in PyTorch.
@@ -224,34 +236,38 @@ igammac = public("igammac", also="special.gammaincc", method=True, in_place=True
         tensor([0.3679, 0.4060])
 
     Source: DLMF 8.11.4 (power series); 8.9.2 (continued fraction); 8.12 (Temme's expansion) if both are large.
-    """,
-)))  # fmt: skip
-zeta = pointwise(
-    "special_zeta", _no_half("zeta", gamma.zeta), floating=True,
-    x=not_derived("zeta"), y=lambda g, x, y: g * -x * zeta(x + 1, y),
-    doc="""Return Hurwitz' zeta function, the sum of `(k + other) ** -input` over k >= 0.
+    """
+
+
+@elementwise(
+    _no_half("zeta", gamma.zeta), name="special_zeta", floating=True, x=not_derived("zeta"),
+    y=lambda g, x, y: g * -x * zeta(x + 1, y), public="special.zeta", out="promoted", operands="either",
+)  # fmt: skip
+def zeta(x: Any, y: Any) -> Any:
+    """Return Hurwitz' zeta function, the sum of `(k + other) ** -input` over k >= 0.
 
     Example:
         >>> torch.special.zeta(torch.tensor([2.0, 4.0]), 1)
         tensor([1.6449, 1.0823])
 
     Source: DLMF 25.11.5 (Euler-Maclaurin formula).
-    """,
-    public="special.zeta", out="promoted", operands="either",
-)  # fmt: skip
+    """
+
 
 # The inverse error function -----------------------------------------------------------------------
 
-erfinv = pointwise(
-    "erfinv", kernels.erfinv, floating=True, x=lambda g, out: g * (0.5 * math.sqrt(math.pi) * exp(out * out)),
-    doc="""Return the inverse of `erf`.
+
+@elementwise(
+    kernels.erfinv, floating=True, x=lambda g, out: g * (0.5 * math.sqrt(math.pi) * exp(out * out)),
+    also="special.erfinv", method=True, in_place=True, out="promoted",
+)  # fmt: skip
+def erfinv(x: Any) -> Any:
+    """Return the inverse of `erf`.
 
     Example:
         >>> torch.erfinv(torch.tensor([0.0, 0.5, -1.0]))
         tensor([0.0000, 0.4769,   -inf])
-    """,
-    also="special.erfinv", method=True, in_place=True, out="promoted",
-)  # fmt: skip
+    """
 
 
 # Bessel functions ---------------------------------------------------------------------------------
@@ -263,48 +279,57 @@ def _i1_x(g: Tensor, x: Tensor, slope: Callable[[Tensor], Tensor]) -> Tensor:
     return g * slope(x.masked_fill(tiny, 1)).masked_fill(tiny, 0.5)
 
 
-i0 = pointwise(
-    "i0", bessel.i0, floating=True, x=lambda g, x: g * i1(x),
-    doc="""Return the modified Bessel function of the first kind of order 0.
+@elementwise(
+    bessel.i0, floating=True, x=lambda g, x: g * i1(x), also="special.i0", method=True, in_place="function",
+    out="promoted",
+)  # fmt: skip
+def i0(x: Any) -> Any:
+    """Return the modified Bessel function of the first kind of order 0.
 
     Example:
         >>> torch.i0(torch.tensor([0.0, 1.0, -2.0]))
         tensor([1.0000, 1.2661, 2.2796])
-    """,
-    also="special.i0", method=True, in_place="function", out="promoted",
+    """
+
+
+@elementwise(
+    bessel.i0e, name="special_i0e", floating=True, node_name="SpecialI0E",
+    x=lambda g, x, out: g * (i1e(x) - sgn(x) * out), public="special.i0e", out="promoted",
 )  # fmt: skip
-i0e = pointwise(
-    "special_i0e", bessel.i0e, floating=True, node_name="SpecialI0E",
-    x=lambda g, x, out: g * (i1e(x) - sgn(x) * out),
-    doc="""Return `exp(-|x|) * i0(x)`.
+def i0e(x: Any) -> Any:
+    """Return `exp(-|x|) * i0(x)`.
 
     Example:
         >>> torch.special.i0e(torch.tensor([0.0, 1000.0]))
         tensor([1.0000, 0.0126])
-    """,
-    public="special.i0e", out="promoted",
+    """
+
+
+@elementwise(
+    bessel.i1, name="special_i1", floating=True, x=lambda g, x, out: _i1_x(g, x, lambda safe: i0(safe) - out / safe),
+    public="special.i1", out="promoted",
 )  # fmt: skip
-i1 = pointwise(
-    "special_i1", bessel.i1, floating=True, x=lambda g, x, out: _i1_x(g, x, lambda safe: i0(safe) - out / safe),
-    doc="""Return the modified Bessel function of the first kind of order 1.
+def i1(x: Any) -> Any:
+    """Return the modified Bessel function of the first kind of order 1.
 
     Example:
         >>> torch.special.i1(torch.tensor([0.0, 1.0, -2.0]))
         tensor([ 0.0000,  0.5652, -1.5906])
-    """,
-    public="special.i1", out="promoted",
+    """
+
+
+@elementwise(
+    bessel.i1e, name="special_i1e", floating=True, node_name="SpecialI1E",
+    x=lambda g, x, out: _i1_x(g, x, lambda safe: i0e(safe) - out * (sgn(safe) + 1 / safe)), public="special.i1e",
+    out="promoted",
 )  # fmt: skip
-i1e = pointwise(
-    "special_i1e", bessel.i1e, floating=True, node_name="SpecialI1E",
-    x=lambda g, x, out: _i1_x(g, x, lambda safe: i0e(safe) - out * (sgn(safe) + 1 / safe)),
-    doc="""Return `exp(-|x|) * i1(x)`.
+def i1e(x: Any) -> Any:
+    """Return `exp(-|x|) * i1(x)`.
 
     Example:
         >>> torch.special.i1e(torch.tensor([0.0, 1000.0]))
         tensor([0.0000, 0.0126])
-    """,
-    public="special.i1e", out="promoted",
-)  # fmt: skip
+    """
 
 
 def _undifferentiable(name: str, kernel: Any, formula: str, at: str, result: str) -> Any:
@@ -371,88 +396,105 @@ spherical_bessel_j0 = _undifferentiable(
 
 # The normal distribution and the scaled error function --------------------------------------------
 
-ndtr = pointwise(
-    "special_ndtr", kernels.ndtr, floating=True,
-    x=lambda g, x: g * (exp(x * x / -2) * (1 / math.sqrt(2 * math.pi))),
-    doc="""Return the standard normal cumulative distribution function, computed accurately even in the lower tail.
+
+@elementwise(
+    kernels.ndtr, name="special_ndtr", floating=True,
+    x=lambda g, x: g * (exp(x * x / -2) * (1 / math.sqrt(2 * math.pi))), public="special.ndtr", out="promoted",
+)  # fmt: skip
+def ndtr(x: Any) -> Any:
+    """Return the standard normal cumulative distribution function, computed accurately even in the lower tail.
 
     Example:
         >>> torch.special.ndtr(torch.tensor([-1.0, 0.0, 1.0]))
         tensor([0.1587, 0.5000, 0.8413])
-    """,
-    public="special.ndtr", out="promoted",
+    """
+
+
+@elementwise(
+    _no_half("ndtri", kernels.ndtri), name="special_ndtri", floating=True,
+    x=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)), public="special.ndtri", out="promoted",
 )  # fmt: skip
-ndtri = pointwise(
-    "special_ndtri", _no_half("ndtri", kernels.ndtri), floating=True,
-    x=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)),
-    doc="""Return the quantile function of the standard normal distribution: the inverse of `ndtr`.
+def ndtri(x: Any) -> Any:
+    """Return the quantile function of the standard normal distribution: the inverse of `ndtr`.
 
     Example:
         >>> torch.special.ndtri(torch.tensor([0.0, 0.1587, 0.5]))
         tensor([   -inf, -0.9998,  0.0000])
-    """,
-    public="special.ndtri", out="promoted",
-)  # fmt: skip
+    """
+
+
 _mills = pointwise("mills", kernels.mills, x=lambda g, x, out: -g * out * (x + out))
-log_ndtr = pointwise(
-    "special_log_ndtr", _no_half("log_ndtr", kernels.log_ndtr), floating=True,
-    x=lambda g, x: g * _mills(x),
-    doc="""Return the logarithm of `ndtr`, computed without underflow.
+
+
+@elementwise(
+    _no_half("log_ndtr", kernels.log_ndtr), name="special_log_ndtr", floating=True, x=lambda g, x: g * _mills(x),
+    public="special.log_ndtr", out="promoted",
+)  # fmt: skip
+def log_ndtr(x: Any) -> Any:
+    """Return the logarithm of `ndtr`, computed without underflow.
 
     Example:
         >>> torch.special.log_ndtr(torch.tensor([-100.0, 0.0]))
         tensor([-5.0055e+03, -6.9315e-01])
-    """,
-    public="special.log_ndtr", out="promoted",
+    """
+
+
+@elementwise(
+    _no_half("erfcx", kernels.erfcx), name="special_erfcx", floating=True,
+    x=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)), public="special.erfcx", out="promoted",
 )  # fmt: skip
-erfcx = pointwise(
-    "special_erfcx", _no_half("erfcx", kernels.erfcx), floating=True,
-    x=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)),
-    doc="""Return `exp(x * x) * erfc(x)`, computed without underflow.
+def erfcx(x: Any) -> Any:
+    """Return `exp(x * x) * erfc(x)`, computed without underflow.
 
     Example:
         >>> torch.special.erfcx(torch.tensor([0.0, 1.0, 100.0]))
         tensor([1.0000, 0.4276, 0.0056])
-    """,
-    public="special.erfcx", out="promoted",
-)  # fmt: skip
+    """
+
 
 # Logarithms and exponentials ----------------------------------------------------------------------
 
 
-entr = pointwise(
-    "special_entr", steps.entropy, floating=True, x=lambda g, x: g * (-log(x) - 1),
-    doc="""Return `-x * log(x)`: 0 where x is 0, minus infinity where x is negative.
+@elementwise(
+    steps.entropy, name="special_entr", floating=True, x=lambda g, x: g * (-log(x) - 1), public="special.entr",
+    out="promoted",
+)  # fmt: skip
+def entr(x: Any) -> Any:
+    """Return `-x * log(x)`: 0 where x is 0, minus infinity where x is negative.
 
     Example:
         >>> torch.special.entr(torch.tensor([-1.0, 0.0, 0.5]))
         tensor([  -inf, 0.0000, 0.3466])
-    """,
-    public="special.entr", out="promoted",
-)  # fmt: skip
+    """
 
 
-xlog1py = pointwise(
-    "special_xlog1py", steps.xlog1py, floating=True, node_name="SpecialXlog1Py",
+@elementwise(
+    steps.xlog1py, name="special_xlog1py", floating=True, node_name="SpecialXlog1Py",
     x=lambda g, x, y: xlog1py(g, y).masked_fill((x == 0) & (y <= -1), 0), y=lambda g, x, y: g * x / (y + 1),
-    doc="""Return `x * log(1 + y)`, which is 0 where x is 0.
+    public="special.xlog1py", out="promoted", operands="either",
+)  # fmt: skip
+def xlog1py(x: Any, y: Any) -> Any:
+    """Return `x * log(1 + y)`, which is 0 where x is 0.
 
     Example:
         >>> torch.special.xlog1py(torch.tensor([0.0, 2.0]), torch.tensor([-1.0, 1.0]))
         tensor([0.0000, 1.3863])
-    """,
-    public="special.xlog1py", out="promoted", operands="either",
+    """
+
+
+@public(method=True, out="promoted")
+@_of_tensors
+@elementwise(
+    steps.logaddexp2, x=lambda g, x, y: g * sigmoid((x - y) * math.log(2)),
+    y=lambda g, x, y: g * sigmoid((y - x) * math.log(2)),
 )  # fmt: skip
-logaddexp2 = public("logaddexp2", method=True, out="promoted")(_of_tensors(pointwise(
-    "logaddexp2", steps.logaddexp2,
-    x=lambda g, x, y: g * sigmoid((x - y) * math.log(2)), y=lambda g, x, y: g * sigmoid((y - x) * math.log(2)),
-    doc="""Return `log2(2 ** x + 2 ** y)`, computed without overflow.
+def logaddexp2(x: Any, y: Any) -> Any:
+    """Return `log2(2 ** x + 2 ** y)`, computed without overflow.
 
     Example:
         >>> torch.logaddexp2(torch.tensor([1.0, 1000.0]), torch.tensor([1.0, 1000.0]))
         tensor([   2., 1001.])
-    """,
-)))  # fmt: skip
+    """
 
 
 def _logit_x(g: Tensor, x: Tensor, eps: Any) -> Tensor:
@@ -499,7 +541,6 @@ def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
 
 _sums_after = op_of(
     steps.sums_after,
-    batch="along",
     complex=HOLOMORPHIC,
     name="LogcumsumexpBackward",
     v=lambda g, x, out, dim: _sums_before(g, x, out, dim),
@@ -508,7 +549,6 @@ _sums_after = op_of(
 )
 _sums_before = op_of(
     steps.sums_before,
-    batch="along",
     complex=HOLOMORPHIC,
     name="LogcumsumexpBackwardBackward",
     v=lambda g, x, out, dim: _sums_after(g, x, out, dim),
@@ -516,10 +556,7 @@ _sums_before = op_of(
     out=lambda g, v, x, out, dim: -g * _sums_before(v, x, out, dim),
 )
 _logcumsumexp = op_of(
-    steps.logcumsumexp,
-    batch="along",
-    complex=HOLOMORPHIC,
-    x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g,
+    steps.logcumsumexp, complex=HOLOMORPHIC, x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g
 )
 
 
@@ -542,16 +579,20 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
 
 # Representation of numbers, integer functions and in-place forms ----------------------------------
 
-_ldexp = pointwise(
-    "ldexp", steps.ldexp, floating=True, complex=HOLOMORPHIC, own_layout=True,
-    x=lambda g, y: g * pow(2.0, y), y=lambda g, out: g * (out * math.log(2)),
-    doc="""Return `x * 2 ** y`.
+
+@elementwise(
+    steps.ldexp, name="ldexp", floating=True, complex=HOLOMORPHIC, own_layout=True, x=lambda g, y: g * pow(2.0, y),
+    y=lambda g, out: g * (out * math.log(2)),
+)  # fmt: skip
+def _ldexp(x: Any, y: Any) -> Any:
+    """Return `x * 2 ** y`.
 
     Example:
         >>> torch.ldexp(torch.tensor([1.5, 2.0]), torch.tensor([1, 10]))
         tensor([   3., 2048.])
-    """,
-)  # fmt: skip
+    """
+
+
 ldexp = public("ldexp", method=True, out="promoted")(_of_tensors(_ldexp))
 ldexp_ = public("ldexp_", method=True)(in_place(_ldexp))
 
@@ -578,47 +619,52 @@ def frexp(input: Tensor) -> Any:
     return return_types.frexp(_frexp(input))
 
 
-nextafter = public("nextafter", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
-    "nextafter", functools.partial(refusing, np.nextafter, "nextafter_cpu", "biu"),
-    x=lambda g, x, y: g.masked_fill(x == y, 0), y=lambda g: zero_gradient(g),
-    doc="""Return the next floating-point number after `x` in the direction of `y`.
+@public(method=True, in_place=True, out="promoted")
+@_of_tensors
+@elementwise(
+    functools.partial(refusing, np.nextafter, "nextafter_cpu", "biu"), x=lambda g, x, y: g.masked_fill(x == y, 0),
+    y=lambda g: zero_gradient(g),
+)  # fmt: skip
+def nextafter(x: Any, y: Any) -> Any:
+    """Return the next floating-point number after `x` in the direction of `y`.
 
     Example:
         >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) - 1
         tensor([1.1921e-07])
-    """,
-)))  # fmt: skip
-gcd = public("gcd", method=True, in_place="function", out="promoted")(_of_tensors(pointwise(
-    "gcd", functools.partial(refusing, np.gcd, "gcd_cpu", "fVb"), refuses="gcd_cpu", x=None, y=None,
-    doc="""Return the greatest common divisor of integers.
+    """
+
+
+@public(method=True, in_place="function", out="promoted")
+@_of_tensors
+@elementwise(functools.partial(refusing, np.gcd, "gcd_cpu", "fVb"), refuses="gcd_cpu", x=None, y=None)
+def gcd(x: Any, y: Any) -> Any:
+    """Return the greatest common divisor of integers.
 
     Example:
         >>> torch.gcd(torch.tensor([12, -8, 0]), torch.tensor([18, 12, 5]))
         tensor([6, 4, 5])
-    """,
-)))  # fmt: skip
-lcm = public("lcm", method=True, in_place="function", out="promoted")(_of_tensors(pointwise(
-    "lcm", functools.partial(refusing, np.lcm, "lcm_cpu", "fVb"), refuses="lcm_cpu", x=None, y=None,
-    doc="""Return the least common multiple of integers.
+    """
+
+
+@public(method=True, in_place="function", out="promoted")
+@_of_tensors
+@elementwise(functools.partial(refusing, np.lcm, "lcm_cpu", "fVb"), refuses="lcm_cpu", x=None, y=None)
+def lcm(x: Any, y: Any) -> Any:
+    """Return the least common multiple of integers.
 
     Example:
         >>> torch.lcm(torch.tensor([4, -3]), torch.tensor([6, 5]))
         tensor([12, 15])
-    """,
-)))  # fmt: skip
+    """
+
+
 i0_, gcd_, lcm_ = in_place(i0), in_place(gcd), in_place(lcm)
 
 
-_heaviside = renamed(
-    pointwise(
-        "heaviside",
-        steps.heaviside,
-        refuses="heaviside_cpu",
-        x=not_implemented("heaviside"),
-        y=not_implemented("heaviside"),
-    ),
-    "NotImplemented",
-)
+_heaviside = pointwise(
+    "heaviside", steps.heaviside, node_name="NotImplemented", refuses="heaviside_cpu",
+    x=not_implemented("heaviside"), y=not_implemented("heaviside"),
+)  # fmt: skip
 _write_heaviside = in_place(_heaviside)
 
 
@@ -723,16 +769,14 @@ def _angle_x(g: Tensor, x: Tensor) -> Tensor:
     return (g * sgn(x) / abs(x) * 1j).masked_fill(x == 0, 0)
 
 
-angle = pointwise(
-    "angle", steps.angle, floating=True, complex=OWN, x=_angle_x,
-    doc="""Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN.
+@elementwise(steps.angle, floating=True, complex=OWN, x=_angle_x, method=True, out="promoted")
+def angle(x: Any) -> Any:
+    """Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN.
 
     Example:
         >>> torch.angle(torch.tensor([1.0, -1.0]))
         tensor([0.0000, 3.1416])
-    """,
-    method=True, out="promoted",
-)  # fmt: skip
+    """
 
 
 # Orthogonal polynomials ---------------------------------------------------------------------------

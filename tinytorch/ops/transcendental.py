@@ -15,7 +15,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, dtypes, elementary, special
 from tinytorch.kernels import transcendental as kernels
 from tinytorch.kernels.limits import fits
-from tinytorch.ops.arguments import elementwise, renamed
+from tinytorch.ops.arguments import elementwise
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.compare import logical_or
 from tinytorch.ops.register import no_such_call, pointwise, public
@@ -64,12 +64,12 @@ def _refused_power(base: Any, exponent: Any) -> str | None:
 
 # PyTorch's overloads, whose nodes have different names: tensor ** number, tensor ** tensor, number ** tensor.
 _raised, _raised_to, _number_raised = (
-    renamed(
-        pointwise("pow", kernel, refuses=_refused_power, complex=HOLOMORPHIC, own_layout=k == 2, x=_pow_x, y=_pow_y),
-        f"PowBackward{k}",
+    pointwise(
+        "pow", kernel, node_name=f"PowBackward{k}", refuses=_refused_power, complex=HOLOMORPHIC, own_layout=k == 2,
+        x=_pow_x, y=_pow_y,
     )
     for k, kernel in enumerate((kernels.power, kernels.power, kernels.power_of_number))
-)
+)  # fmt: skip
 
 
 @public(method=True, out="promoted")

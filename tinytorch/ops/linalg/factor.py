@@ -1145,7 +1145,6 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 _cross = op_of(
     products.cross,
-    batch="along",
     refuses="cross",
     complex=HOLOMORPHIC,
     name="LinalgCross",
