@@ -22,6 +22,13 @@ def renamed(caller: Any, name: str) -> Any:
     return caller
 
 
+def named(function: Any, name: str, doc: str) -> Any:
+    """Return a function that another one made, with its public name and docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
+
+
 def op_of(kernel: Callable[..., Any], **facts: Any) -> Any:
     """Return the op of an existing kernel; `facts` are the arguments of `core.op.op`."""
     made = op(**facts)(kernel)

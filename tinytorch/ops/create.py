@@ -7,7 +7,8 @@ chooses a sparse layout in `empty` and `zeros`; elsewhere tensors are strided. `
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -28,6 +29,7 @@ from tinytorch.kernels.checks import MOST_DIMENSIONS, too_many_dimensions
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits, limits_of
 from tinytorch.kernels.silence import cast, quietly
+from tinytorch.ops.arguments import named
 from tinytorch.ops.register import public
 
 Array = Any
@@ -853,78 +855,47 @@ def scalar_tensor(
     return _filled(blank((), None, dtype, device, layout, requires_grad), number("scalar_tensor", "s", 1, s))
 
 
-@public()
-@traced_as("creates")
-def empty_like(
-    input: Tensor,
-    *,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return an uninitialized tensor with the shape and dtype of `input`.
+def _like(name: str, what: str, fill: Callable[[Array], Any], example: str) -> Any:
+    """Return the public function `name`, whose result like another tensor `fill` writes to."""
+
+    def like(
+        input: Tensor,
+        *,
+        dtype: Dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        made = blank_like(name, input, dtype, device, layout, requires_grad, memory_format)
+        fill(whole(made))
+        return made
+
+    doc = f"""Return {what} with the shape, and unless told otherwise the dtype and memory format, of `input`.
+
+    `layout`, `device`, `requires_grad` and `pin_memory` are as for `zeros`.
 
     Example:
-        >>> torch.empty_like(torch.ones(2, 3)).shape
-        torch.Size([2, 3])
+        >>> torch.{example}
     """
-    made = blank_like("empty_like", input, dtype, device, layout, requires_grad, memory_format)
-    unwritten(whole(made))
-    return made
+    return public()(traced_as("creates")(named(like, name, doc)))
 
 
-@public()
-@traced_as("creates")
-def zeros_like(
-    input: Tensor,
-    *,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return zeros with the shape, dtype and dimension order in memory of `input`.
-
-    Args:
-        dtype: the element type, if not that of `input`.
-        memory_format: the memory format, if not that of `input`.
-        layout, device, requires_grad, pin_memory: as for `zeros`.
-
-    Example:
-        >>> torch.zeros_like(torch.ones(3))
-        tensor([0., 0., 0.])
-    """
-    made = blank_like("zeros_like", input, dtype, device, layout, requires_grad, memory_format)
-    whole(made)[...] = 0
-    return made
-
-
-@public()
-@traced_as("creates")
-def ones_like(
-    input: Tensor,
-    *,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return ones with the shape and dtype of `input`; the parameters are those of `zeros_like`.
-
-    Example:
-        >>> torch.ones_like(torch.zeros(2, dtype=torch.int64))
-        tensor([1, 1])
-    """
-    made = blank_like("ones_like", input, dtype, device, layout, requires_grad, memory_format)
-    whole(made)[...] = 1
-    return made
+empty_like = _like(
+    "empty_like", "an uninitialized tensor", unwritten,
+    "empty_like(torch.ones(2, 3)).shape\n        torch.Size([2, 3])",
+)  # fmt: skip
+zeros_like = _like(
+    "zeros_like",
+    "zeros",
+    lambda array: operator.setitem(array, ..., 0),
+    "zeros_like(torch.ones(3))\n        tensor([0., 0., 0.])",
+)
+ones_like = _like(
+    "ones_like", "ones", lambda array: operator.setitem(array, ..., 1),
+    "ones_like(torch.zeros(2, dtype=torch.int64))\n        tensor([1, 1])",
+)  # fmt: skip
 
 
 @public()
@@ -982,13 +953,12 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
             return made
         return _filled(made, value)
 
-    new.__name__ = new.__qualname__ = name
-    new.__doc__ = f"""Return {what} of the shape, of this tensor's dtype unless told otherwise.
+    doc = f"""Return {what} of the shape, of this tensor's dtype unless told otherwise.
 
     Example:
         >>> {example}
     """
-    return public("", method=name, listed=False)(traced_as("creates")(new))
+    return public("", method=name, listed=False)(traced_as("creates")(named(new, name, doc)))
 
 
 new_empty = _new(

@@ -36,7 +36,7 @@ from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import limits_of
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.silence import cast, quietly
-from tinytorch.ops.arguments import check_tensor, op_of
+from tinytorch.ops.arguments import check_tensor, named, op_of
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.complex import view_as_real
 from tinytorch.ops.create import blank, blank_like, finished, is_index, number, plain, shape_of, whole
@@ -786,68 +786,69 @@ def _requiring(made: Tensor, requires_grad: bool, out: Tensor | None = None) -> 
     return made
 
 
-@public(listed=False)
-@traced_as("creates")
-def rand(
-    *sizes: Any,
-    size: Sequence[int] | None = None,
-    generator: Generator | None = None,
-    out: Tensor | None = None,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return numbers uniformly distributed in [0, 1).
+def _distributed(name: str, op: Op, kernel: Any, fill: Any, check: Any, what: str, example: str) -> tuple[Any, Any]:
+    """Return the public functions `name` and `name_like`, whose results the method `fill` writes in place.
 
-    Args:
-        generator: the random number generator; the default generator if None.
-        the others: as for `zeros`.
+    `op` and `kernel` are those of the method; `check` refuses the dtypes that it refuses.
+    """
+
+    def of_size(
+        *sizes: Any,
+        size: Sequence[int] | None = None,
+        generator: Generator | None = None,
+        out: Tensor | None = None,
+        dtype: Dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        made = blank(shape_of(name, sizes, size), out, dtype, device, layout)
+        if made._array.dtype.kind == "c":
+            made = apart(made) if out is None else made
+            return _requiring(fill(made, generator=generator), requires_grad, out)
+        check(made._array)
+        return _requiring(_filled(op, made, out is None, kernel, _source(name, generator)), requires_grad, out)
+
+    def like(
+        input: Tensor,
+        *,
+        generator: Generator | None = None,
+        dtype: Dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        made = blank_like(f"{name}_like", input, dtype, device, layout, False, memory_format)
+        return _requiring(fill(apart(made), generator=generator), requires_grad)
+
+    def published(made: Any, name: str, end: str, argument: str) -> Any:
+        doc = f"""Return {what}{end}.
+
+    `generator` is the random number generator, by default `default_generator`; the others are as for `zeros`.
 
     Example:
         >>> _ = torch.manual_seed(0)
-        >>> torch.rand(2, 3)
-        tensor([[0.4963, 0.7682, 0.0885],
-                [0.1320, 0.3074, 0.6341]])
+        >>> torch.{name}({argument})
+        tensor({example})
     """
-    made = blank(shape_of("rand", sizes, size), out, dtype, device, layout)
-    if made._array.dtype.kind == "c":
-        made = apart(made) if out is None else made
-        return _requiring(uniform_(made, generator=generator), requires_grad, out)
-    check_floating("check_uniform_bounds", made._array)
-    made = _filled(_UNIFORM, made, out is None, kernels.uniform, _source("rand", generator))
-    return _requiring(made, requires_grad, out)
+        return public(listed=False)(traced_as("creates")(named(made, name, doc)))
+
+    end = ", with the shape and dtype of `input`"
+    return published(of_size, name, "", "3"), published(like, f"{name}_like", end, "torch.zeros(3)")
 
 
-@public(listed=False)
-@traced_as("creates")
-def randn(
-    *sizes: Any,
-    size: Sequence[int] | None = None,
-    generator: Generator | None = None,
-    out: Tensor | None = None,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return normally distributed numbers of mean 0 and variance 1, with the parameters of `rand`.
-
-    Example:
-        >>> _ = torch.manual_seed(0)
-        >>> torch.randn(3)
-        tensor([ 1.5410, -0.2934, -2.1788])
-    """
-    made = blank(shape_of("randn", sizes, size), out, dtype, device, layout)
-    if made._array.dtype.kind == "c":
-        made = apart(made) if out is None else made
-        return _requiring(normal_(made, generator=generator), requires_grad, out)
-    if made._array.size:
-        check_floating("normal_kernel_cpu", made._array)
-    made = _filled(_NORMAL, made, out is None, kernels.normal, _source("randn", generator))
-    return _requiring(made, requires_grad, out)
+rand, rand_like = _distributed(
+    "rand", _UNIFORM, kernels.uniform, uniform_, functools.partial(check_floating, "check_uniform_bounds"),
+    "numbers uniformly distributed in [0, 1)", "[0.4963, 0.7682, 0.0885]",
+)  # fmt: skip
+randn, randn_like = _distributed(
+    "randn", _NORMAL, kernels.normal, normal_,
+    lambda array: check_floating("normal_kernel_cpu", array) if array.size else None,
+    "normally distributed numbers of mean 0 and variance 1", "[ 1.5410, -0.2934, -2.1788]",
+)  # fmt: skip
 
 
 @public(listed=False)
@@ -951,54 +952,6 @@ def randperm(
             for at in np.ndindex(rows.shape[:-1]):
                 rows[at] = kernels.permutation(source, n)
     return _requiring(made, requires_grad) if out is None else made
-
-
-@public(listed=False)
-@traced_as("creates")
-def rand_like(
-    input: Tensor,
-    *,
-    generator: Generator | None = None,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return numbers uniformly distributed in [0, 1), with the shape and dtype of `input`.
-
-    Example:
-        >>> _ = torch.manual_seed(0)
-        >>> torch.rand_like(torch.zeros(2))
-        tensor([0.4963, 0.7682])
-    """
-    made = blank_like("rand_like", input, dtype, device, layout, False, memory_format)
-    return _requiring(uniform_(apart(made), generator=generator), requires_grad)
-
-
-@public(listed=False)
-@traced_as("creates")
-def randn_like(
-    input: Tensor,
-    *,
-    generator: Generator | None = None,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return normally distributed numbers of mean 0 and variance 1, with the shape and dtype of `input`.
-
-    Example:
-        >>> _ = torch.manual_seed(0)
-        >>> torch.randn_like(torch.zeros(3))
-        tensor([ 1.5410, -0.2934, -2.1788])
-    """
-    made = blank_like("randn_like", input, dtype, device, layout, False, memory_format)
-    return _requiring(normal_(apart(made), generator=generator), requires_grad)
 
 
 def _bound(name: str, value: Any) -> int:

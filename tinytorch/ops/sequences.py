@@ -17,6 +17,7 @@ from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits
 from tinytorch.kernels.random import fused
 from tinytorch.kernels.silence import quiet, quietly
+from tinytorch.ops.arguments import named
 from tinytorch.ops.create import Array, _is_size, blank, checked_device, finished, is_index, number
 from tinytorch.ops.register import no_such_call, public
 
@@ -387,61 +388,43 @@ def eye(
     return made
 
 
-@public(listed=False)
-@traced_as("creates")
-def tril_indices(
-    row: int,
-    col: int,
-    offset: int = 0,
-    *,
-    dtype: Dtype | None = dtypes.int64,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return the indices, shape (2, N), of the lower triangle of a (row, col) matrix, up to diagonal `offset`.
+def _triangle(name: str, find: Any, what: str, example: str) -> Any:
+    """Return the public function of the indices of a triangle, whose rows and columns `find` computes."""
+
+    def indices(
+        row: int,
+        col: int,
+        offset: int = 0,
+        *,
+        dtype: Dtype | None = dtypes.int64,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+    ) -> Tensor:
+        on = checked_device(device, layout)
+        for argument, value in (("row", row), ("col", col)):
+            if value < 0:
+                raise RuntimeError(f"{argument} must be non-negative, got {value}")
+        kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
+        if kind not in (dtypes.int64, dtypes.int32):
+            raise NotImplementedError(f"\"{name}\" not implemented for '{kind.tensor_name}'")
+        return finished(np.stack(find(row, offset, col)).astype(kind.numpy), requires_grad, on)
+
+    doc = f"""Return the indices, shape (2, N), of the {what} of a (row, col) matrix.
 
     Example:
-        >>> torch.tril_indices(2, 2)
-        tensor([[0, 1, 1],
-                [0, 0, 1]])
+        >>> torch.{name}(2, 2)
+        tensor({example})
     """
-    return _triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device, layout, requires_grad)
+    return public(listed=False)(traced_as("creates")(named(indices, name, doc)))
 
 
-@public(listed=False)
-@traced_as("creates")
-def triu_indices(
-    row: int,
-    col: int,
-    offset: int = 0,
-    *,
-    dtype: Dtype | None = dtypes.int64,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return the indices, shape (2, N), of the upper triangle of a (row, col) matrix, from diagonal `offset` on.
-
-    Example:
-        >>> torch.triu_indices(2, 2)
-        tensor([[0, 0, 1],
-                [0, 1, 1]])
-    """
-    return _triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device, layout, requires_grad)
-
-
-def _triangle(
-    name: str, find: Any, row: int, col: int, offset: int, dtype: Any, device: Any, layout: Any, requires_grad: bool
-) -> Tensor:
-    """Return the row and column indices that `find` computes, stacked as one (2, N) tensor."""
-    on = checked_device(device, layout)
-    for what, value in (("row", row), ("col", col)):
-        if value < 0:
-            raise RuntimeError(f"{what} must be non-negative, got {value}")
-    kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
-    if kind not in (dtypes.int64, dtypes.int32):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{kind.tensor_name}'")
-    return finished(np.stack(find(row, offset, col)).astype(kind.numpy), requires_grad, on)
+tril_indices = _triangle(
+    "tril_indices", np.tril_indices, "lower triangle, up to diagonal `offset`,",
+    "[[0, 1, 1],\n                [0, 0, 1]]",
+)  # fmt: skip
+triu_indices = _triangle(
+    "triu_indices", np.triu_indices, "upper triangle, from diagonal `offset` on,",
+    "[[0, 0, 1],\n                [0, 1, 1]]",
+)  # fmt: skip
