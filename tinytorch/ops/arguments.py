@@ -108,11 +108,7 @@ def check_elements(values: Iterable[Any], position: int = 0) -> None:
 
 
 def ints_of(name: str, argument: str, values: tuple[Any, ...], named: dict[str, Any] | None = None) -> tuple[int, ...]:
-    """Return ints passed as separate arguments, or as one sequence, which may be a keyword argument.
-
-    Raises:
-        TypeError: no ints are passed, or a value is not an int.
-    """
+    """Return ints passed as separate arguments, or as one sequence, which may be a keyword argument."""
     if named:
         if set(named) != {argument} or values:
             wrong = next((each for each in named if each != argument), argument)
@@ -166,9 +162,7 @@ def check_some_dim(input: Tensor, name: str) -> None:
 def unless_empty(name: str, scalar: bool = False) -> Callable[..., str | None]:
     """Return the argument `refuses` of an op whose kernel PyTorch does not call for empty arrays.
 
-    Args:
-        name: the kernel's name; "{4}" in it stands for the fifth argument.
-        scalar: whether PyTorch does not call the kernel for a 0-d array either.
+    "{4}" in the kernel's name stands for the fifth argument; `scalar`: PyTorch does not call it for a 0-d array either.
     """
 
     def refuses(*args: Any) -> str | None:

@@ -295,10 +295,7 @@ def _older_call(name: str, old: str, new: str) -> None:
     y=not_implemented("floor_divide"), node_name="NotImplemented",
 )  # fmt: skip
 def floor_divide(x: Any, y: Any) -> Any:
-    """Return `floor(x / y)`, elementwise: rounded towards minus infinity.
-
-    Raises:
-        RuntimeError: an integer is divided by zero.
+    """Return `floor(x / y)`, elementwise: rounded towards minus infinity. RuntimeError for an integer divided by 0.
 
     Example:
         >>> torch.floor_divide(torch.tensor([7, -7]), 2)
@@ -317,10 +314,7 @@ _div_trunc, _div_floor = (
     in_place=True, out="promoted", operands="number first",
 )  # fmt: skip
 def remainder(x: Any, y: Any) -> Any:
-    """Return the remainder of `x / y` with the sign of `y`, as Python's `%`.
-
-    Raises:
-        RuntimeError: an integer is divided by zero.
+    """Return the remainder of `x / y` with the sign of `y`, as Python's `%`. RuntimeError for an integer divided by 0.
 
     Example:
         >>> torch.remainder(torch.tensor([-3.0, 3.0]), 2)
@@ -333,10 +327,7 @@ def remainder(x: Any, y: Any) -> Any:
     in_place=True, out="promoted", operands="tensor first",
 )  # fmt: skip
 def fmod(x: Any, y: Any) -> Any:
-    """Return the remainder of `x / y` with the sign of `x`, as C's `fmod`.
-
-    Raises:
-        RuntimeError: an integer is divided by zero.
+    """Return the remainder of `x / y` with the sign of `x`, as C's `fmod`. RuntimeError for an integer divided by 0.
 
     Example:
         >>> torch.fmod(torch.tensor([-3.0, 3.0]), 2)
@@ -348,8 +339,7 @@ def fmod(x: Any, y: Any) -> Any:
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Return `input / other`, rounded towards zero for `rounding_mode` "trunc", down for "floor".
 
-    Raises:
-        RuntimeError: `rounding_mode` is neither None, "trunc" nor "floor"; an integer is divided by zero.
+    RuntimeError: another mode; an integer is divided by zero.
 
     Example:
         >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="trunc")
@@ -452,10 +442,7 @@ def frac(x: Any) -> Any:
 
 @public(method=True)
 def positive(input: Tensor) -> Tensor:
-    """Return `input` itself.
-
-    Raises:
-        RuntimeError: `input` holds booleans.
+    """Return `input` itself. RuntimeError for booleans.
 
     Example:
         >>> x = torch.tensor([1.0, -2.0])
@@ -615,10 +602,7 @@ def _inside(x: Tensor, min: Any, max: Any) -> Tensor:
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Return `input` clamped to the range from `min` to `max`, which are numbers or tensors that broadcast.
 
-    The gradient is 1 inside the bounds (the bounds included) and 0 outside.
-
-    Raises:
-        RuntimeError: neither bound is given.
+    The gradient is 1 inside the bounds (the bounds included) and 0 outside. RuntimeError: neither bound is given.
 
     Example:
         >>> torch.clamp(torch.tensor([-2.0, 0.5, 2.0]), min=-1, max=1)
@@ -712,10 +696,7 @@ def takes_number(name: str, input: Tensor, bound: Any) -> builtins.bool:
 def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     """Return `x` with NaN and infinities replaced by numbers; integers are unchanged.
 
-    Args:
-        x: the tensor (`input`).
-        nan: the replacement of NaN; 0 by default.
-        posinf, neginf: the replacements of the infinities; by default the dtype's largest and lowest numbers.
+    `nan` is 0 by default; `posinf` and `neginf` are the dtype's largest and lowest numbers.
 
     Example:
         >>> torch.nan_to_num(torch.tensor([1.0, torch.nan, torch.inf]), nan=0.0, posinf=9.0)
@@ -738,10 +719,7 @@ _lerp_to = op_of(
 
 @public(method=True, out="promoted")
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Return `input + weight * (end - input)`, computed from the nearer end.
-
-    Raises:
-        RuntimeError: the dtypes differ.
+    """Return `input + weight * (end - input)`, computed from the nearer end. RuntimeError if the dtypes differ.
 
     Example:
         >>> torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), 0.5)
@@ -801,10 +779,7 @@ _addcdiv = op_of(
 
 @public(method=True, out="promoted")
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
-    """Return `input + value * tensor1 / tensor2`.
-
-    Raises:
-        RuntimeError: `tensor1` and `tensor2` are both integer tensors.
+    """Return `input + value * tensor1 / tensor2`. RuntimeError if both tensors hold integers.
 
     Example:
         >>> torch.addcdiv(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.tensor([4.0, 4.0]), value=2)
@@ -863,15 +838,9 @@ def isclose(
     atol: builtins.float = 1e-08,
     equal_nan: builtins.bool = False,
 ) -> Tensor:
-    """Return whether `|input - other| <= atol + rtol * |other|`, elementwise.
+    """Return whether `|input - other| <= atol + rtol * |other|`, elementwise, of tensors of one dtype that broadcast.
 
-    Args:
-        input, other: tensors of one dtype that broadcast.
-        rtol, atol: the relative and the absolute tolerance.
-        equal_nan: whether two NaNs count as close.
-
-    Raises:
-        RuntimeError: the dtypes differ; a tolerance is negative.
+    `equal_nan`: two NaNs count as close. RuntimeError: the dtypes differ; a tolerance is negative.
 
     Example:
         >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.1]))
@@ -900,12 +869,6 @@ def allclose(
     equal_nan: builtins.bool = False,
 ) -> builtins.bool:
     """Return whether `isclose` holds for all elements.
-
-    Args:
-        input, other, rtol, atol, equal_nan: as for `isclose`.
-
-    Raises:
-        RuntimeError: the dtypes differ; a tolerance is negative.
 
     Example:
         >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-9]))

@@ -88,18 +88,8 @@ def to(
 ) -> Tensor:
     """Return the tensor in another dtype or on another device; itself if nothing changes, unless `copy`.
 
-    Called as `to(dtype)`, `to(device, dtype=None)` or `to(other)`, each followed by optional `non_blocking` and `copy`.
-    The conversion is differentiable: gradients have the dtype of `input`.
-
-    Args:
-        *args: the positional arguments of one of these forms.
-        other: a tensor whose dtype the result has.
-        non_blocking: has no effect.
-        copy: whether to copy even if nothing changes.
-        memory_format: the memory format of the result.
-
-    Raises:
-        RuntimeError: the device does not exist.
+    Called as `to(dtype)`, `to(device, dtype=None)` or `to(other)`, each followed by optional `non_blocking`, which has
+    no effect, and `copy`. The conversion is differentiable: gradients have the dtype of `input`.
 
     Example:
         >>> torch.tensor([1.7]).to(torch.int64)
@@ -139,11 +129,7 @@ def _without_data(x: Any) -> Any:
 
 
 def _moved(input: Tensor, device: Device) -> Tensor:
-    """Return the tensor on a device.
-
-    Raises:
-        NotImplementedError: a tensor on the meta device has no elements that could be copied to the CPU.
-    """
+    """Return the tensor on a device. A tensor on the meta device has no elements that could be copied to the CPU."""
     if input.device == device:
         return input
     if device is cpu_device:

@@ -290,10 +290,7 @@ def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callabl
 @public(method=True)
 @numpy_names
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """Return a copy of `input` with the slice at `index` of dimension `dim` replaced by `src`; see `select`.
-
-    Raises:
-        RuntimeError: the shape of `src` is not the shape of `select(input, dim, index)`.
+    """Return a copy of `input` with the slice at `index` of dimension `dim` replaced by `src`, of its shape.
 
     Example:
         >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 1)
@@ -307,10 +304,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """Return a copy of `input` with the slice `start:end:step` of dimension `dim` replaced by `src`.
-
-    Raises:
-        RuntimeError: `src` does not have the shape of the slice.
+    """Return a copy of `input` with the slice `start:end:step` of dimension `dim` replaced by `src`, of its shape.
 
     Example:
         >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
@@ -321,10 +315,7 @@ def slice_scatter(
 
 @public(method=True)
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a copy of `input` with `src` on the diagonal; see `diagonal`.
-
-    Raises:
-        RuntimeError: `src` does not have the shape of the diagonal.
+    """Return a copy of `input` with `src` on the diagonal, of its shape; see `diagonal`.
 
     Example:
         >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
@@ -336,10 +327,9 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 @public(method=True)
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Return a copy of `input` with the elements of the view `as_strided(input, ...)` replaced by `src`.
+    """Return a copy of `input` with the elements of the view `as_strided(input, ...)` replaced by `src`, of its shape.
 
-    Raises:
-        RuntimeError: the shape of `src` is not `size`, or `input` requires grad and is not contiguous.
+    RuntimeError: `input` requires grad and is not contiguous.
 
     Example:
         >>> torch.as_strided_scatter(torch.zeros(2, 2), torch.ones(2), (2,), (3,))
@@ -365,9 +355,6 @@ def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """Return the memory of `input`, a slice of a tensor with the layout of `src`, viewed as the whole tensor.
-
-    Raises:
-        RuntimeError: the memory of `input` is smaller than that tensor.
 
     Example:
         >>> x = torch.arange(4)
@@ -442,14 +429,9 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
 
 @public()
 def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
-    """Return the tensor padded with a constant; see `nn.functional.pad`.
+    """Return the tensor padded with the constant `value`; see `nn.functional.pad`.
 
-    Args:
-        pad: pairs of widths (before, after) from the last dimension to the first; negative widths crop.
-        value: the constant.
-
-    Raises:
-        RuntimeError: the number of widths is odd or too large, or a dimension would be cropped below size 0.
+    `pad` has pairs of widths (before, after) from the last dimension to the first; negative widths crop.
 
     Example:
         >>> torch.constant_pad_nd(torch.ones(2), (1, 2))
@@ -483,9 +465,6 @@ _pixel_unshuffle = op_of(
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Return (*, c * r * r, h, w) rearranged to (*, c, h * r, w * r): channels become pixels (Shi et al. 2016).
 
-    Raises:
-        RuntimeError: the input has fewer than three dimensions, or its channels are not divisible by r * r.
-
     Example:
         >>> torch.pixel_shuffle(torch.arange(4).view(4, 1, 1), 2)
         tensor([[[0, 1],
@@ -504,9 +483,6 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 @public(binds=False, also="nn.functional.pixel_unshuffle")
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Return (*, c, h * r, w * r) rearranged to (*, c * r * r, h, w): the inverse of `pixel_shuffle`.
-
-    Raises:
-        RuntimeError: the input has fewer than three dimensions, or its height or width is not divisible by r.
 
     Example:
         >>> torch.pixel_unshuffle(torch.arange(4).view(1, 2, 2), 2).flatten()
@@ -544,9 +520,6 @@ _channel_shuffle = op_of(
 @public(binds=False, also="native_channel_shuffle nn.functional.channel_shuffle nn.functional.native_channel_shuffle")
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Return (n, c, *) with the channels of `groups` groups interleaved (ShuffleNet, Zhang et al. 2018).
-
-    Raises:
-        RuntimeError: the number of channels is not divisible by `groups`, or the input has fewer than 3 dimensions.
 
     Example:
         >>> torch.channel_shuffle(torch.arange(4).view(1, 4, 1), 2).flatten()

@@ -39,12 +39,7 @@ Array = Any
 
 
 def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
-    """Return the shape from separate sizes, one sequence of sizes, or the keyword `size`.
-
-    Raises:
-        TypeError: the sizes are missing or are not ints.
-        RuntimeError: a size is negative.
-    """
+    """Return the shape from separate sizes, one sequence of sizes, or the keyword `size`."""
     if size is not None:
         sizes = (size,)
     elif len(sizes) == 1 and type(sizes[0]) is int and 0 <= sizes[0] < 1 << 60:
@@ -114,13 +109,8 @@ def blank(
 ) -> Tensor:
     """Return a tensor of `shape` for the caller to fill: a new tensor, or `out` resized to `shape`.
 
-    Args:
-        memory_format: the memory format of a new tensor.
-        sequence: the name of a function that fills `out` in element order; `out` then keeps its shape if the number of
-            elements matches.
-
-    Raises:
-        RuntimeError: the dtype of `out` is not `dtype`; `out` requires grad; `requires_grad` is set for integers.
+    `memory_format` is that of a new tensor; `sequence` is the name of a function that fills `out` in element order:
+    `out` then keeps its shape if the number of elements matches.
     """
     on = checked_device(device, layout)
     if out is None:
@@ -158,11 +148,8 @@ def blank(
 def bring_to(x: Tensor, shape: tuple[int, ...], order: Sequence[int] | None = None) -> None:
     """Resize `x` to a dense shape, within its storage from its storage offset, or in new memory if too small.
 
-    Tensors that shared the old storage keep it, while in PyTorch they share the reallocated one.
-
-    Args:
-        x, shape: the tensor and its new shape.
-        order: the dimensions in the order of the memory, the outermost first; by default C order.
+    `order` has the dimensions in the order of the memory, the outermost first; by default C order. Tensors that shared
+    the old storage keep it, while in PyTorch they share the reallocated one.
     """
     array, count = x._array, math.prod(shape)
     order = range(len(shape)) if order is None else order
@@ -195,11 +182,7 @@ def checked_device(device: Any, layout: Any = None) -> Device:
 
 
 def finished(array: Array, requires_grad: bool = False, on: Device = cpu) -> Tensor:
-    """Return `array` as a new leaf on a device.
-
-    Raises:
-        RuntimeError: `requires_grad` for a dtype that cannot have gradients.
-    """
+    """Return `array` as a new leaf on a device."""
     made: Tensor = wrap(array if on is cpu or meta.is_meta(array) else meta.like(array))
     if requires_grad:
         if array.dtype.kind not in dtypes.DIFFERENTIABLE:
@@ -251,11 +234,7 @@ def blank_like(
 
 
 def number(name: str, argument: str, position: int, value: Any) -> Any:
-    """Return a number, or the value of a 0-d tensor, as a Python number.
-
-    Raises:
-        TypeError: `value` is neither a number nor a 0-d tensor.
-    """
+    """Return a number, or the value of a 0-d tensor, as a Python number."""
     if type(value) is int or type(value) is float:
         return value
     if isinstance(value, Tensor) and value._array.ndim == 0:
@@ -280,15 +259,9 @@ def tensor(
 ) -> Tensor:
     """Return a new leaf tensor that holds a copy of `data`.
 
-    Args:
-        data: a number, nested sequences of numbers, a NumPy array or scalar, or an object with `__array__`.
-        dtype: the element type; inferred from the data by default, with Python floats as the default dtype.
-        device, requires_grad, pin_memory: as for `zeros`.
-
-    Raises:
-        ValueError: sequences at the same depth differ in length.
-        TypeError: the data contains something other than numbers.
-        RuntimeError: a number does not fit into `dtype`.
+    `data` is a number, nested sequences of numbers, a NumPy array or scalar, or an object with `__array__`. The dtype
+    is inferred from it by default, with Python floats as the default dtype. ValueError: sequences at the same depth
+    differ in length; RuntimeError: a number does not fit into `dtype`.
 
     Example:
         >>> torch.tensor([[1, 2], [3, 4]])
@@ -487,9 +460,7 @@ def _check_range(array: Array, kind: Dtype) -> None:
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, sharing its memory where possible.
 
-    Args:
-        data: as for `tensor`; a tensor of the right dtype is returned unchanged, and a NumPy array's memory is shared.
-        dtype: the element type, by default that of the data.
+    `data` is as for `tensor`; a tensor of the right dtype is returned unchanged, and a NumPy array's memory is shared.
 
     Example:
         >>> import numpy as np
@@ -523,15 +494,9 @@ def asarray(
 ) -> Tensor:
     """Return `obj` as a tensor.
 
-    Args:
-        obj: a tensor, storage, NumPy array, number, nested sequences of numbers, or an object that supports the buffer
-            protocol (`bytes` …), whose bytes are read as elements of `dtype`.
-        dtype: the element type, by default that of the object.
-        copy: True always copies, False never copies, None shares memory where possible.
-        requires_grad: whether operations on the tensor are recorded; by default as for `obj`.
-
-    Raises:
-        ValueError: `copy=False`, but a copy cannot be avoided.
+    `obj` is a tensor, storage, NumPy array, number, nested sequences of numbers, or an object that supports the buffer
+    protocol (`bytes` …), whose bytes are read as elements of `dtype`. True as `copy` always copies, False never copies
+    (ValueError if it cannot be avoided), None shares memory where possible. `requires_grad` is by default as for `obj`.
 
     Example:
         >>> torch.asarray([1.0, 2.0])
@@ -606,9 +571,6 @@ def _warn_read_only(array: Array) -> None:
 def from_numpy(ndarray: Array, /) -> Tensor:
     """Return a tensor that shares the memory of a NumPy array: writes to either show in both.
 
-    Raises:
-        TypeError: the argument is not a NumPy array, or its dtype is not supported.
-
     Example:
         >>> import numpy as np
         >>> torch.from_numpy(np.arange(3))
@@ -626,14 +588,8 @@ def from_numpy(ndarray: Array, /) -> Tensor:
 def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """Return a one-dimensional tensor that shares the memory of an object with the buffer protocol.
 
-    Args:
-        buffer: a `bytearray`, `bytes`, `memoryview`, `array.array` …
-        dtype: the element type.
-        count: the number of elements; negative for all.
-        offset: the number of bytes to skip at the start.
-
-    Raises:
-        ValueError: the buffer is too small, or its length is not a multiple of the element size.
+    `count` is the number of elements, negative for all, and `offset` the number of bytes to skip at the start.
+    ValueError: the buffer is too small, or its length is not a multiple of the element size.
 
     Example:
         >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
@@ -726,17 +682,9 @@ def zeros(
 ) -> Tensor:
     """Return a tensor of zeros.
 
-    Args:
-        *sizes: the shape, as separate ints or one sequence; as a keyword, `size`.
-        out: the tensor to write the result to.
-        dtype: the element type; the default dtype if None.
-        layout: `torch.strided` (the default) or a sparse layout.
-        device, pin_memory: only the CPU is supported; pinning has no effect.
-        requires_grad: whether operations on the tensor are recorded.
-
-    Raises:
-        TypeError: the sizes are not ints.
-        RuntimeError: a size is negative; `requires_grad` is set for integers.
+    The sizes are separate ints, one sequence, or as a keyword `size`; `out` takes the result. The dtype is by default
+    the default dtype. `layout` is `torch.strided` or a sparse layout; `device` is "cpu" or "meta"; `pin_memory` has no
+    effect.
 
     Example:
         >>> torch.zeros(2, 3, dtype=torch.int64)
@@ -790,15 +738,10 @@ def full(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a tensor of shape `size` filled with `fill_value`.
+    """Return a tensor of shape `size` filled with `fill_value`, a number or a 0-d tensor.
 
-    Args:
-        fill_value: a number, or a 0-d tensor.
-        dtype: the element type; by default bool, int64 or the default dtype, inferred from `fill_value`.
-        out, layout, device, requires_grad, pin_memory: as for `zeros`.
-
-    Raises:
-        RuntimeError: the number does not fit into `dtype`.
+    The dtype is by default bool, int64 or the default dtype, inferred from `fill_value`; RuntimeError if the number
+    does not fit into it. The other arguments are as for `zeros`.
 
     Example:
         >>> torch.full((2, 2), 7)
@@ -912,9 +855,6 @@ def full_like(
     pin_memory: bool = False,
 ) -> Tensor:
     """Return a tensor with the shape and dtype of `input`, filled with `fill_value`; see `zeros_like`.
-
-    Raises:
-        RuntimeError: the number does not fit into the dtype.
 
     Example:
         >>> torch.full_like(torch.zeros(2), 0.5)

@@ -346,13 +346,7 @@ def fftfreq(
 ) -> Tensor:  # fmt: skip
     """Return the sample frequencies of an `n`-point transform: 0 and the positive ones first, then the negative ones.
 
-    Args:
-        n: the number of points.
-        d: the sample spacing.
-        the others: as for `arange`.
-
-    Raises:
-        RuntimeError: the dtype is not floating-point, or `n` is negative.
+    `n` is the number of points, `d` the sample spacing; the other arguments are as for `arange`.
 
     Example:
         >>> torch.fft.fftfreq(4)
@@ -404,9 +398,7 @@ def _frequencies(
 def fftshift(input: Tensor, dim: Dims | None = None) -> Tensor:
     """Return the input with its dimensions rolled so that frequency 0 is in the middle.
 
-    Args:
-        input: a tensor whose dimensions `dim` are in the order of `fftfreq`.
-        dim: the dimensions to shift; None for all.
+    The dimensions `dim`, by default all, are in the order of `fftfreq`.
 
     Example:
         >>> torch.fft.fftshift(torch.tensor([0, 1, -2, -1]))

@@ -93,9 +93,6 @@ def _seen(*operands: Any) -> bool:
 def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `other`, broadcast to this tensor and cast to its dtype, into it and return it.
 
-    Raises:
-        RuntimeError: `other` does not broadcast to this tensor's shape.
-
     Example:
         >>> torch.zeros(2, 2).copy_(torch.tensor([1, 2]))
         tensor([[1., 2.],
@@ -138,9 +135,6 @@ def _fits_into(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 @public(listed=False)
 def fill(input: Tensor, value: Any) -> Tensor:
     """Return a tensor like `input`, filled with a number or the value of a 0-dim tensor.
-
-    Raises:
-        RuntimeError: the value is a tensor with dimensions.
 
     Example:
         >>> torch.fill(torch.zeros(2), 7)
@@ -195,11 +189,7 @@ def zero_(self: Tensor) -> Tensor:
 
 @public("", method="fill_diagonal_")
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Write a number on the main diagonal of a matrix (or of a tensor whose dimensions are all equal).
-
-    Raises:
-        RuntimeError: the tensor has fewer than two dimensions.
-    """
+    """Write a number on the main diagonal of a matrix (or of a tensor whose dimensions are all equal)."""
     shape = self._array.shape
     if len(shape) < 2:
         raise RuntimeError("dimensions must larger than 1")
@@ -252,12 +242,7 @@ def _warn_of_bytes() -> None:
 
 
 def _index_array(index: Tensor, input: Tensor) -> Any:
-    """Return the array of an index tensor of `input`.
-
-    Raises:
-        IndexError: the dtype cannot index.
-        RuntimeError: the index has no data.
-    """
+    """Return the array of an index tensor of `input`; raise PyTorch's error for a dtype that cannot index."""
     array = index._array
     if type(array) is MetaArray and type(input._array) is not MetaArray:
         raise RuntimeError("Tensor on device meta is not on the expected device cpu!")
@@ -683,15 +668,8 @@ def _tensor_indices(name: str, input: Tensor, indices: Any) -> tuple[Any, ...]:
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """Return a copy with `values` written at `indices`, as `x[indices] = values` does.
 
-    Args:
-        input: the tensor.
-        indices: a tuple of index tensors or masks.
-        values: a tensor of the same dtype that broadcasts to the shape of `input[indices]`.
-        accumulate: add the values instead of writing; values for the same element add up.
-
-    Raises:
-        IndexError: an index is out of range.
-        RuntimeError: the values do not match in shape or dtype.
+    `indices` is a tuple of index tensors or masks; the values have the dtype of `input` and broadcast to the shape of
+    `input[indices]`. `accumulate` adds them instead of writing; values for the same element add up.
 
     Example:
         >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 0]),), torch.ones(2), accumulate=True)
@@ -722,18 +700,7 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
     index=None,
 )  # fmt: skip
 def index_select(x: Any, dim: int, index: Any) -> Any:
-    """Return the slices of `x` along a dimension at the indices of a vector.
-
-    Args:
-        x: the tensor.
-        dim: the dimension.
-        index: an int64 or int32 vector (n,) of non-negative indices.
-
-    Returns:
-        A tensor with size n in dimension `dim`.
-
-    Raises:
-        IndexError: an index is out of range.
+    """Return the slices of `x` along a dimension at the indices of a vector (n,), which are not negative.
 
     Example:
         >>> torch.index_select(torch.arange(6).view(2, 3), 1, torch.tensor([2, 0]))
@@ -814,14 +781,8 @@ _index_copy = writing(
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Return a copy in which the rows at `index` along `dim` are replaced by the rows of `source`.
 
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        index: an int64 vector; for a repeated index the last of its rows is written.
-        source: a tensor of the shape of `input`, except that its size in `dim` is the length of the index.
-
-    Raises:
-        IndexError: an index is out of range, or the shapes do not match.
+    `index` is an int64 vector; for a repeated index the last of its rows is written. `source` has the shape of `input`,
+    except that its size in `dim` is the length of the index.
 
     Example:
         >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2]), torch.tensor([5.0]))
@@ -857,16 +818,7 @@ _filled_sum = op_of(kernels.filled_sum, batch="filled sum", complex=OWN, name="S
 @public(method=True)
 @numpy_names
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """Return a copy with the rows at `index` along `dim` filled with a number (or a 0-dim tensor).
-
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        index: an int64 vector.
-        value: the number.
-
-    Raises:
-        IndexError: an index is out of range.
+    """Return a copy with the rows at `index`, an int64 vector, along `dim` filled with a number (or a 0-dim tensor).
 
     Example:
         >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 7)

@@ -59,13 +59,7 @@ def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into views of one size (the last may be smaller) or of given sizes.
 
-    Args:
-        tensor: the tensor.
-        split_size_or_sections: the size of each piece, or a list of sizes whose sum is the size of the dimension.
-        dim: the dimension.
-
-    Raises:
-        RuntimeError: a size is negative, or the sizes do not sum to the size of the dimension.
+    RuntimeError unless the given sizes sum to the size of the dimension.
 
     Example:
         >>> torch.split(torch.arange(5), 2)
@@ -92,10 +86,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
 @public(method=True)
 @numpy_names
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the tensor split along a dimension into views of the given sizes.
-
-    Raises:
-        RuntimeError: a size is negative, or the sizes do not sum to the dimension's size.
+    """Return the tensor split along a dimension into views of the given sizes, which sum to the size of the dimension.
 
     Example:
         >>> torch.split_with_sizes(torch.arange(4), [1, 3])
@@ -124,9 +115,6 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into at most `chunks` views of one size (the last may be smaller).
 
-    Raises:
-        RuntimeError: `chunks` is not positive.
-
     Example:
         >>> torch.chunk(torch.arange(5), 2)
         (tensor([0, 1, 2]), tensor([3, 4]))
@@ -150,14 +138,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into a number of views of nearly equal size, or at given indices.
 
-    Args:
-        input: the tensor.
-        indices_or_sections: the number of pieces (the first ones are longer by one as needed), or the split indices
-            as a sequence or tensor of ints.
-        dim: the dimension.
-
-    Raises:
-        RuntimeError: the tensor is 0-d, or the number of pieces is not positive.
+    The first pieces are longer by one as needed; the indices are a sequence or tensor of ints.
 
     Example:
         >>> torch.tensor_split(torch.arange(5), 2)
@@ -275,9 +256,6 @@ _unbind = op_of(kernels.unbind, view=True, outputs=0, x=_unbind_x)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices along a dimension as views without that dimension.
 
-    Raises:
-        IndexError: the dimension is out of range.
-
     Example:
         >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
         (tensor([1, 2]), tensor([3, 4]))
@@ -328,14 +306,7 @@ def _tensors(name: str, tensors: Any) -> list[Tensor]:
 def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Return the tensors joined along an existing dimension, in their common dtype.
 
-    Args:
-        tensors: a sequence of tensors whose shapes differ only in `dim`; empty 1-d tensors are skipped.
-        dim: the dimension.
-        axis: NumPy's name for `dim`.
-
-    Raises:
-        ValueError: the sequence is empty.
-        RuntimeError: the shapes do not match.
+    Their shapes differ only in `dim`; empty 1-d tensors are skipped.
 
     Example:
         >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
@@ -349,15 +320,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
 
 @public(out="cat")
 def stack(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
-    """Return tensors of one shape stacked along a new dimension.
-
-    Args:
-        tensors: a sequence of tensors, each of shape (*).
-        dim: the position of the new dimension.
-        axis: NumPy's name for `dim`.
-
-    Raises:
-        RuntimeError: the sequence is empty, or the shapes differ.
+    """Return tensors of one shape stacked along a new dimension at position `dim`.
 
     Example:
         >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
@@ -446,9 +409,6 @@ _block_diag = op_of(kernels.block_diag, batch="block diagonal", complex=OWN, man
 def block_diag(*tensors: Tensor) -> Tensor:
     """Return the block-diagonal matrix with the given matrices (vectors as rows) on its diagonal.
 
-    Raises:
-        RuntimeError: a tensor has more than two dimensions.
-
     Example:
         >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3]]))
         tensor([[1, 2, 0],
@@ -469,13 +429,9 @@ def block_diag(*tensors: Tensor) -> Tensor:
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Return the coordinate tensors of a grid: each vector is expanded along the dimensions of the other vectors.
 
-    Args:
-        *tensors: 0-d or 1-d tensors of one dtype, also as one sequence.
-        indexing: "ij" for matrix order (the first vector varies along the first dimension), "xy" to exchange the
-            first two dimensions; the default is "ij" with a warning.
-
-    Raises:
-        RuntimeError: there are no tensors, their dtypes differ, or one has more than one dimension.
+    The tensors, also one sequence of them, are 0-d or 1-d, of one dtype. `indexing` is "ij" for matrix order (the first
+    vector varies along the first dimension), "xy" to exchange the first two dimensions; the default is "ij" with a
+    warning.
 
     Example:
         >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
@@ -539,9 +495,6 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 def broadcast_shapes(*shapes: Any) -> Size:
     """Return the shape to which tensors of the given shapes broadcast.
 
-    Raises:
-        RuntimeError: the shapes do not broadcast.
-
     Example:
         >>> torch.broadcast_shapes((2, 1), (3,))
         torch.Size([2, 3])
@@ -567,9 +520,6 @@ def broadcast_shapes(*shapes: Any) -> Size:
 @public(python=True)
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Return the tensors expanded to their common broadcast shape.
-
-    Raises:
-        RuntimeError: the shapes do not broadcast.
 
     Example:
         >>> [each.shape for each in torch.broadcast_tensors(torch.zeros(3, 1), torch.zeros(2))]

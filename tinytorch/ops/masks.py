@@ -44,13 +44,7 @@ _masked_fill = writing(
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Return a copy with `value` (a number or a 0-dim tensor) where the mask is true.
 
-    Args:
-        input: the tensor.
-        mask: a boolean tensor that broadcasts with `input`.
-        value: the number to write; it is cast to the dtype of `input`.
-
-    Raises:
-        RuntimeError: the mask is not boolean, or does not broadcast.
+    The mask is boolean and broadcasts with `input`; the value is cast to the dtype of `input`.
 
     Example:
         >>> torch.masked_fill(torch.tensor([1.0, -2.0]), torch.tensor([False, True]), 0)
@@ -77,10 +71,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     broadcasts=True,
 )
 def masked_select(x: Any, mask: Any) -> Any:
-    """Return a 1-d tensor of the elements where the mask, which broadcasts with `x`, is true.
-
-    Raises:
-        RuntimeError: the mask is not boolean, or does not broadcast.
+    """Return a 1-d tensor of the elements where the boolean mask, which broadcasts with `x`, is true.
 
     Example:
         >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
@@ -145,17 +136,8 @@ _where = op(
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """Return `input` where the condition is true and `other` elsewhere; with the condition alone, its true indices.
 
-    Args:
-        condition: a boolean tensor.
-        input: a tensor or number; the three arguments broadcast.
-        other: a tensor or number.
-
-    Returns:
-        A tensor of the common shape and dtype; without `input` and `other`, `nonzero(condition, as_tuple=True)`.
-
-    Raises:
-        RuntimeError: the shapes do not broadcast, or the condition is not boolean.
-        TypeError: only one of `input` and `other` is given, or one of them is neither tensor nor number.
+    `input` and `other` are tensors or numbers; the three arguments broadcast, and the result has the common dtype.
+    Without them it is `nonzero(condition, as_tuple=True)`.
 
     Example:
         >>> x = torch.tensor([1.0, -2.0])
@@ -236,15 +218,9 @@ def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 @public(method=True, out="nonzero")
 def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
-    """Return the indices of all elements that are not zero.
+    """Return the indices of all elements that are not zero, int64 (number of such elements, ndim).
 
-    Args:
-        input: the tensor.
-        out: the tensor to write the result to, if `as_tuple` is False; the method has no `out`.
-        as_tuple: return a tuple of index vectors, one per dimension, usable as an index.
-
-    Returns:
-        An int64 tensor of shape (number of elements that are not zero, ndim), or the tuple.
+    `as_tuple` returns a tuple of index vectors, one per dimension, usable as an index.
 
     Example:
         >>> torch.nonzero(torch.tensor([[1, 0], [0, 2]]))
@@ -269,9 +245,6 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
 @public(method=True, out="nonzero")
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """Return the indices of the first `size` nonzero elements, padded with `fill_value` if there are fewer.
-
-    Raises:
-        RuntimeError: `size` is negative.
 
     Example:
         >>> torch.nonzero_static(torch.tensor([1, 0, 2]), size=3)

@@ -63,9 +63,6 @@ class Generator:
     def manual_seed(self, seed: int) -> Generator:
         """Reset the generator to `seed`, -2**63 <= seed < 2**64, and return self.
 
-        Raises:
-            ValueError: the seed is out of range.
-
         Example:
             >>> generator = torch.Generator().manual_seed(3)
             >>> generator.initial_seed()
@@ -104,11 +101,7 @@ class Generator:
         return finished(self._source.state())
 
     def set_state(self, new_state: Tensor) -> Generator:
-        """Set the state to one that `get_state` returned, and return self.
-
-        Raises:
-            TypeError: `new_state` is not a uint8 tensor.
-            RuntimeError: `new_state` does not hold a valid state.
+        """Set the state to one that `get_state` returned, a uint8 tensor, and return self.
 
         Example:
             >>> generator = torch.Generator().manual_seed(0)
@@ -169,10 +162,7 @@ def _source(name: str, generator: Generator | None) -> kernels.Source:
 @public(binds=True, asks="nobody")
 @traced_as("refused")
 def manual_seed(seed: int) -> Generator:
-    """Reset the default generator to `seed`, and return the generator.
-
-    Raises:
-        ValueError: the seed is not in [-2**63, 2**64).
+    """Reset the default generator to `seed`, -2**63 <= seed < 2**64, and return the generator.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -226,10 +216,6 @@ def get_rng_state() -> Tensor:
 @traced_as("refused")
 def set_rng_state(new_state: Tensor) -> None:
     """Set the state of the default generator to one that `get_rng_state` returned.
-
-    Raises:
-        TypeError: `new_state` is not a uint8 tensor.
-        RuntimeError: `new_state` does not hold a valid state.
 
     Example:
         >>> torch.set_rng_state(torch.get_rng_state())
@@ -382,13 +368,6 @@ _C_NAMES = {**dtypes.C_NAMES, "int16": "short", "int64": "long"}
 def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds: Any) -> Tensor:
     """Fill in place with numbers uniformly distributed in [from, to): `uniform_(from=0, to=1)`.
 
-    Args:
-        *args: `from` and `to`, which can also be keywords.
-
-    Raises:
-        RuntimeError: from > to, or a bound is out of the range of the dtype.
-        NotImplementedError: the tensor is not of a floating dtype.
-
     Example:
         >>> _ = torch.manual_seed(0)
         >>> torch.empty(3).uniform_(-1, 1)
@@ -437,11 +416,7 @@ def _bounds(name: str, args: tuple[Any, ...], bounds: dict[str, Any], defaults: 
 
 @public("", method="normal_")
 def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with normally distributed numbers.
-
-    Raises:
-        RuntimeError: `std` is negative.
-        NotImplementedError: the tensor is not of a floating dtype.
+    """Fill in place with normally distributed numbers. RuntimeError if `std` is negative.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -478,10 +453,7 @@ def log_normal_(x: Tensor, mean: float = 1, std: float = 2, *, generator: Genera
 
 @public("", method="exponential_")
 def exponential_(x: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with exponentially distributed numbers, of density lambd exp(-lambd x).
-
-    Raises:
-        RuntimeError: `lambd` is not positive, or the tensor is not of a floating dtype.
+    """Fill in place with exponentially distributed numbers, of density lambd exp(-lambd x), for positive `lambd`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -497,10 +469,7 @@ def exponential_(x: Tensor, lambd: float = 1, *, generator: Generator | None = N
 
 @public("", method="cauchy_")
 def cauchy_(x: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with samples of the Cauchy distribution with the given median and scale `sigma`.
-
-    Raises:
-        RuntimeError: `sigma` is not positive, or the tensor is not of a floating dtype.
+    """Fill in place with samples of the Cauchy distribution with the given median and positive scale `sigma`.
 
     Example:
         >>> torch.empty(2).cauchy_().shape
@@ -523,10 +492,7 @@ def _check_continuous(what: str, x: Tensor, kind: str) -> None:
 
 @public("", method="geometric_")
 def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with geometric samples: the number of trials up to the first success, of probability p.
-
-    Raises:
-        RuntimeError: `p` is not between 0 and 1.
+    """Fill in place with geometric samples: the number of trials up to the first success, of probability p in (0, 1).
 
     Example:
         >>> (torch.empty(100).geometric_(0.5) >= 1).all()
@@ -544,13 +510,8 @@ def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Te
 def random_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds: Any) -> Tensor:
     """Fill in place with random integers in [from, to): `random_()`, `random_(to)`, `random_(from, to)`.
 
-    Args:
-        x: the tensor; without bounds the range is from 0 to the maximum of an integer dtype, or up to
-            2**(bits of the mantissa) for a floating dtype.
-        *args: `to`, or `from` and `to`; None for `to` means up to the maximum. Keywords are accepted, too.
-
-    Raises:
-        RuntimeError: from >= to, or a bound is out of the range of the dtype.
+    Without bounds, or with None for `to`, the range is up to the maximum of an integer dtype, or up to 2**(bits of the
+    mantissa) for a floating dtype. RuntimeError: from >= to, or a bound is out of the range of the dtype.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -646,11 +607,7 @@ def _check_range(low: int, last: int, kind: Dtype) -> None:
 def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill in place with Bernoulli samples: each element is 1 with probability p, else 0.
 
-    Args:
-        p: a number, or a floating tensor that can be expanded to the shape of `x`.
-
-    Raises:
-        RuntimeError: a probability is not in [0, 1].
+    `p` is a number, or a floating tensor that can be expanded to the shape of `x`; RuntimeError if not in [0, 1].
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -685,11 +642,7 @@ def bernoulli(
 ) -> Tensor:
     """Return Bernoulli samples with the probabilities `input`; the gradient is zero.
 
-    Args:
-        p: one probability for all elements, used instead of `input`.
-
-    Raises:
-        RuntimeError: a probability is not in [0, 1].
+    `p` is one probability for all elements, used instead of `input`.
 
     Example:
         >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
@@ -721,14 +674,8 @@ def normal(
 ) -> Tensor:
     """Return normal samples z * std + mean, of the broadcast shape of mean and standard deviation.
 
-    The gradient is zero; mean + std * randn_like(std) is differentiable.
-
-    Args:
-        mean, std: tensors that can be broadcast, or numbers.
-        size: the shape if `mean` and `std` are numbers; `dtype` and the following parameters apply only then.
-
-    Raises:
-        RuntimeError: a standard deviation is negative.
+    The gradient is zero; mean + std * randn_like(std) is differentiable. `size`, `dtype` and the following arguments
+    are for a mean and a standard deviation that are numbers. RuntimeError: a standard deviation is negative.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -868,14 +815,8 @@ def randint(
 ) -> Tensor:
     """Return random integers in [low, high): `randint(high, size)` or `randint(low, high, size)`.
 
-    Args:
-        *args: `high` and `size`; or `low`, `high` and `size`.
-        low, high: the lower bound, included, and the upper bound, excluded.
-        dtype: the element type, by default int64.
-        the others: as for `rand`.
-
-    Raises:
-        RuntimeError: low >= high, or a bound is out of the range of `dtype`.
+    The dtype is by default int64; RuntimeError if a bound is out of its range, or low >= high. The other arguments are
+    as for `rand`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -918,14 +859,7 @@ def randperm(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a random permutation of the integers 0 … n-1.
-
-    Args:
-        dtype: the element type, by default int64.
-        the others: as for `rand`.
-
-    Raises:
-        RuntimeError: `n` is negative, or too large for `dtype`.
+    """Return a random permutation of the integers 0 … n-1, by default of int64; the other arguments are as for `rand`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -1005,14 +939,9 @@ def multinomial(
 ) -> Tensor:
     """Return int64 indices, (num_samples,) or (rows, num_samples), drawn with probability proportional to the weights.
 
-    Args:
-        input: the weights, (categories,) or (rows, categories); a row need not sum to one.
-        num_samples: the number of indices per row.
-        replacement: whether an index can be drawn again.
-
-    Raises:
-        RuntimeError: a weight is negative or not finite, the weights of a row sum to zero, or there are
-            fewer than `num_samples` categories to draw from without replacement.
+    The weights `input` are (categories,) or (rows, categories); a row need not sum to one. `replacement`: an index can
+    be drawn again. RuntimeError: a weight is negative or not finite, the weights of a row sum to zero, or there are
+    fewer than `num_samples` categories to draw from without replacement.
 
     Example:
         >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
@@ -1050,11 +979,7 @@ _multinomial = op_of(kernels.multinomial, batch="random", name="multinomial", we
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Return `input` with elements zeroed with probability p and the rest divided by 1 - p, and a mask of the rest.
 
-    Args:
-        train: False returns a copy of `input` and a mask of True.
-
-    Raises:
-        RuntimeError: `input` is not of a floating dtype, or p is not in [0, 1].
+    False for `train` returns a copy of `input` and a mask of True.
 
     Example:
         >>> torch.native_dropout(torch.ones(2), 0.5, False)

@@ -33,8 +33,7 @@ _repeat = op_of(kernels.repeat, batch="repeated", moves=True, x=_repeat_x)
 def repeat(input: Tensor, *repeats: Any, **named: Any) -> Tensor:
     """Return a copy of the tensor repeated along each dimension; unlike `expand`, the repeats occupy memory.
 
-    Args:
-        *repeats: the number of repeats of each dimension; extra leading numbers add new dimensions.
+    Extra leading numbers add new dimensions.
 
     Example:
         >>> torch.tensor([1, 2]).repeat(2, 2)
@@ -65,13 +64,9 @@ def repeat_interleave(
 ) -> Tensor:
     """Return a copy with each element along `dim` (of the flattened tensor by default) repeated consecutively.
 
-    Args:
-        input: the tensor; if `repeats` is missing, `input` holds the repeats and the result is the repeated indices.
-        repeats: the number of repeats, or a tensor with the repeats of each element along the dimension.
-        output_size: the expected size of the result along `dim`, checked if given.
-
-    Raises:
-        RuntimeError: the repeats are negative, or their number is not the size of the dimension.
+    `repeats` is a number, or a tensor with the repeats of each element along the dimension; if it is missing, `input`
+    holds the repeats and the result is the repeated indices. `output_size` is the expected size of the result along
+    `dim`, checked if given.
 
     Example:
         >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
@@ -142,9 +137,6 @@ def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
 def fliplr(input: Tensor) -> Tensor:
     """Return a copy with the elements in reverse order along the second dimension.
 
-    Raises:
-        RuntimeError: the tensor has fewer than two dimensions.
-
     Example:
         >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
         tensor([[2, 1],
@@ -159,9 +151,6 @@ def fliplr(input: Tensor) -> Tensor:
 @public(method=True)
 def flipud(input: Tensor) -> Tensor:
     """Return a copy with the elements in reverse order along the first dimension.
-
-    Raises:
-        RuntimeError: the tensor is 0-d.
 
     Example:
         >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
@@ -186,12 +175,7 @@ _roll = op_of(
 def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     """Return a copy with the elements shifted along dimensions; elements shifted past the end reappear at the start.
 
-    Args:
-        shifts: the number of positions: an int, or one int per dimension in `dims`.
-        dims: the dimensions; without them the flattened tensor is rolled.
-
-    Raises:
-        RuntimeError: the number of shifts differs from the number of dimensions.
+    `shifts` is an int, or one int per dimension in `dims`; without dimensions the flattened tensor is rolled.
 
     Example:
         >>> torch.roll(torch.arange(4), 1)
@@ -222,12 +206,7 @@ _rot90 = op_of(kernels.rot90, complex=OWN, refuses=_refused_rotation, x=lambda g
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Return a copy rotated k times by 90 degrees in the plane of two dimensions, from the first to the second.
 
-    Args:
-        k: the number of rotations; a negative number rotates in the opposite direction.
-        dims: the two dimensions of the plane.
-
-    Raises:
-        RuntimeError: the tensor has fewer than two dimensions, or the two in `dims` are the same.
+    A negative k rotates in the opposite direction.
 
     Example:
         >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
@@ -251,11 +230,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
 def tril(x: Any, diagonal: int = 0) -> Any:
     """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal.
 
-    Args:
-        diagonal: 0 is the main diagonal, positive lies above it, negative below it.
-
-    Raises:
-        RuntimeError: the tensor has fewer than two dimensions.
+    `diagonal` 0 is the main diagonal, positive lies above it, negative below it.
 
     Example:
         >>> torch.tril(torch.ones(2, 2))
@@ -268,9 +243,6 @@ def tril(x: Any, diagonal: int = 0) -> Any:
 @op(kernels.triu, batch="leading", complex=OWN, refuses=unless_empty("triu"), x=lambda g, diagonal: triu(g, diagonal))
 def triu(x: Any, diagonal: int = 0) -> Any:
     """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal; see `tril`.
-
-    Raises:
-        RuntimeError: the tensor has fewer than two dimensions.
 
     Example:
         >>> torch.triu(torch.ones(2, 2), 1)

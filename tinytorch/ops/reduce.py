@@ -60,14 +60,8 @@ spread = op(x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum of all elements, or over the dimensions `dim`.
 
-    Args:
-        dim: a dimension, or several in a tuple; None or () for all.
-        keepdim: keep the reduced dimensions with length 1 instead of removing them.
-        dtype: the dtype to which the input is converted first; by default int64 for integers and booleans.
-
-    Raises:
-        IndexError: a dimension is out of range.
-        RuntimeError: a dimension is given twice.
+    `dim` is a dimension, or several in a tuple; None or () for all. `keepdim` keeps them with length 1. The input is
+    first converted to `dtype`, by default to int64 for integers and booleans.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -87,13 +81,7 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
 def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the mean of all elements, or over the dimensions `dim`; NaN if there are no elements.
 
-    Args:
-        x: the tensor (`input`), of a floating dtype.
-        dim, keepdim, dtype: as for `sum`.
-
-    Raises:
-        RuntimeError: the elements are integers and no `dtype` is given; a dimension is given twice.
-        IndexError: a dimension is out of range.
+    `dim`, `keepdim` and `dtype` are as for `sum`. RuntimeError for integers without a `dtype`.
 
     Example:
         >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
@@ -120,9 +108,6 @@ def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
 @numpy_names
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the mean of the elements that are not NaN, with the arguments of `mean`.
-
-    Raises:
-        RuntimeError: the input is not of a floating dtype.
 
     Example:
         >>> torch.nanmean(torch.tensor([1.0, torch.nan, 3.0]))
@@ -152,12 +137,6 @@ _sum_to_size = op_of(
 @public("", method="sum_to_size")
 def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """Return `input` summed over the dimensions that broadcasting from `size` adds or expands.
-
-    Args:
-        *sizes: the size of the result, as ints or one sequence; as a keyword, `size`.
-
-    Raises:
-        RuntimeError: `size` cannot be expanded to the size of `input`.
 
     Example:
         >>> torch.ones(2, 3).sum_to_size(1, 3)
@@ -201,15 +180,7 @@ _prod = op_of(kernels.prod, complex=HOLOMORPHIC, overload=("dim", "ProdBackward1
 @public(method=True, out="typed", autocast="float32")
 @numpy_names
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the product of all elements, or along the dimension `dim`.
-
-    Args:
-        dim: one dimension; None for all.
-        keepdim, dtype: as for `sum`.
-
-    Raises:
-        IndexError: the dimension is out of range.
-        TypeError: `dim` is not an int.
+    """Return the product of all elements, or along one dimension `dim`; the other arguments are as for `sum`.
 
     Example:
         >>> torch.prod(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
@@ -239,11 +210,7 @@ def _one(dim: Any, input: Tensor, name: str) -> int | None:
 def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative sums along `dim`: element k is the sum of the elements 0 … k.
 
-    Args:
-        dtype: the dtype to which the input is converted first; by default int64 for integers and booleans.
-
-    Raises:
-        IndexError: the dimension is out of range.
+    The input is first converted to `dtype`, by default to int64 for integers and booleans.
 
     Example:
         >>> torch.cumsum(torch.tensor([1.0, 2.0, 3.0]), 0)
@@ -258,9 +225,6 @@ _sums_from = op_of(kernels.sums_from, complex=OWN, name="Flip", x=lambda g, dim:
 @op(kernels.cumprod, complex=HOLOMORPHIC, x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
 def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative products along `dim`: element k is the product of the elements 0 … k; see `cumsum`.
-
-    Raises:
-        IndexError: the dimension is out of range.
 
     Example:
         >>> torch.cumprod(torch.tensor([1.0, 2.0, 3.0]), 0)
@@ -322,14 +286,8 @@ def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
 def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the largest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
-    Elements that tie for the maximum share the gradient evenly.
-
-    Args:
-        dim: a dimension, or several in a tuple; () for all.
-
-    Raises:
-        IndexError: a dimension is out of range, or empty.
-        RuntimeError: the input is empty and no `dim` is given.
+    Elements that tie for the maximum share the gradient evenly. `dim` is a dimension, or several in a tuple; () for
+    all. IndexError, or without `dim` RuntimeError, if there are no elements.
 
     Example:
         >>> torch.amax(torch.tensor([[1.0, 2.0], [3.0, 0.0]]), dim=1)
@@ -404,16 +362,8 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     """Return the largest element; or along `dim` a named tuple `(values, indices)`; or the maximum of two tensors.
 
     `max(x)` shares the gradient evenly among ties; the gradient of `max(x, dim)` goes to the element at `indices` (the
-    first of ties); `max(x, other)` is `maximum(x, other)`. NaN counts as the largest.
-
-    Args:
-        dim: a dimension; or the other tensor.
-        keepdim: keep the reduced dimension with length 1 instead of removing it.
-        other: the other tensor, as a keyword.
-
-    Raises:
-        RuntimeError: the input is empty and no `dim` is given.
-        IndexError: the dimension is out of range, or empty.
+    first of ties); `max(x, other)` is `maximum(x, other)`. NaN counts as the largest. IndexError, or without `dim`
+    RuntimeError, if there are no elements.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [7.0, 2.0]])
@@ -473,10 +423,6 @@ _aminmax = op_of(kernels.aminmax, refuses="aminmax_cpu", x=_aminmax_x, outputs=2
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the smallest and the largest element, as a named tuple `(min, max)`.
 
-    Raises:
-        RuntimeError: the input is empty and no `dim` is given.
-        IndexError: the dimension is out of range, or empty.
-
     Example:
         >>> torch.aminmax(torch.tensor([3.0, 1.0, 2.0]))
         torch.return_types.aminmax(
@@ -498,11 +444,7 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the largest element (the first of ties) in the flattened input, or along `dim`.
 
-    NaN counts as the largest.
-
-    Raises:
-        IndexError: the dimension is out of range, or there is no element.
-        RuntimeError: the elements are booleans.
+    NaN counts as the largest. IndexError: there is no element; RuntimeError for booleans.
 
     Example:
         >>> torch.argmax(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
@@ -574,12 +516,6 @@ def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median (the lower of two middle elements); or along `dim` a named tuple `(values, indices)`.
 
     The median is NaN if any element is NaN.
-
-    Args:
-        dim: a dimension; None for all elements.
-
-    Raises:
-        IndexError: the dimension is out of range, or empty.
 
     Example:
         >>> torch.median(torch.tensor([4.0, 1.0, 3.0, 2.0]))
@@ -688,14 +624,8 @@ def var(
 ) -> Tensor:
     """Return the variance of all elements, or over `dim`: `sum((x - mean)**2) / (N - correction)`.
 
-    Args:
-        unbiased: the older form of `correction`: True is 1, False is 0.
-        correction: the number subtracted from the number of elements N; 1 by default.
-        input, dim, keepdim: as for `mean`.
-
-    Raises:
-        RuntimeError: the elements are integers.
-        IndexError: a dimension is out of range.
+    `correction` is 1 by default; `unbiased` is its older form: True is 1, False is 0. `dim` and `keepdim` are as for
+    `mean`.
 
     Example:
         >>> torch.var(torch.tensor([1.0, 2.0, 3.0, 4.0]), correction=0)
@@ -790,14 +720,8 @@ _norm = op_of(kernels.norm, batch="over", x=_norm_x, name="LinalgVectorNorm", co
 def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the `ord`-norm of all elements, or over `dim`: `sum(|x|**ord) ** (1 / ord)`.
 
-    Args:
-        input: the tensor, of a floating or complex dtype.
-        ord: any number; inf is the largest magnitude, -inf the smallest, 0 the number of nonzero elements.
-        dim, keepdim, dtype: as for `sum`.
-
-    Raises:
-        RuntimeError: the elements are integers; the input is empty and the norm has no identity.
-        IndexError: a dimension is out of range.
+    `ord` is any number; inf is the largest magnitude, -inf the smallest, 0 the number of nonzero elements. The input is
+    of a floating or complex dtype; `dim`, `keepdim` and `dtype` are as for `sum`.
 
     Example:
         >>> torch.norm(torch.tensor([3.0, -4.0])), torch.norm(torch.tensor([3.0, -4.0]), p=1)
@@ -849,14 +773,7 @@ _shares = op_of(kernels.shares, complex=HOLOMORPHIC, x=lambda g, out, dim: out *
     x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * _shares(x, _kept(out, x._array.shape, dim), dim),
 )
 def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
-    """Return `log(sum(exp(x)))` over `dim`, computed without overflow.
-
-    Args:
-        x: the tensor (`input`); integers are converted to the default dtype.
-        dim: a dimension, or several in a tuple.
-
-    Raises:
-        IndexError: a dimension is out of range.
+    """Return `log(sum(exp(x)))` over `dim`, one or several dimensions, computed without overflow.
 
     Example:
         >>> torch.logsumexp(torch.tensor([1000.0, 1000.0]), 0)
@@ -872,9 +789,6 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
 def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether any element is nonzero, of all or over the dimensions `dim`, as bool (uint8 for uint8).
 
-    Raises:
-        IndexError: a dimension is out of range.
-
     Example:
         >>> torch.any(torch.tensor([[0, 1], [0, 0]]), dim=1)
         tensor([ True, False])
@@ -886,9 +800,6 @@ def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether all elements are nonzero, over all dimensions or `dim`, as bool (uint8 for uint8).
 
-    Raises:
-        IndexError: a dimension is out of range.
-
     Example:
         >>> torch.all(torch.tensor([[1, 1], [0, 1]]), dim=1)
         tensor([ True, False])
@@ -899,9 +810,6 @@ def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 @op(kernels.any_true, batch=lambda x: _is_any_true(x._under), x=None)
 def _is_any_true(x: Any) -> Any:
     """Return whether any element of a tensor of bools is True: inside of `vmap` of all examples, as one tensor.
-
-    Raises:
-        RuntimeError: the tensor has another dtype.
 
     Example:
         >>> torch._is_any_true(torch.tensor([True, False]))
@@ -916,9 +824,6 @@ def _is_all_true(x: Any) -> Any:
 
     Therefore Python can branch on it there, where it cannot read what differs between the examples.
 
-    Raises:
-        RuntimeError: the tensor has another dtype.
-
     Example:
         >>> torch.vmap(lambda x: x if torch._is_all_true(x > 0) else -x)(torch.tensor([1.0, -1.0]))
         tensor([-1.,  1.])
@@ -929,9 +834,6 @@ def _is_all_true(x: Any) -> Any:
 @op(kernels.count_nonzero, complex=OWN, refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
 def count_nonzero(x: Any, dim: Any = None) -> Any:
     """Return the number of nonzero elements, of all or over the dimensions `dim`.
-
-    Raises:
-        IndexError: a dimension is out of range.
 
     Example:
         >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
@@ -944,16 +846,8 @@ def count_nonzero(x: Any, dim: Any = None) -> Any:
 def hash_tensor(x: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
     """Return a hash of all elements, or over the dimensions `dim`, as uint64.
 
-    It is the exclusive or of the bits of the elements, which are converted to float64 or int64.
-
-    Args:
-        dim: a dimension, or several in a tuple; () for all.
-        mode: the kind of hash; 0 is the only one.
-
-    Raises:
-        IndexError: a dimension is out of range, or empty.
-        RuntimeError: the input is empty and no `dim` is given; or the mode is unknown.
-        NotImplementedError: the input is of uint16, uint32 or uint64.
+    It is the exclusive or of the bits of the elements, which are converted to float64 or int64. `dim` is a dimension,
+    or several in a tuple; () for all. `mode` is the kind of hash; 0 is the only one.
 
     Example:
         >>> torch.hash_tensor(torch.tensor([[1, 2, 3], [4, 0, 7]]), 1)

@@ -339,11 +339,7 @@ def _of_operands(function: Function) -> Any:
 
 
 def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and the function names of a module like `torch.linalg`, for its `__all__`.
-
-    Args:
-        module: the module's name, such as `tinytorch.linalg`.
-    """
+    """Return `__getattr__`, `__dir__` and the function names of a module like `tinytorch.linalg`, for its `__all__`."""
     home = module.partition(".")[2]
 
     def find(name: str) -> Any:
@@ -471,12 +467,7 @@ def autocasting(raw: Any) -> Any:
 
 
 def members(found: dict[str, Any], listed: bool = True) -> None:
-    """Bind members of Tensor that are not public functions: operators, properties, and other methods.
-
-    Args:
-        found: the members, by name.
-        listed: whether `overrides.get_overridable_functions` lists the members.
-    """
+    """Bind members of Tensor, by name, that are not public functions; `listed` is as for `public`."""
     for name, member in found.items():
         _bind(name, member)
     if not listed:

@@ -14,14 +14,7 @@ _poisson = op_of(rejection.poisson, batch="random", x=zero_gradient)
 
 @public()
 def poisson(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return Poisson samples with the rates `input`; the gradient is zero.
-
-    Args:
-        input: the rates, of floating point.
-
-    Raises:
-        RuntimeError: a rate is negative.
-        NotImplementedError: the rates are not of floating point.
+    """Return Poisson samples with the rates `input`, of a floating dtype; the gradient is zero.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -45,13 +38,7 @@ _binomial = op_of(
 def binomial(count: Tensor, prob: Tensor, generator: Generator | None = None) -> Tensor:
     """Return binomial samples: the number of successes in `count` trials of success probability `prob`.
 
-    Args:
-        count: the numbers of trials, of a floating dtype.
-        prob: the probabilities, of the same dtype and of a shape that broadcasts with `count`.
-
-    Raises:
-        ValueError: `count` or `prob` is not of a floating dtype.
-        RuntimeError: the dtypes differ.
+    The two have one floating dtype, and shapes that broadcast.
 
     Example:
         >>> torch.binomial(torch.tensor([10.0, 10.0]), torch.tensor([0.0, 1.0]))
@@ -70,13 +57,10 @@ _gamma = op_of(
 
 
 def _standard_gamma(input: Tensor, generator: Generator | None = None) -> Tensor:
-    """Return samples of gamma distributions with shape parameters `input` and rate 1.
+    """Return samples of gamma distributions with shape parameters `input`, float32 or float64, and rate 1.
 
-    The gradient is the derivative of the samples with respect to the shape parameter. PyTorch approximates it to 3 or
-    4 digits; here it has full precision (`kernels/implicit.py`).
-
-    Raises:
-        NotImplementedError: `input` is neither float32 nor float64.
+    The gradient is the derivative of the samples with respect to the shape parameter. PyTorch approximates it to 3 or 4
+    digits; here it has full precision (`kernels/implicit.py`).
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -108,9 +92,6 @@ _dirichlet = op_of(rejection.dirichlet, batch="random", name="NotImplemented", x
 
 def _sample_dirichlet(input: Tensor, generator: Generator | None = None) -> Tensor:
     """Return samples of Dirichlet distributions, whose concentrations are in the last dimension of `input`.
-
-    Raises:
-        NotImplementedError: `input` is neither float32 nor float64.
 
     Example:
         >>> x = torch._sample_dirichlet(torch.ones(5, 3))

@@ -42,17 +42,8 @@ from tinytorch.ops.writing import writing
 def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """Return the elements at `index` along a dimension: for dim 0, `out[i, j] = x[index[i, j], j]`.
 
-    Args:
-        x: the tensor.
-        dim: the dimension.
-        index: int64 or int32, with as many dimensions as `x`; in dimensions other than `dim` not larger than `x`.
-        sparse_grad: has no effect: gradients are dense.
-
-    Returns:
-        A tensor of the shape of `index`.
-
-    Raises:
-        RuntimeError: an index is out of range, or its shape or dtype is not allowed.
+    `index` is int64 or int32, with as many dimensions as `x`; in dimensions other than `dim` not larger than `x`. The
+    result has its shape. `sparse_grad` has no effect: gradients are dense.
 
     Example:
         >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
@@ -140,16 +131,8 @@ def scatter(
 ) -> Tensor:
     """Return a copy with `src` written at `index` along a dimension: for dim 0, `out[index[i, j], j] = src[i, j]`.
 
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        index: int64 or int32, with as many dimensions as `input`.
-        src: a tensor of the same dtype, at least as large as the index; or a number.
-        value: a number to write instead of `src`.
-        reduce: "add" or "multiply" combines the source with the elements of `input`.
-
-    Raises:
-        RuntimeError: an index is out of range, or the shapes or dtypes do not match.
+    `index` is int64 or int32, with as many dimensions as `input`; `src` a tensor of the same dtype, at least as large
+    as the index, or a number, also as `value`. `reduce` "add" or "multiply" combines it with the elements of `input`.
 
     Example:
         >>> torch.scatter(torch.zeros(2, 3), 1, torch.tensor([[2], [0]]), 1.0)
@@ -336,16 +319,7 @@ def scatter_reduce(
 ) -> Tensor:
     """Return a copy with `src` reduced into the elements at `index` along a dimension; see `scatter`.
 
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        index: int64 or int32, with as many dimensions as `input`.
-        src: a tensor of the same dtype, at least as large as the index.
-        reduce: "sum", "prod", "mean", "amax" or "amin".
-        include_self: whether the elements of `input` at `index` take part in the reduction.
-
-    Raises:
-        RuntimeError: `reduce` is another name; see also `scatter`.
+    `reduce` is "sum", "prod", "mean", "amax" or "amin". `include_self`: the elements of `input` at `index` take part.
 
     Example:
         >>> torch.scatter_reduce(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.tensor([1.0, 5.0, -2.0]), "amax")
@@ -375,17 +349,8 @@ def index_reduce(
 ) -> Tensor:
     """Return a copy with the rows of `source` reduced into the rows at `index` along `dim`.
 
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        index: an int64 or int32 vector with one index per row of `source`.
-        source: the rows; a tensor of the shape of `input` except in `dim`.
-        reduce: "prod", "mean", "amax" or "amin".
-        include_self: whether the elements of `input` at `index` take part in the reduction.
-
-    Raises:
-        RuntimeError: `reduce` is another name, or the shapes or dtypes do not match.
-        IndexError: an index is out of range.
+    `index` is an int64 or int32 vector with one index per row of `source`, which has the shape of `input` except in
+    `dim`. `reduce` is "prod", "mean", "amax" or "amin". `include_self`: the elements of `input` at `index` take part.
 
     Example:
         >>> torch.index_reduce(torch.zeros(2), 0, torch.tensor([0, 0]), torch.tensor([1.0, 5.0]), "amax")
@@ -437,9 +402,6 @@ def index_reduce_(
 )
 def take(x: Any, index: Any) -> Any:
     """Return the elements of the flattened tensor at `index` (int64, any shape).
-
-    Raises:
-        IndexError: an index is out of range.
 
     Example:
         >>> torch.take(torch.tensor([[4, 3, 5], [6, 7, 8]]), torch.tensor([0, 2, 5]))
@@ -494,9 +456,6 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
 @numpy_names
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Return the elements at `indices` along `dim` (default: flattened); the other dimensions broadcast.
-
-    Raises:
-        RuntimeError: the numbers of dimensions differ, or the indices are not int64.
 
     Example:
         >>> x = torch.tensor([[3, 1], [2, 4]])

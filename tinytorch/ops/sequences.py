@@ -49,14 +49,8 @@ def arange(
 ) -> Tensor:
     """Return the ceil((end - start) / step) numbers start, start + step, … before `end`: `arange([start,] end, step)`.
 
-    Args:
-        *args: `end`; or `start` and `end`; or `start`, `end` and `step`. Keywords are accepted, too.
-        step: the difference between neighbours; may be negative.
-        dtype: the element type; by default int64 if start, end and step are ints, else the default dtype.
-        the others: as for `zeros`.
-
-    Raises:
-        RuntimeError: `step` is zero or leads away from `end`.
+    `step` may be negative; RuntimeError if it is zero or leads away from `end`. The dtype is by default int64 if start,
+    end and step are ints, else the default dtype; the other arguments are as for `zeros`.
 
     Example:
         >>> torch.arange(5)
@@ -110,12 +104,6 @@ def inclusive_range(
     requires_grad: bool = False,
 ) -> Tensor:
     """Return start, start + step, … up to and including `end`: the deprecated `torch.range`; use `arange`.
-
-    Warns:
-        UserWarning: the function is deprecated.
-
-    Raises:
-        RuntimeError: `step` is zero, or leads away from `end`.
 
     Example:
         >>> import warnings
@@ -198,15 +186,7 @@ def linspace(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return `steps` evenly spaced numbers from `start` to `end`, both included.
-
-    Args:
-        start, end: the first and the last number.
-        steps: the number of elements.
-        the others: as for `zeros`.
-
-    Raises:
-        RuntimeError: `steps` is negative.
+    """Return `steps` evenly spaced numbers from `start` to `end`, both included; the others are as for `zeros`.
 
     Example:
         >>> torch.linspace(0, 1, 5)
@@ -236,13 +216,7 @@ def logspace(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return `steps` numbers from base**start to base**end, with evenly spaced exponents.
-
-    Args:
-        start, end: the first and the last exponent.
-        steps: the number of elements.
-        base: the base of the powers.
-        the others: as for `zeros`.
+    """Return `steps` numbers from base**start to base**end, with evenly spaced exponents; see `linspace`.
 
     Example:
         >>> torch.logspace(0, 2, 3)
@@ -285,11 +259,7 @@ def _spaced(
 
 
 def _complex_dtype(name: str, start: Any, end: Any, out: Any, dtype: Any) -> Any:
-    """Return the dtype of `linspace`: by default a complex one if an end is a complex number.
-
-    Raises:
-        RuntimeError: an end is a complex number, and the given dtype is not complex.
-    """
+    """Return the dtype of `linspace`: by default a complex one if an end is a complex number."""
     if not any(isinstance(each, complex) or (isinstance(each, Tensor) and each.is_complex()) for each in (start, end)):
         return dtype
     inferred = dtypes.get_default_dtype().to_complex()
@@ -365,9 +335,6 @@ def eye(
     pin_memory: bool = False,
 ) -> Tensor:
     """Return the (n, m) matrix with ones on the diagonal and zeros elsewhere; m defaults to n.
-
-    Raises:
-        RuntimeError: `n` or `m` is negative.
 
     Example:
         >>> torch.eye(2, 3)

@@ -34,14 +34,8 @@ _view = op(batch="view", name="View", view=True, x=lambda g, x_shape: g.reshape(
 def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """Return a view of the same memory in another shape, or with its bytes read as another dtype.
 
-    Args:
-        input: the tensor; its strides must allow the shape without moving elements.
-        *shape: the new shape, as ints or as one sequence, in which one size may be -1 (inferred); or a dtype.
-        size: the shape, by keyword.
-        dtype: the dtype, by keyword.
-
-    Raises:
-        RuntimeError: the shape does not match the number of elements, or the strides allow no view (use `reshape`).
+    The shape is given by ints or one sequence, of which one may be -1 (inferred). RuntimeError: it does not match the
+    number of elements, or the strides allow no view (use `reshape`).
 
     Example:
         >>> torch.arange(6).view(2, -1)
@@ -98,12 +92,7 @@ _unsafe_view = op_of(kernels.unsafe_view, batch="view", moves=True, x=lambda g, 
 def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """Return the elements in another shape: a view where the strides allow it, otherwise a copy.
 
-    Args:
-        input: the tensor.
-        *shape: the new shape, as ints or as one sequence, in which one size may be -1 (inferred).
-
-    Raises:
-        RuntimeError: the shape does not match the number of elements.
+    The shape is given by ints or one sequence, of which one may be -1 (inferred).
 
     Example:
         >>> torch.reshape(torch.arange(6), (3, -1))
@@ -148,9 +137,6 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Return the tensor with the dimensions from `start_dim` to `end_dim` merged into one.
 
-    Raises:
-        RuntimeError: `start_dim` comes after `end_dim`.
-
     Example:
         >>> torch.flatten(torch.zeros(2, 3, 4), 1).shape
         torch.Size([2, 12])
@@ -186,9 +172,6 @@ def ravel(input: Tensor) -> Tensor:
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Return the tensor with dimension `dim` split into dimensions of `sizes`, one of which may be -1 (inferred).
 
-    Raises:
-        RuntimeError: the product of the sizes is not the size of the dimension.
-
     Example:
         >>> torch.unflatten(torch.zeros(2, 12), 1, (3, -1)).shape
         torch.Size([2, 3, 4])
@@ -223,10 +206,7 @@ _squeeze, _squeeze_dim, _squeeze_dims = (
 def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Return a view without the dimensions of size 1: all of them, or only those listed in `dim`.
 
-    Args:
-        input: the tensor.
-        dim: a dimension or a tuple of dimensions; a dimension of another size is kept.
-        axis: NumPy's name for `dim`.
+    A dimension in `dim` of another size is kept.
 
     Example:
         >>> torch.squeeze(torch.zeros(1, 2, 1)).shape, torch.squeeze(torch.zeros(1, 2, 1), 0).shape
@@ -247,9 +227,6 @@ _unsqueeze = op_of(kernels.unsqueeze, batch="unsqueeze", view=True, x=lambda g, 
 @public(method=True)
 def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Return a view with a new dimension of size 1 at position `dim`, from `-ndim - 1` to `ndim`.
-
-    Raises:
-        IndexError: `dim` is out of that range.
 
     Example:
         >>> torch.unsqueeze(torch.zeros(2, 3), -1).shape
@@ -295,9 +272,6 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
 def t(input: Tensor) -> Tensor:
     """Return the transpose of a matrix as a view; 0-d and 1-d tensors are returned unchanged.
 
-    Raises:
-        RuntimeError: there are more than two dimensions.
-
     Example:
         >>> torch.t(torch.tensor([[1, 2], [3, 4]]))
         tensor([[1, 3],
@@ -321,9 +295,6 @@ _permute = op_of(kernels.permute, batch="permute", view=True, x=_permute_back)
 def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return a view with the dimensions in the order `dims`, given as ints or as one sequence.
 
-    Raises:
-        RuntimeError: `dims` is not a permutation of the dimensions.
-
     Example:
         >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
         torch.Size([4, 2, 3])
@@ -334,10 +305,6 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
 @public(also="moveaxis", method=True)
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Return a view with the dimensions `source` (one or several) moved to the positions `destination`.
-
-    Raises:
-        RuntimeError: `source` and `destination` differ in length, or one of them repeats a dimension.
-        IndexError: a dimension is out of range.
 
     Example:
         >>> torch.movedim(torch.zeros(2, 3, 4), 0, -1).shape
@@ -512,14 +479,7 @@ aliased = op_of(kernels.alias, view=True, x=lambda g, key: g)
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """Return a view of the elements from `start` to `start + length` of a dimension.
 
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        start: the index of the first element, an int or a 0-dim tensor; negative counts from the end.
-        length: the number of elements.
-
-    Raises:
-        RuntimeError: the range exceeds the dimension.
+    `start` is an int or a 0-dim tensor; negative counts from the end.
 
     Example:
         >>> torch.narrow(torch.arange(6), 0, 2, 3)
@@ -553,9 +513,6 @@ def _slice(input: Tensor, axis: int, start: int, end: int) -> Tensor:
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
     """Return a view of the slice at `index` of dimension `dim`, without that dimension.
 
-    Raises:
-        IndexError: the dimension or the index is out of range.
-
     Example:
         >>> torch.select(torch.arange(6).view(2, 3), 1, -1)
         tensor([2, 5])
@@ -583,13 +540,7 @@ _expand = op_of(kernels.expand, batch="expand", view=True, x=lambda g, x_shape: 
 def expand(input: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Tensor:
     """Return a view in which dimensions of size 1 are broadcast without copying and new leading dimensions are added.
 
-    Args:
-        input: the tensor.
-        *size: the new shape, as ints or as one sequence; -1 keeps the size of a dimension.
-        implicit: has no effect.
-
-    Raises:
-        RuntimeError: a dimension of size other than 1 would have to change.
+    The new shape is given by ints or one sequence; -1 keeps the size of a dimension. `implicit` has no effect.
 
     Example:
         >>> torch.tensor([[1], [2]]).expand(-1, 3)
@@ -647,11 +598,7 @@ _diagonal_copy = op_of(
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return a view of the diagonals of the planes spanned by `dim1` and `dim2`, as the last dimension.
 
-    Args:
-        input: the tensor.
-        offset: the diagonal: 0 is the main diagonal, positive lies above it, negative below it.
-        dim1: the first dimension of the planes.
-        dim2: the second dimension of the planes.
+    `offset` 0 is the main diagonal, positive lies above it, negative below it.
 
     Example:
         >>> torch.diagonal(torch.arange(9).view(3, 3), 1)
@@ -662,16 +609,10 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 @public(method=True)
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Return zeros with the last dimension of `input` on the diagonals of two new dimensions.
+    """Return zeros with the last dimension of `input` (*, n) on the diagonals of two new dimensions.
 
-    Args:
-        input: `(*, n)`.
-        offset: 0 is the main diagonal, positive lies above it, negative below it; the planes have side `n + |offset|`.
-        dim1, dim2: the positions of the two new dimensions in the result.
-
-    Raises:
-        RuntimeError: the two dimensions are the same.
-        IndexError: a dimension is out of range.
+    `offset` 0 is the main diagonal, positive lies above it, negative below it; the planes have side `n + |offset|`.
+    `dim1` and `dim2` are the positions of the two new dimensions in the result.
 
     Example:
         >>> torch.diag_embed(torch.tensor([[1, 2], [3, 4]]))
@@ -697,9 +638,6 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 @public(method=True, out="exact")
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """Return a copy of the diagonal of a matrix, or the matrix with a vector on its diagonal.
-
-    Raises:
-        RuntimeError: `input` is neither a vector nor a matrix.
 
     Example:
         >>> torch.diag(torch.tensor([1, 2]))
@@ -743,9 +681,6 @@ _fold = op_of(
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return a view of the windows of `size` elements, `step` apart, along a dimension, as a new last dimension.
 
-    Raises:
-        RuntimeError: `size` exceeds the dimension, or `step` is not positive.
-
     Example:
         >>> torch.arange(5).unfold(0, 3, 2)
         tensor([[0, 1, 2],
@@ -759,14 +694,8 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """Return a view of the memory of `input` with the given sizes, strides and offset, all in elements.
 
-    Args:
-        input: the tensor; only its memory matters, not its shape.
-        size: the shape.
-        stride: the stride of each dimension.
-        storage_offset: the offset of the first element in the storage; by default the offset of `input`.
-
-    Raises:
-        RuntimeError: the view exceeds the storage, or a stride is negative.
+    The offset in the storage is by default that of `input`. RuntimeError: the view exceeds the storage, or a stride is
+    negative.
 
     Example:
         >>> torch.as_strided(torch.arange(6), (2, 2), (1, 2))

@@ -49,9 +49,7 @@ _topk = selection(kernels.topk, "topk", _back, refuses=unless_scalar("topk_cpu")
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
     """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`.
 
-    Args:
-        descending: sort from the largest to the smallest.
-        stable: has no effect; sorting is always stable: equal elements keep their order.
+    Sorting is always stable: equal elements keep their order.
 
     Example:
         >>> torch.sort(torch.tensor([3, 1, 2])).indices
@@ -90,14 +88,8 @@ def msort(input: Tensor) -> Tensor:
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """Return the k largest elements along a dimension, and their indices, as a named tuple `(values, indices)`.
 
-    Among equal elements, the choice and the order may differ from PyTorch.
-
-    Args:
-        largest: False for the k smallest.
-        sorted: has no effect: the result is always sorted.
-
-    Raises:
-        RuntimeError: the dimension has fewer than k elements.
+    False for `largest` returns the k smallest. The result is always sorted. Among equal elements, the choice and the
+    order may differ from PyTorch.
 
     Example:
         >>> torch.topk(torch.tensor([1, 4, 2]), 2).values
@@ -125,11 +117,8 @@ def unique(
 ) -> Any:
     """Return the distinct elements in ascending order (NaNs are all distinct), or a tuple with inverse and counts.
 
-    Args:
-        sorted: has no effect: the result is always sorted.
-        return_inverse: also return the index into the distinct elements for each input element.
-        return_counts: also return the number of occurrences of each distinct element.
-        dim: compare the slices along this dimension instead of single elements.
+    `return_inverse`: also the index into the distinct elements for each input element; `return_counts`: also the number
+    of occurrences of each. `dim`: compare the slices along this dimension instead of single elements.
 
     Example:
         >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
@@ -167,13 +156,7 @@ def _asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: boo
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """Return the number of occurrences of each integer from 0 on in a vector, or the sum of their weights.
 
-    Args:
-        input: a vector of non-negative integers.
-        weights: a vector of the same length; occurrences contribute their weight instead of 1.
-        minlength: the minimum length of the result.
-
-    Raises:
-        RuntimeError: the input has negative numbers or is not 1-d.
+    `weights` is a vector of the same length; `minlength` the minimum length of the result.
 
     Example:
         >>> torch.bincount(torch.tensor([0, 2, 2]))
@@ -208,16 +191,9 @@ def searchsorted(
 ) -> Tensor:  # fmt: skip
     """Return the index at which each value would be inserted to keep the sequence (or each of its rows) sorted.
 
-    Args:
-        sorted_sequence: a tensor (n,) or (*, n), ascending along the last dimension.
-        input: the values: a tensor of any shape for a vector, (*, m) for rows; or a number.
-        out_int32: return int32 rather than int64.
-        right: insert after equal elements, not before them.
-        side: "left" or "right", equivalent to `right`.
-        sorter: indices that sort the sequence, which then need not be sorted.
-
-    Raises:
-        RuntimeError: the shapes do not match.
+    The sequence (n,) or (*, n) is ascending along the last dimension, or sorted by the indices `sorter`; the values are
+    a tensor of any shape for a vector, (*, m) for rows, or a number. `right`, or "right" as `side`, inserts after equal
+    elements, not before them.
 
     Example:
         >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
@@ -275,16 +251,9 @@ def searchsorted(
 
 @public(out="searchsorted")
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """Return for each value the index of its bucket between ascending boundaries; see `searchsorted`.
+    """Return for each value the index of its bucket between ascending boundaries, a vector; see `searchsorted`.
 
-    Args:
-        input: the values, a tensor or a number.
-        boundaries: a vector, in ascending order.
-        out_int32: return int32 rather than int64.
-        right: a value equal to a boundary belongs to the bucket above the boundary, not below it.
-
-    Raises:
-        RuntimeError: the boundaries are not a vector.
+    `right`: a value equal to a boundary belongs to the bucket above the boundary, not below it.
 
     Example:
         >>> torch.bucketize(torch.tensor([1, 4, 9]), torch.tensor([2, 5]))
@@ -301,13 +270,7 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Return for each of `elements` whether it is in `test_elements` (with `invert`: whether it is not).
 
-    Args:
-        elements, test_elements: tensors; one of them may be a number.
-        assume_unique: has no effect.
-        invert: negate the result.
-
-    Raises:
-        TypeError: neither is a tensor.
+    One of them may be a number. `assume_unique` has no effect.
 
     Example:
         >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2]))
@@ -331,15 +294,7 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 @public(python=True)
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """Return indices of a flattened tensor of `shape` as one index tensor per dimension.
-
-    Args:
-        indices: integers.
-        shape: a tuple of ints, or one int.
-
-    Raises:
-        TypeError: the indices or the sizes are not integers.
-        ValueError: a size is negative.
+    """Return indices of a flattened tensor of `shape`, ints or an int, as one index tensor per dimension.
 
     Example:
         >>> torch.unravel_index(torch.tensor([3, 7]), (2, 4))

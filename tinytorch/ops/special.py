@@ -91,13 +91,7 @@ _polygamma, _polygamma_in_place = (
 
 @public(also="special.polygamma", out="promoted")
 def polygamma(n: int, input: Tensor) -> Tensor:
-    """Return the n-th derivative of `digamma`.
-
-    Args:
-        n: the order of the derivative; 0 is `digamma` itself.
-
-    Raises:
-        RuntimeError: `n` is negative.
+    """Return the n-th derivative of `digamma`; for n = 0 `digamma` itself. RuntimeError if n is negative.
 
     Example:
         >>> torch.polygamma(1, torch.tensor([1.0, 0.5]))
@@ -132,14 +126,7 @@ _write_polygamma = in_place(_polygamma_in_place, "polygamma_")
 
 @public("", method="polygamma_")
 def polygamma_(self: Tensor, n: int) -> Tensor:
-    """In-place version of `polygamma`: writes the result into this tensor and returns it.
-
-    Example:
-        >>> x = torch.tensor([1.0, 4.0])
-        >>> _ = x.polygamma_(1)
-        >>> x
-        tensor([1.6449, 0.2838])
-    """
+    """In-place version of `polygamma`."""
     return _write_polygamma(self, _order(n))
 
 
@@ -155,12 +142,9 @@ _mvlgamma = op_of(gamma.mvlgamma, batch="elementwise", own_layout=True, x=_mvlga
 
 @public(also="special.multigammaln", method=True, out="promoted")
 def mvlgamma(input: Tensor, p: int) -> Tensor:
-    """Return the logarithm of the multivariate gamma function of dimension `p`.
+    """Return the logarithm of the multivariate gamma function of dimension `p`, which is at least 1.
 
     It is `p (p - 1) / 4 log(pi)` plus the sum of `lgamma(input - j / 2)` over j from 0 to p - 1.
-
-    Raises:
-        RuntimeError: `p` is less than 1.
 
     Example:
         >>> torch.mvlgamma(torch.tensor([1.5, 3.0]), 2)
@@ -183,14 +167,7 @@ _write_mvlgamma = in_place(_mvlgamma, "mvlgamma_")
 
 @public("", method="mvlgamma_")
 def mvlgamma_(self: Tensor, p: int) -> Tensor:
-    """In-place version of `mvlgamma`: writes the result into this tensor and returns it.
-
-    Example:
-        >>> x = torch.tensor([1.0, 4.0])
-        >>> _ = x.mvlgamma_(1)
-        >>> x
-        tensor([0.0000, 1.7918])
-    """
+    """In-place version of `mvlgamma`."""
     return _write_mvlgamma(self, _dimension(p))
 
 
@@ -208,8 +185,7 @@ def _density(x: Tensor, y: Tensor) -> Tensor:
 def igamma(x: Any, y: Any) -> Any:
     """Return the regularized lower incomplete gamma function P(input, other).
 
-    Raises:
-        NotImplementedError: for integers; in backward, if the first argument requires grad, as in PyTorch.
+    NotImplementedError: for integers; in backward, if the first argument requires grad, as in PyTorch.
 
     Example:
         >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
@@ -228,8 +204,7 @@ def igamma(x: Any, y: Any) -> Any:
 def igammac(x: Any, y: Any) -> Any:
     """Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other).
 
-    Raises:
-        NotImplementedError: for integers; in backward, if the first argument requires grad, as in PyTorch.
+    NotImplementedError: for integers; in backward, if the first argument requires grad, as in PyTorch.
 
     Example:
         >>> torch.igammac(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
@@ -509,11 +484,9 @@ _logit = op_of(steps.logit, batch="elementwise", x=_logit_x)
 
 @public(also="special.logit", method=True, out="promoted")
 def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
-    """Return `log(input / (1 - input))`, the inverse of `sigmoid`.
+    """Return `log(input / (1 - input))`, the inverse of `sigmoid`; NaN outside [0, 1].
 
-    Args:
-        input: probabilities; without `eps` the result is NaN outside [0, 1].
-        eps: if not None or negative, `input` is first clamped to [eps, 1 - eps].
+    If `eps` is given and not negative, `input` is first clamped to [eps, 1 - eps].
 
     Example:
         >>> torch.logit(torch.tensor([0.5, 0.9, 1.0]), eps=0.01)
@@ -528,14 +501,7 @@ _write_logit = in_place(_logit, "logit_")
 
 @public(method=True)
 def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
-    """In-place version of `logit`: writes the result into this tensor and returns it.
-
-    Example:
-        >>> x = torch.tensor([0.5, 0.8])
-        >>> _ = x.logit_()
-        >>> x
-        tensor([0.0000, 1.3863])
-    """
+    """In-place version of `logit`."""
     return _write_logit(input, eps)
 
 
@@ -564,10 +530,6 @@ _logcumsumexp = op_of(
 @numpy_names
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Return the logarithm of the cumulative sum of `exp(input)` along `dim`, computed without overflow.
-
-    Raises:
-        IndexError: the dimension is out of range.
-        NotImplementedError: `input` holds integers.
 
     Example:
         >>> torch.logcumsumexp(torch.tensor([0.0, 0.0, 1000.0]), 0)
@@ -604,9 +566,6 @@ _frexp = op_of(steps.frexp, batch="elementwise", outputs=2, nondiff=(1,), x=lamb
 @public(method=True, out="frexp")
 def frexp(input: Tensor) -> Any:
     """Return signed mantissas of magnitude in [0.5, 1), and exponents: `input = mantissa * 2 ** exponent`.
-
-    Raises:
-        RuntimeError: `input` is not of a floating dtype.
 
     Example:
         >>> mantissa, exponent = torch.frexp(torch.tensor([1.0, -6.0]))
@@ -679,8 +638,7 @@ def _check_step(input: Tensor, values: Tensor) -> None:
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """Return 0 where `input` is negative or NaN, 1 where it is positive, and `values` where it is 0.
 
-    Raises:
-        RuntimeError: the dtypes differ; in backward always, since there is no derivative, as in PyTorch.
+    RuntimeError: the dtypes differ; in backward always, since there is no derivative, as in PyTorch.
 
     Example:
         >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor([0.5]))
@@ -692,31 +650,14 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
 
 @public("", method="heaviside_")
 def heaviside_(self: Tensor, values: Tensor) -> Tensor:
-    """In-place version of `heaviside`: writes the result into this tensor and returns it.
-
-    Example:
-        >>> x = torch.tensor([-1.0, 0.0, 2.0])
-        >>> _ = x.heaviside_(torch.tensor(0.5))
-        >>> x
-        tensor([0.0000, 0.5000, 1.0000])
-    """
+    """In-place version of `heaviside`."""
     _check_step(self, values)
     return _write_heaviside(self, values)
 
 
 @public("", method="float_power_")
 def float_power_(self: Tensor, exponent: Any) -> Tensor:
-    """In-place version of `float_power`: writes the result into this tensor of float64 or complex128 and returns it.
-
-    Raises:
-        RuntimeError: the dtype of this tensor is not that of `float_power`.
-
-    Example:
-        >>> x = torch.tensor([1.0, 3.0], dtype=torch.float64)
-        >>> _ = x.float_power_(2)
-        >>> x
-        tensor([1., 9.], dtype=torch.float64)
-    """
+    """In-place version of `float_power`. RuntimeError unless this tensor is float64, or complex128."""
     needed = float_power_dtype(self, exponent)
     if self.dtype is not needed:
         raise RuntimeError(
@@ -734,28 +675,14 @@ _min_, _min_to_, _max_, _max_to_ = (
 
 @public(method=True)
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
-    """In-place version of `clamp_min`: writes the result into this tensor and returns it.
-
-    Example:
-        >>> x = torch.tensor([1.0, 4.0])
-        >>> _ = x.clamp_min_(2)
-        >>> x
-        tensor([2., 4.])
-    """
+    """In-place version of `clamp_min`."""
     number = arithmetic.takes_number("clamp_min_", input, min)
     return _min_(input, min) if number else _min_to_(input, arithmetic.bounds_of(input, min, None)[0])
 
 
 @public(method=True)
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
-    """In-place version of `clamp_max`: writes the result into this tensor and returns it.
-
-    Example:
-        >>> x = torch.tensor([1.0, 4.0])
-        >>> _ = x.clamp_max_(2)
-        >>> x
-        tensor([1., 2.])
-    """
+    """In-place version of `clamp_max`."""
     number = arithmetic.takes_number("clamp_max_", input, max)
     return _max_(input, max) if number else _max_to_(input, arithmetic.bounds_of(input, None, max)[1])
 

@@ -199,16 +199,9 @@ class UntypedStorage(_Storage):
     ) -> UntypedStorage:
         """Return a storage with a copy of the bytes of an object that supports the buffer protocol.
 
-        Args:
-            buffer: the object.
-            byte_order: "big", "little" or "native": that of the elements in the buffer; not needed for single bytes.
-            count: the number of elements, by default all.
-            offset: the first byte.
-            dtype: the dtype of the elements, which must be given.
-
-        Raises:
-            RuntimeError: there is no `dtype`, or no `byte_order` for elements of several bytes.
-            ValueError: the buffer is too small, or is no whole number of elements.
+        `byte_order` is "big", "little" or "native", not needed for single bytes; `count` the number of elements of
+        `dtype`, which must be given, by default all; `offset` the first byte. ValueError: the buffer is too small, or
+        is no whole number of elements.
 
         Example:
             >>> torch.UntypedStorage.from_buffer(b"ab", dtype=torch.int16, byte_order="big").tolist()
@@ -303,9 +296,6 @@ class UntypedStorage(_Storage):
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
         """Copy the bytes of another storage of the same size into this storage and return it.
-
-        Raises:
-            RuntimeError: the sizes differ.
 
         Example:
             >>> x, y = torch.zeros(2), torch.ones(2)
@@ -419,10 +409,7 @@ def _warn_once() -> None:
 class TypedStorage(_Storage):
     """A storage read as elements of one dtype; deprecated, as in PyTorch.
 
-    Args:
-        *args: the number of elements, or a sequence of elements.
-        wrap_storage: the untyped storage to interpret, instead of new memory.
-        dtype: the element type, by default the default dtype.
+    It is made of a number of elements, a sequence of them, or an untyped storage, `wrap_storage`, to interpret.
 
     Example:
         >>> torch.TypedStorage([1, 2], dtype=torch.int64).tolist()
@@ -500,11 +487,7 @@ class TypedStorage(_Storage):
         return hash(self._untyped_storage)
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
-        """Copy the elements of another storage into this one, cast to its dtype, and return this storage.
-
-        Raises:
-            RuntimeError: the sizes differ.
-        """
+        """Copy the elements of another storage of the same size into this one, cast to its dtype, and return it."""
         if source.size() != self.size():
             raise RuntimeError(
                 f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes"

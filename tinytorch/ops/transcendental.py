@@ -74,10 +74,7 @@ _raised, _raised_to, _number_raised = (
 
 @public(method=True, out="promoted")
 def pow(input: Any, exponent: Any) -> Tensor:
-    """Return `input` to the power `exponent`, elementwise.
-
-    Raises:
-        RuntimeError: an integer tensor is raised to a negative number.
+    """Return `input` to the power `exponent`, elementwise. RuntimeError for integers to a negative number.
 
     Example:
         >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
@@ -111,10 +108,7 @@ def check_exponent(base: Any, exponent: Any) -> None:
 
 @public(method=True, out="float_power")
 def float_power(input: Any, exponent: Any) -> Tensor:
-    """Return `input` to the power `exponent`, computed in float64.
-
-    Args:
-        input, exponent: tensors or numbers, one of them a tensor.
+    """Return `input` to the power `exponent`, tensors or numbers, computed in float64.
 
     Example:
         >>> torch.float_power(torch.tensor([1, 2, 3]), 2)

@@ -49,11 +49,7 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 def numpy(self: Tensor, *, force: bool = False) -> Any:
     """Return the elements as a NumPy array that shares the tensor's memory.
 
-    Args:
-        force: whether to return `detach().cpu().numpy()`.
-
-    Raises:
-        RuntimeError: the tensor requires grad, and grad mode is enabled (use `detach()` first).
+    RuntimeError: the tensor requires grad, and grad mode is enabled; `force` returns `detach().cpu().numpy()`.
 
     Example:
         >>> torch.arange(3).numpy()
@@ -82,10 +78,7 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 
 def item(self: Tensor) -> Any:
-    """Return the single element as a Python number.
-
-    Raises:
-        RuntimeError: the tensor does not have exactly one element.
+    """Return the single element as a Python number. RuntimeError unless there is exactly one.
 
     Example:
         >>> torch.tensor([2.5]).item()
