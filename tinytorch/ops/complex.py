@@ -125,7 +125,6 @@ def conj(input: Tensor) -> Tensor:
         >>> x
         tensor([0.-5.j, 3.-1.j])
     """
-    check_tensor(input, "conj")
     return lazy_conjugate(input) if input._memory.dtype.kind == "c" else input
 
 
@@ -145,7 +144,6 @@ def _neg_view(input: Tensor) -> Tensor:
         >>> torch._neg_view(torch.tensor([1.0, -2.0])).is_neg()
         True
     """
-    check_tensor(input, "_neg_view")
     if input._memory.dtype.kind == "b":
         raise NotImplementedError("\"neg_cpu\" not implemented for 'Bool'")
     return _with_bits(input, False)
@@ -159,7 +157,6 @@ def conj_physical(input: Tensor) -> Tensor:
         >>> torch.conj_physical(torch.tensor([1 + 2j, 3 - 1j]))
         tensor([1.-2.j, 3.+1.j])
     """
-    check_tensor(input, "conj_physical")
     return conjugate(input) if input._array.dtype.kind == "c" else input
 
 

@@ -128,7 +128,6 @@ def detach_copy(input: Tensor) -> Tensor:
         >>> x
         tensor([0., 0.])
     """
-    check_tensor(input, "detach_copy")
     return _copied(input.detach())
 
 
@@ -152,7 +151,6 @@ def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         >>> torch.narrow_copy(torch.arange(5), 0, 1, 3)
         tensor([1, 2, 3])
     """
-    check_tensor(input, "narrow_copy")
     shape = input._array.shape
     if 0 < len(shape) <= dim:
         raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
@@ -238,7 +236,6 @@ def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
 
 def _sliced(input: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
     """Return a slice of a dimension as a view."""
-    check_tensor(input, "slice")
     array = input._array
     if not array.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -336,7 +333,6 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
         tensor([[1., 0.],
                 [0., 1.]])
     """
-    check_tensor(input, "as_strided_scatter")
     place = size, stride, storage_offset
     if not input._array.flags.c_contiguous:
         if input.requires_grad:
@@ -406,7 +402,6 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
         >>> torch.unsafe_split_with_sizes(torch.arange(4), [1, 3])
         (tensor([0]), tensor([1, 2, 3]))
     """
-    check_tensor(input, "unsafe_split_with_sizes")
     pieces = join.split_with_sizes(input.detach(), split_sizes, dim)
     return _unsafe(_unsafe_split_with_sizes, pieces, input, dim)
 
@@ -420,7 +415,6 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
         >>> torch.unsafe_chunk(torch.arange(4), 2)
         (tensor([0, 1]), tensor([2, 3]))
     """
-    check_tensor(input, "unsafe_chunk")
     return _unsafe(_unsafe_split, join.chunk(input.detach(), chunks, dim), input, dim)
 
 
@@ -437,7 +431,6 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
         >>> torch.constant_pad_nd(torch.ones(2), (1, 2))
         tensor([0., 1., 1., 0., 0.])
     """
-    check_tensor(input, "constant_pad_nd")
     widths = ints_of("constant_pad_nd", "pad", (tuple(pad),))
     ndim = input._array.ndim
     if len(widths) % 2:
@@ -500,7 +493,6 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
-    check_tensor(input, name)
     ndim = input._array.ndim
     if ndim < 3:
         raise RuntimeError(
@@ -525,7 +517,6 @@ def channel_shuffle(input: Tensor, groups: int) -> Tensor:
         >>> torch.channel_shuffle(torch.arange(4).view(1, 4, 1), 2).flatten()
         tensor([0, 2, 1, 3])
     """
-    check_tensor(input, "channel_shuffle")
     shape = input._array.shape
     if len(shape) < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}")

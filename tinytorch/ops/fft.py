@@ -19,7 +19,7 @@ from tinytorch.kernels import fft as kernels
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.fft import BY_COUNT, BY_ROOT, UNSCALED
 from tinytorch.kernels.reduce import axis_of, int_of
-from tinytorch.ops.arguments import check_tensor, named, op_of
+from tinytorch.ops.arguments import named, op_of
 from tinytorch.ops.complex import conj, conjugate
 from tinytorch.ops.rearrange import constant_pad, roll
 from tinytorch.ops.register import public
@@ -125,7 +125,6 @@ def _ints(name: str, argument: str, value: Any) -> list[int]:
 
 def _several_dims(name: str, input: Tensor, s: Any, dim: Any) -> tuple[list[int], tuple[int, ...]]:
     """Return the lengths and the dimensions of a transform along several dimensions."""
-    check_tensor(input, f"fft_{name}")
     shape = input._array.shape
     ndim = len(shape)
     dims: list[int] | range = range(ndim)
@@ -156,7 +155,6 @@ def _several_dims(name: str, input: Tensor, s: Any, dim: Any) -> tuple[list[int]
 
 
 def _to_complex(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: bool, onesided: bool) -> Tensor:
-    check_tensor(input, f"fft_{name}")
     if onesided and input.dtype.is_complex:
         raise RuntimeError(f"{name} expects a real input tensor, but got {input.dtype.tensor_name}")
     input = _promoted(input, False)
@@ -170,7 +168,6 @@ def _to_complex(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: 
 
 
 def _to_real(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
-    check_tensor(input, f"fft_{name}")
     input = _promoted(input, True)
     n, axis = _one_dim(name, input, n, dim)
     length = _points(2 * (input._array.shape[axis] - 1) if n is None else n)
@@ -194,7 +191,6 @@ def _some(name: str, dims: tuple[int, ...]) -> None:
 
 
 def _n_from_real(name: str, input: Tensor, s: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
-    check_tensor(input, f"fft_{name}")
     if input.dtype.is_complex:
         name = name.replace("2", "n")
         raise RuntimeError(f"{name} expects a real-valued input tensor, but got {input.dtype.tensor_name}")

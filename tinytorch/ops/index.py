@@ -140,7 +140,6 @@ def fill(input: Tensor, value: Any) -> Tensor:
         >>> torch.fill(torch.zeros(2), 7)
         tensor([7., 7.])
     """
-    check_tensor(input, "fill")
     number = not isinstance(value, Tensor)
     if not number:
         _check_value(value)

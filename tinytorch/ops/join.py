@@ -21,7 +21,6 @@ from tinytorch.ops.arguments import (
     also_by,
     check_elements,
     check_some_dim,
-    check_tensor,
     ints_of,
     numpy_names,
     op_of,
@@ -67,7 +66,6 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
         >>> torch.split(torch.arange(5), [1, 4])
         (tensor([0]), tensor([1, 2, 3, 4]))
     """
-    check_tensor(tensor, "split")
     if isinstance(split_size_or_sections, (tuple, list)):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     check_some_dim(tensor, "split")
@@ -92,7 +90,6 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
         >>> torch.split_with_sizes(torch.arange(4), [1, 3])
         (tensor([0]), tensor([1, 2, 3]))
     """
-    check_tensor(input, "split_with_sizes")
     check_some_dim(input, "split")
     axis = axis_of(dim, input._array.ndim, "split_with_sizes")
     sizes = ints_of("split_with_sizes", "split_sizes", (split_sizes,))
@@ -119,7 +116,6 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
         >>> torch.chunk(torch.arange(5), 2)
         (tensor([0, 1, 2]), tensor([3, 4]))
     """
-    check_tensor(input, "chunk")
     check_some_dim(input, "chunk")
     if type(chunks) is not int:
         chunks = int_of(chunks, "chunk", "chunks")
@@ -146,7 +142,6 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         >>> torch.tensor_split(torch.arange(5), (1, 3))
         (tensor([0]), tensor([1, 2]), tensor([3, 4]))
     """
-    check_tensor(input, "tensor_split")
     if not input._array.ndim:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     axis = axis_of(dim, input._array.ndim, "tensor_split")
@@ -180,7 +175,6 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
 
 
 def _split_along(input: Tensor, how: Any, name: str, dim: int, least: int) -> tuple[Tensor, ...]:
-    check_tensor(input, name)
     ndim = input._array.ndim
     if ndim < least:
         raise RuntimeError(
@@ -212,7 +206,6 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
                 [3]]), tensor([[2],
                 [4]]))
     """
-    check_tensor(input, "hsplit")
     return _split_along(input, indices_or_sections, "hsplit", 1 if input._array.ndim > 1 else 0, 1)
 
 
@@ -260,7 +253,6 @@ def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
         >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
         (tensor([1, 2]), tensor([3, 4]))
     """
-    check_tensor(input, "unbind")
     if not input._array.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = axis_of(dim, input._array.ndim, "unbind")

@@ -19,7 +19,7 @@ from tinytorch.kernels.intp import as_int64
 from tinytorch.kernels.limits import fits
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.silence import cast
-from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
+from tinytorch.ops.arguments import op_of, unless_empty
 from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _scalar, _wrapped
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import expand
@@ -227,7 +227,6 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
         tensor([[0, 0],
                 [1, 1]])
     """
-    check_tensor(input, "nonzero")
     if type(as_tuple) is not bool:
         raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     if out is not None:  # `ops/out.py` handles the `out` of the function

@@ -947,7 +947,6 @@ def multinomial(
         >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
         tensor([1, 1])
     """
-    check_tensor(input, "multinomial")
     n = _integer("multinomial", "num_samples", 2, num_samples)
     if input._array.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
@@ -985,7 +984,6 @@ def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor,
         >>> torch.native_dropout(torch.ones(2), 0.5, False)
         (tensor([1., 1.]), tensor([True, True]))
     """
-    check_tensor(input, "native_dropout")
     if not input._array.size:
         return input, wrap(np.empty_like(input._array))
     mask: Tensor = wrap(layouts.empty_like(input._array, np.bool_))

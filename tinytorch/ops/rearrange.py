@@ -76,7 +76,6 @@ def repeat_interleave(
     """
     if input is None:
         input, repeats = repeats, None
-    check_tensor(input, "repeat_interleave")
     if repeats is None:
         counts: Any = input._array
         return wrap(kernels.interleaved(counts, output_size))
@@ -142,7 +141,6 @@ def fliplr(input: Tensor) -> Tensor:
         tensor([[2, 1],
                 [4, 3]])
     """
-    check_tensor(input, "fliplr")
     if input._array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return _flip(input, (1,))
@@ -157,7 +155,6 @@ def flipud(input: Tensor) -> Tensor:
         tensor([[3, 4],
                 [1, 2]])
     """
-    check_tensor(input, "flipud")
     if input._array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return _flip(input, (0,))
@@ -181,7 +178,6 @@ def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
         >>> torch.roll(torch.arange(4), 1)
         tensor([3, 0, 1, 2])
     """
-    check_tensor(input, "roll")
     moves = ints_of("roll", "shifts", (shifts,))
     axes = () if dims is None else ints_of("roll", "dims", (dims,))
     if not moves:
@@ -213,7 +209,6 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
         tensor([[2, 4],
                 [1, 3]])
     """
-    check_tensor(input, "rot90")
     dims, ndim = tuple(dims), input._array.ndim
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")

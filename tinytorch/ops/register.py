@@ -272,16 +272,17 @@ class Function(Builtin):
     def not_a_tensor(self, error: AttributeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
         """Return PyTorch's error if the object that lacks an attribute is a non-tensor argument, else `error`."""
         given = error.obj
-        if isinstance(given, Tensor):
-            return error
-        name, kind = self.name.rpartition(".")[2], type(given)
-        shown = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
-        for argument, value in kwargs.items():
-            if value is given:
-                return TypeError(f"{name}(): argument '{argument}' must be Tensor, not {shown}")
-        for position, (argument, value) in enumerate(zip(self.names, args, strict=False), 1):
-            if value is given:
-                return TypeError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {shown}")
+        *_, home, name = ("", *self.name.split("."))
+        name = f"{home}_{name}" if home in ("fft", "linalg", "special") else name
+        by_place = enumerate(zip(self.names, args, strict=False), 1)
+        where = [(f"'{key}'", value) for key, value in kwargs.items()]
+        where += [(f"'{key}' (position {position})", value) for position, (key, value) in by_place]
+        for argument, value in where:
+            kind = type(value)
+            # (An array of NumPy has a dtype, too, which lacks an attribute.)
+            if not isinstance(value, Tensor) and (value is given or getattr(value, "dtype", value) is given):
+                shown = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+                return TypeError(f"{name}(): argument {argument} must be Tensor, not {shown}")
         return error
 
 

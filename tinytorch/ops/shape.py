@@ -141,7 +141,6 @@ def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
         >>> torch.flatten(torch.zeros(2, 3, 4), 1).shape
         torch.Size([2, 12])
     """
-    check_tensor(input, "flatten")
     shape = input._array.shape
     ndim = len(shape)
     start, end = axis_of(start_dim, ndim, "flatten"), axis_of(end_dim, ndim, "flatten")
@@ -176,7 +175,6 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
         >>> torch.unflatten(torch.zeros(2, 12), 1, (3, -1)).shape
         torch.Size([2, 3, 4])
     """
-    check_tensor(input, "unflatten")
     shape = input._array.shape
     axis = axis_of(dim, len(shape), "unflatten")
     sizes = ints_of("unflatten", "sizes", (sizes,))
@@ -277,7 +275,6 @@ def t(input: Tensor) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-    check_tensor(input, "t")
     if input._array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
     return _t(input)
@@ -310,7 +307,6 @@ def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
         >>> torch.movedim(torch.zeros(2, 3, 4), 0, -1).shape
         torch.Size([3, 4, 2])
     """
-    check_tensor(input, "movedim")
     if isinstance(source, (tuple, list)) != isinstance(destination, (tuple, list)):
         raise TypeError(
             f"movedim() received an invalid combination of arguments - got ({type(source).__name__}, "
@@ -346,7 +342,6 @@ def adjoint(input: Tensor) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-    check_tensor(input, "adjoint")
     return _conjugate(_transposed_matrices(input, "adjoint()"))
 
 
@@ -485,7 +480,6 @@ def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         >>> torch.narrow(torch.arange(6), 0, 2, 3)
         tensor([2, 3, 4])
     """
-    check_tensor(input, "narrow")
     shape = input._array.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -517,7 +511,6 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
         >>> torch.select(torch.arange(6).view(2, 3), 1, -1)
         tensor([2, 5])
     """
-    check_tensor(input, "select")
     shape = input._array.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
@@ -622,7 +615,6 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
                 [[3, 0],
                  [0, 4]]])
     """
-    check_tensor(input, "diag_embed")
     shape = input._array.shape
     ndim = len(shape) + 1
     axes = [axis_of(dim, ndim, "diag_embed") for dim in (dim1, dim2)]
@@ -644,7 +636,6 @@ def diag(input: Tensor, diagonal: int = 0) -> Tensor:
         tensor([[1, 0],
                 [0, 2]])
     """
-    check_tensor(input, "diag")
     ndim = input._array.ndim
     if ndim == 1:
         return diag_embed(input, diagonal)
@@ -686,7 +677,6 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
         tensor([[0, 1, 2],
                 [2, 3, 4]])
     """
-    check_tensor(input, "unfold")
     return _unfold(input, axis_of(dimension, input._array.ndim, "unfold"), size, step)
 
 
@@ -702,7 +692,6 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
         tensor([[0, 2],
                 [1, 3]])
     """
-    check_tensor(input, "as_strided")
     size, stride = ints_of("as_strided", "size", (size,)), ints_of("as_strided", "stride", (stride,))
     array = input._memory
     if hasattr(input, "_level"):  # (inside of `vmap`: a place in the memory of each example)
@@ -765,7 +754,6 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
         >>> x.contiguous() is x, x.t().contiguous().stride()
         (True, (2, 1))
     """
-    check_tensor(input, "contiguous")
     if memory_format is None or str(memory_format) == "torch.contiguous_format":
         return input if input._memory.flags.c_contiguous else _contiguous(input)
     return input if is_contiguous(input, memory_format) else _copier(memory_format)(input)
@@ -850,7 +838,6 @@ def numel(input: Tensor) -> int:
         >>> torch.numel(torch.zeros(2, 3))
         6
     """
-    check_tensor(input, "numel")
     return int(input._memory.size)
 
 
@@ -908,7 +895,6 @@ def is_floating_point(input: Tensor) -> bool:
         >>> torch.is_floating_point(torch.zeros(1)), torch.is_floating_point(torch.arange(1))
         (True, False)
     """
-    check_tensor(input, "is_floating_point")
     return input.dtype.is_floating_point
 
 
@@ -920,7 +906,6 @@ def is_complex(input: Tensor) -> bool:
         >>> torch.is_complex(torch.ones(2)), torch.is_complex(torch.tensor(1j))
         (False, True)
     """
-    check_tensor(input, "is_complex")
     return input.dtype.is_complex
 
 

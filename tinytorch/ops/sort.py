@@ -55,7 +55,6 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
         >>> torch.sort(torch.tensor([3, 1, 2])).indices
         tensor([1, 2, 0])
     """
-    check_tensor(input, "sort")
     return (_sort if stable is None else _sort_stable)(input, dim, descending)
 
 
@@ -95,7 +94,6 @@ def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: boo
         >>> torch.topk(torch.tensor([1, 4, 2]), 2).values
         tensor([4, 2])
     """
-    check_tensor(input, "topk")
     return _topk(input, k if type(k) is int else int_of(k, "topk", "k"), dim, largest)
 
 
@@ -124,7 +122,6 @@ def unique(
         >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
         (tensor([1, 3]), tensor([1, 2]))
     """
-    check_tensor(input, "unique")
     found = _unique2(input) if dim is None else _unique_dim(input, dim)
     return _asked_for(found, return_inverse, return_counts)
 
@@ -162,7 +159,6 @@ def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -
         >>> torch.bincount(torch.tensor([0, 2, 2]))
         tensor([1, 0, 2])
     """
-    check_tensor(input, "bincount")
     if weights is not None:
         check_tensor(weights, "bincount", "weights", 2)
     array = input._array
@@ -199,7 +195,6 @@ def searchsorted(
         >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
         tensor([1, 3])
     """
-    check_tensor(sorted_sequence, "searchsorted", "sorted_sequence")
     refuse("searchsorted", sorted_sequence, input)
     if side is not None and side not in ("left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
@@ -259,7 +254,6 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
         >>> torch.bucketize(torch.tensor([1, 4, 9]), torch.tensor([2, 5]))
         tensor([0, 1, 2])
     """
-    check_tensor(boundaries, "bucketize", "boundaries", 2)
     if boundaries._array.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
@@ -300,7 +294,6 @@ def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
         >>> torch.unravel_index(torch.tensor([3, 7]), (2, 4))
         (tensor([0, 1]), tensor([3, 3]))
     """
-    check_tensor(indices, "unravel_index", "indices")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     array = indices._array
     if array.dtype.kind not in "iu":

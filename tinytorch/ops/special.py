@@ -492,7 +492,6 @@ def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
         >>> torch.logit(torch.tensor([0.5, 0.9, 1.0]), eps=0.01)
         tensor([0.0000, 2.1972, 4.5951])
     """
-    check_tensor(input, "logit")
     return _logit(input, eps)
 
 
@@ -535,7 +534,6 @@ def logcumsumexp(input: Tensor, dim: int) -> Tensor:
         >>> torch.logcumsumexp(torch.tensor([0.0, 0.0, 1000.0]), 0)
         tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
     """
-    check_tensor(input, "logcumsumexp")
     return _logcumsumexp(input, axis_of(dim, input.ndim, "logcumsumexp"))
 
 
@@ -572,7 +570,6 @@ def frexp(input: Tensor) -> Any:
         >>> mantissa, exponent
         (tensor([ 0.5000, -0.7500]), tensor([1, 3], dtype=torch.int32))
     """
-    check_tensor(input, "frexp")
     if not input.dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     return return_types.frexp(_frexp(input))

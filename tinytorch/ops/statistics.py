@@ -67,7 +67,6 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
         values=tensor(1),
         indices=tensor(3))
     """
-    check_tensor(input, "mode")
     return _mode(input, reductions.axis_of(dim, input._array.ndim, "mode"), keepdim)
 
 
@@ -87,7 +86,6 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
         values=tensor(2.),
         indices=tensor(2))
     """
-    check_tensor(input, "kthvalue")
     axis = reductions.axis_of(dim, input._array.ndim, "kthvalue")
     return _kthvalue(input, reductions.int_of(k, "kthvalue", "k"), axis, keepdim)
 
@@ -99,7 +97,6 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str, skip_nan: bool) -> Tensor:
-    check_tensor(input, name)
     x, scalar = input, not isinstance(q, Tensor)
     if scalar and (isinstance(q, (str, bool)) or not isinstance(q, (int, float, np.number))):
         raise TypeError(
@@ -269,7 +266,6 @@ def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Ten
         >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
         tensor([0., 2., 1., 0.])
     """
-    check_tensor(input, "histc")
     if input._array.dtype.kind not in FLOATS:
         raise refused("histogram_cpu", input._array)
     _check_bins(bins, 0)
@@ -297,7 +293,6 @@ def histogram(
         >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
         tensor([2., 1.])
     """
-    check_tensor(input, "histogram")
     if isinstance(bins, Tensor) and not bins._array.ndim and bins._array.dtype.kind in "iu":
         bins = int(bins)
     if isinstance(weight, Tensor):
@@ -326,7 +321,6 @@ def histogramdd(
         tensor([[0., 1.],
                 [1., 1.]])
     """
-    check_tensor(input, "histogramdd")
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
@@ -362,7 +356,6 @@ def diff(
         >>> torch.diff(torch.tensor([1, 3, 2]))
         tensor([ 2, -1])
     """
-    check_tensor(input, "diff")
     if not input._array.ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     axis = reductions.axis_of(dim, input._array.ndim, "diff")
@@ -405,7 +398,6 @@ def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order:
         >>> torch.gradient(torch.tensor([1.0, 4.0, 9.0, 16.0]))
         (tensor([3., 4., 6., 7.]),)
     """
-    check_tensor(input, "gradient")
     if isinstance(spacing, Tensor):
         if spacing._array.ndim:
             raise TypeError(
@@ -501,7 +493,6 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
                 [1, 3],
                 [2, 3]])
     """
-    check_tensor(input, "combinations")
     array = input._array
     if array.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(array.shape)}")

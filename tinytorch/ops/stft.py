@@ -12,7 +12,6 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import meta
 from tinytorch.kernels.fft import BY_COUNT, BY_ROOT, UNSCALED
 from tinytorch.kernels.reduce import int_of
-from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.arithmetic import mul, true_divide
 from tinytorch.ops.complex import view_as_real
 from tinytorch.ops.create import ones
@@ -102,7 +101,6 @@ def stft(
                 [0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j],
                 [0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j]])
     """
-    check_tensor(input, "stft")
     n_fft, hop, length = _lengths("stft", n_fft, hop_length, win_length)
     if center:
         if align_to_window is not None:
@@ -212,7 +210,6 @@ def istft(
         >>> torch.istft(torch.stft(torch.arange(6.0), 4, window=window, return_complex=True), 4, window=window)
         tensor([0., 1., 2., 3., 4., 5.])
     """
-    check_tensor(input, "istft")
     n_fft, hop, size = _lengths("istft", n_fft, hop_length, win_length)
     _check_window("istft", input, window)
     if window is None:
