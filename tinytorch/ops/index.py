@@ -334,8 +334,10 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
             steps.append(None)
             indices.append(np.zeros(int(each), _INT64))
             step_op = inserted
-        elif isinstance(each, Tensor):
-            array = _index_array(each, input)
+        elif isinstance(each, (Tensor, list, tuple, range, str, np.ndarray)):
+            is_tensor = isinstance(each, Tensor)
+            array = _index_array(each, input) if is_tensor else _from_sequence(each)
+            used += not is_tensor
             batched = array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray
             if batched and builtins.sum([isinstance(index, (Tensor, list)) for index in key]) == 1:
                 steps.append(_ALL)  # (inside of `vmap`: the index of each example)
@@ -350,38 +352,19 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
                 else:
                     steps.append(int(array))
                     step_op = selected
-                    used += 1
+                    used += is_tensor
                 continue
             count = array.ndim if array.dtype.kind == "b" else 1
             steps += [_ALL] * count
             indices.append(array)
-            used += count
+            if is_tensor:
+                used += count
+            else:
+                uncounted += count - 1
         elif isinstance(each, np.integer):
             steps.append(int(each))
             step_op = selected
             used += 1
-        elif isinstance(each, (list, tuple, range, str, np.ndarray)):
-            array = _from_sequence(each)
-            used += 1
-            batched = array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray
-            if batched and builtins.sum([isinstance(index, (Tensor, list)) for index in key]) == 1:
-                steps.append(_ALL)  # (inside of `vmap`: the index of each example)
-                indices.append(array)
-                used += 1
-                continue
-            if array.ndim == 0:
-                if array.dtype.kind == "b":
-                    steps.append(None)
-                    indices.append(np.zeros(int(array), _INT64))
-                    step_op = inserted
-                else:
-                    steps.append(int(array))
-                    step_op = selected
-                continue
-            count = array.ndim if array.dtype.kind == "b" else 1
-            uncounted += count - 1
-            steps += [_ALL] * count
-            indices.append(array)
         else:
             raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "

@@ -15,6 +15,7 @@ from tinytorch.core.tensor import Size, Tensor, constant, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
+from tinytorch.kernels.checks import broadcast
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import (
@@ -520,19 +521,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tuple(tensors[0])
     given = _tensors("broadcast_tensors", tensors)
-    shape: tuple[int, ...] = ()
-    for each in given:
-        have = each._array.shape
-        try:
-            shape = np.broadcast_shapes(shape, have)
-        except ValueError:
-            back = next(
-                k for k, (a, b) in enumerate(zip(shape[::-1], have[::-1], strict=False)) if a != b and 1 not in (a, b)
-            )
-            raise RuntimeError(
-                f"The size of tensor a ({shape[-back - 1]}) must match the size of tensor b ({have[-back - 1]}) at "
-                f"non-singleton dimension {max(len(shape), len(have)) - back - 1}"
-            ) from None
+    shape = broadcast(*[each._array.shape for each in given])
     return tuple([each if each._array.shape == shape else _expand(each, shape) for each in given])
 
 

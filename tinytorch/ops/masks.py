@@ -13,7 +13,7 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.activation import where as where_
-from tinytorch.kernels.checks import refused, tensor_name
+from tinytorch.kernels.checks import broadcast, refused, tensor_name
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.intp import as_int64
 from tinytorch.kernels.limits import fits
@@ -152,7 +152,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         try:
             return _where(condition, input, other)
         except RuntimeError:
-            _check_broadcast(condition, input, other)
+            broadcast(condition._array.shape, input._array.shape, other._array.shape)
             raise
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
@@ -191,24 +191,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     try:
         return _where(condition, *pair)
     except RuntimeError:
-        _check_broadcast(condition, *pair)
+        broadcast(*[each._array.shape for each in (condition, *pair)])
         raise
-
-
-def _check_broadcast(*tensors: Tensor) -> None:
-    try:
-        np.broadcast_shapes(*[each._array.shape for each in tensors])
-    except ValueError:
-        from_shapes: tuple[int, ...] = ()
-        for each in tensors:
-            have = each._array.shape
-            for back in range(1, min(len(from_shapes), len(have)) + 1):
-                if from_shapes[-back] != have[-back] and 1 not in (from_shapes[-back], have[-back]):
-                    raise RuntimeError(
-                        f"The size of tensor a ({from_shapes[-back]}) must match the size of tensor b ({have[-back]}) "
-                        f"at non-singleton dimension {max(len(from_shapes), len(have)) - back}"
-                    ) from None
-            from_shapes = np.broadcast_shapes(from_shapes, have)
 
 
 def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:

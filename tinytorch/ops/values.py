@@ -236,19 +236,19 @@ def legacy_new(cls: type[Tensor], args: Any, kwargs: Any, dtype: dtypes.dtype | 
     for unknown in kwargs.keys() - {"device", "dtype"}:
         raise TypeError(f"new() got an unexpected keyword argument '{unknown}'")
     if not args:
-        return _wrapped(np.empty(0, kind.numpy), cls)
+        return wrap(np.empty(0, kind.numpy), cls)
     first = args[0]
     if len(args) == 1 and isinstance(first, Tensor):
         if first.dtype is not kind and dtype is not None:
             raise TypeError(f"expected {kind} (got {first.dtype})")
         made: Tensor = first.detach()
-        return made if cls is Tensor else _wrapped(made._array, cls)
+        return made if cls is Tensor else wrap(made._array, cls)
     if len(args) == 1 and isinstance(first, Size):
         args = tuple(first)
     elif len(args) == 1 and isinstance(first, (list, tuple, np.ndarray)):
-        return _wrapped(np.array(_numbers(first), dtype=kind.numpy), cls)
+        return wrap(np.array(_numbers(first), dtype=kind.numpy), cls)
     if all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) for size in args):
-        return _wrapped(unwritten(np.empty(args, kind.numpy)), cls)
+        return wrap(unwritten(np.empty(args, kind.numpy)), cls)
     kinds = ", ".join(type(each).__name__ for each in args)
     raise TypeError(f"new(): data must be a sequence or sizes must be ints (got {kinds})")
 
@@ -258,10 +258,6 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_numbers(each) for each in value]
     return value._array if isinstance(value, Tensor) else value
-
-
-def _wrapped(array: Any, cls: type[Tensor]) -> Tensor:
-    return wrap(array, cls)
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:

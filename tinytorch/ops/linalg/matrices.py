@@ -17,7 +17,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels import distances
-from tinytorch.kernels.checks import refused
+from tinytorch.kernels.checks import broadcast, refused
 from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops import complex as complexes
 from tinytorch.ops import reduce, return_types
@@ -707,12 +707,7 @@ def cdist(
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.dtype != x2.dtype:
         raise RuntimeError(f"expected scalar type {x1.dtype.tensor_name} but found {x2.dtype.tensor_name}")
-    for k, (n, m) in enumerate(zip(x1.shape[-3::-1], x2.shape[-3::-1], strict=False), 1):
-        if n != m and 1 not in (n, m):
-            dim = max(x1.ndim, x2.ndim) - 2 - k
-            raise RuntimeError(
-                f"The size of tensor a ({n}) must match the size of tensor b ({m}) at non-singleton dimension {dim}"
-            )
+    broadcast(x1.shape[:-2], x2.shape[:-2])
     many_rows = max(x1.shape[-2], x2.shape[-2]) > 25
     if p == 2 and (mode == _EUCLIDEAN[1] or (many_rows and mode != _EUCLIDEAN[2])):
         return _euclidean(x1, x2)
