@@ -497,10 +497,12 @@ def cummin(input: Tensor, dim: int) -> Any:
 
 def _medians(name: str, of_all: Callable[..., Any], along: Callable[..., Any]) -> tuple[Any, Any]:
     """Return two ops: the median of all elements, and the median along a dimension with its index."""
+    of_rows = selection(along, name, refuses="median_out", overload=1)
     whole = op_of(
-        of_all, batch=f"{name} all", x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu")
-    )
-    return whole, selection(along, name, refuses="median_out", overload=1)
+        of_all, batch=lambda x, *_: of_rows(x.reshape(x.numel()), 0, False)[0] if x.numel() else NotImplemented,
+        x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu"),
+    )  # fmt: skip
+    return whole, of_rows
 
 
 _median_all, _median_dim = _medians("median", statistics.median_all, statistics.median_dim)

@@ -427,7 +427,6 @@ def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
 
 
 _put = writing(
-    batch="put",
     complex=OWN, refuses=unless_empty("take_put_cpu"), names=("PutBackward0",), prepare=indexing.copy_in_order,
     x=_put_x, index=None,
     source=lambda g, index, source_shape: reshape(take(g, index), source_shape),

@@ -555,7 +555,7 @@ def _dist_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Any:
     return None if gradient is None else -gradient
 
 
-_dist = op_of(distances.dist, batch="distance", x=_dist_x, y=_dist_y, broadcasts=True)
+_dist = op_of(distances.dist, batch=lambda x, y, p: (x - y).norm(p), x=_dist_x, y=_dist_y, broadcasts=True)
 
 
 @public(method=True)

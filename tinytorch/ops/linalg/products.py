@@ -248,7 +248,13 @@ _vdot_product: Any = renamed(
 
 
 _conj_dot: Any = renamed(
-    op_of(products.vdot, batch="vdot", complex=OWN, x=lambda g, y: conjugate(g) * y, y=lambda g, x: g * x),
+    op_of(
+        products.vdot,
+        batch=lambda x, y: (x.conj() * y).sum(),
+        complex=OWN,
+        x=lambda g, y: conjugate(g) * y,
+        y=lambda g, x: g * x,
+    ),
     "VdotBackward0",
 )
 
@@ -935,7 +941,11 @@ def trace(input: Tensor) -> Tensor:
 
 
 _trace = op_of(
-    products.trace, batch="trace", complex=OWN, refuses="trace", x=lambda g, x_shape: _diagonal_of(g, x_shape)
+    products.trace,
+    batch=lambda x: x.diagonal().sum(),
+    complex=OWN,
+    refuses="trace",
+    x=lambda g, x_shape: _diagonal_of(g, x_shape),
 )
 _diagonal_of = op_of(
     products.diagonal_matrix, batch="diagonal matrix", complex=OWN, name="TraceBackward", x=lambda g: _trace(g)

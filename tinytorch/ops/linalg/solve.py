@@ -247,7 +247,7 @@ def _solve_joint(g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vect
 
 _solve = op_of(
     kernels.solve,
-    batch="systems",
+    batch="stacks",
     name="LinalgSolveEx",
     joint=_solve_joint,
     inputs=("x", "y"),
@@ -256,7 +256,7 @@ _solve = op_of(
 )
 _solve_info = op_of(
     kernels.solve_info,
-    batch="systems",
+    batch="stacks",
     name="LinalgSolveEx",
     joint=lambda g, needs, x, out0, left, vector: _solve_joint(g[0], needs, x, out0, left, vector),
     inputs=("x", "y"),
