@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core.declaration import NUMPY_DIMS
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.reduce import int_of
+from tinytorch.ops.register import also_by as also_by
 from tinytorch.ops.register import pointwise
 
 
@@ -63,24 +62,6 @@ def elementwise(kernel: Callable[..., Any], *, name: str | None = None, **facts:
     return declare
 
 
-def also_by(**names: str) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that accepts alternative keyword names, of other PyTorch overloads or of NumPy."""
-
-    def declare(function: Callable[..., Any]) -> Any:
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs and not names.keys().isdisjoint(kwargs):
-                kwargs = {names.get(key, key): value for key, value in kwargs.items()}
-            return function(*args, **kwargs)
-
-        call.also = getattr(function, "also", {}) | names  # type: ignore[attr-defined]
-        return call
-
-    return declare
-
-
-#: Lets a method accept NumPy's `axis` and `keepdims`, as public functions do.
-numpy_names = also_by(**NUMPY_DIMS)
 sections_or_indices = also_by(
     sections="indices_or_sections", indices="indices_or_sections", tensor_indices_or_sections="indices_or_sections"
 )

@@ -24,7 +24,7 @@ from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
-from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, op_of, unless_empty
+from tinytorch.ops.arguments import check_tensor, ints_of, op_of, unless_empty
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import members, public
 
@@ -284,8 +284,7 @@ def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callabl
     return replace(input, convert.converted(src, input.dtype), *where)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
     """Return a copy of `input` with the slice at `index` of dimension `dim` replaced by `src`, of its shape.
 
@@ -345,8 +344,7 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
     return _replaced("as_strided_scatter", _as_strided_scatter, input, src, lambda x: views.as_strided(x, *place))
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
@@ -393,8 +391,7 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
     return _unsafe(_unsafe_split, join.split(input.detach(), split_size, dim), input, dim)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the pieces of `split_with_sizes`, not as views for autograd; see `unsafe_split`.
 
@@ -406,8 +403,7 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
     return _unsafe(_unsafe_split_with_sizes, pieces, input, dim)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the pieces of `chunk`, not as views for autograd; see `unsafe_split`.
 

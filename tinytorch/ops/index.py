@@ -29,7 +29,7 @@ from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
 from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
 from tinytorch.kernels.silence import cast, quietly
-from tinytorch.ops.arguments import check_elements, check_tensor, numpy_names, op_of
+from tinytorch.ops.arguments import check_elements, check_tensor, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
 from tinytorch.ops.writing import writing
@@ -719,7 +719,6 @@ _index_add = writing(
 
 
 def _alpha_last(function: Any, name: str, doc: str) -> Any:
-    @numpy_names
     def call(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         return function(input, dim, index, source, alpha)
 
@@ -741,8 +740,8 @@ _ADDED = """Return a copy with `alpha * source` added to the rows at `index` alo
         >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
         tensor([2., 0., 1.])
     """
-index_add = public("index_add", method=True, out="gather")(_alpha_last(_index_add[0], "index_add", _ADDED))
-index_add_ = public("", method="index_add_")(
+index_add = public("index_add", method=True, out="gather", axis=True)(_alpha_last(_index_add[0], "index_add", _ADDED))
+index_add_ = public("", method="index_add_", axis=True)(
     _alpha_last(_index_add[1], "index_add_", "In-place version of `index_add`.")
 )
 
@@ -758,8 +757,7 @@ _index_copy = writing(
 )(kernels.index_copy)
 
 
-@public(method=True, out="gather", autocast="widest")
-@numpy_names
+@public(method=True, out="gather", autocast="widest", axis=True)
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Return a copy in which the rows at `index` along `dim` are replaced by the rows of `source`.
 
@@ -773,7 +771,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return _index_copy[0](input, dim, index, source)
 
 
-index_copy_ = public("", method="index_copy_")(numpy_names(_index_copy[1]))
+index_copy_ = public("", method="index_copy_", axis=True)(_index_copy[1])
 
 
 _index_fill = writing(
@@ -797,8 +795,7 @@ def _filled_sum_x(g: Tensor, x_shape: tuple[int, ...], dim: int, index: Tensor) 
 _filled_sum = op_of(kernels.filled_sum, batch="filled sum", complex=OWN, name="Sum", x=_filled_sum_x, index=None)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """Return a copy with the rows at `index`, an int64 vector, along `dim` filled with a number (or a 0-dim tensor).
 
@@ -809,8 +806,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return _index_fill[isinstance(value, Tensor)][0](input, dim, index, _scalar("index_fill", value))
 
 
-@public("", method="index_fill_")
-@numpy_names
+@public("", method="index_fill_", axis=True)
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place version of `index_fill`."""
     return _index_fill[isinstance(value, Tensor)][1](self, dim, index, _scalar("index_fill", value))

@@ -18,15 +18,7 @@ from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.checks import broadcast
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import (
-    also_by,
-    check_elements,
-    check_some_dim,
-    ints_of,
-    numpy_names,
-    op_of,
-    sections_or_indices,
-)
+from tinytorch.ops.arguments import also_by, check_elements, check_some_dim, ints_of, op_of, sections_or_indices
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _expand, _slice, _view, flatten, numel, part, reshape, unsqueeze
 
@@ -82,8 +74,7 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     return _split(tensor, sizes, axis)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into views of the given sizes, which sum to the size of the dimension.
 
@@ -108,8 +99,7 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return _split_with_sizes(input, sizes, axis)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into at most `chunks` views of one size (the last may be smaller).
 
@@ -129,8 +119,7 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return _split(input, kernels.split_sizes(length, -(-length // chunks)), axis)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 @sections_or_indices
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into a number of views of nearly equal size, or at given indices.
@@ -245,8 +234,7 @@ def _unbind_x(g: Any, dim: int) -> Tensor:
 _unbind = op_of(kernels.unbind, view=True, outputs=0, x=_unbind_x)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices along a dimension as views without that dimension.
 

@@ -11,7 +11,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rearrange as kernels
 from tinytorch.kernels.reduce import axis_of, int_of
-from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, op_of, unless_empty
+from tinytorch.ops.arguments import check_tensor, ints_of, op_of, unless_empty
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, unsqueeze
 
@@ -57,8 +57,7 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     return _repeat(input, (1,) * (input._array.ndim - len(repeats)) + repeats)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def repeat_interleave(
     input: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
 ) -> Tensor:

@@ -22,7 +22,7 @@ from tinytorch.kernels.checks import plain
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.meta import known
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, numpy_names, op_of, unless_empty
+from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
 from tinytorch.ops.arithmetic import abs as absolute
 from tinytorch.ops.arithmetic import maximum, minimum, sgn, sign
 from tinytorch.ops.compare import isnan
@@ -30,7 +30,7 @@ from tinytorch.ops.register import public
 
 
 def _dim_or_other(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Like `numpy_names`, for `max` and `min`: a positional tensor is `other`, a tensor `dim=` a dimension."""
+    """Let `max` and `min` take NumPy's names, too: a positional tensor is `other`, a tensor `dim=` a dimension."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -104,8 +104,7 @@ def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
     """
 
 
-@public(method=True, out="nansum")
-@numpy_names
+@public(method=True, out="nansum", axis=True)
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the mean of the elements that are not NaN, with the arguments of `mean`.
 
@@ -176,8 +175,7 @@ def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
 _prod = op_of(kernels.prod, complex=HOLOMORPHIC, overload=("dim", "ProdBackward1"), x=_prod_x)
 
 
-@public(method=True, out="typed", autocast="float32")
-@numpy_names
+@public(method=True, out="typed", autocast="float32", axis=True)
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the product of all elements, or along one dimension `dim`; the other arguments are as for `sum`.
 
@@ -416,8 +414,7 @@ def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
 _aminmax = op_of(kernels.aminmax, refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax)
 
 
-@public(method=True, out="exact")
-@numpy_names
+@public(method=True, out="exact", axis=True)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the smallest and the largest element, as a named tuple `(min, max)`.
 
@@ -466,8 +463,7 @@ _cummax = selection(kernels.cummax, "cummax", _gathered_back, refuses=unless_emp
 _cummin = selection(kernels.cummin, "cummin", _gathered_back, refuses=unless_empty("cummin_cpu", scalar=True))
 
 
-@public(method=True, out="cummax")
-@numpy_names
+@public(method=True, out="cummax", axis=True)
 def cummax(input: Tensor, dim: int) -> Any:
     """Return the cumulative maxima along `dim`, as a named tuple `(values, indices)`.
 
@@ -479,8 +475,7 @@ def cummax(input: Tensor, dim: int) -> Any:
     return _cummax(input, kernels.axis_of(dim, array.ndim, "cummax") if array.size else 0)
 
 
-@public(method=True, out="cummax")
-@numpy_names
+@public(method=True, out="cummax", axis=True)
 def cummin(input: Tensor, dim: int) -> Any:
     """Return the cumulative minima along `dim`, as a named tuple `(values, indices)`.
 
@@ -509,8 +504,7 @@ _median_all, _median_dim = _medians("median", statistics.median_all, statistics.
 _nanmedian_all, _nanmedian_dim = _medians("nanmedian", statistics.nanmedian_all, statistics.nanmedian_dim)
 
 
-@public(method=True, out="median")
-@numpy_names
+@public(method=True, out="median", axis=True)
 def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median (the lower of two middle elements); or along `dim` a named tuple `(values, indices)`.
 
@@ -525,8 +519,7 @@ def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return _median_all(input) if dim is None else _median_dim(input, dim, keepdim)
 
 
-@public(method=True, out="median")
-@numpy_names
+@public(method=True, out="median", axis=True)
 def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median of the elements that are not NaN, with the arguments of `median`.
 
@@ -615,8 +608,7 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
     return function(input, axes, degrees, keepdim)
 
 
-@public(method=True, out="castable")
-@numpy_names
+@public(method=True, out="castable", axis=True)
 def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -632,8 +624,7 @@ def var(
     return _moment(_var, "var", input, dim, unbiased, keepdim, correction)
 
 
-@public(method=True, out="castable")
-@numpy_names
+@public(method=True, out="castable", axis=True)
 def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -649,7 +640,6 @@ def std(
 
 
 @public()
-@numpy_names
 def var_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -663,7 +653,6 @@ def var_mean(
 
 
 @public()
-@numpy_names
 def std_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -714,7 +703,6 @@ _norm = op_of(kernels.norm, batch="over", x=_norm_x, name="LinalgVectorNorm", co
 
 
 @public("linalg.vector_norm", out="exact")
-@numpy_names
 def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the `ord`-norm of all elements, or over `dim`: `sum(|x|**ord) ** (1 / ord)`.
 

@@ -13,6 +13,7 @@ Users get a `Function` wrapper around it, which handles `out=`, NumPy's argument
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import sys
@@ -21,7 +22,7 @@ from types import MethodType
 from typing import Any, TypeVar
 
 from tinytorch.core import op as core
-from tinytorch.core.declaration import NUMPY, Op, too_many
+from tinytorch.core.declaration import NUMPY, NUMPY_DIMS, Op, too_many
 from tinytorch.core.layout import NoArray
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
@@ -61,6 +62,22 @@ def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) 
         f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
         + "".join([f" * ({each})\n" for each in signatures])
     )
+
+
+def also_by(**names: str) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that accepts alternative keyword names, of other PyTorch overloads or of NumPy."""
+
+    def declare(function: Callable[..., Any]) -> Any:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if kwargs and not names.keys().isdisjoint(kwargs):
+                kwargs = {names.get(key, key): value for key, value in kwargs.items()}
+            return function(*args, **kwargs)
+
+        call.also = getattr(function, "also", {}) | names  # type: ignore[attr-defined]
+        return call
+
+    return declare
 
 
 class Builtin(staticmethod):  # type: ignore[type-arg]
@@ -396,6 +413,7 @@ def public(
     python: bool = False,
     asks: str = "arguments",
     listed: bool | str = True,
+    axis: bool = False,
 ) -> Callable[[F], F]:
     """Return a decorator that makes a function public, and returns it unchanged.
 
@@ -414,6 +432,7 @@ def public(
         python: whether PyTorch defines the function in `torch.functional`, in Python.
         asks: whose `__torch_function__` may handle a call: "arguments" (and modes), "modes" alone, or "nobody".
         listed: whether `overrides.get_overridable_functions` lists the function and method; "function": not the method.
+        axis: whether the method takes NumPy's names `axis` and `keepdims`, too, as functions and ops do.
     """
 
     def declare(function: F) -> F:
@@ -434,7 +453,7 @@ def public(
         own = [each for each in names if "." not in each]
         bound = method.split() if isinstance(method, str) else own * method
         for each in bound:
-            _bind(each, lowered)
+            _bind(each, also_by(**NUMPY_DIMS)(lowered) if axis else lowered)
         if listed == "function" or not (listed or any(own)):
             unlisted.update(bound)
         if in_place:
@@ -487,7 +506,7 @@ def _bind(name: str, function: Any) -> None:
 for _name, _member in overrides.MEMBERS.items():
     setattr(Tensor, _name, _member)
 
-_PUBLIC = ("also", "out", "autocast", "operands", "method", "in_place", "binds", "listed")
+_PUBLIC = ("also", "axis", "out", "autocast", "operands", "method", "in_place", "binds", "listed")
 
 
 def pointwise(name: str, kernel: Callable[..., Any], **facts: Any) -> Any:

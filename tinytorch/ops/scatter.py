@@ -21,7 +21,7 @@ from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.indexing import scattered
 from tinytorch.kernels.meta import is_meta, within
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops.arguments import check_tensor, numpy_names, op_of, unless_empty
+from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
 from tinytorch.ops.index import _INT64, index_put
 from tinytorch.ops.join import cat
 from tinytorch.ops.register import public
@@ -124,8 +124,7 @@ def _source(src: Any, value: Any) -> Any:
     return value if src is None else src
 
 
-@public(method=True, out="scatter")
-@numpy_names
+@public(method=True, out="scatter", axis=True)
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -143,8 +142,7 @@ def scatter(
     return _scatterer(reduce, src)[0](input, dim, index, src)
 
 
-@public("", method="scatter_")
-@numpy_names
+@public("", method="scatter_", axis=True)
 def scatter_(
     self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -153,8 +151,7 @@ def scatter_(
     return _scatterer(reduce, src)[1](self, dim, index, src)
 
 
-@public(method=True, out="scatter")
-@numpy_names
+@public(method=True, out="scatter", axis=True)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Return a copy with `src` added at `index` along a dimension; repeated indices add up. See `scatter`.
 
@@ -166,7 +163,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return _scatter_add[0](input, dim, index, src)
 
 
-scatter_add_ = public("", method="scatter_add_")(numpy_names(_scatter_add[1]))
+scatter_add_ = public("", method="scatter_add_", axis=True)(_scatter_add[1])
 
 
 def _extreme_rule(
@@ -312,8 +309,7 @@ def _scatter_reducer(reduce: str) -> tuple[Callable[..., Any], Callable[..., Any
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}") from None
 
 
-@public(method=True, out="scatter")
-@numpy_names
+@public(method=True, out="scatter", axis=True)
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -342,8 +338,7 @@ def scatter_reduce_(
     return reducer(self, dim, index, src, how, include_self)
 
 
-@public(method=True, out="gather")
-@numpy_names
+@public(method=True, out="gather", axis=True)
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -451,8 +446,7 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     return _put[1](self, index, source, accumulate)
 
 
-@public(method=True, out="gather")
-@numpy_names
+@public(method=True, out="gather", axis=True)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Return the elements at `indices` along `dim` (default: flattened); the other dimensions broadcast.
 

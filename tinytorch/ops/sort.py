@@ -18,15 +18,7 @@ from tinytorch.kernels.intp import as_int64, as_intp
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.programs import as_array
 from tinytorch.kernels.reduce import in_rows, int_of
-from tinytorch.ops.arguments import (
-    also_by,
-    check_tensor,
-    not_derived,
-    not_implemented,
-    numpy_names,
-    op_of,
-    unless_scalar,
-)
+from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, op_of, unless_scalar
 from tinytorch.ops.index import _INT64
 from tinytorch.ops.reduce import selection
 from tinytorch.ops.register import public
@@ -44,8 +36,7 @@ _sort, _sort_stable = (selection(kernels.sort, "sort", _back, overload=k) for k 
 _topk = selection(kernels.topk, "topk", _back, refuses=unless_scalar("topk_cpu"))
 
 
-@public(method=True, out="exact")
-@numpy_names
+@public(method=True, out="exact", axis=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
     """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`.
 
@@ -58,8 +49,7 @@ def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool
     return (_sort if stable is None else _sort_stable)(input, dim, descending)
 
 
-@public(method=True, out="exact")
-@numpy_names
+@public(method=True, out="exact", axis=True)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
     """Return the indices that sort a tensor along a dimension; see `sort`.
 
@@ -82,8 +72,7 @@ def msort(input: Tensor) -> Tensor:
     return sort(input, 0)[0]
 
 
-@public(method=True, out="exact")
-@numpy_names
+@public(method=True, out="exact", axis=True)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """Return the k largest elements along a dimension, and their indices, as a named tuple `(values, indices)`.
 

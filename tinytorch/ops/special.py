@@ -23,7 +23,7 @@ from tinytorch.kernels import transcendental as steps
 from tinytorch.kernels.checks import refusing
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, return_types
-from tinytorch.ops.arguments import check_tensor, elementwise, not_derived, not_implemented, numpy_names, op_of
+from tinytorch.ops.arguments import check_tensor, elementwise, not_derived, not_implemented, op_of
 from tinytorch.ops.arithmetic import abs, sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, float_power_dtype, log, pow, sigmoid
@@ -525,8 +525,7 @@ _logcumsumexp = op_of(
 )
 
 
-@public(method=True, out="cummax")
-@numpy_names
+@public(method=True, out="cummax", axis=True)
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Return the logarithm of the cumulative sum of `exp(input)` along `dim`, computed without overflow.
 

@@ -25,15 +25,7 @@ from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.meta import known
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import (
-    check_elements,
-    check_tensor,
-    not_implemented,
-    numpy_names,
-    op_of,
-    unless_empty,
-    unless_scalar,
-)
+from tinytorch.ops.arguments import check_elements, check_tensor, not_implemented, op_of, unless_empty, unless_scalar
 from tinytorch.ops.arithmetic import ceil, floor, lerp, round
 from tinytorch.ops.compare import logical_xor
 from tinytorch.ops.create import zeros_like
@@ -56,8 +48,7 @@ _INT64 = np.dtype(np.int64)
 _mode = selection(kernels.mode, "mode", refuses=unless_empty("mode_cpu", scalar=True))
 
 
-@public(method=True, out="mode")
-@numpy_names
+@public(method=True, out="mode", axis=True)
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Return `(values, indices)`: the most frequent element along `dim`, of ties the smallest, and its last index.
 
@@ -73,8 +64,7 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
 _kthvalue = selection(kernels.kthvalue, "kthvalue", refuses=unless_scalar("kthvalue_cpu"))
 
 
-@public(method=True, out="kthvalue")
-@numpy_names
+@public(method=True, out="kthvalue", axis=True)
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Return `(values, indices)` of the k-th smallest element along `dim`, counted from 1; NaN counts as the largest.
 
@@ -153,8 +143,7 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
     return movedim(reshape(out, (*kept, q._array.shape[0])), -1, 0)
 
 
-@public(method=True, out="quantile", autocast="float32")
-@numpy_names
+@public(method=True, out="quantile", autocast="float32", axis=True)
 def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """Return the quantiles `q` of all elements, or along `dim`; NaN if an element is NaN.
 
@@ -168,8 +157,7 @@ def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, i
     return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
 
 
-@public(method=True, out="quantile", autocast="float32")
-@numpy_names
+@public(method=True, out="quantile", autocast="float32", axis=True)
 def nanquantile(
     input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
@@ -343,8 +331,7 @@ def histogramdd(
 # Differences --------------------------------------------------------------------------------------
 
 
-@public(method=True, out="castable")
-@numpy_names
+@public(method=True, out="castable", axis=True)
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
@@ -386,7 +373,6 @@ def diff(
 
 
 @public()
-@numpy_names
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
     """Estimate the partial derivatives of a function from its values on a grid, as one tensor per dimension.
 

@@ -28,7 +28,7 @@ from tinytorch.kernels.dtypes import bool as bool_
 from tinytorch.kernels.meta import known
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names, op_of
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, op_of
 from tinytorch.ops.complex import complex as make_complex
 from tinytorch.ops.complex import conj, imag
 from tinytorch.ops.create import ones_like, zeros
@@ -167,7 +167,6 @@ def _extreme(x: Tensor, largest: bool, dim: int, keepdim: bool) -> Tensor:
 
 
 @public("linalg.matrix_norm", out="matrix_norm")
-@numpy_names
 def matrix_norm(
     input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -218,7 +217,6 @@ def matrix_norm(
 
 
 @public("linalg.norm", out="matrix_norm")
-@numpy_names
 def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return a norm of vectors or matrices.
 
@@ -1155,7 +1153,6 @@ _cross = op_of(
 
 
 @public("linalg.cross", out="exact")
-@numpy_names
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Return the cross products of vectors of three elements along a dimension; the other dimensions broadcast.
 

@@ -21,7 +21,7 @@ from tinytorch.kernels.checks import broadcast, refused
 from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops import complex as complexes
 from tinytorch.ops import reduce, return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, op_of
 from tinytorch.ops.arithmetic import _alike, abs, clamp, sgn
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
@@ -468,8 +468,7 @@ def norm(
         raise NotImplementedError("norm(out=...) is left out: assign the result instead")
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    # (`__wrapped__` skips the handling of NumPy's argument names)
-    return vector_norm.__wrapped__(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
+    return vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
 @public()
@@ -485,14 +484,14 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
                 [1.]])
     """
     if dim == -1:
-        return vector_norm.__wrapped__(v, pow)
+        return vector_norm(v, pow)
     if type(pow) is not int:
         raise TypeError(f"norm_except_dim(): argument 'pow' (position 2) must be int, not {type(pow).__name__}")
     kept = axis_of(dim, v.ndim, "norm_except_dim")
     if v.ndim < 2:
         v.size(dim)  # (raises PyTorch's error for a 0-d tensor)
-        return vector_norm.__wrapped__(v.unsqueeze(-1), pow, -1)
-    return vector_norm.__wrapped__(v, pow, tuple([k for k in builtins.range(v.ndim) if k != kept]), True)
+        return vector_norm(v.unsqueeze(-1), pow, -1)
+    return vector_norm(v, pow, tuple([k for k in builtins.range(v.ndim) if k != kept]), True)
 
 
 @public()
@@ -586,8 +585,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return _dist(x, y, float(p))
 
 
-@public(method=True, out="exact")
-@numpy_names
+@public(method=True, out="exact", axis=True)
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with slices along `dim` scaled down to the p-norm `maxnorm` if their norm is larger.
 
@@ -620,8 +618,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return (input * factors.to(input.dtype)).contiguous()
 
 
-@public("", method="renorm_")
-@numpy_names
+@public("", method="renorm_", axis=True)
 def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scale slices down in place; see `renorm`."""
     return self.copy_(renorm(self.clone(), p, dim, maxnorm))
@@ -745,8 +742,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
 # Products -----------------------------------------------------------------------------------------
 
 
-@public(method=True, out="exact")
-@numpy_names
+@public(method=True, out="exact", axis=True)
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Return the cross products along a dimension of length 3, by default the first such dimension.
 
@@ -856,7 +852,6 @@ def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int
 
 
 @public()
-@numpy_names
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral of samples along a dimension by the trapezoidal rule.
 
@@ -888,7 +883,6 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 
 
 @public()
-@numpy_names
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral by the trapezoidal rule; see `trapezoid`.
 
@@ -900,7 +894,6 @@ def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) 
 
 
 @public()
-@numpy_names
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the cumulative integrals by the trapezoidal rule, up to the second and each later sample; see `trapezoid`.
 
