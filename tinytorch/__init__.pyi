@@ -616,7 +616,6 @@ from tinytorch.ops.special import lgamma as lgamma
 from tinytorch.ops.special import logaddexp2 as logaddexp2
 from tinytorch.ops.special import logcumsumexp as logcumsumexp
 from tinytorch.ops.special import logit as logit
-from tinytorch.ops.special import logit_ as logit_
 from tinytorch.ops.special import mvlgamma as mvlgamma
 from tinytorch.ops.special import nextafter as nextafter
 from tinytorch.ops.special import polygamma as polygamma
@@ -852,6 +851,7 @@ arccosh_: Any
 arccos_: Any
 acosh_: Any
 acos_: Any
+logit_: Any
 is_inference: Any
 detach_: Any
 detach: Any

@@ -24,7 +24,7 @@ from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
-from tinytorch.ops.arguments import check_tensor, ints_of, op_of, unless_empty
+from tinytorch.ops.arguments import check_tensor, ints_of, named, op_of, unless_empty
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import members, public
 
@@ -81,25 +81,26 @@ def _copy_of(view: Callable[..., Any], example: str, result: str) -> Any:
     """Return the public function `<view>_copy`; `example` and `result` form the example of its docstring."""
     name = f"{view.__name__}_copy"
     copy = _copying(view)
-    copy.__name__ = copy.__qualname__ = name
     copy.__module__ = __name__
-    copy.__doc__ = f"""Return a copy of what `{view.__name__}` views, contiguous.
+    doc = f"""Return a copy of what `{view.__name__}` views, contiguous.
 
     Example:
         >>> torch.{name}({example})
 {textwrap.indent(result, " " * 8)}
     """
-    return public(out="exact")(copy)
+    return public(out="exact")(named(copy, name, doc))
 
 
 as_strided_copy = _copy_of(views.as_strided, "torch.arange(4), (2, 2), (1, 2)", "tensor([[0, 2],\n        [1, 3]])")
 diagonal_copy = _copy_of(views.diagonal, "torch.tensor([[1, 2], [3, 4]])", "tensor([1, 4])")
 select_copy = _copy_of(views.select, "torch.tensor([[1, 2], [3, 4]]), 0, 1", "tensor([3, 4])")
 split_with_sizes_copy = _copy_of(join.split_with_sizes, "torch.arange(4), [1, 3]", "(tensor([0]), tensor([1, 2, 3]))")
+squeeze_copy = _copy_of(views.squeeze, "torch.tensor([[1], [2]])", "tensor([1, 2])")
 t_copy = _copy_of(views.t, "torch.tensor([[1, 2], [3, 4]])", "tensor([[1, 3],\n        [2, 4]])")
 transpose_copy = _copy_of(views.transpose, "torch.tensor([[1, 2], [3, 4]]), 0, 1", "tensor([[1, 3],\n        [2, 4]])")
 unbind_copy = _copy_of(join.unbind, "torch.tensor([[1, 2], [3, 4]])", "(tensor([1, 2]), tensor([3, 4]))")
 unfold_copy = _copy_of(views.unfold, "torch.arange(5), 0, 3, 2", "tensor([[0, 1, 2],\n        [2, 3, 4]])")
+unsqueeze_copy = _copy_of(views.unsqueeze, "torch.tensor([1, 2]), 1", "tensor([[1],\n        [2]])")
 
 
 @public(out="exact")
@@ -193,31 +194,6 @@ def split_copy(input: Tensor, split_size: int, dim: int = 0) -> Any:
         (tensor([0, 1]), tensor([2]))
     """
     return join.split(input, split_size, dim)
-
-
-@public(out="exact")
-@_copying
-def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
-    """Return a contiguous copy of the view `squeeze(input, dim)`.
-
-    Example:
-        >>> torch.squeeze_copy(torch.zeros(1, 2, 1)).shape
-        torch.Size([2])
-    """
-    return views.squeeze(input, dim)
-
-
-@public(out="exact")
-@_copying
-def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
-    """Return a contiguous copy of the view `unsqueeze(input, dim)`.
-
-    Example:
-        >>> torch.unsqueeze_copy(torch.tensor([1, 2]), 1)
-        tensor([[1],
-                [2]])
-    """
-    return views.unsqueeze(input, dim)
 
 
 @public(out="exact")
@@ -558,9 +534,8 @@ def _view_in_place(name: str, view: Callable[..., Tensor]) -> Any:
                 before.seen = target._cell[0]
         return self
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Make this tensor what `{name[:-1]}` of it is: it looks at its memory that way from now on."
-    return call
+    doc = f"Make this tensor what `{name[:-1]}` of it is: it looks at its memory that way from now on."
+    return named(call, name, doc)
 
 
 _t_again, _transpose_again = _again(views._t, 1), _again(views._transpose, 1)

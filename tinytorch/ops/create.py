@@ -19,7 +19,7 @@ from tinytorch.core.device import chosen, cpu
 from tinytorch.core.device import device as Device
 from tinytorch.core.layout import layout as Layout
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import local, tell_of_reading, traced_as
+from tinytorch.core.mode import local, tell_of_reading
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
@@ -252,8 +252,7 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
 # From data ----------------------------------------------------------------------------------------
 
 
-@public(asks="modes", listed=False)
-@traced_as("creates")
+@public(asks="modes", listed=False, traced="creates")
 def tensor(
     data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -455,8 +454,7 @@ def _check_range(array: Array, kind: Dtype) -> None:
         raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
 
-@public(asks="modes", listed=False)
-@traced_as("creates")
+@public(asks="modes", listed=False, traced="creates")
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, sharing its memory where possible.
 
@@ -482,8 +480,7 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     return finished(array if kind is None else cast(array, kind.numpy, copy=False), on=on)
 
 
-@public(listed=False)
-@traced_as("refused")
+@public(listed=False, traced="refused")
 def asarray(
     obj: Any,
     *,
@@ -566,8 +563,7 @@ def _warn_read_only(array: Array) -> None:
         )
 
 
-@public(asks="nobody")
-@traced_as("refused")
+@public(asks="nobody", traced="refused")
 def from_numpy(ndarray: Array, /) -> Tensor:
     """Return a tensor that shares the memory of a NumPy array: writes to either show in both.
 
@@ -583,8 +579,7 @@ def from_numpy(ndarray: Array, /) -> Tensor:
     return finished(array)
 
 
-@public(listed=False)
-@traced_as("refused")
+@public(listed=False, traced="refused")
 def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """Return a one-dimensional tensor that shares the memory of an object with the buffer protocol.
 
@@ -631,8 +626,7 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
 # From a shape -------------------------------------------------------------------------------------
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def empty(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -668,8 +662,7 @@ def _sparse(name: str, shape: tuple[int, ...], dtype: Any, device: Any, layout: 
     return made
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def zeros(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -702,8 +695,7 @@ def zeros(
     return finished(made._array, True) if requires_grad and out is None else made
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def ones(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -725,8 +717,7 @@ def ones(
     return made
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def full(
     size: Sequence[int],
     fill_value: Any,
@@ -778,8 +769,7 @@ def _filled(made: Tensor, value: Any) -> Tensor:
     return made
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def scalar_tensor(
     s: Any,
     *,
@@ -822,7 +812,7 @@ def _like(name: str, what: str, fill: Callable[[Array], Any], example: str) -> A
     Example:
         >>> torch.{example}
     """
-    return public()(traced_as("creates")(named(like, name, doc)))
+    return public(traced="creates")(named(like, name, doc))
 
 
 empty_like = _like(
@@ -841,8 +831,7 @@ ones_like = _like(
 )  # fmt: skip
 
 
-@public()
-@traced_as("creates")
+@public(traced="creates")
 def full_like(
     input: Tensor,
     fill_value: Any,
@@ -898,7 +887,7 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
     Example:
         >>> {example}
     """
-    return public("", method=name, listed=False)(traced_as("creates")(named(new, name, doc)))
+    return public("", method=name, listed=False, traced="creates")(named(new, name, doc))
 
 
 new_empty = _new(
@@ -908,8 +897,7 @@ new_zeros = _new("new_zeros", "zeros", "torch.ones(2, dtype=torch.int64).new_zer
 new_ones = _new("new_ones", "ones", "torch.zeros(2, dtype=torch.int64).new_ones(3)\n        tensor([1, 1, 1])", 1)
 
 
-@public("", method="new_full", listed=False)
-@traced_as("creates")
+@public("", method="new_full", listed=False, traced="creates")
 def new_full(
     self: Tensor,
     size: Sequence[int],
@@ -933,8 +921,7 @@ def new_full(
     return _filled(blank(shape_of("new_full", (size,)), None, kind, on, layout, requires_grad), value)
 
 
-@public("", method="new_tensor", listed=False)
-@traced_as("creates")
+@public("", method="new_tensor", listed=False, traced="creates")
 def new_tensor(
     self: Tensor,
     data: Any,

@@ -29,7 +29,7 @@ from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
 from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
 from tinytorch.kernels.silence import cast, quietly
-from tinytorch.ops.arguments import check_elements, check_tensor, op_of
+from tinytorch.ops.arguments import check_elements, check_tensor, named, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
 from tinytorch.ops.writing import writing
@@ -722,9 +722,7 @@ def _alpha_last(function: Any, name: str, doc: str) -> Any:
     def call(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         return function(input, dim, index, source, alpha)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    return call
+    return named(call, name, doc)
 
 
 _ADDED = """Return a copy with `alpha * source` added to the rows at `index` along `dim`; same rows add up.

@@ -39,8 +39,7 @@ def _put(self: Tensor, values: Any) -> Tensor:
     return self  # (PyTorch does not count this as a write)
 
 
-@public("", method="apply_")
-@traced_as("refused")
+@public("", method="apply_", traced="refused")
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     """Replace each element by the result of a Python function of it; slow. RuntimeError if the tensor requires grad.
 
@@ -52,8 +51,7 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     return _put(self, map(callable, self._array.ravel().tolist()))
 
 
-@public("", method="map_")
-@traced_as("refused")
+@public("", method="map_", traced="refused")
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace each element by the result of a Python function of it and the other tensor's element; slow.
 
@@ -66,8 +64,7 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
     return _mapped_with(self, "map_", callable, other=tensor)
 
 
-@public("", method="map2_")
-@traced_as("refused")
+@public("", method="map2_", traced="refused")
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
     """Replace each element by the result of a Python function of it and two other tensors' elements; slow.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tinytorch.core.deterministic import unwritten
 from tinytorch.core.device import as_device, cpu
-from tinytorch.core.mode import local, traced_as
+from tinytorch.core.mode import local
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_inference, check_write, needs_grad
@@ -64,8 +64,7 @@ def _ints(values: Any) -> tuple[int, ...]:
     return tuple([operator.index(each) for each in values])
 
 
-@public("", method="resize_")
-@traced_as("refused")
+@public("", method="resize_", traced="refused")
 def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
     """Resize the tensor in place: on its storage if that is large enough, otherwise on new memory.
 
@@ -119,8 +118,7 @@ def _window(memory: Array, kind: Any, shape: tuple[int, ...], strides: tuple[int
     return made
 
 
-@public(method=True)
-@traced_as("refused")
+@public(method=True, traced="refused")
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Resize the tensor in place to the shape of another (`torch.preserve_format`: and its strides); see `resize_`.
 
@@ -162,8 +160,7 @@ def _resized(self: Tensor, shape: tuple[int, ...]) -> Tensor:
     return reshape(self, shape)
 
 
-@public("", method="set_")
-@traced_as("refused")
+@public("", method="set_", traced="refused")
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
     """Replace the tensor's memory in place with all or a part of the memory of a tensor or storage of the same dtype.
 
@@ -235,8 +232,7 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     return places.storage(a) is places.storage(b) and places.same(a, b)
 
 
-@public("", method="share_memory_")
-@traced_as("refused")
+@public("", method="share_memory_", traced="refused")
 def share_memory_(self: Tensor) -> Tensor:
     """Move the tensor to memory shared with processes forked from this one: each process sees all writes.
 
@@ -257,8 +253,7 @@ def share_memory_(self: Tensor) -> Tensor:
     return self
 
 
-@public("", method="is_shared")
-@traced_as("refused")
+@public("", method="is_shared", traced="refused")
 def is_shared(self: Tensor) -> bool:
     """Return whether the memory is shared with processes forked from this one.
 
@@ -303,8 +298,7 @@ def from_file(
 # By strides ---------------------------------------------------------------------------------------
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def empty_strided(
     size: Any,
     stride: Any,
@@ -541,8 +535,7 @@ def _writable(array: Array, owner: Any) -> Array:
     return array if said else np.asarray(_Writable(array))
 
 
-@public(binds=True, asks="nobody", listed=False)
-@traced_as("refused")
+@public(binds=True, asks="nobody", listed=False, traced="refused")
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """Return a tensor that shares the memory of another library's array, or of a DLPack capsule that is not consumed.
 

@@ -24,7 +24,7 @@ from tinytorch.core.complex import OWN
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.inplace import record_write
-from tinytorch.core.mode import local, tell_of_reading, traced_as
+from tinytorch.core.mode import local, tell_of_reading
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_recorded, check_write
@@ -159,8 +159,7 @@ def _source(name: str, generator: Generator | None) -> kernels.Source:
     return generator._source
 
 
-@public(binds=True, asks="nobody")
-@traced_as("refused")
+@public(binds=True, asks="nobody", traced="refused")
 def manual_seed(seed: int) -> Generator:
     """Reset the default generator to `seed`, -2**63 <= seed < 2**64, and return the generator.
 
@@ -172,8 +171,7 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(int(seed))
 
 
-@public(binds=True, asks="nobody")
-@traced_as("refused")
+@public(binds=True, asks="nobody", traced="refused")
 def seed() -> int:
     """Reset the default generator to a random seed from the operating system, and return the seed.
 
@@ -184,8 +182,7 @@ def seed() -> int:
     return default_generator.seed()
 
 
-@public(binds=True, asks="nobody")
-@traced_as("refused")
+@public(binds=True, asks="nobody", traced="refused")
 def initial_seed() -> int:
     """Return the seed to which the default generator was last reset.
 
@@ -197,8 +194,7 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-@public(binds=True, asks="nobody")
-@traced_as("refused")
+@public(binds=True, asks="nobody", traced="refused")
 def get_rng_state() -> Tensor:
     """Return the state of the default generator, a uint8 tensor with PyTorch's bytes.
 
@@ -212,8 +208,7 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
-@public(binds=True, asks="nobody")
-@traced_as("refused")
+@public(binds=True, asks="nobody", traced="refused")
 def set_rng_state(new_state: Tensor) -> None:
     """Set the state of the default generator to one that `get_rng_state` returned.
 
@@ -657,8 +652,7 @@ def bernoulli(
     return _bernoulli_each(input, input, source)
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -781,7 +775,7 @@ def _distributed(name: str, op: Op, kernel: Any, fill: Any, check: Any, what: st
         >>> torch.{name}({argument})
         tensor({example})
     """
-        return public(listed=False)(traced_as("creates")(named(made, name, doc)))
+        return public(listed=False, traced="creates")(named(made, name, doc))
 
     end = ", with the shape and dtype of `input`"
     return published(of_size, name, "", "3"), published(like, f"{name}_like", end, "torch.zeros(3)")
@@ -798,8 +792,7 @@ randn, randn_like = _distributed(
 )  # fmt: skip
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def randint(
     *args: Any,
     low: int = 0,
@@ -846,8 +839,7 @@ def randint(
     return _requiring(made, requires_grad, out)
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def randperm(
     n: int,
     *,
@@ -897,8 +889,7 @@ def _bound(name: str, value: Any) -> int:
     return _integer("randint_like", name, 2, value)
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def randint_like(
     input: Tensor,
     *args: Any,

@@ -24,6 +24,7 @@ from typing import Any, TypeVar
 from tinytorch.core import op as core
 from tinytorch.core.declaration import NUMPY, NUMPY_DIMS, Op, too_many
 from tinytorch.core.layout import NoArray
+from tinytorch.core.mode import traced_as
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
@@ -414,6 +415,7 @@ def public(
     asks: str = "arguments",
     listed: bool | str = True,
     axis: bool = False,
+    traced: str | None = None,
 ) -> Callable[[F], F]:
     """Return a decorator that makes a function public, and returns it unchanged.
 
@@ -433,10 +435,11 @@ def public(
         asks: whose `__torch_function__` may handle a call: "arguments" (and modes), "modes" alone, or "nobody".
         listed: whether `overrides.get_overridable_functions` lists the function and method; "function": not the method.
         axis: whether the method takes NumPy's names `axis` and `keepdims`, too, as functions and ops do.
+        traced: how `torch.compile` treats the function: a policy of `core.mode.traced_as`.
     """
 
     def declare(function: F) -> F:
-        raw: Any = function
+        raw: Any = traced_as(traced)(function) if traced else function
         names = [raw.__name__ if name is None else name, *also.split()]
         lowered = raw
         if autocast is not None:

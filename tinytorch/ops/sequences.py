@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.device import cpu
-from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
@@ -33,8 +32,7 @@ def _fill_in_order(made: Tensor, numbers: Array) -> Tensor:
 # Sequences of numbers -----------------------------------------------------------------------------
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def arange(
     *args: Any,
     start: Any = 0,
@@ -90,8 +88,7 @@ def arange(
     return _fill_in_order(made, np.arange(count, dtype=np.int64) * int(step) + int(start))
 
 
-@public("range", listed=False)
-@traced_as("creates")
+@public("range", listed=False, traced="creates")
 def inclusive_range(
     start: Any,
     end: Any,
@@ -172,8 +169,7 @@ def _progression(start: float, step: float, count: int, like: Array) -> Array:
     return numbers
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def linspace(
     start: Any,
     end: Any,
@@ -201,8 +197,7 @@ def linspace(
     return _fill_in_order(made, _steps(first, last, int(steps), made.dtype))
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def logspace(
     start: Any,
     end: Any,
@@ -321,8 +316,7 @@ def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
 # Matrices -----------------------------------------------------------------------------------------
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def eye(
     n: int,
     m: int | None = None,
@@ -384,7 +378,7 @@ def _triangle(name: str, find: Any, what: str, example: str) -> Any:
         >>> torch.{name}(2, 2)
         tensor({example})
     """
-    return public(listed=False)(traced_as("creates")(named(indices, name, doc)))
+    return public(listed=False, traced="creates")(named(indices, name, doc))
 
 
 tril_indices = _triangle(

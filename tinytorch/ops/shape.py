@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import OWN
-from tinytorch.core.mode import traced_as
 from tinytorch.core.notes import leave
 from tinytorch.core.op import op
 from tinytorch.core.strided import strided
@@ -874,8 +873,7 @@ def element_size(input: Tensor) -> int:
     return int(input._memory.itemsize)
 
 
-@public("", method="data_ptr")
-@traced_as("refused")
+@public("", method="data_ptr", traced="refused")
 def data_ptr(input: Tensor) -> int:
     """Return the memory address of the first element.
 

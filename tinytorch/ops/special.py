@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
-from tinytorch.core.op import in_place
+from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import bessel, gamma, limits, polynomials
 from tinytorch.kernels import special as kernels
@@ -23,7 +23,7 @@ from tinytorch.kernels import transcendental as steps
 from tinytorch.kernels.checks import refusing
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, return_types
-from tinytorch.ops.arguments import check_tensor, elementwise, not_derived, not_implemented, op_of
+from tinytorch.ops.arguments import check_tensor, elementwise, named, not_derived, not_implemented, op_of
 from tinytorch.ops.arithmetic import abs, sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, float_power_dtype, log, pow, sigmoid
@@ -42,11 +42,9 @@ def _of_tensors(caller: Any) -> Any:
         check_tensor(other, caller.__name__, "other", 2)
         return caller(input, other)
 
-    public: Any = call
-    public.__name__ = public.__qualname__ = caller.__name__
-    public.__doc__ = caller.__doc__
-    public.op = caller.op
-    return public
+    made = named(call, caller.__name__, caller.__doc__)
+    made.op = caller.op
+    return made
 
 
 # Gamma and related functions ----------------------------------------------------------------------
@@ -479,29 +477,17 @@ def _logit_x(g: Tensor, x: Tensor, eps: Any) -> Tensor:
     return (g / (x * (1 - x))).masked_fill(outside, math.nan if free else 0)
 
 
-_logit = op_of(steps.logit, batch="elementwise", x=_logit_x)
+@public(also="special.logit", method=True, in_place="function", out="promoted")
+@op(steps.logit, batch="elementwise", x=_logit_x)
+def logit(x: Any, eps: Any = None) -> Any:
+    """Return `log(x / (1 - x))`, the inverse of `sigmoid`; NaN outside [0, 1].
 
-
-@public(also="special.logit", method=True, out="promoted")
-def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
-    """Return `log(input / (1 - input))`, the inverse of `sigmoid`; NaN outside [0, 1].
-
-    If `eps` is given and not negative, `input` is first clamped to [eps, 1 - eps].
+    If `eps` is given and not negative, `x` is first clamped to [eps, 1 - eps].
 
     Example:
         >>> torch.logit(torch.tensor([0.5, 0.9, 1.0]), eps=0.01)
         tensor([0.0000, 2.1972, 4.5951])
     """
-    return _logit(input, eps)
-
-
-_write_logit = in_place(_logit, "logit_")
-
-
-@public(method=True)
-def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
-    """In-place version of `logit`."""
-    return _write_logit(input, eps)
 
 
 _sums_after = op_of(
@@ -728,9 +714,7 @@ def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
             raise no_such_call(f"special_{name}", (input, n), _POLYNOMIAL)
         return made(input, n)
 
-    polynomial.__name__ = polynomial.__qualname__ = name
-    polynomial.__doc__ = made.__doc__
-    return public(f"special.{name}", out="promoted")(polynomial)
+    return public(f"special.{name}", out="promoted")(named(polynomial, name, made.__doc__))
 
 
 chebyshev_polynomial_t, chebyshev_polynomial_u, chebyshev_polynomial_v, chebyshev_polynomial_w = (

@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 
 from tinytorch.core.device import cpu, device, meta
-from tinytorch.core.mode import traced_as
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -584,8 +583,7 @@ def is_storage(obj: Any, /) -> bool:
     return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
-@public("", method="untyped_storage")
-@traced_as("refused")
+@public("", method="untyped_storage", traced="refused")
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """Return the storage of the tensor, which shares its memory, as bytes.
 
@@ -596,8 +594,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     return UntypedStorage._of(self._memory)
 
 
-@public("", method="storage")
-@traced_as("refused")
+@public("", method="storage", traced="refused")
 def storage(self: Tensor) -> TypedStorage:
     """Return the storage of the tensor as elements of its dtype; deprecated, as in PyTorch."""
     _warn_once()

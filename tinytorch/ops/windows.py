@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, meta
 from tinytorch.kernels.bessel import i0
@@ -145,7 +144,7 @@ def _without_parameters(name: str, weights: Callable[[Array], Array], what: str,
         >>> torch.{name}({call})
         tensor({result})
     """
-    return public(listed=False)(traced_as("creates")(named(window, name, doc)))
+    return public(listed=False, traced="creates")(named(window, name, doc))
 
 
 hann_window = _without_parameters(
@@ -162,8 +161,7 @@ bartlett_window = _without_parameters(
 )  # fmt: skip
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def hamming_window(
     window_length: int,
     periodic: bool | None = None,
@@ -189,8 +187,7 @@ def hamming_window(
     return _window("hamming_window", weights, window_length, periodic, (alpha, beta), further, *options)
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def kaiser_window(
     window_length: int,
     periodic: bool | None = None,
