@@ -21,6 +21,22 @@ def renamed(caller: Any, name: str) -> Any:
     return caller
 
 
+def exemplified(
+    name: str, kernel: Callable[..., Any], what: str, call: str, result: str, shown: str = "", **facts: Any
+) -> Any:
+    """Declare an op by `register.pointwise`; what it returns, and a call with its result, are its docstring.
+
+    The example calls `torch.shown`, by default `torch.name`.
+    """
+    doc = f"""Return {what}.
+
+    Example:
+        >>> torch.{shown or name}({call})
+        tensor({result})
+    """
+    return pointwise(name, kernel, doc=doc, **facts)
+
+
 def named(function: Any, name: str, doc: str) -> Any:
     """Return a function that another one made, with its public name and docstring."""
     function.__name__ = function.__qualname__ = name
