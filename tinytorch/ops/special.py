@@ -23,7 +23,7 @@ from tinytorch.kernels import transcendental as steps
 from tinytorch.kernels.checks import refusing
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, return_types
-from tinytorch.ops.arguments import check_tensor, elementwise, named, not_derived, not_implemented, op_of
+from tinytorch.ops.arguments import check_tensor, elementwise, exemplified, named, not_derived, not_implemented, op_of
 from tinytorch.ops.arithmetic import abs, sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, float_power_dtype, log, pow, sigmoid
@@ -230,17 +230,18 @@ def zeta(x: Any, y: Any) -> Any:
 # The inverse error function -----------------------------------------------------------------------
 
 
-@elementwise(
-    kernels.erfinv, floating=True, x=lambda g, out: g * (0.5 * math.sqrt(math.pi) * exp(out * out)),
-    also="special.erfinv", method=True, in_place=True, out="promoted",
-)  # fmt: skip
-def erfinv(x: Any) -> Any:
-    """Return the inverse of `erf`.
+def _of_one(name: str, kernel: Any, what: str, argument: str, result: str, slope: Any = None, **facts: Any) -> Any:
+    """Return the op of one tensor of `torch.special`, from the formula of its gradient, if it has one."""
+    call, shown = f"torch.tensor({argument})", f"special.{name}"
+    facts = {"floating": True, "public": shown, "out": "promoted"} | facts
+    return exemplified(f"special_{name}", kernel, what, call, result, shown, x=slope, **facts)
 
-    Example:
-        >>> torch.erfinv(torch.tensor([0.0, 0.5, -1.0]))
-        tensor([0.0000, 0.4769,   -inf])
-    """
+
+erfinv = exemplified(
+    "erfinv", kernels.erfinv, "the inverse of `erf`", "torch.tensor([0.0, 0.5, -1.0])", "[0.0000, 0.4769,   -inf]",
+    floating=True, also="special.erfinv", method=True, in_place=True, out="promoted",
+    x=lambda g, out: g * (0.5 * math.sqrt(math.pi) * exp(out * out)),
+)  # fmt: skip
 
 
 # Bessel functions ---------------------------------------------------------------------------------
@@ -252,193 +253,103 @@ def _i1_x(g: Tensor, x: Tensor, slope: Callable[[Tensor], Tensor]) -> Tensor:
     return g * slope(x.masked_fill(tiny, 1)).masked_fill(tiny, 0.5)
 
 
-@elementwise(
-    bessel.i0, floating=True, x=lambda g, x: g * i1(x), also="special.i0", method=True, in_place="function",
-    out="promoted",
+i0 = exemplified(
+    "i0", bessel.i0, "the modified Bessel function of the first kind of order 0", "torch.tensor([0.0, 1.0, -2.0])",
+    "[1.0000, 1.2661, 2.2796]", floating=True, also="special.i0", method=True, in_place="function", out="promoted",
+    x=lambda g, x: g * i1(x),
 )  # fmt: skip
-def i0(x: Any) -> Any:
-    """Return the modified Bessel function of the first kind of order 0.
-
-    Example:
-        >>> torch.i0(torch.tensor([0.0, 1.0, -2.0]))
-        tensor([1.0000, 1.2661, 2.2796])
-    """
 
 
-@elementwise(
-    bessel.i0e, name="special_i0e", floating=True, node_name="SpecialI0E",
-    x=lambda g, x, out: g * (i1e(x) - sgn(x) * out), public="special.i0e", out="promoted",
+i0e = _of_one(
+    "i0e", bessel.i0e, "`exp(-|x|) * i0(x)`", "[0.0, 1000.0]", "[1.0000, 0.0126]",
+    lambda g, x, out: g * (i1e(x) - sgn(x) * out), node_name="SpecialI0E",
 )  # fmt: skip
-def i0e(x: Any) -> Any:
-    """Return `exp(-|x|) * i0(x)`.
-
-    Example:
-        >>> torch.special.i0e(torch.tensor([0.0, 1000.0]))
-        tensor([1.0000, 0.0126])
-    """
 
 
-@elementwise(
-    bessel.i1, name="special_i1", floating=True, x=lambda g, x, out: _i1_x(g, x, lambda safe: i0(safe) - out / safe),
-    public="special.i1", out="promoted",
+i1 = _of_one(
+    "i1", bessel.i1, "the modified Bessel function of the first kind of order 1", "[0.0, 1.0, -2.0]",
+    "[ 0.0000,  0.5652, -1.5906]", lambda g, x, out: _i1_x(g, x, lambda safe: i0(safe) - out / safe),
 )  # fmt: skip
-def i1(x: Any) -> Any:
-    """Return the modified Bessel function of the first kind of order 1.
-
-    Example:
-        >>> torch.special.i1(torch.tensor([0.0, 1.0, -2.0]))
-        tensor([ 0.0000,  0.5652, -1.5906])
-    """
 
 
-@elementwise(
-    bessel.i1e, name="special_i1e", floating=True, node_name="SpecialI1E",
-    x=lambda g, x, out: _i1_x(g, x, lambda safe: i0e(safe) - out * (sgn(safe) + 1 / safe)), public="special.i1e",
-    out="promoted",
+i1e = _of_one(
+    "i1e", bessel.i1e, "`exp(-|x|) * i1(x)`", "[0.0, 1000.0]", "[0.0000, 0.0126]",
+    lambda g, x, out: _i1_x(g, x, lambda safe: i0e(safe) - out * (sgn(safe) + 1 / safe)), node_name="SpecialI1E",
 )  # fmt: skip
-def i1e(x: Any) -> Any:
-    """Return `exp(-|x|) * i1(x)`.
-
-    Example:
-        >>> torch.special.i1e(torch.tensor([0.0, 1000.0]))
-        tensor([0.0000, 0.0126])
-    """
 
 
-def _undifferentiable(name: str, kernel: Any, formula: str, at: str, result: str) -> Any:
-    """Return an op of one tensor without a derivative in PyTorch: its result does not require grad."""
-    return pointwise(
-        f"special_{name}", _no_half(name, kernel), floating=True, x=None,
-        doc=f"""Return {formula}; without a derivative, as in PyTorch.
-
-    Example:
-        >>> torch.special.{name}(torch.tensor({at}))
-        tensor({result})
-    """,
-        public=f"special.{name}", out="promoted",
-    )  # fmt: skip
-
-
-bessel_j0 = _undifferentiable(
-    "bessel_j0", bessel.bessel_j0, "the Bessel function of the first kind of order 0",
-    "[0.0, 1.0, 10.0]", "[ 1.0000,  0.7652, -0.2459]",
-)  # fmt: skip
-bessel_j1 = _undifferentiable(
-    "bessel_j1", bessel.bessel_j1, "the Bessel function of the first kind of order 1",
-    "[0.0, 1.0, 10.0]", "[0.0000, 0.4401, 0.0435]",
-)  # fmt: skip
-bessel_y0 = _undifferentiable(
-    "bessel_y0", bessel.bessel_y0, "the Bessel function of the second kind of order 0",
-    "[0.0, 1.0, 10.0]", "[  -inf, 0.0883, 0.0557]",
-)  # fmt: skip
-bessel_y1 = _undifferentiable(
-    "bessel_y1", bessel.bessel_y1, "the Bessel function of the second kind of order 1",
-    "[0.0, 1.0, 10.0]", "[   -inf, -0.7812,  0.2490]",
-)  # fmt: skip
-modified_bessel_i0 = _undifferentiable(
-    "modified_bessel_i0", bessel.i0, "the modified Bessel function of the first kind of order 0",
-    "[0.0, 1.0, 2.0]", "[1.0000, 1.2661, 2.2796]",
-)  # fmt: skip
-modified_bessel_i1 = _undifferentiable(
-    "modified_bessel_i1", bessel.i1, "the modified Bessel function of the first kind of order 1",
-    "[0.0, 1.0, 2.0]", "[0.0000, 0.5652, 1.5906]",
-)  # fmt: skip
-modified_bessel_k0 = _undifferentiable(
-    "modified_bessel_k0", bessel.k0, "the modified Bessel function of the second kind of order 0",
-    "[0.0, 1.0, 2.0]", "[   inf, 0.4210, 0.1139]",
-)  # fmt: skip
-modified_bessel_k1 = _undifferentiable(
-    "modified_bessel_k1", bessel.k1, "the modified Bessel function of the second kind of order 1",
-    "[0.0, 1.0, 2.0]", "[   inf, 0.6019, 0.1399]",
-)  # fmt: skip
-scaled_modified_bessel_k0 = _undifferentiable(
-    "scaled_modified_bessel_k0", bessel.k0e, "`exp(x)` times the modified Bessel function K of order 0",
-    "[0.0, 1.0, 1000.0]", "[   inf, 1.1445, 0.0396]",
-)  # fmt: skip
-scaled_modified_bessel_k1 = _undifferentiable(
-    "scaled_modified_bessel_k1", bessel.k1e, "`exp(x)` times the modified Bessel function K of order 1",
-    "[0.0, 1.0, 1000.0]", "[   inf, 1.6362, 0.0396]",
-)  # fmt: skip
-airy_ai = _undifferentiable(
-    "airy_ai", bessel.airy_ai, "Airy's function Ai", "[-2.0, 0.0, 2.0]", "[0.2274, 0.3550, 0.0349]"
-)
-spherical_bessel_j0 = _undifferentiable(
-    "spherical_bessel_j0", bessel.spherical_bessel_j0, "`sin(x) / x`, 1 at 0",
-    "[0.0, 1.0, 2.0]", "[1.0000, 0.8415, 0.4546]",
+(
+    bessel_j0, bessel_j1, bessel_y0, bessel_y1, modified_bessel_i0,
+    modified_bessel_i1, modified_bessel_k0, modified_bessel_k1, scaled_modified_bessel_k0,
+    scaled_modified_bessel_k1, airy_ai, spherical_bessel_j0,
+) = (
+    _of_one(name, _no_half(name, kernel), f"{what}; without a derivative, as in PyTorch", argument, result)
+    for name, kernel, what, argument, result in (
+        ("bessel_j0", bessel.bessel_j0, "the Bessel function of the first kind of order 0", "[0.0, 1.0, 10.0]",
+         "[ 1.0000,  0.7652, -0.2459]"),
+        ("bessel_j1", bessel.bessel_j1, "the Bessel function of the first kind of order 1", "[0.0, 1.0, 10.0]",
+         "[0.0000, 0.4401, 0.0435]"),
+        ("bessel_y0", bessel.bessel_y0, "the Bessel function of the second kind of order 0", "[0.0, 1.0, 10.0]",
+         "[  -inf, 0.0883, 0.0557]"),
+        ("bessel_y1", bessel.bessel_y1, "the Bessel function of the second kind of order 1", "[0.0, 1.0, 10.0]",
+         "[   -inf, -0.7812,  0.2490]"),
+        ("modified_bessel_i0", bessel.i0, "the modified Bessel function of the first kind of order 0",
+         "[0.0, 1.0, 2.0]", "[1.0000, 1.2661, 2.2796]"),
+        ("modified_bessel_i1", bessel.i1, "the modified Bessel function of the first kind of order 1",
+         "[0.0, 1.0, 2.0]", "[0.0000, 0.5652, 1.5906]"),
+        ("modified_bessel_k0", bessel.k0, "the modified Bessel function of the second kind of order 0",
+         "[0.0, 1.0, 2.0]", "[   inf, 0.4210, 0.1139]"),
+        ("modified_bessel_k1", bessel.k1, "the modified Bessel function of the second kind of order 1",
+         "[0.0, 1.0, 2.0]", "[   inf, 0.6019, 0.1399]"),
+        ("scaled_modified_bessel_k0", bessel.k0e, "`exp(x)` times the modified Bessel function K of order 0",
+         "[0.0, 1.0, 1000.0]", "[   inf, 1.1445, 0.0396]"),
+        ("scaled_modified_bessel_k1", bessel.k1e, "`exp(x)` times the modified Bessel function K of order 1",
+         "[0.0, 1.0, 1000.0]", "[   inf, 1.6362, 0.0396]"),
+        ("airy_ai", bessel.airy_ai, "Airy's function Ai", "[-2.0, 0.0, 2.0]", "[0.2274, 0.3550, 0.0349]"),
+        ("spherical_bessel_j0", bessel.spherical_bessel_j0, "`sin(x) / x`, 1 at 0", "[0.0, 1.0, 2.0]",
+         "[1.0000, 0.8415, 0.4546]"),
+    )
 )  # fmt: skip
 
 # The normal distribution and the scaled error function --------------------------------------------
 
 
-@elementwise(
-    kernels.ndtr, name="special_ndtr", floating=True,
-    x=lambda g, x: g * (exp(x * x / -2) * (1 / math.sqrt(2 * math.pi))), public="special.ndtr", out="promoted",
+ndtr = _of_one(
+    "ndtr", kernels.ndtr, "the standard normal cumulative distribution function, accurate even in the lower tail",
+    "[-1.0, 0.0, 1.0]", "[0.1587, 0.5000, 0.8413]",
+    lambda g, x: g * (exp(x * x / -2) * (1 / math.sqrt(2 * math.pi))),
 )  # fmt: skip
-def ndtr(x: Any) -> Any:
-    """Return the standard normal cumulative distribution function, computed accurately even in the lower tail.
-
-    Example:
-        >>> torch.special.ndtr(torch.tensor([-1.0, 0.0, 1.0]))
-        tensor([0.1587, 0.5000, 0.8413])
-    """
 
 
-@elementwise(
-    _no_half("ndtri", kernels.ndtri), name="special_ndtri", floating=True,
-    x=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)), public="special.ndtri", out="promoted",
+ndtri = _of_one(
+    "ndtri", _no_half("ndtri", kernels.ndtri), "the quantile function of the standard normal distribution, inverse of "
+    "`ndtr`", "[0.0, 0.1587, 0.5]", "[   -inf, -0.9998,  0.0000]",
+    lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)),
 )  # fmt: skip
-def ndtri(x: Any) -> Any:
-    """Return the quantile function of the standard normal distribution: the inverse of `ndtr`.
-
-    Example:
-        >>> torch.special.ndtri(torch.tensor([0.0, 0.1587, 0.5]))
-        tensor([   -inf, -0.9998,  0.0000])
-    """
 
 
 _mills = pointwise("mills", kernels.mills, x=lambda g, x, out: -g * out * (x + out))
 
 
-@elementwise(
-    _no_half("log_ndtr", kernels.log_ndtr), name="special_log_ndtr", floating=True, x=lambda g, x: g * _mills(x),
-    public="special.log_ndtr", out="promoted",
+log_ndtr = _of_one(
+    "log_ndtr", _no_half("log_ndtr", kernels.log_ndtr), "the logarithm of `ndtr`, computed without underflow",
+    "[-100.0, 0.0]", "[-5.0055e+03, -6.9315e-01]", lambda g, x: g * _mills(x),
 )  # fmt: skip
-def log_ndtr(x: Any) -> Any:
-    """Return the logarithm of `ndtr`, computed without underflow.
-
-    Example:
-        >>> torch.special.log_ndtr(torch.tensor([-100.0, 0.0]))
-        tensor([-5.0055e+03, -6.9315e-01])
-    """
 
 
-@elementwise(
-    _no_half("erfcx", kernels.erfcx), name="special_erfcx", floating=True,
-    x=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)), public="special.erfcx", out="promoted",
+erfcx = _of_one(
+    "erfcx", _no_half("erfcx", kernels.erfcx), "`exp(x * x) * erfc(x)`, computed without underflow",
+    "[0.0, 1.0, 100.0]", "[1.0000, 0.4276, 0.0056]", lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)),
 )  # fmt: skip
-def erfcx(x: Any) -> Any:
-    """Return `exp(x * x) * erfc(x)`, computed without underflow.
-
-    Example:
-        >>> torch.special.erfcx(torch.tensor([0.0, 1.0, 100.0]))
-        tensor([1.0000, 0.4276, 0.0056])
-    """
 
 
 # Logarithms and exponentials ----------------------------------------------------------------------
 
 
-@elementwise(
-    steps.entropy, name="special_entr", floating=True, x=lambda g, x: g * (-log(x) - 1), public="special.entr",
-    out="promoted",
+entr = _of_one(
+    "entr", steps.entropy, "`-x * log(x)`: 0 where x is 0, minus infinity where x is negative", "[-1.0, 0.0, 0.5]",
+    "[  -inf, 0.0000, 0.3466]", lambda g, x: g * (-log(x) - 1),
 )  # fmt: skip
-def entr(x: Any) -> Any:
-    """Return `-x * log(x)`: 0 where x is 0, minus infinity where x is negative.
-
-    Example:
-        >>> torch.special.entr(torch.tensor([-1.0, 0.0, 0.5]))
-        tensor([  -inf, 0.0000, 0.3466])
-    """
 
 
 @elementwise(
@@ -678,14 +589,11 @@ def _angle_x(g: Tensor, x: Tensor) -> Tensor:
     return (g * sgn(x) / abs(x) * 1j).masked_fill(x == 0, 0)
 
 
-@elementwise(steps.angle, floating=True, complex=OWN, x=_angle_x, method=True, out="promoted")
-def angle(x: Any) -> Any:
-    """Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN.
-
-    Example:
-        >>> torch.angle(torch.tensor([1.0, -1.0]))
-        tensor([0.0000, 3.1416])
-    """
+angle = exemplified(
+    "angle", steps.angle, "the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN",
+    "torch.tensor([1.0, -1.0])", "[0.0000, 3.1416]", floating=True, complex=OWN, x=_angle_x, method=True,
+    out="promoted",
+)  # fmt: skip
 
 
 # Orthogonal polynomials ---------------------------------------------------------------------------
