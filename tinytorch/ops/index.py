@@ -335,8 +335,8 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
             indices.append(np.zeros(int(each), _INT64))
             step_op = inserted
         elif isinstance(each, (Tensor, list, tuple, range, str, np.ndarray)):
+            array = _index_array(each, input) if isinstance(each, Tensor) else _from_sequence(each)
             is_tensor = isinstance(each, Tensor)
-            array = _index_array(each, input) if is_tensor else _from_sequence(each)
             used += not is_tensor
             batched = array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray
             if batched and builtins.sum([isinstance(index, (Tensor, list)) for index in key]) == 1:

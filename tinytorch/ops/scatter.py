@@ -30,15 +30,12 @@ from tinytorch.ops.writing import writing
 
 # Gather and scatter -------------------------------------------------------------------------------
 
+#: Declaration arguments that several ops share.
+_FACTS: dict[str, Any] = {"complex": OWN, "refuses": unless_empty("scatter_gather_tensor_cpu"), "index": None}
+
 
 @public(method=True, out="gather")
-@op(
-    kernels.gather,
-    complex=OWN,
-    refuses=unless_empty("scatter_gather_tensor_cpu"),
-    x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False),
-    index=None,
-)
+@op(kernels.gather, **_FACTS, x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False))
 def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """Return the elements at `index` along a dimension: for dim 0, `out[i, j] = x[index[i, j], j]`.
 
@@ -73,23 +70,14 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
 
 
 _scatter = writing(
-    complex=OWN,
-    refuses=unless_empty("scatter_gather_tensor_cpu"),
+    **_FACTS,
     names=("ScatterBackward1", "ScatterBackward0"),
     x=lambda g, dim, index: _scatter[0][0](g, dim, index, 0),
-    index=None,
     src=_gathered_src,
 )(kernels.scatter)
 
 
-_scatter_add = writing(
-    complex=OWN,
-    refuses=unless_empty("scatter_gather_tensor_cpu"),
-    names=("ScatterAddBackward0",),
-    x=lambda g: g,
-    index=None,
-    src=_gathered_src,
-)(kernels.scatter_add)
+_scatter_add = writing(**_FACTS, names=("ScatterAddBackward0",), x=lambda g: g, src=_gathered_src)(kernels.scatter_add)
 
 
 def _no_gradient(g: Tensor) -> Any:
@@ -190,11 +178,9 @@ def _kept_self(g: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor
 
 _scatter_sum = op_of(
     kernels.scatter_sum,
-    complex=OWN,
+    **_FACTS,
     name="ScatterReduce",
-    refuses=unless_empty("scatter_gather_tensor_cpu"),
     x=lambda g, dim, index, include_self: _kept_self(g, dim, index, include_self),
-    index=None,
     src=lambda g, dim, index, src_shape: _gathered_src(g, dim, index, src_shape),
 )
 _met = op_of(kernels.met, complex=OWN, index=None)

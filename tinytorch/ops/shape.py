@@ -195,7 +195,7 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 _squeeze, _squeeze_dim, _squeeze_dims = (
     op_of(kernel, batch="squeeze", name=f"SqueezeBackward{k}", view=True, x=lambda g, x_shape: g.reshape(x_shape))
-    for k, kernel in enumerate((kernels.squeeze, kernels.squeeze_dim, kernels.squeeze_dims))
+    for k, kernel in enumerate[Any]((kernels.squeeze, kernels.squeeze_dim, kernels.squeeze_dims))
 )
 
 

@@ -543,7 +543,8 @@ def _named(kind: dtypes.dtype) -> Any:
     return _Named(name, (), {"dtype": kind, "__doc__": f"Storages of {kind}; see `TypedStorage`."})
 
 
-for _kind, _names in (
+_BY_DTYPE = {}
+for _kind, _name in (
     (dtypes.bfloat16, "bfloat16"), (dtypes.bool, "bool"), (dtypes.uint8, "byte"), (dtypes.int8, "char"),
     (dtypes.float64, "double"), (dtypes.float32, "float"), (dtypes.float16, "half"), (dtypes.int32, "int"),
     (dtypes.int64, "long"), (dtypes.int16, "short"), (dtypes.complex128, "complex_double"),
@@ -554,22 +555,12 @@ for _kind, _names in (
         """Return a copy of the storage, cast to another dtype."""
         return self._as(kind)
 
-    setattr(UntypedStorage, _names, _convert)
-    setattr(TypedStorage, _names, _convert)
+    setattr(UntypedStorage, _name, _convert)
+    setattr(TypedStorage, _name, _convert)
+    _BY_DTYPE[_kind] = _named(_kind)
 
-BFloat16Storage, BoolStorage = _named(dtypes.bfloat16), _named(dtypes.bool)
-ByteStorage, CharStorage = _named(dtypes.uint8), _named(dtypes.int8)
-DoubleStorage, FloatStorage = _named(dtypes.float64), _named(dtypes.float32)
-HalfStorage, IntStorage = _named(dtypes.float16), _named(dtypes.int32)
-LongStorage, ShortStorage = _named(dtypes.int64), _named(dtypes.int16)
-ComplexDoubleStorage, ComplexFloatStorage = _named(dtypes.complex128), _named(dtypes.complex64)
-_BY_DTYPE = {
-    each.dtype: each
-    for each in (
-        BFloat16Storage, BoolStorage, ByteStorage, CharStorage, ComplexDoubleStorage, ComplexFloatStorage,
-        DoubleStorage, FloatStorage, HalfStorage, IntStorage, LongStorage, ShortStorage,
-    )
-}  # fmt: skip
+BFloat16Storage, BoolStorage, ByteStorage, CharStorage, DoubleStorage, FloatStorage, *_more = _BY_DTYPE.values()
+HalfStorage, IntStorage, LongStorage, ShortStorage, ComplexDoubleStorage, ComplexFloatStorage = _more
 
 
 @public(binds=True, asks="nobody")
