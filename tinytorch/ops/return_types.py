@@ -5,8 +5,29 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+__all__: list[str] = []
+
+
+class _Result(tuple[Any, ...]):
+    """Base class of the named tuples; constructed from a sequence of the elements."""
+
+    __slots__ = ()
+    _names: tuple[str, ...] = ()
+
+    def __new__(cls, parts: Any, attributes: Any = None) -> Any:  # (PyTorch's pickles have an empty dict of these)
+        return tuple.__new__(cls, parts)
+
+    def __repr__(self) -> str:
+        parts = ",\n".join(f"{name}={part!r}" for name, part in zip(self._names, self, strict=True))
+        return f"torch.return_types.{type(self).__name__}(\n{parts})"
+
+
+def __getattr__(name: str) -> Any:  # (for type checkers: the classes are made below)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 #: The names of the elements of each tuple.
-_NAMES = {
+for _name, _parts in {
     "aminmax": "min max",
     "cummax": "values indices",
     "cummin": "values indices",
@@ -42,30 +63,8 @@ _NAMES = {
     "svd": "U S V",
     "topk": "values indices",
     "triangular_solve": "solution cloned_coefficient",
-}
-
-__all__ = sorted(_NAMES)
-
-
-class _Result(tuple[Any, ...]):
-    """Base class of the named tuples; constructed from a sequence of the elements."""
-
-    __slots__ = ()
-    _names: tuple[str, ...] = ()
-
-    def __new__(cls, parts: Any, attributes: Any = None) -> Any:  # (PyTorch's pickles have an empty dict of these)
-        return tuple.__new__(cls, parts)
-
-    def __repr__(self) -> str:
-        parts = ",\n".join(f"{name}={part!r}" for name, part in zip(self._names, self, strict=True))
-        return f"torch.return_types.{type(self).__name__}(\n{parts})"
-
-
-def __getattr__(name: str) -> Any:  # (for type checkers: the classes are made below)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-for _name, _parts in _NAMES.items():
+}.items():
+    __all__.append(_name)
     _own = "_lu_with_info" if _name == "lu_with_info" else _name
     *_most, _last = [f"`{each}`" for each in _parts.split()]
     globals()[_name] = type(
