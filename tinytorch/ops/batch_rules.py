@@ -1,4 +1,4 @@
-"""The rules by which ops compute whole batches inside of `vmap`; declarations name them (`batch="along"`).
+"""The rules by which ops compute whole batches inside of `vmap`; declarations name them (`batch="leading"`).
 
 A rule gets a `Call`, whose batched tensors have all examples along a first dimension, and returns the results with
 such a dimension. Most rules are about where the op's own dimensions are: "elementwise" aligns the shapes of the
