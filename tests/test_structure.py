@@ -328,6 +328,8 @@ def collections_of(path: Path) -> list[tuple[str, ast.expr]]:
         if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
             continue
         target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
+        if isinstance(target, ast.Tuple):  # rows that are declarations themselves
+            continue
         value = statement.value
         makes = isinstance(value, ast.Call) and ast.unparse(value.func).rpartition(".")[2]
         if makes in ("split", "frozenset", "set", "dict", "fromkeys", "sorted", "tuple", "list") or (

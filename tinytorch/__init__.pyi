@@ -202,7 +202,8 @@ from tinytorch.ops.arithmetic import lerp as lerp
 from tinytorch.ops.arithmetic import maximum as maximum
 from tinytorch.ops.arithmetic import minimum as minimum
 from tinytorch.ops.arithmetic import mul as mul
-from tinytorch.ops.arithmetic import multiply as multiply
+from tinytorch.ops.arithmetic import mul as _multiply
+multiply = _multiply
 from tinytorch.ops.arithmetic import nan_to_num as nan_to_num
 from tinytorch.ops.arithmetic import neg as neg
 from tinytorch.ops.arithmetic import neg as _negative
@@ -615,7 +616,6 @@ from tinytorch.ops.special import lgamma as lgamma
 from tinytorch.ops.special import logaddexp2 as logaddexp2
 from tinytorch.ops.special import logcumsumexp as logcumsumexp
 from tinytorch.ops.special import logit as logit
-from tinytorch.ops.special import logit_ as logit_
 from tinytorch.ops.special import mvlgamma as mvlgamma
 from tinytorch.ops.special import nextafter as nextafter
 from tinytorch.ops.special import polygamma as polygamma
@@ -851,6 +851,7 @@ arccosh_: Any
 arccos_: Any
 acosh_: Any
 acos_: Any
+logit_: Any
 is_inference: Any
 detach_: Any
 detach: Any

@@ -329,6 +329,7 @@ OTHERS = {
     ),
     "div floor": lambda t: t.div(dense(t, 4, 6).to_sparse(), 0.3, rounding_mode="floor"),
     "complex sum": lambda t: (dense(t, 4, 6) * (1 + 2j)).to_sparse().sum(),
+    "complex values": lambda t: t.sparse_coo_tensor(t.tensor([[0, 2]]), t.tensor([1j, 2]), (3,)).to_dense(),
     "gradient set to zero": lambda t: _zeroed(t),
     "coo to csr indices": lambda t: t._convert_indices_from_coo_to_csr(t.tensor([0, 0, 2]), 4),
     "csr to coo indices": lambda t: t._convert_indices_from_csr_to_coo(t.tensor([0, 2, 2, 3]), t.tensor([1, 2, 0])),

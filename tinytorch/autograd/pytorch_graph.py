@@ -57,7 +57,6 @@ _WITH_NAMESPACE = {
     "CopyBackwards": "torch::autograd::CopyBackwards",
     "CopySlices": "torch::autograd::CopySlices",
     "NotImplemented": "torch::autograd::NotImplemented",
-    "NotImplementedBackward0": "torch::autograd::NotImplemented",
 }
 
 

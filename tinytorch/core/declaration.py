@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
@@ -29,6 +30,10 @@ from tinytorch.core.view import refresh
 from tinytorch.kernels import dtypes
 
 MISSING: Any = object()
+#: The names of arguments that are dimensions.
+DIMENSIONS = ("dim", "dims", "dim0", "dim1", "dim2", "dimension")
+#: Names of node classes as they are; others get "Backward0".
+_WHOLE = re.compile(r"Backward\d(_copy)?$|^(NotImplemented|CopyBackwards)$")
 
 
 class Op:
@@ -102,7 +107,7 @@ class Op:
         if joint is not None:
             self.wants["joint"] = _parameter_names(joint)[2:]
         body = {"__slots__": (), "op": self, "outputs": outputs} if outputs else {"__slots__": ("outputs",), "op": self}
-        self.node_class = type(f"{node_name}Backward0", (OpNode,), body)
+        self.node_class = type(node_name if _WHOLE.search(node_name) else f"{node_name}Backward0", (OpNode,), body)
         self.overload: tuple[int, type[OpNode]] | None = None
         if overload is not None:
             argument, class_name = overload

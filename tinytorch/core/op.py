@@ -16,7 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tinytorch.core.call import CALL, IN_PLACE, OPERATOR, Caller
-from tinytorch.core.declaration import MISSING, Op, camel, signature
+from tinytorch.core.complex import OWN
+from tinytorch.core.declaration import DIMENSIONS, MISSING, Op, camel, signature
 from tinytorch.core.node import Formula
 
 __all__ = ["Op", "in_place", "op", "operator_of", "pointwise"]
@@ -37,7 +38,8 @@ def op(
 
     Args:
         kernel: the kernel, which takes the arguments of the function below; by default that function is the kernel.
-        name: the node's class name without "Backward0"; by default the function's in PyTorch's CamelCase.
+        name: the node's class name, in which "Backward0" may be omitted; by default the function's in PyTorch's
+            CamelCase.
         many: the name of the argument that is a sequence of tensors; its formula returns one gradient per tensor.
         joint: one formula for all `inputs`: `joint(g, needs, ...)` returns a tuple; `needs` says which are wanted.
         inputs: the tensor arguments of `joint`; for an input without a gradient also pass the formula None.
@@ -55,20 +57,24 @@ def op(
         data_dependent: the shape of the output depends on the values of the input.
         holds: an argument that holds tensors but is not an input; a backward pass frees it like the saved inputs.
         complex: the kernel computes with complex numbers: HOLOMORPHIC or OWN, see `core/complex.py`. By default the op
-            refuses them.
+            refuses them, unless it views or moves elements: then it is OWN.
         moves: the kernel only moves elements, so it can do so with 8-bit floats, too; views need not say it.
         batch: how `vmap` calls the op on a batch: the name of a rule in `ops/batch_rules.py`, or a function of the same
-            arguments that is composed of other ops. By default the op is called once per example.
+            arguments that is composed of other ops. By default it is "along" if the op has an argument `key`, `dim`, or
+            one named like it (`DIMENSIONS`); else the op is called once per example.
         own_layout: an elementwise kernel whose result has its own order in memory, not the one of the operands.
         **facts: also, per tensor argument, the formula of its gradient, or None for an argument without one.
     """
     facts, formulas = _parted(facts, _FACTS)
+    batch = facts.pop("batch", None)
 
     def declare(function: Callable[..., Any]) -> Any:
         arguments, defaults, positional = signature(function)
+        along = not {*DIMENSIONS, "key"}.isdisjoint(arguments)
         declared = Op(
             kernel or function, formulas, arguments=arguments, defaults=defaults, positional=positional,
-            name=function.__name__, node_name=name or camel(function.__name__), joint_inputs=inputs, **facts,
+            name=function.__name__, node_name=name or camel(function.__name__), joint_inputs=inputs,
+            batch=batch or ("along" if along else None), **facts,
         )  # fmt: skip
         declared.caller = functools.wraps(function)(Caller(declared, CALL).function)
         return declared.caller
@@ -130,8 +136,11 @@ def in_place(caller: Any, name: str | None = None) -> Any:
 
 
 def _parted(given: dict[str, Any], known: frozenset[str]) -> tuple[dict[str, Any], dict[str, Formula | None]]:
-    """Return the facts with known names, and the others, which are formulas."""
-    return {k: x for k, x in given.items() if k in known}, {k: x for k, x in given.items() if k not in known}
+    """Return the facts with known names and with those that follow from them, and the others, which are formulas."""
+    facts = {k: x for k, x in given.items() if k in known}
+    if facts.get("view") or facts.get("moves"):
+        facts.setdefault("complex", OWN)
+    return facts, {k: x for k, x in given.items() if k not in known}
 
 
 def _named(function: Any, name: str, doc: str | None) -> Any:

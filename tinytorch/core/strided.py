@@ -18,7 +18,7 @@ def _strided_x(g: Tensor, place: places.Place, whole: places.Place) -> Any:
 
 #: `strided(x, place, whole)` is the view at location `place` in the memory of `x`, relative to its first element;
 #: `whole` is the location of `x` itself.
-strided = op(batch="strided", name="AsStrided", complex=OWN, view=True, x=_strided_x)(places.strided)
+strided = op(batch="strided", name="AsStrided", view=True, x=_strided_x)(places.strided)
 strided.op.name = "_strided"
 #: `restrided(x, source, target)` is the part at `target` of a memory of zeros to which `x` was added at `source`.
 restrided = op(

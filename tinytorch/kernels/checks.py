@@ -28,6 +28,20 @@ def require(condition: Any, message: str) -> None:
         raise RuntimeError(message)
 
 
+def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape to which shapes broadcast; raise PyTorch's error if they do not."""
+    made: tuple[int, ...] = ()
+    for shape in shapes:
+        for back, (m, n) in enumerate(zip(made[::-1], shape[::-1], strict=False), 1):
+            if m != n and 1 not in (m, n):
+                raise RuntimeError(
+                    f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension "
+                    f"{max(len(made), len(shape)) - back}"
+                )
+        made = np.broadcast_shapes(made, shape)
+    return made
+
+
 def tensor_name(x: Any) -> str:
     """Return PyTorch's name for the dtype of an array, such as "Float"."""
     return dtypes.from_numpy_dtype(x.dtype).tensor_name

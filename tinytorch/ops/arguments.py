@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core.declaration import NUMPY_DIMS
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels.reduce import int_of
+from tinytorch.ops.register import also_by as also_by
 from tinytorch.ops.register import pointwise
 
 
@@ -20,6 +19,29 @@ def renamed(caller: Any, name: str) -> Any:
     """Rename an op's node class to PyTorch's name for the overload, such as "SqueezeBackward1"."""
     caller.op.node_class.__name__ = name
     return caller
+
+
+def exemplified(
+    name: str, kernel: Callable[..., Any], what: str, call: str, result: str, shown: str = "", **facts: Any
+) -> Any:
+    """Declare an op by `register.pointwise`; what it returns, and a call with its result, are its docstring.
+
+    The example calls `torch.shown`, by default `torch.name`.
+    """
+    doc = f"""Return {what}.
+
+    Example:
+        >>> torch.{shown or name}({call})
+        tensor({result})
+    """
+    return pointwise(name, kernel, doc=doc, **facts)
+
+
+def named(function: Any, name: str, doc: str) -> Any:
+    """Return a function that another one made, with its public name and docstring."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    return function
 
 
 def op_of(kernel: Callable[..., Any], **facts: Any) -> Any:
@@ -56,24 +78,6 @@ def elementwise(kernel: Callable[..., Any], *, name: str | None = None, **facts:
     return declare
 
 
-def also_by(**names: str) -> Callable[[Callable[..., Any]], Any]:
-    """Return a decorator that accepts alternative keyword names, of other PyTorch overloads or of NumPy."""
-
-    def declare(function: Callable[..., Any]) -> Any:
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            if kwargs and not names.keys().isdisjoint(kwargs):
-                kwargs = {names.get(key, key): value for key, value in kwargs.items()}
-            return function(*args, **kwargs)
-
-        call.also = getattr(function, "also", {}) | names  # type: ignore[attr-defined]
-        return call
-
-    return declare
-
-
-#: Lets a method accept NumPy's `axis` and `keepdims`, as public functions do.
-numpy_names = also_by(**NUMPY_DIMS)
 sections_or_indices = also_by(
     sections="indices_or_sections", indices="indices_or_sections", tensor_indices_or_sections="indices_or_sections"
 )
@@ -101,11 +105,7 @@ def check_elements(values: Iterable[Any], position: int = 0) -> None:
 
 
 def ints_of(name: str, argument: str, values: tuple[Any, ...], named: dict[str, Any] | None = None) -> tuple[int, ...]:
-    """Return ints passed as separate arguments, or as one sequence, which may be a keyword argument.
-
-    Raises:
-        TypeError: no ints are passed, or a value is not an int.
-    """
+    """Return ints passed as separate arguments, or as one sequence, which may be a keyword argument."""
     if named:
         if set(named) != {argument} or values:
             wrong = next((each for each in named if each != argument), argument)
@@ -159,9 +159,7 @@ def check_some_dim(input: Tensor, name: str) -> None:
 def unless_empty(name: str, scalar: bool = False) -> Callable[..., str | None]:
     """Return the argument `refuses` of an op whose kernel PyTorch does not call for empty arrays.
 
-    Args:
-        name: the kernel's name; "{4}" in it stands for the fifth argument.
-        scalar: whether PyTorch does not call the kernel for a 0-d array either.
+    "{4}" in the kernel's name stands for the fifth argument; `scalar`: PyTorch does not call it for a 0-d array either.
     """
 
     def refuses(*args: Any) -> str | None:

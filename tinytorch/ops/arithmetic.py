@@ -21,7 +21,7 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import arithmetic, dtypes, limits
 from tinytorch.kernels.checks import plain, refused
 from tinytorch.kernels.silence import cast
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, elementwise, not_implemented, op_of, renamed
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, elementwise, not_implemented, op_of
 from tinytorch.ops.compare import isfinite, isnan, logical_and
 from tinytorch.ops.register import no_such_call, pointwise, public
 
@@ -68,51 +68,48 @@ def _alike_or_none(x: Tensor, *bounds: Any) -> list[Any]:
 
 # Arithmetic ---------------------------------------------------------------------------------------
 
-plus = pointwise(
-    "add",
-    np.add,
-    refuses="add_stub",
-    complex=OWN,
-    of_floats=arithmetic.add,
-    x=lambda g: g,
-    y=lambda g: g,
-    doc="Return `x + y`.",
-)
-minus = pointwise(
-    "sub",
-    np.subtract,
-    refuses="add_stub",
-    of_floats=arithmetic.subtract,
-    complex=OWN,
-    x=lambda g: g,
+
+@elementwise(
+    np.add, name="add", refuses="add_stub", complex=OWN, of_floats=arithmetic.add, x=lambda g: g, y=lambda g: g,
+)  # fmt: skip
+def plus(x: Any, y: Any) -> Any:
+    """Return `x + y`."""
+
+
+@elementwise(
+    np.subtract, name="sub", refuses="add_stub", of_floats=arithmetic.subtract, complex=OWN, x=lambda g: g,
     y=lambda g: -g,
-    doc="Return `x - y`.",
-)
-mul = multiply = pointwise(
-    "mul", np.multiply, complex=HOLOMORPHIC, of_floats=arithmetic.multiply, in_float32=True,
-    x=lambda g, y: g * y,
-    y=lambda g, x: g * x,
-    doc="""Return `x * y`, elementwise with broadcasting.
+)  # fmt: skip
+def minus(x: Any, y: Any) -> Any:
+    """Return `x - y`."""
+
+
+@elementwise(
+    np.multiply, complex=HOLOMORPHIC, of_floats=arithmetic.multiply, in_float32=True, x=lambda g, y: g * y,
+    y=lambda g, x: g * x, also="multiply", method=True, in_place=True, out="promoted",
+)  # fmt: skip
+def mul(x: Any, y: Any) -> Any:
+    """Return `x * y`, elementwise with broadcasting.
 
     Example:
         >>> torch.mul(torch.tensor([1.0, 2.0]), 3)
         tensor([3., 6.])
-    """,
-    also="multiply", method=True, in_place=True, out="promoted",
-)  # fmt: skip
-true_divide = pointwise(
-    "div", np.true_divide, complex=HOLOMORPHIC, of_floats=arithmetic.divide, floating=True, in_float32=True,
-    x=lambda g, y: g / y,
+    """
+
+
+@elementwise(
+    np.true_divide, name="div", complex=HOLOMORPHIC, of_floats=arithmetic.divide, floating=True, in_float32=True,
+    public="true_divide", method=True, in_place=True, out="promoted", x=lambda g, y: g / y,
     # (Uses the inputs, as PyTorch does, and not the output, which a program may overwrite.)
     y=lambda g, x, y: -g * (x / y / y),
-    doc="""Return `x / y`; integers are divided as floating-point numbers.
+)  # fmt: skip
+def true_divide(x: Any, y: Any) -> Any:
+    """Return `x / y`; integers are divided as floating-point numbers.
 
     Example:
         >>> torch.true_divide(torch.tensor([3, 5]), 2)
         tensor([1.5000, 2.5000])
-    """,
-    public="true_divide", method=True, in_place=True, out="promoted",
-)  # fmt: skip
+    """
 
 
 @elementwise(arithmetic.negative, refuses="neg_cpu", complex=OWN, x=lambda g: -g, also="negative", **_OF_ONE)
@@ -204,15 +201,10 @@ _from_scaled = op_of(
     arithmetic.from_scaled, batch="elementwise", refuses="add_stub", name="Rsub", broadcasts=True, complex=HOLOMORPHIC,
     own_layout=True, x=lambda g, alpha: -g * alpha, y=lambda g: g,
 )  # fmt: skip
-_number_less = renamed(
-    op_of(
-        arithmetic.number_less,
-        batch="elementwise",
-        complex=HOLOMORPHIC,
-        x=lambda g, alpha: -g if alpha == 1 else -g * alpha,
-    ),
-    "RsubBackward1",
-)
+_number_less = op_of(
+    arithmetic.number_less, batch="elementwise", complex=HOLOMORPHIC, name="RsubBackward1",
+    x=lambda g, alpha: -g if alpha == 1 else -g * alpha,
+)  # fmt: skip
 
 
 def scaled(name: str, input: Any, other: Any, alpha: Any) -> Any:
@@ -297,65 +289,57 @@ def _older_call(name: str, old: str, new: str) -> None:
     )
 
 
-floor_divide = public("floor_divide", method=True, in_place=True, out="promoted")(renamed(
-    pointwise(
-        "floor_divide", arithmetic.floor_divide, refuses="div_floor_cpu", in_float32=True,
-        x=not_implemented("floor_divide"), y=not_implemented("floor_divide"),
-        doc="""Return `floor(x / y)`, elementwise: rounded towards minus infinity.
-
-    Raises:
-        RuntimeError: an integer is divided by zero.
+@public(method=True, in_place=True, out="promoted")
+@elementwise(
+    arithmetic.floor_divide, refuses="div_floor_cpu", in_float32=True, x=not_implemented("floor_divide"),
+    y=not_implemented("floor_divide"), node_name="NotImplemented",
+)  # fmt: skip
+def floor_divide(x: Any, y: Any) -> Any:
+    """Return `floor(x / y)`, elementwise: rounded towards minus infinity. RuntimeError for an integer divided by 0.
 
     Example:
         >>> torch.floor_divide(torch.tensor([7, -7]), 2)
         tensor([ 3, -4])
-    """,
-    ),
-    "NotImplemented",
-))  # fmt: skip
+    """
+
+
 _div_trunc, _div_floor = (
-    renamed(
-        pointwise(
-            "div", kernel, refuses=name, in_float32=True, x=lambda g: zero_gradient(g), y=lambda g: zero_gradient(g)
-        ),
-        "DivBackward2",
-    )
+    pointwise("div", kernel, node_name="DivBackward2", refuses=name, in_float32=True, x=zero_gradient, y=zero_gradient)
     for kernel, name in ((arithmetic.trunc_divide, "div_trunc_cpu"), (arithmetic.floor_divide, "div_floor_cpu"))
 )
-remainder = pointwise(
-    "remainder", arithmetic.remainder, refuses="remainder_cpu", x=lambda g: g, y=lambda g, x, y: -g * _div_floor(x, y),
-    doc="""Return the remainder of `x / y` with the sign of `y`, as Python's `%`.
 
-    Raises:
-        RuntimeError: an integer is divided by zero.
+
+@elementwise(
+    arithmetic.remainder, refuses="remainder_cpu", x=lambda g: g, y=lambda g, x, y: -g * _div_floor(x, y), method=True,
+    in_place=True, out="promoted", operands="number first",
+)  # fmt: skip
+def remainder(x: Any, y: Any) -> Any:
+    """Return the remainder of `x / y` with the sign of `y`, as Python's `%`. RuntimeError for an integer divided by 0.
 
     Example:
         >>> torch.remainder(torch.tensor([-3.0, 3.0]), 2)
         tensor([1., 1.])
-    """,
-    method=True, in_place=True, out="promoted", operands="number first",
-)  # fmt: skip
-fmod = pointwise(
-    "fmod", arithmetic.fmod, refuses="fmod_cpu", x=lambda g: g, y=lambda g, x, y: -g * _div_trunc(x, y),
-    doc="""Return the remainder of `x / y` with the sign of `x`, as C's `fmod`.
+    """
 
-    Raises:
-        RuntimeError: an integer is divided by zero.
+
+@elementwise(
+    arithmetic.fmod, refuses="fmod_cpu", x=lambda g: g, y=lambda g, x, y: -g * _div_trunc(x, y), method=True,
+    in_place=True, out="promoted", operands="tensor first",
+)  # fmt: skip
+def fmod(x: Any, y: Any) -> Any:
+    """Return the remainder of `x / y` with the sign of `x`, as C's `fmod`. RuntimeError for an integer divided by 0.
 
     Example:
         >>> torch.fmod(torch.tensor([-3.0, 3.0]), 2)
         tensor([-1.,  1.])
-    """,
-    method=True, in_place=True, out="promoted", operands="tensor first",
-)  # fmt: skip
+    """
 
 
 @public(also="divide", method=True, out="promoted")
 def div(input: Any, other: Any, *, rounding_mode: str | None = None) -> Tensor:
     """Return `input / other`, rounded towards zero for `rounding_mode` "trunc", down for "floor".
 
-    Raises:
-        RuntimeError: `rounding_mode` is neither None, "trunc" nor "floor"; an integer is divided by zero.
+    RuntimeError: another mode; an integer is divided by zero.
 
     Example:
         >>> torch.div(torch.tensor([7, -7]), 2, rounding_mode="trunc")
@@ -458,10 +442,7 @@ def frac(x: Any) -> Any:
 
 @public(method=True)
 def positive(input: Tensor) -> Tensor:
-    """Return `input` itself.
-
-    Raises:
-        RuntimeError: `input` holds booleans.
+    """Return `input` itself. RuntimeError for booleans.
 
     Example:
         >>> x = torch.tensor([1.0, -2.0])
@@ -483,17 +464,17 @@ def signbit(x: Any) -> Any:
     """
 
 
-copysign = pointwise(
-    "copysign", np.copysign, floating=True,
-    x=lambda g, x, out: g * (out / x).masked_fill(x == 0, 0), y=lambda g: zero_gradient(g),
-    doc="""Return the magnitude of `x` with the sign of `y`.
+@elementwise(
+    np.copysign, floating=True, x=lambda g, x, out: g * (out / x).masked_fill(x == 0, 0), y=lambda g: zero_gradient(g),
+    method=True, in_place=True, out="promoted", operands="tensor first",
+)  # fmt: skip
+def copysign(x: Any, y: Any) -> Any:
+    """Return the magnitude of `x` with the sign of `y`.
 
     Example:
         >>> torch.copysign(torch.tensor([1.0, -2.0]), torch.tensor([-1.0, 1.0]))
         tensor([-1.,  2.])
-    """,
-    method=True, in_place=True, out="promoted", operands="tensor first",
-)  # fmt: skip
+    """
 
 
 @public(also="special.round", method=True, in_place="function", out="same")
@@ -552,53 +533,44 @@ def minimum(x: Any, y: Any) -> Any:
     """
 
 
-fmax = pointwise(
-    "fmax", np.fmax, refuses="maximum_cpu",
-    x=lambda g, x, y: kept(g, (x >= y) | isnan(y)), y=lambda g, x, y: kept(g, ~((x >= y) | isnan(y))),
-    doc="""Return the larger of `x` and `y`; where one is NaN, the other.
+@elementwise(
+    np.fmax, refuses="maximum_cpu", x=lambda g, x, y: kept(g, (x >= y) | isnan(y)),
+    y=lambda g, x, y: kept(g, ~((x >= y) | isnan(y))), method=True, out="promoted", operands="tensors",
+)  # fmt: skip
+def fmax(x: Any, y: Any) -> Any:
+    """Return the larger of `x` and `y`; where one is NaN, the other.
 
     Example:
         >>> torch.fmax(torch.tensor([1.0, torch.nan]), torch.tensor([3.0, 2.0]))
         tensor([3., 2.])
-    """,
-    method=True, out="promoted", operands="tensors",
+    """
+
+
+@elementwise(
+    np.fmin, refuses="minimum_cpu", x=lambda g, x, y: kept(g, (x <= y) | isnan(y)),
+    y=lambda g, x, y: kept(g, ~((x <= y) | isnan(y))), method=True, out="promoted", operands="tensors",
 )  # fmt: skip
-fmin = pointwise(
-    "fmin", np.fmin, refuses="minimum_cpu",
-    x=lambda g, x, y: kept(g, (x <= y) | isnan(y)), y=lambda g, x, y: kept(g, ~((x <= y) | isnan(y))),
-    doc="""Return the smaller of `x` and `y`; where one is NaN, the other.
+def fmin(x: Any, y: Any) -> Any:
+    """Return the smaller of `x` and `y`; where one is NaN, the other.
 
     Example:
         >>> torch.fmin(torch.tensor([1.0, torch.nan]), torch.tensor([3.0, 2.0]))
         tensor([1., 2.])
-    """,
-    method=True, out="promoted", operands="tensors",
-)  # fmt: skip
+    """
 
 
-_clamp = renamed(
-    op_of(
-        arithmetic.clamp, batch="elementwise", refuses="clamp_scalar_cpu", name="Clamp",
-        x=lambda g, x, min, max: kept(g, _inside(x, min, max)),
-    ),
-    "ClampBackward1",
+_clamp = op_of(
+    arithmetic.clamp, batch="elementwise", name="ClampBackward1", refuses="clamp_scalar_cpu",
+    x=lambda g, x, min, max: kept(g, _inside(x, min, max)),
 )  # fmt: skip
 _clamp_min = op_of(
-    arithmetic.clamp_min,
-    batch="elementwise",
-    refuses="clamp_min_scalar_cpu",
-    name="ClampMin",
-    x=lambda g, x, min: kept(g, x >= min),
+    arithmetic.clamp_min, batch="elementwise", refuses="clamp_min_scalar_cpu", x=lambda g, x, min: kept(g, x >= min)
 )
 _clamp_max = op_of(
-    arithmetic.clamp_max,
-    batch="elementwise",
-    refuses="clamp_max_scalar_cpu",
-    name="ClampMax",
-    x=lambda g, x, max: kept(g, x <= max),
+    arithmetic.clamp_max, batch="elementwise", refuses="clamp_max_scalar_cpu", x=lambda g, x, max: kept(g, x <= max)
 )
 _clamp_min_to, _clamp_max_to = (
-    renamed(pointwise(name, kernel, refuses=refuses, x=to_x, y=to_bound), f"{node}Backward1")
+    pointwise(name, kernel, node_name=f"{node}Backward1", refuses=refuses, x=to_x, y=to_bound)
     for name, node, kernel, refuses, to_x, to_bound in (
         ("clamp_min", "ClampMin", np.maximum, "maximum_cpu",
          lambda g, x, y: kept(g, x >= y), lambda g, x, y: kept(g, x < y)),
@@ -630,10 +602,7 @@ def _inside(x: Tensor, min: Any, max: Any) -> Tensor:
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Return `input` clamped to the range from `min` to `max`, which are numbers or tensors that broadcast.
 
-    The gradient is 1 inside the bounds (the bounds included) and 0 outside.
-
-    Raises:
-        RuntimeError: neither bound is given.
+    The gradient is 1 inside the bounds (the bounds included) and 0 outside. RuntimeError: neither bound is given.
 
     Example:
         >>> torch.clamp(torch.tensor([-2.0, 0.5, 2.0]), min=-1, max=1)
@@ -727,10 +696,7 @@ def takes_number(name: str, input: Tensor, bound: Any) -> builtins.bool:
 def nan_to_num(x: Any, nan: Any = None, posinf: Any = None, neginf: Any = None) -> Any:
     """Return `x` with NaN and infinities replaced by numbers; integers are unchanged.
 
-    Args:
-        x: the tensor (`input`).
-        nan: the replacement of NaN; 0 by default.
-        posinf, neginf: the replacements of the infinities; by default the dtype's largest and lowest numbers.
+    `nan` is 0 by default; `posinf` and `neginf` are the dtype's largest and lowest numbers.
 
     Example:
         >>> torch.nan_to_num(torch.tensor([1.0, torch.nan, torch.inf]), nan=0.0, posinf=9.0)
@@ -745,22 +711,15 @@ _lerp = op_of(
     arithmetic.lerp, batch="elementwise", broadcasts=True, complex=HOLOMORPHIC,
     x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
 )  # fmt: skip
-_lerp_to = renamed(
-    op_of(
-        arithmetic.lerp_to, batch="elementwise", broadcasts=True, complex=HOLOMORPHIC,
-        x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight,
-        weight=lambda g, x, end: g * (end - x),
-    ),
-    "LerpBackward1",
+_lerp_to = op_of(
+    arithmetic.lerp_to, batch="elementwise", name="LerpBackward1", broadcasts=True, complex=HOLOMORPHIC,
+    x=lambda g, weight: g * (1 - weight), end=lambda g, weight: g * weight, weight=lambda g, x, end: g * (end - x),
 )  # fmt: skip
 
 
 @public(method=True, out="promoted")
 def lerp(input: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Return `input + weight * (end - input)`, computed from the nearer end.
-
-    Raises:
-        RuntimeError: the dtypes differ.
+    """Return `input + weight * (end - input)`, computed from the nearer end. RuntimeError if the dtypes differ.
 
     Example:
         >>> torch.lerp(torch.tensor([1.0, 2.0]), torch.tensor([10.0, 20.0]), 0.5)
@@ -820,10 +779,7 @@ _addcdiv = op_of(
 
 @public(method=True, out="promoted")
 def addcdiv(input: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
-    """Return `input + value * tensor1 / tensor2`.
-
-    Raises:
-        RuntimeError: `tensor1` and `tensor2` are both integer tensors.
+    """Return `input + value * tensor1 / tensor2`. RuntimeError if both tensors hold integers.
 
     Example:
         >>> torch.addcdiv(torch.zeros(2), torch.tensor([1.0, 2.0]), torch.tensor([4.0, 4.0]), value=2)
@@ -882,15 +838,9 @@ def isclose(
     atol: builtins.float = 1e-08,
     equal_nan: builtins.bool = False,
 ) -> Tensor:
-    """Return whether `|input - other| <= atol + rtol * |other|`, elementwise.
+    """Return whether `|input - other| <= atol + rtol * |other|`, elementwise, of tensors of one dtype that broadcast.
 
-    Args:
-        input, other: tensors of one dtype that broadcast.
-        rtol, atol: the relative and the absolute tolerance.
-        equal_nan: whether two NaNs count as close.
-
-    Raises:
-        RuntimeError: the dtypes differ; a tolerance is negative.
+    `equal_nan`: two NaNs count as close. RuntimeError: the dtypes differ; a tolerance is negative.
 
     Example:
         >>> torch.isclose(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.1]))
@@ -919,12 +869,6 @@ def allclose(
     equal_nan: builtins.bool = False,
 ) -> builtins.bool:
     """Return whether `isclose` holds for all elements.
-
-    Args:
-        input, other, rtol, atol, equal_nan: as for `isclose`.
-
-    Raises:
-        RuntimeError: the dtypes differ; a tolerance is negative.
 
     Example:
         >>> torch.allclose(torch.tensor([1.0]), torch.tensor([1.0 + 1e-9]))

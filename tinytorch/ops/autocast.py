@@ -82,11 +82,7 @@ class Autocast(DispatchMode):
         return value
 
     def widest(self, value: Any, found: dtypes.dtype) -> dtypes.dtype:
-        """Return the dtype to which `found` and the tensors in a nested value are promoted.
-
-        Raises:
-            RuntimeError: `found` is float64, or a tensor has a low precision other than `self.dtype`.
-        """
+        """Return the dtype to which `found` and the tensors in a nested value are promoted."""
         if isinstance(value, Tensor):
             have = value.dtype
             if found is dtypes.float64:

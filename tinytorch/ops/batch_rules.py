@@ -1,4 +1,4 @@
-"""The rules by which ops compute whole batches inside of `vmap`; declarations name them (`batch="along"`).
+"""The rules by which ops compute whole batches inside of `vmap`; declarations name them (`batch="leading"`).
 
 A rule gets a `Call`, whose batched tensors have all examples along a first dimension, and returns the results with
 such a dimension. Most rules are about where the op's own dimensions are: "elementwise" aligns the shapes of the
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.declaration import Op
+from tinytorch.core.declaration import DIMENSIONS, Op
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, places
@@ -172,8 +172,6 @@ def _promote(call: Call, tensors: list[int], ranks: list[int], expanded: bool) -
 
 # Dimensions ---------------------------------------------------------------------------------------
 
-_DIMS = ("dim", "dims", "dim0", "dim1", "dim2", "dimension")
-
 
 def _shifted(dim: Any, rank: int) -> Any:
     """Return a dimension of an example as one of the batch."""
@@ -193,7 +191,7 @@ def along(call: Call) -> Any:
     tensors = call.tensors()
     ranks = [call.rank(i) for i in tensors]
     rank = max(ranks)
-    names = [name for name in _DIMS if name in op.position]
+    names = [name for name in DIMENSIONS if name in op.position]
     if call.caller.writes and (call.rank(0) < rank or (rank == 0 and names)):
         raise NoRule
     several = len(tensors) > 1
@@ -297,21 +295,6 @@ def _with_batch(call: Call, result: Any) -> Any:
     if call.op.outputs == 1:
         return result
     return _each(result, lambda out: out if out.numel() or out.ndim > 1 else out.expand(call.size, *out.shape))
-
-
-@_rule("systems")
-def systems(call: Call) -> Any:
-    """Call an op of matrices `x` and right-hand sides `y`, which are vectors where an argument says so."""
-    op, values = call.op, call.values
-    y = op.position["y"]
-    vector = "vector" in op.position and values[op.position["vector"]]
-    ranks = {i: call.rank(i) + (1 if vector and i == y else 0) for i in call.tensors()}
-    rank = max(ranks.values())
-    for i, own in ranks.items():
-        values[i] = call.whole(i)
-        if own < rank:
-            values[i] = padded(values[i], values[i].ndim + rank - own)
-    return call.run()
 
 
 @_rule("folded")
@@ -615,39 +598,6 @@ def addbmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
 def addr(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
     """The same with an outer product."""
     return _weighted(x, a.unsqueeze(1) * b.unsqueeze(0), beta, alpha)
-
-
-@_steps("vdot")
-def vdot(x: Any, y: Any) -> Any:
-    """(conj(x) * y).sum()."""
-    return (x.conj() * y).sum()
-
-
-@_steps("trace")
-def trace(x: Any) -> Any:
-    """The sum of the diagonal."""
-    return x.diagonal().sum()
-
-
-@_steps("distance")
-def distance(x: Any, y: Any, p: Any) -> Any:
-    """The norm of the difference."""
-    return (x - y).norm(p)
-
-
-@_steps("median all")
-def median_all(x: Any, skip_nan: bool = False) -> Any:
-    """The median of all elements."""
-    if not x.numel():
-        return NotImplemented
-    flat = x.reshape(x.numel())
-    return (flat.nanmedian(0) if skip_nan else flat.median(0))[0]
-
-
-@_steps("nanmedian all")
-def nanmedian_all(x: Any) -> Any:
-    """The same without NaN."""
-    return x.reshape(x.numel()).nanmedian(0)[0] if x.numel() else NotImplemented
 
 
 # More dimensions ----------------------------------------------------------------------------------
@@ -1181,18 +1131,6 @@ def masked_fill(call: Call) -> Any:
     return padded(value, rank).to(x.dtype).where(padded(mask, rank), padded(x, rank))
 
 
-@_steps("column sums")
-def column_sums(x: Any) -> Any:
-    """The sums over all dimensions but the last."""
-    return x.sum(tuple(range(x.ndim - 1))) if x.ndim > 1 else x.clone()
-
-
-@_steps("diagonal copy")
-def diagonal_copy(x: Any, offset: int) -> Any:
-    """The diagonal."""
-    return x.diagonal(offset).clone()
-
-
 @_rule("diagonal matrix")
 def diagonal_matrix(call: Call) -> Any:
     """A matrix with a number on its diagonal."""
@@ -1220,6 +1158,8 @@ def stacks(call: Call) -> Any:
     if any([self_batched for i, self_batched in enumerate(call.which) if i not in call.op.inputs]):
         raise NoRule
     cores = {i: _CORES.get(call.op.arguments[i], 2) for i in call.tensors()}
+    if "vector" in call.op.position and call.of("vector"):
+        cores[call.op.position["y"]] = 1
     more = {i: call.rank(i) - core for i, core in cores.items()}
     if min(more.values()) < 0 or ("driver" in call.op.position and len(set(more.values())) > 1):
         raise NoRule
@@ -1251,27 +1191,6 @@ def prelu_gradient(g: Any, x: Any, weight: Any) -> Any:
     """The gradients of both arguments."""
     above = x > 0
     return g.where(above, g * weight), (g * x).masked_fill(above, 0)
-
-
-@_steps("multi margin")
-def multi_margin(x: Any, target: Any, p: int, margin: Any, weight: Any, reduction: str) -> Any:
-    """The sum over the other classes of max(0, margin - own score + score) ** p, divided by the number of classes."""
-    scores = x if x.ndim == 2 else x.unsqueeze(0)
-    labels = target.reshape(scores.shape[0])
-    own = scores.gather(1, labels.unsqueeze(1))
-    slack = (scores - own + margin).relu()
-    slack = slack if p == 1 else slack * slack
-    if weight is not None:
-        slack = slack * weight[labels].unsqueeze(1)
-    each = slack.scatter(1, labels.unsqueeze(1), 0).sum(1) / scores.shape[1]
-    each = each if target.ndim else each.squeeze(0)
-    return each.mean() if reduction == "mean" else each.sum() if reduction == "sum" else each
-
-
-@_steps("swapped")
-def swapped(x: Any) -> Any:
-    """The first two dimensions exchanged."""
-    return x.transpose(0, 1)
 
 
 @_rule("unmasked")
@@ -1331,18 +1250,6 @@ def block_diagonal(xs: Any) -> Any:
     return total
 
 
-@_steps("put")
-def put(x: Any, index: Any, source: Any, accumulate: bool) -> Any:
-    """Write elements at places of the flattened array."""
-    if index.dtype is not dtypes.int64 or index.numel() != source.numel():
-        return NotImplemented
-    count = x.numel()
-    at = index.reshape(index.numel())
-    at = at.where(at >= 0, at + count)
-    flat, values = x.reshape(count), source.reshape(source.numel())
-    return (flat.scatter_add(0, at, values) if accumulate else flat.scatter(0, at, values)).reshape(x.shape)
-
-
 @_steps("filled sum")
 def filled_sum(x: Any, dim: int, index: Any) -> Any:
     """The sum of rows, each counted once."""
@@ -1358,18 +1265,3 @@ def integer_product(call: Call) -> Any:
     if call.which[1] or x.ndim != 3:
         raise NoRule
     return call.op.caller(x.reshape(-1, x.shape[2]), y).reshape(call.size, x.shape[1], y.shape[1])
-
-
-@_rule("samples")
-def samples(call: Call) -> Any:
-    """Call an op on samples (N, C), or on one (C,), and their labels, of the same shape."""
-    op, values = call.op, call.values
-    x, target = call.whole(op.position["x"]), call.whole(op.position["target"])
-    if x.shape != target.shape or x.ndim < 2 or not x.numel():
-        raise NoRule
-    values[op.position["x"]], values[op.position["target"]] = (each.reshape(-1, each.shape[-1]) for each in (x, target))
-    if "reduction" not in op.position:
-        return call.run().reshape(x.shape)
-    reduction = call.of("reduction")
-    values[op.position["reduction"]] = "none"
-    return _reduced(call.run().reshape(x.shape[:-1]), call, reduction)

@@ -266,11 +266,7 @@ class Batched(Tensor):
         return address
 
     def is_contiguous(self, memory_format: Any = None) -> bool:
-        """Return whether each example is contiguous.
-
-        Raises:
-            NotImplementedError: in another memory format.
-        """
+        """Return whether each example is contiguous."""
         _check_format(memory_format)
         return bool(self._array.flags.c_contiguous)
 
@@ -979,8 +975,7 @@ def batched_grad(
 ) -> Any:
     """Return what `autograd.grad` returns, of batched tensors: the walk is one through the graph of the plain ones.
 
-    Returns:
-        NotImplemented if no output or input is batched.
+    NotImplemented if no output or input is batched.
     """
     outs = [outputs] if not isinstance(outputs, (tuple, list)) else list(outputs)
     targets = list(inputs.values()) if isinstance(inputs, dict) else inputs

@@ -170,11 +170,7 @@ class BitView(Tensor):
         return bit_view(self._under.detach(), self._conjugated, self._negated)
 
     def numpy(self, *, force: bool = False) -> Any:
-        """Return the elements as an array if `force` is true.
-
-        Raises:
-            RuntimeError: it is false: the array could not share the memory.
-        """
+        """Return the elements as an array if `force`; else RuntimeError: the array could not share the memory."""
         if force:
             return _read(self)
         which, remedy = ("conjugate", "conj") if self._conjugated else ("negative", "neg")
@@ -183,11 +179,7 @@ class BitView(Tensor):
         )
 
     def view(self, *shape: Any, **named: Any) -> Tensor:
-        """Return a view of another shape.
-
-        Raises:
-            RuntimeError: a dtype is given.
-        """
+        """Return a view of another shape. RuntimeError if a dtype is given."""
         if "dtype" in named or isinstance(shape[0] if shape else None, dtype):
             which = "conjugate view tensors" if self._conjugated else "tensors with negative bit set"
             raise RuntimeError(f"torch.Tensor.view is not supported for {which} when converting to a different dtype.")
@@ -317,12 +309,7 @@ def write_to_bits(function: Callable[..., Any], x: Tensor, args: tuple[Any, ...]
 
 
 def into_bits(write: Callable[[Any], Any], out: Any, outs: Any) -> Any:
-    """Write results into tensors some of which have bits; return `out`.
-
-    Args:
-        write: writes into the tensors that it gets, as `out=` does.
-        out, outs: the argument of the call, and its tensors.
-    """
+    """Write results into tensors `outs`, some of which have bits, by `write`, as `out=` does; return `out`."""
     plain = [resolved(each).detach() if isinstance(each, BitView) else each for each in outs]
     made = write(plain[0] if isinstance(out, Tensor) else type(out)(plain))
     for each, new in zip(outs, plain, strict=True):

@@ -21,10 +21,10 @@ from tinytorch.ops.shape import select
 # Parts --------------------------------------------------------------------------------------------
 
 _view_as_real = op(
-    batch="leading", name="ViewAsReal", view=True, x=lambda g: _complex(select(g, -1, 0), select(g, -1, 1)), complex=OWN
+    batch="leading", name="ViewAsReal", view=True, x=lambda g: _complex(select(g, -1, 0), select(g, -1, 1))
 )(kernels.view_as_real)
 _view_as_real.op.name = "view_as_real"
-_view_as_complex = op(batch="leading", name="ViewAsComplex", view=True, x=lambda g: view_as_real(g), complex=OWN)(
+_view_as_complex = op(batch="leading", name="ViewAsComplex", view=True, x=lambda g: view_as_real(g))(
     kernels.view_as_complex
 )
 _view_as_complex.op.name = "view_as_complex"
@@ -33,12 +33,6 @@ _view_as_complex.op.name = "view_as_complex"
 @public()
 def view_as_real(input: Tensor) -> Tensor:
     """Return the real and imaginary parts of a complex tensor, as a view with one more dimension, of length 2.
-
-    Args:
-        input: complex numbers, of any shape.
-
-    Raises:
-        RuntimeError: the tensor is not complex.
 
     Example:
         >>> torch.view_as_real(torch.tensor([1 + 2j, 3 - 1j]))
@@ -58,13 +52,9 @@ def view_as_real(input: Tensor) -> Tensor:
 
 @public()
 def view_as_complex(input: Tensor) -> Tensor:
-    """Return pairs of real numbers as a view of complex numbers.
+    """Return pairs of real numbers (..., 2) as a view of complex numbers.
 
-    Args:
-        input: floating-point numbers (..., 2).
-
-    Raises:
-        RuntimeError: the last dimension has not the length 2, or the memory has no complex numbers in these places.
+    RuntimeError: the last dimension has not the length 2, or the memory has no complex numbers in these places.
 
     Example:
         >>> torch.view_as_complex(torch.tensor([[1.0, 2.0], [3.0, -1.0]]))
@@ -135,7 +125,6 @@ def conj(input: Tensor) -> Tensor:
         >>> x
         tensor([0.-5.j, 3.-1.j])
     """
-    check_tensor(input, "conj")
     return lazy_conjugate(input) if input._memory.dtype.kind == "c" else input
 
 
@@ -155,7 +144,6 @@ def _neg_view(input: Tensor) -> Tensor:
         >>> torch._neg_view(torch.tensor([1.0, -2.0])).is_neg()
         True
     """
-    check_tensor(input, "_neg_view")
     if input._memory.dtype.kind == "b":
         raise NotImplementedError("\"neg_cpu\" not implemented for 'Bool'")
     return _with_bits(input, False)
@@ -169,7 +157,6 @@ def conj_physical(input: Tensor) -> Tensor:
         >>> torch.conj_physical(torch.tensor([1 + 2j, 3 - 1j]))
         tensor([1.-2.j, 3.+1.j])
     """
-    check_tensor(input, "conj_physical")
     return conjugate(input) if input._array.dtype.kind == "c" else input
 
 
@@ -218,10 +205,7 @@ def conj_physical_(input: Tensor) -> Tensor:
 
 @public()
 def imag(input: Tensor) -> Tensor:
-    """Return the imaginary part of complex numbers, as a view.
-
-    Raises:
-        RuntimeError: the tensor is real.
+    """Return the imaginary part of complex numbers, as a view. RuntimeError for real numbers.
 
     Example:
         >>> torch.imag(torch.tensor([1 + 2j, 3 - 1j]))
@@ -277,11 +261,7 @@ _polar.op.name = "polar"
 def complex(real: Tensor, imag: Tensor) -> Tensor:
     """Return the complex numbers with the given real and imaginary parts.
 
-    Args:
-        real, imag: float32 or float64 numbers, of shapes that broadcast.
-
-    Raises:
-        RuntimeError: the dtypes differ, or are not these.
+    Both are of float32, or of float64, and their shapes broadcast; RuntimeError for others.
 
     Example:
         >>> torch.complex(torch.tensor([1.0, 2.0]), torch.tensor([0.0, -3.0]))
@@ -296,11 +276,7 @@ def complex(real: Tensor, imag: Tensor) -> Tensor:
 def polar(abs: Tensor, angle: Tensor) -> Tensor:
     """Return the complex numbers with the given absolute values and angles.
 
-    Args:
-        abs, angle: float32 or float64 numbers, of shapes that broadcast.
-
-    Raises:
-        RuntimeError: the dtypes differ, or are not these.
+    Both are of float32, or of float64, and their shapes broadcast; RuntimeError for others.
 
     Example:
         >>> torch.polar(torch.tensor([1.0, 2.0]), torch.tensor([0.0, 0.0]))

@@ -6,7 +6,6 @@ import builtins
 import functools
 from typing import Any
 
-from tinytorch.core.complex import OWN
 from tinytorch.core.device import as_device
 from tinytorch.core.device import cpu as cpu_device
 from tinytorch.core.device import device as Device
@@ -25,9 +24,9 @@ def _converter(dtype: dtypes.dtype, memory_format: str = "torch.preserve_format"
     """Return the op that copies to a dtype and memory format; the autograd engine casts gradients back."""
     kernel = functools.partial(kernels.converted, dtype.numpy, memory_format)
     if memory_format == "torch.preserve_format":
-        return pointwise("to", kernel, complex=OWN, moves=True, x=lambda g: g, node_name="ToCopy")
+        return pointwise("to", kernel, moves=True, x=lambda g: g, node_name="ToCopy")
 
-    @op(kernel, name="ToCopy", complex=OWN, moves=True, x=lambda g: g)
+    @op(kernel, name="ToCopy", moves=True, x=lambda g: g)
     def to_copy(x: Any) -> Any:
         """Return a copy in the dtype and memory format."""
 
@@ -89,18 +88,8 @@ def to(
 ) -> Tensor:
     """Return the tensor in another dtype or on another device; itself if nothing changes, unless `copy`.
 
-    Called as `to(dtype)`, `to(device, dtype=None)` or `to(other)`, each followed by optional `non_blocking` and `copy`.
-    The conversion is differentiable: gradients have the dtype of `input`.
-
-    Args:
-        *args: the positional arguments of one of these forms.
-        other: a tensor whose dtype the result has.
-        non_blocking: has no effect.
-        copy: whether to copy even if nothing changes.
-        memory_format: the memory format of the result.
-
-    Raises:
-        RuntimeError: the device does not exist.
+    Called as `to(dtype)`, `to(device, dtype=None)` or `to(other)`, each followed by optional `non_blocking`, which has
+    no effect, and `copy`. The conversion is differentiable: gradients have the dtype of `input`.
 
     Example:
         >>> torch.tensor([1.7]).to(torch.int64)
@@ -134,17 +123,13 @@ def to(
     return _cast(input, kind) if copy or kind is not input.dtype else input
 
 
-@op(meta.like, name="ToCopy", complex=OWN, moves=True, x=lambda g: g.cpu())
+@op(meta.like, name="ToCopy", moves=True, x=lambda g: g.cpu())
 def _without_data(x: Any) -> Any:
     """Return a tensor like `x` on the meta device."""
 
 
 def _moved(input: Tensor, device: Device) -> Tensor:
-    """Return the tensor on a device.
-
-    Raises:
-        NotImplementedError: a tensor on the meta device has no elements that could be copied to the CPU.
-    """
+    """Return the tensor on a device. A tensor on the meta device has no elements that could be copied to the CPU."""
     if input.device == device:
         return input
     if device is cpu_device:

@@ -24,7 +24,7 @@ from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops import convert, join
 from tinytorch.ops import shape as views
-from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, op_of, renamed, unless_empty
+from tinytorch.ops.arguments import check_tensor, ints_of, named, op_of, unless_empty
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import members, public
 
@@ -81,25 +81,26 @@ def _copy_of(view: Callable[..., Any], example: str, result: str) -> Any:
     """Return the public function `<view>_copy`; `example` and `result` form the example of its docstring."""
     name = f"{view.__name__}_copy"
     copy = _copying(view)
-    copy.__name__ = copy.__qualname__ = name
     copy.__module__ = __name__
-    copy.__doc__ = f"""Return a copy of what `{view.__name__}` views, contiguous.
+    doc = f"""Return a copy of what `{view.__name__}` views, contiguous.
 
     Example:
         >>> torch.{name}({example})
 {textwrap.indent(result, " " * 8)}
     """
-    return public(out="exact")(copy)
+    return public(out="exact")(named(copy, name, doc))
 
 
 as_strided_copy = _copy_of(views.as_strided, "torch.arange(4), (2, 2), (1, 2)", "tensor([[0, 2],\n        [1, 3]])")
 diagonal_copy = _copy_of(views.diagonal, "torch.tensor([[1, 2], [3, 4]])", "tensor([1, 4])")
 select_copy = _copy_of(views.select, "torch.tensor([[1, 2], [3, 4]]), 0, 1", "tensor([3, 4])")
 split_with_sizes_copy = _copy_of(join.split_with_sizes, "torch.arange(4), [1, 3]", "(tensor([0]), tensor([1, 2, 3]))")
+squeeze_copy = _copy_of(views.squeeze, "torch.tensor([[1], [2]])", "tensor([1, 2])")
 t_copy = _copy_of(views.t, "torch.tensor([[1, 2], [3, 4]])", "tensor([[1, 3],\n        [2, 4]])")
 transpose_copy = _copy_of(views.transpose, "torch.tensor([[1, 2], [3, 4]]), 0, 1", "tensor([[1, 3],\n        [2, 4]])")
 unbind_copy = _copy_of(join.unbind, "torch.tensor([[1, 2], [3, 4]])", "(tensor([1, 2]), tensor([3, 4]))")
 unfold_copy = _copy_of(views.unfold, "torch.arange(5), 0, 3, 2", "tensor([[0, 1, 2],\n        [2, 3, 4]])")
+unsqueeze_copy = _copy_of(views.unsqueeze, "torch.tensor([1, 2]), 1", "tensor([[1],\n        [2]])")
 
 
 @public(out="exact")
@@ -128,7 +129,6 @@ def detach_copy(input: Tensor) -> Tensor:
         >>> x
         tensor([0., 0.])
     """
-    check_tensor(input, "detach_copy")
     return _copied(input.detach())
 
 
@@ -152,7 +152,6 @@ def narrow_copy(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
         >>> torch.narrow_copy(torch.arange(5), 0, 1, 3)
         tensor([1, 2, 3])
     """
-    check_tensor(input, "narrow_copy")
     shape = input._array.shape
     if 0 < len(shape) <= dim:
         raise RuntimeError("Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.")
@@ -199,31 +198,6 @@ def split_copy(input: Tensor, split_size: int, dim: int = 0) -> Any:
 
 @public(out="exact")
 @_copying
-def squeeze_copy(input: Tensor, dim: Any = None) -> Tensor:
-    """Return a contiguous copy of the view `squeeze(input, dim)`.
-
-    Example:
-        >>> torch.squeeze_copy(torch.zeros(1, 2, 1)).shape
-        torch.Size([2])
-    """
-    return views.squeeze(input, dim)
-
-
-@public(out="exact")
-@_copying
-def unsqueeze_copy(input: Tensor, dim: int) -> Tensor:
-    """Return a contiguous copy of the view `unsqueeze(input, dim)`.
-
-    Example:
-        >>> torch.unsqueeze_copy(torch.tensor([1, 2]), 1)
-        tensor([[1],
-                [2]])
-    """
-    return views.unsqueeze(input, dim)
-
-
-@public(out="exact")
-@_copying
 def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
     """Return a contiguous copy of `Tensor.view`, with another shape or dtype.
 
@@ -238,7 +212,6 @@ def view_copy(input: Tensor, size: Any = None, *, dtype: Any = None) -> Tensor:
 
 def _sliced(input: Tensor, dim: int, start: Any, end: Any, step: int) -> Tensor:
     """Return a slice of a dimension as a view."""
-    check_tensor(input, "slice")
     array = input._array
     if not array.ndim:
         raise IndexError("slice() cannot be applied to a 0-dim tensor.")
@@ -287,13 +260,9 @@ def _replaced(name: str, replace: Any, input: Tensor, src: Tensor, view: Callabl
     return replace(input, convert.converted(src, input.dtype), *where)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
-    """Return a copy of `input` with the slice at `index` of dimension `dim` replaced by `src`; see `select`.
-
-    Raises:
-        RuntimeError: the shape of `src` is not the shape of `select(input, dim, index)`.
+    """Return a copy of `input` with the slice at `index` of dimension `dim` replaced by `src`, of its shape.
 
     Example:
         >>> torch.select_scatter(torch.zeros(2, 2), torch.ones(2), 0, 1)
@@ -307,10 +276,7 @@ def select_scatter(input: Tensor, src: Tensor, dim: int, index: int) -> Tensor:
 def slice_scatter(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
-    """Return a copy of `input` with the slice `start:end:step` of dimension `dim` replaced by `src`.
-
-    Raises:
-        RuntimeError: `src` does not have the shape of the slice.
+    """Return a copy of `input` with the slice `start:end:step` of dimension `dim` replaced by `src`, of its shape.
 
     Example:
         >>> torch.slice_scatter(torch.zeros(4), torch.ones(2), start=1, end=3)
@@ -321,10 +287,7 @@ def slice_scatter(
 
 @public(method=True)
 def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
-    """Return a copy of `input` with `src` on the diagonal; see `diagonal`.
-
-    Raises:
-        RuntimeError: `src` does not have the shape of the diagonal.
+    """Return a copy of `input` with `src` on the diagonal, of its shape; see `diagonal`.
 
     Example:
         >>> torch.diagonal_scatter(torch.zeros(2, 2), torch.ones(2))
@@ -336,17 +299,15 @@ def diagonal_scatter(input: Tensor, src: Tensor, offset: int = 0, dim1: int = 0,
 
 @public(method=True)
 def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
-    """Return a copy of `input` with the elements of the view `as_strided(input, ...)` replaced by `src`.
+    """Return a copy of `input` with the elements of the view `as_strided(input, ...)` replaced by `src`, of its shape.
 
-    Raises:
-        RuntimeError: the shape of `src` is not `size`, or `input` requires grad and is not contiguous.
+    RuntimeError: `input` requires grad and is not contiguous.
 
     Example:
         >>> torch.as_strided_scatter(torch.zeros(2, 2), torch.ones(2), (2,), (3,))
         tensor([[1., 0.],
                 [0., 1.]])
     """
-    check_tensor(input, "as_strided_scatter")
     place = size, stride, storage_offset
     if not input._array.flags.c_contiguous:
         if input.requires_grad:
@@ -359,15 +320,11 @@ def as_strided_scatter(input: Tensor, src: Tensor, size: Any, stride: Any, stora
     return _replaced("as_strided_scatter", _as_strided_scatter, input, src, lambda x: views.as_strided(x, *place))
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def slice_inverse(
     input: Tensor, src: Tensor, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
 ) -> Tensor:
     """Return the memory of `input`, a slice of a tensor with the layout of `src`, viewed as the whole tensor.
-
-    Raises:
-        RuntimeError: the memory of `input` is smaller than that tensor.
 
     Example:
         >>> x = torch.arange(4)
@@ -383,14 +340,7 @@ def slice_inverse(
 
 
 def _pieces(name: str) -> Any:
-    return op_of(
-        kernels.pieces,
-        batch="along",
-        name=name,
-        outputs=0,
-        complex=OWN,
-        x=lambda g, sizes, dim: join._joined(g, sizes, dim),
-    )
+    return op_of(kernels.pieces, name=name, outputs=0, complex=OWN, x=lambda g, sizes, dim: join._joined(g, sizes, dim))
 
 
 _unsafe_split = _pieces("UnsafeSplit")
@@ -417,8 +367,7 @@ def unsafe_split(input: Tensor, split_size: int, dim: int = 0) -> tuple[Tensor, 
     return _unsafe(_unsafe_split, join.split(input.detach(), split_size, dim), input, dim)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the pieces of `split_with_sizes`, not as views for autograd; see `unsafe_split`.
 
@@ -426,13 +375,11 @@ def unsafe_split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tu
         >>> torch.unsafe_split_with_sizes(torch.arange(4), [1, 3])
         (tensor([0]), tensor([1, 2, 3]))
     """
-    check_tensor(input, "unsafe_split_with_sizes")
     pieces = join.split_with_sizes(input.detach(), split_sizes, dim)
     return _unsafe(_unsafe_split_with_sizes, pieces, input, dim)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the pieces of `chunk`, not as views for autograd; see `unsafe_split`.
 
@@ -440,7 +387,6 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
         >>> torch.unsafe_chunk(torch.arange(4), 2)
         (tensor([0, 1]), tensor([2, 3]))
     """
-    check_tensor(input, "unsafe_chunk")
     return _unsafe(_unsafe_split, join.chunk(input.detach(), chunks, dim), input, dim)
 
 
@@ -449,20 +395,14 @@ def unsafe_chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]
 
 @public()
 def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
-    """Return the tensor padded with a constant; see `nn.functional.pad`.
+    """Return the tensor padded with the constant `value`; see `nn.functional.pad`.
 
-    Args:
-        pad: pairs of widths (before, after) from the last dimension to the first; negative widths crop.
-        value: the constant.
-
-    Raises:
-        RuntimeError: the number of widths is odd or too large, or a dimension would be cropped below size 0.
+    `pad` has pairs of widths (before, after) from the last dimension to the first; negative widths crop.
 
     Example:
         >>> torch.constant_pad_nd(torch.ones(2), (1, 2))
         tensor([0., 1., 1., 0., 0.])
     """
-    check_tensor(input, "constant_pad_nd")
     widths = ints_of("constant_pad_nd", "pad", (tuple(pad),))
     ndim = input._array.ndim
     if len(widths) % 2:
@@ -476,12 +416,12 @@ def constant_pad_nd(input: Tensor, pad: Any, value: Any = 0) -> Tensor:
 
 
 _pixel_shuffle = op_of(
-    rearrange.pixel_shuffle, batch="leading", complex=OWN, name="PixelShuffle", refuses=unless_empty("pixel_shuffle"),
+    rearrange.pixel_shuffle, batch="leading", complex=OWN, refuses=unless_empty("pixel_shuffle"),
     x=lambda g, factor: _pixel_unshuffle(g, factor),
 )  # fmt: skip
 _pixel_unshuffle = op_of(
     rearrange.pixel_unshuffle, batch="leading",
-    complex=OWN, name="PixelUnshuffle", refuses=unless_empty("pixel_unshuffle"),
+    complex=OWN, refuses=unless_empty("pixel_unshuffle"),
     x=lambda g, factor: _pixel_shuffle(g, factor),
 )  # fmt: skip
 
@@ -489,9 +429,6 @@ _pixel_unshuffle = op_of(
 @public(binds=False, also="nn.functional.pixel_shuffle")
 def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
     """Return (*, c * r * r, h, w) rearranged to (*, c, h * r, w * r): channels become pixels (Shi et al. 2016).
-
-    Raises:
-        RuntimeError: the input has fewer than three dimensions, or its channels are not divisible by r * r.
 
     Example:
         >>> torch.pixel_shuffle(torch.arange(4).view(4, 1, 1), 2)
@@ -512,9 +449,6 @@ def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
 def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
     """Return (*, c, h * r, w * r) rearranged to (*, c * r * r, h, w): the inverse of `pixel_shuffle`.
 
-    Raises:
-        RuntimeError: the input has fewer than three dimensions, or its height or width is not divisible by r.
-
     Example:
         >>> torch.pixel_unshuffle(torch.arange(4).view(1, 2, 2), 2).flatten()
         tensor([0, 1, 2, 3])
@@ -531,7 +465,6 @@ def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
 
 
 def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
-    check_tensor(input, name)
     ndim = input._array.ndim
     if ndim < 3:
         raise RuntimeError(
@@ -543,7 +476,7 @@ def _check_pixels(name: str, input: Tensor, argument: str, factor: int) -> None:
 
 _channel_shuffle = op_of(
     rearrange.channel_shuffle, batch="folded",
-    complex=OWN, name="ChannelShuffle", refuses=unless_empty("channel_shuffle"),
+    complex=OWN, refuses=unless_empty("channel_shuffle"),
     x=lambda g, x_shape, groups: _channel_shuffle(g, max(x_shape[1] // groups, 1)),
 )  # fmt: skip
 
@@ -552,14 +485,10 @@ _channel_shuffle = op_of(
 def channel_shuffle(input: Tensor, groups: int) -> Tensor:
     """Return (n, c, *) with the channels of `groups` groups interleaved (ShuffleNet, Zhang et al. 2018).
 
-    Raises:
-        RuntimeError: the number of channels is not divisible by `groups`, or the input has fewer than 3 dimensions.
-
     Example:
         >>> torch.channel_shuffle(torch.arange(4).view(1, 4, 1), 2).flatten()
         tensor([0, 2, 1, 3])
     """
-    check_tensor(input, "channel_shuffle")
     shape = input._array.shape
     if len(shape) < 3:
         raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(shape)}")
@@ -579,8 +508,7 @@ def _again(caller: Any, number: int) -> Any:
     """Return a second view op with the node name of PyTorch's in-place form (`<stem>Backward<number>`)."""
     made = caller.op
     stem = made.node_class.__name__.partition("Backward")[0]
-    again = op_of(made.kernel, batch=made.batch, name=stem, view=True, complex=made.complex, x=made.formulas["x"])
-    return renamed(again, f"{stem}Backward{number}")
+    return op_of(made.kernel, batch=made.batch, name=f"{stem}Backward{number}", view=True, x=made.formulas["x"])
 
 
 def _view_in_place(name: str, view: Callable[..., Tensor]) -> Any:
@@ -606,9 +534,8 @@ def _view_in_place(name: str, view: Callable[..., Tensor]) -> Any:
                 before.seen = target._cell[0]
         return self
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = f"Make this tensor what `{name[:-1]}` of it is: it looks at its memory that way from now on."
-    return call
+    doc = f"Make this tensor what `{name[:-1]}` of it is: it looks at its memory that way from now on."
+    return named(call, name, doc)
 
 
 _t_again, _transpose_again = _again(views._t, 1), _again(views._transpose, 1)

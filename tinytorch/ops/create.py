@@ -7,7 +7,8 @@ chooses a sparse layout in `empty` and `zeros`; elsewhere tensors are strided. `
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -18,7 +19,7 @@ from tinytorch.core.device import chosen, cpu
 from tinytorch.core.device import device as Device
 from tinytorch.core.layout import layout as Layout
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import local, tell_of_reading, traced_as
+from tinytorch.core.mode import local, tell_of_reading
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
@@ -28,6 +29,7 @@ from tinytorch.kernels.checks import MOST_DIMENSIONS, too_many_dimensions
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits, limits_of
 from tinytorch.kernels.silence import cast, quietly
+from tinytorch.ops.arguments import named
 from tinytorch.ops.register import public
 
 Array = Any
@@ -37,12 +39,7 @@ Array = Any
 
 
 def shape_of(name: str, sizes: tuple[Any, ...], size: Any = None) -> tuple[int, ...]:
-    """Return the shape from separate sizes, one sequence of sizes, or the keyword `size`.
-
-    Raises:
-        TypeError: the sizes are missing or are not ints.
-        RuntimeError: a size is negative.
-    """
+    """Return the shape from separate sizes, one sequence of sizes, or the keyword `size`."""
     if size is not None:
         sizes = (size,)
     elif len(sizes) == 1 and type(sizes[0]) is int and 0 <= sizes[0] < 1 << 60:
@@ -112,13 +109,8 @@ def blank(
 ) -> Tensor:
     """Return a tensor of `shape` for the caller to fill: a new tensor, or `out` resized to `shape`.
 
-    Args:
-        memory_format: the memory format of a new tensor.
-        sequence: the name of a function that fills `out` in element order; `out` then keeps its shape if the number of
-            elements matches.
-
-    Raises:
-        RuntimeError: the dtype of `out` is not `dtype`; `out` requires grad; `requires_grad` is set for integers.
+    `memory_format` is that of a new tensor; `sequence` is the name of a function that fills `out` in element order:
+    `out` then keeps its shape if the number of elements matches.
     """
     on = checked_device(device, layout)
     if out is None:
@@ -156,11 +148,8 @@ def blank(
 def bring_to(x: Tensor, shape: tuple[int, ...], order: Sequence[int] | None = None) -> None:
     """Resize `x` to a dense shape, within its storage from its storage offset, or in new memory if too small.
 
-    Tensors that shared the old storage keep it, while in PyTorch they share the reallocated one.
-
-    Args:
-        x, shape: the tensor and its new shape.
-        order: the dimensions in the order of the memory, the outermost first; by default C order.
+    `order` has the dimensions in the order of the memory, the outermost first; by default C order. Tensors that shared
+    the old storage keep it, while in PyTorch they share the reallocated one.
     """
     array, count = x._array, math.prod(shape)
     order = range(len(shape)) if order is None else order
@@ -193,11 +182,7 @@ def checked_device(device: Any, layout: Any = None) -> Device:
 
 
 def finished(array: Array, requires_grad: bool = False, on: Device = cpu) -> Tensor:
-    """Return `array` as a new leaf on a device.
-
-    Raises:
-        RuntimeError: `requires_grad` for a dtype that cannot have gradients.
-    """
+    """Return `array` as a new leaf on a device."""
     made: Tensor = wrap(array if on is cpu or meta.is_meta(array) else meta.like(array))
     if requires_grad:
         if array.dtype.kind not in dtypes.DIFFERENTIABLE:
@@ -249,11 +234,7 @@ def blank_like(
 
 
 def number(name: str, argument: str, position: int, value: Any) -> Any:
-    """Return a number, or the value of a 0-d tensor, as a Python number.
-
-    Raises:
-        TypeError: `value` is neither a number nor a 0-d tensor.
-    """
+    """Return a number, or the value of a 0-d tensor, as a Python number."""
     if type(value) is int or type(value) is float:
         return value
     if isinstance(value, Tensor) and value._array.ndim == 0:
@@ -271,22 +252,15 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
 # From data ----------------------------------------------------------------------------------------
 
 
-@public(asks="modes", listed=False)
-@traced_as("creates")
+@public(asks="modes", listed=False, traced="creates")
 def tensor(
     data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
     """Return a new leaf tensor that holds a copy of `data`.
 
-    Args:
-        data: a number, nested sequences of numbers, a NumPy array or scalar, or an object with `__array__`.
-        dtype: the element type; inferred from the data by default, with Python floats as the default dtype.
-        device, requires_grad, pin_memory: as for `zeros`.
-
-    Raises:
-        ValueError: sequences at the same depth differ in length.
-        TypeError: the data contains something other than numbers.
-        RuntimeError: a number does not fit into `dtype`.
+    `data` is a number, nested sequences of numbers, a NumPy array or scalar, or an object with `__array__`. The dtype
+    is inferred from it by default, with Python floats as the default dtype. ValueError: sequences at the same depth
+    differ in length; RuntimeError: a number does not fit into `dtype`.
 
     Example:
         >>> torch.tensor([[1, 2], [3, 4]])
@@ -480,14 +454,11 @@ def _check_range(array: Array, kind: Dtype) -> None:
         raise RuntimeError(f"value cannot be converted to type {kind.name} without overflow")
 
 
-@public(asks="modes", listed=False)
-@traced_as("creates")
+@public(asks="modes", listed=False, traced="creates")
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, sharing its memory where possible.
 
-    Args:
-        data: as for `tensor`; a tensor of the right dtype is returned unchanged, and a NumPy array's memory is shared.
-        dtype: the element type, by default that of the data.
+    `data` is as for `tensor`; a tensor of the right dtype is returned unchanged, and a NumPy array's memory is shared.
 
     Example:
         >>> import numpy as np
@@ -509,8 +480,7 @@ def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tens
     return finished(array if kind is None else cast(array, kind.numpy, copy=False), on=on)
 
 
-@public(listed=False)
-@traced_as("refused")
+@public(listed=False, traced="refused")
 def asarray(
     obj: Any,
     *,
@@ -521,15 +491,9 @@ def asarray(
 ) -> Tensor:
     """Return `obj` as a tensor.
 
-    Args:
-        obj: a tensor, storage, NumPy array, number, nested sequences of numbers, or an object that supports the buffer
-            protocol (`bytes` …), whose bytes are read as elements of `dtype`.
-        dtype: the element type, by default that of the object.
-        copy: True always copies, False never copies, None shares memory where possible.
-        requires_grad: whether operations on the tensor are recorded; by default as for `obj`.
-
-    Raises:
-        ValueError: `copy=False`, but a copy cannot be avoided.
+    `obj` is a tensor, storage, NumPy array, number, nested sequences of numbers, or an object that supports the buffer
+    protocol (`bytes` …), whose bytes are read as elements of `dtype`. True as `copy` always copies, False never copies
+    (ValueError if it cannot be avoided), None shares memory where possible. `requires_grad` is by default as for `obj`.
 
     Example:
         >>> torch.asarray([1.0, 2.0])
@@ -599,13 +563,9 @@ def _warn_read_only(array: Array) -> None:
         )
 
 
-@public(asks="nobody")
-@traced_as("refused")
+@public(asks="nobody", traced="refused")
 def from_numpy(ndarray: Array, /) -> Tensor:
     """Return a tensor that shares the memory of a NumPy array: writes to either show in both.
-
-    Raises:
-        TypeError: the argument is not a NumPy array, or its dtype is not supported.
 
     Example:
         >>> import numpy as np
@@ -619,19 +579,12 @@ def from_numpy(ndarray: Array, /) -> Tensor:
     return finished(array)
 
 
-@public(listed=False)
-@traced_as("refused")
+@public(listed=False, traced="refused")
 def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
     """Return a one-dimensional tensor that shares the memory of an object with the buffer protocol.
 
-    Args:
-        buffer: a `bytearray`, `bytes`, `memoryview`, `array.array` …
-        dtype: the element type.
-        count: the number of elements; negative for all.
-        offset: the number of bytes to skip at the start.
-
-    Raises:
-        ValueError: the buffer is too small, or its length is not a multiple of the element size.
+    `count` is the number of elements, negative for all, and `offset` the number of bytes to skip at the start.
+    ValueError: the buffer is too small, or its length is not a multiple of the element size.
 
     Example:
         >>> torch.frombuffer(bytearray([1, 0, 2, 0]), dtype=torch.int16)
@@ -673,8 +626,7 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
 # From a shape -------------------------------------------------------------------------------------
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def empty(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -710,8 +662,7 @@ def _sparse(name: str, shape: tuple[int, ...], dtype: Any, device: Any, layout: 
     return made
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def zeros(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -724,17 +675,9 @@ def zeros(
 ) -> Tensor:
     """Return a tensor of zeros.
 
-    Args:
-        *sizes: the shape, as separate ints or one sequence; as a keyword, `size`.
-        out: the tensor to write the result to.
-        dtype: the element type; the default dtype if None.
-        layout: `torch.strided` (the default) or a sparse layout.
-        device, pin_memory: only the CPU is supported; pinning has no effect.
-        requires_grad: whether operations on the tensor are recorded.
-
-    Raises:
-        TypeError: the sizes are not ints.
-        RuntimeError: a size is negative; `requires_grad` is set for integers.
+    The sizes are separate ints, one sequence, or as a keyword `size`; `out` takes the result. The dtype is by default
+    the default dtype. `layout` is `torch.strided` or a sparse layout; `device` is "cpu" or "meta"; `pin_memory` has no
+    effect.
 
     Example:
         >>> torch.zeros(2, 3, dtype=torch.int64)
@@ -752,8 +695,7 @@ def zeros(
     return finished(made._array, True) if requires_grad and out is None else made
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def ones(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -775,8 +717,7 @@ def ones(
     return made
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def full(
     size: Sequence[int],
     fill_value: Any,
@@ -788,15 +729,10 @@ def full(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a tensor of shape `size` filled with `fill_value`.
+    """Return a tensor of shape `size` filled with `fill_value`, a number or a 0-d tensor.
 
-    Args:
-        fill_value: a number, or a 0-d tensor.
-        dtype: the element type; by default bool, int64 or the default dtype, inferred from `fill_value`.
-        out, layout, device, requires_grad, pin_memory: as for `zeros`.
-
-    Raises:
-        RuntimeError: the number does not fit into `dtype`.
+    The dtype is by default bool, int64 or the default dtype, inferred from `fill_value`; RuntimeError if the number
+    does not fit into it. The other arguments are as for `zeros`.
 
     Example:
         >>> torch.full((2, 2), 7)
@@ -833,8 +769,7 @@ def _filled(made: Tensor, value: Any) -> Tensor:
     return made
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def scalar_tensor(
     s: Any,
     *,
@@ -853,82 +788,50 @@ def scalar_tensor(
     return _filled(blank((), None, dtype, device, layout, requires_grad), number("scalar_tensor", "s", 1, s))
 
 
-@public()
-@traced_as("creates")
-def empty_like(
-    input: Tensor,
-    *,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return an uninitialized tensor with the shape and dtype of `input`.
+def _like(name: str, what: str, fill: Callable[[Array], Any], example: str) -> Any:
+    """Return the public function `name`, whose result like another tensor `fill` writes to."""
+
+    def like(
+        input: Tensor,
+        *,
+        dtype: Dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        made = blank_like(name, input, dtype, device, layout, requires_grad, memory_format)
+        fill(whole(made))
+        return made
+
+    doc = f"""Return {what} with the shape, and unless told otherwise the dtype and memory format, of `input`.
+
+    `layout`, `device`, `requires_grad` and `pin_memory` are as for `zeros`.
 
     Example:
-        >>> torch.empty_like(torch.ones(2, 3)).shape
-        torch.Size([2, 3])
+        >>> torch.{example}
     """
-    made = blank_like("empty_like", input, dtype, device, layout, requires_grad, memory_format)
-    unwritten(whole(made))
-    return made
+    return public(traced="creates")(named(like, name, doc))
 
 
-@public()
-@traced_as("creates")
-def zeros_like(
-    input: Tensor,
-    *,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return zeros with the shape, dtype and dimension order in memory of `input`.
-
-    Args:
-        dtype: the element type, if not that of `input`.
-        memory_format: the memory format, if not that of `input`.
-        layout, device, requires_grad, pin_memory: as for `zeros`.
-
-    Example:
-        >>> torch.zeros_like(torch.ones(3))
-        tensor([0., 0., 0.])
-    """
-    made = blank_like("zeros_like", input, dtype, device, layout, requires_grad, memory_format)
-    whole(made)[...] = 0
-    return made
+empty_like = _like(
+    "empty_like", "an uninitialized tensor", unwritten,
+    "empty_like(torch.ones(2, 3)).shape\n        torch.Size([2, 3])",
+)  # fmt: skip
+zeros_like = _like(
+    "zeros_like",
+    "zeros",
+    lambda array: operator.setitem(array, ..., 0),
+    "zeros_like(torch.ones(3))\n        tensor([0., 0., 0.])",
+)
+ones_like = _like(
+    "ones_like", "ones", lambda array: operator.setitem(array, ..., 1),
+    "ones_like(torch.zeros(2, dtype=torch.int64))\n        tensor([1, 1])",
+)  # fmt: skip
 
 
-@public()
-@traced_as("creates")
-def ones_like(
-    input: Tensor,
-    *,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return ones with the shape and dtype of `input`; the parameters are those of `zeros_like`.
-
-    Example:
-        >>> torch.ones_like(torch.zeros(2, dtype=torch.int64))
-        tensor([1, 1])
-    """
-    made = blank_like("ones_like", input, dtype, device, layout, requires_grad, memory_format)
-    whole(made)[...] = 1
-    return made
-
-
-@public()
-@traced_as("creates")
+@public(traced="creates")
 def full_like(
     input: Tensor,
     fill_value: Any,
@@ -941,9 +844,6 @@ def full_like(
     pin_memory: bool = False,
 ) -> Tensor:
     """Return a tensor with the shape and dtype of `input`, filled with `fill_value`; see `zeros_like`.
-
-    Raises:
-        RuntimeError: the number does not fit into the dtype.
 
     Example:
         >>> torch.full_like(torch.zeros(2), 0.5)
@@ -982,13 +882,12 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
             return made
         return _filled(made, value)
 
-    new.__name__ = new.__qualname__ = name
-    new.__doc__ = f"""Return {what} of the shape, of this tensor's dtype unless told otherwise.
+    doc = f"""Return {what} of the shape, of this tensor's dtype unless told otherwise.
 
     Example:
         >>> {example}
     """
-    return public("", method=name, listed=False)(traced_as("creates")(new))
+    return public("", method=name, listed=False, traced="creates")(named(new, name, doc))
 
 
 new_empty = _new(
@@ -998,8 +897,7 @@ new_zeros = _new("new_zeros", "zeros", "torch.ones(2, dtype=torch.int64).new_zer
 new_ones = _new("new_ones", "ones", "torch.zeros(2, dtype=torch.int64).new_ones(3)\n        tensor([1, 1, 1])", 1)
 
 
-@public("", method="new_full", listed=False)
-@traced_as("creates")
+@public("", method="new_full", listed=False, traced="creates")
 def new_full(
     self: Tensor,
     size: Sequence[int],
@@ -1023,8 +921,7 @@ def new_full(
     return _filled(blank(shape_of("new_full", (size,)), None, kind, on, layout, requires_grad), value)
 
 
-@public("", method="new_tensor", listed=False)
-@traced_as("creates")
+@public("", method="new_tensor", listed=False, traced="creates")
 def new_tensor(
     self: Tensor,
     data: Any,

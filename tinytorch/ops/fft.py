@@ -6,6 +6,7 @@ complex to real ones. These are linear, and the gradient of each is one of them 
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from tinytorch.kernels import fft as kernels
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.fft import BY_COUNT, BY_ROOT, UNSCALED
 from tinytorch.kernels.reduce import axis_of, int_of
-from tinytorch.ops.arguments import check_tensor, op_of
+from tinytorch.ops.arguments import named, op_of
 from tinytorch.ops.complex import conj, conjugate
 from tinytorch.ops.rearrange import constant_pad, roll
 from tinytorch.ops.register import public
@@ -30,23 +31,23 @@ Dims = int | Sequence[int]
 # The ops ------------------------------------------------------------------------------------------
 
 complex_to_complex = op_of(
-    kernels.complex_to_complex, batch="along", name="FftC2C", complex=OWN,
+    kernels.complex_to_complex, name="FftC2C", complex=OWN,
     x=lambda g, dims, scale, forward: complex_to_complex(g, dims, scale, not forward),
 )  # fmt: skip
 real_to_complex = op_of(
-    kernels.real_to_complex, batch="along", name="FftR2C", complex=OWN,
+    kernels.real_to_complex, name="FftR2C", complex=OWN,
     x=lambda g, x_shape, dims, scale, onesided: _of_real(g, x_shape[dims[-1]], dims, scale, onesided),
 )  # fmt: skip
 complex_to_real = op_of(
-    kernels.complex_to_real, batch="along", name="FftC2R", complex=OWN,
+    kernels.complex_to_real, name="FftC2R", complex=OWN,
     x=lambda g, dims, scale, length: _scaled_interior(real_to_complex(g, dims, scale, True), dims[-1], length, 2.0),
 )  # fmt: skip
 _complex_to_real_part = op_of(
-    kernels.complex_to_real_part, batch="along", name="FftC2Real", complex=OWN,
+    kernels.complex_to_real_part, name="FftC2Real", complex=OWN,
     x=lambda g, dim, scale: real_to_complex(g, (dim,), scale, False),
 )  # fmt: skip
 _scaled_interior = op_of(
-    kernels.scaled_interior, batch="along", name="ScaledInterior", complex=OWN,
+    kernels.scaled_interior, complex=OWN,
     x=lambda g, dim, length, factor: _scaled_interior(g, dim, length, factor),
 )  # fmt: skip
 
@@ -124,7 +125,6 @@ def _ints(name: str, argument: str, value: Any) -> list[int]:
 
 def _several_dims(name: str, input: Tensor, s: Any, dim: Any) -> tuple[list[int], tuple[int, ...]]:
     """Return the lengths and the dimensions of a transform along several dimensions."""
-    check_tensor(input, f"fft_{name}")
     shape = input._array.shape
     ndim = len(shape)
     dims: list[int] | range = range(ndim)
@@ -155,7 +155,6 @@ def _several_dims(name: str, input: Tensor, s: Any, dim: Any) -> tuple[list[int]
 
 
 def _to_complex(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: bool, onesided: bool) -> Tensor:
-    check_tensor(input, f"fft_{name}")
     if onesided and input.dtype.is_complex:
         raise RuntimeError(f"{name} expects a real input tensor, but got {input.dtype.tensor_name}")
     input = _promoted(input, False)
@@ -169,7 +168,6 @@ def _to_complex(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: 
 
 
 def _to_real(name: str, input: Tensor, n: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
-    check_tensor(input, f"fft_{name}")
     input = _promoted(input, True)
     n, axis = _one_dim(name, input, n, dim)
     length = _points(2 * (input._array.shape[axis] - 1) if n is None else n)
@@ -193,7 +191,6 @@ def _some(name: str, dims: tuple[int, ...]) -> None:
 
 
 def _n_from_real(name: str, input: Tensor, s: Any, dim: Any, norm: Any, forward: bool) -> Tensor:
-    check_tensor(input, f"fft_{name}")
     if input.dtype.is_complex:
         name = name.replace("2", "n")
         raise RuntimeError(f"{name} expects a real-valued input tensor, but got {input.dtype.tensor_name}")
@@ -220,383 +217,119 @@ def _n_to_real(name: str, input: Tensor, s: Any, dim: Any, norm: Any, forward: b
     return complex_to_real(conjugate(input), dims[-1:], scale, length)
 
 
-@public("fft.fft", out="fft", autocast="float32")
-def fft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Return the discrete Fourier transform along a dimension: `out[k] = sum(x[j] * exp(-2πi j k / n))`.
+def _published(transform: Any, name: str, what: str, said: str, example: tuple[str, str], autocast: str | None) -> Any:
+    """Make a transform public, with a docstring of what it returns, what is said of its family, and an example."""
+    call, result = example
+    doc = f"""Return {what}.
 
-    Args:
-        input: real or complex numbers (..., n, ...).
-        n: the number of points: the input is cut, or filled up with zeros; by default its length.
-        dim: the dimension to transform.
-        norm: "backward" (as None) scales the inverse transform by 1 / n, "forward" the forward one, "ortho" either by
-            1 / sqrt(n).
-
-    Raises:
-        RuntimeError: `n` is not positive, `norm` is unknown, or the dtype is float16 or bfloat16.
+    {said}
 
     Example:
-        >>> torch.fft.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
-        tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])
+        >>> {call.replace("F.", "torch.fft.")}
+{textwrap.indent(result, "        ")}
     """
-    return _to_complex("fft", input, n, dim, norm, True, False)
-
-
-@public("fft.ifft", out="fft", autocast="float32")
-def ifft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Return the inverse transform along a dimension: `out[j] = sum(x[k] * exp(2πi j k / n)) / n`.
-
-    Args:
-        input: real or complex numbers (..., n, ...).
-        n: the number of points: the input is cut, or filled up with zeros; by default its length.
-        dim: the dimension to transform.
-        norm: "backward", "ortho" or "forward"; see `fft`.
-
-    Raises:
-        RuntimeError: `n` is not positive, `norm` is unknown, or the dtype is float16 or bfloat16.
-
-    Example:
-        >>> torch.fft.ifft(torch.tensor([4.0, 0.0, 0.0, 0.0]))
-        tensor([1.-0.j, 1.-0.j, 1.-0.j, 1.-0.j])
-    """
-    return _to_complex("ifft", input, n, dim, norm, False, False)
-
-
-@public("fft.rfft", out="fft", autocast="float32")
-def rfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Return the first n // 2 + 1 elements of the transform of real numbers, which determine the others.
-
-    Args:
-        input: real numbers (..., n, ...).
-        n: the number of points: the input is cut, or filled up with zeros; by default its length.
-        dim: the dimension to transform.
-        norm: "backward", "ortho" or "forward"; see `fft`.
-
-    Raises:
-        RuntimeError: the input is complex; as for `fft`.
-
-    Example:
-        >>> torch.fft.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))
-        tensor([10.+0.j, -2.+2.j, -2.+0.j])
-    """
-    return _to_complex("rfft", input, n, dim, norm, True, True)
-
-
-@public("fft.irfft", out="fft", autocast="float32")
-def irfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Return the `n` real numbers whose transform begins with `input`: the inverse of `rfft`.
-
-    Args:
-        input: the first half of a spectrum (..., n // 2 + 1, ...), whose imaginary parts at frequency 0 and n / 2 are
-            ignored.
-        n: the number of results, by default 2 (m - 1) for m input elements, of which n // 2 + 1 are used.
-        dim: the dimension to transform.
-        norm: "backward", "ortho" or "forward"; see `fft`.
-
-    Raises:
-        RuntimeError: as for `fft`.
-
-    Example:
-        >>> torch.fft.irfft(torch.tensor([10 + 0j, -2 + 2j, -2 + 0j]))
-        tensor([1., 2., 3., 4.])
-    """
-    return _to_real("irfft", input, n, dim, norm, False)
-
-
-@public("fft.hfft", out="fft", autocast="float32")
-def hfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Return the transform, which is real, of `n` numbers of which the second half are conjugates of the first.
-
-    Args:
-        input: the first half of the numbers (..., n // 2 + 1, ...).
-        n: the number of results, by default 2 (m - 1) for m input elements, of which n // 2 + 1 are used.
-        dim: the dimension to transform.
-        norm: "backward", "ortho" or "forward"; see `fft`.
-
-    Raises:
-        RuntimeError: as for `fft`.
-
-    Example:
-        >>> torch.fft.hfft(torch.tensor([1 + 0j, 2 + 1j, 3 + 0j]))
-        tensor([ 8.,  0.,  0., -4.])
-    """
-    return _to_real("hfft", input, n, dim, norm, True)
-
-
-@public("fft.ihfft", out="fft", autocast="float32")
-def ihfft(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
-    """Return the first n // 2 + 1 elements of the inverse transform of real numbers: the inverse of `hfft`.
-
-    Args:
-        input: real numbers (..., n, ...).
-        n: the number of points: the input is cut, or filled up with zeros; by default its length.
-        dim: the dimension to transform.
-        norm: "backward", "ortho" or "forward"; see `fft`.
-
-    Raises:
-        RuntimeError: the input is complex; as for `fft`.
-
-    Example:
-        >>> torch.fft.ihfft(torch.tensor([8.0, 0.0, 0.0, -4.0]))
-        tensor([1.-0.j, 2.+1.j, 3.-0.j])
-    """
-    return _to_complex("ihfft", input, n, dim, norm, False, True)
-
-
-# Along several dimensions ------------------------------------------------------------------------
-
-
-@public("fft.fft2", out="fft", autocast="float32")
-def fft2(input: Tensor, s: Dims | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the discrete Fourier transform along two dimensions.
-
-    Args:
-        input: real or complex numbers.
-        s: the lengths of the dimensions: the input is cut, or filled up with zeros; -1 keeps a length.
-        dim: the dimensions; by default the last two.
-        norm: as for `fft`, with the product of the lengths as n.
-
-    Raises:
-        RuntimeError: a dimension appears twice, `s` and `dim` differ in length; as for `fft`.
-
-    Example:
-        >>> torch.fft.fft2(torch.ones(2, 2))
-        tensor([[4.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
-    """
-    return _n_to_complex("fft2", input, s, dim, norm, True)
-
-
-@public("fft.ifft2", out="fft", autocast="float32")
-def ifft2(input: Tensor, s: Dims | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the inverse discrete Fourier transform along two dimensions.
-
-    Args:
-        input: real or complex numbers.
-        s: the lengths of the dimensions: the input is cut, or filled up with zeros; -1 keeps a length.
-        dim: the dimensions; by default the last two.
-        norm: as for `fft`, with the product of the lengths as n.
-
-    Raises:
-        RuntimeError: a dimension appears twice, `s` and `dim` differ in length; as for `fft`.
-
-    Example:
-        >>> torch.fft.ifft2(torch.ones(2, 2))
-        tensor([[1.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
-    """
-    return _n_to_complex("ifft2", input, s, dim, norm, False)
-
-
-@public("fft.rfft2", out="fft", autocast="float32")
-def rfft2(input: Tensor, s: Dims | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the transform of real numbers along two dimensions: along the last one the half, as `rfft`.
-
-    Args:
-        input: real numbers.
-        s: the lengths of the dimensions: the input is cut, or filled up with zeros; -1 keeps a length.
-        dim: the dimensions, the last of which is halved; by default the last two.
-        norm: as for `fft`, with the product of the lengths as n.
-
-    Raises:
-        RuntimeError: a dimension appears twice, `s` and `dim` differ in length, the input is complex; as for `fft`.
-
-    Example:
-        >>> torch.fft.rfft2(torch.ones(2, 3))
-        tensor([[6.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
-    """
-    return _n_from_real("rfft2", input, s, dim, norm, True)
-
-
-@public("fft.irfft2", out="fft", autocast="float32")
-def irfft2(input: Tensor, s: Dims | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the real numbers whose transform along two dimensions is `input`: the inverse of `rfft2`.
-
-    Args:
-        input: a spectrum, of which the last dimension to transform has the first half.
-        s: the lengths of the result along the dimensions; -1, and by default that of the last one, as in `irfft`.
-        dim: the dimensions, the last of which is given by half; by default the last two.
-        norm: as for `fft`, with the product of the lengths as n.
-
-    Raises:
-        RuntimeError: a dimension appears twice, `s` and `dim` differ in length, there are none; as for `fft`.
-
-    Example:
-        >>> torch.fft.irfft2(torch.tensor([[6.0, 0.0], [0.0, 0.0]]), s=(2, 3))
-        tensor([[1., 1., 1.],
-                [1., 1., 1.]])
-    """
-    return _n_to_real("irfft2", input, s, dim, norm, False)
-
-
-@public("fft.hfft2", out="fft")
-def hfft2(input: Tensor, s: Dims | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the transform along two dimensions of numbers with a real transform; see `hfft`.
-
-    Args:
-        input: the numbers, of which the last dimension to transform has the first half.
-        s: the lengths of the result along the dimensions; -1, and by default that of the last one, as in `irfft`.
-        dim: the dimensions, the last of which is given by half; by default the last two.
-        norm: as for `fft`, with the product of the lengths as n.
-
-    Raises:
-        RuntimeError: a dimension appears twice, `s` and `dim` differ in length, there are none; as for `fft`.
-
-    Example:
-        >>> torch.fft.hfft2(torch.tensor([[1.0, 0.0], [0.0, 0.0]]), s=(2, 3))
-        tensor([[1., 1., 1.],
-                [1., 1., 1.]])
-    """
-    return _n_to_real("hfft2", input, s, dim, norm, True)
-
-
-@public("fft.ihfft2", out="fft")
-def ihfft2(input: Tensor, s: Dims | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
-    """Return the inverse transform of real numbers along two dimensions: the inverse of `hfft2`.
-
-    Args:
-        input: real numbers.
-        s: the lengths of the dimensions: the input is cut, or filled up with zeros; -1 keeps a length.
-        dim: the dimensions, the last of which is halved; by default the last two.
-        norm: as for `fft`, with the product of the lengths as n.
-
-    Raises:
-        RuntimeError: a dimension appears twice, `s` and `dim` differ in length, the input is complex; as for `fft`.
-
-    Example:
-        >>> torch.fft.ihfft2(torch.ones(2, 3)).real
-        tensor([[1., 0.],
-                [0., 0.]])
-    """
-    return _n_from_real("ihfft2", input, s, dim, norm, False)
-
-
-@public("fft.fftn", out="fft", autocast="float32")
-def fftn(input: Tensor, s: Dims | None = None, dim: Dims | None = None, norm: str | None = None) -> Tensor:
-    """Return the discrete Fourier transform along several dimensions.
-
-    Args:
-        input: real or complex numbers.
-        s: the lengths of the dimensions: the input is cut, or filled up with zeros; -1 keeps a length.
-        dim: the dimensions; by default the last ones, as many as `s` has; without `s` all.
-        norm: as for `fft`, with the product of the lengths as n.
-
-    Raises:
-        RuntimeError: a dimension appears twice, `s` and `dim` differ in length; as for `fft`.
-
-    Example:
-        >>> torch.fft.fftn(torch.ones(2, 2))
-        tensor([[4.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
-    """
-    return _n_to_complex("fftn", input, s, dim, norm, True)
-
-
-@public("fft.ifftn", out="fft", autocast="float32")
-def ifftn(input: Tensor, s: Dims | None = None, dim: Dims | None = None, norm: str | None = None) -> Tensor:
-    """Return the inverse discrete Fourier transform along several dimensions.
-
-    Args:
-        input: real or complex numbers.
-        s: the lengths of the dimensions: the input is cut, or filled up with zeros; -1 keeps a length.
-        dim: the dimensions; by default the last ones, as many as `s` has; without `s` all.
-        norm: as for `fft`, with the product of the lengths as n.
-
-    Raises:
-        RuntimeError: a dimension appears twice, `s` and `dim` differ in length; as for `fft`.
-
-    Example:
-        >>> torch.fft.ifftn(torch.ones(2, 2))
-        tensor([[1.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
-    """
-    return _n_to_complex("ifftn", input, s, dim, norm, False)
-
-
-@public("fft.rfftn", out="fft", autocast="float32")
-def rfftn(input: Tensor, s: Dims | None = None, dim: Dims | None = None, norm: str | None = None) -> Tensor:
-    """Return the transform of real numbers along several dimensions: along the last one the half, as `rfft`.
-
-    Args:
-        input: real numbers.
-        s: the lengths of the dimensions: the input is cut, or filled up with zeros; -1 keeps a length.
-        dim: the dimensions, the last of which is halved; by default the last ones, as many as `s` has; without `s` all.
-        norm: as for `fft`, with the product of the lengths as n.
-
-    Raises:
-        RuntimeError: a dimension appears twice, `s` and `dim` differ in length, the input is complex; as for `fft`.
-
-    Example:
-        >>> torch.fft.rfftn(torch.ones(2, 3))
-        tensor([[6.+0.j, 0.+0.j],
-                [0.+0.j, 0.+0.j]])
-    """
-    return _n_from_real("rfftn", input, s, dim, norm, True)
-
-
-@public("fft.irfftn", out="fft", autocast="float32")
-def irfftn(input: Tensor, s: Dims | None = None, dim: Dims | None = None, norm: str | None = None) -> Tensor:
-    """Return the real numbers whose transform along several dimensions is `input`: the inverse of `rfftn`.
-
-    Args:
-        input: a spectrum, of which the last dimension to transform has the first half.
-        s: the lengths of the result along the dimensions; -1, and by default that of the last one, as in `irfft`.
-        dim: the dimensions, the last of which is given by half; by default the last ones, as many as `s` has;
-            without `s` all.
-        norm: as for `fft`, with the product of the lengths as n.
-
-    Raises:
-        RuntimeError: a dimension appears twice, `s` and `dim` differ in length, there are none; as for `fft`.
-
-    Example:
-        >>> torch.fft.irfftn(torch.tensor([[6.0, 0.0], [0.0, 0.0]]), s=(2, 3))
-        tensor([[1., 1., 1.],
-                [1., 1., 1.]])
-    """
-    return _n_to_real("irfftn", input, s, dim, norm, False)
-
-
-@public("fft.hfftn", out="fft")
-def hfftn(input: Tensor, s: Dims | None = None, dim: Dims | None = None, norm: str | None = None) -> Tensor:
-    """Return the transform along several dimensions of numbers with a real transform; see `hfft`.
-
-    Args:
-        input: the numbers, of which the last dimension to transform has the first half.
-        s: the lengths of the result along the dimensions; -1, and by default that of the last one, as in `irfft`.
-        dim: the dimensions, the last of which is given by half; by default the last ones, as many as `s` has;
-            without `s` all.
-        norm: as for `fft`, with the product of the lengths as n.
-
-    Raises:
-        RuntimeError: a dimension appears twice, `s` and `dim` differ in length, there are none; as for `fft`.
-
-    Example:
-        >>> torch.fft.hfftn(torch.tensor([[1.0, 0.0], [0.0, 0.0]]), s=(2, 3))
-        tensor([[1., 1., 1.],
-                [1., 1., 1.]])
-    """
-    return _n_to_real("hfftn", input, s, dim, norm, True)
-
-
-@public("fft.ihfftn", out="fft")
-def ihfftn(input: Tensor, s: Dims | None = None, dim: Dims | None = None, norm: str | None = None) -> Tensor:
-    """Return the inverse transform of real numbers along several dimensions: the inverse of `hfftn`.
-
-    Args:
-        input: real numbers.
-        s: the lengths of the dimensions: the input is cut, or filled up with zeros; -1 keeps a length.
-        dim: the dimensions, the last of which is halved; by default the last ones, as many as `s` has; without `s` all.
-        norm: as for `fft`, with the product of the lengths as n.
-
-    Raises:
-        RuntimeError: a dimension appears twice, `s` and `dim` differ in length, the input is complex; as for `fft`.
-
-    Example:
-        >>> torch.fft.ihfftn(torch.ones(2, 3)).real
-        tensor([[1., 0.],
-                [0., 0.]])
-    """
-    return _n_from_real("ihfftn", input, s, dim, norm, False)
+    return public(f"fft.{name}", out="fft", autocast=autocast)(named(transform, name, doc))
+
+
+_ONE = """`dim` (..., n, ...) is cut to `n` points, or filled up with zeros; by default it stays as it is. `norm`
+    "backward" (as None) scales the inverse transform by 1 / n, "forward" the forward one, "ortho" either by
+    1 / sqrt(n). RuntimeError: `n` is not positive, or the dtype is float16 or bfloat16."""
+_ONE_HALF = """The first n // 2 + 1 elements along `dim` are used, for `n` results: by default 2 (m - 1) for m elements.
+    The imaginary parts at frequency 0 and n / 2 are ignored. `norm` and errors are as for `fft`."""
+_SEVERAL = """The dimensions `dim` are cut to the lengths `s`, or filled up with zeros; -1 keeps a length. By default
+    they are {}. `norm` is as for `fft`, with the product of the lengths as n."""
+_SEVERAL_HALF = """`s` are the lengths of the result along `dim`, by default {};
+    -1, and by default the length of the last dimension, of which the first half is given, are as in `irfft`.
+    `norm` is as for `fft`, with the product of the lengths as n."""
+_DEFAULTS = {"2": "the last two", "n": "the last ones, as many as `s` has, without `s` all"}
+
+
+def _along_one(name: str, compute: Callable[..., Tensor], *flags: bool, what: str, example: tuple[str, str]) -> Any:
+    """Return the public transform along one dimension that computes `compute(name, input, n, dim, norm, *flags)`."""
+
+    def transform(input: Tensor, n: int | None = None, dim: int = -1, norm: str | None = None) -> Tensor:
+        return compute(name, input, n, dim, norm, *flags)
+
+    return _published(transform, name, what, _ONE if compute is _to_complex else _ONE_HALF, example, "float32")
+
+
+def _along_several(
+    name: str, compute: Callable[..., Tensor], forward: bool, what: str, example: tuple[str, str]
+) -> Any:
+    """Return two public transforms: along two dimensions, and along any, of the name `name` with "2" and "n"."""
+    name2, namen = f"{name}2", f"{name}n"
+
+    def transform2(input: Tensor, s: Dims | None = None, dim: Dims = (-2, -1), norm: str | None = None) -> Tensor:
+        return compute(name2, input, s, dim, norm, forward)
+
+    def transform(input: Tensor, s: Dims | None = None, dim: Dims | None = None, norm: str | None = None) -> Tensor:
+        return compute(namen, input, s, dim, norm, forward)
+
+    said = _SEVERAL_HALF if compute is _n_to_real else _SEVERAL
+    autocast = None if "h" in name else "float32"
+    return tuple([
+        _published(
+            made, name + end, what.format({"2": "two", "n": "several"}[end]), said.format(_DEFAULTS[end]),
+            (example[0].format(end), example[1]), autocast,
+        )
+        for end, made in (("2", transform2), ("n", transform))
+    ])  # fmt: skip
+
+
+fft = _along_one(
+    "fft", _to_complex, True, False,
+    what="the discrete Fourier transform along a dimension: `out[k] = sum(x[j] * exp(-2πi j k / n))`",
+    example=("F.fft(torch.tensor([1.0, 2.0, 3.0, 4.0]))", "tensor([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j])"),
+)  # fmt: skip
+ifft = _along_one(
+    "ifft", _to_complex, False, False,
+    what="the inverse transform along a dimension: `out[j] = sum(x[k] * exp(2πi j k / n)) / n`",
+    example=("F.ifft(torch.tensor([4.0, 0.0, 0.0, 0.0]))", "tensor([1.-0.j, 1.-0.j, 1.-0.j, 1.-0.j])"),
+)  # fmt: skip
+rfft = _along_one(
+    "rfft", _to_complex, True, True,
+    what="the first n // 2 + 1 elements of the transform of real numbers, which determine the others",
+    example=("F.rfft(torch.tensor([1.0, 2.0, 3.0, 4.0]))", "tensor([10.+0.j, -2.+2.j, -2.+0.j])"),
+)  # fmt: skip
+irfft = _along_one(
+    "irfft", _to_real, False,
+    what="the `n` real numbers whose transform begins with `input`: the inverse of `rfft`",
+    example=("F.irfft(torch.tensor([10 + 0j, -2 + 2j, -2 + 0j]))", "tensor([1., 2., 3., 4.])"),
+)  # fmt: skip
+hfft = _along_one(
+    "hfft", _to_real, True,
+    what="the transform, which is real, of `n` numbers of which the second half are conjugates of the first",
+    example=("F.hfft(torch.tensor([1 + 0j, 2 + 1j, 3 + 0j]))", "tensor([ 8.,  0.,  0., -4.])"),
+)  # fmt: skip
+ihfft = _along_one(
+    "ihfft", _to_complex, False, True,
+    what="the first n // 2 + 1 elements of the inverse transform of real numbers: the inverse of `hfft`",
+    example=("F.ihfft(torch.tensor([8.0, 0.0, 0.0, -4.0]))", "tensor([1.-0.j, 2.+1.j, 3.-0.j])"),
+)  # fmt: skip
+fft2, fftn = _along_several(
+    "fft", _n_to_complex, True, "the discrete Fourier transform along {} dimensions",
+    ("F.fft{}(torch.ones(2, 2))", "tensor([[4.+0.j, 0.+0.j],\n        [0.+0.j, 0.+0.j]])"),
+)  # fmt: skip
+ifft2, ifftn = _along_several(
+    "ifft", _n_to_complex, False, "the inverse discrete Fourier transform along {} dimensions",
+    ("F.ifft{}(torch.ones(2, 2))", "tensor([[1.+0.j, 0.+0.j],\n        [0.+0.j, 0.+0.j]])"),
+)  # fmt: skip
+rfft2, rfftn = _along_several(
+    "rfft", _n_from_real, True, "the transform of real numbers along {} dimensions: along the last the half, as `rfft`",
+    ("F.rfft{}(torch.ones(2, 3))", "tensor([[6.+0.j, 0.+0.j],\n        [0.+0.j, 0.+0.j]])"),
+)  # fmt: skip
+irfft2, irfftn = _along_several(
+    "irfft", _n_to_real, False, "the real numbers whose transform along {} dimensions, by half, is `input`",
+    ("F.irfft{}(torch.tensor([[6.0, 0.0], [0.0, 0.0]]), s=(2, 3))", "tensor([[1., 1., 1.],\n        [1., 1., 1.]])"),
+)  # fmt: skip
+hfft2, hfftn = _along_several(
+    "hfft", _n_to_real, True, "the transform along {} dimensions of numbers with a real transform; see `hfft`",
+    ("F.hfft{}(torch.tensor([[1.0, 0.0], [0.0, 0.0]]), s=(2, 3))", "tensor([[1., 1., 1.],\n        [1., 1., 1.]])"),
+)  # fmt: skip
+ihfft2, ihfftn = _along_several(
+    "ihfft", _n_from_real, False, "the inverse transform of real numbers along {} dimensions: the inverse of `hfft`",
+    ("F.ihfft{}(torch.ones(2, 3)).real", "tensor([[1., 0.],\n        [0., 0.]])"),
+)  # fmt: skip
 
 
 # Frequencies --------------------------------------------------------------------------------------
@@ -609,13 +342,7 @@ def fftfreq(
 ) -> Tensor:  # fmt: skip
     """Return the sample frequencies of an `n`-point transform: 0 and the positive ones first, then the negative ones.
 
-    Args:
-        n: the number of points.
-        d: the sample spacing.
-        the others: as for `arange`.
-
-    Raises:
-        RuntimeError: the dtype is not floating-point, or `n` is negative.
+    `n` is the number of points, `d` the sample spacing; the other arguments are as for `arange`.
 
     Example:
         >>> torch.fft.fftfreq(4)
@@ -667,9 +394,7 @@ def _frequencies(
 def fftshift(input: Tensor, dim: Dims | None = None) -> Tensor:
     """Return the input with its dimensions rolled so that frequency 0 is in the middle.
 
-    Args:
-        input: a tensor whose dimensions `dim` are in the order of `fftfreq`.
-        dim: the dimensions to shift; None for all.
+    The dimensions `dim`, by default all, are in the order of `fftfreq`.
 
     Example:
         >>> torch.fft.fftshift(torch.tensor([0, 1, -2, -1]))

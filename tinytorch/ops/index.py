@@ -29,7 +29,7 @@ from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
 from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
 from tinytorch.kernels.silence import cast, quietly
-from tinytorch.ops.arguments import check_elements, check_tensor, numpy_names, op_of
+from tinytorch.ops.arguments import check_elements, check_tensor, named, op_of
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import aliased, expand, inserted, part, reshape, selected
 from tinytorch.ops.writing import writing
@@ -65,12 +65,11 @@ def _same_places(x: Tensor, y: Any) -> bool:
 
 _copy = writing(
     batch="elementwise",
-    complex=OWN, moves=True, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places,
+    moves=True, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places,
     reads="same",
 )(kernels.copy)  # fmt: skip
 _fill = writing(
     batch="filled",
-    complex=OWN,
     moves=True,
     names=("FillBackward2", "FillBackward3", "ZeroBackward0", "FillBackward0", "FillBackward1"),
     repeats=lambda x, value: not isinstance(value, Tensor),
@@ -93,9 +92,6 @@ def _seen(*operands: Any) -> bool:
 @public("", method="copy_")
 def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
     """Copy the elements of `other`, broadcast to this tensor and cast to its dtype, into it and return it.
-
-    Raises:
-        RuntimeError: `other` does not broadcast to this tensor's shape.
 
     Example:
         >>> torch.zeros(2, 2).copy_(torch.tensor([1, 2]))
@@ -140,14 +136,10 @@ def _fits_into(given: tuple[int, ...], shape: tuple[int, ...]) -> bool:
 def fill(input: Tensor, value: Any) -> Tensor:
     """Return a tensor like `input`, filled with a number or the value of a 0-dim tensor.
 
-    Raises:
-        RuntimeError: the value is a tensor with dimensions.
-
     Example:
         >>> torch.fill(torch.zeros(2), 7)
         tensor([7., 7.])
     """
-    check_tensor(input, "fill")
     number = not isinstance(value, Tensor)
     if not number:
         _check_value(value)
@@ -196,11 +188,7 @@ def zero_(self: Tensor) -> Tensor:
 
 @public("", method="fill_diagonal_")
 def fill_diagonal_(self: Tensor, fill_value: Any, wrap: bool = False) -> Tensor:
-    """Write a number on the main diagonal of a matrix (or of a tensor whose dimensions are all equal).
-
-    Raises:
-        RuntimeError: the tensor has fewer than two dimensions.
-    """
+    """Write a number on the main diagonal of a matrix (or of a tensor whose dimensions are all equal)."""
     shape = self._array.shape
     if len(shape) < 2:
         raise RuntimeError("dimensions must larger than 1")
@@ -253,12 +241,7 @@ def _warn_of_bytes() -> None:
 
 
 def _index_array(index: Tensor, input: Tensor) -> Any:
-    """Return the array of an index tensor of `input`.
-
-    Raises:
-        IndexError: the dtype cannot index.
-        RuntimeError: the index has no data.
-    """
+    """Return the array of an index tensor of `input`; raise PyTorch's error for a dtype that cannot index."""
     array = index._array
     if type(array) is MetaArray and type(input._array) is not MetaArray:
         raise RuntimeError("Tensor on device meta is not on the expected device cpu!")
@@ -351,8 +334,10 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
             steps.append(None)
             indices.append(np.zeros(int(each), _INT64))
             step_op = inserted
-        elif isinstance(each, Tensor):
-            array = _index_array(each, input)
+        elif isinstance(each, (Tensor, list, tuple, range, str, np.ndarray)):
+            array = _index_array(each, input) if isinstance(each, Tensor) else _from_sequence(each)
+            is_tensor = isinstance(each, Tensor)
+            used += not is_tensor
             batched = array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray
             if batched and builtins.sum([isinstance(index, (Tensor, list)) for index in key]) == 1:
                 steps.append(_ALL)  # (inside of `vmap`: the index of each example)
@@ -367,38 +352,19 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
                 else:
                     steps.append(int(array))
                     step_op = selected
-                    used += 1
+                    used += is_tensor
                 continue
             count = array.ndim if array.dtype.kind == "b" else 1
             steps += [_ALL] * count
             indices.append(array)
-            used += count
+            if is_tensor:
+                used += count
+            else:
+                uncounted += count - 1
         elif isinstance(each, np.integer):
             steps.append(int(each))
             step_op = selected
             used += 1
-        elif isinstance(each, (list, tuple, range, str, np.ndarray)):
-            array = _from_sequence(each)
-            used += 1
-            batched = array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray
-            if batched and builtins.sum([isinstance(index, (Tensor, list)) for index in key]) == 1:
-                steps.append(_ALL)  # (inside of `vmap`: the index of each example)
-                indices.append(array)
-                used += 1
-                continue
-            if array.ndim == 0:
-                if array.dtype.kind == "b":
-                    steps.append(None)
-                    indices.append(np.zeros(int(array), _INT64))
-                    step_op = inserted
-                else:
-                    steps.append(int(array))
-                    step_op = selected
-                continue
-            count = array.ndim if array.dtype.kind == "b" else 1
-            uncounted += count - 1
-            steps += [_ALL] * count
-            indices.append(array)
         else:
             raise IndexError(
                 "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices "
@@ -445,7 +411,6 @@ def _kind_name(value: Any) -> str:
     kernels.take,
     batch="index",
     name="Index",
-    complex=OWN,
     moves=True,
     holds="indices",
     x=lambda g, x_shape, indices: _put_back(g, x_shape, indices),
@@ -685,15 +650,8 @@ def _tensor_indices(name: str, input: Tensor, indices: Any) -> tuple[Any, ...]:
 def index_put(input: Tensor, indices: Any, values: Tensor, accumulate: bool = False) -> Tensor:
     """Return a copy with `values` written at `indices`, as `x[indices] = values` does.
 
-    Args:
-        input: the tensor.
-        indices: a tuple of index tensors or masks.
-        values: a tensor of the same dtype that broadcasts to the shape of `input[indices]`.
-        accumulate: add the values instead of writing; values for the same element add up.
-
-    Raises:
-        IndexError: an index is out of range.
-        RuntimeError: the values do not match in shape or dtype.
+    `indices` is a tuple of index tensors or masks; the values have the dtype of `input` and broadcast to the shape of
+    `input[indices]`. `accumulate` adds them instead of writing; values for the same element add up.
 
     Example:
         >>> torch.index_put(torch.zeros(3), (torch.tensor([0, 0]),), torch.ones(2), accumulate=True)
@@ -720,22 +678,11 @@ def index_put_(self: Tensor, indices: Any, values: Tensor, accumulate: bool = Fa
 @public(method=True, out="index_select")
 @op(
     kernels.select_rows, batch="rows",
-    complex=OWN, moves=True, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index),
+    moves=True, x=lambda g, x_shape, dim, index: _rows_back(g, x_shape, dim, index),
     index=None,
 )  # fmt: skip
 def index_select(x: Any, dim: int, index: Any) -> Any:
-    """Return the slices of `x` along a dimension at the indices of a vector.
-
-    Args:
-        x: the tensor.
-        dim: the dimension.
-        index: an int64 or int32 vector (n,) of non-negative indices.
-
-    Returns:
-        A tensor with size n in dimension `dim`.
-
-    Raises:
-        IndexError: an index is out of range.
+    """Return the slices of `x` along a dimension at the indices of a vector (n,), which are not negative.
 
     Example:
         >>> torch.index_select(torch.arange(6).view(2, 3), 1, torch.tensor([2, 0]))
@@ -772,13 +719,10 @@ _index_add = writing(
 
 
 def _alpha_last(function: Any, name: str, doc: str) -> Any:
-    @numpy_names
     def call(input: Tensor, dim: int, index: Tensor, source: Tensor, *, alpha: Any = 1) -> Tensor:
         return function(input, dim, index, source, alpha)
 
-    call.__name__ = call.__qualname__ = name
-    call.__doc__ = doc
-    return call
+    return named(call, name, doc)
 
 
 _ADDED = """Return a copy with `alpha * source` added to the rows at `index` along `dim`; same rows add up.
@@ -794,8 +738,8 @@ _ADDED = """Return a copy with `alpha * source` added to the rows at `index` alo
         >>> torch.index_add(torch.zeros(3), 0, torch.tensor([0, 0, 2]), torch.ones(3))
         tensor([2., 0., 1.])
     """
-index_add = public("index_add", method=True, out="gather")(_alpha_last(_index_add[0], "index_add", _ADDED))
-index_add_ = public("", method="index_add_")(
+index_add = public("index_add", method=True, out="gather", axis=True)(_alpha_last(_index_add[0], "index_add", _ADDED))
+index_add_ = public("", method="index_add_", axis=True)(
     _alpha_last(_index_add[1], "index_add_", "In-place version of `index_add`.")
 )
 
@@ -811,19 +755,12 @@ _index_copy = writing(
 )(kernels.index_copy)
 
 
-@public(method=True, out="gather", autocast="widest")
-@numpy_names
+@public(method=True, out="gather", autocast="widest", axis=True)
 def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor:
     """Return a copy in which the rows at `index` along `dim` are replaced by the rows of `source`.
 
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        index: an int64 vector; for a repeated index the last of its rows is written.
-        source: a tensor of the shape of `input`, except that its size in `dim` is the length of the index.
-
-    Raises:
-        IndexError: an index is out of range, or the shapes do not match.
+    `index` is an int64 vector; for a repeated index the last of its rows is written. `source` has the shape of `input`,
+    except that its size in `dim` is the length of the index.
 
     Example:
         >>> torch.index_copy(torch.zeros(3), 0, torch.tensor([2]), torch.tensor([5.0]))
@@ -832,7 +769,7 @@ def index_copy(input: Tensor, dim: int, index: Tensor, source: Tensor) -> Tensor
     return _index_copy[0](input, dim, index, source)
 
 
-index_copy_ = public("", method="index_copy_")(numpy_names(_index_copy[1]))
+index_copy_ = public("", method="index_copy_", axis=True)(_index_copy[1])
 
 
 _index_fill = writing(
@@ -856,19 +793,9 @@ def _filled_sum_x(g: Tensor, x_shape: tuple[int, ...], dim: int, index: Tensor) 
 _filled_sum = op_of(kernels.filled_sum, batch="filled sum", complex=OWN, name="Sum", x=_filled_sum_x, index=None)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
-    """Return a copy with the rows at `index` along `dim` filled with a number (or a 0-dim tensor).
-
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        index: an int64 vector.
-        value: the number.
-
-    Raises:
-        IndexError: an index is out of range.
+    """Return a copy with the rows at `index`, an int64 vector, along `dim` filled with a number (or a 0-dim tensor).
 
     Example:
         >>> torch.index_fill(torch.zeros(3), 0, torch.tensor([0, 2]), 7)
@@ -877,8 +804,7 @@ def index_fill(input: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     return _index_fill[isinstance(value, Tensor)][0](input, dim, index, _scalar("index_fill", value))
 
 
-@public("", method="index_fill_")
-@numpy_names
+@public("", method="index_fill_", axis=True)
 def index_fill_(self: Tensor, dim: int, index: Tensor, value: Any) -> Tensor:
     """In-place version of `index_fill`."""
     return _index_fill[isinstance(value, Tensor)][1](self, dim, index, _scalar("index_fill", value))

@@ -15,18 +15,10 @@ from tinytorch.core.tensor import Size, Tensor, constant, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import shape as kernels
+from tinytorch.kernels.checks import broadcast
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import autocast
-from tinytorch.ops.arguments import (
-    also_by,
-    check_elements,
-    check_some_dim,
-    check_tensor,
-    ints_of,
-    numpy_names,
-    op_of,
-    sections_or_indices,
-)
+from tinytorch.ops.arguments import also_by, check_elements, check_some_dim, ints_of, op_of, sections_or_indices
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _expand, _slice, _view, flatten, numel, part, reshape, unsqueeze
 
@@ -46,27 +38,11 @@ def _joined(g: Any, sizes: Sequence[int], dim: int) -> Tensor:
     return cat(pieces, dim)
 
 
-@op(
-    kernels.pieces,
-    batch="along",
-    name="Split",
-    complex=OWN,
-    view=True,
-    outputs=0,
-    x=lambda g, sizes, dim: _joined(g, sizes, dim),
-)
+@op(kernels.pieces, name="Split", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
 def _split(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 
 
-@op(
-    kernels.pieces,
-    batch="along",
-    name="SplitWithSizes",
-    complex=OWN,
-    view=True,
-    outputs=0,
-    x=lambda g, sizes, dim: _joined(g, sizes, dim),
-)
+@op(kernels.pieces, name="SplitWithSizes", view=True, outputs=0, x=lambda g, sizes, dim: _joined(g, sizes, dim))
 def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 
 
@@ -75,13 +51,7 @@ def _split_with_sizes(x: Any, sizes: Sequence[int], dim: int) -> Any: ...
 def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into views of one size (the last may be smaller) or of given sizes.
 
-    Args:
-        tensor: the tensor.
-        split_size_or_sections: the size of each piece, or a list of sizes whose sum is the size of the dimension.
-        dim: the dimension.
-
-    Raises:
-        RuntimeError: a size is negative, or the sizes do not sum to the size of the dimension.
+    RuntimeError unless the given sizes sum to the size of the dimension.
 
     Example:
         >>> torch.split(torch.arange(5), 2)
@@ -89,7 +59,6 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
         >>> torch.split(torch.arange(5), [1, 4])
         (tensor([0]), tensor([1, 2, 3, 4]))
     """
-    check_tensor(tensor, "split")
     if isinstance(split_size_or_sections, (tuple, list)):
         return split_with_sizes(tensor, split_size_or_sections, dim)
     check_some_dim(tensor, "split")
@@ -105,19 +74,14 @@ def split(tensor: Tensor, split_size_or_sections: Any, dim: int = 0) -> tuple[Te
     return _split(tensor, sizes, axis)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Tensor, ...]:
-    """Return the tensor split along a dimension into views of the given sizes.
-
-    Raises:
-        RuntimeError: a size is negative, or the sizes do not sum to the dimension's size.
+    """Return the tensor split along a dimension into views of the given sizes, which sum to the size of the dimension.
 
     Example:
         >>> torch.split_with_sizes(torch.arange(4), [1, 3])
         (tensor([0]), tensor([1, 2, 3]))
     """
-    check_tensor(input, "split_with_sizes")
     check_some_dim(input, "split")
     axis = axis_of(dim, input._array.ndim, "split_with_sizes")
     sizes = ints_of("split_with_sizes", "split_sizes", (split_sizes,))
@@ -135,19 +99,14 @@ def split_with_sizes(input: Tensor, split_sizes: Any, dim: int = 0) -> tuple[Ten
     return _split_with_sizes(input, sizes, axis)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into at most `chunks` views of one size (the last may be smaller).
-
-    Raises:
-        RuntimeError: `chunks` is not positive.
 
     Example:
         >>> torch.chunk(torch.arange(5), 2)
         (tensor([0, 1, 2]), tensor([3, 4]))
     """
-    check_tensor(input, "chunk")
     check_some_dim(input, "chunk")
     if type(chunks) is not int:
         chunks = int_of(chunks, "chunk", "chunks")
@@ -160,20 +119,12 @@ def chunk(input: Tensor, chunks: int, dim: int = 0) -> tuple[Tensor, ...]:
     return _split(input, kernels.split_sizes(length, -(-length // chunks)), axis)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 @sections_or_indices
 def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the tensor split along a dimension into a number of views of nearly equal size, or at given indices.
 
-    Args:
-        input: the tensor.
-        indices_or_sections: the number of pieces (the first ones are longer by one as needed), or the split indices
-            as a sequence or tensor of ints.
-        dim: the dimension.
-
-    Raises:
-        RuntimeError: the tensor is 0-d, or the number of pieces is not positive.
+    The first pieces are longer by one as needed; the indices are a sequence or tensor of ints.
 
     Example:
         >>> torch.tensor_split(torch.arange(5), 2)
@@ -181,7 +132,6 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
         >>> torch.tensor_split(torch.arange(5), (1, 3))
         (tensor([0]), tensor([1, 2]), tensor([3, 4]))
     """
-    check_tensor(input, "tensor_split")
     if not input._array.ndim:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
     axis = axis_of(dim, input._array.ndim, "tensor_split")
@@ -215,7 +165,6 @@ def tensor_split(input: Tensor, indices_or_sections: Any, dim: int = 0) -> tuple
 
 
 def _split_along(input: Tensor, how: Any, name: str, dim: int, least: int) -> tuple[Tensor, ...]:
-    check_tensor(input, name)
     ndim = input._array.ndim
     if ndim < least:
         raise RuntimeError(
@@ -247,7 +196,6 @@ def hsplit(input: Tensor, indices_or_sections: Any) -> tuple[Tensor, ...]:
                 [3]]), tensor([[2],
                 [4]]))
     """
-    check_tensor(input, "hsplit")
     return _split_along(input, indices_or_sections, "hsplit", 1 if input._array.ndim > 1 else 0, 1)
 
 
@@ -283,22 +231,17 @@ def _unbind_x(g: Any, dim: int) -> Tensor:
     return stack([zeros if each is None else each for each in g], dim)
 
 
-_unbind = op_of(kernels.unbind, batch="along", complex=OWN, name="Unbind", view=True, outputs=0, x=_unbind_x)
+_unbind = op_of(kernels.unbind, view=True, outputs=0, x=_unbind_x)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def unbind(input: Tensor, dim: int = 0) -> tuple[Tensor, ...]:
     """Return the slices along a dimension as views without that dimension.
-
-    Raises:
-        IndexError: the dimension is out of range.
 
     Example:
         >>> torch.unbind(torch.tensor([[1, 2], [3, 4]]))
         (tensor([1, 2]), tensor([3, 4]))
     """
-    check_tensor(input, "unbind")
     if not input._array.ndim:
         raise IndexError(f"Dimension specified as {dim} but tensor has no dimensions")
     axis = axis_of(dim, input._array.ndim, "unbind")
@@ -322,19 +265,11 @@ def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
     return pieces
 
 
-@op(kernels.concatenated, batch="sequence", complex=OWN, moves=True, name="Cat", many="xs", xs=_cat_xs)
+@op(kernels.concatenated, batch="sequence", moves=True, name="Cat", many="xs", xs=_cat_xs)
 def _cat(xs: Any, dim: int) -> Any: ...
 
 
-@op(
-    kernels.stacked,
-    batch="sequence",
-    complex=OWN,
-    moves=True,
-    name="Stack",
-    many="xs",
-    xs=lambda g, dim: unbind(g, dim),
-)
+@op(kernels.stacked, batch="sequence", moves=True, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
 def _stack(xs: Any, dim: int) -> Any: ...
 
 
@@ -352,14 +287,7 @@ def _tensors(name: str, tensors: Any) -> list[Tensor]:
 def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Return the tensors joined along an existing dimension, in their common dtype.
 
-    Args:
-        tensors: a sequence of tensors whose shapes differ only in `dim`; empty 1-d tensors are skipped.
-        dim: the dimension.
-        axis: NumPy's name for `dim`.
-
-    Raises:
-        ValueError: the sequence is empty.
-        RuntimeError: the shapes do not match.
+    Their shapes differ only in `dim`; empty 1-d tensors are skipped.
 
     Example:
         >>> torch.cat([torch.tensor([1, 2]), torch.tensor([3])])
@@ -373,15 +301,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
 
 @public(out="cat")
 def stack(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
-    """Return tensors of one shape stacked along a new dimension.
-
-    Args:
-        tensors: a sequence of tensors, each of shape (*).
-        dim: the position of the new dimension.
-        axis: NumPy's name for `dim`.
-
-    Raises:
-        RuntimeError: the sequence is empty, or the shapes differ.
+    """Return tensors of one shape stacked along a new dimension at position `dim`.
 
     Example:
         >>> torch.stack([torch.tensor([1, 2]), torch.tensor([3, 4])], dim=1)
@@ -463,17 +383,12 @@ def _block_diag_xs(g: Tensor, xs_shapes: list[tuple[int, ...]]) -> Any:
     return pieces
 
 
-_block_diag = op_of(
-    kernels.block_diag, batch="block diagonal", complex=OWN, name="BlockDiag", many="xs", xs=_block_diag_xs
-)
+_block_diag = op_of(kernels.block_diag, batch="block diagonal", complex=OWN, many="xs", xs=_block_diag_xs)
 
 
 @public(python=True)
 def block_diag(*tensors: Tensor) -> Tensor:
     """Return the block-diagonal matrix with the given matrices (vectors as rows) on its diagonal.
-
-    Raises:
-        RuntimeError: a tensor has more than two dimensions.
 
     Example:
         >>> torch.block_diag(torch.tensor([[1, 2]]), torch.tensor([[3]]))
@@ -495,13 +410,9 @@ def block_diag(*tensors: Tensor) -> Tensor:
 def meshgrid(*tensors: Any, indexing: str | None = None) -> tuple[Tensor, ...]:
     """Return the coordinate tensors of a grid: each vector is expanded along the dimensions of the other vectors.
 
-    Args:
-        *tensors: 0-d or 1-d tensors of one dtype, also as one sequence.
-        indexing: "ij" for matrix order (the first vector varies along the first dimension), "xy" to exchange the
-            first two dimensions; the default is "ij" with a warning.
-
-    Raises:
-        RuntimeError: there are no tensors, their dtypes differ, or one has more than one dimension.
+    The tensors, also one sequence of them, are 0-d or 1-d, of one dtype. `indexing` is "ij" for matrix order (the first
+    vector varies along the first dimension), "xy" to exchange the first two dimensions; the default is "ij" with a
+    warning.
 
     Example:
         >>> torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4]), indexing="ij")
@@ -565,9 +476,6 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 def broadcast_shapes(*shapes: Any) -> Size:
     """Return the shape to which tensors of the given shapes broadcast.
 
-    Raises:
-        RuntimeError: the shapes do not broadcast.
-
     Example:
         >>> torch.broadcast_shapes((2, 1), (3,))
         torch.Size([2, 3])
@@ -594,9 +502,6 @@ def broadcast_shapes(*shapes: Any) -> Size:
 def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     """Return the tensors expanded to their common broadcast shape.
 
-    Raises:
-        RuntimeError: the shapes do not broadcast.
-
     Example:
         >>> [each.shape for each in torch.broadcast_tensors(torch.zeros(3, 1), torch.zeros(2))]
         [torch.Size([3, 2]), torch.Size([3, 2])]
@@ -604,19 +509,7 @@ def broadcast_tensors(*tensors: Any) -> tuple[Tensor, ...]:
     if len(tensors) == 1 and isinstance(tensors[0], (tuple, list)):
         tensors = tuple(tensors[0])
     given = _tensors("broadcast_tensors", tensors)
-    shape: tuple[int, ...] = ()
-    for each in given:
-        have = each._array.shape
-        try:
-            shape = np.broadcast_shapes(shape, have)
-        except ValueError:
-            back = next(
-                k for k, (a, b) in enumerate(zip(shape[::-1], have[::-1], strict=False)) if a != b and 1 not in (a, b)
-            )
-            raise RuntimeError(
-                f"The size of tensor a ({shape[-back - 1]}) must match the size of tensor b ({have[-back - 1]}) at "
-                f"non-singleton dimension {max(len(shape), len(have)) - back - 1}"
-            ) from None
+    shape = broadcast(*[each._array.shape for each in given])
     return tuple([each if each._array.shape == shape else _expand(each, shape) for each in given])
 
 

@@ -9,11 +9,7 @@ from tinytorch._version import __version__
 
 
 def error(module: str, name: str) -> AttributeError:
-    """Return the error for a name that a module of tinytorch, or Tensor, lacks.
-
-    Args:
-        module: the dotted name of the module, such as `tinytorch.linalg`, or `tinytorch.Tensor`.
-    """
+    """Return the error for a name that a module, such as `tinytorch.linalg`, or `tinytorch.Tensor` lacks."""
     theirs = f"torch{module.removeprefix('tinytorch')}"
     for reason, names in NAMES.get(theirs, {}).items():
         if name in names.split():

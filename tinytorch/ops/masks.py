@@ -13,13 +13,13 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels.activation import where as where_
-from tinytorch.kernels.checks import refused, tensor_name
+from tinytorch.kernels.checks import broadcast, refused, tensor_name
 from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.intp import as_int64
 from tinytorch.kernels.limits import fits
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.silence import cast
-from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
+from tinytorch.ops.arguments import op_of, unless_empty
 from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _scalar, _wrapped
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import expand
@@ -44,13 +44,7 @@ _masked_fill = writing(
 def masked_fill(input: Tensor, mask: Tensor, value: Any) -> Tensor:
     """Return a copy with `value` (a number or a 0-dim tensor) where the mask is true.
 
-    Args:
-        input: the tensor.
-        mask: a boolean tensor that broadcasts with `input`.
-        value: the number to write; it is cast to the dtype of `input`.
-
-    Raises:
-        RuntimeError: the mask is not boolean, or does not broadcast.
+    The mask is boolean and broadcasts with `input`; the value is cast to the dtype of `input`.
 
     Example:
         >>> torch.masked_fill(torch.tensor([1.0, -2.0]), torch.tensor([False, True]), 0)
@@ -77,10 +71,7 @@ def masked_fill_(self: Tensor, mask: Tensor, value: Any) -> Tensor:
     broadcasts=True,
 )
 def masked_select(x: Any, mask: Any) -> Any:
-    """Return a 1-d tensor of the elements where the mask, which broadcasts with `x`, is true.
-
-    Raises:
-        RuntimeError: the mask is not boolean, or does not broadcast.
+    """Return a 1-d tensor of the elements where the boolean mask, which broadcasts with `x`, is true.
 
     Example:
         >>> torch.masked_select(torch.tensor([1, 2, 3]), torch.tensor([True, False, True]))
@@ -132,7 +123,6 @@ masked_scatter_ = public("", method="masked_scatter_")(_masked_scatter[1])
 
 _where = op(
     batch="elementwise",
-    complex=OWN,
     moves=True,
     condition=None,
     x=lambda g, condition: _where(condition, g, 0.0),
@@ -146,17 +136,8 @@ _where = op(
 def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     """Return `input` where the condition is true and `other` elsewhere; with the condition alone, its true indices.
 
-    Args:
-        condition: a boolean tensor.
-        input: a tensor or number; the three arguments broadcast.
-        other: a tensor or number.
-
-    Returns:
-        A tensor of the common shape and dtype; without `input` and `other`, `nonzero(condition, as_tuple=True)`.
-
-    Raises:
-        RuntimeError: the shapes do not broadcast, or the condition is not boolean.
-        TypeError: only one of `input` and `other` is given, or one of them is neither tensor nor number.
+    `input` and `other` are tensors or numbers; the three arguments broadcast, and the result has the common dtype.
+    Without them it is `nonzero(condition, as_tuple=True)`.
 
     Example:
         >>> x = torch.tensor([1.0, -2.0])
@@ -171,7 +152,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
         try:
             return _where(condition, input, other)
         except RuntimeError:
-            _check_broadcast(condition, input, other)
+            broadcast(condition._array.shape, input._array.shape, other._array.shape)
             raise
     if input is None and other is None:
         return nonzero(condition, as_tuple=True)
@@ -210,24 +191,8 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
     try:
         return _where(condition, *pair)
     except RuntimeError:
-        _check_broadcast(condition, *pair)
+        broadcast(*[each._array.shape for each in (condition, *pair)])
         raise
-
-
-def _check_broadcast(*tensors: Tensor) -> None:
-    try:
-        np.broadcast_shapes(*[each._array.shape for each in tensors])
-    except ValueError:
-        from_shapes: tuple[int, ...] = ()
-        for each in tensors:
-            have = each._array.shape
-            for back in range(1, min(len(from_shapes), len(have)) + 1):
-                if from_shapes[-back] != have[-back] and 1 not in (from_shapes[-back], have[-back]):
-                    raise RuntimeError(
-                        f"The size of tensor a ({from_shapes[-back]}) must match the size of tensor b ({have[-back]}) "
-                        f"at non-singleton dimension {max(len(from_shapes), len(have)) - back}"
-                    ) from None
-            from_shapes = np.broadcast_shapes(from_shapes, have)
 
 
 def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
@@ -237,22 +202,15 @@ def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 @public(method=True, out="nonzero")
 def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
-    """Return the indices of all elements that are not zero.
+    """Return the indices of all elements that are not zero, int64 (number of such elements, ndim).
 
-    Args:
-        input: the tensor.
-        out: the tensor to write the result to, if `as_tuple` is False; the method has no `out`.
-        as_tuple: return a tuple of index vectors, one per dimension, usable as an index.
-
-    Returns:
-        An int64 tensor of shape (number of elements that are not zero, ndim), or the tuple.
+    `as_tuple` returns a tuple of index vectors, one per dimension, usable as an index.
 
     Example:
         >>> torch.nonzero(torch.tensor([[1, 0], [0, 2]]))
         tensor([[0, 0],
                 [1, 1]])
     """
-    check_tensor(input, "nonzero")
     if type(as_tuple) is not bool:
         raise TypeError(f"nonzero(): argument 'as_tuple' must be bool, not {type(as_tuple).__name__}")
     if out is not None:  # `ops/out.py` handles the `out` of the function
@@ -270,9 +228,6 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
 @public(method=True, out="nonzero")
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """Return the indices of the first `size` nonzero elements, padded with `fill_value` if there are fewer.
-
-    Raises:
-        RuntimeError: `size` is negative.
 
     Example:
         >>> torch.nonzero_static(torch.tensor([1, 0, 2]), size=3)

@@ -39,13 +39,9 @@ def _put(self: Tensor, values: Any) -> Tensor:
     return self  # (PyTorch does not count this as a write)
 
 
-@public("", method="apply_")
-@traced_as("refused")
+@public("", method="apply_", traced="refused")
 def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
-    """Replace each element by the result of a Python function of it; slow.
-
-    Raises:
-        RuntimeError: the tensor requires grad.
+    """Replace each element by the result of a Python function of it; slow. RuntimeError if the tensor requires grad.
 
     Example:
         >>> torch.arange(3).apply_(lambda x: x + 1)
@@ -55,14 +51,9 @@ def apply_(self: Tensor, callable: Callable[[Any], Any]) -> Tensor:
     return _put(self, map(callable, self._array.ravel().tolist()))
 
 
-@public("", method="map_")
-@traced_as("refused")
+@public("", method="map_", traced="refused")
 def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> Tensor:
     """Replace each element by the result of a Python function of it and the other tensor's element; slow.
-
-    Raises:
-        RuntimeError: the tensor requires grad.
-        TypeError: the dtypes differ.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0])
@@ -73,14 +64,9 @@ def map_(self: Tensor, tensor: Tensor, callable: Callable[[Any, Any], Any]) -> T
     return _mapped_with(self, "map_", callable, other=tensor)
 
 
-@public("", method="map2_")
-@traced_as("refused")
+@public("", method="map2_", traced="refused")
 def map2_(self: Tensor, x: Tensor, y: Tensor, callable: Callable[[Any, Any, Any], Any]) -> Tensor:
     """Replace each element by the result of a Python function of it and two other tensors' elements; slow.
-
-    Raises:
-        RuntimeError: the tensor requires grad.
-        TypeError: the dtypes differ.
 
     Example:
         >>> x = torch.tensor([1.0, 2.0])
@@ -141,9 +127,6 @@ def get_device(input: Tensor) -> int:
 def as_subclass(self: Tensor, cls: Any) -> Any:
     """Return an instance of a subclass that shares this tensor's memory; gradients flow to this tensor.
 
-    Raises:
-        TypeError: `cls` is not a subclass of Tensor.
-
     Example:
         >>> class Mine(torch.Tensor):
         ...     pass
@@ -176,10 +159,7 @@ def is_same_size(input: Tensor, other: Tensor) -> bool:
 
 @public(method=True)
 def is_nonzero(input: Tensor) -> bool:
-    """Return whether the single element is nonzero.
-
-    Raises:
-        RuntimeError: the tensor does not have exactly one element.
+    """Return whether the single element is nonzero. RuntimeError unless there is exactly one.
 
     Example:
         >>> torch.is_nonzero(torch.tensor([0.0])), torch.is_nonzero(torch.tensor(2))
@@ -340,14 +320,9 @@ def to_sparse(
 ) -> Tensor:
     """Return the tensor in a sparse layout: its entries are the elements that are not 0.
 
-    Args:
-        sparse_dim: the number of sparse dimensions, the first ones, in the layout `torch.sparse_coo`; by default all.
-        layout: `torch.sparse_coo` (the default), `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`.
-        blocksize: the height and width of a block in the layouts `sparse_bsr` and `sparse_bsc`.
-        dense_dim: the number of dense dimensions, the last ones, in the layouts other than `sparse_coo`.
-
-    Raises:
-        RuntimeError: the arguments do not fit together, or the shape.
+    `layout` is `torch.sparse_coo`, of which `sparse_dim` is the number of sparse dimensions, the first ones, by default
+    all; or `sparse_csr`, `sparse_csc`, `sparse_bsr` or `sparse_bsc`, of which `dense_dim` is the number of dense
+    dimensions, the last ones, and `blocksize` the height and width of a block.
 
     Example:
         >>> torch.tensor([0.0, 3.0]).to_sparse()

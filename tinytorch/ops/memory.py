@@ -15,7 +15,7 @@ import numpy as np
 
 from tinytorch.core.deterministic import unwritten
 from tinytorch.core.device import as_device, cpu
-from tinytorch.core.mode import local, traced_as
+from tinytorch.core.mode import local
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.view import check_inference, check_write, needs_grad
@@ -63,16 +63,12 @@ def _ints(values: Any) -> tuple[int, ...]:
     return tuple([operator.index(each) for each in values])
 
 
-@public("", method="resize_")
-@traced_as("refused")
+@public("", method="resize_", traced="refused")
 def resize_(self: Tensor, *sizes: Any, size: Any = None, memory_format: Any = None) -> Tensor:
     """Resize the tensor in place: on its storage if that is large enough, otherwise on new memory.
 
     The elements are read from the storage in order; additional elements are uninitialized. If new memory is allocated,
     existing views of the tensor stay on the old memory (in PyTorch they follow).
-
-    Raises:
-        RuntimeError: the tensor requires grad.
 
     Example:
         >>> torch.arange(6).resize_(2, 2)
@@ -121,8 +117,7 @@ def _window(memory: Array, kind: Any, shape: tuple[int, ...], strides: tuple[int
     return made
 
 
-@public(method=True)
-@traced_as("refused")
+@public(method=True, traced="refused")
 def resize_as_(self: Tensor, the_template: Tensor, *, memory_format: Any = None) -> Tensor:
     """Resize the tensor in place to the shape of another (`torch.preserve_format`: and its strides); see `resize_`.
 
@@ -164,19 +159,12 @@ def _resized(self: Tensor, shape: tuple[int, ...]) -> Tensor:
     return reshape(self, shape)
 
 
-@public("", method="set_")
-@traced_as("refused")
+@public("", method="set_", traced="refused")
 def set_(self: Tensor, source: Any = None, storage_offset: int = 0, size: Any = None, stride: Any = None) -> Tensor:
-    """Replace the tensor's memory in place with all or a part of the memory of a tensor or storage.
+    """Replace the tensor's memory in place with all or a part of the memory of a tensor or storage of the same dtype.
 
-    Args:
-        source: a tensor or storage of the same dtype; None makes the tensor empty.
-        storage_offset: the offset of the first element in the storage.
-        size: the shape, by default the shape of `source`.
-        stride: the strides, by default contiguous.
-
-    Raises:
-        RuntimeError: the dtypes differ, the part exceeds the storage, or the tensor requires grad.
+    None as `source` makes the tensor empty. `storage_offset`, `size` and `stride` describe the part; by default it has
+    the shape of `source`, and contiguous strides.
 
     Example:
         >>> torch.empty(0).set_(torch.ones(4), 0, (2, 2))
@@ -243,13 +231,11 @@ def is_set_to(self: Tensor, tensor: Tensor) -> bool:
     return places.storage(a) is places.storage(b) and places.same(a, b)
 
 
-@public("", method="share_memory_")
-@traced_as("refused")
+@public("", method="share_memory_", traced="refused")
 def share_memory_(self: Tensor) -> Tensor:
     """Move the tensor to memory shared with processes forked from this one: each process sees all writes.
 
-    Raises:
-        NotImplementedError: the tensor is a view; its base would stay on the old memory.
+    NotImplementedError: the tensor is a view; its base would stay on the old memory.
 
     Example:
         >>> torch.zeros(2).share_memory_().is_shared()
@@ -266,8 +252,7 @@ def share_memory_(self: Tensor) -> Tensor:
     return self
 
 
-@public("", method="is_shared")
-@traced_as("refused")
+@public("", method="is_shared", traced="refused")
 def is_shared(self: Tensor) -> bool:
     """Return whether the memory is shared with processes forked from this one.
 
@@ -290,16 +275,10 @@ def from_file(
     pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Return a one-dimensional tensor whose memory is mapped from a file.
+    """Return a one-dimensional tensor of `size` elements whose memory is mapped from a file.
 
-    Args:
-        shared: whether writes go to the file, which is created or extended as needed; otherwise they are private
-            to this process.
-        size: the number of elements.
-        dtype, layout, device, pin_memory, requires_grad: as for `zeros`.
-
-    Raises:
-        RuntimeError: the file does not exist or is too short.
+    `shared`: writes go to the file, which is created or extended as needed; otherwise they are private to this process.
+    The other arguments are as for `zeros`.
 
     Example:
         >>> import tempfile
@@ -318,8 +297,7 @@ def from_file(
 # By strides ---------------------------------------------------------------------------------------
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def empty_strided(
     size: Any,
     stride: Any,
@@ -331,9 +309,6 @@ def empty_strided(
     pin_memory: bool = False,
 ) -> Tensor:
     """Return an uninitialized tensor with the given shape and strides.
-
-    Raises:
-        RuntimeError: sizes and strides differ in number, or one of them is negative.
 
     Example:
         >>> torch.empty_strided((2, 3), (1, 2)).stride()
@@ -395,9 +370,6 @@ def empty_permuted(
 ) -> Tensor:
     """Return an uninitialized dense tensor whose dimensions are in the order `physical_layout` in memory.
 
-    Raises:
-        RuntimeError: `physical_layout` is not a permutation of the dimensions.
-
     Example:
         >>> torch.empty_permuted((2, 3, 5, 7), (0, 2, 3, 1)).stride()
         (105, 1, 21, 3)
@@ -423,12 +395,8 @@ def empty_permuted(
 def dim_order(self: Tensor, *, ambiguity_check: Any = False) -> tuple[int, ...]:
     """Return the dimensions sorted by stride, largest stride first.
 
-    Args:
-        ambiguity_check: True raises an error if the order is not unique; a list of memory formats raises one unless
-            the tensor is contiguous in exactly one of them.
-
-    Raises:
-        RuntimeError: the ambiguity check failed.
+    True for `ambiguity_check` raises RuntimeError if the order is not unique; a list of memory formats unless the
+    tensor is contiguous in exactly one of them.
 
     Example:
         >>> torch.empty(2, 3, 5).transpose(0, 1).dim_order()
@@ -463,9 +431,7 @@ def dlpack(
 ) -> Any:
     """Return a DLPack capsule that shares the tensor's memory with another library (`Tensor.__dlpack__`).
 
-    Raises:
-        BufferError: the tensor requires grad, or NumPy cannot export its dtype by DLPack.
-        AssertionError: `stream` is given.
+    BufferError: the tensor requires grad, or NumPy cannot export its dtype by DLPack.
     """
     if self.requires_grad:
         raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
@@ -570,17 +536,11 @@ def _writable(array: Array, owner: Any) -> Array:
     return array if said else np.asarray(_Writable(array))
 
 
-@public(binds=True, asks="nobody", listed=False)
-@traced_as("refused")
+@public(binds=True, asks="nobody", listed=False, traced="refused")
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
-    """Return a tensor that shares the memory of another library's array or of a DLPack capsule.
+    """Return a tensor that shares the memory of another library's array, or of a DLPack capsule that is not consumed.
 
-    Args:
-        ext_tensor: an object with `__dlpack__`, or a capsule.
-        copy: True to copy the memory; negative strides are copied in any case.
-
-    Raises:
-        RuntimeError: `ext_tensor` is neither, or the capsule was already consumed.
+    `copy` copies the memory; negative strides are copied in any case.
 
     Example:
         >>> import numpy as np

@@ -91,12 +91,7 @@ def _in_half(x: Any, *operands: Any) -> bool:
 
 @public("", method="add_")
 def add_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
-    """Add `alpha * other` in place.
-
-    Example:
-        >>> torch.tensor([1.0, 2.0]).add_(torch.tensor([3.0, 4.0]), alpha=10)
-        tensor([31., 42.])
-    """
+    """In-place version of `add`."""
     _check_read(self, other)
     if (type(alpha) is not int or alpha != 1) and _in_half(self, other):
         return _add_scaled(self, *arithmetic.factor("add_", self, other, alpha))
@@ -105,12 +100,7 @@ def add_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
 
 @public("", method="sub_ subtract_")
 def sub_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
-    """Subtract `alpha * other` in place.
-
-    Example:
-        >>> torch.tensor([1.0, 2.0]).sub_(1)
-        tensor([0., 1.])
-    """
+    """In-place version of `sub`."""
     try:
         _check_read(self, other)
         refuse_booleans(self, other)
@@ -123,12 +113,7 @@ def sub_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
 
 @public("", method="div_ divide_")
 def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tensor:
-    """Divide by `other` in place; see `div`.
-
-    Example:
-        >>> torch.tensor([1.0, 5.0]).div_(2, rounding_mode="floor")
-        tensor([0., 2.])
-    """
+    """In-place version of `div`."""
     if rounding_mode is None:
         return _div(self, other)
     return _div_rounded[rounding_mode](self, other)
@@ -136,12 +121,7 @@ def div_(self: Tensor, other: Any, *, rounding_mode: str | None = None) -> Tenso
 
 @public(also="clip_", method=True)
 def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
-    """Clamp in place; see `clamp`.
-
-    Example:
-        >>> torch.tensor([-1.0, 0.5, 2.0]).clamp_(0, 1)
-        tensor([0.0000, 0.5000, 1.0000])
-    """
+    """In-place version of `clamp`."""
     if min is None and max is None:
         raise RuntimeError("torch.clamp_: At least one of 'min' or 'max' must not be None")
     if isinstance(min, Tensor) or isinstance(max, Tensor) or not self.dtype.is_floating_point:
@@ -151,12 +131,7 @@ def clamp_(self: Tensor, min: Any = None, max: Any = None) -> Tensor:
 
 @public("", method="lerp_")
 def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
-    """Interpolate in place; see `lerp`.
-
-    Example:
-        >>> torch.tensor([0.0, 10.0]).lerp_(torch.tensor([10.0, 20.0]), 0.5)
-        tensor([ 5., 15.])
-    """
+    """In-place version of `lerp`."""
     arithmetic._check_same_dtype("end", end, self)
     if isinstance(weight, Tensor):
         return _lerp_to(self, end, arithmetic.lerp_weight(self, weight))
@@ -165,12 +140,7 @@ def lerp_(self: Tensor, end: Tensor, weight: Any) -> Tensor:
 
 @public("", method="addcmul_")
 def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
-    """Add `value * tensor1 * tensor2` in place.
-
-    Example:
-        >>> torch.ones(2).addcmul_(torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0]), value=10)
-        tensor([31., 81.])
-    """
+    """In-place version of `addcmul`."""
     if type(value) is not int and type(value) is not float:
         tensor1, tensor2, value = arithmetic.factor_of_products("addcmul_", self, tensor1, tensor2, value)
     arithmetic.check_products(self, tensor1, tensor2)
@@ -183,12 +153,7 @@ def addcmul_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
 
 @public("", method="addcdiv_")
 def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor:
-    """Add `value * tensor1 / tensor2` in place.
-
-    Example:
-        >>> torch.ones(2).addcdiv_(torch.tensor([1.0, 2.0]), torch.tensor([2.0, 4.0]), value=10)
-        tensor([6., 6.])
-    """
+    """In-place version of `addcdiv`."""
     if type(value) is not int and type(value) is not float:
         tensor1, tensor2, value = arithmetic.factor_of_products("addcdiv_", self, tensor1, tensor2, value)
     arithmetic.check_true_division(tensor1, tensor2)
@@ -199,12 +164,7 @@ def addcdiv_(self: Tensor, tensor1: Any, tensor2: Any, value: Any = 1) -> Tensor
 
 @public("", method="pow_")
 def pow_(self: Tensor, exponent: Any) -> Tensor:
-    """Raise the elements to the power `exponent` in place.
-
-    Example:
-        >>> torch.tensor([2.0, 3.0]).pow_(2)
-        tensor([4., 9.])
-    """
+    """In-place version of `pow`."""
     if type(exponent) is int:
         transcendental.check_exponent(self, exponent)
     elif type(exponent) is bool and self._array.dtype == bool:

@@ -246,12 +246,7 @@ _UNDERIVED = {
 
 
 def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Write the result of a public function into `out`.
-
-    Args:
-        public, out: the `register.Function`; a tensor, or a tuple or list of tensors.
-        args, kwargs: the arguments of the call without `out`.
-    """
+    """Write the result of a public function, a `register.Function`, into a tensor, or a tuple or list of tensors."""
     if local.state.autocast is not None:  # PyTorch does not autocast calls with `out`
         return outside(into, public, out, args, kwargs)
     function, rule, name = public.raw, RULES[public.rule], public.name.rpartition(".")[2]
@@ -424,11 +419,7 @@ def _written_directly(function: Any, rule: Rule, out: Tensor, args: tuple[Any, .
 
 
 def resized(x: Tensor, result: Any, rows: bool) -> None:
-    """Resize an `out` tensor to the shape of a result, in C order (`rows`) or in the result's, as `bring_to` does.
-
-    Warns:
-        UserWarning: PyTorch's, if `x` had elements.
-    """
+    """Resize an `out` tensor to the shape of a result, in C order (`rows`) or in the result's, as `bring_to` does."""
     array = x._array
     if array.size:
         warn(

@@ -110,14 +110,8 @@ def handle_torch_function(
 ) -> Any:
     """Return the result of a call as computed by the active mode, or by the arguments' `__torch_function__`.
 
-    Args:
-        public_api: the function that was called.
-        relevant_args: the arguments that may override the function.
-        args: all positional arguments.
-        kwargs: all keyword arguments.
-
-    Raises:
-        TypeError: every handler returned NotImplemented.
+    `relevant_args` are those that may override `public_api`, the function that was called. TypeError: every handler
+    returned NotImplemented.
     """
     found: list[Any] = []
     if state.asks is ENABLED:
@@ -282,8 +276,7 @@ def first_contact(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that lets arguments override a function by `__torch_function__`.
 
-    Args:
-        dispatcher: called with a call's arguments, returns those that may override the function.
+    `dispatcher`, called with a call's arguments, returns those that may override the function.
 
     Example:
         >>> @torch.overrides.wrap_torch_function(lambda a: (a,))
@@ -413,8 +406,7 @@ def quiet(function: Any) -> Any:
 def activate(lasting: bool = True) -> None:
     """Let public functions and the members of Tensor dispatch to `__torch_function__` from now on.
 
-    Args:
-        lasting: whether this lasts; else only until `relax` is called, unless it is activated for longer meanwhile.
+    Unless `lasting`, only until `relax` is called, if it is not activated for longer meanwhile.
     """
     global active, _lasts
     _lasts = _lasts or lasting

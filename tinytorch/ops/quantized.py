@@ -14,22 +14,15 @@ from tinytorch.ops.register import public
 
 __all__ = ["bfloat16_bits", "dequantized_rows", "quantized_linear", "quantized_rows", "saturated"]
 
-_byte_product: Any = op_of(quantized.int_mm, batch="integer product", a=None, b=None, name="IntMm")
+_byte_product: Any = op_of(quantized.int_mm, batch="integer product", a=None, b=None)
 
 
 @public("_int_mm", listed=False)
 def _int_mm(input: Tensor, mat2: Tensor, *, out: Tensor | None = None) -> Tensor:
-    """Return the product of two matrices of bytes, summed exactly in int32.
+    """Return the product of two matrices of bytes, (n, m) and (m, p), summed exactly in int32.
 
-    Fastest where each column of `mat2` is contiguous, as in `weight.t()`.
-
-    Args:
-        input: `(n, m)`, int8 or uint8.
-        mat2: `(m, p)`, int8.
-        out: `(n, p)`, int32, takes the result.
-
-    Raises:
-        RuntimeError: an argument is not a matrix, or has another dtype; the sizes do not match.
+    The second is int8, the first also uint8. It is fastest where each column of `mat2` is contiguous, as in
+    `weight.t()`. `out`, int32 (n, p), takes the result.
 
     Example:
         >>> a = torch.tensor([[100, -100]], dtype=torch.int8)
@@ -62,16 +55,9 @@ def _quantized_linear_x(g: Tensor, weight: Tensor, scale: Tensor | None, x_shape
 def quantized_linear(x: Any, weight: Any, scale: Any = None, bias: Any = None) -> Any:
     """Return `(x @ weight.T) * scale + bias`, of shape (*, out_features), computed in float32.
 
-    The gradient of `x` is that of the layer with the dequantized weight; the other arguments have none.
-
-    Args:
-        x: shape (*, in_features), float32, with at least one leading dimension.
-        weight: (out_features, in_features), int8, float16, or uint16 that holds the bits of bfloat16.
-        scale: (out_features,), of the rows of the weight, or None.
-        bias: (out_features,), or None.
-
-    Raises:
-        RuntimeError: the shapes do not match; `x` is not float32, or has one dimension.
+    `x` is float32 (*, in_features) with at least one leading dimension; the weight (out_features, in_features) int8,
+    float16, or uint16 that holds the bits of bfloat16. The gradient of `x` is that of the layer with the dequantized
+    weight; the other arguments have none.
     """
 
 

@@ -24,7 +24,7 @@ from tinytorch.core.complex import OWN
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.inplace import record_write
-from tinytorch.core.mode import local, tell_of_reading, traced_as
+from tinytorch.core.mode import local, tell_of_reading
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_recorded, check_write
@@ -36,7 +36,7 @@ from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import limits_of
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.silence import cast, quietly
-from tinytorch.ops.arguments import check_tensor, op_of, renamed
+from tinytorch.ops.arguments import check_tensor, named, op_of
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.complex import view_as_real
 from tinytorch.ops.create import blank, blank_like, finished, is_index, number, plain, shape_of, whole
@@ -62,9 +62,6 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Reset the generator to `seed`, -2**63 <= seed < 2**64, and return self.
-
-        Raises:
-            ValueError: the seed is out of range.
 
         Example:
             >>> generator = torch.Generator().manual_seed(3)
@@ -104,11 +101,7 @@ class Generator:
         return finished(self._source.state())
 
     def set_state(self, new_state: Tensor) -> Generator:
-        """Set the state to one that `get_state` returned, and return self.
-
-        Raises:
-            TypeError: `new_state` is not a uint8 tensor.
-            RuntimeError: `new_state` does not hold a valid state.
+        """Set the state to one that `get_state` returned, a uint8 tensor, and return self.
 
         Example:
             >>> generator = torch.Generator().manual_seed(0)
@@ -166,13 +159,9 @@ def _source(name: str, generator: Generator | None) -> kernels.Source:
     return generator._source
 
 
-@public(binds=True, asks="nobody")
-@traced_as("refused")
+@public(binds=True, asks="nobody", traced="refused")
 def manual_seed(seed: int) -> Generator:
-    """Reset the default generator to `seed`, and return the generator.
-
-    Raises:
-        ValueError: the seed is not in [-2**63, 2**64).
+    """Reset the default generator to `seed`, -2**63 <= seed < 2**64, and return the generator.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -182,8 +171,7 @@ def manual_seed(seed: int) -> Generator:
     return default_generator.manual_seed(int(seed))
 
 
-@public(binds=True, asks="nobody")
-@traced_as("refused")
+@public(binds=True, asks="nobody", traced="refused")
 def seed() -> int:
     """Reset the default generator to a random seed from the operating system, and return the seed.
 
@@ -194,8 +182,7 @@ def seed() -> int:
     return default_generator.seed()
 
 
-@public(binds=True, asks="nobody")
-@traced_as("refused")
+@public(binds=True, asks="nobody", traced="refused")
 def initial_seed() -> int:
     """Return the seed to which the default generator was last reset.
 
@@ -207,8 +194,7 @@ def initial_seed() -> int:
     return default_generator.initial_seed()
 
 
-@public(binds=True, asks="nobody")
-@traced_as("refused")
+@public(binds=True, asks="nobody", traced="refused")
 def get_rng_state() -> Tensor:
     """Return the state of the default generator, a uint8 tensor with PyTorch's bytes.
 
@@ -222,14 +208,9 @@ def get_rng_state() -> Tensor:
     return default_generator.get_state()
 
 
-@public(binds=True, asks="nobody")
-@traced_as("refused")
+@public(binds=True, asks="nobody", traced="refused")
 def set_rng_state(new_state: Tensor) -> None:
     """Set the state of the default generator to one that `get_rng_state` returned.
-
-    Raises:
-        TypeError: `new_state` is not a uint8 tensor.
-        RuntimeError: `new_state` does not hold a valid state.
 
     Example:
         >>> torch.set_rng_state(torch.get_rng_state())
@@ -285,8 +266,7 @@ def thread_safe_generator() -> Generator | None:
 
 def _fill_op(name: str) -> Op:
     """Return the op that represents a random fill in the graph; the overwritten tensor gets a zero gradient."""
-    made: Op = op(batch="random", x=zero_gradient)(kernels.fill).op
-    made.node_class.__name__ = name
+    made: Op = op(batch="random", x=zero_gradient, name=name)(kernels.fill).op
     return made
 
 
@@ -383,13 +363,6 @@ _C_NAMES = {**dtypes.C_NAMES, "int16": "short", "int64": "long"}
 def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds: Any) -> Tensor:
     """Fill in place with numbers uniformly distributed in [from, to): `uniform_(from=0, to=1)`.
 
-    Args:
-        *args: `from` and `to`, which can also be keywords.
-
-    Raises:
-        RuntimeError: from > to, or a bound is out of the range of the dtype.
-        NotImplementedError: the tensor is not of a floating dtype.
-
     Example:
         >>> _ = torch.manual_seed(0)
         >>> torch.empty(3).uniform_(-1, 1)
@@ -438,11 +411,7 @@ def _bounds(name: str, args: tuple[Any, ...], bounds: dict[str, Any], defaults: 
 
 @public("", method="normal_")
 def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with normally distributed numbers.
-
-    Raises:
-        RuntimeError: `std` is negative.
-        NotImplementedError: the tensor is not of a floating dtype.
+    """Fill in place with normally distributed numbers. RuntimeError if `std` is negative.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -479,10 +448,7 @@ def log_normal_(x: Tensor, mean: float = 1, std: float = 2, *, generator: Genera
 
 @public("", method="exponential_")
 def exponential_(x: Tensor, lambd: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with exponentially distributed numbers, of density lambd exp(-lambd x).
-
-    Raises:
-        RuntimeError: `lambd` is not positive, or the tensor is not of a floating dtype.
+    """Fill in place with exponentially distributed numbers, of density lambd exp(-lambd x), for positive `lambd`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -498,10 +464,7 @@ def exponential_(x: Tensor, lambd: float = 1, *, generator: Generator | None = N
 
 @public("", method="cauchy_")
 def cauchy_(x: Tensor, median: float = 0, sigma: float = 1, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with samples of the Cauchy distribution with the given median and scale `sigma`.
-
-    Raises:
-        RuntimeError: `sigma` is not positive, or the tensor is not of a floating dtype.
+    """Fill in place with samples of the Cauchy distribution with the given median and positive scale `sigma`.
 
     Example:
         >>> torch.empty(2).cauchy_().shape
@@ -524,10 +487,7 @@ def _check_continuous(what: str, x: Tensor, kind: str) -> None:
 
 @public("", method="geometric_")
 def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Tensor:
-    """Fill in place with geometric samples: the number of trials up to the first success, of probability p.
-
-    Raises:
-        RuntimeError: `p` is not between 0 and 1.
+    """Fill in place with geometric samples: the number of trials up to the first success, of probability p in (0, 1).
 
     Example:
         >>> (torch.empty(100).geometric_(0.5) >= 1).all()
@@ -545,13 +505,8 @@ def geometric_(x: Tensor, p: float, *, generator: Generator | None = None) -> Te
 def random_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds: Any) -> Tensor:
     """Fill in place with random integers in [from, to): `random_()`, `random_(to)`, `random_(from, to)`.
 
-    Args:
-        x: the tensor; without bounds the range is from 0 to the maximum of an integer dtype, or up to
-            2**(bits of the mantissa) for a floating dtype.
-        *args: `to`, or `from` and `to`; None for `to` means up to the maximum. Keywords are accepted, too.
-
-    Raises:
-        RuntimeError: from >= to, or a bound is out of the range of the dtype.
+    Without bounds, or with None for `to`, the range is up to the maximum of an integer dtype, or up to 2**(bits of the
+    mantissa) for a floating dtype. RuntimeError: from >= to, or a bound is out of the range of the dtype.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -647,11 +602,7 @@ def _check_range(low: int, last: int, kind: Dtype) -> None:
 def bernoulli_(x: Tensor, p: Any = 0.5, *, generator: Generator | None = None) -> Tensor:
     """Fill in place with Bernoulli samples: each element is 1 with probability p, else 0.
 
-    Args:
-        p: a number, or a floating tensor that can be expanded to the shape of `x`.
-
-    Raises:
-        RuntimeError: a probability is not in [0, 1].
+    `p` is a number, or a floating tensor that can be expanded to the shape of `x`; RuntimeError if not in [0, 1].
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -686,11 +637,7 @@ def bernoulli(
 ) -> Tensor:
     """Return Bernoulli samples with the probabilities `input`; the gradient is zero.
 
-    Args:
-        p: one probability for all elements, used instead of `input`.
-
-    Raises:
-        RuntimeError: a probability is not in [0, 1].
+    `p` is one probability for all elements, used instead of `input`.
 
     Example:
         >>> torch.bernoulli(torch.tensor([0.0, 1.0]))
@@ -705,8 +652,7 @@ def bernoulli(
     return _bernoulli_each(input, input, source)
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -722,14 +668,8 @@ def normal(
 ) -> Tensor:
     """Return normal samples z * std + mean, of the broadcast shape of mean and standard deviation.
 
-    The gradient is zero; mean + std * randn_like(std) is differentiable.
-
-    Args:
-        mean, std: tensors that can be broadcast, or numbers.
-        size: the shape if `mean` and `std` are numbers; `dtype` and the following parameters apply only then.
-
-    Raises:
-        RuntimeError: a standard deviation is negative.
+    The gradient is zero; mean + std * randn_like(std) is differentiable. `size`, `dtype` and the following arguments
+    are for a mean and a standard deviation that are numbers. RuntimeError: a standard deviation is negative.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -766,15 +706,13 @@ def normal(
 
 #: The op for each combination of tensors among (mean, std): PyTorch has an overload for each.
 _NORMAL_EACH: dict[tuple[bool, bool], Any] = {
-    which: renamed(
-        op_of(
-            kernels.normal_each,
-            batch="random",
-            complex=OWN,
-            mean=lambda g, mean_shape: constant(np.zeros_like(g._array, shape=mean_shape)),
-            std=lambda g, std_shape: constant(np.zeros_like(g._array, shape=std_shape)),
-        ),
-        f"NormalBackward{k}",
+    which: op_of(
+        kernels.normal_each,
+        batch="random",
+        complex=OWN,
+        name=f"NormalBackward{k}",
+        mean=lambda g, mean_shape: constant(np.zeros_like(g._array, shape=mean_shape)),
+        std=lambda g, std_shape: constant(np.zeros_like(g._array, shape=std_shape)),
     )
     for k, which in enumerate(((True, False), (False, True), (True, True)), 1)
 }
@@ -789,72 +727,72 @@ def _requiring(made: Tensor, requires_grad: bool, out: Tensor | None = None) -> 
     return made
 
 
-@public(listed=False)
-@traced_as("creates")
-def rand(
-    *sizes: Any,
-    size: Sequence[int] | None = None,
-    generator: Generator | None = None,
-    out: Tensor | None = None,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return numbers uniformly distributed in [0, 1).
+def _distributed(name: str, op: Op, kernel: Any, fill: Any, check: Any, what: str, example: str) -> tuple[Any, Any]:
+    """Return the public functions `name` and `name_like`, whose results the method `fill` writes in place.
 
-    Args:
-        generator: the random number generator; the default generator if None.
-        the others: as for `zeros`.
+    `op` and `kernel` are those of the method; `check` refuses the dtypes that it refuses.
+    """
+
+    def of_size(
+        *sizes: Any,
+        size: Sequence[int] | None = None,
+        generator: Generator | None = None,
+        out: Tensor | None = None,
+        dtype: Dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        made = blank(shape_of(name, sizes, size), out, dtype, device, layout)
+        if made._array.dtype.kind == "c":
+            made = apart(made) if out is None else made
+            return _requiring(fill(made, generator=generator), requires_grad, out)
+        check(made._array)
+        return _requiring(_filled(op, made, out is None, kernel, _source(name, generator)), requires_grad, out)
+
+    def like(
+        input: Tensor,
+        *,
+        generator: Generator | None = None,
+        dtype: Dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        requires_grad: bool = False,
+        memory_format: Any = None,
+        pin_memory: bool = False,
+    ) -> Tensor:
+        made = blank_like(f"{name}_like", input, dtype, device, layout, False, memory_format)
+        return _requiring(fill(apart(made), generator=generator), requires_grad)
+
+    def published(made: Any, name: str, end: str, argument: str) -> Any:
+        doc = f"""Return {what}{end}.
+
+    `generator` is the random number generator, by default `default_generator`; the others are as for `zeros`.
 
     Example:
         >>> _ = torch.manual_seed(0)
-        >>> torch.rand(2, 3)
-        tensor([[0.4963, 0.7682, 0.0885],
-                [0.1320, 0.3074, 0.6341]])
+        >>> torch.{name}({argument})
+        tensor({example})
     """
-    made = blank(shape_of("rand", sizes, size), out, dtype, device, layout)
-    if made._array.dtype.kind == "c":
-        made = apart(made) if out is None else made
-        return _requiring(uniform_(made, generator=generator), requires_grad, out)
-    check_floating("check_uniform_bounds", made._array)
-    made = _filled(_UNIFORM, made, out is None, kernels.uniform, _source("rand", generator))
-    return _requiring(made, requires_grad, out)
+        return public(listed=False, traced="creates")(named(made, name, doc))
+
+    end = ", with the shape and dtype of `input`"
+    return published(of_size, name, "", "3"), published(like, f"{name}_like", end, "torch.zeros(3)")
 
 
-@public(listed=False)
-@traced_as("creates")
-def randn(
-    *sizes: Any,
-    size: Sequence[int] | None = None,
-    generator: Generator | None = None,
-    out: Tensor | None = None,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return normally distributed numbers of mean 0 and variance 1, with the parameters of `rand`.
-
-    Example:
-        >>> _ = torch.manual_seed(0)
-        >>> torch.randn(3)
-        tensor([ 1.5410, -0.2934, -2.1788])
-    """
-    made = blank(shape_of("randn", sizes, size), out, dtype, device, layout)
-    if made._array.dtype.kind == "c":
-        made = apart(made) if out is None else made
-        return _requiring(normal_(made, generator=generator), requires_grad, out)
-    if made._array.size:
-        check_floating("normal_kernel_cpu", made._array)
-    made = _filled(_NORMAL, made, out is None, kernels.normal, _source("randn", generator))
-    return _requiring(made, requires_grad, out)
+rand, rand_like = _distributed(
+    "rand", _UNIFORM, kernels.uniform, uniform_, functools.partial(check_floating, "check_uniform_bounds"),
+    "numbers uniformly distributed in [0, 1)", "[0.4963, 0.7682, 0.0885]",
+)  # fmt: skip
+randn, randn_like = _distributed(
+    "randn", _NORMAL, kernels.normal, normal_,
+    lambda array: check_floating("normal_kernel_cpu", array) if array.size else None,
+    "normally distributed numbers of mean 0 and variance 1", "[ 1.5410, -0.2934, -2.1788]",
+)  # fmt: skip
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def randint(
     *args: Any,
     low: int = 0,
@@ -870,14 +808,8 @@ def randint(
 ) -> Tensor:
     """Return random integers in [low, high): `randint(high, size)` or `randint(low, high, size)`.
 
-    Args:
-        *args: `high` and `size`; or `low`, `high` and `size`.
-        low, high: the lower bound, included, and the upper bound, excluded.
-        dtype: the element type, by default int64.
-        the others: as for `rand`.
-
-    Raises:
-        RuntimeError: low >= high, or a bound is out of the range of `dtype`.
+    The dtype is by default int64; RuntimeError if a bound is out of its range, or low >= high. The other arguments are
+    as for `rand`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -907,8 +839,7 @@ def randint(
     return _requiring(made, requires_grad, out)
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def randperm(
     n: int,
     *,
@@ -920,14 +851,7 @@ def randperm(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return a random permutation of the integers 0 … n-1.
-
-    Args:
-        dtype: the element type, by default int64.
-        the others: as for `rand`.
-
-    Raises:
-        RuntimeError: `n` is negative, or too large for `dtype`.
+    """Return a random permutation of the integers 0 … n-1, by default of int64; the other arguments are as for `rand`.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -956,54 +880,6 @@ def randperm(
     return _requiring(made, requires_grad) if out is None else made
 
 
-@public(listed=False)
-@traced_as("creates")
-def rand_like(
-    input: Tensor,
-    *,
-    generator: Generator | None = None,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return numbers uniformly distributed in [0, 1), with the shape and dtype of `input`.
-
-    Example:
-        >>> _ = torch.manual_seed(0)
-        >>> torch.rand_like(torch.zeros(2))
-        tensor([0.4963, 0.7682])
-    """
-    made = blank_like("rand_like", input, dtype, device, layout, False, memory_format)
-    return _requiring(uniform_(apart(made), generator=generator), requires_grad)
-
-
-@public(listed=False)
-@traced_as("creates")
-def randn_like(
-    input: Tensor,
-    *,
-    generator: Generator | None = None,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    requires_grad: bool = False,
-    memory_format: Any = None,
-    pin_memory: bool = False,
-) -> Tensor:
-    """Return normally distributed numbers of mean 0 and variance 1, with the shape and dtype of `input`.
-
-    Example:
-        >>> _ = torch.manual_seed(0)
-        >>> torch.randn_like(torch.zeros(3))
-        tensor([ 1.5410, -0.2934, -2.1788])
-    """
-    made = blank_like("randn_like", input, dtype, device, layout, False, memory_format)
-    return _requiring(normal_(apart(made), generator=generator), requires_grad)
-
-
 def _bound(name: str, value: Any) -> int:
     """Return a bound of `randint_like`, an int or a 0-d tensor, as int."""
     if isinstance(value, Tensor):
@@ -1013,8 +889,7 @@ def _bound(name: str, value: Any) -> int:
     return _integer("randint_like", name, 2, value)
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def randint_like(
     input: Tensor,
     *args: Any,
@@ -1055,20 +930,14 @@ def multinomial(
 ) -> Tensor:
     """Return int64 indices, (num_samples,) or (rows, num_samples), drawn with probability proportional to the weights.
 
-    Args:
-        input: the weights, (categories,) or (rows, categories); a row need not sum to one.
-        num_samples: the number of indices per row.
-        replacement: whether an index can be drawn again.
-
-    Raises:
-        RuntimeError: a weight is negative or not finite, the weights of a row sum to zero, or there are
-            fewer than `num_samples` categories to draw from without replacement.
+    The weights `input` are (categories,) or (rows, categories); a row need not sum to one. `replacement`: an index can
+    be drawn again. RuntimeError: a weight is negative or not finite, the weights of a row sum to zero, or there are
+    fewer than `num_samples` categories to draw from without replacement.
 
     Example:
         >>> torch.multinomial(torch.tensor([0.0, 3.0, 0.0]), 2, replacement=True)
         tensor([1, 1])
     """
-    check_tensor(input, "multinomial")
     n = _integer("multinomial", "num_samples", 2, num_samples)
     if input._array.ndim not in (1, 2):
         raise RuntimeError("prob_dist must be 1 or 2 dim")
@@ -1100,17 +969,12 @@ _multinomial = op_of(kernels.multinomial, batch="random", name="multinomial", we
 def native_dropout(input: Tensor, p: float, train: bool | None) -> tuple[Tensor, Tensor]:
     """Return `input` with elements zeroed with probability p and the rest divided by 1 - p, and a mask of the rest.
 
-    Args:
-        train: False returns a copy of `input` and a mask of True.
-
-    Raises:
-        RuntimeError: `input` is not of a floating dtype, or p is not in [0, 1].
+    False for `train` returns a copy of `input` and a mask of True.
 
     Example:
         >>> torch.native_dropout(torch.ones(2), 0.5, False)
         (tensor([1., 1.]), tensor([True, True]))
     """
-    check_tensor(input, "native_dropout")
     if not input._array.size:
         return input, wrap(np.empty_like(input._array))
     mask: Tensor = wrap(layouts.empty_like(input._array, np.bool_))

@@ -11,7 +11,7 @@ from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rearrange as kernels
 from tinytorch.kernels.reduce import axis_of, int_of
-from tinytorch.ops.arguments import check_tensor, ints_of, numpy_names, op_of, unless_empty
+from tinytorch.ops.arguments import check_tensor, ints_of, op_of, unless_empty
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, unsqueeze
 
@@ -26,15 +26,14 @@ def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> 
     return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)
 
 
-_repeat = op_of(kernels.repeat, batch="repeated", complex=OWN, moves=True, name="Repeat", x=_repeat_x)
+_repeat = op_of(kernels.repeat, batch="repeated", moves=True, x=_repeat_x)
 
 
 @public("", method="repeat")
 def repeat(input: Tensor, *repeats: Any, **named: Any) -> Tensor:
     """Return a copy of the tensor repeated along each dimension; unlike `expand`, the repeats occupy memory.
 
-    Args:
-        *repeats: the number of repeats of each dimension; extra leading numbers add new dimensions.
+    Extra leading numbers add new dimensions.
 
     Example:
         >>> torch.tensor([1, 2]).repeat(2, 2)
@@ -58,20 +57,15 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     return _repeat(input, (1,) * (input._array.ndim - len(repeats)) + repeats)
 
 
-@public(method=True)
-@numpy_names
+@public(method=True, axis=True)
 def repeat_interleave(
     input: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
 ) -> Tensor:
     """Return a copy with each element along `dim` (of the flattened tensor by default) repeated consecutively.
 
-    Args:
-        input: the tensor; if `repeats` is missing, `input` holds the repeats and the result is the repeated indices.
-        repeats: the number of repeats, or a tensor with the repeats of each element along the dimension.
-        output_size: the expected size of the result along `dim`, checked if given.
-
-    Raises:
-        RuntimeError: the repeats are negative, or their number is not the size of the dimension.
+    `repeats` is a number, or a tensor with the repeats of each element along the dimension; if it is missing, `input`
+    holds the repeats and the result is the repeated indices. `output_size` is the expected size of the result along
+    `dim`, checked if given.
 
     Example:
         >>> torch.repeat_interleave(torch.tensor([1, 2]), 2)
@@ -81,7 +75,6 @@ def repeat_interleave(
     """
     if input is None:
         input, repeats = repeats, None
-    check_tensor(input, "repeat_interleave")
     if repeats is None:
         counts: Any = input._array
         return wrap(kernels.interleaved(counts, output_size))
@@ -124,9 +117,7 @@ def _refused_flip(x: Any, dims: tuple[int, ...]) -> str | None:
     return "flip_cpu" if inner[0] != x.itemsize or -inner[1] in flipped else None
 
 
-_flip = op_of(
-    kernels.flip, batch="along", name="Flip", refuses=_refused_flip, complex=OWN, x=lambda g, dims: _flip(g, dims)
-)
+_flip = op_of(kernels.flip, refuses=_refused_flip, complex=OWN, x=lambda g, dims: _flip(g, dims))
 
 
 @public(method=True)
@@ -144,15 +135,11 @@ def flip(input: Tensor, *dims: Any, **named: Any) -> Tensor:
 def fliplr(input: Tensor) -> Tensor:
     """Return a copy with the elements in reverse order along the second dimension.
 
-    Raises:
-        RuntimeError: the tensor has fewer than two dimensions.
-
     Example:
         >>> torch.fliplr(torch.tensor([[1, 2], [3, 4]]))
         tensor([[2, 1],
                 [4, 3]])
     """
-    check_tensor(input, "fliplr")
     if input._array.ndim < 2:
         raise RuntimeError("Input must be >= 2-d.")
     return _flip(input, (1,))
@@ -162,15 +149,11 @@ def fliplr(input: Tensor) -> Tensor:
 def flipud(input: Tensor) -> Tensor:
     """Return a copy with the elements in reverse order along the first dimension.
 
-    Raises:
-        RuntimeError: the tensor is 0-d.
-
     Example:
         >>> torch.flipud(torch.tensor([[1, 2], [3, 4]]))
         tensor([[3, 4],
                 [1, 2]])
     """
-    check_tensor(input, "flipud")
     if input._array.ndim < 1:
         raise RuntimeError("Input must be >= 1-d.")
     return _flip(input, (0,))
@@ -179,9 +162,7 @@ def flipud(input: Tensor) -> Tensor:
 _roll = op_of(
     kernels.roll,
     batch="rolled",
-    complex=OWN,
     moves=True,
-    name="Roll",
     x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims),
 )
 
@@ -190,18 +171,12 @@ _roll = op_of(
 def roll(input: Tensor, shifts: Any, dims: Any = ()) -> Tensor:
     """Return a copy with the elements shifted along dimensions; elements shifted past the end reappear at the start.
 
-    Args:
-        shifts: the number of positions: an int, or one int per dimension in `dims`.
-        dims: the dimensions; without them the flattened tensor is rolled.
-
-    Raises:
-        RuntimeError: the number of shifts differs from the number of dimensions.
+    `shifts` is an int, or one int per dimension in `dims`; without dimensions the flattened tensor is rolled.
 
     Example:
         >>> torch.roll(torch.arange(4), 1)
         tensor([3, 0, 1, 2])
     """
-    check_tensor(input, "roll")
     moves = ints_of("roll", "shifts", (shifts,))
     axes = () if dims is None else ints_of("roll", "dims", (dims,))
     if not moves:
@@ -219,33 +194,20 @@ def _refused_rotation(x: Any, k: int, dims: tuple[int, int]) -> str | None:
     return _refused_flip(x, ((), dims[1:], dims, dims[:1])[k % 4])
 
 
-_rot90 = op_of(
-    kernels.rot90,
-    batch="along",
-    complex=OWN,
-    name="Rot90",
-    refuses=_refused_rotation,
-    x=lambda g, k, dims: _rot90(g, -k, dims),
-)
+_rot90 = op_of(kernels.rot90, complex=OWN, refuses=_refused_rotation, x=lambda g, k, dims: _rot90(g, -k, dims))
 
 
 @public(method=True)
 def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
     """Return a copy rotated k times by 90 degrees in the plane of two dimensions, from the first to the second.
 
-    Args:
-        k: the number of rotations; a negative number rotates in the opposite direction.
-        dims: the two dimensions of the plane.
-
-    Raises:
-        RuntimeError: the tensor has fewer than two dimensions, or the two in `dims` are the same.
+    A negative k rotates in the opposite direction.
 
     Example:
         >>> torch.rot90(torch.tensor([[1, 2], [3, 4]]))
         tensor([[2, 4],
                 [1, 3]])
     """
-    check_tensor(input, "rot90")
     dims, ndim = tuple(dims), input._array.ndim
     if len(dims) != 2:
         raise RuntimeError(f"expected total rotation dims == 2, but got dims = {len(dims)}")
@@ -262,11 +224,7 @@ def rot90(input: Tensor, k: int = 1, dims: Any = (0, 1)) -> Tensor:
 def tril(x: Any, diagonal: int = 0) -> Any:
     """Return the lower triangles of matrices (*, m, n): zeros above the given diagonal.
 
-    Args:
-        diagonal: 0 is the main diagonal, positive lies above it, negative below it.
-
-    Raises:
-        RuntimeError: the tensor has fewer than two dimensions.
+    `diagonal` 0 is the main diagonal, positive lies above it, negative below it.
 
     Example:
         >>> torch.tril(torch.ones(2, 2))
@@ -280,9 +238,6 @@ def tril(x: Any, diagonal: int = 0) -> Any:
 def triu(x: Any, diagonal: int = 0) -> Any:
     """Return the upper triangles of matrices (*, m, n): zeros below the given diagonal; see `tril`.
 
-    Raises:
-        RuntimeError: the tensor has fewer than two dimensions.
-
     Example:
         >>> torch.triu(torch.ones(2, 2), 1)
         tensor([[0., 1.],
@@ -293,7 +248,6 @@ def triu(x: Any, diagonal: int = 0) -> Any:
 @op(
     kernels.constant_pad,
     batch="leading",
-    complex=OWN,
     moves=True,
     name="ConstantPadNd",
     x=lambda g, pad: constant_pad(g, tuple([-width for width in pad]), 0),

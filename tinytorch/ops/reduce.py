@@ -22,7 +22,7 @@ from tinytorch.kernels.checks import plain
 from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.meta import known
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import check_tensor, numpy_names, op_of, renamed, unless_empty
+from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
 from tinytorch.ops.arithmetic import abs as absolute
 from tinytorch.ops.arithmetic import maximum, minimum, sgn, sign
 from tinytorch.ops.compare import isnan
@@ -30,7 +30,7 @@ from tinytorch.ops.register import public
 
 
 def _dim_or_other(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Like `numpy_names`, for `max` and `min`: a positional tensor is `other`, a tensor `dim=` a dimension."""
+    """Let `max` and `min` take NumPy's names, too: a positional tensor is `other`, a tensor `dim=` a dimension."""
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -52,30 +52,16 @@ def _kept(t: Any, shape: tuple[int, ...], dim: Any) -> Any:
 # Sums ---------------------------------------------------------------------------------------------
 
 
-spread = op(batch="along", x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand", complex=OWN)(
-    kernels.spread
-)
+spread = op(x=lambda g, x_shape, dim: sum(g, dim, True).reshape(x_shape), name="Expand", complex=OWN)(kernels.spread)
 
 
 @public(method=True, out="typed")
-@op(
-    kernels.sum_over,
-    batch="along",
-    complex=OWN,
-    overload=("dim", "SumBackward1"),
-    x=lambda g, x_shape, dim: spread(g, x_shape, dim),
-)
+@op(kernels.sum_over, complex=OWN, overload=("dim", "SumBackward1"), x=lambda g, x_shape, dim: spread(g, x_shape, dim))
 def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum of all elements, or over the dimensions `dim`.
 
-    Args:
-        dim: a dimension, or several in a tuple; None or () for all.
-        keepdim: keep the reduced dimensions with length 1 instead of removing them.
-        dtype: the dtype to which the input is converted first; by default int64 for integers and booleans.
-
-    Raises:
-        IndexError: a dimension is out of range.
-        RuntimeError: a dimension is given twice.
+    `dim` is a dimension, or several in a tuple; None or () for all. `keepdim` keeps them with length 1. The input is
+    first converted to `dtype`, by default to int64 for integers and booleans.
 
     Example:
         >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
@@ -88,7 +74,6 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
 @public(method=True, out="mean")
 @op(
     kernels.mean_over,
-    batch="along",
     complex=OWN,
     overload=("dim", "MeanBackward1"),
     x=lambda g, x_shape, dim: spread(g / _count(x_shape, dim), x_shape, dim),
@@ -96,13 +81,7 @@ def sum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) ->
 def mean(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the mean of all elements, or over the dimensions `dim`; NaN if there are no elements.
 
-    Args:
-        x: the tensor (`input`), of a floating dtype.
-        dim, keepdim, dtype: as for `sum`.
-
-    Raises:
-        RuntimeError: the elements are integers and no `dtype` is given; a dimension is given twice.
-        IndexError: a dimension is out of range.
+    `dim`, `keepdim` and `dtype` are as for `sum`. RuntimeError for integers without a `dtype`.
 
     Example:
         >>> torch.mean(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=1)
@@ -115,7 +94,7 @@ def _count(shape: tuple[int, ...], dim: Any) -> int:
 
 
 @public(method=True, out="nansum")
-@op(kernels.nansum, batch="along", x=lambda g, x, dim: spread(g, x._array.shape, dim) * ~isnan(x))
+@op(kernels.nansum, x=lambda g, x, dim: spread(g, x._array.shape, dim) * ~isnan(x))
 def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Any:
     """Return the sum like `sum`, but treat NaN as zero.
 
@@ -125,19 +104,14 @@ def nansum(x: Any, dim: Any = None, keepdim: bool = False, *, dtype: Any = None)
     """
 
 
-@public(method=True, out="nansum")
-@numpy_names
+@public(method=True, out="nansum", axis=True)
 def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the mean of the elements that are not NaN, with the arguments of `mean`.
-
-    Raises:
-        RuntimeError: the input is not of a floating dtype.
 
     Example:
         >>> torch.nanmean(torch.tensor([1.0, torch.nan, 3.0]))
         tensor(2.)
     """
-    check_tensor(input, "nanmean")
     if not input.dtype.is_floating_point:
         refuse("nanmean", input)
         raise RuntimeError(
@@ -152,26 +126,15 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     return nansum(input, dim, keepdim, dtype=dtype) / numbers
 
 
-_sum_to_size = renamed(
-    op_of(
-        kernels.sum_to_size,
-        batch="summed to",
-        complex=OWN,
-        x=lambda g, x_shape, size: spread(g, x_shape, kernels.added_dims(x_shape, size)),
-    ),
-    "SumBackward1",
-)
+_sum_to_size = op_of(
+    kernels.sum_to_size, batch="summed to", complex=OWN, name="SumBackward1",
+    x=lambda g, x_shape, size: spread(g, x_shape, kernels.added_dims(x_shape, size)),
+)  # fmt: skip
 
 
 @public("", method="sum_to_size")
 def sum_to_size(input: Tensor, *sizes: Any, size: Any = None) -> Tensor:
     """Return `input` summed over the dimensions that broadcasting from `size` adds or expands.
-
-    Args:
-        *sizes: the size of the result, as ints or one sequence; as a keyword, `size`.
-
-    Raises:
-        RuntimeError: `size` cannot be expanded to the size of `input`.
 
     Example:
         >>> torch.ones(2, 3).sum_to_size(1, 3)
@@ -209,27 +172,17 @@ def _prod_x(g: Any, x: Any, out: Any, dim: int | None) -> Any:
     return spread(g, shape, dim) * (before * after).reshape(shape)
 
 
-_prod = op_of(kernels.prod, batch="along", complex=HOLOMORPHIC, overload=("dim", "ProdBackward1"), x=_prod_x)
+_prod = op_of(kernels.prod, complex=HOLOMORPHIC, overload=("dim", "ProdBackward1"), x=_prod_x)
 
 
-@public(method=True, out="typed", autocast="float32")
-@numpy_names
+@public(method=True, out="typed", autocast="float32", axis=True)
 def prod(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
-    """Return the product of all elements, or along the dimension `dim`.
-
-    Args:
-        dim: one dimension; None for all.
-        keepdim, dtype: as for `sum`.
-
-    Raises:
-        IndexError: the dimension is out of range.
-        TypeError: `dim` is not an int.
+    """Return the product of all elements, or along one dimension `dim`; the other arguments are as for `sum`.
 
     Example:
         >>> torch.prod(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), dim=0)
         tensor([3., 8.])
     """
-    check_tensor(input, "prod")
     return _prod(input, _one(dim, input, "prod"), keepdim, dtype)
 
 
@@ -249,15 +202,11 @@ def _one(dim: Any, input: Tensor, name: str) -> int | None:
 
 
 @public(method=True, in_place=True, out="typed")
-@op(kernels.cumsum, batch="along", complex=OWN, x=lambda g, dim: _sums_from(g, dim))
+@op(kernels.cumsum, complex=OWN, x=lambda g, dim: _sums_from(g, dim))
 def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative sums along `dim`: element k is the sum of the elements 0 … k.
 
-    Args:
-        dtype: the dtype to which the input is converted first; by default int64 for integers and booleans.
-
-    Raises:
-        IndexError: the dimension is out of range.
+    The input is first converted to `dtype`, by default to int64 for integers and booleans.
 
     Example:
         >>> torch.cumsum(torch.tensor([1.0, 2.0, 3.0]), 0)
@@ -265,16 +214,13 @@ def cumsum(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """
 
 
-_sums_from = op_of(kernels.sums_from, batch="along", complex=OWN, name="Flip", x=lambda g, dim: cumsum(g, dim))
+_sums_from = op_of(kernels.sums_from, complex=OWN, name="Flip", x=lambda g, dim: cumsum(g, dim))
 
 
 @public(method=True, in_place=True, out="typed")
-@op(kernels.cumprod, batch="along", complex=HOLOMORPHIC, x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
+@op(kernels.cumprod, complex=HOLOMORPHIC, x=lambda g, x, out, dim: _cumprod_x(g, x, out, dim))
 def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """Return the cumulative products along `dim`: element k is the product of the elements 0 … k; see `cumsum`.
-
-    Raises:
-        IndexError: the dimension is out of range.
 
     Example:
         >>> torch.cumprod(torch.tensor([1.0, 2.0, 3.0]), 0)
@@ -282,7 +228,7 @@ def cumprod(x: Any, dim: Any, *, dtype: Any = None) -> Any:
     """
 
 
-_shift = op_of(kernels.shift, batch="along", complex=OWN, x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
+_shift = op_of(kernels.shift, complex=OWN, x=lambda g, dim: _shift(g.flip(dim), dim, 0).flip(dim))
 
 
 def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
@@ -304,7 +250,6 @@ def _cumprod_x(g: Any, x: Any, out: Any, dim: int) -> Any:
 
 _scan = op_of(
     kernels.scan,
-    batch="along",
     complex=HOLOMORPHIC,
     x=lambda g, y, dim: _scan_from_end(g, y, dim),
     y=lambda g, y, out, dim: _scan_from_end(g, y, dim) * _shift(out, dim, 0),
@@ -333,23 +278,12 @@ def _shared(g: Any, x: Any, out: Any, dim: Any, ties: Any = None) -> Any:
 
 
 @public(method=True, out="amax")
-@op(
-    kernels.amax,
-    batch="along",
-    refuses=unless_empty("max_values_cpu"),
-    x=lambda g, x, out, dim: _shared(g, x, out, dim),
-)
+@op(kernels.amax, refuses=unless_empty("max_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the largest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
-    Elements that tie for the maximum share the gradient evenly.
-
-    Args:
-        dim: a dimension, or several in a tuple; () for all.
-
-    Raises:
-        IndexError: a dimension is out of range, or empty.
-        RuntimeError: the input is empty and no `dim` is given.
+    Elements that tie for the maximum share the gradient evenly. `dim` is a dimension, or several in a tuple; () for
+    all. IndexError, or without `dim` RuntimeError, if there are no elements.
 
     Example:
         >>> torch.amax(torch.tensor([[1.0, 2.0], [3.0, 0.0]]), dim=1)
@@ -358,12 +292,7 @@ def amax(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="amax")
-@op(
-    kernels.amin,
-    batch="along",
-    refuses=unless_empty("min_values_cpu"),
-    x=lambda g, x, out, dim: _shared(g, x, out, dim),
-)
+@op(kernels.amin, refuses=unless_empty("min_values_cpu"), x=lambda g, x, out, dim: _shared(g, x, out, dim))
 def amin(x: Any, dim: Any = (), keepdim: bool = False) -> Any:
     """Return the smallest element of all, or over the dimensions `dim`; NaN if any element is NaN.
 
@@ -390,21 +319,16 @@ def _gathered_back(g: Any, index: Any, shape: tuple[int, ...], dim: int) -> Any:
 
 
 def selection(
-    kernel: Callable[..., Any],
-    name: str,
-    back: Callable[..., Any] = _placed,
-    *,
-    refuses: str | Callable[..., str | None],
+    kernel: Callable[..., Any], name: str, back: Callable[..., Any] = _placed, *, refuses: Any = None, overload: int = 0
 ) -> Any:
     """Return the op of a kernel that returns selected elements along a dimension, and their indices."""
     return op_of(
         kernel,
-        batch="along",
         x=lambda g, out1, x_shape, dim: back(g, out1, x_shape, dim),
         outputs=2,
         nondiff=(1,),
         result=getattr(return_types, name),
-        name=name.capitalize(),
+        name=f"{name.capitalize()}Backward{overload}",  # PyTorch's numbering of the overloads
         refuses=refuses,
     )
 
@@ -416,15 +340,11 @@ def _shared_in_rows(g: Any, x: Any, out: Any, dim: Any) -> Any:
 
 def _extreme(kernel: Callable[..., Any], name: str) -> Any:
     """Return the op that computes the extreme of all elements."""
-    of_rows = op_of(getattr(kernels, f"a{name}"), batch="along", x=_shared_in_rows)  # (by which `vmap` computes it)
-    made = op_of(
-        kernel,
-        batch=lambda x: of_rows(x.reshape(x.numel()), 0, False),
-        x=_shared_by_all,
-        name=name.capitalize(),
-        refuses=f"{name}_all",
-    )
-    return renamed(made, f"{name.capitalize()}Backward1")  # PyTorch's numbering of the overloads
+    of_rows = op_of(getattr(kernels, f"a{name}"), x=_shared_in_rows)  # (by which `vmap` computes it)
+    return op_of(
+        kernel, batch=lambda x: of_rows(x.reshape(x.numel()), 0, False), name=f"{name.capitalize()}Backward1",
+        refuses=f"{name}_all", x=_shared_by_all,
+    )  # fmt: skip
 
 
 _max_all, _min_all = _extreme(kernels.max_all, "max"), _extreme(kernels.min_all, "min")
@@ -438,16 +358,8 @@ def max(input: Tensor, dim: Any = None, keepdim: bool = False, *, other: Any = N
     """Return the largest element; or along `dim` a named tuple `(values, indices)`; or the maximum of two tensors.
 
     `max(x)` shares the gradient evenly among ties; the gradient of `max(x, dim)` goes to the element at `indices` (the
-    first of ties); `max(x, other)` is `maximum(x, other)`. NaN counts as the largest.
-
-    Args:
-        dim: a dimension; or the other tensor.
-        keepdim: keep the reduced dimension with length 1 instead of removing it.
-        other: the other tensor, as a keyword.
-
-    Raises:
-        RuntimeError: the input is empty and no `dim` is given.
-        IndexError: the dimension is out of range, or empty.
+    first of ties); `max(x, other)` is `maximum(x, other)`. NaN counts as the largest. IndexError, or without `dim`
+    RuntimeError, if there are no elements.
 
     Example:
         >>> x = torch.tensor([[1.0, 5.0], [7.0, 2.0]])
@@ -499,25 +411,12 @@ def _aminmax_x(g: Any, x: Any, out0: Any, out1: Any, dim: Any) -> Any:
     return parts[0] if len(parts) == 1 else parts[0] + parts[1]
 
 
-_aminmax = op_of(
-    kernels.aminmax,
-    batch="along",
-    refuses="aminmax_cpu",
-    x=_aminmax_x,
-    outputs=2,
-    result=return_types.aminmax,
-    name="Aminmax",
-)
+_aminmax = op_of(kernels.aminmax, refuses="aminmax_cpu", x=_aminmax_x, outputs=2, result=return_types.aminmax)
 
 
-@public(method=True, out="exact")
-@numpy_names
+@public(method=True, out="exact", axis=True)
 def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the smallest and the largest element, as a named tuple `(min, max)`.
-
-    Raises:
-        RuntimeError: the input is empty and no `dim` is given.
-        IndexError: the dimension is out of range, or empty.
 
     Example:
         >>> torch.aminmax(torch.tensor([3.0, 1.0, 2.0]))
@@ -525,7 +424,6 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
         min=tensor(1.),
         max=tensor(3.))
     """
-    check_tensor(input, "aminmax")
     if dim is None and not input._array.size:
         raise RuntimeError(
             "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity."
@@ -536,15 +434,11 @@ def aminmax(input: Tensor, *, dim: int | None = None, keepdim: bool = False) -> 
 
 
 @public(method=True, out="exact")
-@op(kernels.argmax, batch="along", refuses=unless_empty("argmax_cpu"), x=None)
+@op(kernels.argmax, refuses=unless_empty("argmax_cpu"), x=None)
 def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the largest element (the first of ties) in the flattened input, or along `dim`.
 
-    NaN counts as the largest.
-
-    Raises:
-        IndexError: the dimension is out of range, or there is no element.
-        RuntimeError: the elements are booleans.
+    NaN counts as the largest. IndexError: there is no element; RuntimeError for booleans.
 
     Example:
         >>> torch.argmax(torch.tensor([[1.0, 5.0], [7.0, 2.0]]), dim=1)
@@ -553,7 +447,7 @@ def argmax(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="exact")
-@op(kernels.argmin, batch="along", refuses=unless_empty("argmin_cpu"), x=None)
+@op(kernels.argmin, refuses=unless_empty("argmin_cpu"), x=None)
 def argmin(x: Any, dim: int | None = None, keepdim: bool = False) -> Any:
     """Return the index of the smallest element (the first of ties) in the flattened input, or along `dim`.
 
@@ -569,8 +463,7 @@ _cummax = selection(kernels.cummax, "cummax", _gathered_back, refuses=unless_emp
 _cummin = selection(kernels.cummin, "cummin", _gathered_back, refuses=unless_empty("cummin_cpu", scalar=True))
 
 
-@public(method=True, out="cummax")
-@numpy_names
+@public(method=True, out="cummax", axis=True)
 def cummax(input: Tensor, dim: int) -> Any:
     """Return the cumulative maxima along `dim`, as a named tuple `(values, indices)`.
 
@@ -582,8 +475,7 @@ def cummax(input: Tensor, dim: int) -> Any:
     return _cummax(input, kernels.axis_of(dim, array.ndim, "cummax") if array.size else 0)
 
 
-@public(method=True, out="cummax")
-@numpy_names
+@public(method=True, out="cummax", axis=True)
 def cummin(input: Tensor, dim: int) -> Any:
     """Return the cumulative minima along `dim`, as a named tuple `(values, indices)`.
 
@@ -600,28 +492,23 @@ def cummin(input: Tensor, dim: int) -> Any:
 
 def _medians(name: str, of_all: Callable[..., Any], along: Callable[..., Any]) -> tuple[Any, Any]:
     """Return two ops: the median of all elements, and the median along a dimension with its index."""
+    of_rows = selection(along, name, refuses="median_out", overload=1)
     whole = op_of(
-        of_all, batch=f"{name} all", x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu")
-    )
-    return whole, renamed(selection(along, name, refuses="median_out"), f"{name.capitalize()}Backward1")
+        of_all, batch=lambda x, *_: of_rows(x.reshape(x.numel()), 0, False)[0] if x.numel() else NotImplemented,
+        x=_shared_by_all, name=name.capitalize(), refuses=unless_empty("median_cpu"),
+    )  # fmt: skip
+    return whole, of_rows
 
 
 _median_all, _median_dim = _medians("median", statistics.median_all, statistics.median_dim)
 _nanmedian_all, _nanmedian_dim = _medians("nanmedian", statistics.nanmedian_all, statistics.nanmedian_dim)
 
 
-@public(method=True, out="median")
-@numpy_names
+@public(method=True, out="median", axis=True)
 def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median (the lower of two middle elements); or along `dim` a named tuple `(values, indices)`.
 
     The median is NaN if any element is NaN.
-
-    Args:
-        dim: a dimension; None for all elements.
-
-    Raises:
-        IndexError: the dimension is out of range, or empty.
 
     Example:
         >>> torch.median(torch.tensor([4.0, 1.0, 3.0, 2.0]))
@@ -632,8 +519,7 @@ def median(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     return _median_all(input) if dim is None else _median_dim(input, dim, keepdim)
 
 
-@public(method=True, out="median")
-@numpy_names
+@public(method=True, out="median", axis=True)
 def nanmedian(input: Tensor, dim: Any = None, keepdim: bool = False) -> Any:
     """Return the median of the elements that are not NaN, with the arguments of `median`.
 
@@ -692,7 +578,6 @@ _std_mean = op_of(
 
 def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, keepdim: bool, correction: Any) -> Any:
     """Call the op `function` of a moment, after resolving PyTorch's ways to give the correction."""
-    check_tensor(input, name)
     shape = input._array.shape
     if (
         type(dim) is builtins.int
@@ -723,21 +608,14 @@ def _moment(function: Any, name: str, input: Tensor, dim: Any, unbiased: Any, ke
     return function(input, axes, degrees, keepdim)
 
 
-@public(method=True, out="castable")
-@numpy_names
+@public(method=True, out="castable", axis=True)
 def var(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
     """Return the variance of all elements, or over `dim`: `sum((x - mean)**2) / (N - correction)`.
 
-    Args:
-        unbiased: the older form of `correction`: True is 1, False is 0.
-        correction: the number subtracted from the number of elements N; 1 by default.
-        input, dim, keepdim: as for `mean`.
-
-    Raises:
-        RuntimeError: the elements are integers.
-        IndexError: a dimension is out of range.
+    `correction` is 1 by default; `unbiased` is its older form: True is 1, False is 0. `dim` and `keepdim` are as for
+    `mean`.
 
     Example:
         >>> torch.var(torch.tensor([1.0, 2.0, 3.0, 4.0]), correction=0)
@@ -746,8 +624,7 @@ def var(
     return _moment(_var, "var", input, dim, unbiased, keepdim, correction)
 
 
-@public(method=True, out="castable")
-@numpy_names
+@public(method=True, out="castable", axis=True)
 def std(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> Tensor:
@@ -763,7 +640,6 @@ def std(
 
 
 @public()
-@numpy_names
 def var_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -777,7 +653,6 @@ def var_mean(
 
 
 @public()
-@numpy_names
 def std_mean(
     input: Tensor, dim: Any = None, unbiased: bool | None = None, keepdim: bool = False, *, correction: Any = None
 ) -> tuple[Tensor, Tensor]:
@@ -828,24 +703,16 @@ _norm = op_of(kernels.norm, batch="over", x=_norm_x, name="LinalgVectorNorm", co
 
 
 @public("linalg.vector_norm", out="exact")
-@numpy_names
 def vector_norm(input: Tensor, ord: Any = 2, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return the `ord`-norm of all elements, or over `dim`: `sum(|x|**ord) ** (1 / ord)`.
 
-    Args:
-        input: the tensor, of a floating or complex dtype.
-        ord: any number; inf is the largest magnitude, -inf the smallest, 0 the number of nonzero elements.
-        dim, keepdim, dtype: as for `sum`.
-
-    Raises:
-        RuntimeError: the elements are integers; the input is empty and the norm has no identity.
-        IndexError: a dimension is out of range.
+    `ord` is any number; inf is the largest magnitude, -inf the smallest, 0 the number of nonzero elements. The input is
+    of a floating or complex dtype; `dim`, `keepdim` and `dtype` are as for `sum`.
 
     Example:
         >>> torch.norm(torch.tensor([3.0, -4.0])), torch.norm(torch.tensor([3.0, -4.0]), p=1)
         (tensor(5.), tensor(7.))
     """
-    check_tensor(input, "linalg.vector_norm")
     if not (input.dtype.is_floating_point or input.dtype.is_complex):
         raise RuntimeError(
             f"linalg.vector_norm: Expected a floating point or complex tensor as input. Got {input.dtype.tensor_name}"
@@ -881,27 +748,17 @@ def centered(g: Any, shares: Any, dim: Any) -> Any:
     return (g - own) - ((g - own) * shares).sum(dim, True)
 
 
-_shares = op_of(
-    kernels.shares, batch="along", complex=HOLOMORPHIC, x=lambda g, out, dim: out * centered(g, out, dim), total=None
-)
+_shares = op_of(kernels.shares, complex=HOLOMORPHIC, x=lambda g, out, dim: out * centered(g, out, dim), total=None)
 
 
 @public(also="special.logsumexp", method=True, out="logsumexp")
 @op(
     kernels.logsumexp,
-    batch="along",
     complex=HOLOMORPHIC,
     x=lambda g, x, out, dim: _kept(g, x._array.shape, dim) * _shares(x, _kept(out, x._array.shape, dim), dim),
 )
 def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
-    """Return `log(sum(exp(x)))` over `dim`, computed without overflow.
-
-    Args:
-        x: the tensor (`input`); integers are converted to the default dtype.
-        dim: a dimension, or several in a tuple.
-
-    Raises:
-        IndexError: a dimension is out of range.
+    """Return `log(sum(exp(x)))` over `dim`, one or several dimensions, computed without overflow.
 
     Example:
         >>> torch.logsumexp(torch.tensor([1000.0, 1000.0]), 0)
@@ -913,12 +770,9 @@ def logsumexp(x: Any, dim: Any, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="boolean")
-@op(kernels.any_over, batch="along", complex=OWN, x=None)
+@op(kernels.any_over, complex=OWN, x=None)
 def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether any element is nonzero, of all or over the dimensions `dim`, as bool (uint8 for uint8).
-
-    Raises:
-        IndexError: a dimension is out of range.
 
     Example:
         >>> torch.any(torch.tensor([[0, 1], [0, 0]]), dim=1)
@@ -927,12 +781,9 @@ def any(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 
 
 @public(method=True, out="boolean")
-@op(kernels.all_over, batch="along", complex=OWN, x=None)
+@op(kernels.all_over, complex=OWN, x=None)
 def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
     """Return whether all elements are nonzero, over all dimensions or `dim`, as bool (uint8 for uint8).
-
-    Raises:
-        IndexError: a dimension is out of range.
 
     Example:
         >>> torch.all(torch.tensor([[1, 1], [0, 1]]), dim=1)
@@ -944,9 +795,6 @@ def all(x: Any, dim: Any = None, keepdim: bool = False) -> Any:
 @op(kernels.any_true, batch=lambda x: _is_any_true(x._under), x=None)
 def _is_any_true(x: Any) -> Any:
     """Return whether any element of a tensor of bools is True: inside of `vmap` of all examples, as one tensor.
-
-    Raises:
-        RuntimeError: the tensor has another dtype.
 
     Example:
         >>> torch._is_any_true(torch.tensor([True, False]))
@@ -961,9 +809,6 @@ def _is_all_true(x: Any) -> Any:
 
     Therefore Python can branch on it there, where it cannot read what differs between the examples.
 
-    Raises:
-        RuntimeError: the tensor has another dtype.
-
     Example:
         >>> torch.vmap(lambda x: x if torch._is_all_true(x > 0) else -x)(torch.tensor([1.0, -1.0]))
         tensor([-1.,  1.])
@@ -971,18 +816,9 @@ def _is_all_true(x: Any) -> Any:
 
 
 @public(method=True)
-@op(
-    kernels.count_nonzero,
-    batch="along",
-    complex=OWN,
-    refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu",
-    x=None,
-)
+@op(kernels.count_nonzero, complex=OWN, refuses=lambda x, dim: None if dim or dim == 0 else "nonzero_count_cpu", x=None)
 def count_nonzero(x: Any, dim: Any = None) -> Any:
     """Return the number of nonzero elements, of all or over the dimensions `dim`.
-
-    Raises:
-        IndexError: a dimension is out of range.
 
     Example:
         >>> torch.count_nonzero(torch.tensor([[0, 1], [2, 3]]), dim=0)
@@ -991,20 +827,12 @@ def count_nonzero(x: Any, dim: Any = None) -> Any:
 
 
 @public(method=True, out="hash_tensor")
-@op(kernels.hash_over, batch="along", refuses=unless_empty("xor_sum_cpu"), x=None)
+@op(kernels.hash_over, refuses=unless_empty("xor_sum_cpu"), x=None)
 def hash_tensor(x: Any, dim: Any = (), *, keepdim: bool = False, mode: int = 0) -> Any:
     """Return a hash of all elements, or over the dimensions `dim`, as uint64.
 
-    It is the exclusive or of the bits of the elements, which are converted to float64 or int64.
-
-    Args:
-        dim: a dimension, or several in a tuple; () for all.
-        mode: the kind of hash; 0 is the only one.
-
-    Raises:
-        IndexError: a dimension is out of range, or empty.
-        RuntimeError: the input is empty and no `dim` is given; or the mode is unknown.
-        NotImplementedError: the input is of uint16, uint32 or uint64.
+    It is the exclusive or of the bits of the elements, which are converted to float64 or int64. `dim` is a dimension,
+    or several in a tuple; () for all. `mode` is the kind of hash; 0 is the only one.
 
     Example:
         >>> torch.hash_tensor(torch.tensor([[1, 2, 3], [4, 0, 7]]), 1)

@@ -13,6 +13,7 @@ Users get a `Function` wrapper around it, which handles `out=`, NumPy's argument
 
 from __future__ import annotations
 
+import functools
 import importlib
 import inspect
 import sys
@@ -21,8 +22,9 @@ from types import MethodType
 from typing import Any, TypeVar
 
 from tinytorch.core import op as core
-from tinytorch.core.declaration import NUMPY, Op, too_many
+from tinytorch.core.declaration import NUMPY, NUMPY_DIMS, Op, too_many
 from tinytorch.core.layout import NoArray
+from tinytorch.core.mode import traced_as
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
@@ -61,6 +63,22 @@ def no_such_call(name: str, args: tuple[Any, ...], signatures: tuple[str, ...]) 
         f"{name}() received an invalid combination of arguments - got ({got}), but expected one of:\n"
         + "".join([f" * ({each})\n" for each in signatures])
     )
+
+
+def also_by(**names: str) -> Callable[[Callable[..., Any]], Any]:
+    """Return a decorator that accepts alternative keyword names, of other PyTorch overloads or of NumPy."""
+
+    def declare(function: Callable[..., Any]) -> Any:
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if kwargs and not names.keys().isdisjoint(kwargs):
+                kwargs = {names.get(key, key): value for key, value in kwargs.items()}
+            return function(*args, **kwargs)
+
+        call.also = getattr(function, "also", {}) | names  # type: ignore[attr-defined]
+        return call
+
+    return declare
 
 
 class Builtin(staticmethod):  # type: ignore[type-arg]
@@ -272,16 +290,17 @@ class Function(Builtin):
     def not_a_tensor(self, error: AttributeError, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Exception:
         """Return PyTorch's error if the object that lacks an attribute is a non-tensor argument, else `error`."""
         given = error.obj
-        if isinstance(given, Tensor):
-            return error
-        name, kind = self.name.rpartition(".")[2], type(given)
-        shown = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
-        for argument, value in kwargs.items():
-            if value is given:
-                return TypeError(f"{name}(): argument '{argument}' must be Tensor, not {shown}")
-        for position, (argument, value) in enumerate(zip(self.names, args, strict=False), 1):
-            if value is given:
-                return TypeError(f"{name}(): argument '{argument}' (position {position}) must be Tensor, not {shown}")
+        *_, home, name = ("", *self.name.split("."))
+        name = f"{home}_{name}" if home in ("fft", "linalg", "special") else name
+        by_place = enumerate(zip(self.names, args, strict=False), 1)
+        where = [(f"'{key}'", value) for key, value in kwargs.items()]
+        where += [(f"'{key}' (position {position})", value) for position, (key, value) in by_place]
+        for argument, value in where:
+            kind = type(value)
+            # (An array of NumPy has a dtype, too, which lacks an attribute.)
+            if not isinstance(value, Tensor) and (value is given or getattr(value, "dtype", value) is given):
+                shown = f"numpy.{kind.__name__}" if kind.__module__ == "numpy" else kind.__name__
+                return TypeError(f"{name}(): argument {argument} must be Tensor, not {shown}")
         return error
 
 
@@ -339,11 +358,7 @@ def _of_operands(function: Function) -> Any:
 
 
 def namespace(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and the function names of a module like `torch.linalg`, for its `__all__`.
-
-    Args:
-        module: the module's name, such as `tinytorch.linalg`.
-    """
+    """Return `__getattr__`, `__dir__` and the function names of a module like `tinytorch.linalg`, for its `__all__`."""
     home = module.partition(".")[2]
 
     def find(name: str) -> Any:
@@ -399,6 +414,8 @@ def public(
     python: bool = False,
     asks: str = "arguments",
     listed: bool | str = True,
+    axis: bool = False,
+    traced: str | None = None,
 ) -> Callable[[F], F]:
     """Return a decorator that makes a function public, and returns it unchanged.
 
@@ -417,10 +434,12 @@ def public(
         python: whether PyTorch defines the function in `torch.functional`, in Python.
         asks: whose `__torch_function__` may handle a call: "arguments" (and modes), "modes" alone, or "nobody".
         listed: whether `overrides.get_overridable_functions` lists the function and method; "function": not the method.
+        axis: whether the method takes NumPy's names `axis` and `keepdims`, too, as functions and ops do.
+        traced: how `torch.compile` treats the function: a policy of `core.mode.traced_as`.
     """
 
     def declare(function: F) -> F:
-        raw: Any = function
+        raw: Any = traced_as(traced)(function) if traced else function
         names = [raw.__name__ if name is None else name, *also.split()]
         lowered = raw
         if autocast is not None:
@@ -437,7 +456,7 @@ def public(
         own = [each for each in names if "." not in each]
         bound = method.split() if isinstance(method, str) else own * method
         for each in bound:
-            _bind(each, lowered)
+            _bind(each, also_by(**NUMPY_DIMS)(lowered) if axis else lowered)
         if listed == "function" or not (listed or any(own)):
             unlisted.update(bound)
         if in_place:
@@ -471,12 +490,7 @@ def autocasting(raw: Any) -> Any:
 
 
 def members(found: dict[str, Any], listed: bool = True) -> None:
-    """Bind members of Tensor that are not public functions: operators, properties, and other methods.
-
-    Args:
-        found: the members, by name.
-        listed: whether `overrides.get_overridable_functions` lists the members.
-    """
+    """Bind members of Tensor, by name, that are not public functions; `listed` is as for `public`."""
     for name, member in found.items():
         _bind(name, member)
     if not listed:
@@ -495,7 +509,7 @@ def _bind(name: str, function: Any) -> None:
 for _name, _member in overrides.MEMBERS.items():
     setattr(Tensor, _name, _member)
 
-_PUBLIC = ("also", "out", "autocast", "operands", "method", "in_place", "binds", "listed")
+_PUBLIC = ("also", "axis", "out", "autocast", "operands", "method", "in_place", "binds", "listed")
 
 
 def pointwise(name: str, kernel: Callable[..., Any], **facts: Any) -> Any:

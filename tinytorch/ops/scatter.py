@@ -21,7 +21,7 @@ from tinytorch.kernels.dtypes import RARE
 from tinytorch.kernels.indexing import scattered
 from tinytorch.kernels.meta import is_meta, within
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops.arguments import check_tensor, numpy_names, op_of, unless_empty
+from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
 from tinytorch.ops.index import _INT64, index_put
 from tinytorch.ops.join import cat
 from tinytorch.ops.register import public
@@ -30,30 +30,17 @@ from tinytorch.ops.writing import writing
 
 # Gather and scatter -------------------------------------------------------------------------------
 
+#: Declaration arguments that several ops share.
+_FACTS: dict[str, Any] = {"complex": OWN, "refuses": unless_empty("scatter_gather_tensor_cpu"), "index": None}
+
 
 @public(method=True, out="gather")
-@op(
-    kernels.gather,
-    batch="along",
-    complex=OWN,
-    refuses=unless_empty("scatter_gather_tensor_cpu"),
-    x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False),
-    index=None,
-)
+@op(kernels.gather, **_FACTS, x=lambda g, x_shape, dim, index: _scattered(g, x_shape, dim, index, False))
 def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
     """Return the elements at `index` along a dimension: for dim 0, `out[i, j] = x[index[i, j], j]`.
 
-    Args:
-        x: the tensor.
-        dim: the dimension.
-        index: int64 or int32, with as many dimensions as `x`; in dimensions other than `dim` not larger than `x`.
-        sparse_grad: has no effect: gradients are dense.
-
-    Returns:
-        A tensor of the shape of `index`.
-
-    Raises:
-        RuntimeError: an index is out of range, or its shape or dtype is not allowed.
+    `index` is int64 or int32, with as many dimensions as `x`; in dimensions other than `dim` not larger than `x`. The
+    result has its shape. `sparse_grad` has no effect: gradients are dense.
 
     Example:
         >>> torch.gather(torch.tensor([[1, 2], [3, 4]]), 1, torch.tensor([[0, 0], [1, 0]]))
@@ -63,12 +50,7 @@ def gather(x: Any, dim: int, index: Any, *, sparse_grad: bool = False) -> Any:
 
 
 _scattered = op_of(
-    scattered,
-    batch="along",
-    complex=OWN,
-    name="GatherBackward",
-    x=lambda g, dim, index: gather(g, dim, index),
-    index=None,
+    scattered, complex=OWN, name="GatherBackward", x=lambda g, dim, index: gather(g, dim, index), index=None
 )
 
 
@@ -88,34 +70,23 @@ def _gathered_src(g: Tensor, dim: int, index: Tensor, src_shape: tuple[int, ...]
 
 
 _scatter = writing(
-    batch="along",
-    complex=OWN,
-    refuses=unless_empty("scatter_gather_tensor_cpu"),
+    **_FACTS,
     names=("ScatterBackward1", "ScatterBackward0"),
     x=lambda g, dim, index: _scatter[0][0](g, dim, index, 0),
-    index=None,
     src=_gathered_src,
 )(kernels.scatter)
 
 
-_scatter_add = writing(
-    batch="along",
-    complex=OWN,
-    refuses=unless_empty("scatter_gather_tensor_cpu"),
-    names=("ScatterAddBackward0",),
-    x=lambda g: g,
-    index=None,
-    src=_gathered_src,
-)(kernels.scatter_add)
+_scatter_add = writing(**_FACTS, names=("ScatterAddBackward0",), x=lambda g: g, src=_gathered_src)(kernels.scatter_add)
 
 
 def _no_gradient(g: Tensor) -> Any:
     raise RuntimeError("the derivative for 'aten::scatter' with reduce='multiply' is not implemented")
 
 
-_scatter_multiply = writing(
-    batch="along", complex=OWN, names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient
-)(kernels.scatter_multiply)
+_scatter_multiply = writing(complex=OWN, names=("NotImplemented",), x=_no_gradient, index=None, src=_no_gradient)(
+    kernels.scatter_multiply
+)
 
 
 def _scatterer(reduce: str | None, src: Any) -> Any:
@@ -141,23 +112,14 @@ def _source(src: Any, value: Any) -> Any:
     return value if src is None else src
 
 
-@public(method=True, out="scatter")
-@numpy_names
+@public(method=True, out="scatter", axis=True)
 def scatter(
     input: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
     """Return a copy with `src` written at `index` along a dimension: for dim 0, `out[index[i, j], j] = src[i, j]`.
 
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        index: int64 or int32, with as many dimensions as `input`.
-        src: a tensor of the same dtype, at least as large as the index; or a number.
-        value: a number to write instead of `src`.
-        reduce: "add" or "multiply" combines the source with the elements of `input`.
-
-    Raises:
-        RuntimeError: an index is out of range, or the shapes or dtypes do not match.
+    `index` is int64 or int32, with as many dimensions as `input`; `src` a tensor of the same dtype, at least as large
+    as the index, or a number, also as `value`. `reduce` "add" or "multiply" combines it with the elements of `input`.
 
     Example:
         >>> torch.scatter(torch.zeros(2, 3), 1, torch.tensor([[2], [0]]), 1.0)
@@ -168,8 +130,7 @@ def scatter(
     return _scatterer(reduce, src)[0](input, dim, index, src)
 
 
-@public("", method="scatter_")
-@numpy_names
+@public("", method="scatter_", axis=True)
 def scatter_(
     self: Tensor, dim: int, index: Tensor, src: Any = None, *, value: Any = None, reduce: str | None = None
 ) -> Tensor:
@@ -178,8 +139,7 @@ def scatter_(
     return _scatterer(reduce, src)[1](self, dim, index, src)
 
 
-@public(method=True, out="scatter")
-@numpy_names
+@public(method=True, out="scatter", axis=True)
 def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     """Return a copy with `src` added at `index` along a dimension; repeated indices add up. See `scatter`.
 
@@ -191,7 +151,7 @@ def scatter_add(input: Tensor, dim: int, index: Tensor, src: Tensor) -> Tensor:
     return _scatter_add[0](input, dim, index, src)
 
 
-scatter_add_ = public("", method="scatter_add_")(numpy_names(_scatter_add[1]))
+scatter_add_ = public("", method="scatter_add_", axis=True)(_scatter_add[1])
 
 
 def _extreme_rule(
@@ -218,15 +178,12 @@ def _kept_self(g: Tensor, dim: int, index: Tensor, include_self: bool) -> Tensor
 
 _scatter_sum = op_of(
     kernels.scatter_sum,
-    batch="along",
-    complex=OWN,
+    **_FACTS,
     name="ScatterReduce",
-    refuses=unless_empty("scatter_gather_tensor_cpu"),
     x=lambda g, dim, index, include_self: _kept_self(g, dim, index, include_self),
-    index=None,
     src=lambda g, dim, index, src_shape: _gathered_src(g, dim, index, src_shape),
 )
-_met = op_of(kernels.met, batch="along", complex=OWN, name="Met", index=None)
+_met = op_of(kernels.met, complex=OWN, index=None)
 
 
 def _mean_rule(
@@ -249,10 +206,8 @@ def _as_reduce(
 ) -> tuple[tuple[Any, Any], tuple[Any, Any]]:
     """Return the ops of `scatter_reduce` and `index_reduce` with a kernel, each with its in-place form."""
     facts: Any = {"joint": joint, "inputs": ("x", "index", "src"), "index": None, "residuals": residuals}
-    scatter = op_of(
-        kernel, batch="along", name="ScatterReduce", refuses=unless_empty(refuses), complex=complex, **facts
-    )
-    index = op_of(kernel, batch="along", name="IndexReduce", **facts)
+    scatter = op_of(kernel, name="ScatterReduce", refuses=unless_empty(refuses), complex=complex, **facts)
+    index = op_of(kernel, name="IndexReduce", **facts)
     return (scatter, in_place(scatter)), (index, in_place(index))
 
 
@@ -309,7 +264,6 @@ def _product_before(x: Tensor) -> Tensor:
 
 _prod_grad = op_of(
     kernels.prod_grad,
-    batch="along",
     complex=OWN,
     name="ScatterReduceBackward",
     outputs=2,
@@ -341,23 +295,13 @@ def _scatter_reducer(reduce: str) -> tuple[Callable[..., Any], Callable[..., Any
         raise RuntimeError(f"reduce argument must be either sum, prod, mean, amax or amin, got {reduce}") from None
 
 
-@public(method=True, out="scatter")
-@numpy_names
+@public(method=True, out="scatter", axis=True)
 def scatter_reduce(
     input: Tensor, dim: int, index: Tensor, src: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Return a copy with `src` reduced into the elements at `index` along a dimension; see `scatter`.
 
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        index: int64 or int32, with as many dimensions as `input`.
-        src: a tensor of the same dtype, at least as large as the index.
-        reduce: "sum", "prod", "mean", "amax" or "amin".
-        include_self: whether the elements of `input` at `index` take part in the reduction.
-
-    Raises:
-        RuntimeError: `reduce` is another name; see also `scatter`.
+    `reduce` is "sum", "prod", "mean", "amax" or "amin". `include_self`: the elements of `input` at `index` take part.
 
     Example:
         >>> torch.scatter_reduce(torch.zeros(2), 0, torch.tensor([0, 0, 1]), torch.tensor([1.0, 5.0, -2.0]), "amax")
@@ -380,24 +324,14 @@ def scatter_reduce_(
     return reducer(self, dim, index, src, how, include_self)
 
 
-@public(method=True, out="gather")
-@numpy_names
+@public(method=True, out="gather", axis=True)
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
     """Return a copy with the rows of `source` reduced into the rows at `index` along `dim`.
 
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        index: an int64 or int32 vector with one index per row of `source`.
-        source: the rows; a tensor of the shape of `input` except in `dim`.
-        reduce: "prod", "mean", "amax" or "amin".
-        include_self: whether the elements of `input` at `index` take part in the reduction.
-
-    Raises:
-        RuntimeError: `reduce` is another name, or the shapes or dtypes do not match.
-        IndexError: an index is out of range.
+    `index` is an int64 or int32 vector with one index per row of `source`, which has the shape of `input` except in
+    `dim`. `reduce` is "prod", "mean", "amax" or "amin". `include_self`: the elements of `input` at `index` take part.
 
     Example:
         >>> torch.index_reduce(torch.zeros(2), 0, torch.tensor([0, 0]), torch.tensor([1.0, 5.0]), "amax")
@@ -450,9 +384,6 @@ def index_reduce_(
 def take(x: Any, index: Any) -> Any:
     """Return the elements of the flattened tensor at `index` (int64, any shape).
 
-    Raises:
-        IndexError: an index is out of range.
-
     Example:
         >>> torch.take(torch.tensor([[4, 3, 5], [6, 7, 8]]), torch.tensor([0, 2, 5]))
         tensor([4, 5, 8])
@@ -477,7 +408,6 @@ def _put_x(g: Tensor, index: Tensor, accumulate: bool) -> Tensor:
 
 
 _put = writing(
-    batch="put",
     complex=OWN, refuses=unless_empty("take_put_cpu"), names=("PutBackward0",), prepare=indexing.copy_in_order,
     x=_put_x, index=None,
     source=lambda g, index, source_shape: reshape(take(g, index), source_shape),
@@ -502,13 +432,9 @@ def put_(self: Tensor, index: Tensor, source: Tensor, accumulate: bool = False) 
     return _put[1](self, index, source, accumulate)
 
 
-@public(method=True, out="gather")
-@numpy_names
+@public(method=True, out="gather", axis=True)
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """Return the elements at `indices` along `dim` (default: flattened); the other dimensions broadcast.
-
-    Raises:
-        RuntimeError: the numbers of dimensions differ, or the indices are not int64.
 
     Example:
         >>> x = torch.tensor([[3, 1], [2, 4]])

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.device import cpu
-from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
@@ -17,6 +16,7 @@ from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits
 from tinytorch.kernels.random import fused
 from tinytorch.kernels.silence import quiet, quietly
+from tinytorch.ops.arguments import named
 from tinytorch.ops.create import Array, _is_size, blank, checked_device, finished, is_index, number
 from tinytorch.ops.register import no_such_call, public
 
@@ -32,8 +32,7 @@ def _fill_in_order(made: Tensor, numbers: Array) -> Tensor:
 # Sequences of numbers -----------------------------------------------------------------------------
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def arange(
     *args: Any,
     start: Any = 0,
@@ -48,14 +47,8 @@ def arange(
 ) -> Tensor:
     """Return the ceil((end - start) / step) numbers start, start + step, … before `end`: `arange([start,] end, step)`.
 
-    Args:
-        *args: `end`; or `start` and `end`; or `start`, `end` and `step`. Keywords are accepted, too.
-        step: the difference between neighbours; may be negative.
-        dtype: the element type; by default int64 if start, end and step are ints, else the default dtype.
-        the others: as for `zeros`.
-
-    Raises:
-        RuntimeError: `step` is zero or leads away from `end`.
+    `step` may be negative; RuntimeError if it is zero or leads away from `end`. The dtype is by default int64 if start,
+    end and step are ints, else the default dtype; the other arguments are as for `zeros`.
 
     Example:
         >>> torch.arange(5)
@@ -95,8 +88,7 @@ def arange(
     return _fill_in_order(made, np.arange(count, dtype=np.int64) * int(step) + int(start))
 
 
-@public("range", listed=False)
-@traced_as("creates")
+@public("range", listed=False, traced="creates")
 def inclusive_range(
     start: Any,
     end: Any,
@@ -109,12 +101,6 @@ def inclusive_range(
     requires_grad: bool = False,
 ) -> Tensor:
     """Return start, start + step, … up to and including `end`: the deprecated `torch.range`; use `arange`.
-
-    Warns:
-        UserWarning: the function is deprecated.
-
-    Raises:
-        RuntimeError: `step` is zero, or leads away from `end`.
 
     Example:
         >>> import warnings
@@ -183,8 +169,7 @@ def _progression(start: float, step: float, count: int, like: Array) -> Array:
     return numbers
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def linspace(
     start: Any,
     end: Any,
@@ -197,15 +182,7 @@ def linspace(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return `steps` evenly spaced numbers from `start` to `end`, both included.
-
-    Args:
-        start, end: the first and the last number.
-        steps: the number of elements.
-        the others: as for `zeros`.
-
-    Raises:
-        RuntimeError: `steps` is negative.
+    """Return `steps` evenly spaced numbers from `start` to `end`, both included; the others are as for `zeros`.
 
     Example:
         >>> torch.linspace(0, 1, 5)
@@ -220,8 +197,7 @@ def linspace(
     return _fill_in_order(made, _steps(first, last, int(steps), made.dtype))
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def logspace(
     start: Any,
     end: Any,
@@ -235,13 +211,7 @@ def logspace(
     requires_grad: bool = False,
     pin_memory: bool = False,
 ) -> Tensor:
-    """Return `steps` numbers from base**start to base**end, with evenly spaced exponents.
-
-    Args:
-        start, end: the first and the last exponent.
-        steps: the number of elements.
-        base: the base of the powers.
-        the others: as for `zeros`.
+    """Return `steps` numbers from base**start to base**end, with evenly spaced exponents; see `linspace`.
 
     Example:
         >>> torch.logspace(0, 2, 3)
@@ -284,11 +254,7 @@ def _spaced(
 
 
 def _complex_dtype(name: str, start: Any, end: Any, out: Any, dtype: Any) -> Any:
-    """Return the dtype of `linspace`: by default a complex one if an end is a complex number.
-
-    Raises:
-        RuntimeError: an end is a complex number, and the given dtype is not complex.
-    """
+    """Return the dtype of `linspace`: by default a complex one if an end is a complex number."""
     if not any(isinstance(each, complex) or (isinstance(each, Tensor) and each.is_complex()) for each in (start, end)):
         return dtype
     inferred = dtypes.get_default_dtype().to_complex()
@@ -350,8 +316,7 @@ def _steps(start: Any, end: Any, steps: int, kind: Dtype) -> Array:
 # Matrices -----------------------------------------------------------------------------------------
 
 
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def eye(
     n: int,
     m: int | None = None,
@@ -364,9 +329,6 @@ def eye(
     pin_memory: bool = False,
 ) -> Tensor:
     """Return the (n, m) matrix with ones on the diagonal and zeros elsewhere; m defaults to n.
-
-    Raises:
-        RuntimeError: `n` or `m` is negative.
 
     Example:
         >>> torch.eye(2, 3)
@@ -387,61 +349,43 @@ def eye(
     return made
 
 
-@public(listed=False)
-@traced_as("creates")
-def tril_indices(
-    row: int,
-    col: int,
-    offset: int = 0,
-    *,
-    dtype: Dtype | None = dtypes.int64,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return the indices, shape (2, N), of the lower triangle of a (row, col) matrix, up to diagonal `offset`.
+def _triangle(name: str, find: Any, what: str, example: str) -> Any:
+    """Return the public function of the indices of a triangle, whose rows and columns `find` computes."""
+
+    def indices(
+        row: int,
+        col: int,
+        offset: int = 0,
+        *,
+        dtype: Dtype | None = dtypes.int64,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+    ) -> Tensor:
+        on = checked_device(device, layout)
+        for argument, value in (("row", row), ("col", col)):
+            if value < 0:
+                raise RuntimeError(f"{argument} must be non-negative, got {value}")
+        kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
+        if kind not in (dtypes.int64, dtypes.int32):
+            raise NotImplementedError(f"\"{name}\" not implemented for '{kind.tensor_name}'")
+        return finished(np.stack(find(row, offset, col)).astype(kind.numpy), requires_grad, on)
+
+    doc = f"""Return the indices, shape (2, N), of the {what} of a (row, col) matrix.
 
     Example:
-        >>> torch.tril_indices(2, 2)
-        tensor([[0, 1, 1],
-                [0, 0, 1]])
+        >>> torch.{name}(2, 2)
+        tensor({example})
     """
-    return _triangle("tril_indices", np.tril_indices, row, col, offset, dtype, device, layout, requires_grad)
+    return public(listed=False, traced="creates")(named(indices, name, doc))
 
 
-@public(listed=False)
-@traced_as("creates")
-def triu_indices(
-    row: int,
-    col: int,
-    offset: int = 0,
-    *,
-    dtype: Dtype | None = dtypes.int64,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return the indices, shape (2, N), of the upper triangle of a (row, col) matrix, from diagonal `offset` on.
-
-    Example:
-        >>> torch.triu_indices(2, 2)
-        tensor([[0, 0, 1],
-                [0, 1, 1]])
-    """
-    return _triangle("triu_indices", np.triu_indices, row, col, offset, dtype, device, layout, requires_grad)
-
-
-def _triangle(
-    name: str, find: Any, row: int, col: int, offset: int, dtype: Any, device: Any, layout: Any, requires_grad: bool
-) -> Tensor:
-    """Return the row and column indices that `find` computes, stacked as one (2, N) tensor."""
-    on = checked_device(device, layout)
-    for what, value in (("row", row), ("col", col)):
-        if value < 0:
-            raise RuntimeError(f"{what} must be non-negative, got {value}")
-    kind = dtypes.int64 if dtype is None else dtypes.as_dtype(dtype)
-    if kind not in (dtypes.int64, dtypes.int32):
-        raise NotImplementedError(f"\"{name}\" not implemented for '{kind.tensor_name}'")
-    return finished(np.stack(find(row, offset, col)).astype(kind.numpy), requires_grad, on)
+tril_indices = _triangle(
+    "tril_indices", np.tril_indices, "lower triangle, up to diagonal `offset`,",
+    "[[0, 1, 1],\n                [0, 0, 1]]",
+)  # fmt: skip
+triu_indices = _triangle(
+    "triu_indices", np.triu_indices, "upper triangle, from diagonal `offset` on,",
+    "[[0, 0, 1],\n                [0, 1, 1]]",
+)  # fmt: skip

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import OWN
-from tinytorch.core.mode import traced_as
 from tinytorch.core.notes import leave
 from tinytorch.core.op import op
 from tinytorch.core.strided import strided
@@ -21,27 +20,21 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
 from tinytorch.kernels import shape as kernels
 from tinytorch.kernels.reduce import axis_of
-from tinytorch.ops.arguments import check_tensor, ints_of, missing_argument, op_of, renamed
+from tinytorch.ops.arguments import check_tensor, ints_of, missing_argument, op_of
 from tinytorch.ops.register import members, pointwise, public
 
 # Views: another shape -----------------------------------------------------------------------------
 
 
-_view = op(batch="view", name="View", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_view = op(batch="view", name="View", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 
 
 @public("", method="view")
 def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """Return a view of the same memory in another shape, or with its bytes read as another dtype.
 
-    Args:
-        input: the tensor; its strides must allow the shape without moving elements.
-        *shape: the new shape, as ints or as one sequence, in which one size may be -1 (inferred); or a dtype.
-        size: the shape, by keyword.
-        dtype: the dtype, by keyword.
-
-    Raises:
-        RuntimeError: the shape does not match the number of elements, or the strides allow no view (use `reshape`).
+    The shape is given by ints or one sequence, of which one may be -1 (inferred). RuntimeError: it does not match the
+    number of elements, or the strides allow no view (use `reshape`).
 
     Example:
         >>> torch.arange(6).view(2, -1)
@@ -89,30 +82,16 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     return _view(input, other._array.shape)
 
 
-_reshape_alias = op(batch="view", name="ReshapeAlias", view=True, complex=OWN, x=lambda g, x_shape: g.reshape(x_shape))(
-    kernels.view
-)
+_reshape_alias = op(batch="view", name="ReshapeAlias", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 _reshape_alias.op.name = "reshape"
-_unsafe_view = op_of(
-    kernels.unsafe_view,
-    batch="view",
-    complex=OWN,
-    moves=True,
-    name="UnsafeView",
-    x=lambda g, x_shape: g.reshape(x_shape),
-)
+_unsafe_view = op_of(kernels.unsafe_view, batch="view", moves=True, x=lambda g, x_shape: g.reshape(x_shape))
 
 
 @public(method=True)
 def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """Return the elements in another shape: a view where the strides allow it, otherwise a copy.
 
-    Args:
-        input: the tensor.
-        *shape: the new shape, as ints or as one sequence, in which one size may be -1 (inferred).
-
-    Raises:
-        RuntimeError: the shape does not match the number of elements.
+    The shape is given by ints or one sequence, of which one may be -1 (inferred).
 
     Example:
         >>> torch.reshape(torch.arange(6), (3, -1))
@@ -157,14 +136,10 @@ def reshape_as(input: Tensor, other: Tensor) -> Tensor:
 def flatten(input: Tensor, start_dim: int = 0, end_dim: int = -1) -> Tensor:
     """Return the tensor with the dimensions from `start_dim` to `end_dim` merged into one.
 
-    Raises:
-        RuntimeError: `start_dim` comes after `end_dim`.
-
     Example:
         >>> torch.flatten(torch.zeros(2, 3, 4), 1).shape
         torch.Size([2, 12])
     """
-    check_tensor(input, "flatten")
     shape = input._array.shape
     ndim = len(shape)
     start, end = axis_of(start_dim, ndim, "flatten"), axis_of(end_dim, ndim, "flatten")
@@ -195,14 +170,10 @@ def ravel(input: Tensor) -> Tensor:
 def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
     """Return the tensor with dimension `dim` split into dimensions of `sizes`, one of which may be -1 (inferred).
 
-    Raises:
-        RuntimeError: the product of the sizes is not the size of the dimension.
-
     Example:
         >>> torch.unflatten(torch.zeros(2, 12), 1, (3, -1)).shape
         torch.Size([2, 3, 4])
     """
-    check_tensor(input, "unflatten")
     shape = input._array.shape
     axis = axis_of(dim, len(shape), "unflatten")
     sizes = ints_of("unflatten", "sizes", (sizes,))
@@ -223,21 +194,16 @@ def unflatten(input: Tensor, dim: int, sizes: Any) -> Tensor:
 
 
 _squeeze, _squeeze_dim, _squeeze_dims = (
-    op_of(kernel, batch="squeeze", name="Squeeze", complex=OWN, view=True, x=lambda g, x_shape: g.reshape(x_shape))
-    for kernel in (kernels.squeeze, kernels.squeeze_dim, kernels.squeeze_dims)
+    op_of(kernel, batch="squeeze", name=f"SqueezeBackward{k}", view=True, x=lambda g, x_shape: g.reshape(x_shape))
+    for k, kernel in enumerate[Any]((kernels.squeeze, kernels.squeeze_dim, kernels.squeeze_dims))
 )
-renamed(_squeeze_dim, "SqueezeBackward1")
-renamed(_squeeze_dims, "SqueezeBackward2")
 
 
 @public(method=True)
 def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Return a view without the dimensions of size 1: all of them, or only those listed in `dim`.
 
-    Args:
-        input: the tensor.
-        dim: a dimension or a tuple of dimensions; a dimension of another size is kept.
-        axis: NumPy's name for `dim`.
+    A dimension in `dim` of another size is kept.
 
     Example:
         >>> torch.squeeze(torch.zeros(1, 2, 1)).shape, torch.squeeze(torch.zeros(1, 2, 1), 0).shape
@@ -252,22 +218,12 @@ def squeeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     return _squeeze_dim(input, dim)
 
 
-_unsqueeze = op_of(
-    kernels.unsqueeze,
-    batch="unsqueeze",
-    complex=OWN,
-    name="Unsqueeze",
-    view=True,
-    x=lambda g, x_shape, dim: squeeze(g, dim),
-)
+_unsqueeze = op_of(kernels.unsqueeze, batch="unsqueeze", view=True, x=lambda g, x_shape, dim: squeeze(g, dim))
 
 
 @public(method=True)
 def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Return a view with a new dimension of size 1 at position `dim`, from `-ndim - 1` to `ndim`.
-
-    Raises:
-        IndexError: `dim` is out of that range.
 
     Example:
         >>> torch.unsqueeze(torch.zeros(2, 3), -1).shape
@@ -283,15 +239,8 @@ def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
 # Views: another order of dimensions ---------------------------------------------------------------
 
 
-_transpose = op_of(
-    kernels.transpose,
-    batch="along",
-    complex=OWN,
-    name="Transpose",
-    view=True,
-    x=lambda g, dim0, dim1: _transpose(g, dim0, dim1),
-)
-_t = op_of(kernels.t, batch="t", complex=OWN, name="T", view=True, x=lambda g: _t(g))
+_transpose = op_of(kernels.transpose, view=True, x=lambda g, dim0, dim1: _transpose(g, dim0, dim1))
+_t = op_of(kernels.t, batch="t", view=True, x=lambda g: _t(g))
 
 
 @public(also="swapdims", method=True)
@@ -320,15 +269,11 @@ def swapaxes(input: Tensor, axis0: int, axis1: int) -> Tensor:
 def t(input: Tensor) -> Tensor:
     """Return the transpose of a matrix as a view; 0-d and 1-d tensors are returned unchanged.
 
-    Raises:
-        RuntimeError: there are more than two dimensions.
-
     Example:
         >>> torch.t(torch.tensor([[1, 2], [3, 4]]))
         tensor([[1, 3],
                 [2, 4]])
     """
-    check_tensor(input, "t")
     if input._array.ndim > 2:
         raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {input._array.ndim}D")
     return _t(input)
@@ -339,15 +284,12 @@ def _permute_back(g: Tensor, dims: tuple[int, ...]) -> Tensor:
     return _permute(g, tuple([order.index(i) for i in range(len(order))]))
 
 
-_permute = op_of(kernels.permute, batch="permute", complex=OWN, name="Permute", view=True, x=_permute_back)
+_permute = op_of(kernels.permute, batch="permute", view=True, x=_permute_back)
 
 
 @public(method=True)
 def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
     """Return a view with the dimensions in the order `dims`, given as ints or as one sequence.
-
-    Raises:
-        RuntimeError: `dims` is not a permutation of the dimensions.
 
     Example:
         >>> torch.permute(torch.zeros(2, 3, 4), (2, 0, 1)).shape
@@ -360,15 +302,10 @@ def permute(input: Tensor, *dims: Any, **named: Any) -> Tensor:
 def movedim(input: Tensor, source: Any, destination: Any) -> Tensor:
     """Return a view with the dimensions `source` (one or several) moved to the positions `destination`.
 
-    Raises:
-        RuntimeError: `source` and `destination` differ in length, or one of them repeats a dimension.
-        IndexError: a dimension is out of range.
-
     Example:
         >>> torch.movedim(torch.zeros(2, 3, 4), 0, -1).shape
         torch.Size([3, 4, 2])
     """
-    check_tensor(input, "movedim")
     if isinstance(source, (tuple, list)) != isinstance(destination, (tuple, list)):
         raise TypeError(
             f"movedim() received an invalid combination of arguments - got ({type(source).__name__}, "
@@ -404,7 +341,6 @@ def adjoint(input: Tensor) -> Tensor:
         tensor([[1, 3],
                 [2, 4]])
     """
-    check_tensor(input, "adjoint")
     return _conjugate(_transposed_matrices(input, "adjoint()"))
 
 
@@ -516,15 +452,13 @@ def _set_imag(input: Tensor, value: Any) -> None:
 # Views: a part ------------------------------------------------------------------------------------
 
 
-@op(kernels.embed, batch="along", complex=OWN, name="SliceBackward", x=lambda g, key: part(g, key))
+@op(kernels.embed, complex=OWN, name="SliceBackward", x=lambda g, key: part(g, key))
 def embed(x: Any, shape: tuple[int, ...], key: Any) -> Any:
     """Return zeros of `shape` with `x` written at the index `key`: the gradient of `part`."""
 
 
 def _by_key(name: str) -> Any:
-    made = op(batch="along", name=name, view=True, complex=OWN, x=lambda g, x_shape, key: embed(g, x_shape, key))(
-        kernels.part
-    )
+    made = op(name=name, view=True, x=lambda g, x_shape, key: embed(g, x_shape, key))(kernels.part)
     made.op.name = f"_{name.lower()}"
     return made
 
@@ -532,27 +466,19 @@ def _by_key(name: str) -> Any:
 # Basic indexing by ints, slices, None and Ellipsis, as in NumPy. PyTorch records one node per index;
 # here one node covers the whole key and has the name of the node for its last index.
 part, selected, inserted = _by_key("Slice"), _by_key("Select"), _by_key("Unsqueeze")
-aliased = op_of(kernels.alias, batch="along", complex=OWN, name="Alias", view=True, x=lambda g, key: g)
+aliased = op_of(kernels.alias, view=True, x=lambda g, key: g)
 
 
 @public(method=True)
 def narrow(input: Tensor, dim: int, start: Any, length: int) -> Tensor:
     """Return a view of the elements from `start` to `start + length` of a dimension.
 
-    Args:
-        input: the tensor.
-        dim: the dimension.
-        start: the index of the first element, an int or a 0-dim tensor; negative counts from the end.
-        length: the number of elements.
-
-    Raises:
-        RuntimeError: the range exceeds the dimension.
+    `start` is an int or a 0-dim tensor; negative counts from the end.
 
     Example:
         >>> torch.narrow(torch.arange(6), 0, 2, 3)
         tensor([2, 3, 4])
     """
-    check_tensor(input, "narrow")
     shape = input._array.shape
     if not shape:
         raise RuntimeError("narrow() cannot be applied to a 0-dim tensor.")
@@ -580,14 +506,10 @@ def _slice(input: Tensor, axis: int, start: int, end: int) -> Tensor:
 def select(input: Tensor, dim: int, index: Any) -> Tensor:
     """Return a view of the slice at `index` of dimension `dim`, without that dimension.
 
-    Raises:
-        IndexError: the dimension or the index is out of range.
-
     Example:
         >>> torch.select(torch.arange(6).view(2, 3), 1, -1)
         tensor([2, 5])
     """
-    check_tensor(input, "select")
     shape = input._array.shape
     if not shape:
         raise IndexError("select() cannot be applied to a 0-dim tensor.")
@@ -603,22 +525,14 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 # Views: repeated, on the diagonal, in windows -----------------------------------------------------
 
 
-_expand = op_of(
-    kernels.expand, batch="expand", complex=OWN, name="Expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape)
-)
+_expand = op_of(kernels.expand, batch="expand", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
 
 
 @public("", method="expand")
 def expand(input: Tensor, *size: Any, implicit: bool = False, **named: Any) -> Tensor:
     """Return a view in which dimensions of size 1 are broadcast without copying and new leading dimensions are added.
 
-    Args:
-        input: the tensor.
-        *size: the new shape, as ints or as one sequence; -1 keeps the size of a dimension.
-        implicit: has no effect.
-
-    Raises:
-        RuntimeError: a dimension of size other than 1 would have to change.
+    The new shape is given by ints or one sequence; -1 keeps the size of a dimension. `implicit` has no effect.
 
     Example:
         >>> torch.tensor([[1], [2]]).expand(-1, 3)
@@ -654,35 +568,29 @@ def broadcast_to(input: Tensor, *size: Any, **named: Any) -> Tensor:
 
 
 _diagonal = op_of(
-    kernels.diagonal, batch="along", name="Diagonal", complex=OWN, view=True,
+    kernels.diagonal, view=True,
     x=lambda g, x_shape, offset, dim1, dim2: _embed_diagonal(g, x_shape, offset, dim1, dim2),
 )  # fmt: skip
 _embed_diagonal = op_of(
     kernels.embed_diagonal,
-    batch="along",
     name="DiagEmbed",
     complex=OWN,
     x=lambda g, offset, dim1, dim2: _diagonal(g, offset, dim1, dim2),
 )
 _diagonal_copy = op_of(
     kernels.diagonal_copy,
-    batch="diagonal copy",
-    name="Diagonal",
+    batch=lambda x, offset: x.diagonal(offset).clone(),
+    name="DiagonalBackward0_copy",
     complex=OWN,
     x=lambda g, x_shape, offset: _embed_diagonal(g, x_shape, offset, 0, 1),
 )
-renamed(_diagonal_copy, "DiagonalBackward0_copy")
 
 
 @public(method=True)
 def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Tensor:
     """Return a view of the diagonals of the planes spanned by `dim1` and `dim2`, as the last dimension.
 
-    Args:
-        input: the tensor.
-        offset: the diagonal: 0 is the main diagonal, positive lies above it, negative below it.
-        dim1: the first dimension of the planes.
-        dim2: the second dimension of the planes.
+    `offset` 0 is the main diagonal, positive lies above it, negative below it.
 
     Example:
         >>> torch.diagonal(torch.arange(9).view(3, 3), 1)
@@ -693,16 +601,10 @@ def diagonal(input: Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> Te
 
 @public(method=True)
 def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -> Tensor:
-    """Return zeros with the last dimension of `input` on the diagonals of two new dimensions.
+    """Return zeros with the last dimension of `input` (*, n) on the diagonals of two new dimensions.
 
-    Args:
-        input: `(*, n)`.
-        offset: 0 is the main diagonal, positive lies above it, negative below it; the planes have side `n + |offset|`.
-        dim1, dim2: the positions of the two new dimensions in the result.
-
-    Raises:
-        RuntimeError: the two dimensions are the same.
-        IndexError: a dimension is out of range.
+    `offset` 0 is the main diagonal, positive lies above it, negative below it; the planes have side `n + |offset|`.
+    `dim1` and `dim2` are the positions of the two new dimensions in the result.
 
     Example:
         >>> torch.diag_embed(torch.tensor([[1, 2], [3, 4]]))
@@ -712,7 +614,6 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
                 [[3, 0],
                  [0, 4]]])
     """
-    check_tensor(input, "diag_embed")
     shape = input._array.shape
     ndim = len(shape) + 1
     axes = [axis_of(dim, ndim, "diag_embed") for dim in (dim1, dim2)]
@@ -729,15 +630,11 @@ def diag_embed(input: Tensor, offset: int = 0, dim1: int = -2, dim2: int = -1) -
 def diag(input: Tensor, diagonal: int = 0) -> Tensor:
     """Return a copy of the diagonal of a matrix, or the matrix with a vector on its diagonal.
 
-    Raises:
-        RuntimeError: `input` is neither a vector nor a matrix.
-
     Example:
         >>> torch.diag(torch.tensor([1, 2]))
         tensor([[1, 0],
                 [0, 2]])
     """
-    check_tensor(input, "diag")
     ndim = input._array.ndim
     if ndim == 1:
         return diag_embed(input, diagonal)
@@ -759,12 +656,11 @@ def diagflat(input: Tensor, offset: int = 0) -> Tensor:
 
 
 _unfold = op_of(
-    kernels.unfold, batch="along", name="Unfold", complex=OWN, view=True,
+    kernels.unfold, view=True,
     x=lambda g, x_shape, dimension, size, step: _fold(g, x_shape, dimension, size, step),
 )  # fmt: skip
 _fold = op_of(
     kernels.fold,
-    batch="along",
     name="UnfoldBackward",
     complex=OWN,
     x=lambda g, dimension, size, step: _unfold(g, dimension, size, step),
@@ -775,15 +671,11 @@ _fold = op_of(
 def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
     """Return a view of the windows of `size` elements, `step` apart, along a dimension, as a new last dimension.
 
-    Raises:
-        RuntimeError: `size` exceeds the dimension, or `step` is not positive.
-
     Example:
         >>> torch.arange(5).unfold(0, 3, 2)
         tensor([[0, 1, 2],
                 [2, 3, 4]])
     """
-    check_tensor(input, "unfold")
     return _unfold(input, axis_of(dimension, input._array.ndim, "unfold"), size, step)
 
 
@@ -791,21 +683,14 @@ def unfold(input: Tensor, dimension: int, size: int, step: int) -> Tensor:
 def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None = None) -> Tensor:
     """Return a view of the memory of `input` with the given sizes, strides and offset, all in elements.
 
-    Args:
-        input: the tensor; only its memory matters, not its shape.
-        size: the shape.
-        stride: the stride of each dimension.
-        storage_offset: the offset of the first element in the storage; by default the offset of `input`.
-
-    Raises:
-        RuntimeError: the view exceeds the storage, or a stride is negative.
+    The offset in the storage is by default that of `input`. RuntimeError: the view exceeds the storage, or a stride is
+    negative.
 
     Example:
         >>> torch.as_strided(torch.arange(6), (2, 2), (1, 2))
         tensor([[0, 2],
                 [1, 3]])
     """
-    check_tensor(input, "as_strided")
     size, stride = ints_of("as_strided", "size", (size,)), ints_of("as_strided", "stride", (stride,))
     array = input._memory
     if hasattr(input, "_level"):  # (inside of `vmap`: a place in the memory of each example)
@@ -821,12 +706,10 @@ def as_strided(input: Tensor, size: Any, stride: Any, storage_offset: int | None
 # Copies in new memory ----------------------------------------------------------------------------
 
 
-_clone = pointwise("clone", kernels.clone, complex=OWN, moves=True, x=lambda g: g)
-_contiguous = pointwise(
-    "contiguous", kernels.contiguous, complex=OWN, moves=True, own_layout=True, x=lambda g: g, node_name="Clone"
-)
+_clone = pointwise("clone", kernels.clone, moves=True, x=lambda g: g)
+_contiguous = pointwise("contiguous", kernels.contiguous, moves=True, own_layout=True, x=lambda g: g, node_name="Clone")
 _clone_in = op_of(
-    kernels.clone_in, batch="cloned", name="Clone", complex=OWN, moves=True, x=lambda g: g
+    kernels.clone_in, batch="cloned", name="Clone", moves=True, x=lambda g: g
 )  # not pointwise: it depends on the whole shape
 _FORMATS: dict[str, Any] = {
     "None": _clone,
@@ -870,7 +753,6 @@ def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
         >>> x.contiguous() is x, x.t().contiguous().stride()
         (True, (2, 1))
     """
-    check_tensor(input, "contiguous")
     if memory_format is None or str(memory_format) == "torch.contiguous_format":
         return input if input._memory.flags.c_contiguous else _contiguous(input)
     return input if is_contiguous(input, memory_format) else _copier(memory_format)(input)
@@ -955,7 +837,6 @@ def numel(input: Tensor) -> int:
         >>> torch.numel(torch.zeros(2, 3))
         6
     """
-    check_tensor(input, "numel")
     return int(input._memory.size)
 
 
@@ -992,8 +873,7 @@ def element_size(input: Tensor) -> int:
     return int(input._memory.itemsize)
 
 
-@public("", method="data_ptr")
-@traced_as("refused")
+@public("", method="data_ptr", traced="refused")
 def data_ptr(input: Tensor) -> int:
     """Return the memory address of the first element.
 
@@ -1013,7 +893,6 @@ def is_floating_point(input: Tensor) -> bool:
         >>> torch.is_floating_point(torch.zeros(1)), torch.is_floating_point(torch.arange(1))
         (True, False)
     """
-    check_tensor(input, "is_floating_point")
     return input.dtype.is_floating_point
 
 
@@ -1025,7 +904,6 @@ def is_complex(input: Tensor) -> bool:
         >>> torch.is_complex(torch.ones(2)), torch.is_complex(torch.tensor(1j))
         (False, True)
     """
-    check_tensor(input, "is_complex")
     return input.dtype.is_complex
 
 

@@ -18,63 +18,38 @@ from tinytorch.kernels.intp import as_int64, as_intp
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.programs import as_array
 from tinytorch.kernels.reduce import in_rows, int_of
-from tinytorch.ops import return_types
-from tinytorch.ops.arguments import (
-    also_by,
-    check_tensor,
-    not_derived,
-    not_implemented,
-    numpy_names,
-    op_of,
-    renamed,
-    unless_scalar,
-)
+from tinytorch.ops.arguments import also_by, check_tensor, not_derived, not_implemented, op_of, unless_scalar
 from tinytorch.ops.index import _INT64
+from tinytorch.ops.reduce import selection
 from tinytorch.ops.register import public
 from tinytorch.ops.scatter import _scattered
 
 # Sorting ------------------------------------------------------------------------------------------
 
 
-def _placed(g: Any, x_shape: tuple[int, ...], dim: int, out1: Tensor) -> Tensor:
+def _back(g: Any, index: Tensor, shape: tuple[int, ...], dim: int) -> Tensor:
     """Scatter the gradients of the sorted elements back to their original positions."""
-    if not x_shape:
-        return g[0]
-    return _scattered(g[0], x_shape, dim, out1, True)
+    return _scattered(g[0], shape, dim, index, True) if shape else g[0]
 
 
-def _sorter(kernel: Any, name: str, **facts: Any) -> Any:
-    """Return the op of a kernel that returns sorted elements and their indices; `name` is the public name."""
-    result = getattr(return_types, name)
-    return op_of(
-        kernel, batch="along", x=_placed, outputs=2, nondiff=(1,), name=name.capitalize(), result=result, **facts
-    )
+_sort, _sort_stable = (selection(kernels.sort, "sort", _back, overload=k) for k in range(2))
+_topk = selection(kernels.topk, "topk", _back, refuses=unless_scalar("topk_cpu"))
 
 
-_sort = _sorter(kernels.sort, "sort")
-_sort_stable = renamed(_sorter(kernels.sort, "sort"), "SortBackward1")
-_topk = _sorter(kernels.topk, "topk", refuses=unless_scalar("topk_cpu"))
-
-
-@public(method=True, out="exact")
-@numpy_names
+@public(method=True, out="exact", axis=True)
 def sort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool | None = None) -> Any:
     """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`.
 
-    Args:
-        descending: sort from the largest to the smallest.
-        stable: has no effect; sorting is always stable: equal elements keep their order.
+    Sorting is always stable: equal elements keep their order.
 
     Example:
         >>> torch.sort(torch.tensor([3, 1, 2])).indices
         tensor([1, 2, 0])
     """
-    check_tensor(input, "sort")
     return (_sort if stable is None else _sort_stable)(input, dim, descending)
 
 
-@public(method=True, out="exact")
-@numpy_names
+@public(method=True, out="exact", axis=True)
 def argsort(input: Tensor, dim: int = -1, descending: bool = False, *, stable: bool = False) -> Tensor:
     """Return the indices that sort a tensor along a dimension; see `sort`.
 
@@ -97,31 +72,23 @@ def msort(input: Tensor) -> Tensor:
     return sort(input, 0)[0]
 
 
-@public(method=True, out="exact")
-@numpy_names
+@public(method=True, out="exact", axis=True)
 def topk(input: Tensor, k: int, dim: int = -1, largest: bool = True, sorted: bool = True) -> Any:
     """Return the k largest elements along a dimension, and their indices, as a named tuple `(values, indices)`.
 
-    Among equal elements, the choice and the order may differ from PyTorch.
-
-    Args:
-        largest: False for the k smallest.
-        sorted: has no effect: the result is always sorted.
-
-    Raises:
-        RuntimeError: the dimension has fewer than k elements.
+    False for `largest` returns the k smallest. The result is always sorted. Among equal elements, the choice and the
+    order may differ from PyTorch.
 
     Example:
         >>> torch.topk(torch.tensor([1, 4, 2]), 2).values
         tensor([4, 2])
     """
-    check_tensor(input, "topk")
     return _topk(input, k if type(k) is int else int_of(k, "topk", "k"), dim, largest)
 
 
 _UNIQUE: Any = {"data_dependent": True, "outputs": 3, "nondiff": (1, 2)}
-_unique2 = op_of(kernels.unique2, batch="dynamic", x=not_derived("_unique2"), name="Unique2", **_UNIQUE)
-_unique_dim = op_of(kernels.unique_dim, batch="dynamic", x=not_derived("unique_dim"), name="UniqueDim", **_UNIQUE)
+_unique2 = op_of(kernels.unique2, batch="dynamic", x=not_derived("_unique2"), **_UNIQUE)
+_unique_dim = op_of(kernels.unique_dim, batch="dynamic", x=not_derived("unique_dim"), **_UNIQUE)
 _unique_runs = op_of(
     kernels.unique_runs, batch="dynamic", x=not_derived("unique_consecutive"), name="UniqueConsecutive", **_UNIQUE
 )
@@ -137,17 +104,13 @@ def unique(
 ) -> Any:
     """Return the distinct elements in ascending order (NaNs are all distinct), or a tuple with inverse and counts.
 
-    Args:
-        sorted: has no effect: the result is always sorted.
-        return_inverse: also return the index into the distinct elements for each input element.
-        return_counts: also return the number of occurrences of each distinct element.
-        dim: compare the slices along this dimension instead of single elements.
+    `return_inverse`: also the index into the distinct elements for each input element; `return_counts`: also the number
+    of occurrences of each. `dim`: compare the slices along this dimension instead of single elements.
 
     Example:
         >>> torch.unique(torch.tensor([3, 1, 3]), return_counts=True)
         (tensor([1, 3]), tensor([1, 2]))
     """
-    check_tensor(input, "unique")
     found = _unique2(input) if dim is None else _unique_dim(input, dim)
     return _asked_for(found, return_inverse, return_counts)
 
@@ -179,19 +142,12 @@ def _asked_for(found: Sequence[Tensor], return_inverse: bool, return_counts: boo
 def bincount(input: Tensor, weights: Tensor | None = None, minlength: int = 0) -> Tensor:
     """Return the number of occurrences of each integer from 0 on in a vector, or the sum of their weights.
 
-    Args:
-        input: a vector of non-negative integers.
-        weights: a vector of the same length; occurrences contribute their weight instead of 1.
-        minlength: the minimum length of the result.
-
-    Raises:
-        RuntimeError: the input has negative numbers or is not 1-d.
+    `weights` is a vector of the same length; `minlength` the minimum length of the result.
 
     Example:
         >>> torch.bincount(torch.tensor([0, 2, 2]))
         tensor([1, 0, 2])
     """
-    check_tensor(input, "bincount")
     if weights is not None:
         check_tensor(weights, "bincount", "weights", 2)
     array = input._array
@@ -220,22 +176,14 @@ def searchsorted(
 ) -> Tensor:  # fmt: skip
     """Return the index at which each value would be inserted to keep the sequence (or each of its rows) sorted.
 
-    Args:
-        sorted_sequence: a tensor (n,) or (*, n), ascending along the last dimension.
-        input: the values: a tensor of any shape for a vector, (*, m) for rows; or a number.
-        out_int32: return int32 rather than int64.
-        right: insert after equal elements, not before them.
-        side: "left" or "right", equivalent to `right`.
-        sorter: indices that sort the sequence, which then need not be sorted.
-
-    Raises:
-        RuntimeError: the shapes do not match.
+    The sequence (n,) or (*, n) is ascending along the last dimension, or sorted by the indices `sorter`; the values are
+    a tensor of any shape for a vector, (*, m) for rows, or a number. `right`, or "right" as `side`, inserts after equal
+    elements, not before them.
 
     Example:
         >>> torch.searchsorted(torch.tensor([1, 3, 5]), torch.tensor([3, 6]))
         tensor([1, 3])
     """
-    check_tensor(sorted_sequence, "searchsorted", "sorted_sequence")
     refuse("searchsorted", sorted_sequence, input)
     if side is not None and side not in ("left", "right"):
         raise RuntimeError(f"torch.searchsorted(): side can only be 'left' or 'right' but got {side}")
@@ -287,22 +235,14 @@ def searchsorted(
 
 @public(out="searchsorted")
 def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right: bool = False) -> Tensor:
-    """Return for each value the index of its bucket between ascending boundaries; see `searchsorted`.
+    """Return for each value the index of its bucket between ascending boundaries, a vector; see `searchsorted`.
 
-    Args:
-        input: the values, a tensor or a number.
-        boundaries: a vector, in ascending order.
-        out_int32: return int32 rather than int64.
-        right: a value equal to a boundary belongs to the bucket above the boundary, not below it.
-
-    Raises:
-        RuntimeError: the boundaries are not a vector.
+    `right`: a value equal to a boundary belongs to the bucket above the boundary, not below it.
 
     Example:
         >>> torch.bucketize(torch.tensor([1, 4, 9]), torch.tensor([2, 5]))
         tensor([0, 1, 2])
     """
-    check_tensor(boundaries, "bucketize", "boundaries", 2)
     if boundaries._array.ndim != 1:
         raise RuntimeError(f"boundaries tensor must be 1 dimension, but got dim({boundaries._array.ndim})")
     return searchsorted(boundaries, input, out_int32=out_int32, right=right)
@@ -313,13 +253,7 @@ def bucketize(input: Any, boundaries: Tensor, *, out_int32: bool = False, right:
 def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, invert: bool = False) -> Tensor:
     """Return for each of `elements` whether it is in `test_elements` (with `invert`: whether it is not).
 
-    Args:
-        elements, test_elements: tensors; one of them may be a number.
-        assume_unique: has no effect.
-        invert: negate the result.
-
-    Raises:
-        TypeError: neither is a tensor.
+    One of them may be a number. `assume_unique` has no effect.
 
     Example:
         >>> torch.isin(torch.tensor([1, 2, 3]), torch.tensor([2]))
@@ -343,21 +277,12 @@ def isin(elements: Any, test_elements: Any, *, assume_unique: bool = False, inve
 
 @public(python=True)
 def unravel_index(indices: Tensor, shape: Any) -> tuple[Tensor, ...]:
-    """Return indices of a flattened tensor of `shape` as one index tensor per dimension.
-
-    Args:
-        indices: integers.
-        shape: a tuple of ints, or one int.
-
-    Raises:
-        TypeError: the indices or the sizes are not integers.
-        ValueError: a size is negative.
+    """Return indices of a flattened tensor of `shape`, ints or an int, as one index tensor per dimension.
 
     Example:
         >>> torch.unravel_index(torch.tensor([3, 7]), (2, 4))
         (tensor([0, 1]), tensor([3, 3]))
     """
-    check_tensor(indices, "unravel_index", "indices")
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)
     array = indices._array
     if array.dtype.kind not in "iu":

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
-from tinytorch.core.op import in_place
+from tinytorch.core.op import in_place, op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import bessel, gamma, limits, polynomials
 from tinytorch.kernels import special as kernels
@@ -23,7 +23,7 @@ from tinytorch.kernels import transcendental as steps
 from tinytorch.kernels.checks import refusing
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops import arithmetic, compare, return_types
-from tinytorch.ops.arguments import check_tensor, not_derived, not_implemented, numpy_names, op_of, renamed
+from tinytorch.ops.arguments import check_tensor, elementwise, exemplified, named, not_derived, not_implemented, op_of
 from tinytorch.ops.arithmetic import abs, sgn, zero_gradient
 from tinytorch.ops.register import no_such_call, pointwise, public
 from tinytorch.ops.transcendental import exp, float_power_dtype, log, pow, sigmoid
@@ -42,59 +42,54 @@ def _of_tensors(caller: Any) -> Any:
         check_tensor(other, caller.__name__, "other", 2)
         return caller(input, other)
 
-    public: Any = call
-    public.__name__ = public.__qualname__ = caller.__name__
-    public.__doc__ = caller.__doc__
-    public.op = caller.op
-    return public
+    made = named(call, caller.__name__, caller.__doc__)
+    made.op = caller.op
+    return made
 
 
 # Gamma and related functions ----------------------------------------------------------------------
 
-lgamma = pointwise(
-    "lgamma", gamma.lgamma, floating=True, x=lambda g, x: g * digamma(x),
-    doc="""Return the logarithm of the absolute value of the gamma function.
+
+@elementwise(
+    gamma.lgamma, floating=True, x=lambda g, x: g * digamma(x), also="special.gammaln", method=True, in_place=True,
+    out="promoted",
+)  # fmt: skip
+def lgamma(x: Any) -> Any:
+    """Return the logarithm of the absolute value of the gamma function.
 
     Example:
         >>> torch.lgamma(torch.tensor([0.5, 1.0, 5.0]))
         tensor([0.5724, 0.0000, 3.1781])
 
     Source: DLMF 5.11.1 (Stirling's series) for large arguments; 5.5.3 (reflection) for negative ones.
-    """,
-    also="special.gammaln", method=True, in_place=True, out="promoted",
+    """
+
+
+@elementwise(
+    gamma.digamma, floating=True, x=lambda g, x: g * polygamma(1, x), also="special.digamma special.psi", method=True,
+    in_place=True, out="promoted",
 )  # fmt: skip
-digamma = pointwise(
-    "digamma", gamma.digamma, floating=True, x=lambda g, x: g * polygamma(1, x),
-    doc="""Return the digamma function: the derivative of `lgamma`.
+def digamma(x: Any) -> Any:
+    """Return the digamma function: the derivative of `lgamma`.
 
     Example:
         >>> torch.digamma(torch.tensor([1.0, 0.5]))
         tensor([-0.5772, -1.9635])
 
     Source: DLMF 5.11.2 (the asymptotic series) for large arguments; 5.5.4 (reflection) for negative ones.
-    """,
-    also="special.digamma special.psi", method=True, in_place=True, out="promoted",
-)  # fmt: skip
+    """
 
 
 # PyTorch numbers the in-place form as a separate overload.
 _polygamma, _polygamma_in_place = (
-    renamed(
-        op_of(gamma.polygamma, batch="elementwise", x=lambda g, x, n: g * polygamma(n + 1, x)), f"PolygammaBackward{k}"
-    )
+    op_of(gamma.polygamma, batch="elementwise", name=f"PolygammaBackward{k}", x=lambda g, x, n: g * polygamma(n + 1, x))
     for k in range(2)
 )
 
 
 @public(also="special.polygamma", out="promoted")
 def polygamma(n: int, input: Tensor) -> Tensor:
-    """Return the n-th derivative of `digamma`.
-
-    Args:
-        n: the order of the derivative; 0 is `digamma` itself.
-
-    Raises:
-        RuntimeError: `n` is negative.
+    """Return the n-th derivative of `digamma`; for n = 0 `digamma` itself. RuntimeError if n is negative.
 
     Example:
         >>> torch.polygamma(1, torch.tensor([1.0, 0.5]))
@@ -129,14 +124,7 @@ _write_polygamma = in_place(_polygamma_in_place, "polygamma_")
 
 @public("", method="polygamma_")
 def polygamma_(self: Tensor, n: int) -> Tensor:
-    """In-place version of `polygamma`: writes the result into this tensor and returns it.
-
-    Example:
-        >>> x = torch.tensor([1.0, 4.0])
-        >>> _ = x.polygamma_(1)
-        >>> x
-        tensor([1.6449, 0.2838])
-    """
+    """In-place version of `polygamma`."""
     return _write_polygamma(self, _order(n))
 
 
@@ -152,12 +140,9 @@ _mvlgamma = op_of(gamma.mvlgamma, batch="elementwise", own_layout=True, x=_mvlga
 
 @public(also="special.multigammaln", method=True, out="promoted")
 def mvlgamma(input: Tensor, p: int) -> Tensor:
-    """Return the logarithm of the multivariate gamma function of dimension `p`.
+    """Return the logarithm of the multivariate gamma function of dimension `p`, which is at least 1.
 
     It is `p (p - 1) / 4 log(pi)` plus the sum of `lgamma(input - j / 2)` over j from 0 to p - 1.
-
-    Raises:
-        RuntimeError: `p` is less than 1.
 
     Example:
         >>> torch.mvlgamma(torch.tensor([1.5, 3.0]), 2)
@@ -180,14 +165,7 @@ _write_mvlgamma = in_place(_mvlgamma, "mvlgamma_")
 
 @public("", method="mvlgamma_")
 def mvlgamma_(self: Tensor, p: int) -> Tensor:
-    """In-place version of `mvlgamma`: writes the result into this tensor and returns it.
-
-    Example:
-        >>> x = torch.tensor([1.0, 4.0])
-        >>> _ = x.mvlgamma_(1)
-        >>> x
-        tensor([0.0000, 1.7918])
-    """
+    """In-place version of `mvlgamma`."""
     return _write_mvlgamma(self, _dimension(p))
 
 
@@ -196,61 +174,73 @@ def _density(x: Tensor, y: Tensor) -> Tensor:
     return exp((x - 1) * log(y) - y - lgamma(x))
 
 
-igamma = public("igamma", also="special.gammainc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
-    "igamma", functools.partial(refusing, gamma.igamma, "igamma_cpu", "biu"),
-    x=not_derived("igamma: input"), y=lambda g, x, y: g * _density(x, y),
-    doc="""Return the regularized lower incomplete gamma function P(input, other).
+@public(also="special.gammainc", method=True, in_place=True, out="promoted")
+@_of_tensors
+@elementwise(
+    functools.partial(refusing, gamma.igamma, "igamma_cpu", "biu"), x=not_derived("igamma: input"),
+    y=lambda g, x, y: g * _density(x, y),
+)  # fmt: skip
+def igamma(x: Any, y: Any) -> Any:
+    """Return the regularized lower incomplete gamma function P(input, other).
 
-    Raises:
-        NotImplementedError: for integers; in backward, if the first argument requires grad, as in PyTorch.
+    NotImplementedError: for integers; in backward, if the first argument requires grad, as in PyTorch.
 
     Example:
         >>> torch.igamma(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         tensor([0.6321, 0.5940])
 
     Source: DLMF 8.11.4 (power series); 8.9.2 (continued fraction); 8.12 (Temme's expansion) if both are large.
-    """,
-)))  # fmt: skip
-igammac = public("igammac", also="special.gammaincc", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
-    "igammac", functools.partial(refusing, gamma.igammac, "igammac_cpu", "biu"),
-    x=not_derived("igammac: input"), y=lambda g, x, y: -g * _density(x, y),
-    doc="""Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other).
+    """
 
-    Raises:
-        NotImplementedError: for integers; in backward, if the first argument requires grad, as in PyTorch.
+
+@public(also="special.gammaincc", method=True, in_place=True, out="promoted")
+@_of_tensors
+@elementwise(
+    functools.partial(refusing, gamma.igammac, "igammac_cpu", "biu"), x=not_derived("igammac: input"),
+    y=lambda g, x, y: -g * _density(x, y),
+)  # fmt: skip
+def igammac(x: Any, y: Any) -> Any:
+    """Return the regularized upper incomplete gamma function Q(input, other) = 1 - P(input, other).
+
+    NotImplementedError: for integers; in backward, if the first argument requires grad, as in PyTorch.
 
     Example:
         >>> torch.igammac(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 2.0]))
         tensor([0.3679, 0.4060])
 
     Source: DLMF 8.11.4 (power series); 8.9.2 (continued fraction); 8.12 (Temme's expansion) if both are large.
-    """,
-)))  # fmt: skip
-zeta = pointwise(
-    "special_zeta", _no_half("zeta", gamma.zeta), floating=True,
-    x=not_derived("zeta"), y=lambda g, x, y: g * -x * zeta(x + 1, y),
-    doc="""Return Hurwitz' zeta function, the sum of `(k + other) ** -input` over k >= 0.
+    """
+
+
+@elementwise(
+    _no_half("zeta", gamma.zeta), name="special_zeta", floating=True, x=not_derived("zeta"),
+    y=lambda g, x, y: g * -x * zeta(x + 1, y), public="special.zeta", out="promoted", operands="either",
+)  # fmt: skip
+def zeta(x: Any, y: Any) -> Any:
+    """Return Hurwitz' zeta function, the sum of `(k + other) ** -input` over k >= 0.
 
     Example:
         >>> torch.special.zeta(torch.tensor([2.0, 4.0]), 1)
         tensor([1.6449, 1.0823])
 
     Source: DLMF 25.11.5 (Euler-Maclaurin formula).
-    """,
-    public="special.zeta", out="promoted", operands="either",
-)  # fmt: skip
+    """
+
 
 # The inverse error function -----------------------------------------------------------------------
 
-erfinv = pointwise(
-    "erfinv", kernels.erfinv, floating=True, x=lambda g, out: g * (0.5 * math.sqrt(math.pi) * exp(out * out)),
-    doc="""Return the inverse of `erf`.
 
-    Example:
-        >>> torch.erfinv(torch.tensor([0.0, 0.5, -1.0]))
-        tensor([0.0000, 0.4769,   -inf])
-    """,
-    also="special.erfinv", method=True, in_place=True, out="promoted",
+def _of_one(name: str, kernel: Any, what: str, argument: str, result: str, slope: Any = None, **facts: Any) -> Any:
+    """Return the op of one tensor of `torch.special`, from the formula of its gradient, if it has one."""
+    call, shown = f"torch.tensor({argument})", f"special.{name}"
+    facts = {"floating": True, "public": shown, "out": "promoted"} | facts
+    return exemplified(f"special_{name}", kernel, what, call, result, shown, x=slope, **facts)
+
+
+erfinv = exemplified(
+    "erfinv", kernels.erfinv, "the inverse of `erf`", "torch.tensor([0.0, 0.5, -1.0])", "[0.0000, 0.4769,   -inf]",
+    floating=True, also="special.erfinv", method=True, in_place=True, out="promoted",
+    x=lambda g, out: g * (0.5 * math.sqrt(math.pi) * exp(out * out)),
 )  # fmt: skip
 
 
@@ -263,196 +253,132 @@ def _i1_x(g: Tensor, x: Tensor, slope: Callable[[Tensor], Tensor]) -> Tensor:
     return g * slope(x.masked_fill(tiny, 1)).masked_fill(tiny, 0.5)
 
 
-i0 = pointwise(
-    "i0", bessel.i0, floating=True, x=lambda g, x: g * i1(x),
-    doc="""Return the modified Bessel function of the first kind of order 0.
-
-    Example:
-        >>> torch.i0(torch.tensor([0.0, 1.0, -2.0]))
-        tensor([1.0000, 1.2661, 2.2796])
-    """,
-    also="special.i0", method=True, in_place="function", out="promoted",
-)  # fmt: skip
-i0e = pointwise(
-    "special_i0e", bessel.i0e, floating=True, node_name="SpecialI0E",
-    x=lambda g, x, out: g * (i1e(x) - sgn(x) * out),
-    doc="""Return `exp(-|x|) * i0(x)`.
-
-    Example:
-        >>> torch.special.i0e(torch.tensor([0.0, 1000.0]))
-        tensor([1.0000, 0.0126])
-    """,
-    public="special.i0e", out="promoted",
-)  # fmt: skip
-i1 = pointwise(
-    "special_i1", bessel.i1, floating=True, x=lambda g, x, out: _i1_x(g, x, lambda safe: i0(safe) - out / safe),
-    doc="""Return the modified Bessel function of the first kind of order 1.
-
-    Example:
-        >>> torch.special.i1(torch.tensor([0.0, 1.0, -2.0]))
-        tensor([ 0.0000,  0.5652, -1.5906])
-    """,
-    public="special.i1", out="promoted",
-)  # fmt: skip
-i1e = pointwise(
-    "special_i1e", bessel.i1e, floating=True, node_name="SpecialI1E",
-    x=lambda g, x, out: _i1_x(g, x, lambda safe: i0e(safe) - out * (sgn(safe) + 1 / safe)),
-    doc="""Return `exp(-|x|) * i1(x)`.
-
-    Example:
-        >>> torch.special.i1e(torch.tensor([0.0, 1000.0]))
-        tensor([0.0000, 0.0126])
-    """,
-    public="special.i1e", out="promoted",
+i0 = exemplified(
+    "i0", bessel.i0, "the modified Bessel function of the first kind of order 0", "torch.tensor([0.0, 1.0, -2.0])",
+    "[1.0000, 1.2661, 2.2796]", floating=True, also="special.i0", method=True, in_place="function", out="promoted",
+    x=lambda g, x: g * i1(x),
 )  # fmt: skip
 
 
-def _undifferentiable(name: str, kernel: Any, formula: str, at: str, result: str) -> Any:
-    """Return an op of one tensor without a derivative in PyTorch: its result does not require grad."""
-    return pointwise(
-        f"special_{name}", _no_half(name, kernel), floating=True, x=None,
-        doc=f"""Return {formula}; without a derivative, as in PyTorch.
-
-    Example:
-        >>> torch.special.{name}(torch.tensor({at}))
-        tensor({result})
-    """,
-        public=f"special.{name}", out="promoted",
-    )  # fmt: skip
+i0e = _of_one(
+    "i0e", bessel.i0e, "`exp(-|x|) * i0(x)`", "[0.0, 1000.0]", "[1.0000, 0.0126]",
+    lambda g, x, out: g * (i1e(x) - sgn(x) * out), node_name="SpecialI0E",
+)  # fmt: skip
 
 
-bessel_j0 = _undifferentiable(
-    "bessel_j0", bessel.bessel_j0, "the Bessel function of the first kind of order 0",
-    "[0.0, 1.0, 10.0]", "[ 1.0000,  0.7652, -0.2459]",
+i1 = _of_one(
+    "i1", bessel.i1, "the modified Bessel function of the first kind of order 1", "[0.0, 1.0, -2.0]",
+    "[ 0.0000,  0.5652, -1.5906]", lambda g, x, out: _i1_x(g, x, lambda safe: i0(safe) - out / safe),
 )  # fmt: skip
-bessel_j1 = _undifferentiable(
-    "bessel_j1", bessel.bessel_j1, "the Bessel function of the first kind of order 1",
-    "[0.0, 1.0, 10.0]", "[0.0000, 0.4401, 0.0435]",
+
+
+i1e = _of_one(
+    "i1e", bessel.i1e, "`exp(-|x|) * i1(x)`", "[0.0, 1000.0]", "[0.0000, 0.0126]",
+    lambda g, x, out: _i1_x(g, x, lambda safe: i0e(safe) - out * (sgn(safe) + 1 / safe)), node_name="SpecialI1E",
 )  # fmt: skip
-bessel_y0 = _undifferentiable(
-    "bessel_y0", bessel.bessel_y0, "the Bessel function of the second kind of order 0",
-    "[0.0, 1.0, 10.0]", "[  -inf, 0.0883, 0.0557]",
-)  # fmt: skip
-bessel_y1 = _undifferentiable(
-    "bessel_y1", bessel.bessel_y1, "the Bessel function of the second kind of order 1",
-    "[0.0, 1.0, 10.0]", "[   -inf, -0.7812,  0.2490]",
-)  # fmt: skip
-modified_bessel_i0 = _undifferentiable(
-    "modified_bessel_i0", bessel.i0, "the modified Bessel function of the first kind of order 0",
-    "[0.0, 1.0, 2.0]", "[1.0000, 1.2661, 2.2796]",
-)  # fmt: skip
-modified_bessel_i1 = _undifferentiable(
-    "modified_bessel_i1", bessel.i1, "the modified Bessel function of the first kind of order 1",
-    "[0.0, 1.0, 2.0]", "[0.0000, 0.5652, 1.5906]",
-)  # fmt: skip
-modified_bessel_k0 = _undifferentiable(
-    "modified_bessel_k0", bessel.k0, "the modified Bessel function of the second kind of order 0",
-    "[0.0, 1.0, 2.0]", "[   inf, 0.4210, 0.1139]",
-)  # fmt: skip
-modified_bessel_k1 = _undifferentiable(
-    "modified_bessel_k1", bessel.k1, "the modified Bessel function of the second kind of order 1",
-    "[0.0, 1.0, 2.0]", "[   inf, 0.6019, 0.1399]",
-)  # fmt: skip
-scaled_modified_bessel_k0 = _undifferentiable(
-    "scaled_modified_bessel_k0", bessel.k0e, "`exp(x)` times the modified Bessel function K of order 0",
-    "[0.0, 1.0, 1000.0]", "[   inf, 1.1445, 0.0396]",
-)  # fmt: skip
-scaled_modified_bessel_k1 = _undifferentiable(
-    "scaled_modified_bessel_k1", bessel.k1e, "`exp(x)` times the modified Bessel function K of order 1",
-    "[0.0, 1.0, 1000.0]", "[   inf, 1.6362, 0.0396]",
-)  # fmt: skip
-airy_ai = _undifferentiable(
-    "airy_ai", bessel.airy_ai, "Airy's function Ai", "[-2.0, 0.0, 2.0]", "[0.2274, 0.3550, 0.0349]"
-)
-spherical_bessel_j0 = _undifferentiable(
-    "spherical_bessel_j0", bessel.spherical_bessel_j0, "`sin(x) / x`, 1 at 0",
-    "[0.0, 1.0, 2.0]", "[1.0000, 0.8415, 0.4546]",
+
+
+(
+    bessel_j0, bessel_j1, bessel_y0, bessel_y1, modified_bessel_i0,
+    modified_bessel_i1, modified_bessel_k0, modified_bessel_k1, scaled_modified_bessel_k0,
+    scaled_modified_bessel_k1, airy_ai, spherical_bessel_j0,
+) = (
+    _of_one(name, _no_half(name, kernel), f"{what}; without a derivative, as in PyTorch", argument, result)
+    for name, kernel, what, argument, result in (
+        ("bessel_j0", bessel.bessel_j0, "the Bessel function of the first kind of order 0", "[0.0, 1.0, 10.0]",
+         "[ 1.0000,  0.7652, -0.2459]"),
+        ("bessel_j1", bessel.bessel_j1, "the Bessel function of the first kind of order 1", "[0.0, 1.0, 10.0]",
+         "[0.0000, 0.4401, 0.0435]"),
+        ("bessel_y0", bessel.bessel_y0, "the Bessel function of the second kind of order 0", "[0.0, 1.0, 10.0]",
+         "[  -inf, 0.0883, 0.0557]"),
+        ("bessel_y1", bessel.bessel_y1, "the Bessel function of the second kind of order 1", "[0.0, 1.0, 10.0]",
+         "[   -inf, -0.7812,  0.2490]"),
+        ("modified_bessel_i0", bessel.i0, "the modified Bessel function of the first kind of order 0",
+         "[0.0, 1.0, 2.0]", "[1.0000, 1.2661, 2.2796]"),
+        ("modified_bessel_i1", bessel.i1, "the modified Bessel function of the first kind of order 1",
+         "[0.0, 1.0, 2.0]", "[0.0000, 0.5652, 1.5906]"),
+        ("modified_bessel_k0", bessel.k0, "the modified Bessel function of the second kind of order 0",
+         "[0.0, 1.0, 2.0]", "[   inf, 0.4210, 0.1139]"),
+        ("modified_bessel_k1", bessel.k1, "the modified Bessel function of the second kind of order 1",
+         "[0.0, 1.0, 2.0]", "[   inf, 0.6019, 0.1399]"),
+        ("scaled_modified_bessel_k0", bessel.k0e, "`exp(x)` times the modified Bessel function K of order 0",
+         "[0.0, 1.0, 1000.0]", "[   inf, 1.1445, 0.0396]"),
+        ("scaled_modified_bessel_k1", bessel.k1e, "`exp(x)` times the modified Bessel function K of order 1",
+         "[0.0, 1.0, 1000.0]", "[   inf, 1.6362, 0.0396]"),
+        ("airy_ai", bessel.airy_ai, "Airy's function Ai", "[-2.0, 0.0, 2.0]", "[0.2274, 0.3550, 0.0349]"),
+        ("spherical_bessel_j0", bessel.spherical_bessel_j0, "`sin(x) / x`, 1 at 0", "[0.0, 1.0, 2.0]",
+         "[1.0000, 0.8415, 0.4546]"),
+    )
 )  # fmt: skip
 
 # The normal distribution and the scaled error function --------------------------------------------
 
-ndtr = pointwise(
-    "special_ndtr", kernels.ndtr, floating=True,
-    x=lambda g, x: g * (exp(x * x / -2) * (1 / math.sqrt(2 * math.pi))),
-    doc="""Return the standard normal cumulative distribution function, computed accurately even in the lower tail.
 
-    Example:
-        >>> torch.special.ndtr(torch.tensor([-1.0, 0.0, 1.0]))
-        tensor([0.1587, 0.5000, 0.8413])
-    """,
-    public="special.ndtr", out="promoted",
+ndtr = _of_one(
+    "ndtr", kernels.ndtr, "the standard normal cumulative distribution function, accurate even in the lower tail",
+    "[-1.0, 0.0, 1.0]", "[0.1587, 0.5000, 0.8413]",
+    lambda g, x: g * (exp(x * x / -2) * (1 / math.sqrt(2 * math.pi))),
 )  # fmt: skip
-ndtri = pointwise(
-    "special_ndtri", _no_half("ndtri", kernels.ndtri), floating=True,
-    x=lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)),
-    doc="""Return the quantile function of the standard normal distribution: the inverse of `ndtr`.
 
-    Example:
-        >>> torch.special.ndtri(torch.tensor([0.0, 0.1587, 0.5]))
-        tensor([   -inf, -0.9998,  0.0000])
-    """,
-    public="special.ndtri", out="promoted",
+
+ndtri = _of_one(
+    "ndtri", _no_half("ndtri", kernels.ndtri), "the quantile function of the standard normal distribution, inverse of "
+    "`ndtr`", "[0.0, 0.1587, 0.5]", "[   -inf, -0.9998,  0.0000]",
+    lambda g, out: g * (math.sqrt(2 * math.pi) * exp(out * out / 2)),
 )  # fmt: skip
+
+
 _mills = pointwise("mills", kernels.mills, x=lambda g, x, out: -g * out * (x + out))
-log_ndtr = pointwise(
-    "special_log_ndtr", _no_half("log_ndtr", kernels.log_ndtr), floating=True,
-    x=lambda g, x: g * _mills(x),
-    doc="""Return the logarithm of `ndtr`, computed without underflow.
 
-    Example:
-        >>> torch.special.log_ndtr(torch.tensor([-100.0, 0.0]))
-        tensor([-5.0055e+03, -6.9315e-01])
-    """,
-    public="special.log_ndtr", out="promoted",
-)  # fmt: skip
-erfcx = pointwise(
-    "special_erfcx", _no_half("erfcx", kernels.erfcx), floating=True,
-    x=lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)),
-    doc="""Return `exp(x * x) * erfc(x)`, computed without underflow.
 
-    Example:
-        >>> torch.special.erfcx(torch.tensor([0.0, 1.0, 100.0]))
-        tensor([1.0000, 0.4276, 0.0056])
-    """,
-    public="special.erfcx", out="promoted",
+log_ndtr = _of_one(
+    "log_ndtr", _no_half("log_ndtr", kernels.log_ndtr), "the logarithm of `ndtr`, computed without underflow",
+    "[-100.0, 0.0]", "[-5.0055e+03, -6.9315e-01]", lambda g, x: g * _mills(x),
 )  # fmt: skip
+
+
+erfcx = _of_one(
+    "erfcx", _no_half("erfcx", kernels.erfcx), "`exp(x * x) * erfc(x)`, computed without underflow",
+    "[0.0, 1.0, 100.0]", "[1.0000, 0.4276, 0.0056]", lambda g, x, out: g * (2 * x * out - 2 / math.sqrt(math.pi)),
+)  # fmt: skip
+
 
 # Logarithms and exponentials ----------------------------------------------------------------------
 
 
-entr = pointwise(
-    "special_entr", steps.entropy, floating=True, x=lambda g, x: g * (-log(x) - 1),
-    doc="""Return `-x * log(x)`: 0 where x is 0, minus infinity where x is negative.
-
-    Example:
-        >>> torch.special.entr(torch.tensor([-1.0, 0.0, 0.5]))
-        tensor([  -inf, 0.0000, 0.3466])
-    """,
-    public="special.entr", out="promoted",
+entr = _of_one(
+    "entr", steps.entropy, "`-x * log(x)`: 0 where x is 0, minus infinity where x is negative", "[-1.0, 0.0, 0.5]",
+    "[  -inf, 0.0000, 0.3466]", lambda g, x: g * (-log(x) - 1),
 )  # fmt: skip
 
 
-xlog1py = pointwise(
-    "special_xlog1py", steps.xlog1py, floating=True, node_name="SpecialXlog1Py",
+@elementwise(
+    steps.xlog1py, name="special_xlog1py", floating=True, node_name="SpecialXlog1Py",
     x=lambda g, x, y: xlog1py(g, y).masked_fill((x == 0) & (y <= -1), 0), y=lambda g, x, y: g * x / (y + 1),
-    doc="""Return `x * log(1 + y)`, which is 0 where x is 0.
+    public="special.xlog1py", out="promoted", operands="either",
+)  # fmt: skip
+def xlog1py(x: Any, y: Any) -> Any:
+    """Return `x * log(1 + y)`, which is 0 where x is 0.
 
     Example:
         >>> torch.special.xlog1py(torch.tensor([0.0, 2.0]), torch.tensor([-1.0, 1.0]))
         tensor([0.0000, 1.3863])
-    """,
-    public="special.xlog1py", out="promoted", operands="either",
+    """
+
+
+@public(method=True, out="promoted")
+@_of_tensors
+@elementwise(
+    steps.logaddexp2, x=lambda g, x, y: g * sigmoid((x - y) * math.log(2)),
+    y=lambda g, x, y: g * sigmoid((y - x) * math.log(2)),
 )  # fmt: skip
-logaddexp2 = public("logaddexp2", method=True, out="promoted")(_of_tensors(pointwise(
-    "logaddexp2", steps.logaddexp2,
-    x=lambda g, x, y: g * sigmoid((x - y) * math.log(2)), y=lambda g, x, y: g * sigmoid((y - x) * math.log(2)),
-    doc="""Return `log2(2 ** x + 2 ** y)`, computed without overflow.
+def logaddexp2(x: Any, y: Any) -> Any:
+    """Return `log2(2 ** x + 2 ** y)`, computed without overflow.
 
     Example:
         >>> torch.logaddexp2(torch.tensor([1.0, 1000.0]), torch.tensor([1.0, 1000.0]))
         tensor([   2., 1001.])
-    """,
-)))  # fmt: skip
+    """
 
 
 def _logit_x(g: Tensor, x: Tensor, eps: Any) -> Tensor:
@@ -462,44 +388,21 @@ def _logit_x(g: Tensor, x: Tensor, eps: Any) -> Tensor:
     return (g / (x * (1 - x))).masked_fill(outside, math.nan if free else 0)
 
 
-_logit = op_of(steps.logit, batch="elementwise", x=_logit_x)
+@public(also="special.logit", method=True, in_place="function", out="promoted")
+@op(steps.logit, batch="elementwise", x=_logit_x)
+def logit(x: Any, eps: Any = None) -> Any:
+    """Return `log(x / (1 - x))`, the inverse of `sigmoid`; NaN outside [0, 1].
 
-
-@public(also="special.logit", method=True, out="promoted")
-def logit(input: Tensor, eps: builtins.float | None = None) -> Tensor:
-    """Return `log(input / (1 - input))`, the inverse of `sigmoid`.
-
-    Args:
-        input: probabilities; without `eps` the result is NaN outside [0, 1].
-        eps: if not None or negative, `input` is first clamped to [eps, 1 - eps].
+    If `eps` is given and not negative, `x` is first clamped to [eps, 1 - eps].
 
     Example:
         >>> torch.logit(torch.tensor([0.5, 0.9, 1.0]), eps=0.01)
         tensor([0.0000, 2.1972, 4.5951])
     """
-    check_tensor(input, "logit")
-    return _logit(input, eps)
-
-
-_write_logit = in_place(_logit, "logit_")
-
-
-@public(method=True)
-def logit_(input: Tensor, eps: builtins.float | None = None) -> Tensor:
-    """In-place version of `logit`: writes the result into this tensor and returns it.
-
-    Example:
-        >>> x = torch.tensor([0.5, 0.8])
-        >>> _ = x.logit_()
-        >>> x
-        tensor([0.0000, 1.3863])
-    """
-    return _write_logit(input, eps)
 
 
 _sums_after = op_of(
     steps.sums_after,
-    batch="along",
     complex=HOLOMORPHIC,
     name="LogcumsumexpBackward",
     v=lambda g, x, out, dim: _sums_before(g, x, out, dim),
@@ -508,7 +411,6 @@ _sums_after = op_of(
 )
 _sums_before = op_of(
     steps.sums_before,
-    batch="along",
     complex=HOLOMORPHIC,
     name="LogcumsumexpBackwardBackward",
     v=lambda g, x, out, dim: _sums_after(g, x, out, dim),
@@ -516,42 +418,37 @@ _sums_before = op_of(
     out=lambda g, v, x, out, dim: -g * _sums_before(v, x, out, dim),
 )
 _logcumsumexp = op_of(
-    steps.logcumsumexp,
-    batch="along",
-    complex=HOLOMORPHIC,
-    x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g,
+    steps.logcumsumexp, complex=HOLOMORPHIC, x=lambda g, x, out, dim: _sums_after(g, x, out, dim) if x.ndim else g
 )
 
 
-@public(method=True, out="cummax")
-@numpy_names
+@public(method=True, out="cummax", axis=True)
 def logcumsumexp(input: Tensor, dim: int) -> Tensor:
     """Return the logarithm of the cumulative sum of `exp(input)` along `dim`, computed without overflow.
-
-    Raises:
-        IndexError: the dimension is out of range.
-        NotImplementedError: `input` holds integers.
 
     Example:
         >>> torch.logcumsumexp(torch.tensor([0.0, 0.0, 1000.0]), 0)
         tensor([0.0000e+00, 6.9315e-01, 1.0000e+03])
     """
-    check_tensor(input, "logcumsumexp")
     return _logcumsumexp(input, axis_of(dim, input.ndim, "logcumsumexp"))
 
 
 # Representation of numbers, integer functions and in-place forms ----------------------------------
 
-_ldexp = pointwise(
-    "ldexp", steps.ldexp, floating=True, complex=HOLOMORPHIC, own_layout=True,
-    x=lambda g, y: g * pow(2.0, y), y=lambda g, out: g * (out * math.log(2)),
-    doc="""Return `x * 2 ** y`.
+
+@elementwise(
+    steps.ldexp, name="ldexp", floating=True, complex=HOLOMORPHIC, own_layout=True, x=lambda g, y: g * pow(2.0, y),
+    y=lambda g, out: g * (out * math.log(2)),
+)  # fmt: skip
+def _ldexp(x: Any, y: Any) -> Any:
+    """Return `x * 2 ** y`.
 
     Example:
         >>> torch.ldexp(torch.tensor([1.5, 2.0]), torch.tensor([1, 10]))
         tensor([   3., 2048.])
-    """,
-)  # fmt: skip
+    """
+
+
 ldexp = public("ldexp", method=True, out="promoted")(_of_tensors(_ldexp))
 ldexp_ = public("ldexp_", method=True)(in_place(_ldexp))
 
@@ -564,61 +461,62 @@ _frexp = op_of(steps.frexp, batch="elementwise", outputs=2, nondiff=(1,), x=lamb
 def frexp(input: Tensor) -> Any:
     """Return signed mantissas of magnitude in [0.5, 1), and exponents: `input = mantissa * 2 ** exponent`.
 
-    Raises:
-        RuntimeError: `input` is not of a floating dtype.
-
     Example:
         >>> mantissa, exponent = torch.frexp(torch.tensor([1.0, -6.0]))
         >>> mantissa, exponent
         (tensor([ 0.5000, -0.7500]), tensor([1, 3], dtype=torch.int32))
     """
-    check_tensor(input, "frexp")
     if not input.dtype.is_floating_point:
         raise RuntimeError("torch.frexp() only supports floating-point dtypes")
     return return_types.frexp(_frexp(input))
 
 
-nextafter = public("nextafter", method=True, in_place=True, out="promoted")(_of_tensors(pointwise(
-    "nextafter", functools.partial(refusing, np.nextafter, "nextafter_cpu", "biu"),
-    x=lambda g, x, y: g.masked_fill(x == y, 0), y=lambda g: zero_gradient(g),
-    doc="""Return the next floating-point number after `x` in the direction of `y`.
+@public(method=True, in_place=True, out="promoted")
+@_of_tensors
+@elementwise(
+    functools.partial(refusing, np.nextafter, "nextafter_cpu", "biu"), x=lambda g, x, y: g.masked_fill(x == y, 0),
+    y=lambda g: zero_gradient(g),
+)  # fmt: skip
+def nextafter(x: Any, y: Any) -> Any:
+    """Return the next floating-point number after `x` in the direction of `y`.
 
     Example:
         >>> torch.nextafter(torch.tensor([1.0]), torch.tensor([2.0])) - 1
         tensor([1.1921e-07])
-    """,
-)))  # fmt: skip
-gcd = public("gcd", method=True, in_place="function", out="promoted")(_of_tensors(pointwise(
-    "gcd", functools.partial(refusing, np.gcd, "gcd_cpu", "fVb"), refuses="gcd_cpu", x=None, y=None,
-    doc="""Return the greatest common divisor of integers.
+    """
+
+
+@public(method=True, in_place="function", out="promoted")
+@_of_tensors
+@elementwise(functools.partial(refusing, np.gcd, "gcd_cpu", "fVb"), refuses="gcd_cpu", x=None, y=None)
+def gcd(x: Any, y: Any) -> Any:
+    """Return the greatest common divisor of integers.
 
     Example:
         >>> torch.gcd(torch.tensor([12, -8, 0]), torch.tensor([18, 12, 5]))
         tensor([6, 4, 5])
-    """,
-)))  # fmt: skip
-lcm = public("lcm", method=True, in_place="function", out="promoted")(_of_tensors(pointwise(
-    "lcm", functools.partial(refusing, np.lcm, "lcm_cpu", "fVb"), refuses="lcm_cpu", x=None, y=None,
-    doc="""Return the least common multiple of integers.
+    """
+
+
+@public(method=True, in_place="function", out="promoted")
+@_of_tensors
+@elementwise(functools.partial(refusing, np.lcm, "lcm_cpu", "fVb"), refuses="lcm_cpu", x=None, y=None)
+def lcm(x: Any, y: Any) -> Any:
+    """Return the least common multiple of integers.
 
     Example:
         >>> torch.lcm(torch.tensor([4, -3]), torch.tensor([6, 5]))
         tensor([12, 15])
-    """,
-)))  # fmt: skip
+    """
+
+
 i0_, gcd_, lcm_ = in_place(i0), in_place(gcd), in_place(lcm)
 
 
-_heaviside = renamed(
-    pointwise(
-        "heaviside",
-        steps.heaviside,
-        refuses="heaviside_cpu",
-        x=not_implemented("heaviside"),
-        y=not_implemented("heaviside"),
-    ),
-    "NotImplemented",
-)
+_heaviside = pointwise(
+    "heaviside", steps.heaviside, node_name="NotImplemented", refuses="heaviside_cpu",
+    x=not_implemented("heaviside"), y=not_implemented("heaviside"),
+)  # fmt: skip
 _write_heaviside = in_place(_heaviside)
 
 
@@ -633,8 +531,7 @@ def _check_step(input: Tensor, values: Tensor) -> None:
 def heaviside(input: Tensor, values: Tensor) -> Tensor:
     """Return 0 where `input` is negative or NaN, 1 where it is positive, and `values` where it is 0.
 
-    Raises:
-        RuntimeError: the dtypes differ; in backward always, since there is no derivative, as in PyTorch.
+    RuntimeError: the dtypes differ; in backward always, since there is no derivative, as in PyTorch.
 
     Example:
         >>> torch.heaviside(torch.tensor([-1.5, 0.0, 2.0]), torch.tensor([0.5]))
@@ -646,31 +543,14 @@ def heaviside(input: Tensor, values: Tensor) -> Tensor:
 
 @public("", method="heaviside_")
 def heaviside_(self: Tensor, values: Tensor) -> Tensor:
-    """In-place version of `heaviside`: writes the result into this tensor and returns it.
-
-    Example:
-        >>> x = torch.tensor([-1.0, 0.0, 2.0])
-        >>> _ = x.heaviside_(torch.tensor(0.5))
-        >>> x
-        tensor([0.0000, 0.5000, 1.0000])
-    """
+    """In-place version of `heaviside`."""
     _check_step(self, values)
     return _write_heaviside(self, values)
 
 
 @public("", method="float_power_")
 def float_power_(self: Tensor, exponent: Any) -> Tensor:
-    """In-place version of `float_power`: writes the result into this tensor of float64 or complex128 and returns it.
-
-    Raises:
-        RuntimeError: the dtype of this tensor is not that of `float_power`.
-
-    Example:
-        >>> x = torch.tensor([1.0, 3.0], dtype=torch.float64)
-        >>> _ = x.float_power_(2)
-        >>> x
-        tensor([1., 9.], dtype=torch.float64)
-    """
+    """In-place version of `float_power`. RuntimeError unless this tensor is float64, or complex128."""
     needed = float_power_dtype(self, exponent)
     if self.dtype is not needed:
         raise RuntimeError(
@@ -688,28 +568,14 @@ _min_, _min_to_, _max_, _max_to_ = (
 
 @public(method=True)
 def clamp_min_(input: Tensor, min: Any) -> Tensor:
-    """In-place version of `clamp_min`: writes the result into this tensor and returns it.
-
-    Example:
-        >>> x = torch.tensor([1.0, 4.0])
-        >>> _ = x.clamp_min_(2)
-        >>> x
-        tensor([2., 4.])
-    """
+    """In-place version of `clamp_min`."""
     number = arithmetic.takes_number("clamp_min_", input, min)
     return _min_(input, min) if number else _min_to_(input, arithmetic.bounds_of(input, min, None)[0])
 
 
 @public(method=True)
 def clamp_max_(input: Tensor, max: Any) -> Tensor:
-    """In-place version of `clamp_max`: writes the result into this tensor and returns it.
-
-    Example:
-        >>> x = torch.tensor([1.0, 4.0])
-        >>> _ = x.clamp_max_(2)
-        >>> x
-        tensor([1., 2.])
-    """
+    """In-place version of `clamp_max`."""
     number = arithmetic.takes_number("clamp_max_", input, max)
     return _max_(input, max) if number else _max_to_(input, arithmetic.bounds_of(input, None, max)[1])
 
@@ -723,15 +589,10 @@ def _angle_x(g: Tensor, x: Tensor) -> Tensor:
     return (g * sgn(x) / abs(x) * 1j).masked_fill(x == 0, 0)
 
 
-angle = pointwise(
-    "angle", steps.angle, floating=True, complex=OWN, x=_angle_x,
-    doc="""Return the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN.
-
-    Example:
-        >>> torch.angle(torch.tensor([1.0, -1.0]))
-        tensor([0.0000, 3.1416])
-    """,
-    method=True, out="promoted",
+angle = exemplified(
+    "angle", steps.angle, "the angle in the complex plane; of real numbers pi if negative, else 0; NaN for NaN",
+    "torch.tensor([1.0, -1.0])", "[0.0000, 3.1416]", floating=True, complex=OWN, x=_angle_x, method=True,
+    out="promoted",
 )  # fmt: skip
 
 
@@ -761,9 +622,7 @@ def _polynomial(name: str, kernel: Any, what: str, example: str) -> Any:
             raise no_such_call(f"special_{name}", (input, n), _POLYNOMIAL)
         return made(input, n)
 
-    polynomial.__name__ = polynomial.__qualname__ = name
-    polynomial.__doc__ = made.__doc__
-    return public(f"special.{name}", out="promoted")(polynomial)
+    return public(f"special.{name}", out="promoted")(named(polynomial, name, made.__doc__))
 
 
 chebyshev_polynomial_t, chebyshev_polynomial_u, chebyshev_polynomial_v, chebyshev_polynomial_w = (

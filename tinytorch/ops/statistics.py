@@ -25,15 +25,7 @@ from tinytorch.kernels.dtypes import FLOATS
 from tinytorch.kernels.meta import known
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import (
-    check_elements,
-    check_tensor,
-    not_implemented,
-    numpy_names,
-    op_of,
-    unless_empty,
-    unless_scalar,
-)
+from tinytorch.ops.arguments import check_elements, check_tensor, not_implemented, op_of, unless_empty, unless_scalar
 from tinytorch.ops.arithmetic import ceil, floor, lerp, round
 from tinytorch.ops.compare import logical_xor
 from tinytorch.ops.create import zeros_like
@@ -56,13 +48,9 @@ _INT64 = np.dtype(np.int64)
 _mode = selection(kernels.mode, "mode", refuses=unless_empty("mode_cpu", scalar=True))
 
 
-@public(method=True, out="mode")
-@numpy_names
+@public(method=True, out="mode", axis=True)
 def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
     """Return `(values, indices)`: the most frequent element along `dim`, of ties the smallest, and its last index.
-
-    Raises:
-        IndexError: the dimension is out of range, or empty.
 
     Example:
         >>> torch.mode(torch.tensor([3, 1, 2, 1]))
@@ -70,23 +58,17 @@ def mode(input: Tensor, dim: int = -1, keepdim: bool = False) -> Any:
         values=tensor(1),
         indices=tensor(3))
     """
-    check_tensor(input, "mode")
     return _mode(input, reductions.axis_of(dim, input._array.ndim, "mode"), keepdim)
 
 
 _kthvalue = selection(kernels.kthvalue, "kthvalue", refuses=unless_scalar("kthvalue_cpu"))
 
 
-@public(method=True, out="kthvalue")
-@numpy_names
+@public(method=True, out="kthvalue", axis=True)
 def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any:
     """Return `(values, indices)` of the k-th smallest element along `dim`, counted from 1; NaN counts as the largest.
 
     Among equal elements, `indices` may differ from PyTorch's choice.
-
-    Raises:
-        RuntimeError: there is no k-th element.
-        IndexError: the dimension is out of range, or empty.
 
     Example:
         >>> torch.kthvalue(torch.tensor([3.0, 1.0, 2.0]), 2)
@@ -94,7 +76,6 @@ def kthvalue(input: Tensor, k: int, dim: int = -1, keepdim: bool = False) -> Any
         values=tensor(2.),
         indices=tensor(2))
     """
-    check_tensor(input, "kthvalue")
     axis = reductions.axis_of(dim, input._array.ndim, "kthvalue")
     return _kthvalue(input, reductions.int_of(k, "kthvalue", "k"), axis, keepdim)
 
@@ -106,7 +87,6 @@ _INTERPOLATIONS = ("linear", "lower", "higher", "midpoint", "nearest")
 
 
 def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpolation: str, skip_nan: bool) -> Tensor:
-    check_tensor(input, name)
     x, scalar = input, not isinstance(q, Tensor)
     if scalar and (isinstance(q, (str, bool)) or not isinstance(q, (int, float, np.number))):
         raise TypeError(
@@ -163,19 +143,12 @@ def _quantile(name: str, input: Tensor, q: Any, dim: Any, keepdim: bool, interpo
     return movedim(reshape(out, (*kept, q._array.shape[0])), -1, 0)
 
 
-@public(method=True, out="quantile", autocast="float32")
-@numpy_names
+@public(method=True, out="quantile", autocast="float32", axis=True)
 def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear") -> Tensor:
     """Return the quantiles `q` of all elements, or along `dim`; NaN if an element is NaN.
 
-    Args:
-        input: the tensor, float32 or float64.
-        q: a number in [0, 1], or a vector of the dtype of `input`, whose dimension is the first one of the result.
-        dim: the dimension; None for all elements.
-        interpolation: the method between two elements: "linear", "lower", "higher", "midpoint" or "nearest".
-
-    Raises:
-        RuntimeError: `q` is not in [0, 1]; the input is empty; the dtype of `input` or `q` is not supported.
+    `q` is a number in [0, 1], or a vector of the dtype of `input`, float32 or float64, whose dimension is the first one
+    of the result. `interpolation` between two elements is "linear", "lower", "higher", "midpoint" or "nearest".
 
     Example:
         >>> torch.quantile(torch.tensor([1.0, 2.0, 4.0]), torch.tensor([0.25, 0.5]))
@@ -184,8 +157,7 @@ def quantile(input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, i
     return _quantile("quantile", input, q, dim, keepdim, interpolation, skip_nan=False)
 
 
-@public(method=True, out="quantile", autocast="float32")
-@numpy_names
+@public(method=True, out="quantile", autocast="float32", axis=True)
 def nanquantile(
     input: Tensor, q: Any, dim: Any = None, keepdim: bool = False, *, interpolation: str = "linear"
 ) -> Tensor:
@@ -275,20 +247,13 @@ def _check_histogram(input: Tensor, weight: Tensor | None, shape: tuple[int, ...
 def histc(input: Tensor, bins: int = 100, min: float = 0, max: float = 0) -> Tensor:
     """Return the number of elements in each of `bins` equal bins of [min, max], in the dtype of the input.
 
-    Args:
-        input: the tensor, of a floating dtype; elements outside [min, max], and NaN, are not counted.
-        bins: the number of bins.
-        min: the lower end of the range; if `min == max`, the minimum and maximum of the input are used.
-        max: the upper end of the range, included.
-
-    Raises:
-        RuntimeError: `bins` is not positive; `min` or `max` is not finite; `min` is greater than `max`.
+    Elements outside the range, and NaN, are not counted; if `min == max`, it is from the minimum to the maximum of the
+    input, which is of a floating dtype.
 
     Example:
         >>> torch.histc(torch.tensor([1.0, 2.0, 1.0]), bins=4, min=0, max=3)
         tensor([0., 2., 1., 0.])
     """
-    check_tensor(input, "histc")
     if input._array.dtype.kind not in FLOATS:
         raise refused("histogram_cpu", input._array)
     _check_bins(bins, 0)
@@ -308,21 +273,14 @@ def histogram(
 ) -> Any:
     """Return `(hist, bin_edges)`: the number of elements in each bin. The last bin includes its right edge.
 
-    Args:
-        input: the tensor, of a floating dtype; elements outside the range, and NaN, are not counted.
-        bins: the number of bins of equal width; or a vector of ascending bin edges.
-        range: the outer edges, two numbers; by default the smallest and the largest element.
-        weight: one weight per element; `hist` is then the sum of the weights in each bin.
-        density: normalize so that the integral over all bins is 1.
-
-    Raises:
-        RuntimeError: the edges, the weights or the range are invalid; `bins` is not positive.
+    `bins` is their number, of equal width in `range`, by default from the smallest to the largest element; or a vector
+    of ascending edges. Elements outside, and NaN, are not counted. With `weight`, one per element, `hist` has the sums
+    of the weights; `density` normalizes it so that the integral over all bins is 1.
 
     Example:
         >>> torch.histogram(torch.tensor([1.0, 2.0, 1.0]), bins=2, range=(0.0, 3.0)).hist
         tensor([2., 1.])
     """
-    check_tensor(input, "histogram")
     if isinstance(bins, Tensor) and not bins._array.ndim and bins._array.dtype.kind in "iu":
         bins = int(bins)
     if isinstance(weight, Tensor):
@@ -343,21 +301,14 @@ def histogramdd(
 ) -> Any:
     """Return `(hist, bin_edges)`: the number of points in each cell of a D-dimensional grid, and D vectors of edges.
 
-    Args:
-        input: the points, shape (*, D), float32 or float64.
-        bins: the number of bins, one for all or one for each of the D dimensions; or D vectors of edges.
-        range: the outer edges, one sequence with two numbers per dimension.
-        weight, density: as for `histogram`.
-
-    Raises:
-        RuntimeError: the edges, the weights or the range are invalid; a number of bins is not positive.
+    The points are (*, D), float32 or float64. `bins` is one number for all or one for each dimension; or D vectors of
+    edges. `range` has two numbers per dimension; `weight` and `density` are as for `histogram`.
 
     Example:
         >>> torch.histogramdd(torch.tensor([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0]]), bins=[2, 2]).hist
         tensor([[0., 1.],
                 [1., 1.]])
     """
-    check_tensor(input, "histogramdd")
     shape = input._array.shape
     if len(shape) < 2:
         raise RuntimeError("torch.histogramdd: input tensor should have at least 2 dimensions")
@@ -380,26 +331,18 @@ def histogramdd(
 # Differences --------------------------------------------------------------------------------------
 
 
-@public(method=True, out="castable")
-@numpy_names
+@public(method=True, out="castable", axis=True)
 def diff(
     input: Tensor, n: int = 1, dim: int = -1, prepend: Tensor | None = None, append: Tensor | None = None
 ) -> Tensor:
     """Return the `n`-th differences of neighbours along `dim`; for booleans, whether neighbours differ.
 
-    Args:
-        n: how many times the difference is taken.
-        prepend, append: tensors to concatenate before and after `input` along `dim`.
-
-    Raises:
-        RuntimeError: the input is 0-d; the shape of `prepend` or `append` does not match; `n` is negative.
-        IndexError: the dimension is out of range.
+    `prepend` and `append` are concatenated before and after `input` along `dim`.
 
     Example:
         >>> torch.diff(torch.tensor([1, 3, 2]))
         tensor([ 2, -1])
     """
-    check_tensor(input, "diff")
     if not input._array.ndim:
         raise RuntimeError("diff expects input to be at least one-dimensional")
     axis = reductions.axis_of(dim, input._array.ndim, "diff")
@@ -430,26 +373,17 @@ def diff(
 
 
 @public()
-@numpy_names
 def gradient(input: Tensor, *, spacing: Any = None, dim: Any = None, edge_order: int = 1) -> Any:
     """Estimate the partial derivatives of a function from its values on a grid, as one tensor per dimension.
 
-    Interior points use central differences, of second order even on nonuniform grids; the ends, one-sided ones.
-
-    Args:
-        spacing: the grid spacing: a number, one number per dimension, or one vector of coordinates per dimension.
-        dim: a dimension, or several in a tuple; None for all.
-        edge_order: 1 or 2, the order of accuracy at the ends.
-
-    Raises:
-        RuntimeError: the number or shape of the spacings does not match; a dimension is too short.
-        IndexError: a dimension is out of range.
+    `spacing` is a number, one number per dimension, or one vector of coordinates per dimension; `dim` a dimension, or
+    several; None for all. Interior points use central differences, of second order even on nonuniform grids; the ends,
+    one-sided ones of the order `edge_order`, 1 or 2.
 
     Example:
         >>> torch.gradient(torch.tensor([1.0, 4.0, 9.0, 16.0]))
         (tensor([3., 4., 6., 7.]),)
     """
-    check_tensor(input, "gradient")
     if isinstance(spacing, Tensor):
         if spacing._array.ndim:
             raise TypeError(
@@ -537,11 +471,7 @@ def _slope(x: Tensor, axis: int, step: Any, edge_order: int) -> Tensor:
 def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> Tensor:
     """Return all combinations of `r` elements of a vector as rows, in the order of `itertools.combinations`.
 
-    Args:
-        with_replacement: an element may occur several times.
-
-    Raises:
-        RuntimeError: the input is not a vector, or `r` is negative.
+    `with_replacement`: an element may occur several times.
 
     Example:
         >>> torch.combinations(torch.tensor([1, 2, 3]))
@@ -549,7 +479,6 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
                 [1, 3],
                 [2, 3]])
     """
-    check_tensor(input, "combinations")
     array = input._array
     if array.ndim != 1:
         raise RuntimeError(f"Expect a 1D vector, but got shape {list(array.shape)}")
@@ -612,18 +541,10 @@ def segment_reduce(
 ) -> Tensor:
     """Reduce each of the consecutive segments along `axis` to one element.
 
-    Args:
-        data: the tensor, of a floating dtype.
-        reduce: "sum", "mean", "max" (or "amax"), "min" (or "amin") or "prod".
-        lengths: the lengths of the segments, shape (*, segments), where * are the dimensions before `axis`.
-        indices: not supported, as in PyTorch.
-        offsets: the start of each segment and the end of the last one, shape (*, segments + 1); replaces `lengths`.
-        axis: the dimension.
-        unsafe: do not check that the lengths sum to the size of `axis`.
-        initial: the initial value of every reduction.
-
-    Raises:
-        RuntimeError: the lengths do not match the data; `reduce` is not one of the names above.
+    `reduce` is "sum", "mean", "max" (or "amax"), "min" (or "amin") or "prod", of floating-point numbers. `lengths` are
+    those of the segments, (*, segments), where * are the dimensions before `axis`; or `offsets` has the start of each
+    segment and the end of the last one, (*, segments + 1). `unsafe` does not check that the lengths sum to the size of
+    `axis`; `initial` is the initial value of every reduction. `indices` are not supported, as in PyTorch.
 
     Example:
         >>> torch.segment_reduce(torch.tensor([1.0, 2.0, 3.0]), "sum", lengths=torch.tensor([1, 2]))

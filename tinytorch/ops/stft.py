@@ -12,7 +12,6 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import meta
 from tinytorch.kernels.fft import BY_COUNT, BY_ROOT, UNSCALED
 from tinytorch.kernels.reduce import int_of
-from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.arithmetic import mul, true_divide
 from tinytorch.ops.complex import view_as_real
 from tinytorch.ops.create import ones
@@ -86,32 +85,15 @@ def stft(
 ) -> Tensor:
     """Return the short-time Fourier transform: the spectra of the frames of a signal, each multiplied by a window.
 
-    Frame t has the elements `input[t * hop_length : t * hop_length + n_fft]` (after padding).
+    Of signals (L,) or (B, L), real or complex, it is (frequencies, frames) or (B, frequencies, frames). Frame t has the
+    N = `n_fft` elements from `t * hop_length` on, by default every N // 4. With `center` the signal is padded by N // 2
+    on both sides, as `nn.functional.pad` does it by `pad_mode`, so that frame t is centred at `input[t * hop_length]`.
 
-    Args:
-        input: signals (L,) or (B, L), real or complex.
-        n_fft: the length N of the frames.
-        hop_length: the distance of the frames, by default N // 4.
-        win_length: the length of the window, by default N; a shorter one is centred in the frame, with zeros around it.
-        window: weights (win_length,), by default ones.
-        center: pad the signal by N // 2 on both sides, so that frame t is centred at `input[t * hop_length]`.
-        pad_mode: how it is padded, a mode of `nn.functional.pad`.
-        normalized: divide by sqrt(N).
-        onesided: return the N // 2 + 1 first frequencies; by default if the signal and the window are real.
-        return_complex: return complex numbers. False, which is deprecated, returns real and imaginary parts in a last
-            dimension. It must be given if the signal and the window are real.
-        align_to_window: without `center`, begin with the frame whose window begins at the first element (N -
-            win_length) // 2 elements earlier.
-
-    Returns:
-        (B, frequencies, frames), or (frequencies, frames).
-
-    Raises:
-        RuntimeError: the signal is shorter than a frame; a length is not positive; the window has another length; the
-            result cannot be one-sided; or `return_complex` is missing.
-
-    Warns:
-        UserWarning: once, if there is no window, and if `return_complex` is False.
+    The window (win_length,) is by default ones; a shorter one than N is centred in the frame, with zeros around it;
+    without `center`, `align_to_window` begins with the frame whose window begins at the first element. `normalized`
+    divides by sqrt(N). `onesided` returns the N // 2 + 1 first frequencies, by default if the signal and the window are
+    real; then `return_complex` must be given: False, which is deprecated, returns real and imaginary parts in a last
+    dimension.
 
     Example:
         >>> torch.stft(torch.ones(8), 4, window=torch.ones(4), return_complex=True)
@@ -119,7 +101,6 @@ def stft(
                 [0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j],
                 [0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j, 0.+0.j]])
     """
-    check_tensor(input, "stft")
     n_fft, hop, length = _lengths("stft", n_fft, hop_length, win_length)
     if center:
         if align_to_window is not None:
@@ -218,32 +199,17 @@ def istft(
 ) -> Tensor:
     """Return the signal with the given short-time Fourier transform, by least squares: the inverse of `stft`.
 
-    The inverse transforms of the spectra, times the window, are added at the places of the frames, and divided by the
-    sum of the squares of the windows there.
-
-    Args:
-        input: complex numbers (B, frequencies, frames) or (frequencies, frames).
-        n_fft, hop_length, win_length, window, center, normalized: as for `stft`.
-        onesided: whether `input` has the first n_fft // 2 + 1 frequencies; by default if it has not `n_fft`.
-        length: the length of the signal; by default what the frames cover, with `center` without the padding.
-        return_complex: return a complex signal.
-
-    Returns:
-        (B, length), or (length,).
-
-    Raises:
-        RuntimeError: `input` is not complex, empty, or has another number of frequencies; a length is not positive or
-            too large; the windows do not cover the signal; the result cannot be real, or complex.
-
-    Warns:
-        UserWarning: once, if there is no window, and if `length` exceeds what the frames cover.
+    The inverse transforms of the spectra (frequencies, frames) or (B, frequencies, frames), times the window, are added
+    at the places of the frames, and divided by the sum of the squares of the windows there; RuntimeError where that is
+    0. `length` is that of the signal, by default what the frames cover, with `center` without the padding. `onesided`:
+    the spectra have the first n_fft // 2 + 1 frequencies, by default if they have not `n_fft`. The other arguments are
+    as for `stft`.
 
     Example:
         >>> window = torch.ones(4)
         >>> torch.istft(torch.stft(torch.arange(6.0), 4, window=window, return_complex=True), 4, window=window)
         tensor([0., 1., 2., 3., 4., 5.])
     """
-    check_tensor(input, "istft")
     n_fft, hop, size = _lengths("istft", n_fft, hop_length, win_length)
     _check_window("istft", input, window)
     if window is None:

@@ -11,7 +11,6 @@ from typing import Any, Self
 import numpy as np
 
 from tinytorch.core.device import cpu, device, meta
-from tinytorch.core.mode import traced_as
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -199,16 +198,9 @@ class UntypedStorage(_Storage):
     ) -> UntypedStorage:
         """Return a storage with a copy of the bytes of an object that supports the buffer protocol.
 
-        Args:
-            buffer: the object.
-            byte_order: "big", "little" or "native": that of the elements in the buffer; not needed for single bytes.
-            count: the number of elements, by default all.
-            offset: the first byte.
-            dtype: the dtype of the elements, which must be given.
-
-        Raises:
-            RuntimeError: there is no `dtype`, or no `byte_order` for elements of several bytes.
-            ValueError: the buffer is too small, or is no whole number of elements.
+        `byte_order` is "big", "little" or "native", not needed for single bytes; `count` the number of elements of
+        `dtype`, which must be given, by default all; `offset` the first byte. ValueError: the buffer is too small, or
+        is no whole number of elements.
 
         Example:
             >>> torch.UntypedStorage.from_buffer(b"ab", dtype=torch.int16, byte_order="big").tolist()
@@ -303,9 +295,6 @@ class UntypedStorage(_Storage):
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> UntypedStorage:
         """Copy the bytes of another storage of the same size into this storage and return it.
-
-        Raises:
-            RuntimeError: the sizes differ.
 
         Example:
             >>> x, y = torch.zeros(2), torch.ones(2)
@@ -419,10 +408,7 @@ def _warn_once() -> None:
 class TypedStorage(_Storage):
     """A storage read as elements of one dtype; deprecated, as in PyTorch.
 
-    Args:
-        *args: the number of elements, or a sequence of elements.
-        wrap_storage: the untyped storage to interpret, instead of new memory.
-        dtype: the element type, by default the default dtype.
+    It is made of a number of elements, a sequence of them, or an untyped storage, `wrap_storage`, to interpret.
 
     Example:
         >>> torch.TypedStorage([1, 2], dtype=torch.int64).tolist()
@@ -500,11 +486,7 @@ class TypedStorage(_Storage):
         return hash(self._untyped_storage)
 
     def copy_(self, source: Any, non_blocking: bool | None = None) -> TypedStorage:
-        """Copy the elements of another storage into this one, cast to its dtype, and return this storage.
-
-        Raises:
-            RuntimeError: the sizes differ.
-        """
+        """Copy the elements of another storage of the same size into this one, cast to its dtype, and return it."""
         if source.size() != self.size():
             raise RuntimeError(
                 f"size does not match, self was {self.nbytes()} bytes but src was {source.nbytes()} bytes"
@@ -561,7 +543,8 @@ def _named(kind: dtypes.dtype) -> Any:
     return _Named(name, (), {"dtype": kind, "__doc__": f"Storages of {kind}; see `TypedStorage`."})
 
 
-for _kind, _names in (
+_BY_DTYPE = {}
+for _kind, _name in (
     (dtypes.bfloat16, "bfloat16"), (dtypes.bool, "bool"), (dtypes.uint8, "byte"), (dtypes.int8, "char"),
     (dtypes.float64, "double"), (dtypes.float32, "float"), (dtypes.float16, "half"), (dtypes.int32, "int"),
     (dtypes.int64, "long"), (dtypes.int16, "short"), (dtypes.complex128, "complex_double"),
@@ -572,22 +555,12 @@ for _kind, _names in (
         """Return a copy of the storage, cast to another dtype."""
         return self._as(kind)
 
-    setattr(UntypedStorage, _names, _convert)
-    setattr(TypedStorage, _names, _convert)
+    setattr(UntypedStorage, _name, _convert)
+    setattr(TypedStorage, _name, _convert)
+    _BY_DTYPE[_kind] = _named(_kind)
 
-BFloat16Storage, BoolStorage = _named(dtypes.bfloat16), _named(dtypes.bool)
-ByteStorage, CharStorage = _named(dtypes.uint8), _named(dtypes.int8)
-DoubleStorage, FloatStorage = _named(dtypes.float64), _named(dtypes.float32)
-HalfStorage, IntStorage = _named(dtypes.float16), _named(dtypes.int32)
-LongStorage, ShortStorage = _named(dtypes.int64), _named(dtypes.int16)
-ComplexDoubleStorage, ComplexFloatStorage = _named(dtypes.complex128), _named(dtypes.complex64)
-_BY_DTYPE = {
-    each.dtype: each
-    for each in (
-        BFloat16Storage, BoolStorage, ByteStorage, CharStorage, ComplexDoubleStorage, ComplexFloatStorage,
-        DoubleStorage, FloatStorage, HalfStorage, IntStorage, LongStorage, ShortStorage,
-    )
-}  # fmt: skip
+BFloat16Storage, BoolStorage, ByteStorage, CharStorage, DoubleStorage, FloatStorage, *_more = _BY_DTYPE.values()
+HalfStorage, IntStorage, LongStorage, ShortStorage, ComplexDoubleStorage, ComplexFloatStorage = _more
 
 
 @public(binds=True, asks="nobody")
@@ -601,8 +574,7 @@ def is_storage(obj: Any, /) -> bool:
     return isinstance(obj, (UntypedStorage, TypedStorage))
 
 
-@public("", method="untyped_storage")
-@traced_as("refused")
+@public("", method="untyped_storage", traced="refused")
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """Return the storage of the tensor, which shares its memory, as bytes.
 
@@ -613,8 +585,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     return UntypedStorage._of(self._memory)
 
 
-@public("", method="storage")
-@traced_as("refused")
+@public("", method="storage", traced="refused")
 def storage(self: Tensor) -> TypedStorage:
     """Return the storage of the tensor as elements of its dtype; deprecated, as in PyTorch."""
     _warn_once()

@@ -15,7 +15,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, dtypes, elementary, special
 from tinytorch.kernels import transcendental as kernels
 from tinytorch.kernels.limits import fits
-from tinytorch.ops.arguments import elementwise, renamed
+from tinytorch.ops.arguments import elementwise, exemplified
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.compare import logical_or
 from tinytorch.ops.register import no_such_call, pointwise, public
@@ -64,20 +64,17 @@ def _refused_power(base: Any, exponent: Any) -> str | None:
 
 # PyTorch's overloads, whose nodes have different names: tensor ** number, tensor ** tensor, number ** tensor.
 _raised, _raised_to, _number_raised = (
-    renamed(
-        pointwise("pow", kernel, refuses=_refused_power, complex=HOLOMORPHIC, own_layout=k == 2, x=_pow_x, y=_pow_y),
-        f"PowBackward{k}",
+    pointwise(
+        "pow", kernel, node_name=f"PowBackward{k}", refuses=_refused_power, complex=HOLOMORPHIC, own_layout=k == 2,
+        x=_pow_x, y=_pow_y,
     )
     for k, kernel in enumerate((kernels.power, kernels.power, kernels.power_of_number))
-)
+)  # fmt: skip
 
 
 @public(method=True, out="promoted")
 def pow(input: Any, exponent: Any) -> Tensor:
-    """Return `input` to the power `exponent`, elementwise.
-
-    Raises:
-        RuntimeError: an integer tensor is raised to a negative number.
+    """Return `input` to the power `exponent`, elementwise. RuntimeError for integers to a negative number.
 
     Example:
         >>> torch.pow(torch.tensor([1.0, 2.0, 3.0]), 2)
@@ -111,10 +108,7 @@ def check_exponent(base: Any, exponent: Any) -> None:
 
 @public(method=True, out="float_power")
 def float_power(input: Any, exponent: Any) -> Tensor:
-    """Return `input` to the power `exponent`, computed in float64.
-
-    Args:
-        input, exponent: tensors or numbers, one of them a tensor.
+    """Return `input` to the power `exponent`, tensors or numbers, computed in float64.
 
     Example:
         >>> torch.float_power(torch.tensor([1, 2, 3]), 2)
@@ -155,116 +149,47 @@ def square(x: Any) -> Any:
     """
 
 
-@elementwise(np.sqrt, x=lambda g, out: g / (2 * out), complex=HOLOMORPHIC, **_OF_FLOATS)
-def sqrt(x: Any) -> Any:
-    """Return the square root; NaN for negative numbers.
-
-    Example:
-        >>> torch.sqrt(torch.tensor([4.0, 2.0]))
-        tensor([2.0000, 1.4142])
-    """
+def _of_one(
+    name: str, kernel: Any, what: str, argument: str, result: str, slope: Any, facts: dict[str, Any] | None = None
+) -> Any:
+    """Return the public op of a function of one tensor, from the formula of its gradient."""
+    given = {"complex": HOLOMORPHIC} | _OF_FLOATS | (facts or {})
+    return exemplified(name, kernel, what, f"torch.tensor({argument})", result, x=slope, **given)
 
 
-@elementwise(kernels.rsqrt, x=lambda g, out: -0.5 * g * pow(out, 3), complex=HOLOMORPHIC, **_OF_FLOATS)
-def rsqrt(x: Any) -> Any:
-    """Return `1 / sqrt(x)`.
-
-    Example:
-        >>> torch.rsqrt(torch.tensor([4.0, 0.25]))
-        tensor([0.5000, 2.0000])
-    """
-
-
-@elementwise(np.reciprocal, x=lambda g, out: -g * out * out, complex=HOLOMORPHIC, **_OF_FLOATS)
-def reciprocal(x: Any) -> Any:
-    """Return `1 / x`.
-
-    Example:
-        >>> torch.reciprocal(torch.tensor([2.0, -4.0]))
-        tensor([ 0.5000, -0.2500])
-    """
+sqrt, rsqrt, reciprocal = (
+    _of_one(*row)
+    for row in (
+        ("sqrt", np.sqrt, "the square root; NaN for negative numbers", "[4.0, 2.0]", "[2.0000, 1.4142]",
+         lambda g, out: g / (2 * out)),
+        ("rsqrt", kernels.rsqrt, "`1 / sqrt(x)`", "[4.0, 0.25]", "[0.5000, 2.0000]",
+         lambda g, out: -0.5 * g * pow(out, 3)),
+        ("reciprocal", np.reciprocal, "`1 / x`", "[2.0, -4.0]", "[ 0.5000, -0.2500]", lambda g, out: -g * out * out),
+    )
+)  # fmt: skip
 
 
 # Exponentials and logarithms ----------------------------------------------------------------------
 
 
-@elementwise(elementary.exp, x=lambda g, out: g * out, complex=HOLOMORPHIC, **_OF_FLOATS)
-def exp(x: Any) -> Any:
-    """Return `e ** x`.
-
-    Example:
-        >>> torch.exp(torch.tensor([0.0, 1.0]))
-        tensor([1.0000, 2.7183])
-    """
-
-
-@elementwise(
-    elementary.exp2, x=lambda g, out: g * out * math.log(2), also="special.exp2", complex=HOLOMORPHIC, **_OF_FLOATS
-)
-def exp2(x: Any) -> Any:
-    """Return `2 ** x`.
-
-    Example:
-        >>> torch.exp2(torch.tensor([0.0, 3.0]))
-        tensor([1., 8.])
-    """
-
-
-@elementwise(elementary.expm1, x=lambda g, out: g * (out + 1), also="special.expm1", complex=HOLOMORPHIC, **_OF_FLOATS)
-def expm1(x: Any) -> Any:
-    """Return `exp(x) - 1`, accurate also for small x.
-
-    Example:
-        >>> torch.expm1(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 1.7183])
-    """
-
-
-@elementwise(elementary.log, x=lambda g, x: g / x, complex=HOLOMORPHIC, **_OF_FLOATS)
-def log(x: Any) -> Any:
-    """Return the natural logarithm: minus infinity for 0, NaN for negative numbers.
-
-    Example:
-        >>> torch.log(torch.tensor([1.0, 10.0, 0.0]))
-        tensor([0.0000, 2.3026,   -inf])
-    """
-
-
-@elementwise(elementary.log2, x=lambda g, x: g / (x * math.log(2)), complex=HOLOMORPHIC, **_OF_FLOATS)
-def log2(x: Any) -> Any:
-    """Return the logarithm to base 2.
-
-    Example:
-        >>> torch.log2(torch.tensor([1.0, 8.0]))
-        tensor([0., 3.])
-    """
-
-
-@elementwise(elementary.log10, x=lambda g, x: g / (x * math.log(10)), complex=HOLOMORPHIC, **_OF_FLOATS)
-def log10(x: Any) -> Any:
-    """Return the logarithm to base 10.
-
-    Example:
-        >>> torch.log10(torch.tensor([1.0, 10.0]))
-        tensor([0., 1.])
-    """
-
-
-@elementwise(
-    elementary.log1p,
-    x=lambda g, x: g / (x + 1),
-    node_name="Log1P",
-    also="special.log1p",
-    complex=HOLOMORPHIC,
-    **_OF_FLOATS,
-)
-def log1p(x: Any) -> Any:
-    """Return `log(1 + x)`, accurate also for small x.
-
-    Example:
-        >>> torch.log1p(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 0.6931])
-    """
+exp, exp2, expm1, log, log2, log10, log1p = (
+    _of_one(*row)
+    for row in (
+        ("exp", elementary.exp, "`e ** x`", "[0.0, 1.0]", "[1.0000, 2.7183]", lambda g, out: g * out),
+        ("exp2", elementary.exp2, "`2 ** x`", "[0.0, 3.0]", "[1., 8.]", lambda g, out: g * out * math.log(2),
+         {"also": "special.exp2"}),
+        ("expm1", elementary.expm1, "`exp(x) - 1`, accurate also for small x", "[0.0, 1.0]", "[0.0000, 1.7183]",
+         lambda g, out: g * (out + 1), {"also": "special.expm1"}),
+        ("log", elementary.log, "the natural logarithm: minus infinity for 0, NaN for negative numbers",
+         "[1.0, 10.0, 0.0]", "[0.0000, 2.3026,   -inf]", lambda g, x: g / x),
+        ("log2", elementary.log2, "the logarithm to base 2", "[1.0, 8.0]", "[0., 3.]",
+         lambda g, x: g / (x * math.log(2))),
+        ("log10", elementary.log10, "the logarithm to base 10", "[1.0, 10.0]", "[0., 1.]",
+         lambda g, x: g / (x * math.log(10))),
+        ("log1p", elementary.log1p, "`log(1 + x)`, accurate also for small x", "[0.0, 1.0]", "[0.0000, 0.6931]",
+         lambda g, x: g / (x + 1), {"node_name": "Log1P", "also": "special.log1p"}),
+    )
+)  # fmt: skip
 
 
 @elementwise(
@@ -300,146 +225,59 @@ def xlogy(x: Any, y: Any) -> Any:
     """
 
 
-@elementwise(special.erf, x=lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)), also="special.erf", **_OF_FLOATS)
-def erf(x: Any) -> Any:
-    """Return the error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`.
-
-    Example:
-        >>> torch.erf(torch.tensor([0.0, 0.5, 3.0]))
-        tensor([0.0000, 0.5205, 1.0000])
-    """
-
-
-@elementwise(
-    special.erfc, x=lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)), also="special.erfc", **_OF_FLOATS
-)
-def erfc(x: Any) -> Any:
-    """Return `1 - erf(x)`, accurate also where the result is small.
-
-    Example:
-        >>> torch.erfc(torch.tensor([0.0, 0.5, 3.0]))
-        tensor([1.0000e+00, 4.7950e-01, 2.2090e-05])
-    """
+erf, erfc = (
+    _of_one(*row)
+    for row in (
+        ("erf", special.erf, "the error function, `2 / sqrt(pi) * integral of exp(-t * t) from 0 to x`",
+         "[0.0, 0.5, 3.0]", "[0.0000, 0.5205, 1.0000]", lambda g, x: g * (2 / math.sqrt(math.pi) * exp(-x * x)),
+         {"also": "special.erf", "complex": None}),
+        ("erfc", special.erfc, "`1 - erf(x)`, accurate also where the result is small", "[0.0, 0.5, 3.0]",
+         "[1.0000e+00, 4.7950e-01, 2.2090e-05]", lambda g, x: g * (-2 / math.sqrt(math.pi) * exp(-x * x)),
+         {"also": "special.erfc", "complex": None}),
+    )
+)  # fmt: skip
 
 
 # Trigonometry -------------------------------------------------------------------------------------
 
 
-@elementwise(elementary.sin, x=lambda g, x: g * cos(x), complex=HOLOMORPHIC, **_OF_FLOATS)
-def sin(x: Any) -> Any:
-    """Return the sine of an angle in radians.
-
-    Example:
-        >>> torch.sin(torch.tensor([0.0, torch.pi / 2]))
-        tensor([0., 1.])
-    """
-
-
-@elementwise(elementary.cos, x=lambda g, x: g * -sin(x), complex=HOLOMORPHIC, **_OF_FLOATS)
-def cos(x: Any) -> Any:
-    """Return the cosine of an angle in radians.
-
-    Example:
-        >>> torch.cos(torch.tensor([0.0, torch.pi]))
-        tensor([ 1., -1.])
-    """
-
-
-@elementwise(elementary.tan, x=lambda g, out: g * (1 + out * out), complex=HOLOMORPHIC, **_OF_FLOATS)
-def tan(x: Any) -> Any:
-    """Return the tangent of an angle in radians.
-
-    Example:
-        >>> torch.tan(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 1.5574])
-    """
+sin, cos, tan = (
+    _of_one(*row)
+    for row in (
+        ("sin", elementary.sin, "the sine of an angle in radians", "[0.0, torch.pi / 2]", "[0., 1.]",
+         lambda g, x: g * cos(x)),
+        ("cos", elementary.cos, "the cosine of an angle in radians", "[0.0, torch.pi]", "[ 1., -1.]",
+         lambda g, x: g * -sin(x)),
+        ("tan", elementary.tan, "the tangent of an angle in radians", "[0.0, 1.0]", "[0.0000, 1.5574]",
+         lambda g, out: g * (1 + out * out)),
+    )
+)  # fmt: skip
 
 
 # 1 - x², with its digits near 1 and those of its derivative near 0.
 _rest = pointwise("rest_of_square", kernels.rest_of_square, complex=HOLOMORPHIC, x=lambda g, x: _minus_twice(g, x))
 
 
-@elementwise(elementary.arcsin, x=lambda g, x: g * rsqrt(_rest(x)), also="arcsin", complex=HOLOMORPHIC, **_OF_FLOATS)
-def asin(x: Any) -> Any:
-    """Return the inverse sine, in radians from -pi/2 to pi/2; NaN outside -1 to 1.
-
-    Example:
-        >>> torch.asin(torch.tensor([0.5, 1.0, 2.0]))
-        tensor([0.5236, 1.5708,    nan])
-    """
-
-
-@elementwise(elementary.arccos, x=lambda g, x: -g * rsqrt(_rest(x)), also="arccos", complex=HOLOMORPHIC, **_OF_FLOATS)
-def acos(x: Any) -> Any:
-    """Return the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1.
-
-    Example:
-        >>> torch.acos(torch.tensor([0.5, -1.0, 2.0]))
-        tensor([1.0472, 3.1416,    nan])
-    """
-
-
-@elementwise(elementary.arctan, x=lambda g, x: g / (x * x + 1), also="arctan", complex=HOLOMORPHIC, **_OF_FLOATS)
-def atan(x: Any) -> Any:
-    """Return the inverse tangent, in radians between -pi/2 and pi/2.
-
-    Example:
-        >>> torch.atan(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 0.7854])
-    """
-
-
-@elementwise(elementary.sinh, x=lambda g, x: g * cosh(x), complex=HOLOMORPHIC, **_OF_FLOATS)
-def sinh(x: Any) -> Any:
-    """Return the hyperbolic sine.
-
-    Example:
-        >>> torch.sinh(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 1.1752])
-    """
-
-
-@elementwise(elementary.cosh, x=lambda g, x: g * sinh(x), complex=HOLOMORPHIC, **_OF_FLOATS)
-def cosh(x: Any) -> Any:
-    """Return the hyperbolic cosine.
-
-    Example:
-        >>> torch.cosh(torch.tensor([0.0, 1.0]))
-        tensor([1.0000, 1.5431])
-    """
-
-
-@elementwise(elementary.arcsinh, x=lambda g, x: g * rsqrt(x * x + 1), also="arcsinh", complex=HOLOMORPHIC, **_OF_FLOATS)
-def asinh(x: Any) -> Any:
-    """Return the inverse of sinh.
-
-    Example:
-        >>> torch.asinh(torch.tensor([0.0, 1.0]))
-        tensor([0.0000, 0.8814])
-    """
-
-
-@elementwise(
-    elementary.arccosh, x=lambda g, x: g * (rsqrt(x - 1) * rsqrt(x + 1) if x.dtype.is_complex else rsqrt(0 - _rest(x))),
-    also="arccosh", complex=HOLOMORPHIC, **_OF_FLOATS,
+asin, acos, atan, sinh, cosh, asinh, acosh, atanh = (
+    _of_one(*row)
+    for row in (
+        ("asin", elementary.arcsin, "the inverse sine, in radians from -pi/2 to pi/2; NaN outside -1 to 1",
+         "[0.5, 1.0, 2.0]", "[0.5236, 1.5708,    nan]", lambda g, x: g * rsqrt(_rest(x)), {"also": "arcsin"}),
+        ("acos", elementary.arccos, "the inverse cosine, in radians from 0 to pi; NaN outside -1 to 1",
+         "[0.5, -1.0, 2.0]", "[1.0472, 3.1416,    nan]", lambda g, x: -g * rsqrt(_rest(x)), {"also": "arccos"}),
+        ("atan", elementary.arctan, "the inverse tangent, in radians between -pi/2 and pi/2", "[0.0, 1.0]",
+         "[0.0000, 0.7854]", lambda g, x: g / (x * x + 1), {"also": "arctan"}),
+        ("sinh", elementary.sinh, "the hyperbolic sine", "[0.0, 1.0]", "[0.0000, 1.1752]", lambda g, x: g * cosh(x)),
+        ("cosh", elementary.cosh, "the hyperbolic cosine", "[0.0, 1.0]", "[1.0000, 1.5431]", lambda g, x: g * sinh(x)),
+        ("asinh", elementary.arcsinh, "the inverse of sinh", "[0.0, 1.0]", "[0.0000, 0.8814]",
+         lambda g, x: g * rsqrt(x * x + 1), {"also": "arcsinh"}),
+        ("acosh", elementary.arccosh, "the inverse of cosh; NaN below 1", "[1.0, 2.0]", "[0.0000, 1.3170]",
+         lambda g, x: g * (rsqrt(x - 1) * rsqrt(x + 1) if x.dtype.is_complex else rsqrt(0 - _rest(x))),
+         {"also": "arccosh"}),
+        ("atanh", elementary.arctanh, "the inverse of tanh; NaN outside -1 to 1", "[0.0, 0.5]", "[0.0000, 0.5493]",
+         lambda g, x: g / _rest(x), {"also": "arctanh"}),
+    )
 )  # fmt: skip
-def acosh(x: Any) -> Any:
-    """Return the inverse of cosh; NaN below 1.
-
-    Example:
-        >>> torch.acosh(torch.tensor([1.0, 2.0]))
-        tensor([0.0000, 1.3170])
-    """
-
-
-@elementwise(elementary.arctanh, x=lambda g, x: g / _rest(x), also="arctanh", complex=HOLOMORPHIC, **_OF_FLOATS)
-def atanh(x: Any) -> Any:
-    """Return the inverse of tanh; NaN outside -1 to 1.
-
-    Example:
-        >>> torch.atanh(torch.tensor([0.0, 0.5]))
-        tensor([0.0000, 0.5493])
-    """
 
 
 def _over_square(part: Tensor, x: Tensor, y: Tensor) -> Tensor:
@@ -508,14 +346,10 @@ def _sinc_x(g: Tensor, x: Tensor) -> Tensor:
     return g * (series * inner * math.pi).where(near, (far * cos(far) - sin(far)) / (far * far) * math.pi)
 
 
-@elementwise(kernels.sinc, x=_sinc_x, also="special.sinc", complex=HOLOMORPHIC, **_OF_FLOATS)
-def sinc(x: Any) -> Any:
-    """Return `sin(pi x) / (pi x)`, 1 at 0.
-
-    Example:
-        >>> torch.sinc(torch.tensor([0.0, 0.5]))
-        tensor([1.0000, 0.6366])
-    """
+sinc = _of_one(
+    "sinc", kernels.sinc, "`sin(pi x) / (pi x)`, 1 at 0", "[0.0, 0.5]", "[1.0000, 0.6366]", _sinc_x,
+    {"also": "special.sinc"},
+)  # fmt: skip
 
 
 # Activations that are also methods of Tensor ------------------------------------------------------

@@ -49,11 +49,7 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
 def numpy(self: Tensor, *, force: bool = False) -> Any:
     """Return the elements as a NumPy array that shares the tensor's memory.
 
-    Args:
-        force: whether to return `detach().cpu().numpy()`.
-
-    Raises:
-        RuntimeError: the tensor requires grad, and grad mode is enabled (use `detach()` first).
+    RuntimeError: the tensor requires grad, and grad mode is enabled; `force` returns `detach().cpu().numpy()`.
 
     Example:
         >>> torch.arange(3).numpy()
@@ -82,10 +78,7 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
 
 
 def item(self: Tensor) -> Any:
-    """Return the single element as a Python number.
-
-    Raises:
-        RuntimeError: the tensor does not have exactly one element.
+    """Return the single element as a Python number. RuntimeError unless there is exactly one.
 
     Example:
         >>> torch.tensor([2.5]).item()
@@ -243,19 +236,19 @@ def legacy_new(cls: type[Tensor], args: Any, kwargs: Any, dtype: dtypes.dtype | 
     for unknown in kwargs.keys() - {"device", "dtype"}:
         raise TypeError(f"new() got an unexpected keyword argument '{unknown}'")
     if not args:
-        return _wrapped(np.empty(0, kind.numpy), cls)
+        return wrap(np.empty(0, kind.numpy), cls)
     first = args[0]
     if len(args) == 1 and isinstance(first, Tensor):
         if first.dtype is not kind and dtype is not None:
             raise TypeError(f"expected {kind} (got {first.dtype})")
         made: Tensor = first.detach()
-        return made if cls is Tensor else _wrapped(made._array, cls)
+        return made if cls is Tensor else wrap(made._array, cls)
     if len(args) == 1 and isinstance(first, Size):
         args = tuple(first)
     elif len(args) == 1 and isinstance(first, (list, tuple, np.ndarray)):
-        return _wrapped(np.array(_numbers(first), dtype=kind.numpy), cls)
+        return wrap(np.array(_numbers(first), dtype=kind.numpy), cls)
     if all(isinstance(size, (int, np.integer)) and not isinstance(size, bool) for size in args):
-        return _wrapped(unwritten(np.empty(args, kind.numpy)), cls)
+        return wrap(unwritten(np.empty(args, kind.numpy)), cls)
     kinds = ", ".join(type(each).__name__ for each in args)
     raise TypeError(f"new(): data must be a sequence or sizes must be ints (got {kinds})")
 
@@ -265,10 +258,6 @@ def _numbers(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_numbers(each) for each in value]
     return value._array if isinstance(value, Tensor) else value
-
-
-def _wrapped(array: Any, cls: type[Tensor]) -> Tensor:
-    return wrap(array, cls)
 
 
 def _repr(self: Tensor, *, tensor_contents: str | None = None) -> str:

@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, meta
 from tinytorch.kernels.bessel import i0
 from tinytorch.kernels.dtypes import dtype as Dtype
+from tinytorch.ops.arguments import named
 from tinytorch.ops.create import Array, _is_size, checked_device, finished
 from tinytorch.ops.register import no_such_call, public
 from tinytorch.ops.sequences import arange
@@ -119,40 +119,49 @@ def _kaiser(beta: float | None) -> Callable[[Array], Array]:
 # The functions ------------------------------------------------------------------------------------
 
 
-@public(listed=False)
-@traced_as("creates")
-def hann_window(
-    window_length: int,
-    periodic: bool | None = None,
-    *,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return the weights of Hann's window, (1 - cos(2 pi n / (N - 1))) / 2.
+def _without_parameters(name: str, weights: Callable[[Array], Array], what: str, call: str, result: str) -> Any:
+    """Return the public function of a window that has no parameters."""
 
-    Args:
-        window_length: the number N of weights.
-        periodic: whether to return the first N weights of the symmetric window of N + 1, as spectral analysis needs
-            them; otherwise the window is symmetric.
-        dtype: the element type, of floating point; by default the default dtype.
-        the others: as for `zeros`.
+    def window(
+        window_length: int,
+        periodic: bool | None = None,
+        *,
+        dtype: Dtype | None = None,
+        layout: Any = None,
+        device: Any = None,
+        pin_memory: bool = False,
+        requires_grad: bool = False,
+    ) -> Tensor:
+        return _window(name, weights, window_length, periodic, (), "", dtype, layout, device, requires_grad)
 
-    Raises:
-        RuntimeError: `window_length` is negative, `dtype` is not of floating point, or `layout` not strided.
+    doc = f"""Return the weights of {what}.
+
+    `window_length` is their number N. With `periodic`, which is the default, they are the first N weights of the
+    symmetric window of N + 1, as spectral analysis needs them. RuntimeError: N is negative, or `dtype`, by default the
+    default dtype, is not of floating point.
 
     Example:
-        >>> torch.hann_window(5, periodic=False)
-        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
+        >>> torch.{name}({call})
+        tensor({result})
     """
-    options = (dtype, layout, device, requires_grad)
-    return _window("hann_window", _hann, window_length, periodic, (), "", *options)
+    return public(listed=False, traced="creates")(named(window, name, doc))
 
 
-@public(listed=False)
-@traced_as("creates")
+hann_window = _without_parameters(
+    "hann_window", _hann, "Hann's window, (1 - cos(2 pi n / (N - 1))) / 2",
+    "5, periodic=False", "[0.0000, 0.5000, 1.0000, 0.5000, 0.0000]",
+)  # fmt: skip
+blackman_window = _without_parameters(
+    "blackman_window", _blackman, "Blackman's window, 0.42 - 0.5 cos(2 pi n / (N - 1)) + 0.08 cos(4 pi n / (N - 1))",
+    "5", "[-2.9802e-08,  2.0077e-01,  8.4923e-01,  8.4923e-01,  2.0077e-01]",
+)  # fmt: skip
+bartlett_window = _without_parameters(
+    "bartlett_window", _triangle, "Bartlett's window, a triangle: 1 - |2 n / (N - 1) - 1|",
+    "5, periodic=False", "[0.0000, 0.5000, 1.0000, 0.5000, 0.0000]",
+)  # fmt: skip
+
+
+@public(listed=False, traced="creates")
 def hamming_window(
     window_length: int,
     periodic: bool | None = None,
@@ -167,99 +176,18 @@ def hamming_window(
 ) -> Tensor:
     """Return the weights of Hamming's window, alpha - beta cos(2 pi n / (N - 1)).
 
-    Args:
-        window_length: the number N of weights.
-        periodic: whether to return the first N weights of the symmetric window of N + 1, as spectral analysis needs
-            them; otherwise the window is symmetric.
-        alpha, beta: the coefficients, 0.54 and 0.46 by default; `periodic` must be given with them.
-        dtype: the element type, of floating point; by default the default dtype.
-        the others: as for `zeros`.
-
-    Raises:
-        RuntimeError: `window_length` is negative, `dtype` is not of floating point, or `layout` not strided.
+    The coefficients are 0.54 and 0.46 by default; `periodic` must be given with them. Else it is as `hann_window`.
 
     Example:
         >>> torch.hamming_window(5, periodic=False)
         tensor([0.0800, 0.5400, 1.0000, 0.5400, 0.0800])
     """
+    weights, further = _hamming(alpha, beta), "float alpha, float beta"
     options = (dtype, layout, device, requires_grad)
-    return _window(
-        "hamming_window",
-        _hamming(alpha, beta),
-        window_length,
-        periodic,
-        (alpha, beta),
-        "float alpha, float beta",
-        *options,
-    )
+    return _window("hamming_window", weights, window_length, periodic, (alpha, beta), further, *options)
 
 
-@public(listed=False)
-@traced_as("creates")
-def blackman_window(
-    window_length: int,
-    periodic: bool | None = None,
-    *,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return the weights of Blackman's window, 0.42 - 0.5 cos(2 pi n / (N - 1)) + 0.08 cos(4 pi n / (N - 1)).
-
-    Args:
-        window_length: the number N of weights.
-        periodic: whether to return the first N weights of the symmetric window of N + 1, as spectral analysis needs
-            them; otherwise the window is symmetric.
-        dtype: the element type, of floating point; by default the default dtype.
-        the others: as for `zeros`.
-
-    Raises:
-        RuntimeError: `window_length` is negative, `dtype` is not of floating point, or `layout` not strided.
-
-    Example:
-        >>> torch.blackman_window(5)
-        tensor([-2.9802e-08,  2.0077e-01,  8.4923e-01,  8.4923e-01,  2.0077e-01])
-    """
-    options = (dtype, layout, device, requires_grad)
-    return _window("blackman_window", _blackman, window_length, periodic, (), "", *options)
-
-
-@public(listed=False)
-@traced_as("creates")
-def bartlett_window(
-    window_length: int,
-    periodic: bool | None = None,
-    *,
-    dtype: Dtype | None = None,
-    layout: Any = None,
-    device: Any = None,
-    pin_memory: bool = False,
-    requires_grad: bool = False,
-) -> Tensor:
-    """Return the weights of Bartlett's window, a triangle: 1 - |2 n / (N - 1) - 1|.
-
-    Args:
-        window_length: the number N of weights.
-        periodic: whether to return the first N weights of the symmetric window of N + 1, as spectral analysis needs
-            them; otherwise the window is symmetric.
-        dtype: the element type, of floating point; by default the default dtype.
-        the others: as for `zeros`.
-
-    Raises:
-        RuntimeError: `window_length` is negative, `dtype` is not of floating point, or `layout` not strided.
-
-    Example:
-        >>> torch.bartlett_window(5, periodic=False)
-        tensor([0.0000, 0.5000, 1.0000, 0.5000, 0.0000])
-    """
-    options = (dtype, layout, device, requires_grad)
-    return _window("bartlett_window", _triangle, window_length, periodic, (), "", *options)
-
-
-@public(listed=False)
-@traced_as("creates")
+@public(listed=False, traced="creates")
 def kaiser_window(
     window_length: int,
     periodic: bool | None = None,
@@ -273,16 +201,7 @@ def kaiser_window(
 ) -> Tensor:
     """Return the weights of Kaiser's window, I0(beta sqrt(1 - (2 n / (N - 1) - 1)²)) / I0(beta).
 
-    Args:
-        window_length: the number N of weights.
-        periodic: whether to return the first N weights of the symmetric window of N + 1, as spectral analysis needs
-            them; otherwise the window is symmetric.
-        beta: the shape of the window, 12 by default; `periodic` must be given with it.
-        dtype: the element type, of floating point; by default the default dtype.
-        the others: as for `zeros`.
-
-    Raises:
-        RuntimeError: `window_length` is negative, `dtype` is not of floating point, or `layout` not strided.
+    `beta` is 12 by default; `periodic` must be given with it. Else it is as `hann_window`.
 
     Example:
         >>> torch.kaiser_window(5, periodic=False)

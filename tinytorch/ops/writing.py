@@ -49,7 +49,6 @@ def writing(
                 kernel, name=name, broadcasts=broadcasts, refuses=refuses, complex=complex, moves=moves,
                 batch=batch, **formulas,
             )(write)  # fmt: skip
-            caller.op.node_class.__name__ = name
             caller.op.name = f"_{stem}"  # (an internal name, as of `op_of`)
             permitted = [reads if isinstance(reads, str) else reads.get(x, "other") for x in caller.op.arguments]
             written = Caller(caller.op, WRITING, WRITE=write, REPEATS=repeats, READS=permitted).function

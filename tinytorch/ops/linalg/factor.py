@@ -28,7 +28,7 @@ from tinytorch.kernels.dtypes import bool as bool_
 from tinytorch.kernels.meta import known
 from tinytorch.kernels.reduce import axes_of
 from tinytorch.ops import return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, numpy_names, op_of
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_implemented, op_of
 from tinytorch.ops.complex import complex as make_complex
 from tinytorch.ops.complex import conj, imag
 from tinytorch.ops.create import ones_like, zeros
@@ -164,7 +164,6 @@ def _extreme(x: Tensor, largest: bool, dim: int, keepdim: bool) -> Tensor:
 
 
 @public("linalg.matrix_norm", out="matrix_norm")
-@numpy_names
 def matrix_norm(
     input: Tensor, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, *, dtype: Any = None
 ) -> Tensor:
@@ -210,7 +209,6 @@ def matrix_norm(
 
 
 @public("linalg.norm", out="matrix_norm")
-@numpy_names
 def norm(input: Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, dtype: Any = None) -> Tensor:
     """Return a norm of vectors or matrices.
 
@@ -1115,7 +1113,6 @@ def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
 
 _cross = op_of(
     products.cross,
-    batch="along",
     refuses="cross",
     complex=HOLOMORPHIC,
     name="LinalgCross",
@@ -1126,7 +1123,6 @@ _cross = op_of(
 
 
 @public("linalg.cross", out="exact")
-@numpy_names
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
     """Return the cross products of vectors of three elements along a dimension; the other dimensions broadcast.
 

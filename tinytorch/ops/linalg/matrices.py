@@ -17,17 +17,17 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import decompose as kernels
 from tinytorch.kernels import distances
-from tinytorch.kernels.checks import refused
+from tinytorch.kernels.checks import broadcast, refused
 from tinytorch.kernels.reduce import axes_of, axis_of
 from tinytorch.ops import complex as complexes
 from tinytorch.ops import reduce, return_types
-from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, numpy_names, op_of
+from tinytorch.ops.arguments import also_by, check_tensor, check_tensors, not_derived, op_of
 from tinytorch.ops.arithmetic import _alike, abs, clamp, sgn
 from tinytorch.ops.index import index_select
 from tinytorch.ops.linalg import factor as decompose
 from tinytorch.ops.linalg import solve
 from tinytorch.ops.linalg.products import matmul, mm
-from tinytorch.ops.linalg.solve import check_batches, check_matrix, check_system
+from tinytorch.ops.linalg.solve import check_matrix, check_system
 from tinytorch.ops.masks import where
 from tinytorch.ops.random import randn
 from tinytorch.ops.rearrange import flip, tril, triu
@@ -270,7 +270,7 @@ def triangular_solve(
     return return_types.triangular_solve(_triangular_solve(input, A, upper, transpose, unitriangular))
 
 
-_geqrf = op_of(kernels.geqrf, batch="leading", name="Geqrf", outputs=2, x=not_derived("geqrf"), complex=OWN)
+_geqrf = op_of(kernels.geqrf, batch="leading", outputs=2, x=not_derived("geqrf"), complex=OWN)
 
 
 @public(method=True, out="geqrf", autocast="float32")
@@ -372,8 +372,7 @@ def norm(
         raise NotImplementedError("norm(out=...) is left out: assign the result instead")
     if isinstance(p, str) and p != "fro":
         raise RuntimeError(f"linalg.matrix_norm: Order {p} not supported.")
-    # (`__wrapped__` skips the handling of NumPy's argument names)
-    return vector_norm.__wrapped__(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
+    return vector_norm(input, 2 if p is None or p == "fro" else p, dim, keepdim, dtype=dtype)
 
 
 @public()
@@ -386,14 +385,14 @@ def norm_except_dim(v: Tensor, pow: int = 2, dim: int = 0) -> Tensor:
                 [1.]])
     """
     if dim == -1:
-        return vector_norm.__wrapped__(v, pow)
+        return vector_norm(v, pow)
     if type(pow) is not int:
         raise TypeError(f"norm_except_dim(): argument 'pow' (position 2) must be int, not {type(pow).__name__}")
     kept = axis_of(dim, v.ndim, "norm_except_dim")
     if v.ndim < 2:
         v.size(dim)  # (raises PyTorch's error for a 0-d tensor)
-        return vector_norm.__wrapped__(v.unsqueeze(-1), pow, -1)
-    return vector_norm.__wrapped__(v, pow, tuple([k for k in builtins.range(v.ndim) if k != kept]), True)
+        return vector_norm(v.unsqueeze(-1), pow, -1)
+    return vector_norm(v, pow, tuple([k for k in builtins.range(v.ndim) if k != kept]), True)
 
 
 @public()
@@ -442,7 +441,7 @@ def _dist_y(g: Tensor, x: Tensor, y: Tensor, out: Tensor, p: float) -> Any:
     return None if gradient is None else -gradient
 
 
-_dist = op_of(distances.dist, batch="distance", x=_dist_x, y=_dist_y, broadcasts=True)
+_dist = op_of(distances.dist, batch=lambda x, y, p: (x - y).norm(p), x=_dist_x, y=_dist_y, broadcasts=True)
 
 
 @public(method=True)
@@ -466,8 +465,7 @@ def dist(input: Tensor, other: Tensor, p: float = 2) -> Tensor:
     return _dist(x, y, float(p))
 
 
-@public(method=True, out="exact")
-@numpy_names
+@public(method=True, out="exact", axis=True)
 def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Return the tensor with slices along `dim` scaled down to the p-norm `maxnorm` if their norm is larger.
 
@@ -491,8 +489,7 @@ def renorm(input: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     return (input * factors.to(input.dtype)).contiguous()
 
 
-@public("", method="renorm_")
-@numpy_names
+@public("", method="renorm_", axis=True)
 def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """Scale slices down in place; see `renorm`."""
     return self.copy_(renorm(self.clone(), p, dim, maxnorm))
@@ -573,7 +570,7 @@ def cdist(
         raise RuntimeError("cdist only supports non-negative p values")
     if x1.dtype != x2.dtype:
         raise RuntimeError(f"expected scalar type {x1.dtype.tensor_name} but found {x2.dtype.tensor_name}")
-    check_batches(x2, x1)
+    broadcast(x1.shape[:-2], x2.shape[:-2])
     many_rows = max(x1.shape[-2], x2.shape[-2]) > 25
     if p == 2 and (mode == _EUCLIDEAN[1] or (many_rows and mode != _EUCLIDEAN[2])):
         return _euclidean(x1, x2)
@@ -607,8 +604,7 @@ def pdist(input: Tensor, p: float = 2) -> Tensor:
 # Products -----------------------------------------------------------------------------------------
 
 
-@public(method=True, out="exact")
-@numpy_names
+@public(method=True, out="exact", axis=True)
 def cross(input: Tensor, other: Tensor, dim: int | None = None) -> Tensor:
     """Return the cross products along a dimension of length 3, by default the first such dimension.
 
@@ -700,7 +696,6 @@ def _areas(name: str, y: Tensor, x: Any, dx: Any, dim: int) -> tuple[Tensor, int
 
 
 @public()
-@numpy_names
 def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral of samples along a dimension by the trapezoidal rule.
 
@@ -727,14 +722,12 @@ def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = 
 
 
 @public()
-@numpy_names
 def trapz(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the integral by the trapezoidal rule; see `trapezoid`."""
     return trapezoid(y, x, dx=dx, dim=dim)
 
 
 @public()
-@numpy_names
 def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: Any = None, dim: int = -1) -> Tensor:
     """Return the cumulative integrals by the trapezoidal rule, up to the second and each later sample; see `trapezoid`.
 

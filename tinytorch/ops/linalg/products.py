@@ -77,7 +77,6 @@ grouped_mm: Any = op_of(
     a=lambda g, b, offs: grouped_mm(g, b.mT, offs),
     b=lambda g, a, offs: grouped_mm(a.mT, g, offs),
     offs=None,
-    name="GroupedMm",
 )
 
 _mv: Any = _product("mv", products.mv, batch="mv", x=lambda g, y: _outer(g, y), y=lambda g, x: _mv_t(x, g))
@@ -227,7 +226,13 @@ def dot(input: Tensor, tensor: Tensor) -> Tensor:
 
 _vdot_product: Any = renamed(_of_vectors(), "VdotBackward0")
 _conj_dot: Any = renamed(
-    op_of(products.vdot, batch="vdot", complex=OWN, x=lambda g, y: conjugate(g) * y, y=lambda g, x: g * x),
+    op_of(
+        products.vdot,
+        batch=lambda x, y: (x.conj() * y).sum(),
+        complex=OWN,
+        x=lambda g, y: conjugate(g) * y,
+        y=lambda g, x: g * x,
+    ),
     "VdotBackward0",
 )
 
@@ -847,10 +852,9 @@ def trace(input: Tensor) -> Tensor:
 
 _trace = op_of(
     products.trace,
-    batch="trace",
+    batch=lambda x: x.diagonal().sum(),
     complex=OWN,
     refuses="trace",
-    name="Trace",
     x=lambda g, x_shape: _diagonal_of(g, x_shape),
 )
 _diagonal_of = op_of(

@@ -10,7 +10,6 @@ algorithmic differentiation" (2008); Golub and Pereyra, "The differentiation of 
 
 from __future__ import annotations
 
-import builtins
 import math
 import operator
 from collections.abc import Sequence
@@ -24,7 +23,7 @@ from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import decompose as kernels
-from tinytorch.kernels.checks import refused
+from tinytorch.kernels.checks import broadcast, refused
 from tinytorch.kernels.decompose import LinAlgError
 from tinytorch.kernels.dtypes import UNSIGNED, int64
 from tinytorch.kernels.meta import NotCopied, is_meta, known
@@ -146,14 +145,7 @@ def check_system(function: str, B: Tensor, A: Tensor) -> None:
 
 def check_batches(A: Tensor, B: Tensor) -> None:
     """Raise PyTorch's error unless the leading dimensions of A and B can be broadcast."""
-    a, b = A.shape[:-2], B.shape[:-2]
-    for back in range(1, min(len(a), len(b)) + 1):
-        if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
-            dim = builtins.max(len(a), len(b)) - back
-            raise RuntimeError(
-                f"The size of tensor a ({b[-back]}) must match the size of tensor b ({a[-back]}) at non-singleton "
-                f"dimension {dim}"
-            )
+    broadcast(B.shape[:-2], A.shape[:-2])
 
 
 # Inverses -----------------------------------------------------------------------------------------
@@ -245,7 +237,7 @@ def _solve_joint(g: Tensor, needs: Any, x: Tensor, out: Tensor, left: bool, vect
 
 _solve = op_of(
     kernels.solve,
-    batch="systems",
+    batch="stacks",
     name="LinalgSolveEx",
     joint=_solve_joint,
     inputs=("x", "y"),
@@ -254,7 +246,7 @@ _solve = op_of(
 )
 _solve_info = op_of(
     kernels.solve_info,
-    batch="systems",
+    batch="stacks",
     name="LinalgSolveEx",
     joint=lambda g, needs, x, out0, left, vector: _solve_joint(g[0], needs, x, out0, left, vector),
     inputs=("x", "y"),

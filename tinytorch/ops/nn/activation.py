@@ -27,14 +27,12 @@ def _softmax_grad_out(gg: Tensor, g: Tensor, out: Tensor, dim: int) -> Tensor:
 
 _softmax_grad = op_of(
     activation.softmax_grad_along,
-    batch="along",
     name="SoftmaxBackwardData",
     g=lambda gg, out, dim: _softmax_grad(gg, out, dim),
     out=_softmax_grad_out,
 )
 log_softmax_backward = op_of(
     activation.log_softmax_grad_along,
-    batch="along",
     name="LogSoftmaxBackwardData",
     g=lambda gg, out, dim: centered(gg, out.exp(), dim),
     out=lambda gg, g, out, dim: -gg * out.exp() * g.sum(dim, True),
@@ -47,12 +45,12 @@ def _axis_for_dim(name: str, axis: Any) -> Any:
     return axis
 
 
-@op(activation.softmax_along, batch="along", x=lambda g, out, dim: _softmax_grad(g, out, dim))
+@op(activation.softmax_along, x=lambda g, out, dim: _softmax_grad(g, out, dim))
 def _softmax(x: Any, dim: int) -> Any:
     """Return `softmax(x)`."""
 
 
-@op(activation.log_softmax_along, batch="along", x=lambda g, out, dim: log_softmax_backward(g, out, dim))
+@op(activation.log_softmax_along, x=lambda g, out, dim: log_softmax_backward(g, out, dim))
 def _log_softmax(x: Any, dim: int) -> Any:
     """Return `log_softmax(x)`."""
 
@@ -376,7 +374,7 @@ def _glu_x(g: Tensor, x: Tensor, dim: int, gate: Any) -> Tensor:
     return cat([g * gate, sigmoid_backward(g * a, gate, b)], dim)
 
 
-glu = op(batch="along", x=_glu_x, residuals=("gate",))(activation.glu)
+glu = op(x=_glu_x, residuals=("gate",))(activation.glu)
 
 
 @public("nn.functional.logsigmoid", binds=False, out="logsigmoid")

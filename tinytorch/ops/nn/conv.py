@@ -39,7 +39,6 @@ _conv = op_of(
     kernels.convolution,
     batch="convolution",
     complex=HOLOMORPHIC,
-    name="Convolution",
     x=lambda g, w, x_shape, stride, padding, dilation, groups: _conv_input(
         g, w, None, x_shape[2:], stride, padding, dilation, groups
     ),

@@ -46,7 +46,10 @@ def _linear_bias(g: Tensor, bias_shape: tuple[int, ...]) -> Tensor:
     return g.sum_to_size(bias_shape)
 
 
-_column_sums = op_of(products.column_sums, batch="column sums", complex=OWN, x=lambda g, x_shape: g.expand(x_shape))
+_column_sums = op_of(
+    products.column_sums, batch=lambda x: x.sum(tuple(range(x.ndim - 1))) if x.ndim > 1 else x.clone(), complex=OWN,
+    x=lambda g, x_shape: g.expand(x_shape),
+)  # fmt: skip
 
 
 @public("nn.functional.linear", binds=False, out="exact", autocast="op")

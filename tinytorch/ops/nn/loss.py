@@ -178,7 +178,7 @@ cross_entropy, cross_entropy_of_places, smoothed_cross_entropy = [
 
 
 _multi_margin_terms = op_of(loss.multi_margin_terms, outputs=3, x=None, target=None, weight=None)
-_multilabel_margin_slope = op_of(loss.multilabel_margin_slope, batch="samples", x=None, target=None)
+_multilabel_margin_slope = op_of(loss.multilabel_margin_slope, x=None, target=None)
 
 
 def _multi_margin_x(g: Tensor, x: Tensor, target: Tensor, p: int, margin: float, weight: Any, reduction: str) -> Tensor:
@@ -192,7 +192,7 @@ def _multi_margin_x(g: Tensor, x: Tensor, target: Tensor, p: int, margin: float,
     return (slope * factor * each).reshape(x.shape)
 
 
-multi_margin_loss = op(batch="multi margin", x=_multi_margin_x, target=None, weight=None)(loss.multi_margin_loss)
+multi_margin_loss = op(x=_multi_margin_x, target=None, weight=None)(loss.multi_margin_loss)
 
 
 def _multilabel_margin_x(g: Tensor, x: Tensor, target: Tensor, reduction: str) -> Tensor:
@@ -201,4 +201,4 @@ def _multilabel_margin_x(g: Tensor, x: Tensor, target: Tensor, reduction: str) -
     return (slope * each).reshape(x.shape)
 
 
-multilabel_margin_loss = op(batch="samples", x=_multilabel_margin_x, target=None)(loss.multilabel_margin_loss)
+multilabel_margin_loss = op(x=_multilabel_margin_x, target=None)(loss.multilabel_margin_loss)

@@ -207,7 +207,9 @@ _rnn, _rnn_packed = _layer_ops(kernels.rnn_layer, _rnn_rule, None, ("h0",), ("ma
 
 #: The output of a layer with the batch first, where PyTorch does this in place.
 _batch_first: Any = renamed(
-    op_of(kernels.batch_first, batch="swapped", complex=OWN, name="Transpose", view=True, x=lambda g: _batch_first(g)),
+    op_of(
+        kernels.batch_first, batch=lambda x: x.transpose(0, 1), name="Transpose", view=True, x=lambda g: _batch_first(g)
+    ),
     "TransposeBackward1",
 )
 
