@@ -231,6 +231,7 @@ class _Node:
 
     def separate(self) -> list[str]:
         """Return options by which MPICH's mpiexec writes the ranks' streams to pipes, apart from its own messages."""
+        assert sys.platform != "win32"
         options = []
         for name in ("out", "err"):
             os.mkfifo(path := self._attempt / name)
