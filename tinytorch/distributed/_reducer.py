@@ -121,9 +121,6 @@ class Reducer:
         limits: the sizes of the buckets in bytes; the last one holds for all further buckets.
         finds_unused: search the graph of each forward pass for parameters that will get no gradient.
         as_views: let `.grad` be a view of the bucket.
-
-    Raises:
-        RuntimeError: the parameters differ between ranks.
     """
 
     def __init__(
@@ -219,11 +216,7 @@ class Reducer:
     # A step ---------------------------------------------------------------------------------------
 
     def prepare_for_backward(self, outputs: Sequence[Tensor]) -> None:
-        """Prepare to reduce the gradients of a backward pass that starts at a model's outputs.
-
-        Raises:
-            RuntimeError: the previous backward pass did not reach all parameters.
-        """
+        """Prepare to reduce the gradients of a backward pass that starts at a model's outputs."""
         self.check_finished()
         self._expecting, self._began, self._next = True, False, 0
         self._missing = set(range(len(self.parameters)))

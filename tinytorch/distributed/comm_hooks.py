@@ -94,14 +94,7 @@ def noop_hook(_: Any, bucket: GradBucket) -> Future[Tensor]:
 
 
 class PostLocalSGDState:
-    """The settings and the step count of `post_localSGD_hook`.
-
-    Args:
-        process_group: the group over which gradients are averaged at first; all processes if None.
-        subgroup: the group over which they are averaged later; the processes of one machine if None.
-        start_localSGD_iter: the step from which the subgroup is used.
-        post_local_gradient_allreduce: False: no communication from that step on.
-    """
+    """The settings and the step count of `post_localSGD_hook`."""
 
     def __init__(
         self,
@@ -150,9 +143,6 @@ class PowerSGDState:
         random_seed: the seed of the random matrices, the same on all ranks.
         compression_stats_logging_frequency: accepted, without effect.
         batch_tensors_with_same_shape: approximate gradients of one shape in one batch.
-
-    Raises:
-        ValueError: `start_powerSGD_iter` is too small for `use_error_feedback` or `warm_start`.
 
     Example:
         >>> from tinytorch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook

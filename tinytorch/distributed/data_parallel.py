@@ -365,15 +365,6 @@ class DistributedDataParallel(Module, Joinable):
     def register_comm_hook(self, state: object, hook: Callable[..., Any]) -> None:
         """Reduce each full bucket of gradients by `hook(state, bucket)` instead of averaging it.
 
-        Args:
-            state: the first argument of the hook.
-            hook: returns a future of a tensor like `bucket.buffer()`, which holds this process's gradients, undivided.
-
-        Raises:
-            TypeError: the hook is not callable.
-            ValueError: the hook's annotations have other types.
-            RuntimeError: a hook is registered already.
-
         Example:
             >>> def unchanged(state, bucket):
             ...     future = torch.futures.Future()
@@ -416,12 +407,6 @@ class DistributedDataParallel(Module, Joinable):
 
         A process that has left the loop contributes zeros until all have left; then all processes get the parameters of
         one that left last.
-
-        Args:
-            divide_by_initial_world_size: divide gradients by the number of all processes; False: by the number of those
-                that have not left.
-            enable: False turns the context manager off.
-            throw_on_early_termination: raise an error on all processes when the first has no inputs left.
         """
         return Join(
             [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size

@@ -17,9 +17,6 @@ S = TypeVar("S")
 class Future(Generic[T]):
     """A result that one part of a program will set and others wait for.
 
-    Args:
-        devices: the devices of the result's tensors: None or an empty list, for the CPU.
-
     Example:
         >>> future = torch.futures.Future()
         >>> double = future.then(lambda done: 2 * done.value())
@@ -48,29 +45,17 @@ class Future(Generic[T]):
         return self._outcome()
 
     def value(self) -> T:
-        """Return the result; raise the error if that is set instead.
-
-        Raises:
-            RuntimeError: neither is set yet.
-        """
+        """Return the result; raise the error if that is set instead."""
         if not self._done:
             raise RuntimeError("the future is not completed: wait() waits for its result")
         return self._outcome()
 
     def set_result(self, result: T) -> None:
-        """Set the result, wake the waiting threads, and call the callbacks.
-
-        Raises:
-            RuntimeError: a result or an error is set already.
-        """
+        """Set the result, wake the waiting threads, and call the callbacks."""
         self._set(result, None)
 
     def set_exception(self, result: Exception) -> None:
-        """Set an error in place of a result: `wait` and `value` raise it.
-
-        Raises:
-            AssertionError: `result` is not an exception.
-        """
+        """Set an error in place of a result: `wait` and `value` raise it."""
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
         self._set(None, result)

@@ -20,11 +20,7 @@ _LAUNCHER = ("PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "OMPI_COMM_WORLD_")
 
 @functools.cache
 def mpi() -> Any:
-    """Return mpi4py's module `MPI`. The import does not initialize MPI: `rendezvous.join` does.
-
-    Raises:
-        ImportError: mpi4py is not installed, or finds no MPI library.
-    """
+    """Return mpi4py's module `MPI`. The import does not initialize MPI: `rendezvous.join` does."""
     try:
         import mpi4py
 
@@ -51,11 +47,7 @@ def vendor() -> str:
 
 
 def find_mpiexec() -> str:
-    """Return the path of the `mpiexec` of the library that mpi4py loads: in Python's folder, or on PATH.
-
-    Raises:
-        RuntimeError: no matching `mpiexec` exists.
-    """
+    """Return the path of the `mpiexec` of the library that mpi4py loads: in Python's folder, or on PATH."""
     library, others = vendor(), []
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     for folder in dict.fromkeys(path.split(os.pathsep)):

@@ -183,12 +183,7 @@ class HashStore(Store):
 
 
 class FileStore(Store):
-    """A store in a file that all processes can write.
-
-    Args:
-        file_name: the file; it is created if it does not exist.
-        world_size: accepted, without effect: the file is not deleted when the processes end.
-    """
+    """A store in a file that all processes can write."""
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
         super().__init__()

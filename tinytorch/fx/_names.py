@@ -87,11 +87,7 @@ def _is_member(function: Any, name: str) -> bool:
 
 
 def qualified_name(func: Callable[..., Any]) -> str:
-    """Return the dotted name by which generated code refers to a function.
-
-    Raises:
-        RuntimeError: the function is a lambda whose source is not available.
-    """
+    """Return the dotted name by which generated code refers to a function."""
     name = func.__name__
     if getattr(builtins, name, None) is func:
         return name

@@ -21,22 +21,13 @@ SUPPORTED_NODES_EXACT_MATCH: dict[type, Fits | None] = {}
 def register_pytree_flatten_spec(
     cls: type, flatten_fn_spec: Items, flatten_fn_exact_match_spec: Fits | None = None
 ) -> None:
-    """Register how a container is flattened by a structure.
-
-    Args:
-        cls: the type of the container.
-        flatten_fn_spec: called with a container and its structure, returns the items.
-        flatten_fn_exact_match_spec: called with both, returns whether the container has exactly that structure.
-    """
+    """Register how a container is flattened by a structure."""
     SUPPORTED_NODES[cls] = flatten_fn_spec
     SUPPORTED_NODES_EXACT_MATCH[cls] = flatten_fn_exact_match_spec
 
 
 def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
     """Return the leaves of a tree in the order of a structure, which may have fewer items than the tree.
-
-    Raises:
-        RuntimeError: the tree has another structure, and no function is registered for its container.
 
     Example:
         >>> from tinytorch.utils._pytree import tree_flatten

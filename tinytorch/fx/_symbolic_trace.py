@@ -211,9 +211,6 @@ def _autowrap_check(patcher: _Patcher, frame_dict: dict[str, Any], function_ids:
 def wrap(fn_or_name: F) -> F:
     """Let traces record the calls of a function, rather than what it does: a decorator, or called with a global name.
 
-    Args:
-        fn_or_name: a function of the module that calls `wrap`, or the name of one, such as "len".
-
     Raises:
         RuntimeError: the argument is neither a function nor a string.
         NotImplementedError: `wrap` is not called at the top level of a module.
@@ -347,37 +344,19 @@ class Tracer(TracerBase):
         return super().create_arg(a)
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Return whether calls of a module are recorded, rather than what it does: those of `torch.nn`'s are.
-
-        Args:
-            m: the module.
-            module_qualified_name: its path below the root.
-        """
+        """Return whether calls of a module are recorded, rather than what it does: those of `torch.nn`'s are."""
         home = type_name(type(m))
         return home.startswith(("torch.nn", "torch.ao.nn")) and not isinstance(m, Sequential)
 
     def path_of_module(self, mod: Module) -> str:
-        """Return the path of a module below the root.
-
-        Raises:
-            NameError: it is not one of the root's modules.
-        """
+        """Return the path of a module below the root."""
         paths = self.submodule_paths or {each: name for name, each in self.root.named_modules()}
         if mod not in paths:
             raise NameError("module is not installed as a submodule")
         return paths[mod]
 
     def call_module(self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Record a module's call: run it, or for a leaf insert a node.
-
-        Args:
-            m: the module.
-            forward: runs it.
-            args, kwargs: the arguments.
-
-        Returns:
-            The result.
-        """
+        """Record a module's call: run it, or for a leaf insert a node."""
         path = self.path_of_module(m)
         with ScopeContextManager(self.scope, Scope(path, type(m))) as scope:
             calls = self.num_calls.get(path, 0)
@@ -394,13 +373,7 @@ class Tracer(TracerBase):
         return result
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """Return the value of a module's attribute in the trace: a symbolic one for a parameter of the root.
-
-        Args:
-            attr: the attribute's name.
-            attr_val: its value.
-            parameter_proxy_cache: the symbolic values of parameters, by path.
-        """
+        """Return the value of a module's attribute in the trace: a symbolic one for a parameter of the root."""
         if isinstance(attr_val, Parameter):
             found = self._symbolic_member(attr_val, self.root.named_parameters(), parameter_proxy_cache)
             if found is not None:
@@ -427,16 +400,7 @@ class Tracer(TracerBase):
     def create_args_for_root(
         self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
     ) -> tuple[Any, list[Any]]:
-        """Insert the parameters of a function.
-
-        Args:
-            root_fn: the function.
-            is_module: whether its first parameter is the root.
-            concrete_args: values of some parameters by name, or of all as a tuple.
-
-        Returns:
-            The function to call, and its arguments.
-        """
+        """Insert the parameters of a function."""
         function: Any = inspect.unwrap(root_fn)
         code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
@@ -523,9 +487,6 @@ class Tracer(TracerBase):
             root: the module or function. `self.root` is the module afterwards, or one that holds constants.
             concrete_args: values that parameters have, by name; `PH` in a container stands for a symbolic value.
 
-        Returns:
-            The graph.
-
         Raises:
             TraceError: the program depends on the truth or the items of a symbolic value.
         """
@@ -611,9 +572,6 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: Any = None)
         root: the module or function.
         concrete_args: values of some parameters, by name: the program may depend on them. In containers, `torch.fx.PH`
             stands for a symbolic value.
-
-    Returns:
-        A `GraphModule`, which shares parameters and submodules with `root`.
 
     Raises:
         TraceError: the program depends on the truth or the items of a symbolic value.

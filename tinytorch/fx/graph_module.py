@@ -102,12 +102,7 @@ def _format_import_block(globals: dict[str, Any]) -> str:
 
 
 def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
-    """Return the module of a pickle: the graph is recorded from its code.
-
-    Args:
-        body: the attributes of the module.
-        import_block: the import statements that the code needs.
-    """
+    """Return the module of a pickle: the graph is recorded from its code."""
     source = body.get("_code") or body["code"]
     return _deserialize_graph_module(_forward_from_src(import_block + source, {}), body)
 
@@ -213,12 +208,7 @@ def _module_of(file: str, folder: str) -> str:
 
 
 class _WrappedCall:
-    """Calls a graph module; if its generated code fails, the line is printed.
-
-    Args:
-        cls: the module's class.
-        cls_call: its own `__call__`, or None.
-    """
+    """Calls a graph module; if its generated code fails, the line is printed."""
 
     def __init__(self, cls: Any, cls_call: Callable[..., Any] | None) -> None:
         self.cls, self.cls_call = cls, cls_call
@@ -258,9 +248,6 @@ class GraphModule(Module):
         root: a module, or a dict by paths, that has what the graph's nodes refer to: it is not copied, but shared.
         graph: the graph; after it was changed, `recompile` generates the code anew.
         class_name: the name of the module's class.
-
-    Raises:
-        RuntimeError: `root` is neither a module nor a dict, or the dict lacks something.
 
     Example:
         >>> graph = torch.fx.Graph()
@@ -334,9 +321,6 @@ class GraphModule(Module):
     def recompile(self) -> PythonCode:
         """Generate `forward` from the graph: after the graph was changed.
 
-        Returns:
-            The code.
-
         Example:
             >>> module = torch.fx.symbolic_trace(lambda x: torch.relu(x))
             >>> for node in module.graph.find_nodes(op="call_function", target=torch.relu):
@@ -372,16 +356,7 @@ class GraphModule(Module):
         self, print_output: bool = True, include_stride: bool = False, include_device: bool = False,
         colored: bool = False, **unused: Any,
     ) -> str:  # fmt: skip
-        """Print the code as a class, with dtypes, shapes and lines of the program as far as the nodes tell them.
-
-        Args:
-            print_output: whether it is printed, and not only returned.
-            include_stride, include_device: what annotations tell besides.
-            colored, unused: PyTorch's further options of the text, which have no effect.
-
-        Returns:
-            The text.
-        """
+        """Print the code as a class, with dtypes, shapes and lines of the program as far as the nodes tell them."""
         return _print_readable(
             self, self._get_name(), print_output, include_stride=include_stride, include_device=include_device,
         )  # fmt: skip
@@ -397,10 +372,6 @@ class GraphModule(Module):
 
     def add_submodule(self, target: str, m: Module) -> bool:
         """Add a module at a path, with empty modules on the way where there are none.
-
-        Args:
-            target: the path.
-            m: the module.
 
         Returns:
             Whether it was added: not if something on the way is no module.
@@ -458,12 +429,7 @@ class GraphModule(Module):
                 self.delete_submodule(name)
 
     def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
-        """Write the module as a package: its code, and its parameters and modules as files.
-
-        Args:
-            folder: the package's folder, which is created.
-            module_name: the name of the class.
-        """
+        """Write the module as a package: its code, and its parameters and modules as files."""
         torch, nn = package(), package().nn
         folder = Path(folder)
         folder.mkdir(exist_ok=True)

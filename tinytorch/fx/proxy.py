@@ -55,11 +55,7 @@ class Dispatching:
 
 
 def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise an error if a call changes its arguments.
-
-    Raises:
-        RuntimeError: the function writes into its first argument, or `out` is given.
-    """
+    """Raise an error if a call changes its arguments."""
     if not isinstance(target, Function):
         return
     writes = target.__name__.endswith("_") and not target.__name__.endswith("__")
@@ -136,12 +132,7 @@ class Scope:
 
 
 class ScopeContextManager:
-    """Changes a scope inside a `with` block.
-
-    Args:
-        scope: the scope, whose attributes are set.
-        current_scope: what they are set to.
-    """
+    """Changes a scope inside a `with` block."""
 
     def __init__(self, scope: Scope, current_scope: Scope) -> None:
         self._scope, self._before = scope, copy.copy(scope)
@@ -218,16 +209,7 @@ class TracerBase:
         self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None,
         type_expr: Any = None, proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:  # fmt: skip
-        """Insert a node, and return its symbolic value.
-
-        Args:
-            kind: the node's operation.
-            target: what is called.
-            args, kwargs: the arguments, with symbolic values among them.
-            name: the node's name.
-            type_expr: the type of the value.
-            proxy_factory_fn: makes the symbolic value, instead of `proxy`.
-        """
+        """Insert a node, and return its symbolic value."""
         node_args, node_kwargs = self.create_arg(args), self.create_arg(kwargs)
         if not isinstance(node_args, tuple):
             raise AssertionError(f"Expected args_ to be tuple, got {type(node_args)}")
@@ -237,12 +219,7 @@ class TracerBase:
         return (proxy_factory_fn or self.proxy)(node)
 
     def create_arg(self, a: Any) -> Any:
-        """Return the argument of a node for a value that a call is given; tracers override it for further types.
-
-        Raises:
-            NotImplementedError: a value of this type cannot be an argument of a node.
-            RuntimeError: a key of a dict contains a symbolic value.
-        """
+        """Return the argument of a node for a value that a call is given; tracers override it for further types."""
         if isinstance(a, Proxy):
             return a.node
         if hasattr(a, "__fx_create_arg__"):
@@ -333,10 +310,6 @@ class Proxy:
 
     Operators, methods, attributes and functions of `torch` are recorded as new nodes. The truth of a symbolic value,
     its length and its items are not known; it can be unpacked into a fixed number of names.
-
-    Args:
-        node: the node.
-        tracer: what records; by default calls are appended to the node's graph.
 
     Example:
         >>> graph = torch.fx.Graph()

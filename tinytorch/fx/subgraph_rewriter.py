@@ -101,12 +101,7 @@ def _place_for(returned: list[Node], graph: Graph) -> Node:
 
 
 class _Matcher:
-    """Finds a pattern in graphs.
-
-    Raises:
-        ValueError: the pattern is empty.
-        AssertionError: a value of the pattern is not used.
-    """
+    """Finds a pattern in graphs."""
 
     def __init__(self, pattern: Graph) -> None:
         self.pattern = pattern

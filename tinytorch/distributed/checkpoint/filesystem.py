@@ -129,11 +129,7 @@ class FileSystemWriter(_Folder):
         """Do nothing: the plans contain the rank."""
 
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
-        """Create the folder.
-
-        Raises:
-            RuntimeError: the folder has a checkpoint, and `overwrite` is False.
-        """
+        """Create the folder."""
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / _METADATA).exists():
             if not self.overwrite:
@@ -251,12 +247,7 @@ class FileSystemReader(_Folder):
 
     @no_grad()
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
-        """Read the items of this rank, file by file.
-
-        Raises:
-            FileNotFoundError: a file is missing.
-            RuntimeError: a file is damaged, or lies outside of the folder.
-        """
+        """Read the items of this rank, file by file."""
         files: dict[str, list[tuple[_StorageInfo, ReadItem]]] = {}
         for item in plan.items:
             info = self.storage_data[item.storage_index]

@@ -21,13 +21,6 @@ __all__ = ["dcp_to_torch_save", "torch_save_to_dcp"]
 def dcp_to_torch_save(dcp_checkpoint_dir: str | os.PathLike[str], torch_save_path: str | os.PathLike[str]) -> None:
     """Convert a folder of `torch.distributed.checkpoint.save` to a file of `torch.save`.
 
-    Args:
-        dcp_checkpoint_dir: the folder.
-        torch_save_path: the file.
-
-    Raises:
-        CheckpointException: the folder has no checkpoint, or it is damaged.
-
     Example:
         >>> import tempfile
         >>> from tinytorch.distributed.checkpoint.format_utils import dcp_to_torch_save, torch_save_to_dcp
@@ -47,10 +40,6 @@ def torch_save_to_dcp(torch_save_path: str | os.PathLike[str], dcp_checkpoint_di
     """Convert a file of `torch.save` to a folder of `torch.distributed.checkpoint.save`.
 
     As in PyTorch, reading the file may run code: convert only trusted files.
-
-    Args:
-        torch_save_path: the file.
-        dcp_checkpoint_dir: the folder.
     """
     _save_state_dict(load(torch_save_path, weights_only=False), FileSystemWriter(dcp_checkpoint_dir), no_dist=True)
 

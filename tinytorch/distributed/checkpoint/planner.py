@@ -122,11 +122,7 @@ def _is_leaf(value: Any) -> bool:
 
 
 def flatten_state_dict(state_dict: Mapping[Any, Any]) -> tuple[dict[str, Any], dict[str, tuple[str | int, ...]]]:
-    """Return the entries by name, and for each name its path of keys and indices.
-
-    Raises:
-        ValueError: two entries have the same name.
-    """
+    """Return the entries by name, and for each name its path of keys and indices."""
     flat: dict[str, Any] = {}
     paths: dict[str, tuple[str | int, ...]] = {}
 
@@ -405,12 +401,7 @@ class _EmptyStateDictLoadPlanner(DefaultLoadPlanner):
 
 
 def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadata, strict: bool = True) -> LoadPlan:
-    """Return the plan in which a rank reads all of its entries.
-
-    Raises:
-        RuntimeError: with `strict`, an entry is missing in the checkpoint.
-        ValueError: an entry has another shape in the checkpoint, or only the saved one is a tensor.
-    """
+    """Return the plan in which a rank reads all of its entries."""
     items: list[ReadItem] = []
     for name, value in state_dict.items():
         entry = metadata.state_dict_metadata.get(name)

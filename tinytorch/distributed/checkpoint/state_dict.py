@@ -102,14 +102,6 @@ def get_model_state_dict(
 ) -> State:
     """Return `model.state_dict()` with the names of the model without wrappers.
 
-    Args:
-        model: the model, which may be in a `DistributedDataParallel`.
-        submodules: only the state of these (deprecated).
-        options: see `StateDictOptions`.
-
-    Raises:
-        RuntimeError: the state is empty.
-
     Example:
         >>> from tinytorch.distributed.checkpoint.state_dict import get_model_state_dict
         >>> list(get_model_state_dict(torch.compile(torch.nn.Linear(2, 3))))
@@ -153,14 +145,6 @@ def set_model_state_dict(
     model: Module, model_state_dict: State, *, options: StateDictOptions | None = None
 ) -> _IncompatibleKeys:
     """Load a state of `get_model_state_dict` into a model.
-
-    Args:
-        model: the model, with or without `DistributedDataParallel`, independent of the model that was saved.
-        model_state_dict: the state.
-        options: see `StateDictOptions`.
-
-    Returns:
-        The missing and the unexpected names.
 
     Raises:
         RuntimeError: names are missing or unexpected, or the state is empty; unless `strict` is False.
@@ -222,12 +206,6 @@ def get_optimizer_state_dict(
 
     State that the first step would create is created.
 
-    Args:
-        model: the model.
-        optimizers: one optimizer, or several, whose states are merged.
-        submodules: accepted, without effect.
-        options: see `StateDictOptions`.
-
     Returns:
         "state", by name, and "param_groups"; with `flatten_optimizer_state_dict` one flat dict.
 
@@ -287,12 +265,6 @@ def set_optimizer_state_dict(
     model: Module, optimizers: Optimizers, optim_state_dict: State, *, options: StateDictOptions | None = None
 ) -> None:
     """Load a state of `get_optimizer_state_dict`, in either form, into a model's optimizers.
-
-    Args:
-        model: the model.
-        optimizers: one optimizer, or several; each loads the state of its parameters.
-        optim_state_dict: the state.
-        options: see `StateDictOptions`.
 
     Raises:
         RuntimeError: a parameter that requires a gradient has no saved state, unless `strict` is False; or the state is

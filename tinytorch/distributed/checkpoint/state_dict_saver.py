@@ -51,9 +51,6 @@ def save(
         no_dist: save in this process alone, without communication.
         use_collectives: True; False is not implemented.
 
-    Returns:
-        The checkpoint's metadata.
-
     Raises:
         CheckpointException: saving failed on a rank; the exception contains the errors.
         RuntimeError: neither `checkpoint_id` nor `storage_writer` is given.
@@ -82,11 +79,7 @@ def _states(state_dict: dict[str, Any]) -> dict[str, Any]:
 
 
 def storage_of(storage: Any, default: Any, checkpoint_id: str | os.PathLike[str] | None) -> Any:
-    """Return the storage argument of a call, or an instance of the default class if it is None.
-
-    Raises:
-        RuntimeError: the storage and `checkpoint_id` are None, or the default class does not support the id.
-    """
+    """Return the storage argument of a call, or an instance of the default class if it is None."""
     if storage is not None:
         if checkpoint_id is not None:
             storage.reset(checkpoint_id)
@@ -171,9 +164,6 @@ def async_save(
 
     Returns:
         A future: `result()` waits, and returns the metadata or raises the error.
-
-    Raises:
-        NotImplementedError: an option that is not supported.
     """
     if async_stager is not None or async_checkpointer_type is not AsyncCheckpointerType.THREAD or not use_collectives:
         raise NotImplementedError("async_save: only threads, with the state copied at once, are supported")

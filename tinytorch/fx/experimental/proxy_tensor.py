@@ -371,9 +371,6 @@ def make_fx(
         tracing_mode: "real", or "fake", which records the same here.
         _allow_non_fake_inputs, pre_dispatch, record_module_stack, **options: have no effect.
 
-    Returns:
-        A function with the arguments of `f`, which returns a graph module.
-
     Raises:
         ValueError: there is no such mode.
         NotImplementedError: the mode is "symbolic"; or, by the function that is returned, `f` does something that no

@@ -41,12 +41,6 @@ def save(
 ) -> None:  # fmt: skip
     """Write an exported program to a file.
 
-    Args:
-        ep: the program.
-        f: the path of the file, or an open binary file.
-        extra_files: texts that are stored with it, by name.
-        opset_version, pickle_protocol: have no effect.
-
     Raises:
         ExportError: the graph calls a function that has no public name.
 
@@ -96,13 +90,7 @@ def save(
 def load(
     f: Any, *, extra_files: dict[str, Any] | None = None, expected_opset_version: Any = None
 ) -> ExportedProgram:  # fmt: skip
-    """Return an exported program that `save` has written.
-
-    Args:
-        f: the path of the file, or an open binary file.
-        extra_files: its values are replaced by the texts of these names.
-        expected_opset_version: has no effect.
-    """
+    """Return an exported program that `save` has written."""
     if isinstance(f, (str, os.PathLike)) and not zipfile.is_zipfile(f):
         raise ExportError(f"{f} is no file of an exported program")
     with zipfile.ZipFile(f) as file:

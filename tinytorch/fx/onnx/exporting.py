@@ -65,12 +65,7 @@ def is_in_onnx_export() -> bool:
 
 @contextlib.contextmanager
 def select_model_mode_for_export(model: Any, mode: TrainingMode | None) -> Iterator[None]:
-    """Set the training mode of a model and its layers for a `with` block.
-
-    Args:
-        model: the model.
-        mode: the mode; None and PRESERVE leave it as it is.
-    """
+    """Set the training mode of a model and its layers for a `with` block."""
     if not isinstance(model, Module) or mode not in (TrainingMode.EVAL, TrainingMode.TRAINING):
         yield
         return
