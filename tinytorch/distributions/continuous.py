@@ -37,7 +37,21 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Normal(ExponentialFamily):
+class LocScale(Distribution):
+    """Base class of families on the real line with a location, at which the density is highest, and a scale."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.size(), validate_args=validate_args)
+
+    mode = alias("loc")
+
+
+class Normal(LocScale, ExponentialFamily):
     """The normal distribution with mean `loc` and standard deviation `scale`.
 
     Example:
@@ -46,16 +60,9 @@ class Normal(ExponentialFamily):
         tensor([ 1.5410, -0.2934])
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
-    mean = mode = alias("loc")
+    mean = alias("loc")
     stddev = alias("scale")
     variance = formula(lambda self: self.stddev.pow(2))
 
@@ -88,7 +95,7 @@ class Normal(ExponentialFamily):
         return -0.25 * x.pow(2) / y + 0.5 * (-math.pi / y).log()
 
 
-class Laplace(Distribution):
+class Laplace(LocScale):
     """The Laplace distribution, with density exp(-|x - loc| / scale) / (2 scale).
 
     Example:
@@ -96,16 +103,7 @@ class Laplace(Distribution):
         tensor(2.)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
-    mean = mode = alias("loc")
-
+    mean = alias("loc")
     variance = formula(lambda self: 2 * self.scale.pow(2))
     stddev = formula(lambda self: 2**0.5 * self.scale)
 
@@ -132,7 +130,7 @@ class Laplace(Distribution):
         return 1 + (2 * self.scale).log()
 
 
-class Cauchy(Distribution):
+class Cauchy(LocScale):
     """The Cauchy distribution with median `loc` and half width at half maximum `scale`.
 
     Example:
@@ -140,16 +138,7 @@ class Cauchy(Distribution):
         tensor(1.)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
     mean = formula(lambda self: full(self._extended_shape(), float("nan"), dtype=self.loc.dtype))
-    mode = alias("loc")
     variance = formula(lambda self: full(self._extended_shape(), float("inf"), dtype=self.loc.dtype))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:

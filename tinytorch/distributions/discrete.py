@@ -10,7 +10,7 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.composed import TransformedDistribution
 from tinytorch.distributions.constraints import MixtureSameFamilyConstraint
 from tinytorch.distributions.continuous import Gamma
-from tinytorch.distributions.distribution import Distribution, ExponentialFamily
+from tinytorch.distributions.distribution import Distribution, ExponentialFamily, _meet
 from tinytorch.distributions.transforms import ExpTransform, SigmoidTransform
 from tinytorch.distributions.utils import (
     ProbsOrLogits,
@@ -626,12 +626,11 @@ class MixtureSameFamily(Distribution):
             raise ValueError("The Component distribution need to be an instance of torch.distributions.Distribution")
         mixture_shape = mixture_distribution.batch_shape
         batch_shape = component_distribution.batch_shape[:-1]
-        for one, other in zip(reversed(mixture_shape), reversed(batch_shape), strict=False):
-            if one != 1 and other != 1 and one != other:
-                raise ValueError(
-                    f"`mixture_distribution.batch_shape` ({mixture_shape}) is not compatible with "
-                    f"`component_distribution.batch_shape`({batch_shape})"
-                )
+        if not _meet(mixture_shape, batch_shape):
+            raise ValueError(
+                f"`mixture_distribution.batch_shape` ({mixture_shape}) is not compatible with "
+                f"`component_distribution.batch_shape`({batch_shape})"
+            )
         n, components = mixture_distribution.logits.shape[-1], component_distribution.batch_shape[-1]
         if n != components:
             raise ValueError(

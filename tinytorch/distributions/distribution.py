@@ -45,10 +45,10 @@ class Distribution:
             function: Any = getattr(member, "fget", None)
             if getattr(function, "__name__", "") == "<lambda>":
                 function.__name__, function.__qualname__ = name, f"{cls.__qualname__}.{name}"
-        if "arg_constraints" in vars(cls) and cls.__module__.startswith(f"{__package__}."):
+        if cls.__module__.startswith(f"{__package__}."):
             cls._family = cls
-            if "_expanded_params" not in vars(cls):
-                cls._expanded_params = vars(cls)["arg_constraints"]
+            if "arg_constraints" in vars(cls):
+                cls._expanded_params = vars(cls).get("_expanded_params", vars(cls)["arg_constraints"])
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -100,7 +100,7 @@ class Distribution:
             >>> torch.distributions.Normal(0.0, 1.0).expand((2, 3)).batch_shape
             torch.Size([2, 3])
         """
-        if self._family is None:
+        if self._expanded_params is None:
             raise NotImplementedError
         new = self._get_checked_instance(self._family, _instance)
         batch_shape = Size(batch_shape)
@@ -265,11 +265,8 @@ class Distribution:
                 f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}."
             )
         expected = self._batch_shape + self._event_shape
-        for one, other in zip(reversed(value.shape), reversed(expected), strict=False):
-            if one != 1 and other != 1 and one != other:
-                raise ValueError(
-                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}."
-                )
+        if not _meet(value.shape, expected):
+            raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}.")
         try:
             support = self.support
         except NotImplementedError:
@@ -310,6 +307,11 @@ class Distribution:
         shown = (value if value.numel() == 1 else value.size() for value in values)
         args = ", ".join(f"{name}: {value}" for name, value in zip(names, shown, strict=True))
         return f"{type(self).__name__}({args})"
+
+
+def _meet(one: Size, other: Size) -> bool:
+    """Return whether tensors of two shapes are broadcast with each other."""
+    return all(n == m or 1 in (n, m) for n, m in zip(reversed(one), reversed(other), strict=False))
 
 
 def _class_attribute(cls: type, name: str) -> Any:

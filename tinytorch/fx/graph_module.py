@@ -162,12 +162,19 @@ def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
 
 def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
     """Give a module an attribute at a path, with the modules on the way."""
-    *path, name = target.split(".")
-    for part in path:
-        if getattr(to_module, part, None) is None:
-            setattr(to_module, part, Module())
-        to_module = getattr(to_module, part)
-    _put(to_module, name, from_obj)
+    home, _, name = target.rpartition(".")
+    _put(_made_module(to_module, home), name, from_obj)
+
+
+def _made_module(owner: Any, path: str) -> Any:
+    """Return the module at a path, with empty ones where there is nothing; None if something on the way is no module."""
+    for name in path.split(".") if path else ():
+        if getattr(owner, name, None) is None:
+            setattr(owner, name, Module())
+        owner = getattr(owner, name)
+        if not isinstance(owner, Module):
+            return None
+    return owner
 
 
 def _get_attr(model: Module, attr_name: str) -> Any:
@@ -376,18 +383,11 @@ class GraphModule(Module):
         Returns:
             Whether it was added: not if something on the way is no module.
         """
-        *path, name = target.split(".")
-        owner: Module = self
-        for part in path:
-            below = getattr(owner, part, None)
-            if below is None:
-                below = Module()
-                setattr(owner, part, below)
-            if not isinstance(below, Module):
-                return False
-            owner = below
-        owner.add_module(name, m)
-        return True
+        home, _, name = target.rpartition(".")
+        owner = _made_module(self, home)
+        if owner is not None:
+            owner.add_module(name, m)
+        return owner is not None
 
     def delete_submodule(self, target: str) -> bool:
         """Delete the module at a path; return whether there was one."""

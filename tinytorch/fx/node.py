@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -99,6 +100,7 @@ def is_random(function: Any) -> bool:
     return home in ("tinytorch.ops.random", "tinytorch.ops.rejection")
 
 
+@functools.total_ordering
 class Node:
     """One step of a graph: an operation, the target that it calls, and the arguments.
 
@@ -166,15 +168,6 @@ class Node:
 
     def __lt__(self, other: Node) -> bool:
         return self.graph._place(self) < other.graph._place(other)
-
-    def __gt__(self, other: Node) -> bool:
-        return self.graph._place(self) > other.graph._place(other)
-
-    def __le__(self, other: Node) -> bool:
-        return self is other or self < other
-
-    def __ge__(self, other: Node) -> bool:
-        return self is other or self > other
 
     def prepend(self, x: Node) -> None:
         """Move or insert the node `x` before this one."""

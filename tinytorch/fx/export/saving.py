@@ -26,6 +26,7 @@ from tinytorch.fx.export.exported_program import ExportedProgram
 from tinytorch.fx.export.graph_signature import InputKind
 from tinytorch.fx.export.tracing import Described, ExportError, Traced
 from tinytorch.fx.graph import Graph
+from tinytorch.fx.graph_module import _made_module
 from tinytorch.fx.node import Node
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
@@ -130,15 +131,12 @@ def load(
 
 def _put(root: Module, path: str, x: Any, parameter: bool, persistent: bool) -> None:
     """Give a module a parameter or buffer at a dotted path."""
-    *owners, name = path.split(".")
-    for each in owners:
-        if each not in root._modules:
-            root.add_module(each, Module())
-        root = root._modules[each]  # type: ignore[assignment]
+    home, _, name = path.rpartition(".")
+    owner = _made_module(root, home)
     if parameter:
-        root.register_parameter(name, x)
+        owner.register_parameter(name, x)
     else:
-        root.register_buffer(name, x, persistent=persistent)
+        owner.register_buffer(name, x, persistent=persistent)
 
 
 def _stored(x: Any, arrays: dict[str, Any]) -> Any:

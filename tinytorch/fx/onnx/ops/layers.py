@@ -194,10 +194,10 @@ def _vector(x: Any, like: Value, number: float) -> Any:
     return np.full(known(like, 1, "the number of channels is not known"), number, like.dtype.numpy)
 
 
-@rule("nn.functional.batch_norm")
+@rule("batch_norm")
 def _batch_norm(
-    b: Builder, x: Value, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
-    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+    b: Builder, x: Value, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float,
+    eps: float, cudnn_enabled: bool = False,
 ) -> Any:  # fmt: skip
     if running_mean is None:
         axes = [k for k in range(x.ndim) if k != 1]
@@ -208,13 +208,6 @@ def _batch_norm(
         raise UnsupportedCall("running statistics are updated (training mode)")
     scale, offset = _vector(weight, x, 1), _vector(bias, x, 0)
     return x.BatchNormalization(scale, offset, running_mean, running_var, epsilon=float(eps))
-
-
-rule("batch_norm")(
-    lambda b, x, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled: _batch_norm(
-        b, x, running_mean, running_var, weight, bias, training, momentum, eps
-    )
-)
 
 
 def _affine(x: Value, y: Any, weight: Any, bias: Any) -> Any:
@@ -257,7 +250,7 @@ def _instance_norm(
     use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
     if not use_input_stats:
-        return _batch_norm(b, x, running_mean, running_var, weight, bias, False, momentum, eps)
+        return _batch_norm(b, x, weight, bias, running_mean, running_var, False, momentum, eps)
     if running_mean is not None:
         raise UnsupportedCall("running statistics are updated (training mode)")
     return x.InstanceNormalization(_vector(weight, x, 1), _vector(bias, x, 0), epsilon=float(eps))

@@ -26,11 +26,6 @@ def _matmul(b: Builder, x: Value, y: Value) -> Any:
     return x.cast(dtypes.int32).MatMul(y.cast(dtypes.int32)).cast(x.dtype)
 
 
-@rule("inner")
-def _inner(b: Builder, x: Value, y: Value) -> Any:
-    return _tensordot(b, x, y, ([-1], [-1])) if x.ndim and y.ndim else x * y
-
-
 elementwise("outer", "ger")(lambda b, x, y: x.unsqueeze(1) * y.unsqueeze(0))
 
 
