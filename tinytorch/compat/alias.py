@@ -66,10 +66,9 @@ _BELONGING = {
     "distributed.algorithms.model_averaging.averagers": "distributed.averaging",
     "distributed.checkpoint.api": "distributed.checkpoint.utils.CheckpointException",
     "distributed.checkpoint.default_planner": (
-        "distributed.checkpoint.planner.DefaultLoadPlanner distributed.checkpoint.planner.DefaultSavePlanner"
+        "distributed.checkpoint.planners.DefaultLoadPlanner distributed.checkpoint.planners.DefaultSavePlanner"
     ),
     "distributed.checkpoint.stateful": "distributed.checkpoint.utils.Stateful",
-    "distributed.checkpoint.storage": "distributed.checkpoint.filesystem.WriteResult",
     "distributed.distributed_c10d": (
         "distributed.groups distributed.messages distributed.stores.PrefixStore distributed.stores.Store "
         "distributed.work.Work"

@@ -167,7 +167,7 @@ def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
 
 
 def _made_module(owner: Any, path: str) -> Any:
-    """Return the module at a path, with empty ones where there is nothing; None if something on the way is no module."""
+    """Return the module at a path, with empty ones where there is nothing; None if what is on the way is no module."""
     for name in path.split(".") if path else ():
         if getattr(owner, name, None) is None:
             setattr(owner, name, Module())

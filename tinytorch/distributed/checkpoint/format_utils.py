@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 from tinytorch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
-from tinytorch.distributed.checkpoint.planner import _EmptyStateDictLoadPlanner
+from tinytorch.distributed.checkpoint.planners import _EmptyStateDictLoadPlanner
 from tinytorch.distributed.checkpoint.state_dict_loader import _load_state_dict
 from tinytorch.distributed.checkpoint.state_dict_saver import _save_state_dict
 from tinytorch.serialization import load, save

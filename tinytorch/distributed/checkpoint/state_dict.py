@@ -15,7 +15,7 @@ from typing import Any
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
-from tinytorch.distributed.checkpoint.planner import set_element
+from tinytorch.distributed.checkpoint.planners import set_element
 from tinytorch.distributed.data_parallel import DistributedDataParallel
 from tinytorch.distributed.groups import get_rank, is_initialized
 from tinytorch.distributed.objects import broadcast_object_list

@@ -9,9 +9,9 @@ from enum import Enum
 from typing import Any
 
 from tinytorch.core.warning import warn
-from tinytorch.distributed.checkpoint.filesystem import FileSystemWriter, StorageWriter, WriteResult
+from tinytorch.distributed.checkpoint.filesystem import FileSystemWriter, StorageWriter, Written
 from tinytorch.distributed.checkpoint.metadata import Metadata
-from tinytorch.distributed.checkpoint.planner import DefaultSavePlanner, SavePlan, SavePlanner
+from tinytorch.distributed.checkpoint.planners import DefaultSavePlanner, SavePlanner, WriteItem
 from tinytorch.distributed.checkpoint.utils import Stateful, _alone, _DistWrapper
 from tinytorch.distributed.groups import get_world_size
 
@@ -106,23 +106,23 @@ def _save_state_dict(
     planner = DefaultSavePlanner() if planner is None else planner
     metadata: Metadata
 
-    def plan() -> SavePlan:
-        meta = storage_writer.storage_meta()
-        planner.set_up_planner(state_dict=state_dict, storage_meta=meta, is_coordinator=ranks.is_coordinator)
-        storage_writer.set_up_storage_writer(ranks.is_coordinator, rank=ranks.rank, use_collectives=True)
-        return storage_writer.prepare_local_plan(planner.create_local_plan())
+    def plan() -> tuple[list[WriteItem], dict[str, Any]]:
+        planner.set_up_planner(state_dict=state_dict, is_coordinator=ranks.is_coordinator)
+        items = planner.create_local_plan()
+        storage_writer.prepare()
+        return items, planner.mappings
 
-    def plan_for_all(plans: list[SavePlan]) -> list[SavePlan]:
+    def plan_for_all(plans: list[tuple[list[WriteItem], dict[str, Any]]]) -> list[list[WriteItem]]:
         nonlocal metadata
-        plans, metadata = planner.create_global_plan(plans)
-        return storage_writer.prepare_global_plan(plans)
+        items, metadata = planner.create_global_plan(plans)
+        return items
 
-    def finish(results: list[list[WriteResult]]) -> list[Metadata]:
-        storage_writer.finish(metadata=metadata, results=results)
+    def finish(results: list[Written]) -> list[Metadata]:
+        storage_writer.finish(metadata, results)
         return [metadata] * len(results)
 
     own = ranks.run("plan", plan, plan_for_all)
-    return ranks.run("write", lambda: storage_writer.write_data(planner.finish_plan(own), planner).wait(), finish)
+    return ranks.run("write", lambda: storage_writer.write(own, ranks.rank, planner), finish)
 
 
 def save_state_dict(
