@@ -9,7 +9,7 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.transforms import ComposeTransform, Transform
-from tinytorch.distributions.utils import _sum_rightmost, alias
+from tinytorch.distributions.utils import _sum_rightmost, alias, method
 
 __all__ = ["Independent", "TransformedDistribution"]
 
@@ -68,8 +68,7 @@ class Independent(Distribution):
     def log_prob(self, value: Tensor) -> Tensor:
         return _sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
-    def entropy(self) -> Tensor:
-        return _sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+    entropy = method(lambda self: _sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims))
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims > 0:
@@ -194,5 +193,4 @@ class TransformedDistribution(Distribution):
             self.base_dist._validate_sample(value)
         return self._reflect_if_decreasing(self.base_dist.cdf(value))
 
-    def icdf(self, value: Tensor) -> Tensor:
-        return self._transform(self.base_dist.icdf(self._reflect_if_decreasing(value)))
+    icdf = method(lambda self, value: self._transform(self.base_dist.icdf(self._reflect_if_decreasing(value))))

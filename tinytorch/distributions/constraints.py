@@ -10,7 +10,7 @@ from typing import Any
 
 from tinytorch import linalg
 from tinytorch.core.tensor import Tensor
-from tinytorch.distributions.utils import formula
+from tinytorch.distributions.utils import Formulas, formula, method
 from tinytorch.ops.join import cat as concatenated
 from tinytorch.ops.join import stack as stacked
 
@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Constraint:
+class Constraint(Formulas):
     """A set of values.
 
     Attributes:
@@ -184,8 +184,7 @@ class _Boolean(Constraint):
 
     is_discrete = True
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value == 0) | (value == 1)
+    check = method(lambda self, value: (value == 0) | (value == 1))
 
 
 class _OneHot(Constraint):
@@ -194,8 +193,7 @@ class _OneHot(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def check(self, value: Tensor) -> Tensor:
-        return ((value == 0) | (value == 1)).all(-1) & value.sum(-1).eq(1)
+    check = method(lambda self, value: ((value == 0) | (value == 1)).all(-1) & value.sum(-1).eq(1))
 
 
 class _TwoBounds(Constraint):
@@ -216,8 +214,7 @@ class _IntegerInterval(_TwoBounds):
 
     is_discrete = True
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
+    check = method(lambda self, value: (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound))
 
 
 class _Interval(_TwoBounds):
@@ -228,8 +225,7 @@ class _Interval(_TwoBounds):
         tensor([ True, False])
     """
 
-    def check(self, value: Tensor) -> Tensor:
-        return (self.lower_bound <= value) & (value <= self.upper_bound)
+    check = method(lambda self, value: (self.lower_bound <= value) & (value <= self.upper_bound))
 
 
 class _HalfOpenInterval(_TwoBounds):
@@ -240,8 +236,7 @@ class _HalfOpenInterval(_TwoBounds):
         tensor([ True, False])
     """
 
-    def check(self, value: Tensor) -> Tensor:
-        return (self.lower_bound <= value) & (value < self.upper_bound)
+    check = method(lambda self, value: (self.lower_bound <= value) & (value < self.upper_bound))
 
 
 class _LowerBound(Constraint):
@@ -256,8 +251,7 @@ class _IntegerGreaterThan(_LowerBound):
 
     is_discrete = True
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value >= self.lower_bound)
+    check = method(lambda self, value: (value % 1 == 0) & (value >= self.lower_bound))
 
 
 class _GreaterThan(_LowerBound):
@@ -268,8 +262,7 @@ class _GreaterThan(_LowerBound):
         tensor([False,  True])
     """
 
-    def check(self, value: Tensor) -> Tensor:
-        return self.lower_bound < value
+    check = method(lambda self, value: self.lower_bound < value)
 
 
 class _GreaterThanEq(_LowerBound):
@@ -280,8 +273,7 @@ class _GreaterThanEq(_LowerBound):
         tensor([True, True])
     """
 
-    def check(self, value: Tensor) -> Tensor:
-        return self.lower_bound <= value
+    check = method(lambda self, value: self.lower_bound <= value)
 
 
 class _UpperBound(Constraint):
@@ -299,8 +291,7 @@ class _LessThan(_UpperBound):
         tensor([ True, False])
     """
 
-    def check(self, value: Tensor) -> Tensor:
-        return value < self.upper_bound
+    check = method(lambda self, value: value < self.upper_bound)
 
 
 class _Multinomial(_UpperBound):
@@ -315,15 +306,13 @@ class _Multinomial(_UpperBound):
     event_dim = 1
     _shown = ()
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
+    check = method(lambda self, value: (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound))
 
 
 class _Real(Constraint):
     """All numbers except NaN."""
 
-    def check(self, value: Tensor) -> Tensor:
-        return value == value
+    check = method(lambda self, value: value == value)
 
 
 class _Simplex(Constraint):
@@ -331,8 +320,7 @@ class _Simplex(Constraint):
 
     event_dim = 1
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+    check = method(lambda self, value: (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6))
 
 
 class _Matrices(Constraint):
@@ -342,8 +330,7 @@ class _Matrices(Constraint):
 class _LowerTriangular(_Matrices):
     """Lower triangular square matrices."""
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value.tril() == value).reshape(value.shape[:-2] + (-1,)).all(-1)
+    check = method(lambda self, value: (value.tril() == value).reshape(value.shape[:-2] + (-1,)).all(-1))
 
 
 class _LowerCholesky(_LowerTriangular):

@@ -9,12 +9,12 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.core.warning import warn
 from tinytorch.distributions import constraints
-from tinytorch.distributions.utils import lazy_property
+from tinytorch.distributions.utils import Formulas, lazy_property
 
 __all__ = ["Distribution", "ExponentialFamily"]
 
 
-class Distribution:
+class Distribution(Formulas):
     """A probability distribution, or a batch of them.
 
     Args:
@@ -41,10 +41,6 @@ class Distribution:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name, member in vars(cls).items():  # by the names of their functions, `help` finds the docstrings below
-            function: Any = getattr(member, "fget", None)
-            if getattr(function, "__name__", "") == "<lambda>":
-                function.__name__, function.__qualname__ = name, f"{cls.__qualname__}.{name}"
         if cls.__module__.startswith(f"{__package__}."):
             cls._family = cls
             if "arg_constraints" in vars(cls):
