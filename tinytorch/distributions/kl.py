@@ -366,8 +366,8 @@ def _any_normal(p: Distribution, q: Normal) -> Tensor:
     return -p.entropy() + energy
 
 
-for _type in (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Uniform):
-    register_kl(_type, Normal)(_any_normal)
+for _type_p in (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Uniform):
+    register_kl(_type_p, Normal)(_any_normal)
 
 
 @register_kl(Beta, Exponential)

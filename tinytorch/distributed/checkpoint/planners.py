@@ -9,8 +9,9 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributed.checkpoint.metadata import (
@@ -28,7 +29,8 @@ from tinytorch.serialization import load, save
 __all__ = ["DefaultLoadPlanner", "DefaultSavePlanner", "LoadPlanner", "SavePlanner"]
 
 
-class WriteItem(NamedTuple):
+@dataclass(frozen=True)
+class WriteItem:
     """An entry to write: its index and, of a tensor, its description."""
 
     index: MetadataIndex
@@ -42,7 +44,8 @@ class WriteItem(NamedTuple):
         return max(math.prod(self.tensor.size) * self.tensor.properties.dtype.itemsize, 1)
 
 
-class ReadItem(NamedTuple):
+@dataclass(frozen=True)
+class ReadItem:
     """A saved entry, or a chunk of a tensor, to read: its index and, of a tensor, its shape."""
 
     index: MetadataIndex

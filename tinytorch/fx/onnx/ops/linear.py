@@ -155,9 +155,7 @@ def _bilinear(b: Builder, input1: Value, input2: Value, weight: Value, bias: Any
     return y if bias is None else y + bias
 
 
-@rule(canonical_mask)
-def _canonical_mask(b: Builder, mask: Value, name: str, other: Any, other_name: str, dtype: Any) -> Any:
-    return b.where(mask, -math.inf, 0.0)
+rule(canonical_mask)(lambda b, mask, name, other, other_name, dtype: b.where(mask, -math.inf, 0.0))
 
 
 @rule("nn.functional.scaled_dot_product_attention")

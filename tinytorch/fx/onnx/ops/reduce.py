@@ -179,9 +179,7 @@ def _matrix_norm(
     return _vector_norm(x, str(ord), dim, keepdim)
 
 
-@rule("dist")
-def _dist(b: Builder, x: Value, other: Value, p: Any = 2) -> Any:
-    return norm(x - other, p, list(range(max(x.ndim, other.ndim))))
+rule("dist")(lambda b, x, other, p=2: norm(x - other, p, list(range(max(x.ndim, other.ndim)))))
 
 
 # Cumulative functions and sorting -----------------------------------------------------------------

@@ -335,9 +335,7 @@ def _on_diagonal(b: Builder, x: Value, offset: int) -> Value:
     return b.where(mask, x.Gather(at, axis=x.ndim - 1), 0)
 
 
-@rule("diag")
-def _diag(b: Builder, x: Value, diagonal: int = 0) -> Any:
-    return _diagonal(b, x, diagonal) if x.ndim == 2 else _on_diagonal(b, x, diagonal)
+rule("diag")(lambda b, x, diagonal=0: _diagonal(b, x, diagonal) if x.ndim == 2 else _on_diagonal(b, x, diagonal))
 
 
 @rule("diag_embed")
