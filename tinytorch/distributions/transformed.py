@@ -277,8 +277,14 @@ class InverseGamma(TransformedDistribution):
 class FoldedDistribution(TransformedDistribution):
     """The distribution of |x| for x from a distribution symmetric around 0 with a `scale`."""
 
+    arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    _base: Any
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(self._base(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+
     scale = alias("base_dist.scale", "The scale of x.")
     mode = formula(lambda self: zeros_like(self.scale))
     log_prob = checked(lambda self, value: self._log_prob(value))
@@ -300,12 +306,7 @@ class HalfNormal(FoldedDistribution):
         tensor(0.)
     """
 
-    arg_constraints = {"scale": constraints.positive}
-
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        base = Normal(0, scale, validate_args=False)
-        super().__init__(base, AbsTransform(), validate_args=validate_args)
-
+    _base = Normal
     mean = formula(lambda self: self.scale * math.sqrt(2 / math.pi))
     variance = formula(lambda self: self.scale.pow(2) * (1 - 2 / math.pi))
 
@@ -318,12 +319,7 @@ class HalfCauchy(FoldedDistribution):
         tensor(0.)
     """
 
-    arg_constraints = {"scale": constraints.positive}
-
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        base = Cauchy(0, scale, validate_args=False)
-        super().__init__(base, AbsTransform(), validate_args=validate_args)
-
+    _base = Cauchy
     mean = formula(lambda self: full(self._extended_shape(), math.inf, dtype=self.scale.dtype))
     variance = formula(lambda self: self.base_dist.variance)
 

@@ -14,11 +14,10 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
-from tinytorch.core.warning import warn
 from tinytorch.fx._codegen import PythonCode, _custom_builtins, _PyTreeCodeGen
 from tinytorch.fx._names import root as package
 from tinytorch.fx.graph import Graph
@@ -428,44 +427,9 @@ class GraphModule(Module):
             if name:
                 self.delete_submodule(name)
 
-    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
-        """Write the module as a package: its code, and its parameters and modules as files."""
-        torch, nn = package(), package().nn
-        folder = Path(folder)
-        folder.mkdir(exist_ok=True)
-        torch.save(self.state_dict(), folder / "state_dict.pt")
-        plain = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-        lines, files = [], []
-        for name, child in self.named_children():
-            made, comment = repr(child), ""
-            if type(child) not in plain:
-                file = folder / f"{name}.pt"
-                torch.save(child, file)
-                files.append(name)
-                made = f"torch.load(r'{file}', weights_only=False)"
-                comment = " # " + repr(child).replace("\r", " ").replace("\n", " ")
-            lines.append(f"setattr(self, '{name}', {made}){comment}")
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                shaped = f"torch.empty({list(buffer.shape)}, dtype={buffer.dtype})"
-                lines.append(f"self.register_buffer('{name}', {shaped})")
-        for name, param in self._parameters.items():
-            if param is not None:
-                shaped = f"torch.empty({list(param.shape)}, dtype={param.dtype})"
-                lines.append(f"setattr(self, '{name}', torch.nn.Parameter({shaped}))")
-        lines.append(f"self.load_state_dict(torch.load(r'{folder}/state_dict.pt'))")
-        imports = [
-            _in_this_process(each) for each in ("import torch", *[v.import_str for v in _custom_builtins.values()])
-        ]
-        start = [*imports, "", _in_this_process("from torch.nn import *"), f"class {module_name}(torch.nn.Module):"]
-        body = ["    def __init__(self):", *["        " + line for line in ["super().__init__()", *lines]]]
-        text = "\n".join(["", *start, *body, f"{_addindent(self.code, 4)}\n"])
-        (folder / "module.py").write_text(text, "utf-8")
-        (folder / "__init__.py").write_text("from .module import *", "utf-8")
-        if files:
-            warn(
-                f"Was not able to save the following children modules as reprs -saved as pickled files instead: {files}"
-            )
+    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> NoReturn:
+        """Raise NotImplementedError: in PyTorch it writes a package; here a module is pickled."""
+        raise NotImplementedError("torch.fx.GraphModule.to_folder: write the module by pickle, or its code by yourself")
 
     # Copies and pickles ---------------------------------------------------------------------------
 
