@@ -353,9 +353,7 @@ class Reducer:
         """Wait for the sums, and store them in the parameters' `.grad`."""
         self._expecting = False
         counted = self.finds_unused or self.static
-        if self._used_test is not None:
-            self._wait(self._used_test, "the parameters that are used")
-            self._used_test = None
+        self._complete_used()
         for bucket in self.buckets:
             self._complete(bucket)
             for k, leaf, part in zip(bucket.numbers, bucket.parameters, bucket.grads, strict=True):
@@ -365,6 +363,11 @@ class Reducer:
         self._unfinished = False
         if not self.static:
             self._used[:] = 0
+
+    def _complete_used(self) -> None:
+        if self._used_test is not None:
+            self._wait(self._used_test, "the parameters that are used")
+            self._used_test = None
 
     def _complete(self, bucket: _Bucket) -> None:
         """Wait for a bucket's sum, and store it in the bucket."""
@@ -419,9 +422,7 @@ class Reducer:
             self._reduce(bucket)
         if self.finds_unused and not self.static:
             self._reduce_used()
-            assert self._used_test is not None
-            self._wait(self._used_test, "the parameters that are used")
-            self._used_test = None
+            self._complete_used()
             self._used[:] = 0
         for bucket in self.buckets:
             self._complete(bucket)

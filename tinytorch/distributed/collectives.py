@@ -566,8 +566,9 @@ def _exchange(
     packed = np.concatenate([octets(array) for array in sent])
     into = np.empty(int(expected.sum()), np.uint8)
 
-    def start(comm: Any) -> Any:
-        return comm.Ialltoallv([packed, _counts_and_offsets(outgoing)], [into, _counts_and_offsets(expected)])
+    def start(comm: Any) -> Any:  # (a buffer, and the counts and offsets of its parts)
+        parts = [(counts, np.cumsum(counts) - counts) for counts in (outgoing, expected)]
+        return comm.Ialltoallv([packed, parts[0]], [into, parts[1]])
 
     def unpack() -> None:
         for array, part in zip(received, np.split(into, np.cumsum(expected)[:-1]), strict=True):
@@ -575,11 +576,6 @@ def _exchange(
         finish()
 
     return group.run(name, None, start, unpack, results, [(into, packed)])
-
-
-def _counts_and_offsets(counts: Array) -> tuple[Any, Any]:
-    """Return the lengths and the offsets of consecutive parts."""
-    return counts, np.cumsum(counts) - counts
 
 
 def all_to_all_single(
