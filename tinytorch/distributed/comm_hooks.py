@@ -126,17 +126,7 @@ def post_localSGD_hook(state: PostLocalSGDState, bucket: GradBucket) -> Future[T
 class PowerSGDState:
     """The settings of `powerSGD_hook`, and its state between steps.
 
-    Args:
-        process_group: the process group; all processes if None.
-        matrix_approximation_rank: the rank of the approximation.
-        start_powerSGD_iter: the step from which gradients are approximated; before, they are averaged exactly.
-        min_compression_rate: gradients that are compressed by a smaller factor are averaged exactly.
-        use_error_feedback: add the error of the last approximation to each step's gradients.
-        warm_start: start the power iteration with the last step's matrices, not with random ones.
-        orthogonalization_epsilon: added to the norms of columns, against division by 0.
-        random_seed: the seed of the random matrices, the same on all ranks.
-        compression_stats_logging_frequency: accepted, without effect.
-        batch_tensors_with_same_shape: approximate gradients of one shape in one batch.
+    `compression_stats_logging_frequency` has no effect.
 
     Example:
         >>> from tinytorch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook

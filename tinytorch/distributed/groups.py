@@ -495,14 +495,7 @@ def new_group(
 ) -> Any:
     """Create a group of some of the processes; all processes have to call this function, also non-members.
 
-    Args:
-        ranks: the members' global ranks; all if None.
-        timeout: the timeout of the group's communications; 30 minutes if None.
-        backend: the backend of the group of all processes if None.
-        use_local_synchronization: only the members call the function.
-        group_desc: a description.
-        sort_ranks: number the members in the order of their global ranks, not in that of `ranks`.
-        pg_options, device_id: accepted, without effect.
+    `pg_options` and `device_id` have no effect.
 
     Returns:
         The group, or `GroupMember.NON_GROUP_MEMBER` where this process is not a member.

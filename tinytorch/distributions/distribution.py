@@ -271,8 +271,6 @@ class Distribution(Formulas):
                 "initialize the distribution with `validate_args=False` to turn off validation."
             )
             return
-        if support is None:
-            raise AssertionError("support must not be None")
         if not support.check(value)._is_all_true():
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "

@@ -93,12 +93,9 @@ class _Namespace:
 
     def associate_name_with_obj(self, name: str, obj: Any) -> None:
         """Give an object without a name one that is in use."""
-        if self._obj_to_name.setdefault(obj, name) is not name:
-            raise AssertionError("obj is already associated")
+        self._obj_to_name[obj] = name
 
     def _rename_object(self, obj: Any, name: str) -> None:
-        if obj not in self._obj_to_name:
-            raise AssertionError(f"Object {obj} is not in _obj_to_name")
         self._obj_to_name[obj] = name
         self._used_names.add(name)
 

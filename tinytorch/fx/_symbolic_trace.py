@@ -21,7 +21,7 @@ from tinytorch.fx._names import is_ours, type_name
 from tinytorch.fx._names import root as package
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.graph_module import GraphModule
-from tinytorch.fx.node import Argument, base_types, map_aggregate
+from tinytorch.fx.node import base_types, map_aggregate
 from tinytorch.fx.proxy import Dispatching, ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 from tinytorch.nn.modules.container import Sequential
 from tinytorch.nn.modules.module import Module
@@ -37,7 +37,6 @@ F = TypeVar("F", bound=str | Callable[..., Any])
 HAS_VARSTUFF = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 _proxyable_classes: dict[type, None] = {}
 _orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
-_NAMES_OF_PYTORCH = (Argument,)
 
 
 class _Traces:
@@ -271,11 +270,6 @@ class Tracer(TracerBase):
 
     Subclasses override `is_leaf_module`, `call_module`, `create_arg` and others to change what is recorded.
 
-    Args:
-        autowrap_modules: modules whose functions are recorded, where a traced module has them as globals.
-        autowrap_functions: further such functions.
-        param_shapes_constant: whether the shapes of parameters are known, rather than symbolic values.
-
     Example:
         >>> class EveryLayer(torch.fx.Tracer):
         ...     def is_leaf_module(self, m, module_qualified_name):
@@ -367,9 +361,7 @@ class Tracer(TracerBase):
                 result = self.create_proxy("call_module", path, args, kwargs)
             else:
                 result = forward(*args, **kwargs)
-            last, _ = self.module_stack.popitem(last=True)
-            if last != key:
-                raise AssertionError(f"Unexpected key {last}, expected {key}")
+            self.module_stack.popitem()
         return result
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
@@ -439,9 +431,7 @@ class Tracer(TracerBase):
 
         def flatten_fn(*values: Any) -> Any:
             results, out_spec = tree_flatten(root_fn(*tree_unflatten(list(values), structure)))
-            codegen = self.graph._codegen
-            if not isinstance(codegen, _PyTreeCodeGen):
-                raise AssertionError(f"Expected _codegen to be _PyTreeCodeGen, got {type(codegen)}")
+            codegen: Any = self.graph._codegen
             codegen.pytree_info = codegen.pytree_info._replace(out_spec=out_spec)
             return results
 

@@ -9,44 +9,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from tinytorch.core.warning import warn
-from tinytorch.fx._codegen import (
-    CodeGen,
-    PythonCode,
-    _custom_builtins,
-    _CustomBuiltin,
-    _format_target,
-    _is_magic,
-    _Namespace,
-    _PyTreeCodeGen,
-    _PyTreeInfo,
-    _register_custom_builtin,
-    _snake_case,
-    inplace_methods,
-    magic_methods,
-    reflectable_magic_methods,
-)
-from tinytorch.fx._names import is_ours, own_name
-from tinytorch.fx.node import (
-    Argument,
-    Node,
-    Target,
-    _get_qualified_name,
-    _legal_ops,
-    _type_repr,
-    map_aggregate,
-    map_arg,
-)
+from tinytorch.fx._codegen import CodeGen, PythonCode, _is_magic, _Namespace, _snake_case
+from tinytorch.fx._names import own_name
+from tinytorch.fx.node import Node, _legal_ops, map_aggregate, map_arg
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.members import typename
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
-_NAMES_OF_PYTORCH = (
-    _CustomBuiltin, _PyTreeCodeGen, _PyTreeInfo, _custom_builtins, _format_target, _get_qualified_name,
-    _register_custom_builtin, _type_repr, inplace_methods, magic_methods, reflectable_magic_methods, Argument, Target,
-)  # fmt: skip
-_is_from_torch = is_ours
 _REQUIRED: Any = inspect.Signature.empty
 
 
@@ -68,8 +39,6 @@ class _node_list:
     """The nodes of a graph in order; nodes may be inserted and erased during an iteration."""
 
     def __init__(self, graph: Graph, direction: Literal["_prev", "_next"] = "_next") -> None:
-        if direction not in ("_next", "_prev"):
-            raise AssertionError(f"direction must be '_next' or '_prev', got {direction}")
         self.graph, self.direction = graph, direction
 
     def __len__(self) -> int:

@@ -184,10 +184,7 @@ def _get_attr(model: Module, attr_name: str) -> Any:
 
 
 def _print_readable(module: Any, module_name: str, print_output: bool = True, **options: Any) -> str:
-    graph = module.graph
-    if not isinstance(graph, Graph):
-        raise AssertionError("print_readable must be used on a module with a graph")
-    source = graph.python_code("self", verbose=True, **options).src.lstrip("\n")
+    source = module.graph.python_code("self", verbose=True, **options).src.lstrip("\n")
     text = _addindent(f"class {module_name}(torch.nn.Module):\n{source}", 4)
     parts = [""]
     for name, child in module.named_children():
@@ -248,12 +245,7 @@ class _WrappedCall:
 
 
 class GraphModule(Module):
-    """A module whose `forward` is the code of a graph.
-
-    Args:
-        root: a module, or a dict by paths, that has what the graph's nodes refer to: it is not copied, but shared.
-        graph: the graph; after it was changed, `recompile` generates the code anew.
-        class_name: the name of the module's class.
+    """A module whose `forward` is the code of a graph; it shares what that refers to with `root`, a module or a dict.
 
     Example:
         >>> graph = torch.fx.Graph()

@@ -18,7 +18,7 @@ from typing import Any
 
 from tinytorch.fx._codegen import magic_methods, reflectable_magic_methods
 from tinytorch.fx.graph import Graph
-from tinytorch.fx.node import Argument, Node, Target, base_types, map_aggregate, map_arg
+from tinytorch.fx.node import Node, base_types, map_aggregate, map_arg
 from tinytorch.nn.functional.resampling import _deprecated
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops import overrides
@@ -34,7 +34,6 @@ _COPIED_META = (
     "from_node", "quantization_tag", "_numeric_debug_handle", "custom", "partitioner_tag",
 )  # fmt: skip
 _FOLDER = __file__.rpartition("proxy.py")[0]
-_NAMES_OF_PYTORCH = (Argument, Target)
 
 
 class Dispatching:
@@ -207,10 +206,6 @@ class TracerBase:
     ) -> Proxy:  # fmt: skip
         """Insert a node, and return its symbolic value."""
         node_args, node_kwargs = self.create_arg(args), self.create_arg(kwargs)
-        if not isinstance(node_args, tuple):
-            raise AssertionError(f"Expected args_ to be tuple, got {type(node_args)}")
-        if not isinstance(node_kwargs, dict):
-            raise AssertionError(f"Expected kwargs_ to be dict, got {type(node_kwargs)}")
         node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
         return (proxy_factory_fn or self.proxy)(node)
 
@@ -496,8 +491,6 @@ class ParameterProxy(Proxy):
 
     def __init__(self, tracer: TracerBase, node: Node, name: str, param: Parameter) -> None:
         super().__init__(node, tracer)
-        if not isinstance(param, Parameter):
-            raise AssertionError(f"Expected Parameter, got {type(param)}")
         self.param, self.name = param, name
 
     def __repr__(self) -> str:

@@ -35,9 +35,6 @@ def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Mat
             stand for any, and if the values in between are not used elsewhere.
         replacement: a function or graph module with the same parameters.
 
-    Returns:
-        The places that were replaced.
-
     Example:
         >>> module = torch.fx.symbolic_trace(lambda x, y: torch.relu(x + y) * 2)
         >>> matches = torch.fx.replace_pattern(module, lambda a, b: a + b, lambda a, b: torch.sub(a, b))
@@ -89,12 +86,7 @@ def _place_for(returned: list[Node], graph: Graph) -> Node:
     """Return the node before which the replacement goes: the first user of its results, or else what follows them."""
     users = {user for node in returned for user in node.users}
     first = next((node for node in graph.nodes if node in users), None)
-    if first is not None:
-        return first
-    following: Node = max(returned, key=graph._place).next
-    if following is graph._root:
-        raise AssertionError("The insert point can't be None")
-    return following
+    return max(returned, key=graph._place).next if first is None else first
 
 
 # Where a graph contains a pattern -----------------------------------------------------------------

@@ -140,15 +140,7 @@ def _pooling(dims: int) -> None:
 def _adaptive(
     x: Value, wanted: Sequence[Any], whole: str, pool: str, windows: Callable[[Any, int, int, Sequence[slice]], Any]
 ) -> Any:
-    """Return the results of adaptive pooling.
-
-    Args:
-        x: the input.
-        wanted: the sizes of the result; None for that of the input.
-        whole: the operator for one window.
-        pool: that for windows of one size.
-        windows: writes windows of several sizes along one dimension.
-    """
+    """Return the results of adaptive pooling: by an operator for one window, or for equal ones, or by `windows`."""
     dims = len(wanted)
     sizes = x.shape[x.ndim - dims :]
     if all(n == 1 for n in wanted):
