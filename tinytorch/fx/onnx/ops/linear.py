@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import string
-from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,8 @@ import numpy as np
 from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, elementwise, rule
 from tinytorch.fx.onnx.ops.reduce import norm
 from tinytorch.kernels import dtypes
+from tinytorch.ops.linalg.products import equation_of
 from tinytorch.ops.nn.attention import canonical_mask
-
-#: The letters of equations, in the order in which dimensions of results stand.
-_LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
 @rule("matmul", "mm", "bmm", "mv", "dot", "vdot", "linalg.matmul", operator.matmul)
@@ -66,59 +64,21 @@ rule("addr")(
 
 @rule("einsum")
 def _einsum(b: Builder, *args: Any) -> Any:
-    if isinstance(args[0], str):
-        equation, operands = args[0].replace(" ", ""), list(args[1:])
-        if len(operands) == 1 and isinstance(operands[0], list):
-            operands = operands[0]
-    else:  # operands, and lists of the numbers of their dimensions, in turn
-        operands = list(args[: len(args) // 2 * 2 : 2])
-        lists = [*args[1 : len(operands) * 2 : 2], *args[len(operands) * 2 :]]
-        texts = ["".join(["..." if k is Ellipsis else _LETTERS[k] for k in each]) for each in lists]
-        equation = (
-            ",".join(texts[: len(operands)]) + "->" * (len(texts) > len(operands)) + "".join(texts[len(operands) :])
-        )
-    given, arrow, result = equation.partition("->")
-    terms = given.split(",")
-    # ONNX knows lower-case letters; "..." stands for as many of them as a term needs.
-    free = iter([letter for letter in string.ascii_lowercase if letter not in equation])
-    known: dict[str, str] = {}
-    lower = [_renamed(term, known, free) for term in (*terms, result)]
-    counts = [x.ndim - len(term.replace("...", "")) for term, x in zip(lower, operands, strict=False) if "..." in term]
-    more = "".join([next(free) for _ in range(max(counts, default=0))])
-    for k, x in enumerate(operands):
-        count = x.ndim - len(lower[k].replace("...", ""))
-        lower[k] = lower[k].replace("...", more[len(more) - count :])
-    lower[-1] = lower[-1].replace("...", more)
-    if not arrow:
-        own = "".join(lower[:-1])
-        kept = sorted({letter for letter in own if own.count(letter) == 1 and letter not in more}, key=_place(known))
-        lower[-1] = more + "".join(kept)
-    given_operands = []
-    for k, x in enumerate(operands):  # dimensions of size 1 that are broadcast
-        ones = [
-            j for j, letter in enumerate(lower[k])
-            if x.shape[j] == 1 and lower[k].count(letter) == 1
-            and any(letter in other for i, other in enumerate(lower[:-1]) if i != k)
-        ]  # fmt: skip
-        given_operands.append(x.squeeze(*ones))
-        lower[k] = "".join([letter for j, letter in enumerate(lower[k]) if j not in ones])
-    if any(letter not in "".join(lower[:-1]) for letter in lower[-1]):
+    terms, target, operands = equation_of(*args)
+    used = {*chain(*terms)}
+    free = iter([letter for letter in string.ascii_lowercase if letter not in used])
+    # (ONNX knows lower-case letters.)
+    names = {each: each if each in [*string.ascii_lowercase] else next(free) for each in dict.fromkeys(chain(*terms))}
+    given, texts = [], []
+    for k, (term, x) in enumerate(zip(terms, operands, strict=True)):  # without dimensions of size 1 that are broadcast
+        others = [letter for i, other in enumerate(terms) if i != k for letter in other]
+        ones = [j for j, n in enumerate(x.shape) if n == 1 and term.count(term[j]) == 1 and term[j] in others]
+        given.append(x.squeeze(*ones))
+        texts.append("".join([names[letter] for j, letter in enumerate(term) if j not in ones]))
+    result = "".join([names[letter] for letter in target])
+    if any(letter not in "".join(texts) for letter in result):
         raise UnsupportedCall("a dimension of size 1 in all operands")
-    return b.node("Einsum", *given_operands, equation=f"{','.join(lower[:-1])}->{lower[-1]}")
-
-
-def _renamed(term: str, known: dict[str, str], free: Iterator[str]) -> str:
-    """Return a term with lower-case letters."""
-    for letter in term:
-        if letter.isupper() and letter not in known:
-            known[letter] = next(free)
-    return "".join([known.get(letter, letter) for letter in term])
-
-
-def _place(known: dict[str, str]) -> Callable[[str], int]:
-    """Return the order of letters: that of their names in the equation."""
-    names = {new: old for old, new in known.items()}
-    return lambda letter: _LETTERS.index(names.get(letter, letter))
+    return b.node("Einsum", *given, equation=f"{','.join(texts)}->{result}")
 
 
 @rule("nn.functional.cosine_similarity", "cosine_similarity")
