@@ -58,12 +58,8 @@ class Independent(Distribution):
     mean = alias("base_dist.mean")
     mode = alias("base_dist.mode")
     variance = alias("base_dist.variance")
-
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
-        return self.base_dist.sample(sample_shape)
-
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        return self.base_dist.rsample(sample_shape)
+    sample = method(lambda self, sample_shape=Size(): self.base_dist.sample(sample_shape))
+    rsample = method(lambda self, sample_shape=Size(): self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         return _sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
@@ -160,8 +156,7 @@ class TransformedDistribution(Distribution):
         with no_grad():
             return self._transform(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        return self._transform(self.base_dist.rsample(sample_shape))
+    rsample = method(lambda self, sample_shape=Size(): self._transform(self.base_dist.rsample(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)

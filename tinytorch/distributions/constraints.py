@@ -133,10 +133,7 @@ class _IndependentConstraint(Constraint):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     is_discrete: Any = formula(lambda self: self.base_constraint.is_discrete)
-
-    @property
-    def event_dim(self) -> Any:
-        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+    event_dim: Any = formula(lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims)
 
     def check(self, value: Tensor) -> Tensor:
         result = self.base_constraint.check(value)
@@ -397,9 +394,7 @@ class _PartwiseConstraint(Constraint):
         self.cseq = list(cseq)
         self.dim = dim
 
-    @property
-    def is_discrete(self) -> Any:
-        return any(part.is_discrete for part in self.cseq)
+    is_discrete: Any = formula(lambda self: any(part.is_discrete for part in self.cseq))
 
     def _check_dim(self, value: Tensor) -> None:
         if not -value.dim() <= self.dim < value.dim():
@@ -421,9 +416,7 @@ class _Cat(_PartwiseConstraint):
         if len(self.lengths) != len(self.cseq):
             raise AssertionError(f"lengths must have same length as cseq, got {len(self.lengths)} vs {len(self.cseq)}")
 
-    @property
-    def event_dim(self) -> Any:
-        return max(part.event_dim for part in self.cseq)
+    event_dim: Any = formula(lambda self: max(part.event_dim for part in self.cseq))
 
     def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)

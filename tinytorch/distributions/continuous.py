@@ -575,9 +575,7 @@ class Beta(ExponentialFamily):
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self._dirichlet.rsample(sample_shape).select(-1, 0)
-
+    rsample = method(lambda self, sample_shape=(): self._dirichlet.rsample(sample_shape).select(-1, 0))
     log_prob = checked(lambda self, value: self._dirichlet.log_prob(stack([value, 1.0 - value], -1)))
     entropy = method(lambda self: self._dirichlet.entropy())
     concentration1 = formula(lambda self: self._dirichlet.concentration[..., 0], "The exponent of x, plus one.")

@@ -337,13 +337,16 @@ class ExponentialFamily(Distribution):
     def _mean_carrier_measure(self) -> float:
         raise NotImplementedError
 
-    def entropy(self) -> Tensor:
-        """Return the entropy, F(θ) - <θ, ∇F(θ)> minus the mean of k."""
-        result: Any = -self._mean_carrier_measure
+    def _normalized(self) -> tuple[list[Tensor], Tensor, tuple[Tensor, ...]]:
+        """Return θ, F(θ) and ∇F(θ), the mean of t."""
         params = [param.detach().requires_grad_() for param in self._natural_params]
         normalizer = self._log_normalizer(*params)
-        gradients = grad(normalizer.sum(), params, create_graph=True)
-        result = result + normalizer
+        return params, normalizer, grad(normalizer.sum(), params, create_graph=True)
+
+    def entropy(self) -> Tensor:
+        """Return the entropy, F(θ) - <θ, ∇F(θ)> minus the mean of k."""
+        params, normalizer, gradients = self._normalized()
+        result: Any = -self._mean_carrier_measure + normalizer
         for param, gradient in zip(params, gradients, strict=True):
             result = result - (param * gradient).reshape(self._batch_shape + (-1,)).sum(-1)
         return result

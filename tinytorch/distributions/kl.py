@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tinytorch import linalg
-from tinytorch.autograd import grad
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -191,9 +190,7 @@ def _family_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
             "The cross KL-divergence between different exponential families cannot be computed "
             "using Bregman divergences"
         )
-    params = [param.detach().requires_grad_() for param in p._natural_params]
-    normalizer = p._log_normalizer(*params)
-    gradients = grad(normalizer.sum(), params, create_graph=True)
+    params, normalizer, gradients = p._normalized()
     result = q._log_normalizer(*q._natural_params) - normalizer
     for one, other, gradient in zip(params, q._natural_params, gradients, strict=True):
         result = result - _sum_rightmost((other - one) * gradient, len(q.event_shape))
