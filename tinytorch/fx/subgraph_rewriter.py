@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.fx._symbolic_trace import symbolic_trace
@@ -72,6 +72,11 @@ def replace_pattern(gm: GraphModule, pattern: Any, replacement: Any) -> list[Mat
     if isinstance(replacement, Module):
         _replace_attributes(gm, replacement)
     return [Match(matcher.anchors[0], found) for found in places]
+
+
+def replace_pattern_with_filters(*args: Any, **kwargs: Any) -> NoReturn:
+    """Raise NotImplementedError: `replace_pattern` has no options."""
+    raise NotImplementedError("torch.fx.subgraph_rewriter.replace_pattern_with_filters: use replace_pattern")
 
 
 def _graph_of(program: Any) -> Graph:
