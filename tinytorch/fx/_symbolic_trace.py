@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import contextlib
 import copy
 import functools
 import inspect
@@ -100,11 +101,11 @@ PH = PHBase()
 _ABSENT: Any = object()
 
 
-class _Patcher:
+class _Patcher(contextlib.ExitStack):
     """Replaces attributes of classes and names of modules until the end of a `with` block."""
 
     def __init__(self) -> None:
-        self.made: list[tuple[Any, str, Any]] = []  # owner, name, value before
+        super().__init__()
         self.seen: set[int] = set()
 
     def patch(self, frame_dict: dict[str, Any], name: str, new_fn: Any, deduplicate: bool = True) -> None:
@@ -112,20 +113,17 @@ class _Patcher:
         before = frame_dict.get(name, _ABSENT)
         if before is _ABSENT and not hasattr(builtins, name):
             raise KeyError(name)
-        if not getattr(before, "__fx_already_patched", False):
-            new_fn.__fx_already_patched = deduplicate
-            self._make(frame_dict, name, before, new_fn)
+        self._make(frame_dict, name, before, new_fn, deduplicate)
 
     def patch_method(self, cls: type, name: str, new_fn: Any, deduplicate: bool = True) -> None:
         """Replace an attribute of a class."""
-        before = getattr(cls, name)
-        if not getattr(before, "__fx_already_patched", False):
-            new_fn.__fx_already_patched = deduplicate
-            self._make(cls, name, before, new_fn)
+        self._make(cls, name, getattr(cls, name), new_fn, deduplicate)
 
-    def _make(self, owner: Any, name: str, before: Any, now: Any) -> None:
-        self.made.append((owner, name, before))
-        self._put(owner, name, now)
+    def _make(self, owner: Any, name: str, before: Any, now: Any, deduplicate: bool) -> None:
+        if not getattr(before, "__fx_already_patched", False):
+            now.__fx_already_patched = deduplicate
+            self.callback(self._put, owner, name, before)
+            self._put(owner, name, now)
 
     @staticmethod
     def _put(owner: Any, name: str, value: Any) -> None:
@@ -141,15 +139,6 @@ class _Patcher:
         new = id(thing) not in self.seen
         self.seen.add(id(thing))
         return new
-
-    def __enter__(self) -> _Patcher:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for owner, name, before in reversed(self.made):
-            self._put(owner, name, before)
-        self.made.clear()
-        self.seen.clear()
 
 
 #: The functions that `wrap` was called for: (id of the module's names, name) and the module's names.

@@ -7,6 +7,7 @@ import copy
 import importlib
 import itertools
 import linecache
+import operator
 import os
 import pickle
 import re
@@ -32,36 +33,24 @@ _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 # Sources ------------------------------------------------------------------------------------------
 
 
-class _Sources:
-    """The sources of generated functions, by the names of files that do not exist: tracebacks show their lines."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
-        self.count = itertools.count()
-
-    def keep(self, source: str, origin: dict[str, Any]) -> str:
-        """Return the name of a file with the source."""
-        # (PyTorch, if it runs in this process, too, changes `linecache` to find its own sources under such names.)
-        name = f"<eval_with_key{' of tinytorch' * ('torch._C' in sys.modules)}>.{next(self.count)}"
-        if origin:
-            name += " from {co_filename}:{co_firstlineno} in {co_name}".format(**origin)
-            name = name.removesuffix(">")  # (`linecache` does not look up names in brackets)
-        self.texts[name] = source
-        linecache.lazycache(name, {"__name__": name, "__file__": name, "__loader__": self})
-        return name
-
-    def get_source(self, module_name: str) -> str | None:
-        """Return the source of a file."""
-        return self.texts.get(module_name)
+_numbers = itertools.count()
 
 
-_sources = _Sources()
+def _file_of(source: str, origin: dict[str, Any]) -> str:
+    """Return the name of a file that does not exist, of which tracebacks show the source's lines."""
+    # (PyTorch, if it runs in this process, too, changes `linecache` to find its own sources under such names.)
+    name = f"<eval_with_key{' of tinytorch' * ('torch._C' in sys.modules)}>.{next(_numbers)}"
+    if origin:
+        name += " from {co_filename}:{co_firstlineno} in {co_name}".format(**origin)
+        name = name.removesuffix(">")  # (`linecache` does not look up names in brackets)
+    linecache.cache[name] = len(source), None, source.splitlines(True), name
+    return name
 
 
 def _forward_from_src(src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None) -> Any:
     """Return the function `forward` of a source."""
     names = dict(globals)
-    exec(compile(src, _sources.keep(src, co_fields or {}), "exec", dont_inherit=True), names)
+    exec(compile(src, _file_of(src, co_fields or {}), "exec", dont_inherit=True), names)
     return names.pop("forward")
 
 
@@ -178,9 +167,7 @@ def _made_module(owner: Any, path: str) -> Any:
 
 def _get_attr(model: Module, attr_name: str) -> Any:
     """Return the attribute of a module at a path."""
-    for name in attr_name.split("."):
-        model = getattr(model, name)
-    return model
+    return operator.attrgetter(attr_name)(model)
 
 
 def _print_readable(module: Any, module_name: str, print_output: bool = True, **options: Any) -> str:
