@@ -700,8 +700,7 @@ class GeneralizedPareto(Distribution):
         """Return where the concentration is zero, so that the distribution is exponential."""
         return isclose(self.concentration, self.concentration.new_zeros(()))
 
-    def _safe(self) -> Tensor:
-        return where(self._exponential(), full_like(self.concentration, 1.0), self.concentration)
+    _safe = method(lambda self: where(self._exponential(), full_like(self.concentration, 1.0), self.concentration))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         return self.icdf(rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))

@@ -686,8 +686,7 @@ class MixtureSameFamily(Distribution):
             shape = samples.shape[:dim] + (1,) + self.event_shape
             return samples.gather(dim, component.expand(shape)).squeeze(dim)
 
-    def _pad(self, x: Tensor) -> Tensor:
-        return x.unsqueeze(-1 - self._event_ndims)
+    _pad = method(lambda self, x: x.unsqueeze(-1 - self._event_ndims))
 
     def _pad_mixture_dimensions(self, x: Tensor) -> Tensor:
         missing = len(self.batch_shape) - len(self.mixture_distribution.batch_shape)

@@ -215,12 +215,8 @@ class _InverseTransform(Transform):
         return self._inv._inv_call(x)
 
     log_abs_det_jacobian = method(lambda self, x, y: -self._inv.log_abs_det_jacobian(y, x))
-
-    def forward_shape(self, shape: Any) -> Any:
-        return self._inv.inverse_shape(shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self._inv.forward_shape(shape)
+    forward_shape = method(lambda self, shape: self._inv.inverse_shape(shape))
+    inverse_shape = method(lambda self, shape: self._inv.forward_shape(shape))
 
 
 class ComposeTransform(Transform):
@@ -352,11 +348,8 @@ class IndependentTransform(Transform):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
-    def forward_shape(self, shape: Any) -> Any:
-        return self.base_transform.forward_shape(shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self.base_transform.inverse_shape(shape)
+    forward_shape = method(lambda self, shape: self.base_transform.forward_shape(shape))
+    inverse_shape = method(lambda self, shape: self.base_transform.inverse_shape(shape))
 
 
 class ReshapeTransform(Transform):
@@ -393,11 +386,8 @@ class ReshapeTransform(Transform):
             raise ValueError(f"Shape mismatch: expected {Size(shape[cut:])} but got {old}")
         return Size(shape[:cut]) + new
 
-    def forward_shape(self, shape: Any) -> Any:
-        return self._shape(shape, self.in_shape, self.out_shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self._shape(shape, self.out_shape, self.in_shape)
+    forward_shape = method(lambda self, shape: self._shape(shape, self.in_shape, self.out_shape))
+    inverse_shape = method(lambda self, shape: self._shape(shape, self.out_shape, self.in_shape))
 
 
 class _ParameterFree(Transform):
@@ -458,9 +448,7 @@ class PowerTransform(Transform):
     _call = method(lambda self, x: x.pow(self.exponent))
     _inverse = method(lambda self, y: y.pow(1 / self.exponent))
     log_abs_det_jacobian = method(lambda self, x, y: (self.exponent * y / x).abs().log())
-
-    def forward_shape(self, shape: Any) -> Any:
-        return broadcast_shapes(shape, getattr(self.exponent, "shape", ()))
+    forward_shape = method(lambda self, shape: broadcast_shapes(shape, getattr(self.exponent, "shape", ())))
 
     inverse_shape = forward_shape
 
@@ -823,11 +811,8 @@ class CatTransform(_PartwiseTransform):
         """The total length of the slices."""
         return sum(self.lengths)
 
-    def _parts(self, x: Tensor) -> Sequence[Tensor]:
-        return self._checked(x, self.length).split(self.lengths, self.dim)
-
-    def _join(self, parts: list[Tensor]) -> Tensor:
-        return cat(parts, self.dim)
+    _parts = method(lambda self, x: self._checked(x, self.length).split(self.lengths, self.dim))
+    _join = method(lambda self, parts: cat(parts, self.dim))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         terms = []
@@ -838,8 +823,7 @@ class CatTransform(_PartwiseTransform):
         dim += self.event_dim
         return cat(terms, dim) if dim < 0 else functools.reduce(operator.add, terms)
 
-    def _constraint(self, parts: list[Any]) -> Any:
-        return constraints.cat(parts, self.dim, self.lengths)
+    _constraint = method(lambda self, parts: constraints.cat(parts, self.dim, self.lengths))
 
 
 class StackTransform(_PartwiseTransform):
@@ -853,18 +837,14 @@ class StackTransform(_PartwiseTransform):
 
     _arguments = ("transforms", "dim")
 
-    def _parts(self, x: Tensor) -> Sequence[Tensor]:
-        return self._checked(x, len(self.transforms)).unbind(self.dim)
-
-    def _join(self, parts: list[Tensor]) -> Tensor:
-        return stack(parts, self.dim)
+    _parts = method(lambda self, x: self._checked(x, len(self.transforms)).unbind(self.dim))
+    _join = method(lambda self, parts: stack(parts, self.dim))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         triples = zip(self.transforms, self._parts(x), self._parts(y), strict=True)
         return stack([t.log_abs_det_jacobian(a, b) for t, a, b in triples], self.dim)
 
-    def _constraint(self, parts: list[Any]) -> Any:
-        return constraints.stack(parts, self.dim)
+    _constraint = method(lambda self, parts: constraints.stack(parts, self.dim))
 
 
 class CumulativeDistributionTransform(Transform):
