@@ -227,7 +227,8 @@ class _Node:
 
     def separate(self) -> list[str]:
         """Return options by which MPICH's mpiexec writes the ranks' streams to pipes, apart from its own messages."""
-        assert sys.platform != "win32"
+        if sys.platform == "win32":
+            raise RuntimeError(_NOT_HERE)
         options = []
         for name in ("out", "err"):
             os.mkfifo(path := self._attempt / name)
