@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["find_mpiexec", "mpi", "without_launcher"]
-
 _HINT = "pip install mpi4py mpich; on a cluster mpi4py alone, and load its MPI module"
 # Prefixes of the environment variables by which a launcher tells a process its rank and its job.
 _LAUNCHER = ("PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "OMPI_COMM_WORLD_")

@@ -32,8 +32,6 @@ from tinytorch.nn import functional as F
 from tinytorch.ops.nn.activation import _softmax_grad, log_softmax_backward
 from tinytorch.ops.transcendental import _relu_grad, sigmoid_backward, tanh_backward
 
-__all__ = ["FUNCTIONS", "LOWERED", "Drawing", "UnsupportedOp", "aten", "profiler"]
-
 #: The rules by the names of ops; those of "" are for ops without one.
 LOWERED: dict[str, list[Callable[..., Any]]] = {}
 #: Rules of public functions whose ops have other arguments than ATen's operators.

@@ -15,8 +15,6 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.ops import overrides
 from tinytorch.ops.register import Builtin, Function, functions
 
-__all__ = ["is_ours", "own_name", "pretty_target", "qualified_name", "root", "type_name"]
-
 #: Functions whose name in a graph is not that of their declaration.
 _IN_GRAPHS = {
     "nn.functional.logsigmoid": "torch._C._nn.log_sigmoid",

@@ -233,6 +233,3 @@ def _read(x: Any, nodes: dict[str, Node]) -> Any:
         return x
     ((kind, value),) = x.items()
     return getattr(importlib.import_module("tinytorch"), value) if kind == "torch" else _KINDS[kind][2](value, nodes)
-
-
-__all__ = ["load", "save"]

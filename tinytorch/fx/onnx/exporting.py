@@ -252,9 +252,3 @@ def _verify(program: ONNXProgram, model: Any, arguments: Any, training: Training
     for k, (x, y) in enumerate(zip(program(*args, **kwargs), expected, strict=True)):
         if isinstance(y, Tensor) and not np.allclose(x.numpy(), y.detach().numpy(), 1e-3, 1e-4, equal_nan=True):
             raise OnnxExporterError(f"output {k} of the model is another with ONNX Runtime")
-
-
-__all__ = [
-    "OperatorExportTypes", "TrainingMode", "export", "is_in_onnx_export", "register_custom_op_symbolic",
-    "select_model_mode_for_export", "unregister_custom_op_symbolic",
-]  # fmt: skip

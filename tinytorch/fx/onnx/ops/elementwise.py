@@ -381,6 +381,3 @@ def _attribute(b: Builder, x: Value, name: str) -> Any:
     if name in ("mT", "mH"):
         return x.Transpose(perm=[*order[:-2], *order[:-3:-1]])
     raise UnsupportedCall(f"{name} of a tensor")
-
-
-__all__: list[str] = []

@@ -436,6 +436,3 @@ def _cross_entropy(
         raise UnsupportedCall("probabilities as targets, or label smoothing")
     logs = x.LogSoftmax(axis=1 if x.ndim > 1 else 0).with_shape(*x.shape)
     return _nll_loss(b, logs, target, weight, size_average, ignore_index, reduce, reduction)
-
-
-__all__: list[str] = []

@@ -158,6 +158,3 @@ def _repeated(x: Value, query: Value) -> Value:
     sizes = x.sizes
     y = x.unsqueeze(x.ndim - 2).Expand([*sizes[:-2], wanted // heads, *sizes[-2:]])
     return y.reshape([*sizes[:-3], wanted, *sizes[-2:]]).with_shape(*x.shape[:-3], wanted, *x.shape[-2:])
-
-
-__all__ = ["linear"]

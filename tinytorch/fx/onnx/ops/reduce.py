@@ -263,6 +263,3 @@ def _median(b: Builder, x: Value, dim: Any = None, keepdim: bool = False) -> Any
     if dim is None:
         return _ranked(b, x.flat(), (b.product(x.sizes) + 1) // 2, 0, False, -1)[0]
     return _ranked(b, x, (x.size(dim) + 1) // 2 if x.ndim else 1, dim, keepdim, -1)
-
-
-__all__ = ["norm", "reduced"]

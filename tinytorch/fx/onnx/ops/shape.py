@@ -343,6 +343,3 @@ def _diag_embed(b: Builder, x: Value, offset: int = 0, dim1: int = -2, dim2: int
     first, second = [k + x.ndim + 1 if k < 0 else k for k in (dim1, dim2)]
     order = [*[k for k in range(x.ndim + 1) if k not in (first, second)], first, second]
     return _on_diagonal(b, x, offset).permute([*np.argsort(order)])
-
-
-__all__ = ["known", "sizes_of"]
