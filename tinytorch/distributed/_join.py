@@ -75,10 +75,6 @@ class Join:
         throw_on_early_termination: raise an error on all processes when the first has no inputs left.
         kwargs: arguments for the objects' `join_hook`.
 
-    Raises:
-        ValueError: `joinables` is empty, or the objects have different groups.
-        RuntimeError: a process has no inputs left, with `throw_on_early_termination`.
-
     Example:
         >>> import tinytorch.distributed as dist
         >>> from tinytorch.distributed.algorithms.join import Join
@@ -142,9 +138,6 @@ class Join:
         Returns:
             For the first object of an enabled `Join`, the work handle of the sum that counts the processes that have
             not joined; else None.
-
-        Raises:
-            RuntimeError: another process has joined, with `throw_on_early_termination`.
         """
         assert hasattr(joinable, "_join_config"), (
             f"Check that the {type(joinable)} constructor calls the ``Joinable`` constructor"

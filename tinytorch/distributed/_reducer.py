@@ -121,9 +121,6 @@ class Reducer:
         limits: the sizes of the buckets in bytes; the last one holds for all further buckets.
         finds_unused: search the graph of each forward pass for parameters that will get no gradient.
         as_views: let `.grad` be a view of the bucket.
-
-    Raises:
-        RuntimeError: the parameters differ between ranks.
     """
 
     def __init__(
@@ -219,11 +216,7 @@ class Reducer:
     # A step ---------------------------------------------------------------------------------------
 
     def prepare_for_backward(self, outputs: Sequence[Tensor]) -> None:
-        """Prepare to reduce the gradients of a backward pass that starts at a model's outputs.
-
-        Raises:
-            RuntimeError: the previous backward pass did not reach all parameters.
-        """
+        """Prepare to reduce the gradients of a backward pass that starts at a model's outputs."""
         self.check_finished()
         self._expecting, self._began, self._next = True, False, 0
         self._missing = set(range(len(self.parameters)))
@@ -360,9 +353,7 @@ class Reducer:
         """Wait for the sums, and store them in the parameters' `.grad`."""
         self._expecting = False
         counted = self.finds_unused or self.static
-        if self._used_test is not None:
-            self._wait(self._used_test, "the parameters that are used")
-            self._used_test = None
+        self._complete_used()
         for bucket in self.buckets:
             self._complete(bucket)
             for k, leaf, part in zip(bucket.numbers, bucket.parameters, bucket.grads, strict=True):
@@ -372,6 +363,11 @@ class Reducer:
         self._unfinished = False
         if not self.static:
             self._used[:] = 0
+
+    def _complete_used(self) -> None:
+        if self._used_test is not None:
+            self._wait(self._used_test, "the parameters that are used")
+            self._used_test = None
 
     def _complete(self, bucket: _Bucket) -> None:
         """Wait for a bucket's sum, and store it in the bucket."""
@@ -426,9 +422,7 @@ class Reducer:
             self._reduce(bucket)
         if self.finds_unused and not self.static:
             self._reduce_used()
-            assert self._used_test is not None
-            self._wait(self._used_test, "the parameters that are used")
-            self._used_test = None
+            self._complete_used()
             self._used[:] = 0
         for bucket in self.buckets:
             self._complete(bucket)

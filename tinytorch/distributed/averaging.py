@@ -29,11 +29,7 @@ def average_parameters(params: Iterable[Any], process_group: ProcessGroup | None
 
 
 def get_params_to_average(params: Iterable[Any]) -> list[Any]:
-    """Return the parameters with a gradient among a model's parameters or an optimizer's groups.
-
-    Raises:
-        NotImplementedError: an element is neither a parameter nor a group.
-    """
+    """Return the parameters with a gradient among a model's parameters or an optimizer's groups."""
     parameters: list[Any] = []
     for entry in params:
         if not isinstance(entry, (Parameter, dict)):
@@ -48,11 +44,7 @@ def average_parameters_or_parameter_groups(params: Iterable[Any], process_group:
 
 
 class ModelAverager(ABC):
-    """The base class of averagers of parameters.
-
-    Args:
-        process_group: the process group; all processes if None.
-    """
+    """The base class of averagers of parameters."""
 
     def __init__(self, process_group: ProcessGroup | None = None) -> None:
         self.process_group = _get_default_group() if process_group is None else process_group
@@ -64,16 +56,7 @@ class ModelAverager(ABC):
 
 
 class PeriodicModelAverager(ModelAverager):
-    """Averages parameters every `period` steps.
-
-    Args:
-        period: the number of steps between two averages.
-        warmup_steps: the number of steps before the first average.
-        process_group: the process group; all processes if None.
-
-    Raises:
-        ValueError: `warmup_steps` is negative, or `period` less than 1.
-    """
+    """Averages parameters every `period` steps."""
 
     def __init__(self, period: int, warmup_steps: int = 0, process_group: ProcessGroup | None = None) -> None:
         super().__init__(process_group)

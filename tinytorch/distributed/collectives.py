@@ -93,10 +93,6 @@ def member_rank(
         rank, group_rank: the global rank, or the rank in the group; the other one is None.
         what: the name of the function, for errors.
         default: the global rank if both are None.
-
-    Raises:
-        ValueError: both ranks are given, or none.
-        RuntimeError: the group has no such rank.
     """
     if rank is None and group_rank is None:
         rank = default
@@ -127,10 +123,6 @@ class _Reduction:
 
     MPI has no 16-bit floats: they are reduced in float32. Sums and products of booleans are bitwise operations, since
     PyTorch's sum of booleans is true where any of them is.
-
-    Raises:
-        TypeError: `op` is not a `ReduceOp`.
-        RuntimeError: the operation is not defined for the dtype.
     """
 
     def __init__(self, op: Any, dtype: np.dtype[Any], size: int) -> None:
@@ -179,13 +171,6 @@ def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Group = None, asyn
         op: a `ReduceOp`.
         group: the process group; all processes if None.
         async_op: return immediately; the result is complete after `wait()`.
-
-    Returns:
-        The work handle if `async_op`, else None.
-
-    Raises:
-        TypeError: `tensor` is not a tensor, or `op` not a `ReduceOp`.
-        RuntimeError: the operation is not defined for the dtype; a rank times out, or calls another function.
 
     Example:
         >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
@@ -264,9 +249,6 @@ def reduce_scatter_tensor(
         output: the part of this rank.
         input: the parts of all ranks, concatenated or stacked: as many elements as all outputs together.
         op, group, async_op: as for `all_reduce`.
-
-    Raises:
-        ValueError: the sizes or the dtypes do not match.
     """
     check_tensor(output, "output")
     check_tensor(input, "input")
@@ -328,10 +310,6 @@ def broadcast(
         tensor: of the same shape and dtype on all ranks.
         src: the source's global rank; or `group_src`, its rank in the group.
         group, async_op: as for `all_reduce`.
-
-    Raises:
-        ValueError: neither `src` nor `group_src` is given, or both are.
-        RuntimeError: the group has no such rank; a rank times out, or calls another function.
     """
     check_tensor(tensor, "tensor")
     if (group := member(group, "broadcast")) is None:
@@ -371,10 +349,6 @@ def all_gather(
         tensor_list: an output tensor for each rank, of the shape and dtype of `tensor`.
         tensor: of the same shape and dtype on all ranks.
         group, async_op: as for `all_reduce`.
-
-    Raises:
-        RuntimeError: the list's length is not the number of ranks, or a shape differs.
-        ValueError: a dtype differs.
     """
     check_tensors(tensor_list, "tensor_list", tensor.dtype if isinstance(tensor, Tensor) else None)
     check_tensor(tensor, "tensor")
@@ -427,9 +401,6 @@ def all_gather_into_tensor(
         output_tensor: as many elements as all inputs together.
         input_tensor: of the same shape and dtype on all ranks.
         group, async_op: as for `all_reduce`.
-
-    Raises:
-        ValueError: the sizes or the dtypes do not match.
     """
     check_tensor(output_tensor, "output_tensor")
     check_tensor(input_tensor, "input_tensor")
@@ -469,9 +440,6 @@ def gather(
         gather_list: on rank `dst` an output tensor for each rank; None on the others.
         dst: the destination's global rank; or `group_dst`, its rank in the group.
         group, async_op: as for `all_reduce`.
-
-    Raises:
-        ValueError: the list is missing on rank `dst`, or not None on another one.
     """
     check_tensor(tensor, "tensor")
     if (group := member(group, "gather")) is None:
@@ -524,9 +492,6 @@ def scatter(
         scatter_list: on rank `src` a tensor for each rank; None on the others.
         src: the source's global rank; or `group_src`, its rank in the group.
         group, async_op: as for `all_reduce`.
-
-    Raises:
-        ValueError: the list is missing on rank `src`, or not None on another one.
     """
     check_tensor(tensor, "tensor")
     if (group := member(group, "scatter")) is None:
@@ -556,9 +521,6 @@ def all_to_all(
         output_tensor_list: the output tensor for each rank, of the size that it sends.
         input_tensor_list: the tensor for each rank; sizes may differ.
         group, async_op: as for `all_reduce`.
-
-    Raises:
-        RuntimeError: a list's length is not the number of ranks, or a received tensor has another size.
     """
     check_tensors(output_tensor_list, "output_tensor_list")
     check_tensors(input_tensor_list, "input_tensor_list")
@@ -604,8 +566,9 @@ def _exchange(
     packed = np.concatenate([octets(array) for array in sent])
     into = np.empty(int(expected.sum()), np.uint8)
 
-    def start(comm: Any) -> Any:
-        return comm.Ialltoallv([packed, _counts_and_offsets(outgoing)], [into, _counts_and_offsets(expected)])
+    def start(comm: Any) -> Any:  # (a buffer, and the counts and offsets of its parts)
+        parts = [(counts, np.cumsum(counts) - counts) for counts in (outgoing, expected)]
+        return comm.Ialltoallv([packed, parts[0]], [into, parts[1]])
 
     def unpack() -> None:
         for array, part in zip(received, np.split(into, np.cumsum(expected)[:-1]), strict=True):
@@ -613,11 +576,6 @@ def _exchange(
         finish()
 
     return group.run(name, None, start, unpack, results, [(into, packed)])
-
-
-def _counts_and_offsets(counts: Array) -> tuple[Any, Any]:
-    """Return the lengths and the offsets of consecutive parts."""
-    return counts, np.cumsum(counts) - counts
 
 
 def all_to_all_single(
@@ -634,9 +592,6 @@ def all_to_all_single(
         output, input: tensors that are split along their first dimension.
         output_split_sizes, input_split_sizes: the length of the part for each rank; equal parts if None.
         group, async_op: as for `all_reduce`.
-
-    Raises:
-        RuntimeError: the split sizes do not add up to the dimension, or a received part has another size.
     """
     check_tensor(output, "output")
     check_tensor(input, "input")
@@ -668,13 +623,7 @@ def _split(array: Array, sizes: Sequence[int] | None, parts: int) -> list[Array]
 
 
 def barrier(group: Group = None, async_op: bool = False, device_ids: Any = None, timeout: Any = None) -> Work | None:
-    """Wait until all ranks have called this function.
-
-    Args:
-        group, async_op: as for `all_reduce`.
-        device_ids: accepted, without effect.
-        timeout: the maximum duration; the group's if None.
-    """
+    """Wait until all ranks have called this function."""
     if (group := member(group, "barrier")) is None:
         return None
     work = group.run("barrier", "", lambda comm: comm.Ibarrier())

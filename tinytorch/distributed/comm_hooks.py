@@ -5,7 +5,6 @@ The modules below `torch.distributed.algorithms.ddp_comm_hooks` have them by PyT
 
 from __future__ import annotations
 
-import enum
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,19 +48,14 @@ def allreduce_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Fu
     return _allreduce_fut(process_group, bucket.buffer())
 
 
-def _compressed(dtype: Any, process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
-    buffer = bucket.buffer()
-    return _allreduce_fut(process_group, buffer.to(dtype)).then(lambda done: buffer.copy_(done.value()))
-
-
 def fp16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
     """Return a future of the mean of the gradients, which are rounded to float16 first."""
-    return _compressed(dtypes.float16, process_group, bucket)
+    return fp16_compress_wrapper(allreduce_hook)(process_group, bucket)
 
 
 def bf16_compress_hook(process_group: ProcessGroup | None, bucket: GradBucket) -> Future[Tensor]:
     """Return a future of the mean of the gradients, which are rounded to bfloat16 first."""
-    return _compressed(dtypes.bfloat16, process_group, bucket)
+    return bf16_compress_wrapper(allreduce_hook)(process_group, bucket)
 
 
 def _wrapper(dtype: Any, hook: Hook) -> Hook:
@@ -94,14 +88,7 @@ def noop_hook(_: Any, bucket: GradBucket) -> Future[Tensor]:
 
 
 class PostLocalSGDState:
-    """The settings and the step count of `post_localSGD_hook`.
-
-    Args:
-        process_group: the group over which gradients are averaged at first; all processes if None.
-        subgroup: the group over which they are averaged later; the processes of one machine if None.
-        start_localSGD_iter: the step from which the subgroup is used.
-        post_local_gradient_allreduce: False: no communication from that step on.
-    """
+    """The settings and the step count of `post_localSGD_hook`."""
 
     def __init__(
         self,
@@ -139,20 +126,7 @@ def post_localSGD_hook(state: PostLocalSGDState, bucket: GradBucket) -> Future[T
 class PowerSGDState:
     """The settings of `powerSGD_hook`, and its state between steps.
 
-    Args:
-        process_group: the process group; all processes if None.
-        matrix_approximation_rank: the rank of the approximation.
-        start_powerSGD_iter: the step from which gradients are approximated; before, they are averaged exactly.
-        min_compression_rate: gradients that are compressed by a smaller factor are averaged exactly.
-        use_error_feedback: add the error of the last approximation to each step's gradients.
-        warm_start: start the power iteration with the last step's matrices, not with random ones.
-        orthogonalization_epsilon: added to the norms of columns, against division by 0.
-        random_seed: the seed of the random matrices, the same on all ranks.
-        compression_stats_logging_frequency: accepted, without effect.
-        batch_tensors_with_same_shape: approximate gradients of one shape in one batch.
-
-    Raises:
-        ValueError: `start_powerSGD_iter` is too small for `use_error_feedback` or `warm_start`.
+    `compression_stats_logging_frequency` has no effect.
 
     Example:
         >>> from tinytorch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import PowerSGDState, powerSGD_hook
@@ -339,42 +313,3 @@ def batched_powerSGD_hook(state: PowerSGDState, bucket: GradBucket) -> Future[Te
     gradients.copy_(padded[: gradients.numel()])
     state.maybe_increase_iter(bucket)
     return noop_hook(None, bucket)
-
-
-# By name ------------------------------------------------------------------------------------------
-
-
-class _Registers:
-    """Registers a hook with a model; a PowerSGD hook with the state for an approximation of the given rank."""
-
-    def __init__(self, hook: Callable[..., Any], rank: int | None = None) -> None:
-        self._hook, self._rank = hook, rank
-
-    def __call__(self, model: Any, state: Any = None, **settings: Any) -> None:
-        if self._rank is not None:
-            state = PowerSGDState(state, **{"matrix_approximation_rank": self._rank, **settings})
-        model.register_comm_hook(state, self._hook)
-
-
-class DDPCommHookType(enum.Enum):
-    """The hooks; the value of each is a function `(model, state)` that registers it.
-
-    Example:
-        >>> from tinytorch.distributed.algorithms.ddp_comm_hooks import DDPCommHookType
-        >>> [hook.name for hook in DDPCommHookType][:2]
-        ['ALLREDUCE', 'FP16_COMPRESS']
-    """
-
-    ALLREDUCE = _Registers(allreduce_hook)
-    FP16_COMPRESS = _Registers(fp16_compress_hook)
-    BF16_COMPRESS = _Registers(bf16_compress_hook)
-    POWER_SGD = _Registers(powerSGD_hook, 1)
-    POWER_SGD_RANK2 = _Registers(powerSGD_hook, 2)
-    BATCHED_POWER_SGD = _Registers(batched_powerSGD_hook, 1)
-    BATCHED_POWER_SGD_RANK2 = _Registers(batched_powerSGD_hook, 2)
-    NOOP = _Registers(noop_hook)
-
-
-def register_ddp_comm_hook(comm_hook_type: DDPCommHookType, model: Any, state: Any = None) -> None:
-    """Register one of the hooks with a `DistributedDataParallel` model; `state` is the process group."""
-    comm_hook_type.value(model=model, state=state)

@@ -32,38 +32,38 @@ _PICKLING = (
 )
 
 
-def _find_tensors(value: Any) -> list[Tensor]:
-    """Return the tensors in a model's output: nested lists, tuples, dictionaries and dataclasses."""
-    if isinstance(value, Tensor):
-        return [value]
-    if isinstance(value, (list, tuple)):
-        parts: Any = value
-    elif isinstance(value, dict):
-        parts = value.values()
-    elif dataclasses.is_dataclass(value):
-        parts = [getattr(value, field.name) for field in dataclasses.fields(value)]
-    else:
-        parts = ()
-    return [tensor for part in parts for tensor in _find_tensors(part)]
+def _replaced(value: Any, function: Callable[[Tensor], Any]) -> Any:
+    """Return a model's output with what a function returns for its tensors.
 
-
-def _replaced(value: Any, tensors: Iterator[Tensor]) -> Any:
-    """Return a model's output with its tensors replaced, in the order of `_find_tensors`."""
+    The tensors are in nested lists, tuples, dictionaries and dataclasses.
+    """
     if isinstance(value, Tensor):
-        return next(tensors)
+        return function(value)
     if isinstance(value, (list, tuple)):
-        parts = [_replaced(part, tensors) for part in value]
+        parts = [_replaced(part, function) for part in value]
         return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
     if not (isinstance(value, dict) or dataclasses.is_dataclass(value)):
         return value
     result: Any = copy.copy(value)
     if isinstance(value, dict):
         for key in value:
-            result[key] = _replaced(value[key], tensors)
+            result[key] = _replaced(value[key], function)
     else:
         for field in dataclasses.fields(value):
-            object.__setattr__(result, field.name, _replaced(getattr(value, field.name), tensors))
+            object.__setattr__(result, field.name, _replaced(getattr(value, field.name), function))
     return result
+
+
+def _find_tensors(value: Any) -> list[Tensor]:
+    """Return the tensors in a model's output, in the order in which `_replaced` replaces them."""
+    found: list[Tensor] = []
+
+    def note(x: Tensor) -> Tensor:
+        found.append(x)
+        return x
+
+    _replaced(value, note)
+    return found
 
 
 class _DDPJoinHook(JoinHook):
@@ -299,7 +299,8 @@ class DistributedDataParallel(Module, Joinable):
         _, passed = _through_identity(tuple([tensors[k] for k in indices]), begin, materialize=False)
         for k, x in zip(indices, passed, strict=True):
             tensors[k] = x
-        return _replaced(output, iter(tensors))
+        given = iter(tensors)
+        return _replaced(output, lambda _: next(given))
 
     @contextlib.contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -365,15 +366,6 @@ class DistributedDataParallel(Module, Joinable):
     def register_comm_hook(self, state: object, hook: Callable[..., Any]) -> None:
         """Reduce each full bucket of gradients by `hook(state, bucket)` instead of averaging it.
 
-        Args:
-            state: the first argument of the hook.
-            hook: returns a future of a tensor like `bucket.buffer()`, which holds this process's gradients, undivided.
-
-        Raises:
-            TypeError: the hook is not callable.
-            ValueError: the hook's annotations have other types.
-            RuntimeError: a hook is registered already.
-
         Example:
             >>> def unchanged(state, bucket):
             ...     future = torch.futures.Future()
@@ -416,12 +408,6 @@ class DistributedDataParallel(Module, Joinable):
 
         A process that has left the loop contributes zeros until all have left; then all processes get the parameters of
         one that left last.
-
-        Args:
-            divide_by_initial_world_size: divide gradients by the number of all processes; False: by the number of those
-                that have not left.
-            enable: False turns the context manager off.
-            throw_on_early_termination: raise an error on all processes when the first has no inputs left.
         """
         return Join(
             [self], enable, throw_on_early_termination, divide_by_initial_world_size=divide_by_initial_world_size

@@ -23,12 +23,7 @@ _NOT_AVAILABLE = "<N/A>"
 
 @dataclass
 class ProcessFailure:
-    """The failure of a process, from its error file if it exists, or from its exit code.
-
-    Args:
-        local_rank, pid, exitcode: the process's local rank, id and exit code (negative for a signal).
-        error_file: the path of the error file.
-    """
+    """The failure of a process, from its error file if it exists, or from its exit code."""
 
     local_rank: int
     pid: int
@@ -67,10 +62,6 @@ class ProcessFailure:
 
 class ChildFailedError(Exception):
     """The error that processes failed; its message lists the failures, with the traceback of the first if known.
-
-    Args:
-        name: the program.
-        failures: the failure of each rank that failed.
 
     Example:
         >>> from tinytorch.distributed.elastic.multiprocessing import errors
@@ -169,10 +160,6 @@ def record(fn: Callable[..., Any], error_handler: ErrorHandler | None = None) ->
     """Wrap a program's main function: an exception is written to the error file, from which `torchrun` reports it.
 
     Without the environment variable `TORCHELASTIC_ERROR_FILE` nothing is written. The exception propagates.
-
-    Args:
-        fn: the function.
-        error_handler: writes the file; an `ErrorHandler` if None.
 
     Example:
         >>> from tinytorch.distributed.elastic.multiprocessing.errors import record

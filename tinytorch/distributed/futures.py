@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import sys
 import threading
 import traceback
@@ -17,9 +18,6 @@ S = TypeVar("S")
 class Future(Generic[T]):
     """A result that one part of a program will set and others wait for.
 
-    Args:
-        devices: the devices of the result's tensors: None or an empty list, for the CPU.
-
     Example:
         >>> future = torch.futures.Future()
         >>> double = future.then(lambda done: 2 * done.value())
@@ -31,55 +29,37 @@ class Future(Generic[T]):
     def __init__(self, *, devices: list[Any] | None = None) -> None:
         if devices:
             raise ValueError(f"Expected devices to have indices, got {devices[0]}")
-        self._complete = threading.Condition()
-        self._done = False
-        self._result: Any = None
-        self._error: Exception | None = None
-        self._callbacks: list[Callable[[], None]] = []
+        self._outcome: concurrent.futures.Future[Any] = concurrent.futures.Future()
 
     def done(self) -> bool:
         """Return whether the result or an error is set."""
-        return self._done
+        return self._outcome.done()
 
     def wait(self) -> T:
         """Wait for the result, and return it; raise the error if that is set instead."""
-        with self._complete:
-            self._complete.wait_for(self.done)
-        return self._outcome()
+        return cast(T, self._outcome.result())
 
     def value(self) -> T:
-        """Return the result; raise the error if that is set instead.
-
-        Raises:
-            RuntimeError: neither is set yet.
-        """
-        if not self._done:
+        """Return the result; raise the error if that is set instead."""
+        if not self._outcome.done():
             raise RuntimeError("the future is not completed: wait() waits for its result")
-        return self._outcome()
+        return cast(T, self._outcome.result())
 
     def set_result(self, result: T) -> None:
-        """Set the result, wake the waiting threads, and call the callbacks.
-
-        Raises:
-            RuntimeError: a result or an error is set already.
-        """
-        self._set(result, None)
+        """Set the result, wake the waiting threads, and call the callbacks."""
+        self._set(self._outcome.set_result, result)
 
     def set_exception(self, result: Exception) -> None:
-        """Set an error in place of a result: `wait` and `value` raise it.
-
-        Raises:
-            AssertionError: `result` is not an exception.
-        """
+        """Set an error in place of a result: `wait` and `value` raise it."""
         if not isinstance(result, Exception):
             raise AssertionError(f"{result} is of type {type(result)}, not an Exception.")
-        self._set(None, result)
+        self._set(self._outcome.set_exception, result)
 
     def then(self, callback: Callable[[Future[T]], S]) -> Future[S]:
         """Return a future of the result of `callback`, which is called with this future when it is done."""
         after: Future[S] = self._another()
 
-        def call() -> None:
+        def call(_: object) -> None:
             try:
                 result = callback(self)
             except Exception as error:
@@ -89,49 +69,33 @@ class Future(Generic[T]):
             else:
                 after.set_result(result)
 
-        self._when_done(call)
+        self._outcome.add_done_callback(call)
         return after
 
     def add_done_callback(self, callback: Callable[[Future[T]], None]) -> None:
         """Call `callback` with this future when it is done; an error in it is printed, and not propagated."""
 
-        def call() -> None:
+        def call(_: object) -> None:
             try:
                 callback(self)
             except Exception:
                 print("Got the following error when running the callback:", file=sys.stderr)
                 traceback.print_exc()
 
-        self._when_done(call)
+        self._outcome.add_done_callback(call)
 
     def _another(self) -> Future[Any]:
         """Return a new future, for `then`."""
         return Future()
 
-    def _outcome(self) -> T:
-        if self._error is not None:
-            raise self._error
-        return cast(T, self._result)
-
-    def _set(self, result: Any, error: Exception | None) -> None:
-        with self._complete:
-            if self._done:
-                raise RuntimeError(
-                    "Attempting to mark a completed Future as complete again. Note that a Future can only be marked "
-                    "completed once."
-                )
-            self._result, self._error, self._done = result, error, True
-            callbacks, self._callbacks = self._callbacks, []
-            self._complete.notify_all()
-        for call in callbacks:
-            call()
-
-    def _when_done(self, call: Callable[[], None]) -> None:
-        with self._complete:
-            if not self._done:
-                self._callbacks.append(call)
-                return
-        call()
+    def _set(self, setter: Callable[[Any], None], value: Any) -> None:
+        try:
+            setter(value)
+        except concurrent.futures.InvalidStateError:
+            raise RuntimeError(
+                "Attempting to mark a completed Future as complete again. Note that a Future can only be marked "
+                "completed once."
+            ) from None
 
 
 def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
@@ -148,11 +112,11 @@ def collect_all(futures: list[Future[Any]]) -> Future[list[Future[Any]]]:
             pending[0] -= 1
             if pending[0]:
                 return
-        for future in futures:
-            if future._error is not None:
-                combined.set_exception(future._error)
-                return
-        combined.set_result(futures)
+        error = next(filter(None, [future._outcome.exception() for future in futures]), None)
+        if isinstance(error, Exception):
+            combined.set_exception(error)
+        else:
+            combined.set_result(futures)
 
     for future in futures:
         future.add_done_callback(count)

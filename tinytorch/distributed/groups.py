@@ -54,9 +54,6 @@ reduce_op = ReduceOp
 class Backend(str):
     """The name of a communication backend, in lower case.
 
-    Raises:
-        ValueError: the name is not a string.
-
     Example:
         >>> torch.distributed.Backend("GLOO") == torch.distributed.Backend.GLOO
         True
@@ -146,11 +143,7 @@ def is_torchelastic_launched() -> bool:
 
 
 def get_node_local_rank(fallback_rank: int | None = None) -> int:
-    """Return the rank of this process among those of its machine: LOCAL_RANK.
-
-    Raises:
-        RuntimeError: LOCAL_RANK is not set, and `fallback_rank` is None.
-    """
+    """Return the rank of this process among those of its machine: LOCAL_RANK."""
     rank = os.environ.get("LOCAL_RANK", fallback_rank)
     if rank is None:
         raise RuntimeError(
@@ -310,11 +303,7 @@ _groups: list[ProcessGroup] = []
 
 
 def _get_default_group() -> ProcessGroup:
-    """Return the group of all processes.
-
-    Raises:
-        ValueError: `init_process_group` has not been called.
-    """
+    """Return the group of all processes."""
     if not _groups:
         raise ValueError("Default process group has not been initialized, please make sure to call init_process_group.")
     return _groups[0]
@@ -344,12 +333,7 @@ def _checked_timeout(timeout: timedelta | None) -> timedelta:
 
 
 def _backend(name: str | None) -> str:
-    """Return the name of the backend for tensors on the CPU.
-
-    Raises:
-        RuntimeError: the backend is for another device.
-        AssertionError: no such backend exists.
-    """
+    """Return the name of the backend for tensors on the CPU."""
     config = BackendConfig(Backend(Backend.GLOO if name is None else name)).device_backend_map
     backend = config.get("cpu", next(iter(config.values())))
     if not is_backend_available(backend):
@@ -407,14 +391,7 @@ def init_process_group(
 
 
 def destroy_process_group(group: Any = None) -> None:
-    """End a group, or all groups, when all its processes have called this function.
-
-    Args:
-        group: the group; all groups if None.
-
-    Raises:
-        ValueError: the group does not exist.
-    """
+    """End a group, or all groups, when all its processes have called this function."""
     if _rank_not_in_group(group):
         return
     group = _get_default_group() if group is None else group
@@ -449,21 +426,13 @@ def _member_or_none(group: Any, name: str) -> ProcessGroup | None:
 
 
 def get_rank(group: Any = None) -> int:
-    """Return the rank of this process in a group, from 0; -1 if it is not a member.
-
-    Raises:
-        ValueError: no group exists.
-    """
+    """Return the rank of this process in a group, from 0; -1 if it is not a member."""
     process_group = _member_or_none(group, "get_rank")
     return process_group.rank() if process_group else -1
 
 
 def get_world_size(group: Any = None) -> int:
-    """Return the number of processes of a group; -1 if this process is not a member.
-
-    Raises:
-        ValueError: no group exists.
-    """
+    """Return the number of processes of a group; -1 if this process is not a member."""
     process_group = _member_or_none(group, "get_world_size")
     return process_group.size() if process_group else -1
 
@@ -490,11 +459,7 @@ def get_process_group_ranks(group: Any) -> list[int]:
 
 
 def get_global_rank(group: Any, group_rank: int) -> int:
-    """Return the global rank of a group's member.
-
-    Raises:
-        ValueError: the group has no such rank.
-    """
+    """Return the global rank of a group's member."""
     if group is GroupMember.WORLD:
         return group_rank
     ranks = _of_member(group).ranks
@@ -504,11 +469,7 @@ def get_global_rank(group: Any, group_rank: int) -> int:
 
 
 def get_group_rank(group: Any, global_rank: int) -> int:
-    """Return the rank in a group of a process, given its global rank.
-
-    Raises:
-        ValueError: the process is not a member.
-    """
+    """Return the rank in a group of a process, given its global rank."""
     if group is GroupMember.WORLD:
         return global_rank
     group = _of_member(group)
@@ -534,20 +495,10 @@ def new_group(
 ) -> Any:
     """Create a group of some of the processes; all processes have to call this function, also non-members.
 
-    Args:
-        ranks: the members' global ranks; all if None.
-        timeout: the timeout of the group's communications; 30 minutes if None.
-        backend: the backend of the group of all processes if None.
-        use_local_synchronization: only the members call the function.
-        group_desc: a description.
-        sort_ranks: number the members in the order of their global ranks, not in that of `ranks`.
-        pg_options, device_id: accepted, without effect.
+    `pg_options` and `device_id` have no effect.
 
     Returns:
         The group, or `GroupMember.NON_GROUP_MEMBER` where this process is not a member.
-
-    Raises:
-        ValueError: a rank does not exist, or appears twice.
     """
     world = _get_default_group()
     members = list(world.ranks if ranks is None else ranks)
@@ -596,11 +547,7 @@ def new_subgroups(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Divide a group into groups of `group_size` consecutive ranks; return this process's group, and all of them.
-
-    Raises:
-        ValueError: the number of processes is not a multiple of the size.
-    """
+    """Divide a group into groups of `group_size` consecutive ranks; return this process's group, and all of them."""
     ranks = get_process_group_ranks(group)
     size = int(os.environ.get("LOCAL_WORLD_SIZE", len(ranks))) if group_size is None else group_size
     if size <= 0 or size > len(ranks):
@@ -618,11 +565,7 @@ def new_subgroups_by_enumeration(
     pg_options: Any = None,
     group_desc: str | None = None,
 ) -> tuple[Any, list[Any]]:
-    """Create groups with the given ranks; return this process's group (None if it is in none), and all of them.
-
-    Raises:
-        ValueError: the list is empty, or a rank is in two groups.
-    """
+    """Create groups with the given ranks; return this process's group (None if it is in none), and all of them."""
     if not ranks_per_subgroup_list:
         raise ValueError("The arg 'ranks_per_subgroup_list' cannot be empty")
     counts = collections.Counter(itertools.chain.from_iterable(ranks_per_subgroup_list))

@@ -72,18 +72,7 @@ def _peer(group: ProcessGroup, rank: int | None, group_rank: int | None, what: s
 def isend(
     tensor: Tensor, dst: int | None = None, group: Group = None, tag: int = 0, group_dst: int | None = None
 ) -> Work | None:
-    """Start to send a tensor to another rank.
-
-    Args:
-        dst: the destination's global rank; or `group_dst`, its rank in the group.
-        tag: a number that the receiver's `tag` has to match.
-
-    Returns:
-        The work handle; None if this process is not a member of the group.
-
-    Raises:
-        ValueError: the destination is this process.
-    """
+    """Start to send a tensor to another rank."""
     check_tensor(tensor, "tensor")
     if (group := member(group, "isend")) is None:
         return None
@@ -111,9 +100,6 @@ def irecv(
         tensor: the output, of the size and dtype of the sender's tensor.
         src: the source's global rank; or `group_src`, its rank in the group; any rank if both are None.
         tag: the sender's `tag`.
-
-    Returns:
-        The work handle; None if this process is not a member of the group.
     """
     check_tensor(tensor, "tensor")
     if (group := member(group, "irecv")) is None:
@@ -132,11 +118,7 @@ def send(
 def recv(
     tensor: Tensor, src: int | None = None, group: Group = None, tag: int = 0, group_src: int | None = None
 ) -> int:
-    """Receive a tensor from another rank, and return the sender's global rank; see `irecv`.
-
-    Raises:
-        RuntimeError: the sender's tensor has another size or dtype, or nothing arrives in time.
-    """
+    """Receive a tensor from another rank, and return the sender's global rank; see `irecv`."""
     check_tensor(tensor, "tensor")
     if (group := member(group, "recv")) is None:
         return -1
@@ -146,16 +128,7 @@ def recv(
 
 
 class P2POp:
-    """A message to send or receive, for `batch_isend_irecv`.
-
-    Args:
-        op: `isend` or `irecv`.
-        tensor: the tensor to send, or the output to receive into.
-        peer: the other process's global rank; or `group_peer`, its rank in the group.
-
-    Raises:
-        ValueError: `op` is another function.
-    """
+    """A message to send or receive, for `batch_isend_irecv`."""
 
     def __init__(
         self,
@@ -181,11 +154,7 @@ class P2POp:
 
 
 def batch_isend_irecv(p2p_op_list: Sequence[P2POp]) -> list[Work]:
-    """Start several messages, and return their work handles.
-
-    Raises:
-        ValueError: the list is empty, or an element is not a `P2POp`.
-    """
+    """Start several messages, and return their work handles."""
     if not p2p_op_list or not all(isinstance(op, P2POp) for op in p2p_op_list):
         raise ValueError("Invalid ``p2p_op_list``. Each op is expected to to be of type ``torch.distributed.P2POp``.")
     works = [op.op(op.tensor, op.peer, op.group, op.tag, op.group_peer) for op in p2p_op_list]
@@ -196,15 +165,7 @@ _ARRIVED, _GO = 1, 2  # tags of the two messages of `monitored_barrier`
 
 
 def monitored_barrier(group: Group = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> None:
-    """Wait until all ranks have called this function; rank 0 reports the missing ones.
-
-    Args:
-        timeout: the maximum duration; the group's if None.
-        wait_all_ranks: report all missing ranks, not only the first.
-
-    Raises:
-        RuntimeError: a rank did not arrive in time.
-    """
+    """Wait until all ranks have called this function; rank 0 reports the missing ones."""
     if (group := member(group, "monitored_barrier")) is None or group.comm is None:
         return
     seconds = timeout.total_seconds() if timeout else group.seconds

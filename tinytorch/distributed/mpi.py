@@ -11,8 +11,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-__all__ = ["find_mpiexec", "mpi", "without_launcher"]
-
 _HINT = "pip install mpi4py mpich; on a cluster mpi4py alone, and load its MPI module"
 # Prefixes of the environment variables by which a launcher tells a process its rank and its job.
 _LAUNCHER = ("PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "OMPI_COMM_WORLD_")
@@ -20,11 +18,7 @@ _LAUNCHER = ("PMI_", "PMIX_", "HYDI_", "MPI_LOCAL", "OMPI_COMM_WORLD_")
 
 @functools.cache
 def mpi() -> Any:
-    """Return mpi4py's module `MPI`. The import does not initialize MPI: `rendezvous.join` does.
-
-    Raises:
-        ImportError: mpi4py is not installed, or finds no MPI library.
-    """
+    """Return mpi4py's module `MPI`. The import does not initialize MPI: `rendezvous.join` does."""
     try:
         import mpi4py
 
@@ -51,11 +45,7 @@ def vendor() -> str:
 
 
 def find_mpiexec() -> str:
-    """Return the path of the `mpiexec` of the library that mpi4py loads: in Python's folder, or on PATH.
-
-    Raises:
-        RuntimeError: no matching `mpiexec` exists.
-    """
+    """Return the path of the `mpiexec` of the library that mpi4py loads: in Python's folder, or on PATH."""
     library, others = vendor(), []
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")])
     for folder in dict.fromkeys(path.split(os.pathsep)):

@@ -38,12 +38,7 @@ def _gathered(data: Array, group: ProcessGroup, name: str) -> list[Any]:
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Group = None) -> None:
-    """Store the objects of all ranks in a list, in the order of the ranks.
-
-    Args:
-        object_list: a list with an element for each rank.
-        obj: an object that can be pickled.
-    """
+    """Store the objects of all ranks in a list, in the order of the ranks."""
     if (group := member(group, "all_gather_object")) is not None:
         for i, value in enumerate(_gathered(_packed(obj), group, "all_gather_object")):
             object_list[i] = value
@@ -56,11 +51,7 @@ def gather_object(
     group: Group = None,
     group_dst: int | None = None,
 ) -> None:
-    """Store the objects of all ranks in a list on rank `dst` (0 if None).
-
-    Raises:
-        ValueError: the list is missing on rank `dst`, or not None on another one.
-    """
+    """Store the objects of all ranks in a list on rank `dst` (0 if None)."""
     if (group := member(group, "gather_object")) is None:
         return
     here = group.rank() == member_rank(group, dst, group_dst, "gather_object", default=0)
@@ -80,11 +71,7 @@ def broadcast_object_list(
     device: Any = None,
     group_src: int | None = None,
 ) -> None:
-    """Copy the objects in a list on rank `src` (0 if None) into the lists of all ranks.
-
-    Args:
-        object_list: a list of the same length on all ranks.
-    """
+    """Copy the objects in a list on rank `src` (0 if None) into the lists of all ranks."""
     if (group := member(group, "broadcast_object_list")) is None:
         return
     root = member_rank(group, src, group_src, "broadcast_object_list", default=0)
@@ -106,12 +93,7 @@ def scatter_object_list(
     group: Group = None,
     group_src: int | None = None,
 ) -> None:
-    """Send the objects of a list on rank `src` (0 if None) to the ranks: each stores its object as the first element.
-
-    Raises:
-        ValueError: the output list is empty.
-        RuntimeError: the input list has not one object for each rank.
-    """
+    """Send the objects of a list on rank `src` (0 if None) to the ranks, each of which stores its own as the first."""
     if (group := member(group, "scatter_object_list")) is None:
         return
     if not isinstance(scatter_object_output_list, list) or not scatter_object_output_list:
@@ -156,12 +138,7 @@ def recv_object_list(
     group_src: int | None = None,
     use_batch: bool = False,
 ) -> int:
-    """Receive a list of objects from another rank, and return the sender's global rank.
-
-    Args:
-        object_list: the output, of the same length as the sender's list.
-        src: the source's global rank; any rank if None.
-    """
+    """Receive a list of objects from another rank, and return the sender's global rank."""
     if (group := member(group, "recv_object_list")) is None:
         return -1
     source = None if src is None and group_src is None else member_rank(group, src, group_src, "recv_object_list")

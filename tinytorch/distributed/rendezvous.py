@@ -26,8 +26,6 @@ from tinytorch.distributed.mpi import find_mpiexec, mpi, vendor, without_launche
 from tinytorch.distributed.work import DistNetworkError, DistStoreError
 from tinytorch.kernels import parallel
 
-__all__ = ["join", "leave"]
-
 #: Seconds that a rank waits before it ends because another rank has ended, so that the other's error is seen first.
 GRACE = 1.0
 

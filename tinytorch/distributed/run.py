@@ -135,11 +135,7 @@ def _streams(text: str, count: int) -> dict[str, int]:
 
 
 def config_from_args(args: argparse.Namespace) -> dict[str, Any]:
-    """Return the job: the settings for the workers, and those for the launcher.
-
-    Raises:
-        ValueError: the value of an option is invalid or not supported.
-    """
+    """Return the job: the settings for the workers, and those for the launcher."""
     low, _, high = args.nnodes.partition(":")
     if not (low.isdecimal() and (high or low).isdecimal()):
         raise RuntimeError(f'nnodes={args.nnodes} is not in "MIN:MAX" format')
@@ -231,6 +227,8 @@ class _Node:
 
     def separate(self) -> list[str]:
         """Return options by which MPICH's mpiexec writes the ranks' streams to pipes, apart from its own messages."""
+        if sys.platform == "win32":
+            raise RuntimeError(_NOT_HERE)
         options = []
         for name in ("out", "err"):
             os.mkfifo(path := self._attempt / name)

@@ -183,12 +183,7 @@ class HashStore(Store):
 
 
 class FileStore(Store):
-    """A store in a file that all processes can write.
-
-    Args:
-        file_name: the file; it is created if it does not exist.
-        world_size: accepted, without effect: the file is not deleted when the processes end.
-    """
+    """A store in a file that all processes can write."""
 
     def __init__(self, file_name: str, world_size: int = -1) -> None:
         super().__init__()
@@ -279,16 +274,7 @@ class TCPStore(Store):
 
     Everybody who can reach the address can read and write: use it in trusted networks only.
 
-    Args:
-        host_name, port: the address; for port 0 the master uses any free port.
-        world_size: the number of processes, with this one; None if unknown.
-        is_master: this process has the table.
-        timeout: the timeout for connecting, for the other processes, and for values.
-        wait_for_workers: the master waits until all processes are connected.
-        multi_tenant, master_listen_fd, use_libuv: accepted, without effect.
-
-    Raises:
-        DistNetworkError: the address is in use, the master does not answer, or not all processes have connected.
+    For port 0 the master uses any free port. `multi_tenant`, `master_listen_fd` and `use_libuv` have no effect.
 
     Example:
         >>> from datetime import timedelta

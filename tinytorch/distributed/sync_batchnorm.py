@@ -19,10 +19,6 @@ class SyncBatchNorm(_BatchNorm):
     All processes have to call it, forward and backward; their batches may differ in size. Without a process group it
     works like `BatchNorm1d`.
 
-    Args:
-        process_group: the process group; all processes if None.
-        the others: as for `BatchNorm1d`.
-
     Shape:
         `(N, C, *)` -> the same.
 
@@ -75,10 +71,6 @@ class SyncBatchNorm(_BatchNorm):
     @classmethod
     def convert_sync_batchnorm(cls, module: Module, process_group: Any = None) -> Module:
         """Replace all `BatchNorm*d` layers of `module` by `SyncBatchNorm` layers with the same parameters.
-
-        Args:
-            module: a model, which is changed in place, or a layer.
-            process_group: the new layers' process group.
 
         Example:
             >>> from tinytorch import nn

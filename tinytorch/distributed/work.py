@@ -129,12 +129,6 @@ class Work:
     def wait(self, timeout: timedelta | None = None) -> bool:
         """Wait until the communication is complete.
 
-        Args:
-            timeout: the maximum duration; the group's if None.
-
-        Returns:
-            True.
-
         Raises:
             DistBackendError: it timed out, or the ranks call different functions.
         """
@@ -170,11 +164,7 @@ class Work:
         return self._error if self._test() else None
 
     def result(self) -> list[Any]:
-        """Return the tensors that hold the result.
-
-        Raises:
-            RuntimeError: the communication is not complete.
-        """
+        """Return the tensors that hold the result."""
         if not self._test():
             raise RuntimeError(
                 "Work needs to be completed before calling result(). Should call wait() before result()."

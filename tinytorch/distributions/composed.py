@@ -9,7 +9,7 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.transforms import ComposeTransform, Transform
-from tinytorch.distributions.utils import _sum_rightmost, alias
+from tinytorch.distributions.utils import _sum_rightmost, alias, method
 
 __all__ = ["Independent", "TransformedDistribution"]
 
@@ -58,18 +58,13 @@ class Independent(Distribution):
     mean = alias("base_dist.mean")
     mode = alias("base_dist.mode")
     variance = alias("base_dist.variance")
-
-    def sample(self, sample_shape: Any = Size()) -> Tensor:
-        return self.base_dist.sample(sample_shape)
-
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        return self.base_dist.rsample(sample_shape)
+    sample = method(lambda self, sample_shape=Size(): self.base_dist.sample(sample_shape))
+    rsample = method(lambda self, sample_shape=Size(): self.base_dist.rsample(sample_shape))
 
     def log_prob(self, value: Tensor) -> Tensor:
         return _sum_rightmost(self.base_dist.log_prob(value), self.reinterpreted_batch_ndims)
 
-    def entropy(self) -> Tensor:
-        return _sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims)
+    entropy = method(lambda self: _sum_rightmost(self.base_dist.entropy(), self.reinterpreted_batch_ndims))
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         if self.reinterpreted_batch_ndims > 0:
@@ -161,8 +156,7 @@ class TransformedDistribution(Distribution):
         with no_grad():
             return self._transform(self.base_dist.sample(sample_shape))
 
-    def rsample(self, sample_shape: Any = Size()) -> Tensor:
-        return self._transform(self.base_dist.rsample(sample_shape))
+    rsample = method(lambda self, sample_shape=Size(): self._transform(self.base_dist.rsample(sample_shape)))
 
     def log_prob(self, value: Tensor) -> Tensor:
         self._check_sample(value)
@@ -194,5 +188,4 @@ class TransformedDistribution(Distribution):
             self.base_dist._validate_sample(value)
         return self._reflect_if_decreasing(self.base_dist.cdf(value))
 
-    def icdf(self, value: Tensor) -> Tensor:
-        return self._transform(self.base_dist.icdf(self._reflect_if_decreasing(value)))
+    icdf = method(lambda self, value: self._transform(self.base_dist.icdf(self._reflect_if_decreasing(value))))

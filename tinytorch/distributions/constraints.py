@@ -10,7 +10,7 @@ from typing import Any
 
 from tinytorch import linalg
 from tinytorch.core.tensor import Tensor
-from tinytorch.distributions.utils import formula
+from tinytorch.distributions.utils import Formulas, formula, method
 from tinytorch.ops.join import cat as concatenated
 from tinytorch.ops.join import stack as stacked
 
@@ -24,7 +24,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Constraint:
+class Constraint(Formulas):
     """A set of values.
 
     Attributes:
@@ -133,10 +133,7 @@ class _IndependentConstraint(Constraint):
         self.reinterpreted_batch_ndims = reinterpreted_batch_ndims
 
     is_discrete: Any = formula(lambda self: self.base_constraint.is_discrete)
-
-    @property
-    def event_dim(self) -> Any:
-        return self.base_constraint.event_dim + self.reinterpreted_batch_ndims
+    event_dim: Any = formula(lambda self: self.base_constraint.event_dim + self.reinterpreted_batch_ndims)
 
     def check(self, value: Tensor) -> Tensor:
         result = self.base_constraint.check(value)
@@ -184,8 +181,7 @@ class _Boolean(Constraint):
 
     is_discrete = True
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value == 0) | (value == 1)
+    check = method(lambda self, value: (value == 0) | (value == 1))
 
 
 class _OneHot(Constraint):
@@ -194,8 +190,7 @@ class _OneHot(Constraint):
     is_discrete = True
     event_dim = 1
 
-    def check(self, value: Tensor) -> Tensor:
-        return ((value == 0) | (value == 1)).all(-1) & value.sum(-1).eq(1)
+    check = method(lambda self, value: ((value == 0) | (value == 1)).all(-1) & value.sum(-1).eq(1))
 
 
 class _TwoBounds(Constraint):
@@ -216,8 +211,7 @@ class _IntegerInterval(_TwoBounds):
 
     is_discrete = True
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound)
+    check = method(lambda self, value: (value % 1 == 0) & (self.lower_bound <= value) & (value <= self.upper_bound))
 
 
 class _Interval(_TwoBounds):
@@ -228,8 +222,7 @@ class _Interval(_TwoBounds):
         tensor([ True, False])
     """
 
-    def check(self, value: Tensor) -> Tensor:
-        return (self.lower_bound <= value) & (value <= self.upper_bound)
+    check = method(lambda self, value: (self.lower_bound <= value) & (value <= self.upper_bound))
 
 
 class _HalfOpenInterval(_TwoBounds):
@@ -240,8 +233,7 @@ class _HalfOpenInterval(_TwoBounds):
         tensor([ True, False])
     """
 
-    def check(self, value: Tensor) -> Tensor:
-        return (self.lower_bound <= value) & (value < self.upper_bound)
+    check = method(lambda self, value: (self.lower_bound <= value) & (value < self.upper_bound))
 
 
 class _LowerBound(Constraint):
@@ -256,8 +248,7 @@ class _IntegerGreaterThan(_LowerBound):
 
     is_discrete = True
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value % 1 == 0) & (value >= self.lower_bound)
+    check = method(lambda self, value: (value % 1 == 0) & (value >= self.lower_bound))
 
 
 class _GreaterThan(_LowerBound):
@@ -268,8 +259,7 @@ class _GreaterThan(_LowerBound):
         tensor([False,  True])
     """
 
-    def check(self, value: Tensor) -> Tensor:
-        return self.lower_bound < value
+    check = method(lambda self, value: self.lower_bound < value)
 
 
 class _GreaterThanEq(_LowerBound):
@@ -280,8 +270,7 @@ class _GreaterThanEq(_LowerBound):
         tensor([True, True])
     """
 
-    def check(self, value: Tensor) -> Tensor:
-        return self.lower_bound <= value
+    check = method(lambda self, value: self.lower_bound <= value)
 
 
 class _UpperBound(Constraint):
@@ -299,8 +288,7 @@ class _LessThan(_UpperBound):
         tensor([ True, False])
     """
 
-    def check(self, value: Tensor) -> Tensor:
-        return value < self.upper_bound
+    check = method(lambda self, value: value < self.upper_bound)
 
 
 class _Multinomial(_UpperBound):
@@ -315,15 +303,13 @@ class _Multinomial(_UpperBound):
     event_dim = 1
     _shown = ()
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound)
+    check = method(lambda self, value: (value >= 0).all(-1) & (value.sum(-1) <= self.upper_bound))
 
 
 class _Real(Constraint):
     """All numbers except NaN."""
 
-    def check(self, value: Tensor) -> Tensor:
-        return value == value
+    check = method(lambda self, value: value == value)
 
 
 class _Simplex(Constraint):
@@ -331,8 +317,7 @@ class _Simplex(Constraint):
 
     event_dim = 1
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6)
+    check = method(lambda self, value: (value >= 0).all(-1) & ((value.sum(-1) - 1).abs() < 1e-6))
 
 
 class _Matrices(Constraint):
@@ -342,8 +327,7 @@ class _Matrices(Constraint):
 class _LowerTriangular(_Matrices):
     """Lower triangular square matrices."""
 
-    def check(self, value: Tensor) -> Tensor:
-        return (value.tril() == value).reshape(value.shape[:-2] + (-1,)).all(-1)
+    check = method(lambda self, value: (value.tril() == value).reshape(value.shape[:-2] + (-1,)).all(-1))
 
 
 class _LowerCholesky(_LowerTriangular):
@@ -410,9 +394,7 @@ class _PartwiseConstraint(Constraint):
         self.cseq = list(cseq)
         self.dim = dim
 
-    @property
-    def is_discrete(self) -> Any:
-        return any(part.is_discrete for part in self.cseq)
+    is_discrete: Any = formula(lambda self: any(part.is_discrete for part in self.cseq))
 
     def _check_dim(self, value: Tensor) -> None:
         if not -value.dim() <= self.dim < value.dim():
@@ -434,9 +416,7 @@ class _Cat(_PartwiseConstraint):
         if len(self.lengths) != len(self.cseq):
             raise AssertionError(f"lengths must have same length as cseq, got {len(self.lengths)} vs {len(self.cseq)}")
 
-    @property
-    def event_dim(self) -> Any:
-        return max(part.event_dim for part in self.cseq)
+    event_dim: Any = formula(lambda self: max(part.event_dim for part in self.cseq))
 
     def check(self, value: Tensor) -> Tensor:
         self._check_dim(value)

@@ -16,10 +16,12 @@ from tinytorch.distributions.utils import (
     _standard_normal,
     alias,
     broadcast_all,
+    checked,
     clamp_probs,
     formula,
     lazy_property,
     logits_to_probs,
+    method,
 )
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.limits import finfo
@@ -37,7 +39,21 @@ __all__ = [
 ]  # fmt: skip
 
 
-class Normal(ExponentialFamily):
+class LocScale(Distribution):
+    """Base class of families on the real line with a location, at which the density is highest, and a scale."""
+
+    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
+    support = constraints.real
+    has_rsample = True
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        self.loc, self.scale = broadcast_all(loc, scale)
+        super().__init__(self.loc.size(), validate_args=validate_args)
+
+    mode = alias("loc")
+
+
+class Normal(LocScale, ExponentialFamily):
     """The normal distribution with mean `loc` and standard deviation `scale`.
 
     Example:
@@ -46,16 +62,9 @@ class Normal(ExponentialFamily):
         tensor([ 1.5410, -0.2934])
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
     _mean_carrier_measure = 0
 
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
-    mean = mode = alias("loc")
+    mean = alias("loc")
     stddev = alias("scale")
     variance = formula(lambda self: self.stddev.pow(2))
 
@@ -72,23 +81,14 @@ class Normal(ExponentialFamily):
         variance = self.scale**2
         return -((value - self.loc) ** 2) / (2 * variance) - self.scale.log() - math.log(math.sqrt(2 * math.pi))
 
-    def cdf(self, value: Tensor) -> Tensor:
-        self._check_sample(value)
-        return 0.5 * (1 + ((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)).erf())
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2)
-
-    def entropy(self) -> Tensor:
-        return 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log()
-
+    cdf = checked(lambda self, value: 0.5 * (1 + ((value - self.loc) * self.scale.reciprocal() / math.sqrt(2)).erf()))
+    icdf = method(lambda self, value: self.loc + self.scale * (2 * value - 1).erfinv() * math.sqrt(2))
+    entropy = method(lambda self: 0.5 + 0.5 * math.log(2 * math.pi) + self.scale.log())
     _natural_params: Any = formula(lambda self: (self.loc / self.scale.pow(2), -0.5 * self.scale.pow(2).reciprocal()))
-
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
-        return -0.25 * x.pow(2) / y + 0.5 * (-math.pi / y).log()
+    _log_normalizer = method(lambda self, x, y: -0.25 * x.pow(2) / y + 0.5 * (-math.pi / y).log())
 
 
-class Laplace(Distribution):
+class Laplace(LocScale):
     """The Laplace distribution, with density exp(-|x - loc| / scale) / (2 scale).
 
     Example:
@@ -96,16 +96,7 @@ class Laplace(Distribution):
         tensor(2.)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
-    mean = mode = alias("loc")
-
+    mean = alias("loc")
     variance = formula(lambda self: 2 * self.scale.pow(2))
     stddev = formula(lambda self: 2**0.5 * self.scale)
 
@@ -115,9 +106,7 @@ class Laplace(Distribution):
         u = apart(empty(shape, dtype=dtype)).uniform_(finfo(dtype).eps - 1, 1)
         return self.loc - self.scale * u.sign() * (-u.abs()).log1p()
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._check_sample(value)
-        return -(2 * self.scale).log() - (value - self.loc).abs() / self.scale
+    log_prob = checked(lambda self, value: -(2 * self.scale).log() - (value - self.loc).abs() / self.scale)
 
     def cdf(self, value: Tensor) -> Tensor:
         self._check_sample(value)
@@ -128,11 +117,10 @@ class Laplace(Distribution):
         term = value - 0.5
         return self.loc - self.scale * term.sign() * (-2 * term.abs()).log1p()
 
-    def entropy(self) -> Tensor:
-        return 1 + (2 * self.scale).log()
+    entropy = method(lambda self: 1 + (2 * self.scale).log())
 
 
-class Cauchy(Distribution):
+class Cauchy(LocScale):
     """The Cauchy distribution with median `loc` and half width at half maximum `scale`.
 
     Example:
@@ -140,16 +128,7 @@ class Cauchy(Distribution):
         tensor(1.)
     """
 
-    arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
-    support = constraints.real
-    has_rsample = True
-
-    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
-        self.loc, self.scale = broadcast_all(loc, scale)
-        super().__init__(self.loc.size(), validate_args=validate_args)
-
     mean = formula(lambda self: full(self._extended_shape(), float("nan"), dtype=self.loc.dtype))
-    mode = alias("loc")
     variance = formula(lambda self: full(self._extended_shape(), float("inf"), dtype=self.loc.dtype))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
@@ -159,15 +138,9 @@ class Cauchy(Distribution):
         self._check_sample(value)
         return -math.log(math.pi) - self.scale.log() - (((value - self.loc) / self.scale) ** 2).log1p()
 
-    def cdf(self, value: Tensor) -> Tensor:
-        self._check_sample(value)
-        return ((value - self.loc) / self.scale).atan() / math.pi + 0.5
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return (math.pi * (value - 0.5)).tan() * self.scale + self.loc
-
-    def entropy(self) -> Tensor:
-        return math.log(4 * math.pi) + self.scale.log()
+    cdf = checked(lambda self, value: ((value - self.loc) / self.scale).atan() / math.pi + 0.5)
+    icdf = method(lambda self, value: (math.pi * (value - 0.5)).tan() * self.scale + self.loc)
+    entropy = method(lambda self: math.log(4 * math.pi) + self.scale.log())
 
 
 # Coefficients by ascending power for I0 and I1, below 3.75 and above: Abramowitz and Stegun, 9.8.1 to 9.8.4.
@@ -292,15 +265,9 @@ class Uniform(Distribution):
         inside = self.low.le(value).type_as(self.low) * self.high.gt(value).type_as(self.low)
         return inside.log() - (self.high - self.low).log()
 
-    def cdf(self, value: Tensor) -> Tensor:
-        self._check_sample(value)
-        return ((value - self.low) / (self.high - self.low)).clamp(0, 1)
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return value * (self.high - self.low) + self.low
-
-    def entropy(self) -> Tensor:
-        return (self.high - self.low).log()
+    cdf = checked(lambda self, value: ((value - self.low) / (self.high - self.low)).clamp(0, 1))
+    icdf = method(lambda self, value: value * (self.high - self.low) + self.low)
+    entropy = method(lambda self: (self.high - self.low).log())
 
 
 class ContinuousBernoulli(ProbsOrLogits, ExponentialFamily):
@@ -441,24 +408,12 @@ class Exponential(ExponentialFamily):
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         return apart(empty(self._extended_shape(sample_shape), dtype=self.rate.dtype)).exponential_() / self.rate
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._check_sample(value)
-        return self.rate.log() - self.rate * value
-
-    def cdf(self, value: Tensor) -> Tensor:
-        self._check_sample(value)
-        return 1 - (-self.rate * value).exp()
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return -(-value).log1p() / self.rate
-
-    def entropy(self) -> Tensor:
-        return 1.0 - self.rate.log()
-
+    log_prob = checked(lambda self, value: self.rate.log() - self.rate * value)
+    cdf = checked(lambda self, value: 1 - (-self.rate * value).exp())
+    icdf = method(lambda self, value: -(-value).log1p() / self.rate)
+    entropy = method(lambda self: 1.0 - self.rate.log())
     _natural_params: Any = formula(lambda self: (-self.rate,))
-
-    def _log_normalizer(self, x: Tensor) -> Tensor:
-        return -(-x).log()
+    _log_normalizer = method(lambda self, x: -(-x).log())
 
 
 class Gamma(ExponentialFamily):
@@ -498,14 +453,9 @@ class Gamma(ExponentialFamily):
         c = self.concentration
         return c - self.rate.log() + c.lgamma() + (1.0 - c) * c.digamma()
 
-    def cdf(self, value: Tensor) -> Tensor:
-        self._check_sample(value)
-        return self.concentration.igamma(self.rate * value)
-
+    cdf = checked(lambda self, value: self.concentration.igamma(self.rate * value))
     _natural_params: Any = formula(lambda self: (self.concentration - 1, -self.rate))
-
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
-        return (x + 1).lgamma() + (x + 1) * (-y.reciprocal()).log()
+    _log_normalizer = method(lambda self, x, y: (x + 1).lgamma() + (x + 1) * (-y.reciprocal()).log())
 
 
 class Chi2(Gamma):
@@ -593,9 +543,7 @@ class Dirichlet(ExponentialFamily):
         return c.lgamma().sum(-1) - total.lgamma() - total_term - ((c - 1.0) * c.digamma()).sum(-1)
 
     _natural_params: Any = formula(lambda self: (self.concentration,))
-
-    def _log_normalizer(self, x: Tensor) -> Tensor:
-        return x.lgamma().sum(-1) - x.sum(-1).lgamma()
+    _log_normalizer = method(lambda self, x: x.lgamma().sum(-1) - x.sum(-1).lgamma())
 
 
 class Beta(ExponentialFamily):
@@ -627,23 +575,13 @@ class Beta(ExponentialFamily):
         total = self.concentration1 + self.concentration0
         return self.concentration1 * self.concentration0 / (total.pow(2) * (total + 1))
 
-    def rsample(self, sample_shape: Any = ()) -> Tensor:
-        return self._dirichlet.rsample(sample_shape).select(-1, 0)
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._check_sample(value)
-        return self._dirichlet.log_prob(stack([value, 1.0 - value], -1))
-
-    def entropy(self) -> Tensor:
-        return self._dirichlet.entropy()
-
+    rsample = method(lambda self, sample_shape=(): self._dirichlet.rsample(sample_shape).select(-1, 0))
+    log_prob = checked(lambda self, value: self._dirichlet.log_prob(stack([value, 1.0 - value], -1)))
+    entropy = method(lambda self: self._dirichlet.entropy())
     concentration1 = formula(lambda self: self._dirichlet.concentration[..., 0], "The exponent of x, plus one.")
     concentration0 = formula(lambda self: self._dirichlet.concentration[..., 1], "The exponent of 1 - x, plus one.")
-
     _natural_params: Any = formula(lambda self: (self.concentration1, self.concentration0))
-
-    def _log_normalizer(self, x: Tensor, y: Tensor) -> Tensor:
-        return x.lgamma() + y.lgamma() - (x + y).lgamma()
+    _log_normalizer = method(lambda self, x, y: x.lgamma() + y.lgamma() - (x + y).lgamma())
 
 
 class FisherSnedecor(Distribution):
@@ -762,8 +700,7 @@ class GeneralizedPareto(Distribution):
         """Return where the concentration is zero, so that the distribution is exponential."""
         return isclose(self.concentration, self.concentration.new_zeros(()))
 
-    def _safe(self) -> Tensor:
-        return where(self._exponential(), full_like(self.concentration, 1.0), self.concentration)
+    _safe = method(lambda self: where(self._exponential(), full_like(self.concentration, 1.0), self.concentration))
 
     def rsample(self, sample_shape: Any = Size()) -> Tensor:
         return self.icdf(rand(self._extended_shape(sample_shape), dtype=self.loc.dtype))
@@ -797,8 +734,7 @@ class GeneralizedPareto(Distribution):
         """
         return (-self.log_survival_function(value).exp()).log1p()
 
-    def cdf(self, value: Tensor) -> Tensor:
-        return self.log_cdf(value).exp()
+    cdf = method(lambda self, value: self.log_cdf(value).exp())
 
     def icdf(self, value: Tensor) -> Tensor:
         c = self._safe()
@@ -817,9 +753,7 @@ class GeneralizedPareto(Distribution):
         variance = self.scale**2 / ((1 - c) ** 2 * (1 - 2 * c))
         return variance.masked_fill(~(c < 0.5), float("nan"))
 
-    def entropy(self) -> Tensor:
-        return self.scale.log() + self.concentration + 1
-
+    entropy = method(lambda self: self.scale.log() + self.concentration + 1)
     mode = alias("loc")
 
     @constraints.dependent_property(is_discrete=False, event_dim=0)

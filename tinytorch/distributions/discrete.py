@@ -10,16 +10,18 @@ from tinytorch.distributions import constraints
 from tinytorch.distributions.composed import TransformedDistribution
 from tinytorch.distributions.constraints import MixtureSameFamilyConstraint
 from tinytorch.distributions.continuous import Gamma
-from tinytorch.distributions.distribution import Distribution, ExponentialFamily
+from tinytorch.distributions.distribution import Distribution, ExponentialFamily, _meet
 from tinytorch.distributions.transforms import ExpTransform, SigmoidTransform
 from tinytorch.distributions.utils import (
     ProbsOrLogits,
     alias,
     broadcast_all,
+    checked,
     clamp_probs,
     formula,
     lazy_property,
     logits_to_probs,
+    method,
     probs_to_logits,
 )
 from tinytorch.kernels import dtypes, limits
@@ -74,16 +76,13 @@ class Bernoulli(ProbsOrLogits, ExponentialFamily):
         logits, value = broadcast_all(self.logits, value)
         return -binary_cross_entropy_with_logits(logits, value, reduction="none")
 
-    def entropy(self) -> Tensor:
-        return binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none")
+    entropy = method(lambda self: binary_cross_entropy_with_logits(self.logits, self.probs, reduction="none"))
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         return self._shape_support(arange(2, dtype=self._param.dtype), expand)
 
     _natural_params: Any = formula(lambda self: (self.probs.logit(),))
-
-    def _log_normalizer(self, x: Tensor) -> Tensor:
-        return x.exp().log1p()
+    _log_normalizer = method(lambda self, x: x.exp().log1p())
 
 
 class Geometric(ProbsOrLogits, Distribution):
@@ -251,7 +250,6 @@ class Poisson(ExponentialFamily):
         super().__init__(self.rate.size(), validate_args=validate_args)
 
     mean = variance = alias("rate")
-
     mode = formula(lambda self: self.rate.floor())
 
     def sample(self, sample_shape: Any = Size()) -> Tensor:
@@ -264,9 +262,7 @@ class Poisson(ExponentialFamily):
         return value.xlogy(rate) - rate - (value + 1).lgamma()
 
     _natural_params: Any = formula(lambda self: (self.rate.log(),))
-
-    def _log_normalizer(self, x: Tensor) -> Tensor:
-        return x.exp()
+    _log_normalizer = method(lambda self, x: x.exp())
 
 
 class Categorical(ProbsOrLogits, Distribution):
@@ -375,12 +371,8 @@ class OneHotCategorical(CategoricalBased):
         indices = self._categorical.sample(Size(sample_shape))
         return one_hot(indices, self._categorical._num_events).to(self.probs)
 
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._check_sample(value)
-        return self._categorical.log_prob(value.max(-1)[1])
-
-    def entropy(self) -> Tensor:
-        return self._categorical.entropy()
+    log_prob = checked(lambda self, value: self._categorical.log_prob(value.max(-1)[1]))
+    entropy = method(lambda self: self._categorical.entropy())
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
         n = self.event_shape[0]
@@ -626,12 +618,11 @@ class MixtureSameFamily(Distribution):
             raise ValueError("The Component distribution need to be an instance of torch.distributions.Distribution")
         mixture_shape = mixture_distribution.batch_shape
         batch_shape = component_distribution.batch_shape[:-1]
-        for one, other in zip(reversed(mixture_shape), reversed(batch_shape), strict=False):
-            if one != 1 and other != 1 and one != other:
-                raise ValueError(
-                    f"`mixture_distribution.batch_shape` ({mixture_shape}) is not compatible with "
-                    f"`component_distribution.batch_shape`({batch_shape})"
-                )
+        if not _meet(mixture_shape, batch_shape):
+            raise ValueError(
+                f"`mixture_distribution.batch_shape` ({mixture_shape}) is not compatible with "
+                f"`component_distribution.batch_shape`({batch_shape})"
+            )
         n, components = mixture_distribution.logits.shape[-1], component_distribution.batch_shape[-1]
         if n != components:
             raise ValueError(
@@ -695,8 +686,7 @@ class MixtureSameFamily(Distribution):
             shape = samples.shape[:dim] + (1,) + self.event_shape
             return samples.gather(dim, component.expand(shape)).squeeze(dim)
 
-    def _pad(self, x: Tensor) -> Tensor:
-        return x.unsqueeze(-1 - self._event_ndims)
+    _pad = method(lambda self, x: x.unsqueeze(-1 - self._event_ndims))
 
     def _pad_mixture_dimensions(self, x: Tensor) -> Tensor:
         missing = len(self.batch_shape) - len(self.mixture_distribution.batch_shape)

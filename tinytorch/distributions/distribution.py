@@ -9,12 +9,12 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Size, Tensor
 from tinytorch.core.warning import warn
 from tinytorch.distributions import constraints
-from tinytorch.distributions.utils import lazy_property
+from tinytorch.distributions.utils import Formulas, lazy_property
 
 __all__ = ["Distribution", "ExponentialFamily"]
 
 
-class Distribution:
+class Distribution(Formulas):
     """A probability distribution, or a batch of them.
 
     Args:
@@ -41,14 +41,10 @@ class Distribution:
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        for name, member in vars(cls).items():  # by the names of their functions, `help` finds the docstrings below
-            function: Any = getattr(member, "fget", None)
-            if getattr(function, "__name__", "") == "<lambda>":
-                function.__name__, function.__qualname__ = name, f"{cls.__qualname__}.{name}"
-        if "arg_constraints" in vars(cls) and cls.__module__.startswith(f"{__package__}."):
+        if cls.__module__.startswith(f"{__package__}."):
             cls._family = cls
-            if "_expanded_params" not in vars(cls):
-                cls._expanded_params = vars(cls)["arg_constraints"]
+            if "arg_constraints" in vars(cls):
+                cls._expanded_params = vars(cls).get("_expanded_params", vars(cls)["arg_constraints"])
 
     @staticmethod
     def set_default_validate_args(value: bool) -> None:
@@ -100,7 +96,7 @@ class Distribution:
             >>> torch.distributions.Normal(0.0, 1.0).expand((2, 3)).batch_shape
             torch.Size([2, 3])
         """
-        if self._family is None:
+        if self._expanded_params is None:
             raise NotImplementedError
         new = self._get_checked_instance(self._family, _instance)
         batch_shape = Size(batch_shape)
@@ -265,11 +261,8 @@ class Distribution:
                 f"The right-most size of value must match event_shape: {value.shape} vs {self._event_shape}."
             )
         expected = self._batch_shape + self._event_shape
-        for one, other in zip(reversed(value.shape), reversed(expected), strict=False):
-            if one != 1 and other != 1 and one != other:
-                raise ValueError(
-                    f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}."
-                )
+        if not _meet(value.shape, expected):
+            raise ValueError(f"Value is not broadcastable with batch_shape+event_shape: {value.shape} vs {expected}.")
         try:
             support = self.support
         except NotImplementedError:
@@ -278,8 +271,6 @@ class Distribution:
                 "initialize the distribution with `validate_args=False` to turn off validation."
             )
             return
-        if support is None:
-            raise AssertionError("support must not be None")
         if not support.check(value)._is_all_true():
             raise ValueError(
                 f"Expected value argument ({type(value).__name__} of shape {tuple(value.shape)}) to be within the "
@@ -312,6 +303,11 @@ class Distribution:
         return f"{type(self).__name__}({args})"
 
 
+def _meet(one: Size, other: Size) -> bool:
+    """Return whether tensors of two shapes are broadcast with each other."""
+    return all(n == m or 1 in (n, m) for n, m in zip(reversed(one), reversed(other), strict=False))
+
+
 def _class_attribute(cls: type, name: str) -> Any:
     return next((base.__dict__[name] for base in cls.__mro__ if name in base.__dict__), None)
 
@@ -341,13 +337,16 @@ class ExponentialFamily(Distribution):
     def _mean_carrier_measure(self) -> float:
         raise NotImplementedError
 
-    def entropy(self) -> Tensor:
-        """Return the entropy, F(θ) - <θ, ∇F(θ)> minus the mean of k."""
-        result: Any = -self._mean_carrier_measure
+    def _normalized(self) -> tuple[list[Tensor], Tensor, tuple[Tensor, ...]]:
+        """Return θ, F(θ) and ∇F(θ), the mean of t."""
         params = [param.detach().requires_grad_() for param in self._natural_params]
         normalizer = self._log_normalizer(*params)
-        gradients = grad(normalizer.sum(), params, create_graph=True)
-        result = result + normalizer
+        return params, normalizer, grad(normalizer.sum(), params, create_graph=True)
+
+    def entropy(self) -> Tensor:
+        """Return the entropy, F(θ) - <θ, ∇F(θ)> minus the mean of k."""
+        params, normalizer, gradients = self._normalized()
+        result: Any = -self._mean_carrier_measure + normalizer
         for param, gradient in zip(params, gradients, strict=True):
             result = result - (param * gradient).reshape(self._batch_shape + (-1,)).sum(-1)
         return result

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from tinytorch import linalg
-from tinytorch.autograd import grad
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -191,9 +190,7 @@ def _family_family(p: ExponentialFamily, q: ExponentialFamily) -> Tensor:
             "The cross KL-divergence between different exponential families cannot be computed "
             "using Bregman divergences"
         )
-    params = [param.detach().requires_grad_() for param in p._natural_params]
-    normalizer = p._log_normalizer(*params)
-    gradients = grad(normalizer.sum(), params, create_graph=True)
+    params, normalizer, gradients = p._normalized()
     result = q._log_normalizer(*q._natural_params) - normalizer
     for one, other, gradient in zip(params, q._natural_params, gradients, strict=True):
         result = result - _sum_rightmost((other - one) * gradient, len(q.event_shape))
@@ -212,16 +209,6 @@ def _gumbel_gumbel(p: Gumbel, q: Gumbel) -> Tensor:
     ratio, loc_q, loc_p = p.scale / q.scale, q.loc / q.scale, p.loc / q.scale
     power = (loc_q + (1 + ratio).lgamma() - loc_p).exp()
     return -ratio.log() - loc_q + loc_p + ratio * euler_constant + power - (1 + euler_constant)
-
-
-@register_kl(Geometric, Geometric)
-def _geometric_geometric(p: Geometric, q: Geometric) -> Tensor:
-    return -p.entropy() - (-q.probs).log1p() / p.probs - q.logits
-
-
-@register_kl(HalfNormal, HalfNormal)
-def _half_normal_half_normal(p: HalfNormal, q: HalfNormal) -> Tensor:
-    return _normal_normal(p.base_dist, q.base_dist)
 
 
 @register_kl(Laplace, Laplace)
@@ -308,21 +295,11 @@ def _normal_normal(p: Normal, q: Normal) -> Tensor:
     return 0.5 * (ratio + ((p.loc - q.loc) / q.scale).pow(2) - 1 - ratio.log())
 
 
-@register_kl(OneHotCategorical, OneHotCategorical)
-def _one_hot_one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Tensor:
-    return _categorical_categorical(p._categorical, q._categorical)
-
-
 @register_kl(Pareto, Pareto)
 def _pareto_pareto(p: Pareto, q: Pareto) -> Tensor:
     ratio = q.alpha / p.alpha
     kl = q.alpha * (p.scale / q.scale).log() - ratio.log() + ratio - 1
     return kl.masked_fill(p.scale < q.scale, _INF)
-
-
-@register_kl(Poisson, Poisson)
-def _poisson_poisson(p: Poisson, q: Poisson) -> Tensor:
-    return p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate)
 
 
 @register_kl(TransformedDistribution, TransformedDistribution)
@@ -352,6 +329,11 @@ def _cauchy_cauchy(p: Cauchy, q: Cauchy) -> Tensor:
     return both - (4 * p.scale * q.scale).log()
 
 
+register_kl(Geometric, Geometric)(lambda p, q: -p.entropy() - (-q.probs).log1p() / p.probs - q.logits)
+register_kl(HalfNormal, HalfNormal)(lambda p, q: _normal_normal(p.base_dist, q.base_dist))
+register_kl(OneHotCategorical, OneHotCategorical)(lambda p, q: _categorical_categorical(p._categorical, q._categorical))
+register_kl(Poisson, Poisson)(lambda p, q: p.rate * (p.rate.log() - q.rate.log()) - (p.rate - q.rate))
+
 # Pairs of different families: the divergence is infinite if p has values outside of q's support ----
 
 
@@ -371,30 +353,24 @@ for _type in (Gumbel, Laplace, Normal):
     _register_infinite(_type, "loc", Beta, ContinuousBernoulli, Exponential, Gamma, Pareto, Uniform)
 _register_infinite(Pareto, "scale", Beta, ContinuousBernoulli, Uniform)
 _register_infinite(Poisson, "rate", Bernoulli, Binomial)
+register_kl(Bernoulli, Poisson)(lambda p, q: -p.entropy() - (p.probs * q.rate.log() - q.rate))
+register_kl(Gamma, Exponential)(lambda p, q: -p.entropy() - q.rate.log() + q.rate * p.concentration / p.rate)
 
 
-@register_kl(Beta, Normal)
-@register_kl(ContinuousBernoulli, Normal)
-@register_kl(Exponential, Normal)
-@register_kl(Gamma, Normal)
-@register_kl(Gumbel, Normal)
-@register_kl(Laplace, Normal)
-@register_kl(Uniform, Normal)
 def _any_normal(p: Distribution, q: Normal) -> Tensor:
     squared = q.scale.pow(2)
     energy = 0.5 * (2 * math.pi * squared).log() + 0.5 * (p.variance + (p.mean - q.loc).pow(2)) / squared
     return -p.entropy() + energy
 
 
+for _type_p in (Beta, ContinuousBernoulli, Exponential, Gamma, Gumbel, Laplace, Uniform):
+    register_kl(_type_p, Normal)(_any_normal)
+
+
 @register_kl(Beta, Exponential)
 @register_kl(ContinuousBernoulli, Exponential)
 def _any_exponential(p: Distribution, q: Exponential) -> Tensor:
     return -p.entropy() - q.rate.log() + q.rate * p.mean
-
-
-@register_kl(Bernoulli, Poisson)
-def _bernoulli_poisson(p: Bernoulli, q: Poisson) -> Tensor:
-    return -p.entropy() - (p.probs * q.rate.log() - q.rate)
 
 
 @register_kl(Beta, ContinuousBernoulli)
@@ -433,11 +409,6 @@ def _exponential_gumbel(p: Exponential, q: Gumbel) -> Tensor:
     product = p.rate * q.scale
     loc = q.loc / q.scale
     return product.log() - 1 - loc + loc.exp() * product / (product + 1) + product.reciprocal()
-
-
-@register_kl(Gamma, Exponential)
-def _gamma_exponential(p: Gamma, q: Exponential) -> Tensor:
-    return -p.entropy() - q.rate.log() + q.rate * p.concentration / p.rate
 
 
 @register_kl(Gamma, Gumbel)

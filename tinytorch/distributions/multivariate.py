@@ -12,7 +12,7 @@ from tinytorch.core.warning import warn
 from tinytorch.distributions import constraints
 from tinytorch.distributions.continuous import Beta, Chi2
 from tinytorch.distributions.distribution import Distribution, ExponentialFamily
-from tinytorch.distributions.utils import _standard_normal, alias, broadcast_all, formula, lazy_property
+from tinytorch.distributions.utils import _standard_normal, alias, broadcast_all, formula, lazy_property, method
 from tinytorch.kernels.limits import finfo
 from tinytorch.ops.create import as_tensor
 from tinytorch.ops.join import broadcast_shapes, broadcast_tensors, cat
@@ -75,8 +75,7 @@ class MatrixParameterized(Distribution):
     _unbroadcasted_scale_tril: Tensor
     _copied = ("_unbroadcasted_scale_tril",)
 
-    def _expand_to_batch(self, matrix: Tensor) -> Tensor:
-        return matrix.expand(self._batch_shape + matrix.shape[-2:])
+    _expand_to_batch = method(lambda self, matrix: matrix.expand(self._batch_shape + matrix.shape[-2:]))
 
     @lazy_property
     def scale_tril(self) -> Tensor:
@@ -96,8 +95,7 @@ class MatrixParameterized(Distribution):
         inverse = linalg.solve_triangular(tril, eye(tril.shape[-1], dtype=tril.dtype), upper=False)
         return self._expand_to_batch(inverse.mT @ inverse)
 
-    def _half_log_det(self) -> Tensor:
-        return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    _half_log_det = method(lambda self: self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1))
 
 
 class MultivariateNormal(MatrixParameterized):

@@ -16,7 +16,7 @@ from tinytorch.distributions.transforms import (
     PowerTransform,
     StickBreakingTransform,
 )
-from tinytorch.distributions.utils import alias, broadcast_all, euler_constant, formula
+from tinytorch.distributions.utils import alias, broadcast_all, checked, euler_constant, formula, method
 from tinytorch.kernels.limits import finfo
 from tinytorch.ops.create import as_tensor, full, full_like, ones_like, tensor, zeros_like
 
@@ -52,8 +52,7 @@ class LogNormal(TransformedDistribution):
         squared = self.scale.pow(2)
         return squared.expm1() * (2 * self.loc + squared).exp()
 
-    def entropy(self) -> Tensor:
-        return self.base_dist.entropy() + self.loc
+    entropy = method(lambda self: self.base_dist.entropy() + self.loc)
 
 
 class LogisticNormal(TransformedDistribution):
@@ -110,9 +109,7 @@ class Gumbel(TransformedDistribution):
     mode = alias("loc")
     stddev = formula(lambda self: (math.pi / math.sqrt(6)) * self.scale)
     variance = formula(lambda self: self.stddev.pow(2))
-
-    def entropy(self) -> Tensor:
-        return self.scale.log() + (1 + euler_constant)
+    entropy = method(lambda self: self.scale.log() + (1 + euler_constant))
 
 
 class Weibull(TransformedDistribution):
@@ -190,8 +187,7 @@ class Pareto(TransformedDistribution):
     def support(self) -> Any:
         return constraints.greater_than_eq(self.scale)
 
-    def entropy(self) -> Tensor:
-        return (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal())
+    entropy = method(lambda self: (self.scale / self.alpha).log() + (1 + self.alpha.reciprocal()))
 
 
 class Kumaraswamy(TransformedDistribution):
@@ -281,28 +277,25 @@ class InverseGamma(TransformedDistribution):
 class FoldedDistribution(TransformedDistribution):
     """The distribution of |x| for x from a distribution symmetric around 0 with a `scale`."""
 
+    arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True
+    _base: Any
+
+    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(self._base(0, scale, validate_args=False), AbsTransform(), validate_args=validate_args)
+
     scale = alias("base_dist.scale", "The scale of x.")
     mode = formula(lambda self: zeros_like(self.scale))
-
-    def log_prob(self, value: Tensor) -> Tensor:
-        self._check_sample(value)
-        return self._log_prob(value)
+    log_prob = checked(lambda self, value: self._log_prob(value))
 
     def _log_prob(self, value: Tensor) -> Tensor:
         log_prob: Tensor = self.base_dist.log_prob(value) + math.log(2)
         return log_prob.masked_fill(~(value >= 0), -math.inf)
 
-    def cdf(self, value: Tensor) -> Tensor:
-        self._check_sample(value)
-        return 2 * self.base_dist.cdf(value) - 1
-
-    def icdf(self, value: Tensor) -> Tensor:
-        return self.base_dist.icdf((value + 1) / 2)
-
-    def entropy(self) -> Tensor:
-        return self.base_dist.entropy() - math.log(2)
+    cdf = checked(lambda self, value: 2 * self.base_dist.cdf(value) - 1)
+    icdf = method(lambda self, value: self.base_dist.icdf((value + 1) / 2))
+    entropy = method(lambda self: self.base_dist.entropy() - math.log(2))
 
 
 class HalfNormal(FoldedDistribution):
@@ -313,12 +306,7 @@ class HalfNormal(FoldedDistribution):
         tensor(0.)
     """
 
-    arg_constraints = {"scale": constraints.positive}
-
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        base = Normal(0, scale, validate_args=False)
-        super().__init__(base, AbsTransform(), validate_args=validate_args)
-
+    _base = Normal
     mean = formula(lambda self: self.scale * math.sqrt(2 / math.pi))
     variance = formula(lambda self: self.scale.pow(2) * (1 - 2 / math.pi))
 
@@ -331,12 +319,7 @@ class HalfCauchy(FoldedDistribution):
         tensor(0.)
     """
 
-    arg_constraints = {"scale": constraints.positive}
-
-    def __init__(self, scale: Any, validate_args: bool | None = None) -> None:
-        base = Cauchy(0, scale, validate_args=False)
-        super().__init__(base, AbsTransform(), validate_args=validate_args)
-
+    _base = Cauchy
     mean = formula(lambda self: full(self._extended_shape(), math.inf, dtype=self.scale.dtype))
     variance = formula(lambda self: self.base_dist.variance)
 

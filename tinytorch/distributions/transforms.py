@@ -15,11 +15,13 @@ from tinytorch.core.tensor import Size, Tensor
 from tinytorch.distributions import constraints
 from tinytorch.distributions.distribution import Distribution
 from tinytorch.distributions.utils import (
+    Formulas,
     _sum_rightmost,
     alias,
     broadcast_all,
     formula,
     lazy_property,
+    method,
     tril_matrix_to_vec,
     vec_to_tril_matrix,
 )
@@ -43,7 +45,7 @@ def _check_dims(dims: int, required: int) -> None:
         raise ValueError("Too few dimensions on input")
 
 
-class Transform:
+class Transform(Formulas):
     """A differentiable map y = t(x) with a computable log |det dy/dx|.
 
     A subclass defines `domain`, `codomain`, `_call`, `_inverse` and `log_abs_det_jacobian`.
@@ -122,8 +124,7 @@ class Transform:
 
     __hash__ = object.__hash__
 
-    def _equals(self, other: Any) -> bool:
-        return self is other
+    _equals = method(lambda self, other: self is other)
 
     def __call__(self, x: Tensor) -> Tensor:
         """Return y = t(x)."""
@@ -205,8 +206,7 @@ class _InverseTransform(Transform):
     def with_cache(self, cache_size: int = 1) -> Any:
         return self.inv.with_cache(cache_size).inv
 
-    def _equals(self, other: Any) -> bool:
-        return isinstance(other, _InverseTransform) and self._inv == other._inv
+    _equals = method(lambda self, other: isinstance(other, _InverseTransform) and self._inv == other._inv)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._inv!r})"
@@ -214,14 +214,9 @@ class _InverseTransform(Transform):
     def __call__(self, x: Tensor) -> Tensor:
         return self._inv._inv_call(x)
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return -self._inv.log_abs_det_jacobian(y, x)
-
-    def forward_shape(self, shape: Any) -> Any:
-        return self._inv.inverse_shape(shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self._inv.forward_shape(shape)
+    log_abs_det_jacobian = method(lambda self, x, y: -self._inv.log_abs_det_jacobian(y, x))
+    forward_shape = method(lambda self, shape: self._inv.inverse_shape(shape))
+    inverse_shape = method(lambda self, shape: self._inv.forward_shape(shape))
 
 
 class ComposeTransform(Transform):
@@ -241,8 +236,7 @@ class ComposeTransform(Transform):
         super().__init__(cache_size=cache_size)
         self.parts = parts
 
-    def _equals(self, other: Any) -> bool:
-        return isinstance(other, ComposeTransform) and self.parts == other.parts
+    _equals = method(lambda self, other: isinstance(other, ComposeTransform) and self.parts == other.parts)
 
     @constraints.dependent_property(is_discrete=False)
     def domain(self) -> Any:
@@ -354,11 +348,8 @@ class IndependentTransform(Transform):
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.base_transform!r}, {self.reinterpreted_batch_ndims})"
 
-    def forward_shape(self, shape: Any) -> Any:
-        return self.base_transform.forward_shape(shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self.base_transform.inverse_shape(shape)
+    forward_shape = method(lambda self, shape: self.base_transform.forward_shape(shape))
+    inverse_shape = method(lambda self, shape: self.base_transform.inverse_shape(shape))
 
 
 class ReshapeTransform(Transform):
@@ -384,14 +375,9 @@ class ReshapeTransform(Transform):
         lambda self: constraints.independent(constraints.real, len(self.out_shape))
     )
 
-    def _call(self, x: Tensor) -> Tensor:
-        return x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.reshape(y.shape[: y.dim() - len(self.out_shape)] + self.in_shape)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return x.new_zeros(x.shape[: x.dim() - len(self.in_shape)])
+    _call = method(lambda self, x: x.reshape(x.shape[: x.dim() - len(self.in_shape)] + self.out_shape))
+    _inverse = method(lambda self, y: y.reshape(y.shape[: y.dim() - len(self.out_shape)] + self.in_shape))
+    log_abs_det_jacobian = method(lambda self, x, y: x.new_zeros(x.shape[: x.dim() - len(self.in_shape)]))
 
     def _shape(self, shape: Any, old: Size, new: Size) -> Size:
         _check_dims(len(shape), len(old))
@@ -400,18 +386,14 @@ class ReshapeTransform(Transform):
             raise ValueError(f"Shape mismatch: expected {Size(shape[cut:])} but got {old}")
         return Size(shape[:cut]) + new
 
-    def forward_shape(self, shape: Any) -> Any:
-        return self._shape(shape, self.in_shape, self.out_shape)
-
-    def inverse_shape(self, shape: Any) -> Any:
-        return self._shape(shape, self.out_shape, self.in_shape)
+    forward_shape = method(lambda self, shape: self._shape(shape, self.in_shape, self.out_shape))
+    inverse_shape = method(lambda self, shape: self._shape(shape, self.out_shape, self.in_shape))
 
 
 class _ParameterFree(Transform):
     """Base class of transforms without parameters, of which all instances are equal."""
 
-    def _equals(self, other: Any) -> bool:
-        return type(other) is type(self)
+    _equals = method(lambda self, other: type(other) is type(self))
 
 
 class _Increasing(_ParameterFree):
@@ -433,14 +415,9 @@ class ExpTransform(_Increasing):
 
     codomain = constraints.positive
 
-    def _call(self, x: Tensor) -> Tensor:
-        return x.exp()
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.log()
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return x
+    _call = method(lambda self, x: x.exp())
+    _inverse = method(lambda self, y: y.log())
+    log_abs_det_jacobian = method(lambda self, x, y: x)
 
 
 class PowerTransform(Transform):
@@ -468,17 +445,10 @@ class PowerTransform(Transform):
     def _equals(self, other: Any) -> bool:
         return isinstance(other, PowerTransform) and bool(self.exponent.eq(other.exponent).all().item())
 
-    def _call(self, x: Tensor) -> Tensor:
-        return x.pow(self.exponent)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.pow(1 / self.exponent)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return (self.exponent * y / x).abs().log()
-
-    def forward_shape(self, shape: Any) -> Any:
-        return broadcast_shapes(shape, getattr(self.exponent, "shape", ()))
+    _call = method(lambda self, x: x.pow(self.exponent))
+    _inverse = method(lambda self, y: y.pow(1 / self.exponent))
+    log_abs_det_jacobian = method(lambda self, x, y: (self.exponent * y / x).abs().log())
+    forward_shape = method(lambda self, shape: broadcast_shapes(shape, getattr(self.exponent, "shape", ())))
 
     inverse_shape = forward_shape
 
@@ -498,16 +468,14 @@ class SigmoidTransform(_Increasing):
 
     codomain = constraints.unit_interval
 
-    def _call(self, x: Tensor) -> Tensor:
-        return _clipped_sigmoid(x)
+    _call = method(lambda self, x: _clipped_sigmoid(x))
 
     def _inverse(self, y: Tensor) -> Tensor:
         info = finfo(y.dtype)
         y = y.clamp(info.tiny, 1.0 - info.eps)
         return y.log() - (-y).log1p()
 
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return -softplus(-x) - softplus(x)
+    log_abs_det_jacobian = method(lambda self, x, y: -softplus(-x) - softplus(x))
 
 
 class SoftplusTransform(_Increasing):
@@ -520,14 +488,9 @@ class SoftplusTransform(_Increasing):
 
     codomain = constraints.positive
 
-    def _call(self, x: Tensor) -> Tensor:
-        return softplus(x)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return (-y).expm1().neg().log() + y
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return -softplus(-x)
+    _call = method(lambda self, x: softplus(x))
+    _inverse = method(lambda self, y: (-y).expm1().neg().log() + y)
+    log_abs_det_jacobian = method(lambda self, x, y: -softplus(-x))
 
 
 class TanhTransform(_Increasing):
@@ -540,11 +503,8 @@ class TanhTransform(_Increasing):
 
     codomain = constraints.interval(-1.0, 1.0)
 
-    def _call(self, x: Tensor) -> Tensor:
-        return x.tanh()
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.atanh()
+    _call = method(lambda self, x: x.tanh())
+    _inverse = method(lambda self, y: y.atanh())
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         # log(1 - tanh(x)^2), in a form that is accurate for large x
@@ -562,11 +522,8 @@ class AbsTransform(_ParameterFree):
     domain = constraints.real
     codomain = constraints.positive
 
-    def _call(self, x: Tensor) -> Tensor:
-        return x.abs()
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y
+    _call = method(lambda self, x: x.abs())
+    _inverse = method(lambda self, y: y)
 
 
 class AffineTransform(Transform):
@@ -611,11 +568,8 @@ class AffineTransform(Transform):
             return self.scale.sign()
         return (self.scale > 0) - (self.scale < 0)
 
-    def _call(self, x: Tensor) -> Tensor:
-        return self.loc + self.scale * x
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return (y - self.loc) / self.scale
+    _call = method(lambda self, x: self.loc + self.scale * x)
+    _inverse = method(lambda self, y: (y - self.loc) / self.scale)
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         shape = x.shape
@@ -702,8 +656,7 @@ class SoftmaxTransform(_ParameterFree):
         powers = (x - x.max(-1, True)[0]).exp()
         return powers / powers.sum(-1, True)
 
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.log()
+    _inverse = method(lambda self, y: y.log())
 
     def forward_shape(self, shape: Any) -> Any:
         _check_dims(len(shape), 1)
@@ -761,11 +714,8 @@ class LowerCholeskyTransform(_ParameterFree):
     domain = constraints.independent(constraints.real, 2)
     codomain = constraints.lower_cholesky
 
-    def _call(self, x: Tensor) -> Tensor:
-        return x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed()
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed()
+    _call = method(lambda self, x: x.tril(-1) + x.diagonal(dim1=-2, dim2=-1).exp().diag_embed())
+    _inverse = method(lambda self, y: y.tril(-1) + y.diagonal(dim1=-2, dim2=-1).log().diag_embed())
 
 
 class PositiveDefiniteTransform(_ParameterFree):
@@ -784,8 +734,7 @@ class PositiveDefiniteTransform(_ParameterFree):
         x = LowerCholeskyTransform()(x)
         return x @ x.mT
 
-    def _inverse(self, y: Tensor) -> Tensor:
-        return LowerCholeskyTransform().inv(linalg.cholesky(y))
+    _inverse = method(lambda self, y: LowerCholeskyTransform().inv(linalg.cholesky(y)))
 
 
 class _PartwiseTransform(Transform):
@@ -862,11 +811,8 @@ class CatTransform(_PartwiseTransform):
         """The total length of the slices."""
         return sum(self.lengths)
 
-    def _parts(self, x: Tensor) -> Sequence[Tensor]:
-        return self._checked(x, self.length).split(self.lengths, self.dim)
-
-    def _join(self, parts: list[Tensor]) -> Tensor:
-        return cat(parts, self.dim)
+    _parts = method(lambda self, x: self._checked(x, self.length).split(self.lengths, self.dim))
+    _join = method(lambda self, parts: cat(parts, self.dim))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         terms = []
@@ -877,8 +823,7 @@ class CatTransform(_PartwiseTransform):
         dim += self.event_dim
         return cat(terms, dim) if dim < 0 else functools.reduce(operator.add, terms)
 
-    def _constraint(self, parts: list[Any]) -> Any:
-        return constraints.cat(parts, self.dim, self.lengths)
+    _constraint = method(lambda self, parts: constraints.cat(parts, self.dim, self.lengths))
 
 
 class StackTransform(_PartwiseTransform):
@@ -892,18 +837,14 @@ class StackTransform(_PartwiseTransform):
 
     _arguments = ("transforms", "dim")
 
-    def _parts(self, x: Tensor) -> Sequence[Tensor]:
-        return self._checked(x, len(self.transforms)).unbind(self.dim)
-
-    def _join(self, parts: list[Tensor]) -> Tensor:
-        return stack(parts, self.dim)
+    _parts = method(lambda self, x: self._checked(x, len(self.transforms)).unbind(self.dim))
+    _join = method(lambda self, parts: stack(parts, self.dim))
 
     def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
         triples = zip(self.transforms, self._parts(x), self._parts(y), strict=True)
         return stack([t.log_abs_det_jacobian(a, b) for t, a, b in triples], self.dim)
 
-    def _constraint(self, parts: list[Any]) -> Any:
-        return constraints.stack(parts, self.dim)
+    _constraint = method(lambda self, parts: constraints.stack(parts, self.dim))
 
 
 class CumulativeDistributionTransform(Transform):
@@ -926,12 +867,6 @@ class CumulativeDistributionTransform(Transform):
         self.distribution = distribution
 
     domain: Any = alias("distribution.support")
-
-    def _call(self, x: Tensor) -> Tensor:
-        return self.distribution.cdf(x)
-
-    def _inverse(self, y: Tensor) -> Tensor:
-        return self.distribution.icdf(y)
-
-    def log_abs_det_jacobian(self, x: Tensor, y: Tensor) -> Tensor:
-        return self.distribution.log_prob(x)
+    _call = method(lambda self, x: self.distribution.cdf(x))
+    _inverse = method(lambda self, y: self.distribution.icdf(y))
+    log_abs_det_jacobian = method(lambda self, x, y: self.distribution.log_prob(x))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import update_wrapper
+from functools import update_wrapper, wraps
 from numbers import Number
 from operator import attrgetter
 from typing import Any, cast
@@ -122,6 +122,36 @@ def alias(name: str, doc: str | None = None) -> Tensor:
 def formula(compute: Callable[[Any], Any], doc: str | None = None) -> Tensor:
     """Return a property that is computed by a function of the object."""
     return cast(Tensor, property(compute, doc=doc))
+
+
+def method(compute: Callable[..., Any]) -> Any:
+    """Return a method that is computed by a function of the object and the arguments."""
+    return compute
+
+
+def checked(compute: Callable[[Any, Tensor], Any]) -> Any:
+    """Return a method of a distribution that is computed by a function of the object and a sample, which is checked."""
+
+    @wraps(compute)
+    def call(self: Any, value: Tensor) -> Any:
+        self._check_sample(value)
+        return compute(self, value)
+
+    return call
+
+
+class Formulas:
+    """Base class of classes with rows of `formula`, `method` and `checked`, which get the names that they have there.
+
+    By the names `help` finds the docstrings of base classes.
+    """
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        for name, member in vars(cls).items():
+            function: Any = getattr(member, "fget", member)
+            if getattr(function, "__name__", "") == "<lambda>":
+                function.__name__, function.__qualname__ = name, f"{cls.__qualname__}.{name}"
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:

@@ -32,8 +32,6 @@ from tinytorch.nn import functional as F
 from tinytorch.ops.nn.activation import _softmax_grad, log_softmax_backward
 from tinytorch.ops.transcendental import _relu_grad, sigmoid_backward, tanh_backward
 
-__all__ = ["FUNCTIONS", "LOWERED", "Drawing", "UnsupportedOp", "aten", "profiler"]
-
 #: The rules by the names of ops; those of "" are for ops without one.
 LOWERED: dict[str, list[Callable[..., Any]]] = {}
 #: Rules of public functions whose ops have other arguments than ATen's operators.
@@ -156,11 +154,6 @@ def _power(emit: Any, op: Any, out: Any, x: Any, y: Any) -> Any:
     return emit(aten.pow.Tensor_Tensor if isinstance(y, Tensor) else aten.pow.Tensor_Scalar, x, y)
 
 
-@lowered("rest_of_square")
-def _rest_of_square(emit: Any, op: Any, out: Any, x: Any) -> Any:
-    return emit(aten.mul.Tensor, emit(aten.rsub.Scalar, x, 1), emit(aten.add.Tensor, x, 1))
-
-
 @lowered("where")
 def _where(emit: Any, op: Any, out: Any, condition: Any, *branches: Any) -> Any:
     given = [x if isinstance(x, Tensor) else emit(aten.scalar_tensor.default, x) for x in branches]
@@ -173,6 +166,9 @@ def _added(emit: Any, op: Any, out: Any, x: Any, a: Any, b: Any, value: Any = 1)
 
 
 calls("eq ne lt le gt ge bitwise_and bitwise_or bitwise_xor fmod remainder", "{}.Tensor|Scalar")
+lowered("rest_of_square")(
+    lambda emit, op, out, x: emit(aten.mul.Tensor, emit(aten.rsub.Scalar, x, 1), emit(aten.add.Tensor, x, 1))
+)
 calls("_number_less", "rsub.Scalar", {2: 1})
 calls("_masked_fill", "masked_fill.Tensor|Scalar")
 calls("_lerp _lerp_to", "lerp.Tensor|Scalar")
@@ -205,11 +201,11 @@ def _spread_of(emit: Any, op: Any, out: Any, x: Any, dim: Any, divisor: Any, kee
     return emit(getattr(aten, op.name[1:]).correction, x, dims, correction=count - divisor, **named)
 
 
-@lowered("_prod")
-def _product_along(emit: Any, op: Any, out: Any, x: Any, dim: Any = None, keepdim: bool = False, *rest: Any) -> Any:
-    return emit(aten.prod.default, x) if dim is None else emit(aten.prod.dim_int, x, dim, *[True] * keepdim)
-
-
+lowered("_prod")(
+    lambda emit, op, out, x, dim=None, keepdim=False, *_: (
+        emit(aten.prod.default, x) if dim is None else emit(aten.prod.dim_int, x, dim, *[True] * keepdim)
+    )
+)
 calls("_max_dim", "max.dim", {2: False}, count=3)
 calls("_min_dim", "min.dim", {2: False}, count=3)
 calls("_max_all", "max.default", count=1)
@@ -252,24 +248,16 @@ def _sized(emit: Any, op: Any, out: Any, x: Any, *rest: Any) -> Any:
     return emit(getattr(aten, name).default, x, _listed(out.shape))
 
 
-@lowered("contiguous")
-def _contiguous(emit: Any, op: Any, out: Any, x: Any, *rest: Any) -> Any:
+def _contiguous(emit: Any, x: Any) -> Any:
     return emit(aten.clone.default, x, memory_format=contiguous_format)
 
 
-@lowered("reshape")
-def _reshaped(emit: Any, op: Any, out: Any, x: Any, *rest: Any) -> Any:
-    return emit(aten._unsafe_view.default, _contiguous(emit, op, out, x), _listed(out.shape))
-
-
-@lowered("to")
-def _converted(emit: Any, op: Any, out: Any, x: Any, *rest: Any, **kwargs: Any) -> Any:
-    return emit(aten._to_copy.default, x, dtype=out.dtype)
-
-
-@lowered("clone _clone_in")
-def _cloned(emit: Any, op: Any, out: Any, x: Any, *rest: Any, **kwargs: Any) -> Any:
-    return emit(aten.clone.default, x)
+lowered("contiguous")(lambda emit, op, out, x, *_: _contiguous(emit, x))
+lowered("reshape")(
+    lambda emit, op, out, x, *_: emit(aten._unsafe_view.default, _contiguous(emit, x), _listed(out.shape))
+)
+lowered("to")(lambda emit, op, out, x, *_, **__: emit(aten._to_copy.default, x, dtype=out.dtype))
+calls("clone _clone_in", "clone.default", count=1)
 
 
 @lowered("_unsqueeze _squeeze")
@@ -451,9 +439,9 @@ def _softmax_backward(emit: Any, op: Any, out: Any, grad: Any, output: Any, dim:
     return emit(getattr(aten, f"{name}_backward_data").default, grad, output, dim, output.dtype)
 
 
-@lowered("layer_norm")
-def _layer_norm(emit: Any, op: Any, out: Any, x: Any, shape: Any, weight: Any, bias: Any, eps: float) -> Any:
-    return emit(aten.native_layer_norm.default, x, _listed(shape), weight, bias, eps)[0]
+lowered("layer_norm")(
+    lambda emit, op, out, x, shape, *options: emit(aten.native_layer_norm.default, x, _listed(shape), *options)[0]
+)
 
 
 def _per_dim(value: Any, dims: int = 2) -> list[int]:

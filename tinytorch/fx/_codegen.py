@@ -65,12 +65,7 @@ class _Namespace:
         self._base_count: dict[str, int] = {}
 
     def create_name(self, candidate: str, obj: Any) -> str:
-        """Return a name like `candidate`, with a number if it is in use or means something else in Python.
-
-        Args:
-            candidate: the name that is asked for; what no identifier may have becomes `_`.
-            obj: an object that has the name from now on, or None.
-        """
+        """Return a name like `candidate`, with a number if it is in use or means something else in Python."""
         if obj is not None and obj in self._obj_to_name:
             return self._obj_to_name[obj]
         if not _NUMBERED.fullmatch(candidate):
@@ -98,12 +93,9 @@ class _Namespace:
 
     def associate_name_with_obj(self, name: str, obj: Any) -> None:
         """Give an object without a name one that is in use."""
-        if self._obj_to_name.setdefault(obj, name) is not name:
-            raise AssertionError("obj is already associated")
+        self._obj_to_name[obj] = name
 
     def _rename_object(self, obj: Any, name: str) -> None:
-        if obj not in self._obj_to_name:
-            raise AssertionError(f"Object {obj} is not in _obj_to_name")
         self._obj_to_name[obj] = name
         self._used_names.add(name)
 
@@ -150,12 +142,7 @@ _GENERIC = {list: list, dict: dict, set: set, frozenset: frozenset, tuple: tuple
 
 @dataclass
 class PythonCode:
-    """The code of a graph.
-
-    Attributes:
-        src: the source of its function.
-        globals: the objects that the source refers to, by name.
-    """
+    """The code of a graph."""
 
     src: str
     globals: dict[str, Any]
@@ -356,12 +343,7 @@ class CodeGen:
         self._func_name = "forward"
 
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str) -> str:
-        """Return the first line of the function.
-
-        Args:
-            free_vars: the parameters, with annotations and defaults.
-            maybe_return_annotation: the annotation of the result, or "".
-        """
+        """Return the first line of the function."""
         if not free_vars or free_vars[0] != "self":
             free_vars.insert(0, "self")
         return f"def {self._func_name}({', '.join(free_vars)}){maybe_return_annotation}:"

@@ -15,8 +15,6 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.ops import overrides
 from tinytorch.ops.register import Builtin, Function, functions
 
-__all__ = ["is_ours", "own_name", "pretty_target", "qualified_name", "root", "type_name"]
-
 #: Functions whose name in a graph is not that of their declaration.
 _IN_GRAPHS = {
     "nn.functional.logsigmoid": "torch._C._nn.log_sigmoid",
@@ -87,11 +85,7 @@ def _is_member(function: Any, name: str) -> bool:
 
 
 def qualified_name(func: Callable[..., Any]) -> str:
-    """Return the dotted name by which generated code refers to a function.
-
-    Raises:
-        RuntimeError: the function is a lambda whose source is not available.
-    """
+    """Return the dotted name by which generated code refers to a function."""
     name = func.__name__
     if getattr(builtins, name, None) is func:
         return name

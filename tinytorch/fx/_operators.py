@@ -57,10 +57,6 @@ def _found(namespace: str, *names: str) -> Any:
 class OpOverloadPacket(_Callable):
     """An operator; its overloads are its attributes.
 
-    Args:
-        namespace: the namespace, such as "aten".
-        name: the operator's name there.
-
     Example:
         >>> torch.ops.aten.add(torch.ones(2), 1), torch.ops.aten.add.Tensor
         (tensor([2., 2.]), <OpOverload(op='aten.add', overload='Tensor')>)
@@ -86,11 +82,7 @@ class OpOverloadPacket(_Callable):
 
     @functools.cached_property
     def implementation(self) -> Callable[..., Any]:
-        """The function that computes the result.
-
-        Raises:
-            NotImplementedError: tinytorch has none.
-        """
+        """The function that computes the result."""
         found = COMPUTES.get(self.__name__ if self.namespace == "aten" else f"{self.namespace}.{self.__name__}")
         homes = (import_module("tinytorch"), Tensor, import_module("tinytorch.nn.functional"))
         for home in homes if found is None and self.namespace == "aten" else ():

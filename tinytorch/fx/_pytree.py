@@ -11,32 +11,18 @@ from tinytorch.func.pytree import TreeSpec, flatten
 __all__ = ["SUPPORTED_NODES", "register_pytree_flatten_spec", "tree_flatten_spec"]
 
 Items = Callable[[Any, TreeSpec], list[Any]]
-Fits = Callable[[Any, TreeSpec], bool]
 
 #: By type of container, the function that returns its items in the order of a structure.
 SUPPORTED_NODES: dict[type, Items] = {}
-SUPPORTED_NODES_EXACT_MATCH: dict[type, Fits | None] = {}
 
 
-def register_pytree_flatten_spec(
-    cls: type, flatten_fn_spec: Items, flatten_fn_exact_match_spec: Fits | None = None
-) -> None:
-    """Register how a container is flattened by a structure.
-
-    Args:
-        cls: the type of the container.
-        flatten_fn_spec: called with a container and its structure, returns the items.
-        flatten_fn_exact_match_spec: called with both, returns whether the container has exactly that structure.
-    """
+def register_pytree_flatten_spec(cls: type, flatten_fn_spec: Items, flatten_fn_exact_match_spec: Any = None) -> None:
+    """Register how a container is flattened by a structure; `flatten_fn_exact_match_spec` has no effect."""
     SUPPORTED_NODES[cls] = flatten_fn_spec
-    SUPPORTED_NODES_EXACT_MATCH[cls] = flatten_fn_exact_match_spec
 
 
 def tree_flatten_spec(pytree: Any, spec: TreeSpec) -> list[Any]:
     """Return the leaves of a tree in the order of a structure, which may have fewer items than the tree.
-
-    Raises:
-        RuntimeError: the tree has another structure, and no function is registered for its container.
 
     Example:
         >>> from tinytorch.utils._pytree import tree_flatten
@@ -64,10 +50,6 @@ def _list_flatten_spec(d: Any, spec: TreeSpec) -> list[Any]:
     return [d[k] for k in range(spec.num_children)]
 
 
-def _of_same_length(d: Any, spec: TreeSpec) -> bool:
-    return len(d) == spec.num_children
-
-
-register_pytree_flatten_spec(dict, _dict_flatten_spec, _of_same_length)
+register_pytree_flatten_spec(dict, _dict_flatten_spec)
 for _kind in (list, tuple, namedtuple):
-    register_pytree_flatten_spec(_kind, _list_flatten_spec, _of_same_length)  # type: ignore[arg-type]
+    register_pytree_flatten_spec(_kind, _list_flatten_spec)  # type: ignore[arg-type]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import collections
+import contextlib
 import copy
 import functools
 import inspect
@@ -21,7 +22,7 @@ from tinytorch.fx._names import is_ours, type_name
 from tinytorch.fx._names import root as package
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.graph_module import GraphModule
-from tinytorch.fx.node import Argument, base_types, map_aggregate
+from tinytorch.fx.node import base_types, map_aggregate
 from tinytorch.fx.proxy import Dispatching, ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 from tinytorch.nn.modules.container import Sequential
 from tinytorch.nn.modules.module import Module
@@ -37,7 +38,6 @@ F = TypeVar("F", bound=str | Callable[..., Any])
 HAS_VARSTUFF = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 _proxyable_classes: dict[type, None] = {}
 _orig_module_call, _orig_module_getattr = Module.__call__, Module.__getattr__
-_NAMES_OF_PYTORCH = (Argument,)
 
 
 class _Traces:
@@ -101,11 +101,11 @@ PH = PHBase()
 _ABSENT: Any = object()
 
 
-class _Patcher:
+class _Patcher(contextlib.ExitStack):
     """Replaces attributes of classes and names of modules until the end of a `with` block."""
 
     def __init__(self) -> None:
-        self.made: list[tuple[Any, str, Any]] = []  # owner, name, value before
+        super().__init__()
         self.seen: set[int] = set()
 
     def patch(self, frame_dict: dict[str, Any], name: str, new_fn: Any, deduplicate: bool = True) -> None:
@@ -113,20 +113,17 @@ class _Patcher:
         before = frame_dict.get(name, _ABSENT)
         if before is _ABSENT and not hasattr(builtins, name):
             raise KeyError(name)
-        if not getattr(before, "__fx_already_patched", False):
-            new_fn.__fx_already_patched = deduplicate
-            self._make(frame_dict, name, before, new_fn)
+        self._make(frame_dict, name, before, new_fn, deduplicate)
 
     def patch_method(self, cls: type, name: str, new_fn: Any, deduplicate: bool = True) -> None:
         """Replace an attribute of a class."""
-        before = getattr(cls, name)
-        if not getattr(before, "__fx_already_patched", False):
-            new_fn.__fx_already_patched = deduplicate
-            self._make(cls, name, before, new_fn)
+        self._make(cls, name, getattr(cls, name), new_fn, deduplicate)
 
-    def _make(self, owner: Any, name: str, before: Any, now: Any) -> None:
-        self.made.append((owner, name, before))
-        self._put(owner, name, now)
+    def _make(self, owner: Any, name: str, before: Any, now: Any, deduplicate: bool) -> None:
+        if not getattr(before, "__fx_already_patched", False):
+            now.__fx_already_patched = deduplicate
+            self.callback(self._put, owner, name, before)
+            self._put(owner, name, now)
 
     @staticmethod
     def _put(owner: Any, name: str, value: Any) -> None:
@@ -142,15 +139,6 @@ class _Patcher:
         new = id(thing) not in self.seen
         self.seen.add(id(thing))
         return new
-
-    def __enter__(self) -> _Patcher:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        for owner, name, before in reversed(self.made):
-            self._put(owner, name, before)
-        self.made.clear()
-        self.seen.clear()
 
 
 #: The functions that `wrap` was called for: (id of the module's names, name) and the module's names.
@@ -211,9 +199,6 @@ def _autowrap_check(patcher: _Patcher, frame_dict: dict[str, Any], function_ids:
 def wrap(fn_or_name: F) -> F:
     """Let traces record the calls of a function, rather than what it does: a decorator, or called with a global name.
 
-    Args:
-        fn_or_name: a function of the module that calls `wrap`, or the name of one, such as "len".
-
     Raises:
         RuntimeError: the argument is neither a function nor a string.
         NotImplementedError: `wrap` is not called at the top level of a module.
@@ -273,11 +258,6 @@ class Tracer(TracerBase):
     """Records a program: runs it with symbolic values.
 
     Subclasses override `is_leaf_module`, `call_module`, `create_arg` and others to change what is recorded.
-
-    Args:
-        autowrap_modules: modules whose functions are recorded, where a traced module has them as globals.
-        autowrap_functions: further such functions.
-        param_shapes_constant: whether the shapes of parameters are known, rather than symbolic values.
 
     Example:
         >>> class EveryLayer(torch.fx.Tracer):
@@ -347,37 +327,19 @@ class Tracer(TracerBase):
         return super().create_arg(a)
 
     def is_leaf_module(self, m: Module, module_qualified_name: str) -> bool:
-        """Return whether calls of a module are recorded, rather than what it does: those of `torch.nn`'s are.
-
-        Args:
-            m: the module.
-            module_qualified_name: its path below the root.
-        """
+        """Return whether calls of a module are recorded, rather than what it does: those of `torch.nn`'s are."""
         home = type_name(type(m))
         return home.startswith(("torch.nn", "torch.ao.nn")) and not isinstance(m, Sequential)
 
     def path_of_module(self, mod: Module) -> str:
-        """Return the path of a module below the root.
-
-        Raises:
-            NameError: it is not one of the root's modules.
-        """
+        """Return the path of a module below the root."""
         paths = self.submodule_paths or {each: name for name, each in self.root.named_modules()}
         if mod not in paths:
             raise NameError("module is not installed as a submodule")
         return paths[mod]
 
     def call_module(self, m: Module, forward: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Record a module's call: run it, or for a leaf insert a node.
-
-        Args:
-            m: the module.
-            forward: runs it.
-            args, kwargs: the arguments.
-
-        Returns:
-            The result.
-        """
+        """Record a module's call: run it, or for a leaf insert a node."""
         path = self.path_of_module(m)
         with ScopeContextManager(self.scope, Scope(path, type(m))) as scope:
             calls = self.num_calls.get(path, 0)
@@ -388,19 +350,11 @@ class Tracer(TracerBase):
                 result = self.create_proxy("call_module", path, args, kwargs)
             else:
                 result = forward(*args, **kwargs)
-            last, _ = self.module_stack.popitem(last=True)
-            if last != key:
-                raise AssertionError(f"Unexpected key {last}, expected {key}")
+            self.module_stack.popitem()
         return result
 
     def getattr(self, attr: str, attr_val: Any, parameter_proxy_cache: dict[str, Any]) -> Any:
-        """Return the value of a module's attribute in the trace: a symbolic one for a parameter of the root.
-
-        Args:
-            attr: the attribute's name.
-            attr_val: its value.
-            parameter_proxy_cache: the symbolic values of parameters, by path.
-        """
+        """Return the value of a module's attribute in the trace: a symbolic one for a parameter of the root."""
         if isinstance(attr_val, Parameter):
             found = self._symbolic_member(attr_val, self.root.named_parameters(), parameter_proxy_cache)
             if found is not None:
@@ -427,16 +381,7 @@ class Tracer(TracerBase):
     def create_args_for_root(
         self, root_fn: Callable[..., Any], is_module: bool, concrete_args: Any = None
     ) -> tuple[Any, list[Any]]:
-        """Insert the parameters of a function.
-
-        Args:
-            root_fn: the function.
-            is_module: whether its first parameter is the root.
-            concrete_args: values of some parameters by name, or of all as a tuple.
-
-        Returns:
-            The function to call, and its arguments.
-        """
+        """Insert the parameters of a function."""
         function: Any = inspect.unwrap(root_fn)
         code = function.__code__
         count = code.co_argcount + code.co_kwonlyargcount
@@ -475,9 +420,7 @@ class Tracer(TracerBase):
 
         def flatten_fn(*values: Any) -> Any:
             results, out_spec = tree_flatten(root_fn(*tree_unflatten(list(values), structure)))
-            codegen = self.graph._codegen
-            if not isinstance(codegen, _PyTreeCodeGen):
-                raise AssertionError(f"Expected _codegen to be _PyTreeCodeGen, got {type(codegen)}")
+            codegen: Any = self.graph._codegen
             codegen.pytree_info = codegen.pytree_info._replace(out_spec=out_spec)
             return results
 
@@ -522,9 +465,6 @@ class Tracer(TracerBase):
         Args:
             root: the module or function. `self.root` is the module afterwards, or one that holds constants.
             concrete_args: values that parameters have, by name; `PH` in a container stands for a symbolic value.
-
-        Returns:
-            The graph.
 
         Raises:
             TraceError: the program depends on the truth or the items of a symbolic value.
@@ -611,9 +551,6 @@ def symbolic_trace(root: Module | Callable[..., Any], concrete_args: Any = None)
         root: the module or function.
         concrete_args: values of some parameters, by name: the program may depend on them. In containers, `torch.fx.PH`
             stands for a symbolic value.
-
-    Returns:
-        A `GraphModule`, which shares parameters and submodules with `root`.
 
     Raises:
         TraceError: the program depends on the truth or the items of a symbolic value.

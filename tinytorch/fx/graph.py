@@ -9,44 +9,15 @@ from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from tinytorch.core.warning import warn
-from tinytorch.fx._codegen import (
-    CodeGen,
-    PythonCode,
-    _custom_builtins,
-    _CustomBuiltin,
-    _format_target,
-    _is_magic,
-    _Namespace,
-    _PyTreeCodeGen,
-    _PyTreeInfo,
-    _register_custom_builtin,
-    _snake_case,
-    inplace_methods,
-    magic_methods,
-    reflectable_magic_methods,
-)
-from tinytorch.fx._names import is_ours, own_name
-from tinytorch.fx.node import (
-    Argument,
-    Node,
-    Target,
-    _get_qualified_name,
-    _legal_ops,
-    _type_repr,
-    map_aggregate,
-    map_arg,
-)
+from tinytorch.fx._codegen import CodeGen, PythonCode, _is_magic, _Namespace, _snake_case
+from tinytorch.fx._names import own_name
+from tinytorch.fx.node import Node, _legal_ops, map_aggregate, map_arg
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.members import typename
 
 __all__ = ["CodeGen", "Graph", "PythonCode"]
 
-_NAMES_OF_PYTORCH = (
-    _CustomBuiltin, _PyTreeCodeGen, _PyTreeInfo, _custom_builtins, _format_target, _get_qualified_name,
-    _register_custom_builtin, _type_repr, inplace_methods, magic_methods, reflectable_magic_methods, Argument, Target,
-)  # fmt: skip
-_is_from_torch = is_ours
 _REQUIRED: Any = inspect.Signature.empty
 
 
@@ -68,8 +39,6 @@ class _node_list:
     """The nodes of a graph in order; nodes may be inserted and erased during an iteration."""
 
     def __init__(self, graph: Graph, direction: Literal["_prev", "_next"] = "_next") -> None:
-        if direction not in ("_next", "_prev"):
-            raise AssertionError(f"direction must be '_next' or '_prev', got {direction}")
         self.graph, self.direction = graph, direction
 
     def __len__(self) -> int:
@@ -89,11 +58,6 @@ class _node_list:
 
 class Graph:
     """A program: parameters, calls and a result, as a list of nodes, each of which uses values of earlier ones.
-
-    Args:
-        owning_module: the `GraphModule` that runs the graph.
-        tracer_cls: the class of the tracer that recorded it.
-        tracer_extras: arguments of that class.
 
     Example:
         >>> graph = torch.fx.Graph()
@@ -152,13 +116,7 @@ class Graph:
         return node
 
     def find_nodes(self, *, op: str, target: Any = None, sort: bool = True) -> list[Node]:
-        """Return the nodes with an operation, and with a target if one is given.
-
-        Args:
-            op: the operation.
-            target: the target; needed for `call_function`.
-            sort: has no effect: the nodes are always in the order of the list.
-        """
+        """Return the nodes with an operation, and with a target if one is given."""
         if op == "call_function" and target is None:
             raise AssertionError("target must not be None for call_function op")
         found = [node for node in self.nodes if node.op == op]
@@ -191,11 +149,7 @@ class Graph:
         return _InsertPoint(self, n.append)
 
     def erase_node(self, to_erase: Node) -> None:
-        """Remove a node without users.
-
-        Raises:
-            RuntimeError: the node has users, or belongs to another graph.
-        """
+        """Remove a node without users."""
         if to_erase.users:
             raise RuntimeError(
                 f"Tried to erase Node {to_erase} but it still had {len(to_erase.users)} "
@@ -217,22 +171,7 @@ class Graph:
         self, op: str, target: Any, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None,
         name: str | None = None, type_expr: Any = None,
     ) -> Node:  # fmt: skip
-        """Insert a node, at the end of the list unless `inserting_before` or `inserting_after` say otherwise.
-
-        Args:
-            op: the operation (see `Node`).
-            target: what is called.
-            args, kwargs: the arguments.
-            name: the name that the node should have, by default one like the target's.
-            type_expr: the type of its value.
-
-        Returns:
-            The node.
-
-        Raises:
-            AssertionError: the operation does not exist, or the arguments are no tuple and dict.
-            ValueError: the target does not fit the operation.
-        """
+        """Insert a node, at the end of the list unless `inserting_before` or `inserting_after` say otherwise."""
         args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
         if not isinstance(args, tuple):
             raise AssertionError(f"args must be a tuple, got {type(args)}")
@@ -254,23 +193,12 @@ class Graph:
         return _snake_case(target[2:-2] if _is_magic(target) else target)
 
     def placeholder(self, name: str, type_expr: Any = None, default_value: Any = _REQUIRED) -> Node:
-        """Insert a parameter.
-
-        Args:
-            name: its name.
-            type_expr: its type.
-            default_value: its default, if it has one.
-        """
+        """Insert a parameter."""
         args = () if default_value is _REQUIRED else (default_value,)
         return self.create_node("placeholder", name, args=args, type_expr=type_expr)
 
     def get_attr(self, qualified_name: str, type_expr: Any = None) -> Node:
-        """Insert a node that reads a parameter, a buffer or a module of the owning module.
-
-        Args:
-            qualified_name: its dotted path; PyTorch's warning tells if the owning module has nothing there.
-            type_expr: its type.
-        """
+        """Insert a node that reads a parameter, a buffer or a module of the owning module."""
         if self.owning_module is not None and not _has_member(self.owning_module, qualified_name):
             warn(
                 "Attempted to insert a get_attr Node with no underlying reference in the owning GraphModule! Call "
@@ -283,11 +211,7 @@ class Graph:
         self, module_name: str, args: tuple[Any, ...] | None = None, kwargs: dict[str, Any] | None = None,
         type_expr: Any = None,
     ) -> Node:  # fmt: skip
-        """Insert a call of the module at a dotted path of the owning module.
-
-        Raises:
-            AttributeError: the owning module has no module there.
-        """
+        """Insert a call of the module at a dotted path of the owning module."""
         if self.owning_module is not None and self.owning_module.get_submodule(module_name) is None:
             warn(
                 "Attempted to insert a call_module Node with no underlying reference in the owning GraphModule! Call "
@@ -314,12 +238,7 @@ class Graph:
         return self.create_node("output", "output", args=(result,), type_expr=type_expr)
 
     def node_copy(self, node: Node, arg_transform: Callable[[Node], Any] = lambda x: x) -> Node:
-        """Insert a copy of a node of any graph.
-
-        Args:
-            node: the node.
-            arg_transform: returns the node of this graph for a node among the arguments.
-        """
+        """Insert a copy of a node of any graph."""
         args, kwargs = map_arg(node.args, arg_transform), map_arg(node.kwargs, arg_transform)
         made = self.create_node(node.op, node.target, args, kwargs, node.name, node.type)
         made.meta = copy.copy(node.meta)
@@ -327,11 +246,6 @@ class Graph:
 
     def graph_copy(self, g: Graph, val_map: dict[Node, Node], return_output_node: bool = False) -> Any:
         """Insert copies of all nodes of a graph, except its output.
-
-        Args:
-            g: the graph.
-            val_map: gets the copy of each node; nodes that it has already are not copied.
-            return_output_node: whether the output of `g` is returned, too.
 
         Returns:
             The value here of the result of `g`; None if `g` has no output.
@@ -387,13 +301,7 @@ class Graph:
     # Passes ---------------------------------------------------------------------------------------
 
     def lint(self) -> None:
-        """Check that each node uses earlier nodes of the graph, and that the owning module has its targets.
-
-        Raises:
-            RuntimeError: a node is used before it is defined or belongs to another graph, two nodes have one name, or
-                the owning module lacks a target.
-            ValueError: a target is neither a text nor, for `call_function`, callable.
-        """
+        """Check that each node uses earlier nodes of the graph, and that the owning module has its targets."""
         names: set[str] = set()
         defined: set[Node] = set()
         for node in self.nodes:
@@ -443,9 +351,6 @@ class Graph:
     def eliminate_dead_code(self, is_impure_node: Callable[[Node], bool] | None = None) -> bool:
         """Remove nodes whose values are not used and that have no effect.
 
-        Args:
-            is_impure_node: returns whether a node has an effect, by default `Node.is_impure`.
-
         Returns:
             Whether nodes were removed.
 
@@ -480,11 +385,7 @@ class Graph:
         return "\n    ".join(["graph():", *lines])
 
     def print_tabular(self) -> None:
-        """Print the nodes as a table, by the package `tabulate`.
-
-        Raises:
-            ImportError: `tabulate` is not installed.
-        """
+        """Print the nodes as a table, by the package `tabulate`."""
         try:
             tabulate = importlib.import_module("tabulate").tabulate
         except ImportError:
@@ -513,12 +414,6 @@ class Graph:
         **unused: Any,
     ) -> PythonCode:  # fmt: skip
         """Return the graph as Python code.
-
-        Args:
-            root_module: the name of the owning module in the code, usually "self".
-            verbose: whether annotations tell dtypes and shapes, and comments the lines of the program.
-            include_stride, include_device: what verbose annotations tell besides.
-            unused: PyTorch's further options of the text, which have no effect.
 
         Example:
             >>> print(torch.fx.symbolic_trace(lambda x: x + 1).graph.python_code("self").src.strip())

@@ -7,6 +7,7 @@ import copy
 import importlib
 import itertools
 import linecache
+import operator
 import os
 import pickle
 import re
@@ -14,11 +15,10 @@ import sys
 import traceback
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NoReturn, Self
 
 from tinytorch.core.mode import traced_as
 from tinytorch.core.tensor import Tensor
-from tinytorch.core.warning import warn
 from tinytorch.fx._codegen import PythonCode, _custom_builtins, _PyTreeCodeGen
 from tinytorch.fx._names import root as package
 from tinytorch.fx.graph import Graph
@@ -33,36 +33,24 @@ _USER_PRESERVED_ATTRIBUTES_KEY = "_user_preserved_attributes"
 # Sources ------------------------------------------------------------------------------------------
 
 
-class _Sources:
-    """The sources of generated functions, by the names of files that do not exist: tracebacks show their lines."""
-
-    def __init__(self) -> None:
-        self.texts: dict[str, str] = {}
-        self.count = itertools.count()
-
-    def keep(self, source: str, origin: dict[str, Any]) -> str:
-        """Return the name of a file with the source."""
-        # (PyTorch, if it runs in this process, too, changes `linecache` to find its own sources under such names.)
-        name = f"<eval_with_key{' of tinytorch' * ('torch._C' in sys.modules)}>.{next(self.count)}"
-        if origin:
-            name += " from {co_filename}:{co_firstlineno} in {co_name}".format(**origin)
-            name = name.removesuffix(">")  # (`linecache` does not look up names in brackets)
-        self.texts[name] = source
-        linecache.lazycache(name, {"__name__": name, "__file__": name, "__loader__": self})
-        return name
-
-    def get_source(self, module_name: str) -> str | None:
-        """Return the source of a file."""
-        return self.texts.get(module_name)
+_numbers = itertools.count()
 
 
-_sources = _Sources()
+def _file_of(source: str, origin: dict[str, Any]) -> str:
+    """Return the name of a file that does not exist, of which tracebacks show the source's lines."""
+    # (PyTorch, if it runs in this process, too, changes `linecache` to find its own sources under such names.)
+    name = f"<eval_with_key{' of tinytorch' * ('torch._C' in sys.modules)}>.{next(_numbers)}"
+    if origin:
+        name += " from {co_filename}:{co_firstlineno} in {co_name}".format(**origin)
+        name = name.removesuffix(">")  # (`linecache` does not look up names in brackets)
+    linecache.cache[name] = len(source), None, source.splitlines(True), name
+    return name
 
 
 def _forward_from_src(src: str, globals: dict[str, Any], co_fields: dict[str, Any] | None = None) -> Any:
     """Return the function `forward` of a source."""
     names = dict(globals)
-    exec(compile(src, _sources.keep(src, co_fields or {}), "exec", dont_inherit=True), names)
+    exec(compile(src, _file_of(src, co_fields or {}), "exec", dont_inherit=True), names)
     return names.pop("forward")
 
 
@@ -102,12 +90,7 @@ def _format_import_block(globals: dict[str, Any]) -> str:
 
 
 def reduce_graph_module(body: dict[str, Any], import_block: str) -> Any:
-    """Return the module of a pickle: the graph is recorded from its code.
-
-    Args:
-        body: the attributes of the module.
-        import_block: the import statements that the code needs.
-    """
+    """Return the module of a pickle: the graph is recorded from its code."""
     source = body.get("_code") or body["code"]
     return _deserialize_graph_module(_forward_from_src(import_block + source, {}), body)
 
@@ -167,26 +150,28 @@ def _copy_attr(from_module: Module, to_module: Module, target: str) -> None:
 
 def _assign_attr(from_obj: Any, to_module: Module, target: str) -> None:
     """Give a module an attribute at a path, with the modules on the way."""
-    *path, name = target.split(".")
-    for part in path:
-        if getattr(to_module, part, None) is None:
-            setattr(to_module, part, Module())
-        to_module = getattr(to_module, part)
-    _put(to_module, name, from_obj)
+    home, _, name = target.rpartition(".")
+    _put(_made_module(to_module, home), name, from_obj)
+
+
+def _made_module(owner: Any, path: str) -> Any:
+    """Return the module at a path, with empty ones where there is nothing; None if what is on the way is no module."""
+    for name in path.split(".") if path else ():
+        if getattr(owner, name, None) is None:
+            setattr(owner, name, Module())
+        owner = getattr(owner, name)
+        if not isinstance(owner, Module):
+            return None
+    return owner
 
 
 def _get_attr(model: Module, attr_name: str) -> Any:
     """Return the attribute of a module at a path."""
-    for name in attr_name.split("."):
-        model = getattr(model, name)
-    return model
+    return operator.attrgetter(attr_name)(model)
 
 
 def _print_readable(module: Any, module_name: str, print_output: bool = True, **options: Any) -> str:
-    graph = module.graph
-    if not isinstance(graph, Graph):
-        raise AssertionError("print_readable must be used on a module with a graph")
-    source = graph.python_code("self", verbose=True, **options).src.lstrip("\n")
+    source = module.graph.python_code("self", verbose=True, **options).src.lstrip("\n")
     text = _addindent(f"class {module_name}(torch.nn.Module):\n{source}", 4)
     parts = [""]
     for name, child in module.named_children():
@@ -213,12 +198,7 @@ def _module_of(file: str, folder: str) -> str:
 
 
 class _WrappedCall:
-    """Calls a graph module; if its generated code fails, the line is printed.
-
-    Args:
-        cls: the module's class.
-        cls_call: its own `__call__`, or None.
-    """
+    """Calls a graph module; if its generated code fails, the line is printed."""
 
     def __init__(self, cls: Any, cls_call: Callable[..., Any] | None) -> None:
         self.cls, self.cls_call = cls, cls_call
@@ -252,15 +232,7 @@ class _WrappedCall:
 
 
 class GraphModule(Module):
-    """A module whose `forward` is the code of a graph.
-
-    Args:
-        root: a module, or a dict by paths, that has what the graph's nodes refer to: it is not copied, but shared.
-        graph: the graph; after it was changed, `recompile` generates the code anew.
-        class_name: the name of the module's class.
-
-    Raises:
-        RuntimeError: `root` is neither a module nor a dict, or the dict lacks something.
+    """A module whose `forward` is the code of a graph; it shares what that refers to with `root`, a module or a dict.
 
     Example:
         >>> graph = torch.fx.Graph()
@@ -334,9 +306,6 @@ class GraphModule(Module):
     def recompile(self) -> PythonCode:
         """Generate `forward` from the graph: after the graph was changed.
 
-        Returns:
-            The code.
-
         Example:
             >>> module = torch.fx.symbolic_trace(lambda x: torch.relu(x))
             >>> for node in module.graph.find_nodes(op="call_function", target=torch.relu):
@@ -372,16 +341,7 @@ class GraphModule(Module):
         self, print_output: bool = True, include_stride: bool = False, include_device: bool = False,
         colored: bool = False, **unused: Any,
     ) -> str:  # fmt: skip
-        """Print the code as a class, with dtypes, shapes and lines of the program as far as the nodes tell them.
-
-        Args:
-            print_output: whether it is printed, and not only returned.
-            include_stride, include_device: what annotations tell besides.
-            colored, unused: PyTorch's further options of the text, which have no effect.
-
-        Returns:
-            The text.
-        """
+        """Print the code as a class, with dtypes, shapes and lines of the program as far as the nodes tell them."""
         return _print_readable(
             self, self._get_name(), print_output, include_stride=include_stride, include_device=include_device,
         )  # fmt: skip
@@ -398,25 +358,14 @@ class GraphModule(Module):
     def add_submodule(self, target: str, m: Module) -> bool:
         """Add a module at a path, with empty modules on the way where there are none.
 
-        Args:
-            target: the path.
-            m: the module.
-
         Returns:
             Whether it was added: not if something on the way is no module.
         """
-        *path, name = target.split(".")
-        owner: Module = self
-        for part in path:
-            below = getattr(owner, part, None)
-            if below is None:
-                below = Module()
-                setattr(owner, part, below)
-            if not isinstance(below, Module):
-                return False
-            owner = below
-        owner.add_module(name, m)
-        return True
+        home, _, name = target.rpartition(".")
+        owner = _made_module(self, home)
+        if owner is not None:
+            owner.add_module(name, m)
+        return owner is not None
 
     def delete_submodule(self, target: str) -> bool:
         """Delete the module at a path; return whether there was one."""
@@ -457,49 +406,9 @@ class GraphModule(Module):
             if name:
                 self.delete_submodule(name)
 
-    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> None:
-        """Write the module as a package: its code, and its parameters and modules as files.
-
-        Args:
-            folder: the package's folder, which is created.
-            module_name: the name of the class.
-        """
-        torch, nn = package(), package().nn
-        folder = Path(folder)
-        folder.mkdir(exist_ok=True)
-        torch.save(self.state_dict(), folder / "state_dict.pt")
-        plain = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
-        lines, files = [], []
-        for name, child in self.named_children():
-            made, comment = repr(child), ""
-            if type(child) not in plain:
-                file = folder / f"{name}.pt"
-                torch.save(child, file)
-                files.append(name)
-                made = f"torch.load(r'{file}', weights_only=False)"
-                comment = " # " + repr(child).replace("\r", " ").replace("\n", " ")
-            lines.append(f"setattr(self, '{name}', {made}){comment}")
-        for name, buffer in self._buffers.items():
-            if buffer is not None:
-                shaped = f"torch.empty({list(buffer.shape)}, dtype={buffer.dtype})"
-                lines.append(f"self.register_buffer('{name}', {shaped})")
-        for name, param in self._parameters.items():
-            if param is not None:
-                shaped = f"torch.empty({list(param.shape)}, dtype={param.dtype})"
-                lines.append(f"setattr(self, '{name}', torch.nn.Parameter({shaped}))")
-        lines.append(f"self.load_state_dict(torch.load(r'{folder}/state_dict.pt'))")
-        imports = [
-            _in_this_process(each) for each in ("import torch", *[v.import_str for v in _custom_builtins.values()])
-        ]
-        start = [*imports, "", _in_this_process("from torch.nn import *"), f"class {module_name}(torch.nn.Module):"]
-        body = ["    def __init__(self):", *["        " + line for line in ["super().__init__()", *lines]]]
-        text = "\n".join(["", *start, *body, f"{_addindent(self.code, 4)}\n"])
-        (folder / "module.py").write_text(text, "utf-8")
-        (folder / "__init__.py").write_text("from .module import *", "utf-8")
-        if files:
-            warn(
-                f"Was not able to save the following children modules as reprs -saved as pickled files instead: {files}"
-            )
+    def to_folder(self, folder: str | os.PathLike[str], module_name: str = "FxModule") -> NoReturn:
+        """Raise NotImplementedError: in PyTorch it writes a package; here a module is pickled."""
+        raise NotImplementedError("torch.fx.GraphModule.to_folder: write the module by pickle, or its code by yourself")
 
     # Copies and pickles ---------------------------------------------------------------------------
 

@@ -19,14 +19,6 @@ __all__ = ["Interpreter", "Transformer"]
 class Interpreter:
     """Runs a graph; subclasses override a method per operation, or `run_node`.
 
-    Args:
-        module: the module that has the graph, or the modules and parameters that it refers to.
-        garbage_collect_values: whether values are freed after their last use.
-        graph: the graph, by default that of the module.
-
-    Attributes:
-        env: the values of the nodes.
-
     Example:
         >>> class Counting(torch.fx.Interpreter):
         ...     calls = 0
@@ -49,13 +41,7 @@ class Interpreter:
         self.user_to_last_uses = last_uses([*self.graph.nodes]) if garbage_collect_values else {}
 
     def run(self, *args: Any, initial_env: dict[Node, Any] | None = None, enable_io_processing: bool = True) -> Any:
-        """Return the result of the graph.
-
-        Args:
-            *args: the arguments, by position.
-            initial_env: the values of some nodes, which do not run then.
-            enable_io_processing: whether arguments and result are containers, where the graph was traced so.
-        """
+        """Return the result of the graph."""
         self.env = {} if initial_env is None else initial_env
         if enable_io_processing:
             args = self.graph.process_inputs(*args)
@@ -99,11 +85,7 @@ class Interpreter:
     # The operations -------------------------------------------------------------------------------
 
     def placeholder(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the next argument, or the default of a parameter.
-
-        Raises:
-            RuntimeError: there is neither.
-        """
+        """Return the next argument, or the default of a parameter."""
         if target.startswith("*"):
             return list(self.args_iter)
         for value in self.args_iter:
@@ -136,11 +118,7 @@ class Interpreter:
     # Values ---------------------------------------------------------------------------------------
 
     def fetch_attr(self, target: str) -> Any:
-        """Return the module's attribute at a path.
-
-        Raises:
-            RuntimeError: it does not exist.
-        """
+        """Return the module's attribute at a path."""
         found = self.module
         names = target.split(".")
         for depth, name in enumerate(names):
@@ -154,11 +132,7 @@ class Interpreter:
         return self.map_nodes_to_values(n.args, n), self.map_nodes_to_values(n.kwargs, n)
 
     def map_nodes_to_values(self, args: Any, n: Node) -> Any:
-        """Return arguments with the values of nodes in their place.
-
-        Raises:
-            RuntimeError: a node among them has no value.
-        """
+        """Return arguments with the values of nodes in their place."""
 
         def value_of(node: Node) -> Any:
             if node not in self.env:
@@ -184,9 +158,6 @@ class _Placing(Tracer):
 
 class Transformer(Interpreter):
     """Makes a new graph module by running a graph with symbolic values; subclasses override methods per operation.
-
-    Args:
-        module: the graph module.
 
     Example:
         >>> class Negated(torch.fx.Transformer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -99,6 +100,7 @@ def is_random(function: Any) -> bool:
     return home in ("tinytorch.ops.random", "tinytorch.ops.rejection")
 
 
+@functools.total_ordering
 class Node:
     """One step of a graph: an operation, the target that it calls, and the arguments.
 
@@ -167,21 +169,8 @@ class Node:
     def __lt__(self, other: Node) -> bool:
         return self.graph._place(self) < other.graph._place(other)
 
-    def __gt__(self, other: Node) -> bool:
-        return self.graph._place(self) > other.graph._place(other)
-
-    def __le__(self, other: Node) -> bool:
-        return self is other or self < other
-
-    def __ge__(self, other: Node) -> bool:
-        return self is other or self > other
-
     def prepend(self, x: Node) -> None:
-        """Move or insert the node `x` before this one.
-
-        Raises:
-            AssertionError: the nodes belong to different graphs.
-        """
+        """Move or insert the node `x` before this one."""
         if self.graph is not x.graph:
             raise AssertionError("Attempting to move a Node into a different Graph")
         if self is x:
@@ -247,11 +236,7 @@ class Node:
         self.args = tuple(args)
 
     def insert_arg(self, idx: int, arg: Any) -> None:
-        """Insert a positional argument before number `idx`.
-
-        Raises:
-            AssertionError: there are fewer arguments than `idx`.
-        """
+        """Insert a positional argument before number `idx`."""
         if not 0 <= idx <= len(self.args):
             raise AssertionError(f"insert_args index must be between 0 and len(self.args), got {idx}")
         self._args = (*self.args[:idx], map_aggregate(arg, self._use), *self.args[idx:])
@@ -275,16 +260,8 @@ class Node:
     ) -> list[Node]:
         """Let all users of this node use another node.
 
-        Args:
-            replace_with: the other node.
-            delete_user_cb: called with a user, returns whether it is changed.
-            propagate_meta: whether `meta` is copied to the other node, whose own must be empty.
-
         Returns:
             The users that were changed.
-
-        Raises:
-            AssertionError: `propagate_meta` is set, and the other node has `meta`.
         """
         if propagate_meta:
             if replace_with.meta:
@@ -319,11 +296,7 @@ class Node:
         self.meta["stack_trace"] = trace
 
     def is_impure(self, impure_random: bool = True) -> bool:
-        """Return whether the node has an effect besides its value: then dead code elimination keeps it.
-
-        Args:
-            impure_random: has no effect: drawing random numbers always counts as one.
-        """
+        """Return whether the node has an effect besides its value: then dead code elimination keeps it."""
         if self.op in ("placeholder", "output"):
             return True
         if self.op == "call_module":
@@ -347,13 +320,7 @@ class Node:
         self, placeholder_names: list[str] | None = None, maybe_return_typename: list[str] | None = None, *,
         include_tensor_metadata: bool = False,
     ) -> str | None:  # fmt: skip
-        """Return the line of the printed graph that shows the node.
-
-        Args:
-            placeholder_names: collects placeholders, if it is not empty; the result is None then.
-            maybe_return_typename: a list of one text, which gets the type of the output.
-            include_tensor_metadata: whether dtype, shape, strides and device of the value in `meta` are shown.
-        """
+        """Return the line of the printed graph that shows the node."""
         if self.op == "output":
             if self.type and maybe_return_typename:
                 maybe_return_typename[0] = f" -> {type_name(self.type)}"

@@ -13,14 +13,12 @@ import inspect
 import operator
 import sys
 import traceback
-from bisect import bisect_left
 from collections.abc import Callable, Iterator
-from types import FrameType
 from typing import Any
 
 from tinytorch.fx._codegen import magic_methods, reflectable_magic_methods
 from tinytorch.fx.graph import Graph
-from tinytorch.fx.node import Argument, Node, Target, base_types, map_aggregate, map_arg
+from tinytorch.fx.node import Node, base_types, map_aggregate, map_arg
 from tinytorch.nn.functional.resampling import _deprecated
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops import overrides
@@ -36,7 +34,6 @@ _COPIED_META = (
     "from_node", "quantization_tag", "_numeric_debug_handle", "custom", "partitioner_tag",
 )  # fmt: skip
 _FOLDER = __file__.rpartition("proxy.py")[0]
-_NAMES_OF_PYTORCH = (Argument, Target)
 
 
 class Dispatching:
@@ -55,11 +52,7 @@ class Dispatching:
 
 
 def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Raise an error if a call changes its arguments.
-
-    Raises:
-        RuntimeError: the function writes into its first argument, or `out` is given.
-    """
+    """Raise an error if a call changes its arguments."""
     if not isinstance(target, Function):
         return
     writes = target.__name__.endswith("_") and not target.__name__.endswith("__")
@@ -136,12 +129,7 @@ class Scope:
 
 
 class ScopeContextManager:
-    """Changes a scope inside a `with` block.
-
-    Args:
-        scope: the scope, whose attributes are set.
-        current_scope: what they are set to.
-    """
+    """Changes a scope inside a `with` block."""
 
     def __init__(self, scope: Scope, current_scope: Scope) -> None:
         self._scope, self._before = scope, copy.copy(scope)
@@ -161,7 +149,6 @@ class TracerBase:
         graph: the graph that is recorded.
         record_stack_traces: whether nodes get the lines of the program, as `Node.stack_trace`.
         check_mutable_operations: whether calls that write into their arguments raise an error.
-        trace_asserts: whether `assert` of a symbolic value is recorded.
         proxy_buffer_attributes: whether buffers are read as symbolic values.
         traced_func_name: the method of a module that is traced.
     """
@@ -170,7 +157,6 @@ class TracerBase:
     record_stack_traces = False
     _record_forward_stack_traces_only = False
     check_mutable_operations = False
-    trace_asserts = False
     proxy_buffer_attributes = False
     traced_func_name = "forward"
     scope: Scope
@@ -218,31 +204,13 @@ class TracerBase:
         self, kind: str, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any], name: str | None = None,
         type_expr: Any = None, proxy_factory_fn: Callable[[Node], Proxy] | None = None,
     ) -> Proxy:  # fmt: skip
-        """Insert a node, and return its symbolic value.
-
-        Args:
-            kind: the node's operation.
-            target: what is called.
-            args, kwargs: the arguments, with symbolic values among them.
-            name: the node's name.
-            type_expr: the type of the value.
-            proxy_factory_fn: makes the symbolic value, instead of `proxy`.
-        """
+        """Insert a node, and return its symbolic value."""
         node_args, node_kwargs = self.create_arg(args), self.create_arg(kwargs)
-        if not isinstance(node_args, tuple):
-            raise AssertionError(f"Expected args_ to be tuple, got {type(node_args)}")
-        if not isinstance(node_kwargs, dict):
-            raise AssertionError(f"Expected kwargs_ to be dict, got {type(node_kwargs)}")
         node = self.create_node(kind, target, node_args, node_kwargs, name, type_expr)
         return (proxy_factory_fn or self.proxy)(node)
 
     def create_arg(self, a: Any) -> Any:
-        """Return the argument of a node for a value that a call is given; tracers override it for further types.
-
-        Raises:
-            NotImplementedError: a value of this type cannot be an argument of a node.
-            RuntimeError: a key of a dict contains a symbolic value.
-        """
+        """Return the argument of a node for a value that a call is given; tracers override it for further types."""
         if isinstance(a, Proxy):
             return a.node
         if hasattr(a, "__fx_create_arg__"):
@@ -303,40 +271,11 @@ class GraphAppendingTracer(TracerBase):
         self.node_name_to_scope = {}
 
 
-def assert_fn(x: object) -> None:
-    """Raise AssertionError if a value is not true: the target of recorded assertions."""
-    if not x:
-        raise AssertionError("Assertion failed")
-
-
-def _instruction(frame: FrameType) -> tuple[list[dis.Instruction], int]:
-    """Return the instructions of a frame's function, and the number of the one that runs."""
-    instructions = list(dis.get_instructions(frame.f_code))
-    return instructions, bisect_left(instructions, frame.f_lasti, key=lambda each: each.offset)
-
-
-def _is_assertion(frame: FrameType) -> bool:
-    """Return whether a frame is testing the condition of an `assert`."""
-    instructions, number = _instruction(frame)
-    if not instructions[number].opname.startswith("POP_JUMP"):
-        return False
-    following = [each for each in instructions[number + 1 :] if each.opname not in ("CACHE", "NOT_TAKEN")]
-    first = following[0] if following else None
-    return first is not None and (
-        first.opname == "LOAD_ASSERTION_ERROR"
-        or (first.opname in ("LOAD_GLOBAL", "LOAD_COMMON_CONSTANT") and "AssertionError" in str(first.argval))
-    )
-
-
 class Proxy:
     """The symbolic value of a node: what a traced program handles in place of tensors.
 
     Operators, methods, attributes and functions of `torch` are recorded as new nodes. The truth of a symbolic value,
     its length and its items are not known; it can be unpacked into a fixed number of names.
-
-    Args:
-        node: the node.
-        tracer: what records; by default calls are appended to the node's graph.
 
     Example:
         >>> graph = torch.fx.Graph()
@@ -384,18 +323,15 @@ class Proxy:
 
     def __iter__(self) -> Iterator[Any]:
         frame = sys._getframe(1)
-        instructions, number = _instruction(frame)
-        if number < len(instructions) and instructions[number].opname.startswith("UNPACK_SEQUENCE"):
-            return (self[k] for k in range(instructions[number].argval))  # type: ignore[index]
+        running = next((each for each in dis.get_instructions(frame.f_code) if each.offset >= frame.f_lasti), None)
+        if running is not None and running.opname.startswith("UNPACK_SEQUENCE"):
+            return (self[k] for k in range(running.argval))  # type: ignore[index]
         return self.tracer.iter(self)
 
     def __abs__(self) -> Proxy:
         return self.tracer.create_proxy("call_function", operator.abs, (self,), {})
 
     def __bool__(self) -> bool:
-        if self.tracer.trace_asserts and _is_assertion(sys._getframe(1)):
-            self.tracer.create_proxy("call_function", assert_fn, (self,), {})
-            return True
         return self.tracer.to_bool(self)
 
     def keys(self) -> Any:
@@ -555,8 +491,6 @@ class ParameterProxy(Proxy):
 
     def __init__(self, tracer: TracerBase, node: Node, name: str, param: Parameter) -> None:
         super().__init__(node, tracer)
-        if not isinstance(param, Parameter):
-            raise AssertionError(f"Expected Parameter, got {type(param)}")
         self.param, self.name = param, name
 
     def __repr__(self) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import io
 import os
 import re
@@ -13,50 +12,17 @@ from typing import IO, Any
 
 from tinytorch._atomic import replacing
 from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.distributed.checkpoint import metadata as metadata_file
 from tinytorch.distributed.checkpoint.metadata import Metadata, MetadataIndex, StorageMeta, _StorageInfo
-from tinytorch.distributed.checkpoint.planner import (
-    LoadItemType,
-    LoadPlan,
-    LoadPlanner,
-    ReadItem,
-    SavePlan,
-    SavePlanner,
-    WriteItem,
-    WriteItemType,
-    narrow_tensor_by_index,
-)
-from tinytorch.distributed.futures import Future
+from tinytorch.distributed.checkpoint.planners import LoadPlanner, ReadItem, SavePlanner, WriteItem
 from tinytorch.serialization import load, save
 
 __all__ = ["FileSystemReader", "FileSystemWriter"]
 
 CURRENT_DCP_VERSION = "1.0.0"
 _METADATA = ".metadata"
-
-
-@dataclasses.dataclass
-class _StoragePrefix:
-    """The prefix of the names of a rank's files."""
-
-    prefix: str
-
-
-@dataclasses.dataclass(frozen=True)
-class WriteResult:
-    """An item that has been written, and its location."""
-
-    index: MetadataIndex
-    size_in_bytes: int
-    storage_data: Any
-
-
-def _done(value: Any) -> Future[Any]:
-    future: Future[Any] = Future()
-    future.set_result(value)
-    return future
+Written = dict[MetadataIndex, _StorageInfo]
 
 
 class _Folder:
@@ -125,15 +91,8 @@ class FileSystemWriter(_Folder):
         self.path = Path(checkpoint_id or self.path)
         self.save_id = str(uuid.uuid4())
 
-    def set_up_storage_writer(self, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: the plans contain the rank."""
-
-    def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
-        """Create the folder.
-
-        Raises:
-            RuntimeError: the folder has a checkpoint, and `overwrite` is False.
-        """
+    def prepare(self) -> None:
+        """Create the folder; RuntimeError if it has a checkpoint, and `overwrite` is False."""
         self.path.mkdir(parents=True, exist_ok=True)
         if (self.path / _METADATA).exists():
             if not self.overwrite:
@@ -143,40 +102,34 @@ class FileSystemWriter(_Folder):
                 "Past version 2.5 of PyTorch, `overwrite` will default to False. Set this variable to True to "
                 "maintain this functionality or False to raise when an existing checkpoint is found."
             )
-        return plan
 
-    def prepare_global_plan(self, plans: list[SavePlan]) -> list[SavePlan]:
-        """Return the plans with the prefix of each rank's file names."""
-        return [dataclasses.replace(plan, storage_data=_StoragePrefix(f"__{i}_")) for i, plan in enumerate(plans)]
-
-    def write_data(self, plan: SavePlan, planner: SavePlanner) -> Future[list[WriteResult]]:
-        """Write the items of this rank, and return a future of their locations."""
-        prefix = plan.storage_data.prefix
-        used = {file.name for file in self.path.glob(f"{prefix}*")}
-        unused = (name for n in range(2**63) if (name := f"{prefix}{n}.distcp") not in used)
+    def write(self, items: list[WriteItem], rank: int, planner: SavePlanner) -> Written:
+        """Write the items of a rank, and return their locations."""
+        used = {file.name for file in self.path.glob(f"__{rank}_*")}
+        unused = (name for n in range(2**63) if (name := f"__{rank}_{n}.distcp") not in used)
         if self.single_file_per_rank:
             files: list[list[WriteItem]] = [[] for _ in range(self.thread_count)]
             sizes = [0] * self.thread_count
-            for item in sorted(plan.items, key=lambda item: -(item.tensor_storage_size() or 0)):
+            for item in sorted(items, key=lambda item: -item.nbytes):
                 smallest = sizes.index(min(sizes))
                 files[smallest].append(item)
-                sizes[smallest] += item.tensor_storage_size() or 1
+                sizes[smallest] += item.nbytes
         else:
-            files = [[item] for item in plan.items]
+            files = [[item] for item in items]
 
-        def write(name: str, items: list[WriteItem]) -> list[WriteResult]:
+        def write(name: str, items: list[WriteItem]) -> Written:
             with replacing(self.path / name) as file:
-                return [_write_item(file, name, item, planner) for item in items]
+                return {item.index: _write_item(file, name, item, planner) for item in items}
 
         with ThreadPoolExecutor(self.thread_count) as threads:
             written = list(threads.map(write, unused, filter(None, files)))
-        return _done([result for results in written for result in results])
+        return {index: info for part in written for index, info in part.items()}
 
-    def finish(self, metadata: Metadata, results: list[list[WriteResult]]) -> None:
+    def finish(self, metadata: Metadata, results: list[Written]) -> None:
         """Write `.metadata`, and remove the files of the previous checkpoint."""
         metadata.version = CURRENT_DCP_VERSION
-        metadata.storage_data = {result.index: result.storage_data for part in results for result in part}
-        metadata.storage_meta = self.storage_meta()
+        metadata.storage_data = {index: info for part in results for index, info in part.items()}
+        metadata.storage_meta = StorageMeta(str(self.path), self.save_id)
         with replacing(self.path / _METADATA) as file:
             metadata_file.write(metadata, file)
         used = {info.relative_path for info in metadata.storage_data.values()}
@@ -184,24 +137,17 @@ class FileSystemWriter(_Folder):
             if re.fullmatch(r"__\d+_\d+\.distcp", path.name) and path.name not in used:
                 path.unlink(missing_ok=True)
 
-    def storage_meta(self) -> StorageMeta:
-        """Return the identification of the checkpoint."""
-        return StorageMeta(str(self.path), self.save_id)
 
-
-def _write_item(file: IO[bytes], name: str, item: WriteItem, planner: SavePlanner) -> WriteResult:
+def _write_item(file: IO[bytes], name: str, item: WriteItem, planner: SavePlanner) -> _StorageInfo:
     start = file.tell()
     data = planner.resolve_data(item)
-    if item.type is WriteItemType.BYTE_IO:
-        assert isinstance(data, io.BytesIO)
+    if isinstance(data, io.BytesIO):
         file.write(data.getbuffer())
     else:
-        assert isinstance(data, Tensor)
         data = data.detach()
         storage: Any = data.untyped_storage()  # `save` would write all of it, also for a view
         save(data if storage.nbytes() == data.nbytes else data.clone(), file)
-    length = file.tell() - start
-    return WriteResult(item.index, length, _StorageInfo(name, start, length))
+    return _StorageInfo(name, start, file.tell() - start)
 
 
 class FileSystemReader(_Folder):
@@ -218,7 +164,6 @@ class FileSystemReader(_Folder):
     def reset(self, checkpoint_id: str | os.PathLike[str] | None = None) -> None:
         """Prepare to read a checkpoint, in another folder if `checkpoint_id` is not None."""
         self.path = Path(checkpoint_id or self.path)
-        self.storage_data: dict[Any, Any] = {}
         self.load_id = str(uuid.uuid4())
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
@@ -235,57 +180,35 @@ class FileSystemReader(_Folder):
         metadata.storage_meta.load_id = self.load_id
         return metadata
 
-    def set_up_storage_reader(self, metadata: Metadata, is_coordinator: bool, *args: Any, **kwargs: Any) -> None:
-        """Store the locations of the entries."""
-        if metadata.storage_data is None:
-            raise AssertionError("storage_data must not be None in metadata")
-        self.storage_data = metadata.storage_data
-
-    def prepare_local_plan(self, plan: LoadPlan) -> LoadPlan:
-        """Return the plan unchanged."""
-        return plan
-
-    def prepare_global_plan(self, plans: list[LoadPlan]) -> list[LoadPlan]:
-        """Return the plans unchanged."""
-        return plans
-
     @no_grad()
-    def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> Future[None]:
-        """Read the items of this rank, file by file.
-
-        Raises:
-            FileNotFoundError: a file is missing.
-            RuntimeError: a file is damaged, or lies outside of the folder.
-        """
+    def read(self, metadata: Metadata, items: list[ReadItem], planner: LoadPlanner) -> None:
+        """Read items, file by file."""
         files: dict[str, list[tuple[_StorageInfo, ReadItem]]] = {}
-        for item in plan.items:
-            info = self.storage_data[item.storage_index]
+        for item in items:
+            info = metadata.storage_data[item.index]
             files.setdefault(info.relative_path, []).append((info, item))
-        for name, items in files.items():
+        for name, parts in files.items():
             if Path(name).is_absolute() or ".." in Path(name).parts:
                 raise RuntimeError(f"the checkpoint in {self.path} names a file that lies elsewhere: {name}")
             with open(self.path / name, "rb") as file:
-                for info, item in sorted(items, key=lambda pair: pair[0].offset):
+                for info, item in sorted(parts, key=lambda pair: pair[0].offset):
                     file.seek(info.offset)
                     _load_item(io.BytesIO(file.read(info.length)), info, item, planner)
-        return _done(None)
 
 
 def _load_item(content: io.BytesIO, info: _StorageInfo, item: ReadItem, planner: LoadPlanner) -> None:
-    name = item.storage_index.fqn
+    name = item.index.fqn
     if info.transform_descriptors:
         raise NotImplementedError(f"{name} is saved by extensions: {', '.join(info.transform_descriptors)}")
     if content.getbuffer().nbytes != info.length:
         raise RuntimeError(f"{info.relative_path} ends within {name}: the checkpoint is damaged")
-    if item.type is LoadItemType.BYTE_IO:
+    if item.lengths is None:
         planner.load_bytes(item, content)
         return
-    saved = narrow_tensor_by_index(load(content), item.storage_offsets, item.lengths)
-    target = planner.resolve_tensor(item).detach()
+    saved, target = load(content), planner.resolve_tensor(item).detach()
     if target.size() != saved.size():
-        raise AssertionError(f"req {item.storage_index} mismatch sizes {target.size()} vs {saved.size()}")
+        raise AssertionError(f"req {item.index} mismatch sizes {target.size()} vs {saved.size()}")
     target.copy_(saved)
-    planner.commit_tensor(item, target)
 
 
 # The base classes of all storage, which are abstract in PyTorch.

@@ -10,7 +10,7 @@ import os
 from typing import Any
 
 from tinytorch.distributed.checkpoint.filesystem import FileSystemReader, FileSystemWriter
-from tinytorch.distributed.checkpoint.planner import _EmptyStateDictLoadPlanner
+from tinytorch.distributed.checkpoint.planners import _EmptyStateDictLoadPlanner
 from tinytorch.distributed.checkpoint.state_dict_loader import _load_state_dict
 from tinytorch.distributed.checkpoint.state_dict_saver import _save_state_dict
 from tinytorch.serialization import load, save
@@ -20,13 +20,6 @@ __all__ = ["dcp_to_torch_save", "torch_save_to_dcp"]
 
 def dcp_to_torch_save(dcp_checkpoint_dir: str | os.PathLike[str], torch_save_path: str | os.PathLike[str]) -> None:
     """Convert a folder of `torch.distributed.checkpoint.save` to a file of `torch.save`.
-
-    Args:
-        dcp_checkpoint_dir: the folder.
-        torch_save_path: the file.
-
-    Raises:
-        CheckpointException: the folder has no checkpoint, or it is damaged.
 
     Example:
         >>> import tempfile
@@ -47,10 +40,6 @@ def torch_save_to_dcp(torch_save_path: str | os.PathLike[str], dcp_checkpoint_di
     """Convert a file of `torch.save` to a folder of `torch.distributed.checkpoint.save`.
 
     As in PyTorch, reading the file may run code: convert only trusted files.
-
-    Args:
-        torch_save_path: the file.
-        dcp_checkpoint_dir: the folder.
     """
     _save_state_dict(load(torch_save_path, weights_only=False), FileSystemWriter(dcp_checkpoint_dir), no_dist=True)
 

@@ -14,8 +14,7 @@ from typing import Any
 
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.core.tensor import Tensor
-from tinytorch.core.warning import warn
-from tinytorch.distributed.checkpoint.planner import set_element
+from tinytorch.distributed.checkpoint.planners import set_element
 from tinytorch.distributed.data_parallel import DistributedDataParallel
 from tinytorch.distributed.groups import get_rank, is_initialized
 from tinytorch.distributed.objects import broadcast_object_list
@@ -40,11 +39,10 @@ class StateDictOptions:
         full_state_dict: whole tensors; tinytorch has no sharded ones.
         cpu_offload: with `full_state_dict`, only rank 0 gets the state, the others get an empty one.
         ignore_frozen_params: omit the model's parameters that require no gradient.
-        keep_submodule_prefixes: keep the prefix of the names of `submodules`.
         strict: raise an error for missing entries when a state is set.
         broadcast_from_rank0: set the state of rank 0 on all ranks; requires `full_state_dict`.
         flatten_optimizer_state_dict: one flat dict of optimizer states, with keys such as "state.weight.exp_avg".
-        dsd_fqn_modifiers: accepted, without effect.
+        keep_submodule_prefixes, dsd_fqn_modifiers: accepted, without effect.
     """
 
     full_state_dict: bool = False
@@ -102,44 +100,23 @@ def get_model_state_dict(
 ) -> State:
     """Return `model.state_dict()` with the names of the model without wrappers.
 
-    Args:
-        model: the model, which may be in a `DistributedDataParallel`.
-        submodules: only the state of these (deprecated).
-        options: see `StateDictOptions`.
-
-    Raises:
-        RuntimeError: the state is empty.
-
     Example:
         >>> from tinytorch.distributed.checkpoint.state_dict import get_model_state_dict
         >>> list(get_model_state_dict(torch.compile(torch.nn.Linear(2, 3))))
         ['weight', 'bias']
     """
+    if submodules:
+        raise NotImplementedError("get_model_state_dict: submodules is deprecated: choose from the state by name")
     options = _checked(options)
     with no_grad():
         state = {_name(model, name): value for name, value in model.state_dict().items()}
-    if submodules:
-        state = _state_of_submodules(state, model, submodules, options)
     if options.ignore_frozen_params:
         for name, p in model.named_parameters():
             if not p.requires_grad:
                 state.pop(_name(model, name))
-    if not (state or submodules or options.ignore_frozen_params):
+    if not (state or options.ignore_frozen_params):
         _refuse_empty(options)
     return _for_this_rank(state, options)
-
-
-def _state_of_submodules(state: State, model: Module, submodules: set[Module], options: StateDictOptions) -> State:
-    warn(
-        "Getting submodules only model/optim state_dict is deprecated and will be removed in 2.5. This feature can be "
-        "achieved by manually filtering out the state_dict returned from get_state_dict.",
-        FutureWarning,
-    )
-    selected = {}
-    for prefix in [f"{_name(model, name)}." for name, module in model.named_modules() if module in submodules]:
-        cut = 0 if options.keep_submodule_prefixes else len(prefix)
-        selected.update({name[cut:]: value for name, value in state.items() if name.startswith(prefix)})
-    return selected
 
 
 def _refuse_empty(options: StateDictOptions) -> None:
@@ -153,14 +130,6 @@ def set_model_state_dict(
     model: Module, model_state_dict: State, *, options: StateDictOptions | None = None
 ) -> _IncompatibleKeys:
     """Load a state of `get_model_state_dict` into a model.
-
-    Args:
-        model: the model, with or without `DistributedDataParallel`, independent of the model that was saved.
-        model_state_dict: the state.
-        options: see `StateDictOptions`.
-
-    Returns:
-        The missing and the unexpected names.
 
     Raises:
         RuntimeError: names are missing or unexpected, or the state is empty; unless `strict` is False.
@@ -222,12 +191,6 @@ def get_optimizer_state_dict(
 
     State that the first step would create is created.
 
-    Args:
-        model: the model.
-        optimizers: one optimizer, or several, whose states are merged.
-        submodules: accepted, without effect.
-        options: see `StateDictOptions`.
-
     Returns:
         "state", by name, and "param_groups"; with `flatten_optimizer_state_dict` one flat dict.
 
@@ -287,12 +250,6 @@ def set_optimizer_state_dict(
     model: Module, optimizers: Optimizers, optim_state_dict: State, *, options: StateDictOptions | None = None
 ) -> None:
     """Load a state of `get_optimizer_state_dict`, in either form, into a model's optimizers.
-
-    Args:
-        model: the model.
-        optimizers: one optimizer, or several; each loads the state of its parameters.
-        optim_state_dict: the state.
-        options: see `StateDictOptions`.
 
     Raises:
         RuntimeError: a parameter that requires a gradient has no saved state, unless `strict` is False; or the state is

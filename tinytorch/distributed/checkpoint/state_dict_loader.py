@@ -7,12 +7,8 @@ from typing import Any
 
 from tinytorch.core.warning import warn
 from tinytorch.distributed.checkpoint.filesystem import FileSystemReader, StorageReader
-from tinytorch.distributed.checkpoint.planner import (
-    DefaultLoadPlanner,
-    LoadPlan,
-    LoadPlanner,
-    _EmptyStateDictLoadPlanner,
-)
+from tinytorch.distributed.checkpoint.metadata import Metadata
+from tinytorch.distributed.checkpoint.planners import DefaultLoadPlanner, LoadPlanner, ReadItem
 from tinytorch.distributed.checkpoint.state_dict_saver import _states, storage_of
 from tinytorch.distributed.checkpoint.utils import Stateful, _alone, _DistWrapper
 
@@ -68,17 +64,19 @@ def _load_state_dict(
     ranks = _DistWrapper(process_group, not no_dist, coordinator_rank)
     planner = DefaultLoadPlanner() if planner is None else planner
 
-    def plan() -> LoadPlan:
+    metadata: Metadata
+
+    def plan() -> list[ReadItem]:
+        nonlocal metadata
         try:
             metadata = storage_reader.read_metadata()
         except Exception as error:
             raise AssertionError(f"metadata is None; global metadata read failed: {error}") from error
         planner.set_up_planner(state_dict, metadata, ranks.is_coordinator)
-        storage_reader.set_up_storage_reader(metadata, ranks.is_coordinator, rank=ranks.rank, use_collectives=True)
-        return storage_reader.prepare_local_plan(planner.create_local_plan())
+        return planner.create_local_plan()
 
-    own = ranks.run("plan", plan, lambda plans: storage_reader.prepare_global_plan(planner.create_global_plan(plans)))
-    ranks.run("read", lambda: storage_reader.read_data(planner.finish_plan(own), planner).wait(), lambda done: done)
+    own = ranks.run("plan", plan, lambda plans: plans)
+    ranks.run("read", lambda: storage_reader.read(metadata, own, planner), lambda done: done)
 
 
 def load_state_dict(
@@ -96,19 +94,3 @@ def load_state_dict(
     )
     storage_reader.reset()
     _load_state_dict(state_dict, storage_reader, process_group, coordinator_rank, no_dist, planner)
-
-
-def _load_state_dict_from_keys(
-    keys: set[str] | str | None = None,
-    *,
-    checkpoint_id: str | os.PathLike[str] | None = None,
-    storage_reader: StorageReader | None = None,
-    process_group: Any = None,
-) -> dict[str, Any]:
-    """Return the entries of a checkpoint that `keys` name; all of them if None."""
-    alone = _alone(False, "load")
-    state: dict[str, Any] = {}
-    planner = _EmptyStateDictLoadPlanner({keys} if isinstance(keys, str) else keys)
-    reader = storage_of(storage_reader, FileSystemReader, checkpoint_id)
-    _load_state_dict(state, reader, process_group, 0, alone, planner)
-    return state

@@ -9,9 +9,9 @@ from enum import Enum
 from typing import Any
 
 from tinytorch.core.warning import warn
-from tinytorch.distributed.checkpoint.filesystem import FileSystemWriter, StorageWriter, WriteResult
+from tinytorch.distributed.checkpoint.filesystem import FileSystemWriter, StorageWriter, Written
 from tinytorch.distributed.checkpoint.metadata import Metadata
-from tinytorch.distributed.checkpoint.planner import DefaultSavePlanner, SavePlan, SavePlanner
+from tinytorch.distributed.checkpoint.planners import DefaultSavePlanner, SavePlanner, WriteItem
 from tinytorch.distributed.checkpoint.utils import Stateful, _alone, _DistWrapper
 from tinytorch.distributed.groups import get_world_size
 
@@ -51,9 +51,6 @@ def save(
         no_dist: save in this process alone, without communication.
         use_collectives: True; False is not implemented.
 
-    Returns:
-        The checkpoint's metadata.
-
     Raises:
         CheckpointException: saving failed on a rank; the exception contains the errors.
         RuntimeError: neither `checkpoint_id` nor `storage_writer` is given.
@@ -82,11 +79,7 @@ def _states(state_dict: dict[str, Any]) -> dict[str, Any]:
 
 
 def storage_of(storage: Any, default: Any, checkpoint_id: str | os.PathLike[str] | None) -> Any:
-    """Return the storage argument of a call, or an instance of the default class if it is None.
-
-    Raises:
-        RuntimeError: the storage and `checkpoint_id` are None, or the default class does not support the id.
-    """
+    """Return the storage argument of a call, or an instance of the default class if it is None."""
     if storage is not None:
         if checkpoint_id is not None:
             storage.reset(checkpoint_id)
@@ -113,23 +106,23 @@ def _save_state_dict(
     planner = DefaultSavePlanner() if planner is None else planner
     metadata: Metadata
 
-    def plan() -> SavePlan:
-        meta = storage_writer.storage_meta()
-        planner.set_up_planner(state_dict=state_dict, storage_meta=meta, is_coordinator=ranks.is_coordinator)
-        storage_writer.set_up_storage_writer(ranks.is_coordinator, rank=ranks.rank, use_collectives=True)
-        return storage_writer.prepare_local_plan(planner.create_local_plan())
+    def plan() -> tuple[list[WriteItem], dict[str, Any]]:
+        planner.set_up_planner(state_dict=state_dict, is_coordinator=ranks.is_coordinator)
+        items = planner.create_local_plan()
+        storage_writer.prepare()
+        return items, planner.mappings
 
-    def plan_for_all(plans: list[SavePlan]) -> list[SavePlan]:
+    def plan_for_all(plans: list[tuple[list[WriteItem], dict[str, Any]]]) -> list[list[WriteItem]]:
         nonlocal metadata
-        plans, metadata = planner.create_global_plan(plans)
-        return storage_writer.prepare_global_plan(plans)
+        items, metadata = planner.create_global_plan(plans)
+        return items
 
-    def finish(results: list[list[WriteResult]]) -> list[Metadata]:
-        storage_writer.finish(metadata=metadata, results=results)
+    def finish(results: list[Written]) -> list[Metadata]:
+        storage_writer.finish(metadata, results)
         return [metadata] * len(results)
 
     own = ranks.run("plan", plan, plan_for_all)
-    return ranks.run("write", lambda: storage_writer.write_data(planner.finish_plan(own), planner).wait(), finish)
+    return ranks.run("write", lambda: storage_writer.write(own, ranks.rank, planner), finish)
 
 
 def save_state_dict(
@@ -171,9 +164,6 @@ def async_save(
 
     Returns:
         A future: `result()` waits, and returns the metadata or raises the error.
-
-    Raises:
-        NotImplementedError: an option that is not supported.
     """
     if async_stager is not None or async_checkpointer_type is not AsyncCheckpointerType.THREAD or not use_collectives:
         raise NotImplementedError("async_save: only threads, with the state copied at once, are supported")

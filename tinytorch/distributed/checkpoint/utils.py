@@ -18,10 +18,6 @@ class CheckpointException(BaseException):
     """An error while a checkpoint was saved or loaded, raised on all ranks.
 
     As in PyTorch it is not an `Exception`: `except Exception` does not catch it.
-
-    Args:
-        msg: the step that failed.
-        failures: for each rank that failed, the error and its traceback.
     """
 
     def __init__(self, msg: str, failures: dict[int, WRAPPED_EXCEPTION]) -> None:

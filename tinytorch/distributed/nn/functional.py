@@ -5,7 +5,8 @@ All processes have to call backward, too, and in the same order.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from tinytorch.autograd.function import Function
@@ -27,121 +28,30 @@ def _group(group: Group) -> Group:
     return _get_default_group() if group is None else group
 
 
-class _Broadcast(Function):
-    @staticmethod
-    def forward(ctx: Any, src: int, group: Group, tensor: Tensor) -> Tensor:
-        ctx.src, ctx.group = src, group
-        result = tensor.clone()
-        collectives.broadcast(result, src, group)
-        return result
+class _Communication(Function):
+    """Calls a function that communicates; backward calls another one with the gradients."""
 
     @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        total = _Reduce.apply(ctx.src, ReduceOp.SUM, ctx.group, g)
-        return None, None, total if get_rank() == ctx.src else zeros_like(total)
-
-
-class _Reduce(Function):
-    @staticmethod
-    def forward(ctx: Any, dst: int, op: Any, group: Group, tensor: Tensor) -> Tensor:
-        ctx.dst, ctx.group = dst, group
-        result = tensor.clone()
-        collectives.reduce(result, dst, op, group)
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        return None, None, None, _Broadcast.apply(ctx.dst, ctx.group, g)
-
-
-class _Gather(Function):
-    @staticmethod
-    def forward(ctx: Any, dst: int, group: Group, tensor: Tensor) -> tuple[Tensor, ...]:
-        ctx.dst, ctx.group = dst, group
-        results = [zeros_like(tensor) for _ in range(get_world_size(group))]
-        collectives.gather(tensor, results if get_rank() == dst else None, dst, group)
-        return tuple(results)
+    def forward(ctx: Any, run: Callable[..., Any], back: Callable[..., Any], *tensors: Tensor) -> Any:
+        ctx.back = back
+        return run(*tensors)
 
     @staticmethod
     def backward(ctx: Any, *gs: Tensor) -> Any:
-        return None, None, _Scatter.apply(ctx.dst, ctx.group, *gs)
+        return None, None, *ctx.back(*gs)
 
 
-class _Scatter(Function):
-    @staticmethod
-    def forward(ctx: Any, src: int, group: Group, *tensors: Tensor) -> Tensor:
-        ctx.src, ctx.group = src, group
-        result = zeros_like(tensors[0])
-        collectives.scatter(result, tensors if get_rank() == src else None, src, group)
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        return None, None, *_Gather.apply(ctx.src, ctx.group, g)
+@functools.cache
+def _node(name: str) -> Any:
+    """Return the class of a function's nodes, which have the name that they have in PyTorch."""
+    return type(name, (_Communication,), {})
 
 
-class _ReduceScatter(Function):
-    @staticmethod
-    def forward(ctx: Any, op: Any, group: Group, output: Tensor, *tensors: Tensor) -> Tensor:
-        ctx.group = group
-        result = empty_like(output)
-        collectives.reduce_scatter(result, tensors, op, group)
-        output.copy_(result)
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        return None, None, None, *_AllGather.apply(ctx.group, g)
-
-
-class _AllGather(Function):
-    @staticmethod
-    def forward(ctx: Any, group: Group, tensor: Tensor) -> tuple[Tensor, ...]:
-        ctx.group = group
-        results = [empty_like(tensor) for _ in range(get_world_size(group))]
-        collectives.all_gather(results, tensor, group)
-        return tuple(results)
-
-    @staticmethod
-    def backward(ctx: Any, *gs: Tensor) -> Any:
-        return None, stack(_AllToAll.apply(ctx.group, [empty_like(g) for g in gs], *gs)).sum(0)
-
-
-class _AllToAll(Function):
-    @staticmethod
-    def forward(ctx: Any, group: Group, outputs: Sequence[Tensor], *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.group, ctx.inputs = group, [tensor.detach() for tensor in tensors]
-        collectives.all_to_all(outputs, tensors, group)
-        return tuple([output.detach() for output in outputs])
-
-    @staticmethod
-    def backward(ctx: Any, *gs: Tensor) -> Any:
-        return None, None, *_AllToAll.apply(ctx.group, [empty_like(x) for x in ctx.inputs], *gs)
-
-
-class _AllToAllSingle(Function):
-    @staticmethod
-    def forward(ctx: Any, group: Group, output: Tensor, output_sizes: Any, input_sizes: Any, input: Tensor) -> Tensor:
-        ctx.group, ctx.input, ctx.sizes = group, input.detach(), (input_sizes, output_sizes)
-        collectives.all_to_all_single(output, input, output_sizes, input_sizes, group)
-        return output.detach()
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        return None, None, None, None, _AllToAllSingle.apply(ctx.group, empty_like(ctx.input), *ctx.sizes, g)
-
-
-class _AllReduce(Function):
-    @staticmethod
-    def forward(ctx: Any, op: Any, group: Group, tensor: Tensor) -> Tensor:
-        ctx.op, ctx.group = op, group
-        result = tensor.clone()
-        collectives.all_reduce(result, op, group)
-        return result
-
-    @staticmethod
-    def backward(ctx: Any, g: Tensor) -> Any:
-        return None, None, _AllReduce.apply(ctx.op, ctx.group, g)
+def _copied(collective: Callable[..., Any], tensor: Tensor, *args: Any) -> Tensor:
+    """Return a copy of a tensor, after a collective has written into it."""
+    result = tensor.clone()
+    collective(result, *args)
+    return result
 
 
 def broadcast(tensor: Tensor, src: int, group: Group = None) -> Tensor:
@@ -159,39 +69,88 @@ def broadcast(tensor: Tensor, src: int, group: Group = None) -> Tensor:
         tensor([1., 1.])
         >>> torch.distributed.destroy_process_group()
     """
-    return _Broadcast.apply(src, _group(group), tensor)
+    group = _group(group)
+
+    def back(g: Tensor) -> list[Tensor]:
+        total = reduce(g, src, group=group)
+        return [total if get_rank() == src else zeros_like(total)]
+
+    return _node("_Broadcast").apply(lambda x: _copied(collectives.broadcast, x, src, group), back, tensor)
 
 
 def gather(tensor: Tensor, dst: int = 0, group: Group = None) -> tuple[Tensor, ...]:
     """Return the tensors of all ranks on rank `dst`, and zeros on the others."""
-    return _Gather.apply(dst, _group(group), tensor)
+    group = _group(group)
+
+    def run(x: Tensor) -> tuple[Tensor, ...]:
+        results = [zeros_like(x) for _ in range(get_world_size(group))]
+        collectives.gather(x, results if get_rank() == dst else None, dst, group)
+        return tuple(results)
+
+    return _node("_Gather").apply(run, lambda *gs: [scatter(gs, dst, group)], tensor)
 
 
 def scatter(tensors: Sequence[Tensor], src: int = 0, group: Group = None) -> Tensor:
     """Return this rank's tensor in the list of rank `src`; the other ranks pass lists of the same shapes."""
-    return _Scatter.apply(src, _group(group), *tensors)
+    group = _group(group)
+
+    def run(*given: Tensor) -> Tensor:
+        result = zeros_like(given[0])
+        collectives.scatter(result, given if get_rank() == src else None, src, group)
+        return result
+
+    return _node("_Scatter").apply(run, lambda g: gather(g, src, group), *tensors)
 
 
 def reduce(tensor: Tensor, dst: int, op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
     """Return the sum (or another reduction) of all ranks' tensors on rank `dst`, and the input on the others."""
-    return _Reduce.apply(dst, op, _group(group), tensor)
+    group = _group(group)
+    run = functools.partial(_copied, collectives.reduce)
+    return _node("_Reduce").apply(lambda x: run(x, dst, op, group), lambda g: [broadcast(g, dst, group)], tensor)
 
 
 def reduce_scatter(output: Tensor, input_list: Sequence[Tensor], op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
     """Return the sum (or another reduction) of all ranks' tensors for this rank, and store it in `output`."""
-    return _ReduceScatter.apply(op, _group(group), output, *input_list)
+    group = _group(group)
+
+    def run(*given: Tensor) -> Tensor:
+        result = empty_like(output)
+        collectives.reduce_scatter(result, given, op, group)
+        output.copy_(result)
+        return result
+
+    return _node("_Reduce_Scatter").apply(run, lambda g: all_gather(g, group), *input_list)
 
 
 def all_gather(tensor: Tensor, group: Group = None) -> tuple[Tensor, ...]:
     """Return the tensors of all ranks; the gradient of a rank's tensor is the sum of its gradients on all ranks."""
-    return _AllGather.apply(_group(group), tensor)
+    group = _group(group)
+
+    def run(x: Tensor) -> tuple[Tensor, ...]:
+        results = [empty_like(x) for _ in range(get_world_size(group))]
+        collectives.all_gather(results, x, group)
+        return tuple(results)
+
+    def back(*gs: Tensor) -> list[Tensor]:
+        return [stack(all_to_all([empty_like(g) for g in gs], gs, group)).sum(0)]
+
+    return _node("_AllGather").apply(run, back, tensor)
 
 
 def all_to_all(
     output_tensor_list: Sequence[Tensor], input_tensor_list: Sequence[Tensor], group: Group = None
 ) -> tuple[Tensor, ...]:
     """Send a tensor to each rank; return the received tensors, which the output list gets, too."""
-    return _AllToAll.apply(_group(group), output_tensor_list, *input_tensor_list)
+    group, inputs = _group(group), [x.detach() for x in input_tensor_list]
+
+    def run(*given: Tensor) -> tuple[Tensor, ...]:
+        collectives.all_to_all(output_tensor_list, given, group)
+        return tuple([output.detach() for output in output_tensor_list])
+
+    def back(*gs: Tensor) -> tuple[Tensor, ...]:
+        return all_to_all([empty_like(x) for x in inputs], gs, group)
+
+    return _node("_AlltoAll").apply(run, back, *input_tensor_list)
 
 
 def all_to_all_single(
@@ -202,9 +161,20 @@ def all_to_all_single(
     group: Group = None,
 ) -> Tensor:
     """Send a part of a tensor to each rank; return the received parts, concatenated, which `output` gets, too."""
-    return _AllToAllSingle.apply(_group(group), output, output_split_sizes, input_split_sizes, input)
+    group, plain = _group(group), input.detach()
+
+    def run(x: Tensor) -> Tensor:
+        collectives.all_to_all_single(output, x, output_split_sizes, input_split_sizes, group)
+        return output.detach()
+
+    def back(g: Tensor) -> list[Tensor]:
+        return [all_to_all_single(empty_like(plain), g, input_split_sizes, output_split_sizes, group)]
+
+    return _node("_AlltoAllSingle").apply(run, back, input)
 
 
 def all_reduce(tensor: Tensor, op: Any = ReduceOp.SUM, group: Group = None) -> Tensor:
     """Return the sum (or another reduction) of all ranks' tensors; backward reduces the gradients likewise."""
-    return _AllReduce.apply(op, _group(group), tensor)
+    group = _group(group)
+    run = functools.partial(_copied, collectives.all_reduce)
+    return _node("_AllReduce").apply(lambda x: run(x, op, group), lambda g: [all_reduce(g, op, group)], tensor)

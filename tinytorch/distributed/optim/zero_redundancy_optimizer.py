@@ -47,11 +47,6 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         overlap_with_ddp: not supported.
         defaults: the optimizer's options.
 
-    Raises:
-        TypeError: `params` are not tensors or dicts.
-        ValueError: `params` is empty or has several dtypes, or no process group exists.
-        NotImplementedError: with `overlap_with_ddp`.
-
     Example:
         >>> torch.distributed.init_process_group("gloo", rank=0, world_size=1)
         >>> from tinytorch.distributed.optim import ZeroRedundancyOptimizer
@@ -162,11 +157,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
     # The state ------------------------------------------------------------------------------------
 
     def consolidate_state_dict(self, to: int = 0) -> None:
-        """Gather the whole state on one rank, for its `state_dict`; all ranks have to call this method.
-
-        Args:
-            to: the rank in the group.
-        """
+        """Gather the whole state on one rank, for its `state_dict`; all ranks have to call this method."""
         _copy_options(self.param_groups, self.optim.param_groups)
         here = self.rank == to
         self._all_state_dicts = [{}] * self.world_size if here else []
@@ -174,11 +165,7 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
         gather_object(state, self._all_state_dicts if here else None, group=self.process_group, group_dst=to)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state that `consolidate_state_dict` has gathered last, in the form of the plain optimizer's.
-
-        Raises:
-            RuntimeError: no state has been gathered on this rank.
-        """
+        """Return the state that `consolidate_state_dict` has gathered last, in the form of the plain optimizer's."""
         if not self._all_state_dicts:
             raise RuntimeError(
                 "Optimizer state has not been consolidated on this rank. Please call "
@@ -200,9 +187,6 @@ class ZeroRedundancyOptimizer(Optimizer, Joinable):
 
         Args:
             state_dict: the same on all processes; it may have been saved by another number of processes.
-
-        Raises:
-            ValueError: its parameter groups differ from the optimizer's in number or length.
         """
         super().load_state_dict({**state_dict, "state": {}})
         number = self._numbers()

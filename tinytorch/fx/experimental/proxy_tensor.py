@@ -254,14 +254,10 @@ class _Recorder(DispatchMode):
             for mine, its in zip(_tensors(result), _tensors(found), strict=True):
                 self.bind(mine, self.nodes[id(its._array)])
             return True
-        self._undo(before)
-        return False
-
-    def _undo(self, last: Node) -> None:
-        """Remove the nodes behind one."""
         graph = self.tracer.graph
-        while graph._root.prev is not last:
+        while graph._root.prev is not before:
             graph.erase_node(graph._root.prev)
+        return False
 
     def _record(self, op: Any, args: Any, kwargs: Any, result: Any) -> None:
         before = self.tracer.graph._root.prev
@@ -273,9 +269,7 @@ class _Recorder(DispatchMode):
         for rule in LOWERED.get(op.name, ()) or LOWERED[""]:
             try:
                 found = rule(self.emit, op, result, *args, **kwargs)
-            except UnsupportedOp:
-                found = None
-            except (TypeError, ValueError, RuntimeError, IndexError, AttributeError) as error:
+            except (UnsupportedOp, TypeError, ValueError, RuntimeError, IndexError, AttributeError) as error:
                 if isinstance(error, NotImplementedError) and str(error).startswith("make_fx"):
                     raise
                 found = None
@@ -370,9 +364,6 @@ def make_fx(
         decomposition_table: operators that would be replaced: those must not occur.
         tracing_mode: "real", or "fake", which records the same here.
         _allow_non_fake_inputs, pre_dispatch, record_module_stack, **options: have no effect.
-
-    Returns:
-        A function with the arguments of `f`, which returns a graph module.
 
     Raises:
         ValueError: there is no such mode.

@@ -90,10 +90,6 @@ class Dim:
 def dims(*names: str, min: int | None = None, max: int | None = None) -> tuple[Dim, ...]:
     """Return several `Dim`s.
 
-    Args:
-        names: their names.
-        min, max: the bounds of each.
-
     Example:
         >>> torch.export.dims("batch", "length", min=1)
         (Dim('batch', min=1), Dim('length', min=1))
@@ -194,16 +190,7 @@ def _paths(x: Any) -> Iterator[str]:
 
 
 def dynamic_sizes(names: list[str], values: list[Any], shapes: Any) -> list[Dynamic]:
-    """Return the dynamic sizes of arguments.
-
-    Args:
-        names: the names of the arguments.
-        values: the arguments.
-        shapes: `dynamic_shapes`, as `torch.export.export` takes it.
-
-    Raises:
-        ExportError: it has another structure than the arguments.
-    """
+    """Return the dynamic sizes of arguments."""
     if not shapes:
         return []
     if isinstance(shapes, ShapesCollection):
@@ -298,13 +285,7 @@ CANDIDATES: list[Callable[[int], int]] = [
 
 
 def other_leaves(leaves: list[Any], sizes: list[Dynamic], other: Callable[[int], int]) -> list[Any] | None:
-    """Return arguments with other sizes in the place of the dynamic ones; None if these are out of bounds.
-
-    Args:
-        leaves: the leaves of the arguments.
-        sizes: the dynamic sizes.
-        other: returns another size.
-    """
+    """Return arguments with other sizes in the place of the dynamic ones; None if these are out of bounds."""
     new = list(leaves)
     for leaf, dim, size, _, _ in sizes:
         array = new[leaf]._array

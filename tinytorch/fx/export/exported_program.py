@@ -148,11 +148,7 @@ class ExportedProgram:
         return self._state[name] if name in self._state else self.constants[name]
 
     def module(self, check_guards: bool = True) -> GraphModule:
-        """Return a module that takes the model's arguments, and has its parameters.
-
-        Args:
-            check_guards: whether it raises an error for sizes other than those for which the model was exported.
-        """
+        """Return a module that takes the model's arguments, and has its parameters."""
         made, _ = self._with_parameters(self.names)
         if check_guards:
             made.register_forward_pre_hook(self._check_inputs, with_kwargs=True)

@@ -102,6 +102,3 @@ def exported(
             ) from error
     joined(first, others)
     return ExportedProgram(model, first, args, kwargs, names, sizes)
-
-
-__all__ = ["ExportError", "export", "exported"]

@@ -56,14 +56,7 @@ class OutputKind(Enum):
 
 @dataclass
 class InputSpec:
-    """An input of the graph.
-
-    Attributes:
-        kind: what it is.
-        arg: its node.
-        target: of a parameter, buffer or constant, its name in the model.
-        persistent: of a buffer, whether the `state_dict` has it.
-    """
+    """An input of the graph."""
 
     kind: InputKind
     arg: Any

@@ -26,6 +26,7 @@ from tinytorch.fx.export.exported_program import ExportedProgram
 from tinytorch.fx.export.graph_signature import InputKind
 from tinytorch.fx.export.tracing import Described, ExportError, Traced
 from tinytorch.fx.graph import Graph
+from tinytorch.fx.graph_module import _made_module
 from tinytorch.fx.node import Node
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
@@ -40,12 +41,6 @@ def save(
     pickle_protocol: int = 2,
 ) -> None:  # fmt: skip
     """Write an exported program to a file.
-
-    Args:
-        ep: the program.
-        f: the path of the file, or an open binary file.
-        extra_files: texts that are stored with it, by name.
-        opset_version, pickle_protocol: have no effect.
 
     Raises:
         ExportError: the graph calls a function that has no public name.
@@ -96,13 +91,7 @@ def save(
 def load(
     f: Any, *, extra_files: dict[str, Any] | None = None, expected_opset_version: Any = None
 ) -> ExportedProgram:  # fmt: skip
-    """Return an exported program that `save` has written.
-
-    Args:
-        f: the path of the file, or an open binary file.
-        extra_files: its values are replaced by the texts of these names.
-        expected_opset_version: has no effect.
-    """
+    """Return an exported program that `save` has written."""
     if isinstance(f, (str, os.PathLike)) and not zipfile.is_zipfile(f):
         raise ExportError(f"{f} is no file of an exported program")
     with zipfile.ZipFile(f) as file:
@@ -142,15 +131,12 @@ def load(
 
 def _put(root: Module, path: str, x: Any, parameter: bool, persistent: bool) -> None:
     """Give a module a parameter or buffer at a dotted path."""
-    *owners, name = path.split(".")
-    for each in owners:
-        if each not in root._modules:
-            root.add_module(each, Module())
-        root = root._modules[each]  # type: ignore[assignment]
+    home, _, name = path.rpartition(".")
+    owner = _made_module(root, home)
     if parameter:
-        root.register_parameter(name, x)
+        owner.register_parameter(name, x)
     else:
-        root.register_buffer(name, x, persistent=persistent)
+        owner.register_buffer(name, x, persistent=persistent)
 
 
 def _stored(x: Any, arrays: dict[str, Any]) -> Any:
@@ -247,6 +233,3 @@ def _read(x: Any, nodes: dict[str, Node]) -> Any:
         return x
     ((kind, value),) = x.items()
     return getattr(importlib.import_module("tinytorch"), value) if kind == "torch" else _KINDS[kind][2](value, nodes)
-
-
-__all__ = ["load", "save"]

@@ -477,9 +477,6 @@ def traced(
         args, kwargs: the arguments; their tensors are not changed.
         names: the names of the leaves of the arguments.
         follows: which functions are followed.
-
-    Raises:
-        ExportError: the call cannot be written down.
     """
     leaves, structure = flatten((args, kwargs))
     leaves = [wrap(x._array.copy()) if isinstance(x, Tensor) else x for x in leaves]

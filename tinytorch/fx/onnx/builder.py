@@ -478,6 +478,3 @@ class Builder:
     def refuse(self, reason: str) -> NoReturn:
         """Raise UnsupportedCall."""
         raise UnsupportedCall(reason)
-
-
-__all__ = ["Builder", "Length", "Operand", "Size", "UnsupportedCall", "Value", "elementwise", "entry", "rule", "table"]

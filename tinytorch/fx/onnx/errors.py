@@ -19,15 +19,7 @@ class OnnxExporterError(RuntimeError):
 
 
 class UnsupportedOperatorError(OnnxExporterError):
-    """ONNX has no expression for a function, or for the way in which it is called.
-
-    Args:
-        name: the name of the function.
-        version: the version of ONNX's operators.
-        supported_version: the version from which on there is an expression, or None.
-        where: the file and line of the user's code.
-        reason: what cannot be expressed.
-    """
+    """ONNX has no expression for a function, or for the way in which it is called."""
 
     def __init__(
         self, name: str, version: int, supported_version: int | None = None, where: str = "", reason: str = ""
@@ -41,12 +33,7 @@ class UnsupportedOperatorError(OnnxExporterError):
 
 
 class SymbolicValueError(OnnxExporterError):
-    """A value cannot be an argument of an operator of ONNX: where a number is needed, say.
-
-    Args:
-        msg: what is wrong.
-        value: the value.
-    """
+    """A value cannot be an argument of an operator of ONNX: where a number is needed, say."""
 
     def __init__(self, msg: str, value: Any = None) -> None:
         self.value = value

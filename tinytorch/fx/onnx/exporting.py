@@ -65,12 +65,7 @@ def is_in_onnx_export() -> bool:
 
 @contextlib.contextmanager
 def select_model_mode_for_export(model: Any, mode: TrainingMode | None) -> Iterator[None]:
-    """Set the training mode of a model and its layers for a `with` block.
-
-    Args:
-        model: the model.
-        mode: the mode; None and PRESERVE leave it as it is.
-    """
+    """Set the training mode of a model and its layers for a `with` block."""
     if not isinstance(model, Module) or mode not in (TrainingMode.EVAL, TrainingMode.TRAINING):
         yield
         return
@@ -257,9 +252,3 @@ def _verify(program: ONNXProgram, model: Any, arguments: Any, training: Training
     for k, (x, y) in enumerate(zip(program(*args, **kwargs), expected, strict=True)):
         if isinstance(y, Tensor) and not np.allclose(x.numpy(), y.detach().numpy(), 1e-3, 1e-4, equal_nan=True):
             raise OnnxExporterError(f"output {k} of the model is another with ONNX Runtime")
-
-
-__all__ = [
-    "OperatorExportTypes", "TrainingMode", "export", "is_in_onnx_export", "register_custom_op_symbolic",
-    "select_model_mode_for_export", "unregister_custom_op_symbolic",
-]  # fmt: skip

@@ -22,11 +22,7 @@ MOST = 2**31 - 2**20
 
 
 def needed(name: str) -> Any:
-    """Return a package that writing ONNX needs.
-
-    Raises:
-        ModuleNotFoundError: it is not installed; the message says how to install it.
-    """
+    """Return a package that writing ONNX needs."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -34,12 +30,7 @@ def needed(name: str) -> Any:
 
 
 class ONNXProgram:
-    """A model as ONNX (`torch.onnx.export`).
-
-    Attributes:
-        model_proto: the model, as `onnx.ModelProto`.
-        exported_program: the graph of which it was written.
-    """
+    """A model as ONNX (`torch.onnx.export`)."""
 
     def __init__(self, writer: Writer, exported_program: ExportedProgram, parameters: str) -> None:
         self.exported_program, self._writer, self._parameters = exported_program, writer, parameters
@@ -57,15 +48,7 @@ class ONNXProgram:
         self, destination: str | os.PathLike[str], *, include_initializers: bool = True,
         keep_initializers_as_inputs: bool = False, external_data: bool | None = None,
     ) -> None:  # fmt: skip
-        """Write the model to a file.
-
-        Args:
-            destination: the path of the file.
-            include_initializers: whether the parameters are in it; else they are inputs.
-            keep_initializers_as_inputs: whether the parameters are inputs as well, with default values.
-            external_data: whether parameters are stored in another file, whose name ends in `.data`; those of more
-                than two gigabytes are, too.
-        """
+        """Write the model to a file."""
         onnx = needed("onnx")
         model = self.model_proto
         if not include_initializers or keep_initializers_as_inputs:
@@ -81,11 +64,7 @@ class ONNXProgram:
             path.write_bytes(model.SerializeToString())
 
     def apply_weights(self, state_dict: Mapping[str, Tensor]) -> None:
-        """Replace parameters, by name.
-
-        Args:
-            state_dict: the new ones.
-        """
+        """Replace parameters, by name."""
         for name, x in state_dict.items():
             if name in self._writer.weights:
                 self._writer.weights[name] = x
@@ -93,11 +72,7 @@ class ONNXProgram:
         self._model = None
 
     def initialize_inference_session(self, initializer: Any = None) -> None:
-        """Prepare the model to be run.
-
-        Args:
-            initializer: makes a session of the path of a file, or of bytes; by default that of ONNX Runtime.
-        """
+        """Prepare the model to be run."""
         make = initializer or needed("onnxruntime").InferenceSession
         self._session = make(self.model_proto.SerializeToString())
 

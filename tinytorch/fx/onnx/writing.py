@@ -365,6 +365,3 @@ def _name_of(node: Node) -> str:
     if isinstance(target, str):
         return f"Tensor.{target}"
     return target.name if isinstance(target, Function) else getattr(target, "__name__", str(target))
-
-
-__all__ = ["Writer", "follows"]

@@ -27,12 +27,7 @@ class TensorMetadata(NamedTuple):
 
 
 def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) -> TensorMetadata:
-    """Return what is known of a tensor.
-
-    Args:
-        result: the tensor.
-        include_contiguity: whether its memory format is found out.
-    """
+    """Return what is known of a tensor."""
     layout = None
     for each in (contiguous_format, channels_last, channels_last_3d) if include_contiguity else ():
         dims = {channels_last: 4, channels_last_3d: 5}.get(each)
@@ -44,10 +39,6 @@ def _extract_tensor_metadata(result: Tensor, include_contiguity: bool = True) ->
 
 class ShapeProp(Interpreter):
     """Runs a graph, and notes shapes and dtypes of its values as `node.meta["tensor_meta"]`, types as `meta["type"]`.
-
-    Args:
-        gm: the graph module.
-        fake_mode: has no effect.
 
     Example:
         >>> module = torch.fx.symbolic_trace(torch.nn.Linear(2, 3))

@@ -503,8 +503,26 @@ def einsum(*args: Any) -> Tensor:
         (tensor(5.), tensor([[ 5., 11.],
                 [11., 25.]]))
     """
-    terms, output, operands = _parse(*args)
+    terms, target, operands = equation_of(*args)
     check_elements(operands, 1)
+    operands = [_diagonals(term, operand, k) for k, (term, operand) in enumerate(zip(terms, operands, strict=True))]
+    terms = [list(dict.fromkeys(term)) for term in terms]
+    _check_lengths(terms, operands)
+    term, result = _summed(terms[0], operands[0], {*target, *(letter for later in terms[1:] for letter in later)})
+    for k in range(1, len(operands)):
+        needed = {*target, *(letter for later in terms[k + 1 :] for letter in later)}
+        term, result = _contracted(term, result, terms[k], operands[k], needed, target)
+    if term != target:
+        result = result.permute([term.index(letter) for letter in target])
+    return result
+
+
+def equation_of(*args: Any) -> tuple[list[list[Any]], list[Any], list[Any]]:
+    """Return the letters of the dimensions of each operand of `einsum`, those of the output, and the operands.
+
+    The dimensions of ellipses are letters too, numbered from the last: ("...", 0).
+    """
+    terms, output, operands = _parse(*args)
     rest = 0  # the largest number of dimensions that an ellipsis stands for
     for k, (term, operand) in enumerate(zip(terms, operands, strict=True)):
         named = len(term) - (... in term)
@@ -518,21 +536,10 @@ def einsum(*args: Any) -> Tensor:
         letters = [letter for term in terms for letter in term if letter is not ...]
         output = [letter for letter in sorted(set(letters)) if letters.count(letter) == 1]
         output = [..., *output] if any(... in term for term in terms) else output
-    # From here on the dimensions of ellipses are letters too, numbered from the last: ("...", 0).
     terms_and_operands = list(zip(terms, operands, strict=True))
     terms = [_expanded(term, operand.ndim - len(term) + 1) for term, operand in terms_and_operands]
-    target = _expanded(output, rest)
     _check_output(output, terms)
-    operands = [_diagonals(term, operand, k) for k, (term, operand) in enumerate(zip(terms, operands, strict=True))]
-    terms = [list(dict.fromkeys(term)) for term in terms]
-    _check_lengths(terms, operands)
-    term, result = _summed(terms[0], operands[0], {*target, *(letter for later in terms[1:] for letter in later)})
-    for k in range(1, len(operands)):
-        needed = {*target, *(letter for later in terms[k + 1 :] for letter in later)}
-        term, result = _contracted(term, result, terms[k], operands[k], needed, target)
-    if term != target:
-        result = result.permute([term.index(letter) for letter in target])
-    return result
+    return terms, _expanded(output, rest), operands
 
 
 def _subscripts_error(named: int, operand: Tensor, k: int, end: str) -> str:

@@ -94,5 +94,3 @@ rule("rand", "randn", "randint", "rand_like", "randn_like", "randint_like", "ran
      "nn.functional.gumbel_softmax", "nn.functional.rrelu")(
     lambda b, *args, **kwargs: b.refuse("random numbers are drawn")
 )  # fmt: skip
-
-__all__ = ["filled"]

@@ -105,9 +105,7 @@ def _isfinite(b: Builder, x: Value) -> Any:
     return ~(y.IsNaN() | y.IsInf())
 
 
-@rule("signbit")
-def _signbit(b: Builder, x: Value) -> Any:
-    return b.refuse("ONNX does not tell -0.0 from 0.0") if x.dtype.is_floating_point else x < 0
+rule("signbit")(lambda b, x: b.refuse("ONNX does not tell -0.0 from 0.0") if x.dtype.is_floating_point else x < 0)
 
 
 # Arithmetic ---------------------------------------------------------------------------------------
@@ -383,6 +381,3 @@ def _attribute(b: Builder, x: Value, name: str) -> Any:
     if name in ("mT", "mH"):
         return x.Transpose(perm=[*order[:-2], *order[:-3:-1]])
     raise UnsupportedCall(f"{name} of a tensor")
-
-
-__all__: list[str] = []

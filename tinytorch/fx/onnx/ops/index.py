@@ -284,5 +284,3 @@ def _searchsorted(
 
 
 rule("Tensor.copy_")(lambda b, x, source, non_blocking=False: b.cast(source, x.dtype).Expand(x.Shape()))
-
-__all__ = ["places", "put"]

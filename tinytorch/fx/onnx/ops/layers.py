@@ -140,15 +140,7 @@ def _pooling(dims: int) -> None:
 def _adaptive(
     x: Value, wanted: Sequence[Any], whole: str, pool: str, windows: Callable[[Any, int, int, Sequence[slice]], Any]
 ) -> Any:
-    """Return the results of adaptive pooling.
-
-    Args:
-        x: the input.
-        wanted: the sizes of the result; None for that of the input.
-        whole: the operator for one window.
-        pool: that for windows of one size.
-        windows: writes windows of several sizes along one dimension.
-    """
+    """Return the results of adaptive pooling: by an operator for one window, or for equal ones, or by `windows`."""
     dims = len(wanted)
     sizes = x.shape[x.ndim - dims :]
     if all(n == 1 for n in wanted):
@@ -194,10 +186,10 @@ def _vector(x: Any, like: Value, number: float) -> Any:
     return np.full(known(like, 1, "the number of channels is not known"), number, like.dtype.numpy)
 
 
-@rule("nn.functional.batch_norm")
+@rule("batch_norm")
 def _batch_norm(
-    b: Builder, x: Value, running_mean: Any, running_var: Any, weight: Any = None, bias: Any = None,
-    training: bool = False, momentum: float = 0.1, eps: float = 1e-5,
+    b: Builder, x: Value, weight: Any, bias: Any, running_mean: Any, running_var: Any, training: bool, momentum: float,
+    eps: float, cudnn_enabled: bool = False,
 ) -> Any:  # fmt: skip
     if running_mean is None:
         axes = [k for k in range(x.ndim) if k != 1]
@@ -208,13 +200,6 @@ def _batch_norm(
         raise UnsupportedCall("running statistics are updated (training mode)")
     scale, offset = _vector(weight, x, 1), _vector(bias, x, 0)
     return x.BatchNormalization(scale, offset, running_mean, running_var, epsilon=float(eps))
-
-
-rule("batch_norm")(
-    lambda b, x, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled: _batch_norm(
-        b, x, running_mean, running_var, weight, bias, training, momentum, eps
-    )
-)
 
 
 def _affine(x: Value, y: Any, weight: Any, bias: Any) -> Any:
@@ -257,7 +242,7 @@ def _instance_norm(
     use_input_stats: bool = True, momentum: float = 0.1, eps: float = 1e-5,
 ) -> Any:  # fmt: skip
     if not use_input_stats:
-        return _batch_norm(b, x, running_mean, running_var, weight, bias, False, momentum, eps)
+        return _batch_norm(b, x, weight, bias, running_mean, running_var, False, momentum, eps)
     if running_mean is not None:
         raise UnsupportedCall("running statistics are updated (training mode)")
     return x.InstanceNormalization(_vector(weight, x, 1), _vector(bias, x, 0), epsilon=float(eps))
@@ -451,6 +436,3 @@ def _cross_entropy(
         raise UnsupportedCall("probabilities as targets, or label smoothing")
     logs = x.LogSoftmax(axis=1 if x.ndim > 1 else 0).with_shape(*x.shape)
     return _nll_loss(b, logs, target, weight, size_average, ignore_index, reduce, reduction)
-
-
-__all__: list[str] = []

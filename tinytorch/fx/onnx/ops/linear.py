@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import string
-from collections.abc import Callable, Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -13,10 +13,8 @@ import numpy as np
 from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, elementwise, rule
 from tinytorch.fx.onnx.ops.reduce import norm
 from tinytorch.kernels import dtypes
+from tinytorch.ops.linalg.products import equation_of
 from tinytorch.ops.nn.attention import canonical_mask
-
-#: The letters of equations, in the order in which dimensions of results stand.
-_LETTERS = string.ascii_uppercase + string.ascii_lowercase
 
 
 @rule("matmul", "mm", "bmm", "mv", "dot", "vdot", "linalg.matmul", operator.matmul)
@@ -24,11 +22,6 @@ def _matmul(b: Builder, x: Value, y: Value) -> Any:
     if x.dtype.is_floating_point or x.dtype in (dtypes.int32, dtypes.int64):
         return x.MatMul(y)
     return x.cast(dtypes.int32).MatMul(y.cast(dtypes.int32)).cast(x.dtype)
-
-
-@rule("inner")
-def _inner(b: Builder, x: Value, y: Value) -> Any:
-    return _tensordot(b, x, y, ([-1], [-1])) if x.ndim and y.ndim else x * y
 
 
 elementwise("outer", "ger")(lambda b, x, y: x.unsqueeze(1) * y.unsqueeze(0))
@@ -71,59 +64,21 @@ rule("addr")(
 
 @rule("einsum")
 def _einsum(b: Builder, *args: Any) -> Any:
-    if isinstance(args[0], str):
-        equation, operands = args[0].replace(" ", ""), list(args[1:])
-        if len(operands) == 1 and isinstance(operands[0], list):
-            operands = operands[0]
-    else:  # operands, and lists of the numbers of their dimensions, in turn
-        operands = list(args[: len(args) // 2 * 2 : 2])
-        lists = [*args[1 : len(operands) * 2 : 2], *args[len(operands) * 2 :]]
-        texts = ["".join(["..." if k is Ellipsis else _LETTERS[k] for k in each]) for each in lists]
-        equation = (
-            ",".join(texts[: len(operands)]) + "->" * (len(texts) > len(operands)) + "".join(texts[len(operands) :])
-        )
-    given, arrow, result = equation.partition("->")
-    terms = given.split(",")
-    # ONNX knows lower-case letters; "..." stands for as many of them as a term needs.
-    free = iter([letter for letter in string.ascii_lowercase if letter not in equation])
-    known: dict[str, str] = {}
-    lower = [_renamed(term, known, free) for term in (*terms, result)]
-    counts = [x.ndim - len(term.replace("...", "")) for term, x in zip(lower, operands, strict=False) if "..." in term]
-    more = "".join([next(free) for _ in range(max(counts, default=0))])
-    for k, x in enumerate(operands):
-        count = x.ndim - len(lower[k].replace("...", ""))
-        lower[k] = lower[k].replace("...", more[len(more) - count :])
-    lower[-1] = lower[-1].replace("...", more)
-    if not arrow:
-        own = "".join(lower[:-1])
-        kept = sorted({letter for letter in own if own.count(letter) == 1 and letter not in more}, key=_place(known))
-        lower[-1] = more + "".join(kept)
-    given_operands = []
-    for k, x in enumerate(operands):  # dimensions of size 1 that are broadcast
-        ones = [
-            j for j, letter in enumerate(lower[k])
-            if x.shape[j] == 1 and lower[k].count(letter) == 1
-            and any(letter in other for i, other in enumerate(lower[:-1]) if i != k)
-        ]  # fmt: skip
-        given_operands.append(x.squeeze(*ones))
-        lower[k] = "".join([letter for j, letter in enumerate(lower[k]) if j not in ones])
-    if any(letter not in "".join(lower[:-1]) for letter in lower[-1]):
+    terms, target, operands = equation_of(*args)
+    used = {*chain(*terms)}
+    free = iter([letter for letter in string.ascii_lowercase if letter not in used])
+    # (ONNX knows lower-case letters.)
+    names = {each: each if each in [*string.ascii_lowercase] else next(free) for each in dict.fromkeys(chain(*terms))}
+    given, texts = [], []
+    for k, (term, x) in enumerate(zip(terms, operands, strict=True)):  # without dimensions of size 1 that are broadcast
+        others = [letter for i, other in enumerate(terms) if i != k for letter in other]
+        ones = [j for j, n in enumerate(x.shape) if n == 1 and term.count(term[j]) == 1 and term[j] in others]
+        given.append(x.squeeze(*ones))
+        texts.append("".join([names[letter] for j, letter in enumerate(term) if j not in ones]))
+    result = "".join([names[letter] for letter in target])
+    if any(letter not in "".join(texts) for letter in result):
         raise UnsupportedCall("a dimension of size 1 in all operands")
-    return b.node("Einsum", *given_operands, equation=f"{','.join(lower[:-1])}->{lower[-1]}")
-
-
-def _renamed(term: str, known: dict[str, str], free: Iterator[str]) -> str:
-    """Return a term with lower-case letters."""
-    for letter in term:
-        if letter.isupper() and letter not in known:
-            known[letter] = next(free)
-    return "".join([known.get(letter, letter) for letter in term])
-
-
-def _place(known: dict[str, str]) -> Callable[[str], int]:
-    """Return the order of letters: that of their names in the equation."""
-    names = {new: old for old, new in known.items()}
-    return lambda letter: _LETTERS.index(names.get(letter, letter))
+    return b.node("Einsum", *given, equation=f"{','.join(texts)}->{result}")
 
 
 @rule("nn.functional.cosine_similarity", "cosine_similarity")
@@ -160,9 +115,7 @@ def _bilinear(b: Builder, input1: Value, input2: Value, weight: Value, bias: Any
     return y if bias is None else y + bias
 
 
-@rule(canonical_mask)
-def _canonical_mask(b: Builder, mask: Value, name: str, other: Any, other_name: str, dtype: Any) -> Any:
-    return b.where(mask, -math.inf, 0.0)
+rule(canonical_mask)(lambda b, mask, name, other, other_name, dtype: b.where(mask, -math.inf, 0.0))
 
 
 @rule("nn.functional.scaled_dot_product_attention")
@@ -205,6 +158,3 @@ def _repeated(x: Value, query: Value) -> Value:
     sizes = x.sizes
     y = x.unsqueeze(x.ndim - 2).Expand([*sizes[:-2], wanted // heads, *sizes[-2:]])
     return y.reshape([*sizes[:-3], wanted, *sizes[-2:]]).with_shape(*x.shape[:-3], wanted, *x.shape[-2:])
-
-
-__all__ = ["linear"]

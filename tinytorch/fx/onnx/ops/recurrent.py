@@ -109,5 +109,3 @@ for _name, _kind in {
 }.items():  # fmt: skip
     _layered(_name, _kind)
     _cell(f"{_name}_cell", _kind)
-
-__all__: list[str] = []

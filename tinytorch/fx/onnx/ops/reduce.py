@@ -179,9 +179,7 @@ def _matrix_norm(
     return _vector_norm(x, str(ord), dim, keepdim)
 
 
-@rule("dist")
-def _dist(b: Builder, x: Value, other: Value, p: Any = 2) -> Any:
-    return norm(x - other, p, list(range(max(x.ndim, other.ndim))))
+rule("dist")(lambda b, x, other, p=2: norm(x - other, p, list(range(max(x.ndim, other.ndim)))))
 
 
 # Cumulative functions and sorting -----------------------------------------------------------------
@@ -265,6 +263,3 @@ def _median(b: Builder, x: Value, dim: Any = None, keepdim: bool = False) -> Any
     if dim is None:
         return _ranked(b, x.flat(), (b.product(x.sizes) + 1) // 2, 0, False, -1)[0]
     return _ranked(b, x, (x.size(dim) + 1) // 2 if x.ndim else 1, dim, keepdim, -1)
-
-
-__all__ = ["norm", "reduced"]

@@ -335,9 +335,7 @@ def _on_diagonal(b: Builder, x: Value, offset: int) -> Value:
     return b.where(mask, x.Gather(at, axis=x.ndim - 1), 0)
 
 
-@rule("diag")
-def _diag(b: Builder, x: Value, diagonal: int = 0) -> Any:
-    return _diagonal(b, x, diagonal) if x.ndim == 2 else _on_diagonal(b, x, diagonal)
+rule("diag")(lambda b, x, diagonal=0: _diagonal(b, x, diagonal) if x.ndim == 2 else _on_diagonal(b, x, diagonal))
 
 
 @rule("diag_embed")
@@ -345,6 +343,3 @@ def _diag_embed(b: Builder, x: Value, offset: int = 0, dim1: int = -2, dim2: int
     first, second = [k + x.ndim + 1 if k < 0 else k for k in (dim1, dim2)]
     order = [*[k for k in range(x.ndim + 1) if k not in (first, second)], first, second]
     return _on_diagonal(b, x, offset).permute([*np.argsort(order)])
-
-
-__all__ = ["known", "sizes_of"]
