@@ -1,7 +1,9 @@
-"""`replace_pattern`, against PyTorch's."""
+"""`replace_pattern` and the matcher, against PyTorch's."""
 
 from __future__ import annotations
 
+import copy
+import importlib
 from collections.abc import Callable
 from typing import Any
 
@@ -82,6 +84,48 @@ def modules(t: Any) -> Any:
     return told(matches), shown(module), names, sorted(dict(module.named_parameters()))
 
 
+def with_filters(t: Any) -> Any:
+    rewriter = importlib.import_module(f"{t.__name__}.fx.subgraph_rewriter")
+    module = t.fx.symbolic_trace(lambda x: (x + 1) * (x + 2) * (x + 3))
+
+    def odd(match: Any, graph: Any, pattern: Any) -> bool:
+        return all(node.args[1] % 2 for node in match.nodes_map.values() if node.op == "call_function")
+
+    found = rewriter.replace_pattern_with_filters(
+        module, lambda x: x + 7, lambda x: x - 1, match_filters=[odd], ignore_literals=True
+    )
+    again = rewriter.replace_pattern_with_filters(module, lambda x: x + 2, lambda x: x / 2, [lambda *_: False])
+    return told(found), [str(each.replacements) for each in found], again, shown(module)
+
+
+def by_a_callback(t: Any) -> Any:
+    rewriter = importlib.import_module(f"{t.__name__}.fx.subgraph_rewriter")
+    module = t.fx.symbolic_trace(lambda x: (x + 1) * (x + 2))
+
+    def make(match: Any, graph: Any, pattern: Any) -> Any:
+        number = next(iter(match.nodes_map.values())).args[1]
+        return t.fx.symbolic_trace(lambda x: x - number).graph
+
+    found = rewriter.replace_pattern_with_filters(
+        module, lambda x: x + 7, ignore_literals=True, replacement_callback=make
+    )
+    return [str(each.replacements) for each in found], shown(module)
+
+
+def by_nothing(t: Any) -> Any:
+    rewriter = importlib.import_module(f"{t.__name__}.fx.subgraph_rewriter")
+    return rewriter.replace_pattern_with_filters(t.fx.symbolic_trace(lambda x: x + 1), lambda x: x + 1)
+
+
+def matched(t: Any) -> Any:
+    matcher = importlib.import_module(f"{t.__name__}.fx.passes.utils.matcher_utils")
+    graph = t.fx.symbolic_trace(lambda x, y: t.relu(x + y) + t.relu(y + x)).graph
+    pattern = t.fx.symbolic_trace(lambda a, b: t.relu(a + b)).graph
+    found = matcher.SubgraphMatcher(pattern).match(graph)
+    whole = matcher.SubgraphMatcher(copy.deepcopy(graph), match_output=True, match_placeholder=True).match(graph)
+    return [(str(m.placeholder_nodes), str(m.returning_nodes), str(m.nodes_map)) for m in [*found, *whole]]
+
+
 def matched_in_a_circle(t: Any) -> Any:
     def f(x: Any) -> Any:
         a = t.relu(x)
@@ -95,7 +139,8 @@ def matched_in_a_circle(t: Any) -> Any:
 
 
 def empty_pattern(t: Any) -> Any:
-    return t.fx.replace_pattern(t.fx.symbolic_trace(lambda x: x), t.fx.Graph(), lambda x: x)
+    matcher = importlib.import_module(f"{t.__name__}.fx.passes.utils.matcher_utils")
+    return matcher.SubgraphMatcher(t.fx.Graph())
 
 
 def dead_pattern(t: Any) -> Any:
@@ -107,7 +152,8 @@ def dead_pattern(t: Any) -> Any:
 
 
 PROGRAMS = named(
-    several, used_elsewhere, several_results, keywords, result_twice, modules, matched_in_a_circle,
+    several, used_elsewhere, several_results, keywords, result_twice, modules, with_filters, by_a_callback, matched,
+    matched_in_a_circle,
     one=lambda t: replaced(
         t, lambda x, y: t.relu(x + y) * 2, lambda a, b: a + b, lambda a, b: t.sub(b, a), t.ones(2), ramp(t, 2)
     ),
@@ -128,7 +174,7 @@ PROGRAMS = named(
     ),
 )  # fmt: skip
 REFUSED = named(
-    empty_pattern, dead_pattern,
+    by_nothing, empty_pattern, dead_pattern,
     other_parameters=lambda t: t.fx.replace_pattern(
         t.fx.symbolic_trace(lambda x: x + 1), lambda x: x + 1, lambda x, y: x + y
     ),

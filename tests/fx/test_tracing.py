@@ -335,6 +335,21 @@ def concrete_tuples(t: Any) -> Any:
     return str(t.fx.Tracer().trace(lambda x, y: x + y, concrete_args=(t.fx.PH, 2)))
 
 
+def assertion_recorded(t: Any) -> Any:
+    class Asserting(t.fx.Tracer):  # type: ignore[misc, name-defined]
+        trace_asserts = True
+
+    def f(x: Any) -> Any:
+        assert x.shape[0] == 2
+        assert x.dim() == 1, "one dimension"
+        return x + 1
+
+    graph = Asserting().trace(f)
+    module = t.fx.GraphModule({}, graph)
+    module.graph.eliminate_dead_code()
+    return str(graph).replace("tinytorch", "torch"), module(t.ones(2)), str(module.graph)
+
+
 def torch_assert(t: Any) -> Any:
     def f(x: Any) -> Any:
         t._assert(x.shape[0] == 2, "two rows")
@@ -428,7 +443,7 @@ PROGRAMS = named(
     operators, in_place_operators, indexing, unpacking, attributes, methods, functions_of_torch, functions_of_images,
     losses, annotations, unions, stars, names, a_module_twice, lists_of_modules, meta_of_nodes, every_layer, buffers,
     own_arguments, function_autowrapped, function_autowrapped_too, wrapped, concrete_arguments, concrete_containers,
-    concrete_tuples, torch_assert, two_tracers, stack_traces, proxyable,
+    concrete_tuples, assertion_recorded, torch_assert, two_tracers, stack_traces, proxyable,
     while_tracing, writing_an_item, lists_of_operands, tensors_and_proxies, inside_contexts,
     shapes_of_parameters, mutable_operations, proxies,
     shifts=lambda t: traced(t, lambda x: (x << 1, x >> 1, 1 << x, 8 >> x, 1 | x, 3 & x, 5 ^ x), t.arange(4)),

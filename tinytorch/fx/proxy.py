@@ -13,7 +13,9 @@ import inspect
 import operator
 import sys
 import traceback
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 from tinytorch.fx._codegen import magic_methods, reflectable_magic_methods
@@ -149,6 +151,7 @@ class TracerBase:
         graph: the graph that is recorded.
         record_stack_traces: whether nodes get the lines of the program, as `Node.stack_trace`.
         check_mutable_operations: whether calls that write into their arguments raise an error.
+        trace_asserts: whether `assert` of a symbolic value is recorded.
         proxy_buffer_attributes: whether buffers are read as symbolic values.
         traced_func_name: the method of a module that is traced.
     """
@@ -157,6 +160,7 @@ class TracerBase:
     record_stack_traces = False
     _record_forward_stack_traces_only = False
     check_mutable_operations = False
+    trace_asserts = False
     proxy_buffer_attributes = False
     traced_func_name = "forward"
     scope: Scope
@@ -271,6 +275,31 @@ class GraphAppendingTracer(TracerBase):
         self.node_name_to_scope = {}
 
 
+def assert_fn(x: object) -> None:
+    """Raise AssertionError if a value is not true: the target of recorded assertions."""
+    if not x:
+        raise AssertionError("Assertion failed")
+
+
+def _instruction(frame: FrameType) -> tuple[list[dis.Instruction], int]:
+    """Return the instructions of a frame's function, and the number of the one that runs."""
+    instructions = list(dis.get_instructions(frame.f_code))
+    return instructions, bisect_left(instructions, frame.f_lasti, key=lambda each: each.offset)
+
+
+def _is_assertion(frame: FrameType) -> bool:
+    """Return whether a frame is testing the condition of an `assert`."""
+    instructions, number = _instruction(frame)
+    if not instructions[number].opname.startswith("POP_JUMP"):
+        return False
+    following = [each for each in instructions[number + 1 :] if each.opname not in ("CACHE", "NOT_TAKEN")]
+    first = following[0] if following else None
+    return first is not None and (
+        first.opname == "LOAD_ASSERTION_ERROR"
+        or (first.opname in ("LOAD_GLOBAL", "LOAD_COMMON_CONSTANT") and "AssertionError" in str(first.argval))
+    )
+
+
 class Proxy:
     """The symbolic value of a node: what a traced program handles in place of tensors.
 
@@ -323,15 +352,18 @@ class Proxy:
 
     def __iter__(self) -> Iterator[Any]:
         frame = sys._getframe(1)
-        running = next((each for each in dis.get_instructions(frame.f_code) if each.offset >= frame.f_lasti), None)
-        if running is not None and running.opname.startswith("UNPACK_SEQUENCE"):
-            return (self[k] for k in range(running.argval))  # type: ignore[index]
+        instructions, number = _instruction(frame)
+        if number < len(instructions) and instructions[number].opname.startswith("UNPACK_SEQUENCE"):
+            return (self[k] for k in range(instructions[number].argval))  # type: ignore[index]
         return self.tracer.iter(self)
 
     def __abs__(self) -> Proxy:
         return self.tracer.create_proxy("call_function", operator.abs, (self,), {})
 
     def __bool__(self) -> bool:
+        if self.tracer.trace_asserts and _is_assertion(sys._getframe(1)):
+            self.tracer.create_proxy("call_function", assert_fn, (self,), {})
+            return True
         return self.tracer.to_bool(self)
 
     def keys(self) -> Any:
