@@ -123,20 +123,10 @@ class Optimizer:
     A subclass implements `_update` and, if it has state, `_new_state`; or it overrides `step`, as in
     PyTorch. `_recorded` is a differentiable version of `_update`, for `differentiable=True`.
 
-    Args:
-        params: an iterable of parameters, of pairs `(name, parameter)`, or of dicts. A dict describes a group: its
-            parameters under "params", and options that differ from `defaults`. The order must be the same in every
-            run, since a saved state refers to parameters by position.
-        defaults: the default values of the options, by name.
-
-    Attributes:
-        param_groups: a list of dicts: "params" (a list of tensors), the options, and "param_names" if there are names.
-        state: a dict from each parameter to its state, a dict.
-        defaults: the default values of the options.
-
-    Raises:
-        TypeError: `params` is a tensor, or contains an object that is not one.
-        ValueError: there are no parameters, one is not a leaf, or one is in two groups.
+    `params` is an iterable of parameters, of pairs `(name, parameter)`, or of dicts. A dict describes a group: its
+    parameters under "params", and options that differ from `defaults`. The order must be the same in every run, since a
+    saved state refers to parameters by position. `param_groups` lists the groups, with all options (and "param_names"
+    if there are names); `state` has a dict for each parameter.
 
     Example:
         >>> class Descent(torch.optim.Optimizer):
@@ -348,9 +338,8 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters.
 
-        Args:
-            set_to_none: set `grad` to None, which frees its memory and lets `step` skip parameters
-                without a new gradient; False fills it with zeros.
+        None frees their memory and lets `step` skip parameters without a new gradient; with `set_to_none=False` they
+        are filled with zeros.
 
         Example:
             >>> w = torch.ones(2, requires_grad=True)
@@ -376,15 +365,8 @@ class Optimizer:
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a parameter group, such as the layers to be unfrozen.
 
-        Args:
-            param_group: a dict: "params", a parameter or a list of parameters (or of pairs of name and parameter), and
-                the options that differ from the defaults. The dict becomes the group, and gets the other options.
-
-        Raises:
-            TypeError: `param_group` is not a dict, or its "params" are a set (which has no order) or
-                contain an object that is not a tensor.
-            ValueError: a parameter is not a leaf or is in another group, a required option is
-                missing, or only some parameters have names.
+        The dict has "params", a parameter or a list of parameters (or of pairs of name and parameter), and the options
+        that differ from the defaults. It becomes the group, and gets the other options.
 
         Example:
             >>> a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
@@ -475,14 +457,6 @@ class Optimizer:
 
         Tensors are converted to the dtype of their parameter, except "step". Tensors that need no conversion are not
         copied: later steps change them. Names of parameters are not compared.
-
-        Args:
-            state_dict: "state" and "param_groups", as returned by `state_dict`. Pass a `copy.deepcopy`
-                of it to keep the original unchanged.
-
-        Raises:
-            ValueError: the number of groups, or of parameters in a group, differs from the optimizer's.
-            KeyError: "state" or "param_groups" is missing.
 
         Example:
             >>> w = torch.ones(2, requires_grad=True)

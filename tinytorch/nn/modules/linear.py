@@ -29,17 +29,11 @@ class Identity(Module):
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return `input`."""
         return input
 
 
 class Linear(Module):
     """y = x Wᵀ + b.
-
-    Args:
-        in_features, out_features: the lengths of the last dimension of input and output.
-        bias: whether to add b.
-        device, dtype: of the parameters.
 
     Attributes:
         weight: `(out_features, in_features)`, from U(-k, k) with k = 1/sqrt(in_features).
@@ -89,11 +83,6 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 class Bilinear(Module):
     """y_k = x1ᵀ W_k x2 + b_k.
-
-    Args:
-        in1_features, in2_features, out_features: the lengths of the last dimension of the inputs and of the output.
-        bias: whether to add b.
-        device, dtype: of the parameters.
 
     Attributes:
         weight: `(out_features, in1_features, in2_features)`, from U(-k, k) with k = 1/sqrt(in1_features).
@@ -151,10 +140,6 @@ class Bilinear(Module):
 
 class LazyLinear(LazyModuleMixin, Linear):
     """A `Linear` that takes `in_features` from its first input.
-
-    Args:
-        out_features: the length of the last dimension of the output.
-        the others: as for `Linear`.
 
     Example:
         >>> layer = torch.nn.LazyLinear(3)

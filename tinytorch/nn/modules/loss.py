@@ -59,9 +59,7 @@ class _WeightedLoss(_Loss):
 class L1Loss(_Loss):
     """|x - y|, reduced over all elements (other losses are reduced over samples, pairs or triplets).
 
-    Args:
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none".
+    The reduction is "mean", "sum" or "none"; `size_average` and `reduce` are its deprecated form.
 
     Example:
         >>> torch.nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -176,16 +174,8 @@ class CrossEntropyLoss(_WeightedLoss):
 class LinearCrossEntropyLoss(_WeightedLoss):
     """A linear layer and the cross entropy of its scores, which `options` computes in chunks, with less memory.
 
-    Args:
-        in_features: the number F of features of a sample.
-        num_classes: the number C of classes.
-        out_features: the further dimensions of the scores; the layer has C times their product outputs.
-        bias: whether the layer has a bias.
-        device, dtype: those of the layer's parameters.
-        the others: as for `nn.functional.linear_cross_entropy`.
-
-    Shape:
-        input `(N, F)` or `(F,)`; target as for `nn.functional.linear_cross_entropy`.
+    The samples are `(N, F)` or `(F,)`, of `in_features`; `out_features` are further dimensions of the scores. Other
+    arguments and the target as for `nn.functional.linear_cross_entropy`.
 
     Example:
         >>> options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
@@ -220,7 +210,6 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.options = options
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         shape, bias = (self.num_classes, *self.out_features), self.linear.bias
         return F.linear_cross_entropy(
             input, self.linear.weight.reshape(*shape, self.linear.in_features), target,
@@ -292,7 +281,6 @@ class PoissonNLLLoss(_Loss):
     reduction: str = "mean"
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.poisson_nll_loss(
             log_input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction
         )
@@ -315,7 +303,6 @@ class GaussianNLLLoss(_Loss):
         self.eps = eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        """Return the loss."""
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 

@@ -44,16 +44,10 @@ class _Recurrent(Module):
 class RNNBase(_Recurrent):
     """The base of `RNN`, `LSTM` and `GRU`.
 
-    Args:
-        mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
-        input_size, hidden_size: the numbers of features of the input and the hidden state.
-        num_layers: the number of stacked layers.
-        bias: whether to add biases.
-        batch_first: whether input and output are (batch, steps, features), instead of (steps, batch, features).
-        dropout: the probability of dropout between layers, in training.
-        bidirectional: whether the layers also run backwards in time; the output concatenates both directions.
-        proj_size: for `LSTM`, the number of features that the hidden state is projected to; 0 for no projection.
-        device, dtype: of the parameters.
+    The mode is "RNN_TANH", "RNN_RELU", "LSTM" or "GRU". Input and output are (steps, batch, features), or with
+    `batch_first` (batch, steps, features). `dropout` is between layers, in training; the output of `bidirectional`
+    layers concatenates both directions; `proj_size` is for `LSTM`, the number of features that the hidden state is
+    projected to.
 
     Example:
         >>> isinstance(torch.nn.GRU(2, 3), torch.nn.RNNBase)
@@ -265,9 +259,8 @@ class RNNBase(_Recurrent):
 class RNN(RNNBase):
     """Recurrent layers, h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh).
 
-    Args:
-        nonlinearity: "tanh" or "relu"; positionally, it follows `num_layers`.
-        the others: as for `RNNBase`, in the order there, without `mode` and `proj_size`.
+    `nonlinearity` is "tanh" or "relu"; positionally, it follows `num_layers`. Other arguments as for `RNNBase`, in the
+    order there, without `mode` and `proj_size`.
 
     Attributes:
         weight_ih_l[k], weight_hh_l[k], bias_ih_l[k], bias_hh_l[k]: the parameters of layer k, all from U(-s, s) with
@@ -324,8 +317,7 @@ class LSTM(RNNBase):
         >>> out.shape, h.shape, c.shape
         (torch.Size([3, 5, 20]), torch.Size([2, 3, 20]), torch.Size([2, 3, 20]))
 
-    Source:
-        Hochreiter and Schmidhuber, "Long short-term memory", 1997.
+    Source: Hochreiter and Schmidhuber, "Long short-term memory", 1997.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -408,10 +400,6 @@ class GRU(RNNBase):
 class RNNCellBase(_Recurrent):
     """The base of `RNNCell`, `LSTMCell` and `GRUCell`.
 
-    Args:
-        num_chunks: the number of gates.
-        the others: as for `RNNCell`.
-
     Example:
         >>> isinstance(torch.nn.GRUCell(2, 3), torch.nn.RNNCellBase)
         True
@@ -471,11 +459,7 @@ class RNNCellBase(_Recurrent):
 class RNNCell(RNNCellBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh).
 
-    Args:
-        input_size, hidden_size: the numbers of features of input and state.
-        bias: whether to add biases.
-        nonlinearity: "tanh" or "relu".
-        device, dtype: of the parameters.
+    `nonlinearity` is "tanh" or "relu".
 
     Attributes:
         weight_ih, weight_hh, bias_ih, bias_hh: from U(-k, k) with k = 1/sqrt(hidden_size).

@@ -43,15 +43,8 @@ def embedding(
 ) -> Tensor:
     """Return the rows of `weight` at `indices`; `nn.functional.embedding` has the arguments in a different order.
 
-    Args:
-        weight, indices: shape (rows, width), and int64 or int32 of any shape (*).
-        padding_idx: the row that gets no gradient; -1 for none.
-        scale_grad_by_freq: divide a row's gradient by the number of times it was looked up.
-        sparse: whether the gradient of `weight` is a sparse tensor, of the rows that were looked up.
-
-    Raises:
-        IndexError: an index is out of range.
-        RuntimeError: the indices are not integers; `weight` does not have two dimensions.
+    Shapes: (rows, width), and int64 or int32 of any shape (*). The row `padding_idx` gets no gradient; -1 is for none.
+    With `sparse` the gradient is a sparse tensor.
 
     Example:
         >>> torch.embedding(torch.tensor([[1.0, 1.5], [2.0, 2.5]]), torch.tensor([1, 1]))
@@ -77,13 +70,7 @@ def looked_up(weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_f
 def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float = 2.0) -> Tensor:
     """Scale the rows of `weight` at `indices` whose norm is larger down to `max_norm`, in place, and return it.
 
-    Args:
-        weight, indices: the rows, `(n, d)`, and int64 or int32, of any shape.
-        max_norm: the largest norm.
-        norm_type: the p of the p-norm.
-
-    Raises:
-        IndexError: an index is out of range.
+    Shapes: (n, d), and int64 or int32 of any shape.
 
     Example:
         >>> torch.embedding_renorm_(torch.tensor([[3.0, 4.0], [9.0, 9.0]]), torch.tensor([0]), 1.0, 2.0)
@@ -140,17 +127,7 @@ def embedding_bag(
     The results are the bags' values, shape (bags, width); the bag of each index; the length of each bag (without rows
     that are left out); and the row of each maximum. For sums the latter are zeros or empty.
 
-    Args:
-        weight, indices: shape (rows, width), and int64 or int32, one dimension.
-        offsets: where each bag begins in `indices`.
-        mode: 0 for sums, 1 for means, 2 for maxima.
-        scale_grad_by_freq, sparse: as for `embedding`.
-        per_sample_weights: the factor of each row, for sums.
-        include_last_offset: the last offset is the end of the last bag.
-        padding_idx: the row that is left out of its bags.
-
-    Raises:
-        RuntimeError: the offsets are invalid, or an index is out of range.
+    The mode is 0 for sums, 1 for means, 2 for maxima; `padding_idx` is left out of its bags.
 
     Example:
         >>> weight = torch.arange(6.0).view(3, 2)

@@ -294,11 +294,8 @@ def _stacked(
 ) -> States:
     """Return the output of all layers and the stacked last states.
 
-    Args:
-        layer: computes one layer in one direction, from input, states, weights, widths and direction.
-        hx: the stacked states before the first step.
-        projected: whether the layers have projections.
-        given: the arguments of the public function called `name`.
+    `layer` computes one layer in one direction, from input, states, weights, widths and direction; `given` are the
+    arguments of the public function called `name`.
     """
     packed = "data" in given
     x = given["data" if packed else "input"]
@@ -373,16 +370,8 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     Called as `lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)`, or for
     packed sequences as `lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)`.
 
-    Args:
-        input: (steps, batch, features), or with `batch_first` (batch, steps, features).
-        data, batch_sizes: the members of a `PackedSequence`.
-        hx: `(h_0, c_0)`, each (layers * directions, batch, hidden).
-        params: per layer and direction W_ih, W_hh, then b_ih, b_hh if `has_biases`, then W_hr if h is narrower than c.
-        dropout: the probability of elements between layers to be zeroed, where `train` holds.
-
-    Raises:
-        TypeError: the arguments match neither signature.
-        RuntimeError: sizes or dtypes do not match; the sequence is empty.
+    The arguments are those of `nn.LSTM` and its `forward`; `params` are per layer and direction W_ih, W_hh, then b_ih,
+    b_hh if `has_biases`, then W_hr if h is narrower than c.
 
     Example:
         >>> layer = torch.nn.LSTM(3, 4)
@@ -527,14 +516,8 @@ def lstm_cell(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the states (h, c) of long short-term memory one step after `hx`; see `nn.LSTMCell`.
 
-    Args:
-        input: (batch, features).
-        hx: `(h, c)`, each (batch, hidden).
-        w_ih, w_hh, b_ih, b_hh: (4 * hidden, features), (4 * hidden, hidden), and two of (4 * hidden,).
-
-    Raises:
-        TypeError: `hx` is a tensor.
-        RuntimeError: sizes or dtypes do not match.
+    Shapes: (batch, features), twice (batch, hidden), (4 * hidden, features), (4 * hidden, hidden), and twice (4 *
+    hidden,).
 
     Example:
         >>> zeros = torch.zeros(1, 1)
@@ -561,12 +544,7 @@ def gru_cell(
 ) -> Tensor:
     """Return the state of gated recurrent units one step after `hx`; see `nn.GRUCell`.
 
-    Args:
-        input, hx: (batch, features) and (batch, hidden).
-        w_ih, w_hh, b_ih, b_hh: (3 * hidden, features), (3 * hidden, hidden), and two of (3 * hidden,).
-
-    Raises:
-        RuntimeError: sizes or dtypes do not match.
+    Shapes: (batch, features), (batch, hidden), (3 * hidden, features), (3 * hidden, hidden), and twice (3 * hidden,).
 
     Example:
         >>> torch.gru_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(3, 1), torch.ones(3, 1))
@@ -585,12 +563,7 @@ def rnn_tanh_cell(
 ) -> Tensor:
     """Return `tanh(W_ih x + b_ih + W_hh h + b_hh)`; see `nn.RNNCell`.
 
-    Args:
-        input, hx: (batch, features) and (batch, hidden).
-        w_ih, w_hh, b_ih, b_hh: (hidden, features), (hidden, hidden), and two of (hidden,).
-
-    Raises:
-        RuntimeError: sizes or dtypes do not match.
+    Shapes: (batch, features), (batch, hidden), (hidden, features), (hidden, hidden), and twice (hidden,).
 
     Example:
         >>> torch.rnn_tanh_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(1, 1), torch.ones(1, 1))
