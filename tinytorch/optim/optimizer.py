@@ -29,7 +29,6 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import float32, float64, get_default_dtype
 from tinytorch.kernels.silence import quiet
 from tinytorch.ops.complex import view_as_complex, view_as_real
-from tinytorch.optim._plan import Plan
 from tinytorch.optim.recorded import Tensors
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
@@ -146,8 +145,8 @@ class Optimizer:
     _options_added_later: ClassVar[dict[str, Any]] = {}
     #: Keys of scalars in a parameter's state, which are 0-d tensors; the others are buffers.
     _counts: ClassVar[tuple[str, ...]] = ()
-    #: Whether `_update` is elementwise, and a parameter's state consists of `_counts` and buffers of its shape:
-    #: then small parameters are updated together (see `_plan`).
+    #: Whether the kernel of `_update` is elementwise, and a parameter's state consists of `_counts` and buffers of its
+    #: shape: then parameters are updated together.
     _elementwise: ClassVar[bool] = False
 
     param_groups: list[dict[str, Any]]
@@ -159,7 +158,6 @@ class Optimizer:
     _optimizer_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
     _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
     _optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
-    _plans: dict[int, Plan]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -202,7 +200,6 @@ class Optimizer:
         for stage in ("step", "state_dict", "load_state_dict"):
             for when in ("pre", "post"):
                 self.__dict__.setdefault(f"_optimizer_{stage}_{when}_hooks", OrderedDict())
-        self._plans = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in ("defaults", "state", "param_groups")}
@@ -249,20 +246,14 @@ class Optimizer:
             self._step_recorded()
             return loss
         update, state_of = self._update, self.state.get
-        for number, group in enumerate(self.param_groups):
-            params = group["params"]
+        for group in self.param_groups:
             if group.get("capturable"):
                 _check_capturable(group)
+            params = [p for p in group["params"] if p.grad is not None]
             if self._elementwise and len(params) > 1:
-                plan = self._plans.get(number)
-                if plan is None or not plan.fits(params):
-                    plan = self._plans[number] = self._plan(group)
-                params = plan.carry_out(self.state, update, group)
+                params = self._update_together(params, group)
             for p in params:
-                grad = p.grad
-                if grad is None:
-                    continue
-                known = state_of(p)
+                grad, known = p.grad, state_of(p)
                 state = known or self._new_state(p, group)
                 try:
                     update(p._array, grad._array, state, group)
@@ -273,14 +264,42 @@ class Optimizer:
                     self.state[p] = state
         return loss
 
-    def _plan(self, group: dict[str, Any]) -> Plan:
-        """Return a plan for a group, after creating the missing states of its parameters."""
-        for p in group["params"]:
-            if p._grad is not None and not self.state.get(p):
-                state = self._new_state(p, group)
-                if state:
-                    self.state[p] = state
-        return Plan(group["params"], self.state, self._counts)
+    def _update_together(self, params: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
+        """Update the parameters by one call of the kernel, or of several that agree; return those that are left."""
+        states = [self.state.get(p) or {} for p in params]
+        first, counts = states[0], [name for name in self._counts if name in states[0]]
+        try:
+            arrays: list[Any] = [p._array for p in params]
+            gradients = [p.grad._array for p in params]
+            lists: dict[str, Any] = {name: [state[name]._array for state in states] for name in first}
+        except (AttributeError, KeyError, NoArray):
+            sparse = [p for p in params if p.grad.is_sparse]
+            if not 0 < len(sparse) < len(params) - 1:  # (a new state)
+                return params
+            return sparse + self._update_together([p for p in params if not p.grad.is_sparse], group)
+        numbers = [[array.item() for array in lists[name]] for name in counts]
+        kinds = [array.dtype for array in arrays]
+        if len(set(kinds)) > 1 or any(len(set(each)) > 1 for each in numbers):
+            agreeing: dict[Any, list[Tensor]] = {}
+            for p, *key in zip(params, kinds, *numbers, strict=True):
+                agreeing.setdefault(tuple(key), []).append(p)
+            alike = [self._update_together(each, group) if len(each) > 1 else each for each in agreeing.values()]
+            return list(chain.from_iterable(alike))
+        if kinds[0].kind == "c" or any(len(state) != len(first) for state in states) or len(set(params)) < len(params):
+            return params
+        if not first and self._new_state(params[0], group):
+            return params
+        state = {**lists, **{name: lists[name][0].copy() for name in counts}}
+        try:
+            self._update.on_arrays(arrays, gradients, state, group)  # type: ignore[attr-defined]
+        except KeyError:  # a buffer begins with this step
+            return params
+        for name in counts:
+            for array in lists[name]:
+                array[...] = state[name]
+        for p in params:
+            p._bump()
+        return []
 
     def _step_recorded(self) -> None:
         """Update the parameters by differentiable operations, so that gradients flow through the step."""
@@ -614,7 +633,7 @@ def by_kernel(kernel: Callable[[Any, Any, dict[str, Any], dict[str, Any]], None]
         if len(arrays) != known:
             state.update({name: wrap(arrays[name]) for name in list(arrays)[known:]})
 
-    _update.kernel = kernel  # type: ignore[attr-defined]
+    _update.kernel, _update.on_arrays = kernel, quiet(kernel)  # type: ignore[attr-defined]
     return _update
 
 

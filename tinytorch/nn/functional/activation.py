@@ -21,13 +21,6 @@ from tinytorch.ops.nn import activation as ops
 from tinytorch.ops.random import apart
 from tinytorch.ops.register import public
 
-__all__ = [
-    "celu", "celu_", "elu", "elu_", "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh",
-    "hardtanh_", "leaky_relu", "leaky_relu_", "log_softmax", "mish", "relu", "relu6", "relu_", "rrelu",
-    "rrelu_", "selu", "selu_", "sigmoid", "silu", "softmax", "softmin", "softsign", "tanh", "tanhshrink",
-    "threshold", "threshold_",
-]  # fmt: skip
-
 # Activations --------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ from tinytorch.ops.nn import norm as _norm
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.nn.norm import check_normalized_shape
 from tinytorch.ops.nn.pool import avg_pool2d, avg_pool3d
+from tinytorch.ops.nn.versions import versions
 from tinytorch.ops.random import apart
 from tinytorch.ops.register import public
 
@@ -153,26 +154,13 @@ def embedding(
                 [1.0000, 1.5000],
                 [2.0000, 2.5000]])
     """
-    try:
-        dtype = input.dtype
-    except AttributeError:
-        check_tensor(input, "embedding", "indices", 2)
-        raise
-    if dtype not in (dtypes.int64, dtypes.int32):
-        raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"torch.{dtype.tensor_name}Tensor instead (while checking arguments for embedding)"
-        )
-    if weight.ndim != 2:
-        raise RuntimeError("'weight' must be 2-D")
     if padding_idx is not None:
         if not -weight.shape[0] <= padding_idx < weight.shape[0]:
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= weight.shape[0]
     if max_norm is not None:
         _embedding.embedding_renorm_(weight, input, max_norm, norm_type)
-    padding = -1 if padding_idx is None else padding_idx
-    return _embedding.looked_up(weight, input, padding, scale_grad_by_freq, sparse)
+    return _embedding.embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse)
 
 
 @public("nn.functional.embedding_bag")
@@ -300,58 +288,41 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return _dropped(input, p, training, inplace, channels=False)
 
 
-@public("nn.functional.dropout1d")
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return `input`, (N, C, L) or (C, L), with whole channels dropped; arguments as `dropout`.
+@versions("nn.functional.dropout{}d", 1, 2, 3)
+def _channel_dropout(n: int, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Return `input`, (N, C) and {n} more dimensions, with whole channels dropped; arguments as `dropout`.
 
     Example:
-        >>> channels = torch.nn.functional.dropout1d(torch.ones(1, 100, 3))
-        >>> set(channels.sum(-1).flatten().tolist()) == {0.0, 6.0}
+        >>> channels = torch.nn.functional.{name}(torch.ones(1, 100, {1}))
+        >>> set(channels.flatten().tolist()) == {{0.0, 2.0}}
         True
     """
     _check_probability(p)
-    if input.ndim not in (2, 3):
+    known = input.ndim in (n + 1, n + 2)
+    if n == 1 and not known:
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists to "
             "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
             "batch dimension (i.e. 2D or 3D inputs)."
         )
-    return _channels_dropped(input, p, training, inplace, input.ndim == 3)
-
-
-@public("nn.functional.dropout2d")
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return `input`, (N, C, H, W), with whole channels dropped; arguments as `dropout`.
-
-    Example:
-        >>> channels = torch.nn.functional.dropout2d(torch.ones(1, 100, 2, 2))
-        >>> set(channels.sum((-2, -1)).flatten().tolist()) == {0.0, 8.0}
-        True
-    """
-    _check_probability(p)
-    _warn_of_dimensions(input, 2)
-    if input.ndim == 3:
+    if not known:
+        warn(
+            f"dropout{n}d: Received a {input.ndim}-D input to dropout{n}d, which is deprecated and will result in an "
+            "error in a future release. To retain the behavior and silence this warning, please use dropout instead. "
+            f"Note that dropout{n}d exists to provide channel-wise dropout on inputs with {n} spatial dimensions, a "
+            f"channel dimension, and an optional batch dimension (i.e. {n + 1}D or {n + 2}D inputs)."
+        )
+    if n == 2 and input.ndim == 3:
         warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
             "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change "
             "in a future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To "
             "maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead."
         )
-    return _channels_dropped(input, p, training, inplace)
+    return _channels_dropped(input, p, training, inplace, n == 2 or input.ndim == n + 2)
 
 
-@public("nn.functional.dropout3d")
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return `input`, (N, C, D, H, W), with whole channels dropped; arguments as `dropout`.
-
-    Example:
-        >>> channels = torch.nn.functional.dropout3d(torch.ones(1, 100, 1, 1, 1))
-        >>> set(channels.flatten().tolist()) == {0.0, 2.0}
-        True
-    """
-    _check_probability(p)
-    _warn_of_dimensions(input, 3)
-    return _channels_dropped(input, p, training, inplace, input.ndim == 5)
+dropout1d, dropout2d, dropout3d = _channel_dropout.values()
 
 
 @public("nn.functional.alpha_dropout")
@@ -390,21 +361,17 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _warn_of_dimensions(input: Tensor, dims: int) -> None:
-    """Warn of an input that has not `dims` spatial dimensions, a channel dimension and an optional batch dimension."""
-    if input.ndim not in (dims + 1, dims + 2):
-        warn(
-            f"dropout{dims}d: Received a {input.ndim}-D input to dropout{dims}d, which is deprecated and will result "
-            "in an error in a future release. To retain the behavior and silence this warning, please use dropout "
-            f"instead. Note that dropout{dims}d exists to provide channel-wise dropout on inputs with {dims} spatial "
-            f"dimensions, a channel dimension, and an optional batch dimension (i.e. {dims + 1}D or {dims + 2}D "
-            "inputs)."
-        )
+def _keep_mask(input: Tensor, p: float, training: bool, channels: bool) -> Tensor | None:
+    """Return a mask of the elements, or of the channels (N, C, 1, ...), that is 0 with probability `p`, else 1.
 
-
-def _keep_mask(input: Tensor, p: float, channels: bool) -> Tensor:
-    """Return a mask of the elements, or of the channels (N, C, 1, ...), that is 0 with probability `p`, else 1."""
+    It is None where nothing is dropped.
+    """
+    _check_probability(p)
     array = input._array
+    if not training or p == 0 or not array.size:
+        return None
+    if array.dtype.kind == "c":
+        raise refused("bernoulli_scalar_cpu_", array)
     shape = (*array.shape[:2], *[1] * (array.ndim - 2)) if channels else array.shape
     if p == 1:
         return wrap(np.zeros_like(array, shape=()))
@@ -416,12 +383,9 @@ def _keep_mask(input: Tensor, p: float, channels: bool) -> Tensor:
 
 def _dropped(input: Tensor, p: float, training: bool, inplace: bool, channels: bool) -> Tensor:
     """Return `input` times a mask of elements or channels, of zeros and `1 / (1 - p)`."""
-    _check_probability(p)
-    if not training or p == 0 or not input._array.size:
+    mask = _keep_mask(input, p, training, channels)
+    if mask is None:
         return input
-    if input._array.dtype.kind == "c":
-        raise refused("bernoulli_scalar_cpu_", input._array)
-    mask = _keep_mask(input, p, channels)
     if p < 1:
         with no_grad():
             mask.div_(1 - p)
@@ -430,12 +394,9 @@ def _dropped(input: Tensor, p: float, training: bool, inplace: bool, channels: b
 
 def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, channels: bool) -> Tensor:
     """Return `input` with the dropped elements or channels set to the limit of `selu`, scaled and shifted."""
-    _check_probability(p)
-    if not training or p == 0 or not input._array.size:
+    kept = _keep_mask(input, p, training, channels)
+    if kept is None:
         return input
-    if input._array.dtype.kind == "c":
-        raise refused("bernoulli_scalar_cpu_", input._array)
-    kept = _keep_mask(input, p, channels)
     if p == 1:
         return input.mul_(kept) if inplace else input * kept
     alpha = SELU_ALPHA * SELU_SCALE

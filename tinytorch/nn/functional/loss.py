@@ -5,9 +5,10 @@ The variants in `torch` itself, whose `reduction` is a number, are in `unlike.py
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,17 +27,30 @@ from tinytorch.ops.masks import where
 from tinytorch.ops.nn import ctc as _ctc
 from tinytorch.ops.nn import loss as ops
 from tinytorch.ops.nn.activation import log_softmax, logsigmoid
+from tinytorch.ops.nn.versions import rewritten
 from tinytorch.ops.register import public
 
-__all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
-    "cross_entropy", "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
-    "margin_ranking_loss", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
-    "multilabel_soft_margin_loss", "nll_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss",
-    "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
-]  # fmt: skip
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Shared helpers -----------------------------------------------------------------------------------
+
+
+def _loss(**facts: Any) -> Callable[[Function], Function]:
+    """Return a decorator that publishes a loss; `size_average` and `reduce`, deprecated, come before `reduction`."""
+
+    def declare(function: Any) -> Any:
+        parameters = list(inspect.signature(function).parameters.values())
+        names = [each.name for each in parameters]
+        deprecated = [
+            inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="bool | None")
+            for each in ("size_average", "reduce")
+        ]
+        parameters[names.index("reduction") : names.index("reduction")] = deprecated
+        names[names.index("reduction")] = "checked_reduction(size_average, reduce, reduction)"
+        name = function.__name__
+        return public(f"nn.functional.{name}", **facts)(rewritten(function, name, parameters, ", ".join(names)))
+
+    return declare
 
 
 def _reduced(losses: Tensor, reduction: str) -> Tensor:
@@ -81,15 +95,8 @@ def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str) -> 
 # Regression ---------------------------------------------------------------------------------------
 
 
-@public("nn.functional.mse_loss")
-def mse_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
+@_loss()
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """Return the mean squared error, `mean((input - target) ** 2)`.
 
     Input, target and `weight` have one shape. The reduction is "mean", "sum", or "none" for the loss of each element
@@ -101,22 +108,14 @@ def mse_loss(
     """
     if autocast.on and weight is None:
         input, target = autocast.raised(input, target)
-    reduction = checked_reduction(size_average, reduce, reduction)
     x, y = _matched(input, target)
     if weight is not None:
         return _weighted((x - y).square(), input, weight, reduction)
     return ops.mse_loss(x, y, reduction)
 
 
-@public("nn.functional.l1_loss")
-def l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
+@_loss()
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """Return the mean absolute error, `mean(|input - target|)`; arguments as `mse_loss`.
 
     Example:
@@ -125,7 +124,6 @@ def l1_loss(
     """
     if autocast.on and weight is None:
         input, target = autocast.raised(input, target)
-    reduction = checked_reduction(size_average, reduce, reduction)
     refuse_booleans(input, target)
     x, y = _matched(input, target)
     if weight is not None:
@@ -133,15 +131,8 @@ def l1_loss(
     return _reduced((x - y).abs(), reduction)
 
 
-@public("nn.functional.smooth_l1_loss", autocast="float32")
-def smooth_l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    beta: float = 1.0,
-) -> Tensor:
+@_loss(autocast="float32")
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Return the mean error, squared where it is small, absolute where it is large.
 
     With d = input - target it is `0.5 * d ** 2 / beta` where `|d| < beta`, else `|d| - 0.5 * beta`.
@@ -155,7 +146,6 @@ def smooth_l1_loss(
 
     Source: Girshick, "Fast R-CNN", 2015.
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     x, y = _matched(input, target)
     if beta == 0:
         return _reduced((x - y).abs(), reduction)
@@ -201,14 +191,9 @@ def _no_cast(have: Any, want: Any) -> RuntimeError:
 # Classification and probabilities -----------------------------------------------------------------
 
 
-@public("nn.functional.binary_cross_entropy", autocast="float32")
+@_loss(autocast="float32")
 def binary_cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean of `-(target * log(input) + (1 - target) * log(1 - input))`.
 
@@ -221,7 +206,6 @@ def binary_cross_entropy(
         >>> torch.nn.functional.binary_cross_entropy(x, y)
         tensor(0.3466)
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
@@ -235,13 +219,11 @@ def binary_cross_entropy(
     return ops.binary_cross_entropy(input, target, weight, reduction)
 
 
-@public("nn.functional.binary_cross_entropy_with_logits", autocast="float32")
+@_loss(autocast="float32")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
@@ -255,7 +237,6 @@ def binary_cross_entropy_with_logits(
         >>> torch.nn.functional.binary_cross_entropy_with_logits(scores, labels)
         tensor(0.3466)
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     if not target.dtype.is_floating_point and input.dtype.is_floating_point:
@@ -547,15 +528,9 @@ def gaussian_nll_loss(
 # Margins and embeddings ---------------------------------------------------------------------------
 
 
-@public("nn.functional.cosine_embedding_loss", autocast="float32")
+@_loss(autocast="float32")
 def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean of `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1.
 
@@ -568,7 +543,6 @@ def cosine_embedding_loss(
         >>> torch.nn.functional.cosine_embedding_loss(a, b, torch.tensor([1, -1]), reduction="none")
         tensor([1., 1.])
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     dims = target.ndim + 1
     if dims > 2:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -586,15 +560,9 @@ def cosine_embedding_loss(
     return _reduced(similar + dissimilar, reduction)
 
 
-@public("nn.functional.margin_ranking_loss", autocast="float32")
+@_loss(autocast="float32")
 def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean of `max(0, -target * (input1 - input2) + margin)`.
 
@@ -606,7 +574,6 @@ def margin_ranking_loss(
         >>> torch.nn.functional.margin_ranking_loss(a, b, target, reduction="none")
         tensor([2., 0.])
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
@@ -615,15 +582,8 @@ def margin_ranking_loss(
     return _reduced((-target * (input1 - input2) + float(margin)).clamp_min(0), reduction)
 
 
-@public("nn.functional.hinge_embedding_loss", autocast="float32")
-def hinge_embedding_loss(
-    input: Tensor,
-    target: Tensor,
-    margin: float = 1.0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
+@_loss(autocast="float32")
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """Return the mean of `input` where target is 1, of `max(0, margin - input)` where it is -1.
 
     The input holds distances, the target, of that shape, 1 or -1; other arguments as for `mse_loss`.
@@ -634,23 +594,19 @@ def hinge_embedding_loss(
         tensor([0.2500, 0.7500])
     """
     check_tensors("hinge_embedding_loss", input=input, target=target)
-    reduction = checked_reduction(size_average, reduce, reduction)
     margin = margin if input.is_floating_point() else int(margin)
     dissimilar = where(target == 1, 0, (margin - input).clamp_min(0))
     return _reduced(dissimilar + where(target == -1, 0, input), reduction)
 
 
-@public("nn.functional.soft_margin_loss", autocast="float32")
-def soft_margin_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-) -> Tensor:
+@_loss(autocast="float32")
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Return the mean of `log(1 + exp(-target * input))`, targets 1 or -1; arguments as `mse_loss`.
 
     Example:
         >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.0]), torch.tensor([1.0]))
         tensor(0.6931)
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     _refuse_grad(target, "soft_margin_loss", "target")
     shape = _broadcast_shape(input.shape, target.shape)
     if shape != input.shape:
@@ -666,14 +622,9 @@ def soft_margin_loss(
     return ops.soft_margin_loss(input, target, reduction)
 
 
-@public("nn.functional.multilabel_soft_margin_loss")
+@_loss()
 def multilabel_soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean of the binary cross entropies of all classes, for samples with several labels.
 
@@ -684,7 +635,6 @@ def multilabel_soft_margin_loss(
         >>> torch.nn.functional.multilabel_soft_margin_loss(torch.zeros(1, 2), target)
         tensor(0.6931)
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         losses = losses * weight
@@ -692,15 +642,13 @@ def multilabel_soft_margin_loss(
     return _reduced(losses.sum(classes) / input.shape[classes], reduction)
 
 
-@public("nn.functional.multi_margin_loss", autocast="float32")
+@_loss(autocast="float32")
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
     p: int = 1,
     margin: float = 1.0,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """Return the mean of `sum(max(0, margin - x[y] + x[i]) ** p) / C`, y the label, over i != y.
@@ -712,7 +660,6 @@ def multi_margin_loss(
         >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.0, 0.5]]), torch.tensor([0]))
         tensor(0.7500)
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
@@ -735,10 +682,8 @@ def multi_margin_loss(
     return ops.multi_margin_loss(input, target, p, margin, weight, reduction)
 
 
-@public("nn.functional.multilabel_margin_loss", autocast="float32")
-def multilabel_margin_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-) -> Tensor:
+@_loss(autocast="float32")
+def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Return the mean of `sum(max(0, 1 - x[label] + x[other])) / C`, over all pairs of a label and another class.
 
     Shapes: scores (N, C) or (C,), and the int64 labels of each sample, terminated by -1, of that shape; other arguments
@@ -749,7 +694,6 @@ def multilabel_margin_loss(
         >>> torch.nn.functional.multilabel_margin_loss(x, torch.tensor([[3, 0, -1, 1]]))
         tensor(0.8500)
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     shape = [*input.shape]
     if input.ndim > 2 or (input.ndim and not shape[-1]):
         raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}")
@@ -773,7 +717,7 @@ def _check_margin(kernel: str, input: Tensor, target: Tensor) -> None:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.tensor_name}")
 
 
-@public("nn.functional.triplet_margin_loss", autocast="float32")
+@_loss(autocast="float32")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -782,8 +726,6 @@ def triplet_margin_loss(
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """Return the mean of `max(0, |anchor - positive| - |anchor - negative| + margin)`.
@@ -800,7 +742,6 @@ def triplet_margin_loss(
         Balntas et al., "Learning local feature descriptors with triplets and shallow convolutional
         neural networks", 2016 (`swap`).
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     return triplet_margin_with_distance_loss(
         anchor, positive, negative, margin=margin, swap=swap, reduction=reduction,
         distance_function=lambda a, b: pairwise_distance(a, b, p, eps),

@@ -17,8 +17,6 @@ from tinytorch.nn.functional.loss import cross_entropy
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.register import public
 
-__all__ = ["linear_cross_entropy"]
-
 if TYPE_CHECKING:
     from tinytorch.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 

@@ -13,8 +13,6 @@ from tinytorch.ops.nn import resample
 from tinytorch.ops.nn.pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from tinytorch.ops.register import autocasting, public
 
-__all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
-
 _AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
 _GRID_WARNING = (

@@ -12,14 +12,7 @@ from typing import Any
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.functional import layers
 from tinytorch.nn.functional import loss as loss_functions
-from tinytorch.ops.nn.ctc import ctc_loss
 from tinytorch.ops.register import public
-
-__all__ = [
-    "alpha_dropout", "alpha_dropout_", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "ctc_loss",
-    "dropout", "dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
-    "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "poisson_nll_loss", "triplet_margin_loss",
-]  # fmt: skip
 
 # Dropouts -----------------------------------------------------------------------------------------
 

@@ -129,8 +129,6 @@ class KLDivLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """-weight[y] * x[y], with x the log-probabilities of the classes (from `LogSoftmax`).
 
-    Arguments as `nn.functional.cross_entropy`.
-
     Shape:
         input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C, int64.
 
@@ -150,8 +148,6 @@ class NLLLoss(_WeightedLoss):
 @layer(F.cross_entropy)
 class CrossEntropyLoss(_WeightedLoss):
     """-log softmax(x)[y], the loss of a classifier, from its unnormalised scores x.
-
-    Arguments as `nn.functional.cross_entropy`.
 
     Shape:
         input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C (int64, class
@@ -229,8 +225,6 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """-weight * (y log x + (1 - y) log(1 - x)), with x a probability.
 
-    Arguments as `nn.functional.binary_cross_entropy`.
-
     Example:
         >>> torch.nn.BCELoss()(torch.tensor([0.25]), torch.tensor([0.0]))
         tensor(0.2877)
@@ -240,8 +234,6 @@ class BCELoss(_WeightedLoss):
 @layer(F.binary_cross_entropy_with_logits)
 class BCEWithLogitsLoss(_Loss):
     """`BCELoss` of sigmoid(x), computed without the rounding and overflow of two separate steps.
-
-    Arguments as `nn.functional.binary_cross_entropy_with_logits`.
 
     Example:
         >>> torch.nn.BCEWithLogitsLoss()(torch.tensor([0.0]), torch.tensor([1.0]))
@@ -310,8 +302,6 @@ class GaussianNLLLoss(_Loss):
 class HingeEmbeddingLoss(_Loss):
     """x where y = 1, max(0, margin - x) where y = -1; x is a distance.
 
-    Arguments as `nn.functional.hinge_embedding_loss`.
-
     Example:
         >>> torch.nn.HingeEmbeddingLoss()(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
         tensor(0.6250)
@@ -337,8 +327,6 @@ class SoftMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """`BCEWithLogitsLoss`, averaged over the classes of each sample.
 
-    Arguments as `nn.functional.multilabel_soft_margin_loss`.
-
     Example:
         >>> torch.nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]))
         tensor(0.6931)
@@ -348,8 +336,6 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 @layer(F.multi_margin_loss)
 class MultiMarginLoss(_WeightedLoss):
     """Σ max(0, margin - x[y] + x[i])ᵖ / C, over the classes i other than y.
-
-    Arguments as `nn.functional.multi_margin_loss`.
 
     Example:
         >>> torch.nn.MultiMarginLoss()(torch.tensor([[0.5, 0.0]]), torch.tensor([0]))
@@ -385,8 +371,6 @@ class _MarginLoss(_Loss):
 class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos(x1, x2) where y = 1, max(0, cos(x1, x2) - margin) where y = -1.
 
-    Arguments as `nn.functional.cosine_embedding_loss`.
-
     Example:
         >>> x1, x2 = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
         >>> torch.nn.CosineEmbeddingLoss()(x1, x2, torch.tensor([1]))
@@ -398,8 +382,6 @@ class CosineEmbeddingLoss(_MarginLoss):
 class MarginRankingLoss(_MarginLoss):
     """max(0, margin - y * (x1 - x2)), with y = 1 where x1 should be greater, else -1.
 
-    Arguments as `nn.functional.margin_ranking_loss`.
-
     Example:
         >>> ranking = torch.nn.MarginRankingLoss()
         >>> ranking(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
@@ -410,8 +392,6 @@ class MarginRankingLoss(_MarginLoss):
 @layer(F.triplet_margin_loss)
 class TripletMarginLoss(_Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance in the p-norm.
-
-    Arguments as `nn.functional.triplet_margin_loss`.
 
     Example:
         >>> a, p, n = torch.tensor([[0.0]]), torch.tensor([[1.0]]), torch.tensor([[1.5]])
@@ -466,8 +446,6 @@ def _check_margin(name: str, margin: float) -> None:
 @layer(F.ctc_loss)
 class CTCLoss(_Loss):
     """The negative log-probability of a target, summed over its alignments with the sequence.
-
-    Arguments as `nn.functional.ctc_loss`.
 
     Shape:
         log-probabilities `(T, N, C)` or `(T, C)`, labels `(N, S)` or concatenated, lengths `(N,)` of sequences and

@@ -51,19 +51,17 @@ def embedding(
         tensor([[2.0000, 2.5000],
                 [2.0000, 2.5000]])
     """
-    check_tensor(weight, "embedding", "weight")
-    check_tensor(indices, "embedding", "indices", 2)
-    if weight._array.ndim != 2:
+    try:
+        dims, kind = weight._array.ndim, indices.dtype
+    except AttributeError:
+        check_tensor(weight, "embedding", "weight")
+        check_tensor(indices, "embedding", "indices", 2)
+        raise
+    if dims != 2:
         raise RuntimeError("'weight' must be 2-D")
-    _check_indices("embedding", indices)
-    return looked_up(weight, indices, padding_idx, scale_grad_by_freq, sparse)
-
-
-def looked_up(weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Tensor:
-    """Return rows of the weight, whose gradient is sparse if so wished, without checks of the arguments."""
-    if not sparse:
-        return rows_of(weight, indices, padding_idx, scale_grad_by_freq)
-    return _rows_of_sparse(weight, indices, padding_idx, scale_grad_by_freq)
+    if kind is not dtypes.int64:
+        _check_indices("embedding", indices)
+    return (_rows_of_sparse if sparse else rows_of)(weight, indices, padding_idx, scale_grad_by_freq)
 
 
 @public()
@@ -181,7 +179,7 @@ def embedding_bag(
     if mode == 2:
         out, best = _largest(weight, used, sizes)
         return out, bags, lengths, best
-    found = looked_up(weight, wrap(used), -1, scale_grad_by_freq, sparse)
+    found = (_rows_of_sparse if sparse else rows_of)(weight, wrap(used), -1, scale_grad_by_freq)
     if per_sample_weights is not None:
         found = found * per_sample_weights.unsqueeze(1)
     if sizes.size and known(sizes[0]) and (sizes == sizes[0]).all():

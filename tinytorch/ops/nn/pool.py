@@ -8,6 +8,7 @@ derivatives of every order. An average is linear: its transpose spreads each ele
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import operator
 from collections.abc import Sequence
@@ -28,7 +29,7 @@ from tinytorch.kernels.resample import averages as _average_map
 from tinytorch.ops import autocast, random
 from tinytorch.ops.arguments import check_tensor, op_of
 from tinytorch.ops.nn.resample import op_named, resampling
-from tinytorch.ops.nn.versions import versions
+from tinytorch.ops.nn.versions import rewritten, versions
 from tinytorch.ops.reduce import mean
 from tinytorch.ops.register import public
 
@@ -297,6 +298,26 @@ def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
 # Maxima -------------------------------------------------------------------------------------------
 
 
+def _with_indices(family: dict[int, Any], autocast: dict[int, str] | None = None, more: str = "") -> list[Any]:
+    """Publish the versions of a family that return the indices as well, whatever `return_indices` is."""
+    made = []
+    for n, function in family.items():
+        parameters = list(inspect.signature(function).parameters.values())
+        arguments = ["True" if each.name == "return_indices" else each.name for each in parameters]
+        name = f"{function.__name__}_with_indices"
+        version = rewritten(function, name, parameters, ", ".join(arguments))
+        version.__annotations__["return"] = "tuple[Tensor, Tensor]"
+        version.__doc__ = f"""Return `{function.__name__}` and the indices, whatever `return_indices` is.
+
+    Example:
+        >>> maxima, indices = torch.nn.functional.{name}(torch.ones(1{", 4" * n}), 2{more})
+        >>> maxima.shape == indices.shape
+        True
+    """
+        made.append(public(f"nn.functional.{name}", autocast=(autocast or {}).get(n))(version))
+    return made
+
+
 @versions("nn.functional.max_pool{}d", 1, 2, 3)
 def max_pool(
     n: int, input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
@@ -357,22 +378,7 @@ def max_pool(
 max_pool1d, max_pool2d, max_pool3d = max_pool.values()
 
 
-@versions("nn.functional.max_pool{}d_with_indices", 1, 2, 3)
-def _with_indices(
-    n: int, input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
-    ceil_mode: bool = False, return_indices: bool = False,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return `max_pool{n}d` and the indices, whatever `return_indices` is.
-
-    Example:
-        >>> maxima, indices = torch.nn.functional.{name}(torch.ones(1, {4}), 2)
-        >>> maxima.shape == indices.shape
-        True
-    """
-    return max_pool[n](input, kernel_size, stride, padding, dilation, ceil_mode, True)
-
-
-max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = _with_indices.values()
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = _with_indices(max_pool)
 
 
 @versions("max_pool{}d", 1, 2, 3, autocast={3: "float32"})
@@ -464,23 +470,9 @@ def adaptive_max_pool(n: int, input: Tensor, output_size: Any, return_indices: b
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = adaptive_max_pool.values()
 
 
-@versions("nn.functional.adaptive_max_pool{}d_with_indices", 1, 2, 3, autocast={3: "float32"})
-def _adaptive_with_indices(
-    n: int, input: Tensor, output_size: Any, return_indices: bool = False
-) -> tuple[Tensor, Tensor]:
-    """Return `adaptive_max_pool{n}d` and the indices, whatever `return_indices` is.
-
-    Example:
-        >>> maxima, indices = torch.nn.functional.{name}(torch.ones(1, {4}), 2)
-        >>> maxima.shape == indices.shape
-        True
-    """
-    return adaptive_max_pool[n](input, output_size, True)
-
-
 (
     adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices,
-) = _adaptive_with_indices.values()  # fmt: skip
+) = _with_indices(adaptive_max_pool, {3: "float32"})  # fmt: skip
 
 
 @public("adaptive_max_pool1d")
@@ -561,22 +553,9 @@ def fractional_max_pool(
 fractional_max_pool2d, fractional_max_pool3d = fractional_max_pool.values()
 
 
-@versions("nn.functional.fractional_max_pool{}d_with_indices", 2, 3, autocast="float32")
-def _fractional_with_indices(
-    n: int, input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
-    return_indices: bool = False, _random_samples: Tensor | None = None,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Return `fractional_max_pool{n}d` and the indices, whatever `return_indices` is.
-
-    Example:
-        >>> maxima, indices = torch.nn.functional.{name}(torch.ones(1, {4}), 2, output_size=2)
-        >>> maxima.shape == indices.shape
-        True
-    """
-    return fractional_max_pool[n](input, kernel_size, output_size, output_ratio, True, _random_samples)
-
-
-fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices = _fractional_with_indices.values()
+fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices = _with_indices(
+    fractional_max_pool, {2: "float32", 3: "float32"}, ", output_size=2"
+)
 
 
 def _unpool_size(

@@ -1,4 +1,4 @@
-"""Families of functions with a version for each number of spatial dimensions."""
+"""Public functions written from others: versions for several numbers of dimensions, and further parameters."""
 
 from __future__ import annotations
 
@@ -13,6 +13,24 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
+def rewritten(function: Any, name: str, parameters: list[inspect.Parameter], arguments: str) -> Any:
+    """Return a function with these parameters, which returns `function(arguments)`, in the module of `function`."""
+    given = ", ".join([each.name for each in parameters])
+    text = (
+        f"def factory(function):\n    def {name}({given}):\n        return function({arguments})\n\n    return {name}\n"
+    )
+    file = f"{function.__code__.co_filename} <{name}>"
+    linecache.cache[file] = len(text), None, text.splitlines(True), file  # for tracebacks and debuggers
+    scope: dict[str, Any] = {}
+    exec(compile(text, file, "exec"), function.__globals__, scope)
+    made = scope["factory"](function)
+    made.__qualname__, made.__doc__ = name, function.__doc__
+    made.__defaults__ = tuple([each.default for each in parameters if each.default is not each.empty])
+    made.__annotations__ = {each.name: each.annotation for each in parameters}
+    made.__annotations__["return"] = function.__annotations__["return"]
+    return made
+
+
 def versions(
     name: str, *dims: int, also: str = "", **facts: Any
 ) -> Callable[[Callable[Concatenate[int, P], R]], dict[int, Callable[P, R]]]:
@@ -24,19 +42,11 @@ def versions(
     """
 
     def declare(function: Any) -> dict[int, Any]:
-        _, *parameters = inspect.signature(function).parameters
-        given, made = ", ".join(parameters), dict[int, Any]()
+        _, *parameters = inspect.signature(function).parameters.values()
+        given, made = ", ".join([each.name for each in parameters]), dict[int, Any]()
         for n in dims:
             own = name.format(n).rpartition(".")[2]
-            text = f"def factory(function):\n    def {own}({given}):\n        return function({n}, {given})\n\n"
-            text += f"    return {own}\n"
-            file = f"{function.__code__.co_filename} <{own}>"
-            linecache.cache[file] = len(text), None, text.splitlines(True), file  # for tracebacks and debuggers
-            scope: dict[str, Any] = {}
-            exec(compile(text, file, "exec"), function.__globals__, scope)
-            version = scope["factory"](function)
-            version.__qualname__, version.__defaults__ = own, function.__defaults__
-            version.__annotations__ = {each: function.__annotations__[each] for each in (*parameters, "return")}
+            version = rewritten(function, own, parameters, f"{n}, {given}")
             lengths = [", ".join([str(k)] * n) for k in range(10)]
             version.__doc__ = function.__doc__.format(*lengths, name=own, n=n)
             chosen = {key: each.get(n) if isinstance(each, dict) else each for key, each in facts.items()}
