@@ -99,7 +99,6 @@ class LBFGS(Optimizer):
             return self._minimize(evaluated)
 
     def _minimize(self, closure: Callable[[], Any]) -> Any:
-        """Make the iterations of a step."""
         (group,) = self.param_groups
         params = group["params"]
         rate, tolerance = group["lr"], group["tolerance_change"]

@@ -28,6 +28,7 @@ from tinytorch.kernels import complex as complexes
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import float32, float64, get_default_dtype
 from tinytorch.kernels.silence import quiet
+from tinytorch.nn.modules._hooks import _register
 from tinytorch.ops.complex import view_as_complex, view_as_real
 from tinytorch.optim.recorded import Tensors
 
@@ -50,16 +51,6 @@ required: Any = _Required()
 
 _step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 _step_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-
-
-def _register(
-    hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], first: bool = False
-) -> RemovableHandle:
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    if first:
-        hooks.move_to_end(handle.id, last=False)
-    return handle
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -87,7 +78,6 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `step` with the hooks called around it."""
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -268,15 +258,17 @@ class Optimizer:
         """Update the parameters by one call of the kernel, or of several that agree; return those that are left."""
         states = [self.state.get(p) or {} for p in params]
         first, counts = states[0], [name for name in self._counts if name in states[0]]
+        gradients: list[Any] = [p.grad for p in params]
         try:
             arrays: list[Any] = [p._array for p in params]
-            gradients = [p.grad._array for p in params]
+            slopes = [g._array for g in gradients]
             lists: dict[str, Any] = {name: [state[name]._array for state in states] for name in first}
         except (AttributeError, KeyError, NoArray):
-            sparse = [p for p in params if p.grad.is_sparse]
+            sparse = [p for p, g in zip(params, gradients, strict=True) if g.is_sparse]
             if not 0 < len(sparse) < len(params) - 1:  # (a new state)
                 return params
-            return sparse + self._update_together([p for p in params if not p.grad.is_sparse], group)
+            dense = [p for p, g in zip(params, gradients, strict=True) if not g.is_sparse]
+            return sparse + self._update_together(dense, group)
         numbers = [[array.item() for array in lists[name]] for name in counts]
         kinds = [array.dtype for array in arrays]
         if len(set(kinds)) > 1 or any(len(set(each)) > 1 for each in numbers):
@@ -291,7 +283,7 @@ class Optimizer:
             return params
         state = {**lists, **{name: lists[name][0].copy() for name in counts}}
         try:
-            self._update.on_arrays(arrays, gradients, state, group)  # type: ignore[attr-defined]
+            self._update.on_arrays(arrays, slopes, state, group)  # type: ignore[attr-defined]
         except KeyError:  # a buffer begins with this step
             return params
         for name in counts:

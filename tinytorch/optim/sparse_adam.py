@@ -81,7 +81,6 @@ class SparseAdam(Optimizer):
 
 
 def _listed(entry: Any) -> list[Any]:
-    """Return the parameters of an entry of `params` as a list."""
     if not isinstance(entry, dict):
         return [entry]
     params = entry["params"] = entry["params"] if isinstance(entry["params"], Tensor) else list(entry["params"])

@@ -338,8 +338,6 @@ class Softsign(Module):
 
 @layer()
 class _Shrink(Module):
-    """The base of shrinkage functions."""
-
     lambd: float = 0.5
 
     def extra_repr(self) -> str:

@@ -55,7 +55,6 @@ class LinearCrossEntropyOptions:
         return int(number) if name == "aspect_ratio" and number.isdigit() else 0
 
     def _rows(self, samples: int, features: int, classes: int, kind: Dtype) -> int:
-        """Return the number of samples in a chunk."""
         method, size = self.chunking_method, self.batch_chunk_size
         if method == "auto":
             method = None if size else "aspect_ratio" if kind.itemsize == 2 else "aspect_ratio:2"

@@ -198,11 +198,9 @@ class RNNBase(_Recurrent):
         return hx.squeeze(1)
 
     def _initial(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
-        """Return the default of the initial state: zeros."""
         return zeros(self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype, device=input.device)
 
     def _split_result(self, result: Any) -> tuple[Tensor, Any]:
-        """Return the output and the last state."""
         return result[0], result[1]
 
     def forward(self, input: Any, hx: Any = None) -> Any:

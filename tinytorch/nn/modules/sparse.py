@@ -25,7 +25,6 @@ class _EmbeddingTable(Module):
     weight: Tensor
 
     def _register_weight(self, values: Tensor | None, requires_grad: bool, device: Any, dtype: Any) -> None:
-        """Register the table with these values, or draw it."""
         shape = (self.num_embeddings, self.embedding_dim)
         if values is not None and tuple(values.shape) != shape:
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")

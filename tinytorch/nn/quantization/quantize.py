@@ -110,7 +110,6 @@ def quantize_dynamic(
 def _replace(
     module: Module, path: str, config: Any, spec: dict[Any, Any], mapping: dict[type, Any], replaced: dict[Any, Any]
 ) -> None:
-    """Replace the layers in a module."""
     config = _config_of(module, path, config, spec)
     for name, child in list(module.named_children()):
         child_path = f"{path}.{name}" if path else name
@@ -127,7 +126,6 @@ def _config_of(module: Module, path: str, config: Any, spec: dict[Any, Any]) -> 
 
 
 def _replacement(module: Module, path: str, config: Any, mapping: dict[type, Any]) -> Module:
-    """Return the layer that replaces a module, or the module itself."""
     if config is None:
         return module
     kind = type_before_parametrizations(module)

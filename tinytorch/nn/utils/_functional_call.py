@@ -45,7 +45,6 @@ def functional_call(
 
 
 def _merged(dicts: Any) -> Tensors:
-    """Return the union of the dictionaries."""
     if isinstance(dicts, dict):
         return dicts
     if not isinstance(dicts, Sequence):

@@ -37,7 +37,6 @@ class _ForSample(Function):
 
 
 def _map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
-    """Return `tree` with `function` applied to its tensors."""
     if isinstance(tree, (list, tuple)):
         return type(tree)([_map_tensors(function, item) for item in tree])
     if isinstance(tree, dict):

@@ -247,7 +247,6 @@ def _validate_pruning_dim(t: Tensor, dim: int) -> None:
 
 
 def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
-    """Return the n-norm of every slice along `dim`."""
     axis = dim if dim >= 0 else t.dim() + dim
     return t.norm(n, [k for k in range(t.dim()) if k != axis])
 

@@ -213,7 +213,6 @@ def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str, narrow: bo
 
 
 def _run(x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Tensor:
-    """Return a convolution with checked settings."""
     _check(x, w, b, groups, transposed=False)
     padded = [n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True)]
     reach = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilation, strict=True)]
@@ -232,7 +231,6 @@ def _run(x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, 
 def _run_transposed(
     x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, more: Sizes, groups: int, dilation: Sizes
 ) -> Tensor:
-    """Return a transposed convolution with checked settings."""
     _check(x, w, b, groups, transposed=True)
     _check_types(x, w, b, f"slow_conv_transpose{max(w.ndim - 2, 2)}d_out_cpu", False)
     if any(e >= s and e >= d for e, s, d in zip(more, stride, dilation, strict=True)):

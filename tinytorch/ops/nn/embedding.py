@@ -233,7 +233,6 @@ _rows_of_sparse = op(
 
 
 def _sparse_grad(g: Tensor, count: int, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
-    """Return the gradient of the weight as a sparse tensor."""
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     made: Tensor = supplied("sparse_rows")(g, count, indices._array, padding_idx)

@@ -49,7 +49,7 @@ def versions(
             version = rewritten(function, own, parameters, f"{n}, {given}")
             lengths = [", ".join([str(k)] * n) for k in range(10)]
             version.__doc__ = function.__doc__.format(*lengths, name=own, n=n)
-            chosen = {key: each.get(n) if isinstance(each, dict) else each for key, each in facts.items()}
+            chosen: Any = {key: each.get(n) if isinstance(each, dict) else each for key, each in facts.items()}
             made[n] = public(name.format(n), also=also.format(n), **chosen)(version)
         return made
 
