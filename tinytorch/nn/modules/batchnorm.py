@@ -148,8 +148,7 @@ class BatchNorm1d(_BatchNorm, dims=1):
         running_mean, running_var: of shape `(num_features,)`, initially 0 and 1; or None.
         num_batches_tracked: the number of batches in the running statistics.
 
-    Shape:
-        `(N, C)` or `(N, C, L)` -> the same.
+    Shape: `(N, C)` or `(N, C, L)` -> the same.
 
     Example:
         >>> norm = torch.nn.BatchNorm1d(1)

@@ -158,8 +158,7 @@ class Conv2d(_ConvLayer, dims=2):
         weight: `(O, C / groups, kH, kW)`, from U(-b, b) with b = 1 / sqrt(C / groups * kH * kW).
         bias: `(O,)`, from the same distribution, or None.
 
-    Shape:
-        `(N, C, H, W)` or `(C, H, W)` -> `(N, O, H', W')` or `(O, H', W')`.
+    Shape: `(N, C, H, W)` or `(C, H, W)` -> `(N, O, H', W')` or `(O, H', W')`.
 
     Example:
         >>> layer = torch.nn.Conv2d(16, 33, (3, 5), stride=(2, 1), padding=(4, 2))

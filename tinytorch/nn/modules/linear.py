@@ -39,8 +39,7 @@ class Linear(Module):
         weight: `(out_features, in_features)`, from U(-k, k) with k = 1/sqrt(in_features).
         bias: `(out_features,)`, from the same distribution, or None.
 
-    Shape:
-        `(*, in_features)` -> `(*, out_features)`.
+    Shape: `(*, in_features)` -> `(*, out_features)`.
 
     Example:
         >>> layer = torch.nn.Linear(20, 30)
@@ -88,8 +87,7 @@ class Bilinear(Module):
         weight: `(out_features, in1_features, in2_features)`, from U(-k, k) with k = 1/sqrt(in1_features).
         bias: `(out_features,)`, from the same distribution, or None.
 
-    Shape:
-        `(*, in1_features)`, `(*, in2_features)` -> `(*, out_features)`.
+    Shape: `(*, in1_features)`, `(*, in2_features)` -> `(*, out_features)`.
 
     Example:
         >>> layer = torch.nn.Bilinear(20, 30, 40)

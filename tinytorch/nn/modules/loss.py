@@ -129,8 +129,7 @@ class KLDivLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """-weight[y] * x[y], with x the log-probabilities of the classes (from `LogSoftmax`).
 
-    Shape:
-        input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C, int64.
+    Shape: input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C, int64.
 
     Example:
         >>> x = torch.log(torch.tensor([[0.25, 0.75]]))
@@ -466,8 +465,7 @@ class CTCLoss(_Loss):
 class MultiLabelMarginLoss(_Loss):
     """sum(max(0, 1 - x[label] + x[other])) / C, over all pairs of a label and another class; arguments as `L1Loss`.
 
-    Shape:
-        scores `(N, C)` or `(C,)`, labels of that shape, terminated by -1 -> `()`, or `(N,)` for "none".
+    Shape: scores `(N, C)` or `(C,)`, labels of that shape, terminated by -1 -> `()`, or `(N,)` for "none".
 
     Example:
         >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])

@@ -173,8 +173,7 @@ class LocalResponseNorm(_LocalNorm):
 
     Arguments as `nn.functional.local_response_norm`.
 
-    Shape:
-        `(N, C, *)` -> the same.
+    Shape: `(N, C, *)` -> the same.
 
     Example:
         >>> torch.nn.LocalResponseNorm(2)(torch.randn(2, 3, 4)).shape

@@ -373,8 +373,7 @@ class GRU(RNNBase):
     Attributes:
         as those of `RNN`, for the gates r, z, n.
 
-    Shape:
-        as that of `RNN`.
+    Shape: as that of `RNN`.
 
     Example:
         >>> layer = torch.nn.GRU(10, 20, bidirectional=True)
@@ -462,8 +461,7 @@ class RNNCell(RNNCellBase):
     Attributes:
         weight_ih, weight_hh, bias_ih, bias_hh: from U(-k, k) with k = 1/sqrt(hidden_size).
 
-    Shape:
-        input `(batch, input_size)` or `(input_size,)`, state `(batch, hidden_size)` or `(hidden_size,)`.
+    Shape: input `(batch, input_size)` or `(input_size,)`, state `(batch, hidden_size)` or `(hidden_size,)`.
 
     Example:
         >>> cell = torch.nn.RNNCell(10, 20)
@@ -497,8 +495,7 @@ class LSTMCell(RNNCellBase):
     Attributes:
         weight_ih, weight_hh, bias_ih, bias_hh: for the gates i, f, g, o, from U(-k, k) with k = 1/sqrt(hidden_size).
 
-    Shape:
-        input `(batch, input_size)` or `(input_size,)`, states `(batch, hidden_size)` or `(hidden_size,)`.
+    Shape: input `(batch, input_size)` or `(input_size,)`, states `(batch, hidden_size)` or `(hidden_size,)`.
 
     Example:
         >>> cell = torch.nn.LSTMCell(10, 20)
@@ -537,8 +534,7 @@ class GRUCell(RNNCellBase):
     Attributes:
         weight_ih, weight_hh, bias_ih, bias_hh: for the gates r, z, n, from U(-k, k) with k = 1/sqrt(hidden_size).
 
-    Shape:
-        as that of `RNNCell`.
+    Shape: as that of `RNNCell`.
 
     Example:
         >>> cell = torch.nn.GRUCell(10, 20)

@@ -49,8 +49,7 @@ class Embedding(_EmbeddingTable):
     Attributes:
         weight: the table, `(num_embeddings, embedding_dim)`, from N(0, 1).
 
-    Shape:
-        integers `(*)` -> `(*, embedding_dim)`.
+    Shape: integers `(*)` -> `(*, embedding_dim)`.
 
     Example:
         >>> words = torch.nn.Embedding(10, 3, padding_idx=0)
@@ -132,8 +131,7 @@ class EmbeddingBag(_EmbeddingTable):
     Attributes:
         weight: the table, `(num_embeddings, embedding_dim)`, from N(0, 1).
 
-    Shape:
-        integers `(B, L)`, or `(N,)` with offsets `(B,)` -> `(B, embedding_dim)`.
+    Shape: integers `(B, L)`, or `(N,)` with offsets `(B,)` -> `(B, embedding_dim)`.
 
     Example:
         >>> bags = torch.nn.EmbeddingBag(10, 3, mode="sum")

@@ -43,8 +43,7 @@ class Linear(Module):
         bias_values: `(out_features,)`, float32, or None.
         weight_dtype: the argument `dtype`.
 
-    Shape:
-        `(*, in_features)` -> `(*, out_features)`, float32, with at least one leading dimension.
+    Shape: `(*, in_features)` -> `(*, out_features)`, float32, with at least one leading dimension.
 
     Example:
         >>> layer = torch.ao.nn.quantized.dynamic.Linear(20, 30)
