@@ -2,6 +2,7 @@
 
 `adam_update(p, g, state, group)`, and so on, are the steps of the classes in `optim/`: they update the parameter `p`,
 given its gradient `g`, the dict of its state (arrays; "step" and other scalars have no dimensions), and the options.
+Elementwise steps also take several parameters whose scalars agree: lists in the place of all other arrays.
 
 A step is written once, with operators and with functions of its last argument `on`: `Arrays`, which writes the results
 into the arrays, or `optim.recorded.Tensors`, so that gradients flow through the step.
@@ -12,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from inspect import Parameter, Signature
+from itertools import repeat
 from typing import Any, NoReturn
 
 import numpy as np
@@ -115,10 +117,13 @@ class Arrays:
     ) -> None:
         """Update a parameter, and the buffers of the state that have `names`, by a formula and its numbers.
 
-        None stands for a buffer that the step does without. A buffer that is not there begins with this step.
+        None stands for a buffer that the step does without. A buffer that is not there begins with this step; for
+        several parameters that is a KeyError, before any is updated.
         """
         for name in names:
             if name is not None and state.get(name) is None:
+                if isinstance(p, list):
+                    raise KeyError(name)
                 state[name] = np.empty_like(p)
         buffers = [None if name is None else state[name] for name in names]
         made.kernel(p, g, *buffers, *pull_of(group), *numbers)
@@ -134,8 +139,14 @@ def step(arrays: str) -> Callable[[Callable[..., Formula]], Any]:
 
     def decorate(made: Any) -> Any:
         def definition(*arguments: Any) -> None:
-            pull, numbers = arguments[len(names) : len(names) + 3], arguments[len(names) + 3 :]
-            write(made(Arrays, *numbers), arguments[: len(names)], pull)
+            buffers, pull, numbers = (
+                arguments[: len(names)], arguments[len(names) : len(names) + 3], arguments[len(names) + 3 :]
+            )  # fmt: skip
+            if isinstance(buffers[0], list):
+                for own in zip(*[repeat(None) if each is None else each for each in buffers], strict=False):
+                    made.kernel(*own, *pull, *numbers)
+            else:
+                write(made(Arrays, *numbers), buffers, pull)
 
         definition.__name__ = made.__name__
         numbers = made.__code__.co_varnames[1 : made.__code__.co_argcount]

@@ -50,11 +50,7 @@ def _conv_input_function(n: int) -> Any:
     ) -> Tensor:
         """Return the gradient of a convolution with respect to its input.
 
-        Args:
-            input_size: the shape of the input, (N, C_in, *).
-            weight: shape (C_out, C_in / groups, *).
-            grad_output: the gradient of the output, (N, C_out, *).
-            stride, padding, dilation, groups: those of the convolution.
+        Shapes: weight (C_out, C_in / groups, *), gradient (N, C_out, *) -> `input_size`, (N, C_in, *).
 
         Example:
             >>> x, w = torch.ones(1, 1, 3, requires_grad=True), torch.tensor([[[1.0, 2.0]]])
@@ -80,11 +76,7 @@ def _conv_weight_function(n: int) -> Any:
     ) -> Tensor:
         """Return the gradient of a convolution with respect to its weight.
 
-        Args:
-            input: shape (N, C_in, *).
-            weight_size: the shape of the weight, (C_out, C_in / groups, *).
-            grad_output: the gradient of the output, (N, C_out, *).
-            stride, padding, dilation, groups: those of the convolution.
+        Shapes: input (N, C_in, *), gradient (N, C_out, *) -> `weight_size`, (C_out, C_in / groups, *).
 
         Example:
             >>> x, g = torch.tensor([[[1.0, 2.0, 3.0]]]), torch.tensor([[[1.0, 10.0]]])

@@ -44,9 +44,7 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     1 for linear functions, convolutions and sigmoid, 5/3 for tanh, sqrt(2) for relu, sqrt(2 / (1 +
     slope²)) for leaky_relu, 3/4 for selu.
 
-    Args:
-        nonlinearity: the name of the function in `nn.functional`.
-        param: the negative slope of leaky_relu, 0.01 by default.
+    `param` is the slope, 0.01 by default.
 
     Example:
         >>> from tinytorch import nn
@@ -92,10 +90,6 @@ def trunc_normal_(
     tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0, generator: Any = None
 ) -> Tensor:
     """Fill with samples of N(mean, std²), truncated to [a, b].
-
-    Args:
-        mean, std: those of the distribution before truncation.
-        a, b: the bounds.
 
     Example:
         >>> w = torch.nn.init.trunc_normal_(torch.empty(1000), std=2)
@@ -207,9 +201,7 @@ def _check_matrix(tensor: Tensor) -> None:
 def dirac_(tensor: Tensor, groups: int = 1) -> Tensor:
     """Fill the weight of a convolution so that it preserves its channels: 1 at the center of kernel (c, c), else 0.
 
-    Args:
-        tensor: the weight, `(out_channels, in_channels / groups, *kernel)` with 1 to 3 kernel dimensions.
-        groups: the groups of the convolution.
+    The weight is `(out_channels, in_channels / groups, *kernel)`, with 1 to 3 kernel dimensions.
 
     Example:
         >>> torch.nn.init.dirac_(torch.empty(1, 1, 3))
@@ -249,17 +241,14 @@ def _calculate_correct_fan(tensor: Tensor, mode: str) -> int:
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0, generator: Any = None) -> Tensor:
     """Fill from U(-a, a) with a = gain * sqrt(6 / (fan_in + fan_out)): Glorot initialization.
 
-    Args:
-        tensor: the weight, `(out_features, in_features, *kernel)`.
-        gain: see `calculate_gain`.
+    The weight is `(out_features, in_features, *kernel)`; for `gain` see `calculate_gain`.
 
     Example:
         >>> w = torch.nn.init.xavier_uniform_(torch.empty(3, 3))
         >>> bool((w.abs() <= 1).all())
         True
 
-    Source:
-        Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
+    Source: Glorot and Bengio, "Understanding the difficulty of training deep feedforward neural networks", 2010.
     """
     bound = math.sqrt(3.0) * _xavier_std(tensor, gain)
     return uniform_(tensor, -bound, bound, generator)
@@ -288,19 +277,15 @@ def kaiming_uniform_(
 ) -> Tensor:
     """Fill from U(-bound, bound) with bound = gain * sqrt(3 / fan): He initialization.
 
-    Args:
-        tensor: the weight, `(out_features, in_features, *kernel)`.
-        a: the negative slope of leaky_relu.
-        mode: "fan_in" preserves the variance in the forward pass, "fan_out" in the backward pass.
-        nonlinearity: the activation function after the layer, see `calculate_gain`.
+    The weight is `(out_features, in_features, *kernel)`; the mode "fan_in" preserves the variance in the forward pass,
+    "fan_out" in the backward pass. The gain is that of `nonlinearity`, see `calculate_gain`, of which `a` is the slope.
 
     Example:
         >>> w = torch.nn.init.kaiming_uniform_(torch.empty(3, 6), nonlinearity="relu")
         >>> bool((w.abs() <= 1).all())
         True
 
-    Source:
-        He et al., "Delving deep into rectifiers", 2015.
+    Source: He et al., "Delving deep into rectifiers", 2015.
     """
     if 0 in tensor.shape:
         return _warn_of_empty(tensor)
@@ -337,17 +322,14 @@ def _kaiming_std(tensor: Tensor, a: float, mode: str, nonlinearity: str) -> floa
 def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tensor:
     """Fill with orthonormal rows (or columns, if these are fewer) times `gain`.
 
-    Args:
-        tensor: at least 2-dimensional; the dimensions after the first are flattened.
-        gain: see `calculate_gain`.
+    The tensor has at least two dimensions; those after the first are flattened.
 
     Example:
         >>> w = torch.nn.init.orthogonal_(torch.empty(3, 5))
         >>> torch.allclose(w @ w.T, torch.eye(3), atol=1e-5)
         True
 
-    Source:
-        Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2013.
+    Source: Saxe et al., "Exact solutions to the nonlinear dynamics of learning in deep linear neural networks", 2013.
     """
     if tensor.ndim < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
@@ -370,16 +352,13 @@ def orthogonal_(tensor: Tensor, gain: float = 1, generator: Any = None) -> Tenso
 def sparse_(tensor: Tensor, sparsity: float, std: float = 0.01, generator: Any = None) -> Tensor:
     """Fill a matrix from N(0, std²), with the fraction `sparsity` of each column set to 0.
 
-    Args:
-        sparsity: the fraction of zeros.
-        generator: the generator of the values; as in PyTorch, the zeros are drawn by the default generator.
+    As in PyTorch, `generator` draws the values, and the default generator the places of the zeros.
 
     Example:
         >>> (torch.nn.init.sparse_(torch.empty(4, 3), sparsity=0.5) == 0).sum(0)
         tensor([2, 2, 2])
 
-    Source:
-        Martens, "Deep learning via Hessian-free optimization", 2010.
+    Source: Martens, "Deep learning via Hessian-free optimization", 2010.
     """
     _check_matrix(tensor)
     rows, columns = tensor.shape

@@ -36,10 +36,6 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
     It shares memory with `data`. If `data` is an instance of a user's subclass of Tensor, so is the result, and
     `isinstance(t, Parameter)` is still true.
 
-    Args:
-        data: the values; an empty tensor by default.
-        requires_grad: whether it is trained.
-
     Example:
         >>> torch.nn.Parameter(torch.zeros(2))
         Parameter containing:
@@ -94,9 +90,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
     The result is a plain tensor that shares the memory of `data`, with a mark for `isinstance(t, Buffer)`.
 
-    Args:
-        data: the values; an empty tensor by default.
-        persistent: whether `state_dict` includes it.
+    `state_dict` includes it if it is `persistent`.
 
     Example:
         >>> class Scale(torch.nn.Module):
@@ -136,9 +130,6 @@ class UninitializedTensorMixin:
 
     def materialize(self, shape: Any, device: Any = None, dtype: dtypes.dtype | None = None) -> None:
         """Become a parameter (or buffer) of this shape, with uninitialized memory.
-
-        Args:
-            device, dtype: by default those of the constructor.
 
         Example:
             >>> p = torch.nn.UninitializedParameter()
@@ -244,11 +235,6 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
     """A buffer whose shape a lazy module infers at its first call.
-
-    Args:
-        requires_grad: whether it requires grad.
-        device, dtype: those of the materialized buffer.
-        persistent: whether `state_dict` includes it.
 
     Example:
         >>> buffer = torch.nn.parameter.UninitializedBuffer()

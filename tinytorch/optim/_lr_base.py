@@ -81,18 +81,8 @@ class LRScheduler:
 
     A subclass overrides `get_lr`, which returns the new rate of each group, usually computed from `group["lr"]`.
 
-    Args:
-        optimizer: the optimizer whose learning rates are set.
-        last_epoch: the last completed epoch when training is resumed, which requires "initial_lr" in every
-            group, as in a loaded optimizer; -1 starts a schedule from the current rates.
-
-    Attributes:
-        base_lrs: the initial rates.
-        last_epoch: the current epoch, counted by `step`.
-
-    Raises:
-        TypeError: `optimizer` is not an Optimizer.
-        KeyError: "initial_lr" is missing.
+    `last_epoch` is the last completed epoch when training is resumed, which requires "initial_lr" in every group, as in
+    a loaded optimizer; -1 starts a schedule from the current rates. The attribute `base_lrs` has the initial rates.
 
     Example:
         >>> class Halves(torch.optim.lr_scheduler.LRScheduler):

@@ -16,14 +16,7 @@ class Adadelta(Optimizer):
 
     `v` is a running average of `g * g`, and `a`, of the steps before, one of `d * d`.
 
-    Args:
-        lr: factor of the step, a number or a tensor of one element.
-        rho: decay factor of the running averages.
-        eps: added under both square roots; it also sets the size of the first steps.
-        other arguments: as for `Adam`.
-
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
+    `rho` is the decay factor of the averages; other arguments as for `Adam`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -35,8 +28,7 @@ class Adadelta(Optimizer):
         >>> w
         tensor([ 0.9936, -1.9936], requires_grad=True)
 
-    Source:
-        Zeiler, ADADELTA: An Adaptive Learning Rate Method, 2012, algorithm 1.
+    Source: Zeiler, ADADELTA: An Adaptive Learning Rate Method, 2012, algorithm 1.
     """
 
     _options_added_later: ClassVar[dict[str, Any]] = LATER

@@ -21,16 +21,8 @@ class Adafactor(Optimizer):
     `w = t**beta2_decay`. The step is proportional to the parameter: `a = max(eps[1], rms(p)) *
     min(lr, 1 / sqrt(t)) / max(1, rms(u) / d)`, where `rms` is the root mean square.
 
-    Args:
-        lr: largest relative step, a number or a tensor of one element.
-        beta2_decay: exponent of the step number in the weight of a new square.
-        eps: lower bounds of the squares (None: the machine epsilon of the dtype) and of `rms(p)`.
-        d: largest root mean square of `u`.
-        weight_decay: decoupled weight decay; each step shrinks a parameter by `lr * weight_decay` of itself.
-        params, foreach, maximize: as for `Adam`.
-
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
+    `lr` is the largest relative step, `eps` has lower bounds of the squares (None: the machine epsilon of the dtype)
+    and of `rms(p)`. The weight decay is decoupled. Other arguments as for `Adam`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -42,8 +34,7 @@ class Adafactor(Optimizer):
         >>> w
         tensor([ 0.9686, -1.9686], requires_grad=True)
 
-    Source:
-        Shazeer and Stern, Adafactor: Adaptive Learning Rates with Sublinear Memory Cost, 2018, algorithms 4 and 5.
+    Source: Shazeer and Stern, Adafactor: Adaptive Learning Rates with Sublinear Memory Cost, 2018, algorithms 4 and 5.
     """
 
     _options_added_later: ClassVar[dict[str, Any]] = {"foreach": None}

@@ -16,13 +16,7 @@ class Adagrad(Optimizer):
 
     In step t, `lr' = lr / (1 + (t - 1) * lr_decay)`.
 
-    Args:
-        lr_decay: decay of the learning rate.
-        initial_accumulator_value: initial value of the sum.
-        other arguments: as for `Adam`.
-
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
+    The sum begins with `initial_accumulator_value`; other arguments as for `Adam`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -34,8 +28,7 @@ class Adagrad(Optimizer):
         >>> w
         tensor([ 0.8331, -1.8311], requires_grad=True)
 
-    Source:
-        Duchi, Hazan and Singer, Adaptive Subgradient Methods for Online Learning and Stochastic Optimization, 2011.
+    Source: Duchi, Hazan and Singer, Adaptive Subgradient Methods for Online Learning and Stochastic Optimization, 2011.
     """
 
     _options_added_later: ClassVar[dict[str, Any]] = {

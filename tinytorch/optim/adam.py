@@ -19,23 +19,11 @@ class Adam(Optimizer):
     maximum of `v` so far replaces `v`. `weight_decay * p` is added to the gradient; with `decoupled_weight_decay` the
     parameter instead shrinks by `lr * weight_decay` of itself, outside the averages (as in `AdamW`).
 
-    Args:
-        params: parameters, named parameters or groups (see `Optimizer`).
-        lr: learning rate, a number or a tensor of one element.
-        betas: decay factors of the two averages; both numbers or both tensors.
-        eps: added to the divisor, so that it is not zero.
-        weight_decay: weight decay (L2 penalty).
-        amsgrad: divide by the largest average so far.
-        foreach, fused: accepted for compatibility with PyTorch; there is one implementation, the fast one.
-        maximize: ascend instead of descend.
-        capturable: for graphs on accelerators only: a step with it raises AssertionError on a CPU, as in PyTorch.
-        differentiable: record the step, so that gradients flow through it to gradients, learning
-            rates and factors that require grad. The parameters may then be results of operations;
-            a leaf that requires grad cannot be written to.
-        decoupled_weight_decay: apply weight decay to the parameter instead of the gradient.
-
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
+    `lr` is a number or a tensor of one element, and so are `betas`, the decay factors. `foreach` and `fused` are
+    accepted for compatibility with PyTorch: there is one implementation, the fast one. A step with `capturable`, which
+    is for graphs on accelerators, raises AssertionError, as in PyTorch. With `differentiable` the step is recorded, so
+    that gradients flow through it to gradients, learning rates and factors that require grad; the parameters may then
+    be results of operations, since a leaf that requires grad cannot be written to.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)

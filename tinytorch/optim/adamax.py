@@ -16,12 +16,7 @@ class Adamax(Optimizer):
 
     `m'` is that of `Adam`, and `u = max(beta2 * u, abs(g) + eps)`.
 
-    Args:
-        betas: decay factors of the average and of the maximum.
-        other arguments: as for `Adam`.
-
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
+    Arguments as for `Adam`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -33,8 +28,7 @@ class Adamax(Optimizer):
         >>> w
         tensor([ 0.8052, -1.8025], requires_grad=True)
 
-    Source:
-        Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015, algorithm 2.
+    Source: Kingma and Ba, Adam: A Method for Stochastic Optimization, 2015, algorithm 2.
     """
 
     _options_added_later: ClassVar[dict[str, Any]] = LATER

@@ -16,12 +16,7 @@ class AdamW(Adam):
 
     The decay is the same for every parameter, not divided by the size of its gradients as in `Adam`.
 
-    Args:
-        weight_decay: each step shrinks a parameter by `lr * weight_decay` of itself.
-        other arguments: as for `Adam`.
-
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
+    Arguments as for `Adam`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -31,8 +26,7 @@ class AdamW(Adam):
         >>> w
         tensor([ 0.8500, -1.8000], requires_grad=True)
 
-    Source:
-        Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2.
+    Source: Loshchilov and Hutter, Decoupled Weight Decay Regularization, 2019, algorithm 2.
     """
 
     def __init__(

@@ -17,15 +17,7 @@ class ASGD(Optimizer):
     The state "ax" is the average of the parameter over the steps after `t0`; up to then it equals the
     parameter. After step t, `eta = lr / (1 + lambd * lr * t)**alpha`.
 
-    Args:
-        lambd: decay of the learning rate, and of the parameters.
-        alpha: exponent of the learning rate's decay.
-        t0: the step after which averaging starts.
-        weight_decay: weight decay (L2 penalty), in addition to that of `lambd`.
-        other arguments: as for `Adam`.
-
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
+    `weight_decay` is in addition to the decay by `lambd`; other arguments as for `Adam`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)

@@ -26,18 +26,9 @@ class LBFGS(Optimizer):
     `line_search_fn="strong_wolfe"` the length of an iteration's move satisfies the strong Wolfe conditions; without
     a line search it is `lr` (less in the first). Only one parameter group is supported.
 
-    Args:
-        lr: length of a move, or the first guess of the line search.
-        max_iter: largest number of iterations per step.
-        max_eval: largest number of calls of the closure per step; None: 5/4 of `max_iter`.
-        tolerance_grad: a step ends when no element of the gradient is larger.
-        tolerance_change: a step ends when no parameter, or the loss, changes by more.
-        history_size: number of past moves from which `H` is estimated.
-        line_search_fn: None or "strong_wolfe".
-
-    Raises:
-        ValueError: an argument is out of its range, or there are several parameter groups; and as for `Optimizer`.
-        RuntimeError: by `step`, for an unknown `line_search_fn`.
+    A step ends when no element of the gradient is larger than `tolerance_grad`, or no parameter, nor the loss, changes
+    by more than `tolerance_change`; and after `max_eval` calls of the closure, by default 5/4 of `max_iter`. `H` is
+    estimated from `history_size` moves. `lr` is the first guess of the line search.
 
     Example:
         >>> w = torch.tensor([3.0, -4.0], requires_grad=True)
@@ -108,7 +99,6 @@ class LBFGS(Optimizer):
             return self._minimize(evaluated)
 
     def _minimize(self, closure: Callable[[], Any]) -> Any:
-        """Make the iterations of a step."""
         (group,) = self.param_groups
         params = group["params"]
         rate, tolerance = group["lr"], group["tolerance_change"]

@@ -230,13 +230,8 @@ class ConstantLR(LRScheduler):
 class LinearLR(LRScheduler):
     """Multiply the rate by a factor that changes linearly for `total_iters` epochs, and is constant afterwards.
 
-    Args:
-        start_factor: the factor of the first epoch, greater than 0 and at most 1.
-        end_factor: the factor from `total_iters` on, from 0 to 1.
-        total_iters: number of epochs from one to the other.
-
-    Raises:
-        ValueError: a factor is out of its range.
+    It is `start_factor` in the first epoch, greater than 0 and at most 1, and `end_factor` from `total_iters` on, from
+    0 to 1.
     """
 
     def __init__(
@@ -317,11 +312,9 @@ class PolynomialLR(LRScheduler):
 class CosineAnnealingLR(LRScheduler):
     """Decrease the rate along half a cosine from the initial rate to `eta_min`, and increase it again.
 
-    Args:
-        T_max: number of epochs of half a period.
+    `T_max` is the number of epochs of half a period.
 
-    Source:
-        Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.
+    Source: Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.
     """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
@@ -357,15 +350,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     `step` accepts an epoch, which may be fractional.
 
-    Args:
-        T_0: number of epochs until the first restart.
-        T_mult: quotient of the lengths of successive periods.
+    `T_0` is the number of epochs until the first restart, `T_mult` the quotient of the lengths of successive periods.
 
-    Raises:
-        ValueError: an argument has the wrong type, or is out of its range.
-
-    Source:
-        Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.
+    Source: Loshchilov and Hutter, SGDR: Stochastic Gradient Descent with Warm Restarts, 2017.
     """
 
     def __init__(
@@ -392,9 +379,6 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
     def step(self, epoch: float | None = None) -> None:
         """Advance to the next epoch, or to `epoch`, which may be fractional.
-
-        Raises:
-            ValueError: `epoch` is negative.
 
         Example:
             >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
@@ -472,13 +456,7 @@ class _CompositeScheduler(LRScheduler):
 class SequentialLR(_CompositeScheduler):
     """Apply schedulers one after another.
 
-    Args:
-        schedulers: the schedulers, of the same optimizer.
-        milestones: the epochs at which the second scheduler starts, the third, and so on.
-
-    Raises:
-        ValueError: the number of milestones is wrong, or a scheduler has another optimizer or needs a metric.
-        TypeError: a member is not a scheduler.
+    The `milestones` are the epochs at which the second scheduler starts, the third, and so on.
 
     Example:
         >>> from tinytorch.optim.lr_scheduler import ConstantLR, ExponentialLR, SequentialLR
@@ -543,14 +521,6 @@ class SequentialLR(_CompositeScheduler):
 class ChainedScheduler(_CompositeScheduler):
     """Apply several schedulers at every epoch, each to the rates set by the previous one.
 
-    Args:
-        schedulers: the schedulers, of the same optimizer.
-        optimizer: the optimizer whose rates are set, by default that of the schedulers.
-
-    Raises:
-        ValueError: `schedulers` is empty, or a scheduler has another optimizer or needs a metric.
-        TypeError: a member is not a scheduler.
-
     Example:
         >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
         >>> schedulers = torch.optim.lr_scheduler
@@ -587,18 +557,10 @@ class ChainedScheduler(_CompositeScheduler):
 class ReduceLROnPlateau(LRScheduler):
     """Multiply the rate by `factor`, which is less than 1, when a metric has stopped improving.
 
-    Args:
-        mode: "min" if smaller metrics are better, or "max".
-        patience: number of epochs without improvement that are tolerated.
-        threshold: smallest difference from the best metric that counts as an improvement.
-        threshold_mode: whether `threshold` is relative to the best metric ("rel") or absolute ("abs").
-        cooldown: number of epochs after a reduction in which bad epochs are not counted.
-        min_lr: lower bound of the rate, or a list with one per group.
-        eps: smaller changes of a rate are not made.
-
-    Raises:
-        ValueError: an argument is out of its range.
-        TypeError: `optimizer` is not an Optimizer.
+    The metric improves if it is smaller (mode "min") or larger ("max") than the best one, by `threshold`, relative to
+    that ("rel") or absolute ("abs"); `patience` epochs without improvement are tolerated, and `cooldown` epochs after a
+    reduction not counted. `min_lr` is the lower bound of the rate, or a list with one per group; changes smaller than
+    `eps` are not made.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)
@@ -646,7 +608,6 @@ class ReduceLROnPlateau(LRScheduler):
         self._reset()
 
     def _reset(self) -> None:
-        """Reset the best metric and the counters."""
         self.best = self.mode_worse
         self.cooldown_counter = 0
         self.num_bad_epochs = 0
@@ -755,24 +716,12 @@ class CyclicLR(_CyclicScheduler):
 
     `step` is called after every batch.
 
-    Args:
-        base_lr, max_lr: the bounds, each a number or a list with one per group.
-        step_size_up: number of steps from the lower bound to the upper.
-        step_size_down: number of steps back; None: `step_size_up`.
-        mode: "triangular": all cycles are the same; "triangular2": each cycle has half the amplitude of the
-            one before; "exp_range": the amplitude is scaled by `gamma**steps`.
-        gamma: see `mode`.
-        scale_fn: a function that returns the factor of the amplitude, instead of `mode`.
-        scale_mode: the argument of `scale_fn`: "cycle", the number of the cycle, or "iterations".
-        cycle_momentum: whether to change the momentum (the first of `betas`), too.
-        base_momentum, max_momentum: bounds of the momentum, as for the rate.
+    The bounds are numbers, or lists with one per group. In the mode "triangular" all cycles are the same, in
+    "triangular2" each has half the amplitude of the one before, in "exp_range" the amplitude is scaled by
+    `gamma**steps`; `scale_fn` returns its factor instead, given the number of the cycle or, with `scale_mode`
+    "iterations", of the step.
 
-    Raises:
-        ValueError: an argument is out of its range, or the optimizer has no momentum.
-        TypeError: `optimizer` is not an Optimizer.
-
-    Source:
-        Smith, Cyclical Learning Rates for Training Neural Networks, 2017.
+    Source: Smith, Cyclical Learning Rates for Training Neural Networks, 2017.
     """
 
     def __init__(
@@ -865,20 +814,9 @@ class OneCycleLR(_CyclicScheduler):
 
     `step` is called after every batch, `total_steps` times.
 
-    Args:
-        max_lr: the maximum rate, or a list with one per group.
-        total_steps: number of steps of the cycle, by default the product of
-        epochs, steps_per_epoch: number of epochs, and of steps per epoch.
-        pct_start: fraction of the steps in which the rate increases.
-        anneal_strategy: "cos" or "linear".
-        cycle_momentum, base_momentum, max_momentum: as for `CyclicLR`.
-        div_factor: quotient of the maximum rate and the initial one.
-        final_div_factor: quotient of the initial rate and the last one.
-        three_phase: return to the initial rate in as many steps as the increase took, then go to the last rate.
-
-    Raises:
-        ValueError: an argument is out of its range, the optimizer has no momentum, or, by `step`, the cycle is over.
-        TypeError: `optimizer` is not an Optimizer.
+    `total_steps` is by default `epochs * steps_per_epoch`; in the fraction `pct_start` of them the rate increases, from
+    `max_lr / div_factor`. It ends at the initial rate divided by `final_div_factor`; with `three_phase` it first
+    returns to the initial rate in as many steps as the increase took. Momenta as for `CyclicLR`.
 
     Example:
         >>> optimizer = torch.optim.Adam([torch.ones(1, requires_grad=True)])
@@ -889,8 +827,7 @@ class OneCycleLR(_CyclicScheduler):
         >>> scheduler.get_last_lr(), optimizer.param_groups[0]["betas"]
         ([0.25], (0.85, 0.999))
 
-    Source:
-        Smith and Topin, Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates, 2018.
+    Source: Smith and Topin, Super-Convergence: Very Fast Training of Neural Networks Using Large Learning Rates, 2018.
     """
 
     def __init__(

@@ -18,19 +18,10 @@ class Muon(Optimizer):
     `nesterov` to `g + momentum * (b - g)`. It is the result of `ns_steps` of a Newton-Schulz iteration in
     bfloat16 (rounded as in PyTorch), which brings all singular values near 1.
 
-    Args:
-        params, lr: as for `Adam`; the parameters have two dimensions.
-        weight_decay: each step shrinks a parameter by `lr * weight_decay` of itself.
-        momentum: decay factor of the buffer.
-        nesterov: use Nesterov momentum.
-        ns_coefficients: `a`, `b` and `c` of the iteration `x = a * x + (b * y + c * y @ y) @ x`, where `y = x @ x.T`.
-        eps: lower bound of the norm by which a matrix is divided at the start.
-        ns_steps: number of iterations, fewer than 100.
-        adjust_lr_fn: the rule for `lr'` of a matrix of m rows and n columns. "original" or None: `lr * sqrt(max(1, m /
-            n))`; "match_rms_adamw": `lr * 0.2 * sqrt(max(m, n))`, for which learning rates of `AdamW` are suitable.
-
-    Raises:
-        ValueError: an argument is out of its range, or a parameter is not a matrix; and as for `Optimizer`.
+    The parameters have two dimensions, and their weight decay is decoupled. The iteration is `x = a * x + (b * y + c *
+    y @ y) @ x` with `y = x @ x.T` and the coefficients a, b, c. For a matrix of m rows and n columns `lr'` is `lr *
+    sqrt(max(1, m / n))` ("original" or None), or `lr * 0.2 * sqrt(max(m, n))` ("match_rms_adamw", for which learning
+    rates of `AdamW` are suitable).
 
     Example:
         >>> w = torch.eye(2).requires_grad_()

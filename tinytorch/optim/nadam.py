@@ -18,12 +18,7 @@ class NAdam(Optimizer):
     (1 - 0.96**(t * momentum_decay) / 2)`, and the product `P_t` of those so far:
     `a = (1 - mu_t) / (1 - P_t)` and `b = mu_(t+1) / (1 - P_(t+1))`.
 
-    Args:
-        momentum_decay: rate at which the momentum approaches `betas[0]`.
-        other arguments: as for `Adam`.
-
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
+    Arguments as for `Adam`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
@@ -35,8 +30,7 @@ class NAdam(Optimizer):
         >>> w
         tensor([ 0.8200, -1.8179], requires_grad=True)
 
-    Source:
-        Dozat, Incorporating Nesterov Momentum into Adam, 2016.
+    Source: Dozat, Incorporating Nesterov Momentum into Adam, 2016.
     """
 
     _options_added_later: ClassVar[dict[str, Any]] = {**LATER, "decoupled_weight_decay": False}

@@ -28,8 +28,8 @@ from tinytorch.kernels import complex as complexes
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import float32, float64, get_default_dtype
 from tinytorch.kernels.silence import quiet
+from tinytorch.nn.modules._hooks import _register
 from tinytorch.ops.complex import view_as_complex, view_as_real
-from tinytorch.optim._plan import Plan
 from tinytorch.optim.recorded import Tensors
 
 __all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
@@ -51,16 +51,6 @@ required: Any = _Required()
 
 _step_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
 _step_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
-
-
-def _register(
-    hooks: OrderedDict[int, Callable[..., Any]], hook: Callable[..., Any], first: bool = False
-) -> RemovableHandle:
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    if first:
-        hooks.move_to_end(handle.id, last=False)
-    return handle
 
 
 def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
@@ -88,7 +78,6 @@ def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHand
 
 
 def _with_hooks(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return `step` with the hooks called around it."""
 
     @functools.wraps(step)
     def hooked(self: Optimizer, *args: Any, **kwargs: Any) -> Any:
@@ -123,20 +112,10 @@ class Optimizer:
     A subclass implements `_update` and, if it has state, `_new_state`; or it overrides `step`, as in
     PyTorch. `_recorded` is a differentiable version of `_update`, for `differentiable=True`.
 
-    Args:
-        params: an iterable of parameters, of pairs `(name, parameter)`, or of dicts. A dict describes a group: its
-            parameters under "params", and options that differ from `defaults`. The order must be the same in every
-            run, since a saved state refers to parameters by position.
-        defaults: the default values of the options, by name.
-
-    Attributes:
-        param_groups: a list of dicts: "params" (a list of tensors), the options, and "param_names" if there are names.
-        state: a dict from each parameter to its state, a dict.
-        defaults: the default values of the options.
-
-    Raises:
-        TypeError: `params` is a tensor, or contains an object that is not one.
-        ValueError: there are no parameters, one is not a leaf, or one is in two groups.
+    `params` is an iterable of parameters, of pairs `(name, parameter)`, or of dicts. A dict describes a group: its
+    parameters under "params", and options that differ from `defaults`. The order must be the same in every run, since a
+    saved state refers to parameters by position. `param_groups` lists the groups, with all options (and "param_names"
+    if there are names); `state` has a dict for each parameter.
 
     Example:
         >>> class Descent(torch.optim.Optimizer):
@@ -156,8 +135,8 @@ class Optimizer:
     _options_added_later: ClassVar[dict[str, Any]] = {}
     #: Keys of scalars in a parameter's state, which are 0-d tensors; the others are buffers.
     _counts: ClassVar[tuple[str, ...]] = ()
-    #: Whether `_update` is elementwise, and a parameter's state consists of `_counts` and buffers of its shape:
-    #: then small parameters are updated together (see `_plan`).
+    #: Whether the kernel of `_update` is elementwise, and a parameter's state consists of `_counts` and buffers of its
+    #: shape: then parameters are updated together.
     _elementwise: ClassVar[bool] = False
 
     param_groups: list[dict[str, Any]]
@@ -169,7 +148,6 @@ class Optimizer:
     _optimizer_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
     _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
     _optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
-    _plans: dict[int, Plan]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -212,7 +190,6 @@ class Optimizer:
         for stage in ("step", "state_dict", "load_state_dict"):
             for when in ("pre", "post"):
                 self.__dict__.setdefault(f"_optimizer_{stage}_{when}_hooks", OrderedDict())
-        self._plans = {}
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: self.__dict__[name] for name in ("defaults", "state", "param_groups")}
@@ -259,20 +236,14 @@ class Optimizer:
             self._step_recorded()
             return loss
         update, state_of = self._update, self.state.get
-        for number, group in enumerate(self.param_groups):
-            params = group["params"]
+        for group in self.param_groups:
             if group.get("capturable"):
                 _check_capturable(group)
+            params = [p for p in group["params"] if p.grad is not None]
             if self._elementwise and len(params) > 1:
-                plan = self._plans.get(number)
-                if plan is None or not plan.fits(params):
-                    plan = self._plans[number] = self._plan(group)
-                params = plan.carry_out(self.state, update, group)
+                params = self._update_together(params, group)
             for p in params:
-                grad = p.grad
-                if grad is None:
-                    continue
-                known = state_of(p)
+                grad, known = p.grad, state_of(p)
                 state = known or self._new_state(p, group)
                 try:
                     update(p._array, grad._array, state, group)
@@ -283,14 +254,44 @@ class Optimizer:
                     self.state[p] = state
         return loss
 
-    def _plan(self, group: dict[str, Any]) -> Plan:
-        """Return a plan for a group, after creating the missing states of its parameters."""
-        for p in group["params"]:
-            if p._grad is not None and not self.state.get(p):
-                state = self._new_state(p, group)
-                if state:
-                    self.state[p] = state
-        return Plan(group["params"], self.state, self._counts)
+    def _update_together(self, params: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
+        """Update the parameters by one call of the kernel, or of several that agree; return those that are left."""
+        states = [self.state.get(p) or {} for p in params]
+        first, counts = states[0], [name for name in self._counts if name in states[0]]
+        gradients: list[Any] = [p.grad for p in params]
+        try:
+            arrays: list[Any] = [p._array for p in params]
+            slopes = [g._array for g in gradients]
+            lists: dict[str, Any] = {name: [state[name]._array for state in states] for name in first}
+        except (AttributeError, KeyError, NoArray):
+            sparse = [p for p, g in zip(params, gradients, strict=True) if g.is_sparse]
+            if not 0 < len(sparse) < len(params) - 1:  # (a new state)
+                return params
+            dense = [p for p, g in zip(params, gradients, strict=True) if not g.is_sparse]
+            return sparse + self._update_together(dense, group)
+        numbers = [[array.item() for array in lists[name]] for name in counts]
+        kinds = [array.dtype for array in arrays]
+        if len(set(kinds)) > 1 or any(len(set(each)) > 1 for each in numbers):
+            agreeing: dict[Any, list[Tensor]] = {}
+            for p, *key in zip(params, kinds, *numbers, strict=True):
+                agreeing.setdefault(tuple(key), []).append(p)
+            alike = [self._update_together(each, group) if len(each) > 1 else each for each in agreeing.values()]
+            return list(chain.from_iterable(alike))
+        if kinds[0].kind == "c" or any(len(state) != len(first) for state in states) or len(set(params)) < len(params):
+            return params
+        if not first and self._new_state(params[0], group):
+            return params
+        state = {**lists, **{name: lists[name][0].copy() for name in counts}}
+        try:
+            self._update.on_arrays(arrays, slopes, state, group)  # type: ignore[attr-defined]
+        except KeyError:  # a buffer begins with this step
+            return params
+        for name in counts:
+            for array in lists[name]:
+                array[...] = state[name]
+        for p in params:
+            p._bump()
+        return []
 
     def _step_recorded(self) -> None:
         """Update the parameters by differentiable operations, so that gradients flow through the step."""
@@ -348,9 +349,8 @@ class Optimizer:
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Clear the gradients of all parameters.
 
-        Args:
-            set_to_none: set `grad` to None, which frees its memory and lets `step` skip parameters
-                without a new gradient; False fills it with zeros.
+        None frees their memory and lets `step` skip parameters without a new gradient; with `set_to_none=False` they
+        are filled with zeros.
 
         Example:
             >>> w = torch.ones(2, requires_grad=True)
@@ -376,15 +376,8 @@ class Optimizer:
     def add_param_group(self, param_group: dict[str, Any]) -> None:
         """Add a parameter group, such as the layers to be unfrozen.
 
-        Args:
-            param_group: a dict: "params", a parameter or a list of parameters (or of pairs of name and parameter), and
-                the options that differ from the defaults. The dict becomes the group, and gets the other options.
-
-        Raises:
-            TypeError: `param_group` is not a dict, or its "params" are a set (which has no order) or
-                contain an object that is not a tensor.
-            ValueError: a parameter is not a leaf or is in another group, a required option is
-                missing, or only some parameters have names.
+        The dict has "params", a parameter or a list of parameters (or of pairs of name and parameter), and the options
+        that differ from the defaults. It becomes the group, and gets the other options.
 
         Example:
             >>> a, b = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
@@ -475,14 +468,6 @@ class Optimizer:
 
         Tensors are converted to the dtype of their parameter, except "step". Tensors that need no conversion are not
         copied: later steps change them. Names of parameters are not compared.
-
-        Args:
-            state_dict: "state" and "param_groups", as returned by `state_dict`. Pass a `copy.deepcopy`
-                of it to keep the original unchanged.
-
-        Raises:
-            ValueError: the number of groups, or of parameters in a group, differs from the optimizer's.
-            KeyError: "state" or "param_groups" is missing.
 
         Example:
             >>> w = torch.ones(2, requires_grad=True)
@@ -640,7 +625,7 @@ def by_kernel(kernel: Callable[[Any, Any, dict[str, Any], dict[str, Any]], None]
         if len(arrays) != known:
             state.update({name: wrap(arrays[name]) for name in list(arrays)[known:]})
 
-    _update.kernel = kernel  # type: ignore[attr-defined]
+    _update.kernel, _update.on_arrays = kernel, quiet(kernel)  # type: ignore[attr-defined]
     return _update
 
 

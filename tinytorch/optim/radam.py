@@ -20,9 +20,6 @@ class RAdam(Optimizer):
 
     The arguments are those of `Adam`.
 
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
-
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)
         >>> optimizer = torch.optim.RAdam([w], lr=0.1)
@@ -33,8 +30,7 @@ class RAdam(Optimizer):
         >>> w
         tensor([ 0.6211, -1.2421], requires_grad=True)
 
-    Source:
-        Liu et al., On the Variance of the Adaptive Learning Rate and Beyond, 2020, algorithm 2.
+    Source: Liu et al., On the Variance of the Adaptive Learning Rate and Beyond, 2020, algorithm 2.
     """
 
     _options_added_later: ClassVar[dict[str, Any]] = {**LATER, "decoupled_weight_decay": False}

@@ -17,14 +17,7 @@ class RMSprop(Optimizer):
     If `centered`, the square of the average gradient is subtracted from `v`, which then is the variance. With momentum
     the quotient is accumulated in a buffer, `b = momentum * b + g / (sqrt(v) + eps)`, and the step is `lr * b`.
 
-    Args:
-        alpha: decay factor of the averages.
-        momentum: decay factor of the momentum buffer.
-        centered: divide by the standard deviation of the gradient.
-        other arguments: as for `Adam`.
-
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
+    `alpha` is the decay factor of the averages; other arguments as for `Adam`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)

@@ -17,14 +17,7 @@ class Rprop(Optimizer):
     The step size is multiplied by `etas[1]` while the sign stays the same, and by `etas[0]` when it changes;
     after a change the element is not updated for one step.
 
-    Args:
-        lr: the initial step size, a number or a tensor of one element.
-        etas: factors by which a step size shrinks and grows.
-        step_sizes: the smallest and the largest step size.
-        other arguments: as for `Adam`.
-
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
+    `lr` is the initial step size, `step_sizes` are the smallest and the largest one; other arguments as for `Adam`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)

@@ -19,14 +19,7 @@ class SGD(Optimizer):
     is accumulated in a buffer, `b = d` at the first step and `b = momentum * b + (1 - dampening) * d`
     later, and replaced by `b` (`d + momentum * b` with `nesterov`).
 
-    Args:
-        momentum: decay factor of the momentum buffer.
-        dampening: fraction of the gradient that is not added to the buffer.
-        nesterov: use Nesterov momentum, which requires momentum and no dampening.
-        other arguments: as for `Adam`.
-
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
+    `nesterov` requires momentum and no dampening; other arguments as for `Adam`.
 
     Example:
         >>> w = torch.tensor([1.0, -2.0], requires_grad=True)

@@ -17,9 +17,7 @@ class SparseAdam(Optimizer):
     The running averages of the other rows stay as they are, too, which is not what Adam does with gradients of 0. The
     arguments are those of `Adam`; `lr` and `eps` are greater than 0.
 
-    Raises:
-        ValueError: an argument is out of its range; and as for `Optimizer`.
-        RuntimeError: by `step`, for a dense gradient.
+    A dense gradient raises RuntimeError.
 
     Example:
         >>> table = torch.nn.Embedding.from_pretrained(torch.ones(3, 2), freeze=False, sparse=True)
@@ -83,7 +81,6 @@ class SparseAdam(Optimizer):
 
 
 def _listed(entry: Any) -> list[Any]:
-    """Return the parameters of an entry of `params` as a list."""
     if not isinstance(entry, dict):
         return [entry]
     params = entry["params"] = entry["params"] if isinstance(entry["params"], Tensor) else list(entry["params"])

@@ -60,9 +60,6 @@ def _in_place(weight_of: Callable[[Any], float], average_fn: Average) -> Average
 def get_ema_multi_avg_fn(decay: float = 0.999) -> Averages:
     """Return a function that sets averages to `decay * average + (1 - decay) * current`, in place.
 
-    Raises:
-        ValueError: `decay` is not from 0 to 1.
-
     Example:
         >>> averaged = [torch.zeros(2)]
         >>> torch.optim.swa_utils.get_ema_multi_avg_fn(decay=0.75)(averaged, [torch.full((2,), 4.0)], 1)
@@ -86,9 +83,6 @@ def get_swa_multi_avg_fn() -> Averages:
 
 def get_ema_avg_fn(decay: float = 0.999) -> Average:
     """Return a function that returns `decay * average + (1 - decay) * current`.
-
-    Raises:
-        ValueError: `decay` is not from 0 to 1.
 
     Example:
         >>> average = torch.optim.swa_utils.get_ema_avg_fn(decay=0.75)
@@ -124,18 +118,9 @@ def get_swa_avg_fn() -> Average:
 class AveragedModel(Module):
     """A copy of a model whose parameters are averages of the model's over training.
 
-    Args:
-        avg_fn: a function from the average, the current parameter and the number of averaged values to the
-            new average.
-        multi_avg_fn: a function that updates lists of averages in place. By default the mean is computed.
-        use_buffers: average the buffers, too; otherwise they are copied.
-
-    Attributes:
-        module: the copy.
-        n_averaged: number of calls of `update_parameters`.
-
-    Raises:
-        AssertionError: both functions are specified.
+    `avg_fn` is a function from the average, the current parameter and the number of averaged values to the new average,
+    `multi_avg_fn` one that updates lists of averages in place; by default the mean is computed. Buffers are copied, or
+    with `use_buffers` averaged, too. `module` is the copy, `n_averaged` the number of updates.
 
     Example:
         >>> model = torch.nn.Linear(1, 1, bias=False)
@@ -218,9 +203,7 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 
     An averaged model needs this, since its running statistics do not belong to its averaged parameters.
 
-    Args:
-        loader: batches; if a batch is a list or tuple, its first element is the input.
-        device: the device to which inputs are moved.
+    If a batch is a list or tuple, its first element is the input.
 
     Example:
         >>> model = torch.nn.BatchNorm1d(1)
@@ -250,14 +233,8 @@ def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
 class SWALR(LRScheduler):
     """Anneal the rate to a constant, at which weights are averaged.
 
-    Args:
-        optimizer, last_epoch: as for `LRScheduler`.
-        swa_lr: the constant rate, or a list with one per group.
-        anneal_epochs: number of epochs until it is reached.
-        anneal_strategy: "cos" or "linear".
-
-    Raises:
-        ValueError: an argument is out of its range.
+    `swa_lr` is reached in `anneal_epochs` epochs, by the strategy "cos" or "linear"; it is the rate, or a list with one
+    per group.
 
     Example:
         >>> optimizer = torch.optim.SGD([torch.ones(1, requires_grad=True)], lr=1.0)

@@ -7,7 +7,8 @@ enum { STEP_BLOCK = 1 << 15, MAX_ARRAYS = 5, MAX_NUMBERS = 9 };
 typedef void (*StepBlock)(float *const *arrays, const float *numbers, Py_ssize_t count);
 
 typedef struct {
-    float *arrays[MAX_ARRAYS], numbers[MAX_NUMBERS];
+    float *arrays[MAX_ARRAYS];
+    const float *numbers;
     Py_ssize_t size;
     StepBlock block;
 } StepCall;
@@ -21,22 +22,47 @@ static void step_part(void *context, Py_ssize_t part, int worker) {
     call->block(arrays, call->numbers, imin(left, STEP_BLOCK));
 }
 
-// Run a step. `args` are the parameter, its gradient, state (arrays, or None for one that is not `required`), and
-// numbers.
-static PyObject *run_step(PyObject *const *args, int required, int arrays, int numbers, StepBlock block) {
-    StepCall call = {.block = block};
+// Read the arrays of a parameter's step: the parameter, its gradient and state (None for what is not `required`).
+static bool read_arrays(StepCall *call, PyObject *const *args, int required, int arrays) {
     for (int i = 0; i < arrays; i++) {
+        call->arrays[i] = NULL;
         if (i >= required && args[i] == Py_None) continue;
-        if (!is_float_array(args[i], i != 1)) return FALLBACK;
-        if (i && PyArray_SIZE(ARRAY(args[i])) != call.size) return FALLBACK;
-        call.size = PyArray_SIZE(ARRAY(args[i]));
-        call.arrays[i] = float_data(args[i]);
-        if (i && call.arrays[i] == call.arrays[0]) return FALLBACK;
+        if (!is_float_array(args[i], i != 1)) return false;
+        if (i && PyArray_SIZE(ARRAY(args[i])) != call->size) return false;
+        call->size = PyArray_SIZE(ARRAY(args[i]));
+        call->arrays[i] = float_data(args[i]);
+        if (i && call->arrays[i] == call->arrays[0]) return false;
     }
+    return true;
+}
+
+// Run a step of one parameter, or of several: then `args` has lists instead of arrays. The numbers follow them.
+static PyObject *run_step(PyObject *const *args, int required, int arrays, int numbers, StepBlock block) {
+    float read[MAX_NUMBERS];
     for (int i = 0; i < numbers; i++) {
-        if (!tt_read_number(args[arrays + i], &call.numbers[i])) return FALLBACK;
+        if (!tt_read_number(args[arrays + i], &read[i])) return FALLBACK;
     }
-    tt_parallel_for(step_part, &call, ceil_div(call.size, STEP_BLOCK), call.size, tt_threads());
+    bool several = PyList_Check(args[0]);
+    Py_ssize_t count = several ? PyList_Size(args[0]) : 1;
+    for (int i = 0; several && i < arrays; i++) {
+        if (args[i] == Py_None) continue;
+        if (!PyList_Check(args[i]) || PyList_Size(args[i]) != count) return FALLBACK;
+    }
+    StepCall one, *calls = several ? PyMem_Malloc((size_t)(count ? count : 1) * sizeof(StepCall)) : &one;
+    if (!calls) return PyErr_NoMemory();
+    bool fit = true;
+    for (Py_ssize_t k = 0; fit && k < count; k++) {
+        PyObject *own[MAX_ARRAYS];
+        for (int i = 0; i < arrays; i++) own[i] = PyList_Check(args[i]) ? PyList_GetItem(args[i], k) : args[i];
+        calls[k].numbers = read;
+        calls[k].block = block;
+        fit = read_arrays(&calls[k], own, required, arrays);
+    }
+    for (Py_ssize_t k = 0; fit && k < count; k++) {
+        tt_parallel_for(step_part, &calls[k], ceil_div(calls[k].size, STEP_BLOCK), calls[k].size, tt_threads());
+    }
+    if (several) PyMem_Free(calls);
+    if (!fit) return FALLBACK;
     Py_RETURN_NONE;
 }
 

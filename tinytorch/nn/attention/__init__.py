@@ -31,10 +31,6 @@ class SDPBackend(enum.IntEnum):
 def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = False) -> Iterator[dict[str, object]]:
     """Select attention kernels in a `with` block; has no effect.
 
-    Args:
-        backends: a backend or a list of backends.
-        set_priority: whether the list is in order of preference.
-
     Example:
         >>> from tinytorch.nn.attention import SDPBackend, sdpa_kernel
         >>> x = torch.ones(1, 1, 2)

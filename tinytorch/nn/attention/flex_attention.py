@@ -87,12 +87,8 @@ def create_mask(
 ) -> Tensor:
     """Return the mask (B, H, Q_LEN, KV_LEN) of a mask function or a score function.
 
-    Args:
-        mod_fn: a function `(b, h, q_idx, kv_idx)` that returns booleans, or `(score, b, h, q_idx, kv_idx)`, whose
-            scores of -inf are masked.
-        B, H: the batch size and the number of heads; None is 1.
-        Q_LEN, KV_LEN: the numbers of queries and keys.
-        device: "cpu".
+    `mod_fn` is a function `(b, h, q_idx, kv_idx)` that returns booleans, or `(score, b, h, q_idx, kv_idx)`, whose
+    scores of -inf are masked; B and H may be None, for 1.
 
     Example:
         >>> from tinytorch.nn.attention.flex_attention import create_mask
@@ -110,13 +106,7 @@ def create_mask(
 
 
 class BlockMask:
-    """A mask function with the shape of its mask, created by `create_block_mask`.
-
-    Attributes:
-        mask_mod: the function.
-        seq_lengths: the numbers of queries and keys.
-        BLOCK_SIZE: the size of the blocks, which PyTorch skips if they are fully masked.
-    """
+    """A mask function with the shape of its mask, created by `create_block_mask`."""
 
     mask_mod: _Mask
     seq_lengths: tuple[int, int]
@@ -171,11 +161,8 @@ def create_block_mask(
 ) -> BlockMask:
     """Return the mask of a mask function, for `flex_attention`.
 
-    Args:
-        mask_mod: a function `(b, h, q_idx, kv_idx)` that is True where the query attends to the key.
-        B, H: the batch size and the number of heads; None if all have the same mask.
-        BLOCK_SIZE: the size of blocks: one number, or one each for queries and keys.
-        the others: as for `create_mask`, or without effect.
+    `mask_mod(b, h, q_idx, kv_idx)` is True where the query attends to the key; `BLOCK_SIZE` is one number, or one each
+    for queries and keys. Other arguments as for `create_mask`, or without effect.
 
     Example:
         >>> from tinytorch.nn.attention.flex_attention import create_block_mask
@@ -227,17 +214,10 @@ def flex_attention(
 ) -> Any:
     """Return `softmax(score_mod(query @ key^T * scale)) @ value`, of the places that a mask leaves.
 
-    Args:
-        query, key, value: (B, Hq, L, E), (B, Hkv, S, E) and (B, Hkv, S, Ev).
-        score_mod: a function `(score, b, h, q_idx, kv_idx)` that returns the new score; see the docstring of the module
-            for the shapes of its arguments.
-        block_mask: the keys that every query attends to, see `create_block_mask`. The result of a query without keys
-            is 0.
-        scale: the factor of the scores; None is `1 / sqrt(E)`.
-        enable_gqa: whether groups of query heads share a head of keys and values.
-        return_lse: whether to return the logsumexp of the scores, too.
-        kernel_options: has no effect.
-        return_aux: the further results to return, as an `AuxOutput`.
+    Shapes: (B, Hq, L, E), (B, Hkv, S, E) and (B, Hkv, S, Ev). `score_mod(score, b, h, q_idx, kv_idx)` returns the new
+    score; see the docstring of the module for the shapes of its arguments. The result of a query that `block_mask`
+    leaves without keys is 0. `return_lse` adds the logsumexp of the scores, `return_aux` an `AuxOutput`;
+    `kernel_options` has no effect.
 
     Example:
         >>> from tinytorch.nn.attention.flex_attention import flex_attention

@@ -21,13 +21,6 @@ from tinytorch.ops.nn import activation as ops
 from tinytorch.ops.random import apart
 from tinytorch.ops.register import public
 
-__all__ = [
-    "celu", "celu_", "elu", "elu_", "glu", "gumbel_softmax", "hardsigmoid", "hardswish", "hardtanh",
-    "hardtanh_", "leaky_relu", "leaky_relu_", "log_softmax", "mish", "relu", "relu6", "relu_", "rrelu",
-    "rrelu_", "selu", "selu_", "sigmoid", "silu", "softmax", "softmin", "softsign", "tanh", "tanhshrink",
-    "threshold", "threshold_",
-]  # fmt: skip
-
 # Activations --------------------------------------------------------------------------------------
 
 
@@ -169,8 +162,7 @@ def hardswish(input: Tensor, inplace: bool = False) -> Tensor:
         >>> torch.nn.functional.hardswish(torch.tensor([-4.0, 1.5, 4.0]))
         tensor([-0.0000,  1.1250,  4.0000])
 
-    Source:
-        Howard et al., "Searching for MobileNetV3", 2019.
+    Source: Howard et al., "Searching for MobileNetV3", 2019.
     """
     return (_hardswish_in_place if inplace else ops.hardswish)(input)
 
@@ -200,8 +192,7 @@ def rrelu(
         >>> torch.nn.functional.rrelu(torch.tensor([-1.0, 2.0]), 0.1, 0.3)
         tensor([-0.2000,  2.0000])
 
-    Source:
-        Xu et al., "Empirical Evaluation of Rectified Activations in Convolutional Network", 2015.
+    Source: Xu et al., "Empirical Evaluation of Rectified Activations in Convolutional Network", 2015.
     """
     for which, bound in (("lower", lower), ("upper", upper)):
         if not math.isfinite(bound):
@@ -229,8 +220,7 @@ def elu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         >>> torch.nn.functional.elu(torch.tensor([-1.0, 2.0]))
         tensor([-0.6321,  2.0000])
 
-    Source:
-        Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units (ELUs)", 2015.
+    Source: Clevert et al., "Fast and Accurate Deep Network Learning by Exponential Linear Units (ELUs)", 2015.
     """
     if type(alpha) is not float:
         (alpha,) = _numbers("elu", alpha=alpha)
@@ -245,8 +235,7 @@ def selu(input: Tensor, inplace: bool = False) -> Tensor:
         >>> torch.nn.functional.selu(torch.tensor([-1.0, 1.0]))
         tensor([-1.1113,  1.0507])
 
-    Source:
-        Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
     return (_elu_in_place if inplace else ops.elu)(input, SELU_ALPHA, SELU_SCALE)
 
@@ -259,8 +248,7 @@ def celu(input: Tensor, alpha: float = 1.0, inplace: bool = False) -> Tensor:
         >>> torch.nn.functional.celu(torch.tensor([-1.0, 2.0]), 0.5)
         tensor([-0.4323,  2.0000])
 
-    Source:
-        Barron, "Continuously Differentiable Exponential Linear Units", 2017.
+    Source: Barron, "Continuously Differentiable Exponential Linear Units", 2017.
     """
     if alpha == 0:
         raise RuntimeError("ZeroDivisionError: alpha cannot be 0 for CELU")
@@ -277,8 +265,7 @@ def silu(input: Tensor, inplace: bool = False) -> Tensor:
         >>> torch.nn.functional.silu(torch.tensor([-1.0, 2.0]))
         tensor([-0.2689,  1.7616])
 
-    Source:
-        Elfwing et al., "Sigmoid-Weighted Linear Units for Neural Network Function Approximation", 2017.
+    Source: Elfwing et al., "Sigmoid-Weighted Linear Units for Neural Network Function Approximation", 2017.
     """
     return (_silu_in_place if inplace else ops.silu)(input)
 
@@ -291,8 +278,7 @@ def mish(input: Tensor, inplace: bool = False) -> Tensor:
         >>> torch.nn.functional.mish(torch.tensor([-1.0, 2.0]))
         tensor([-0.3034,  1.9440])
 
-    Source:
-        Misra, "Mish: A Self Regularized Non-Monotonic Neural Activation Function", 2019.
+    Source: Misra, "Mish: A Self Regularized Non-Monotonic Neural Activation Function", 2019.
     """
     return (_mish_in_place if inplace else ops.mish)(input)
 
@@ -305,8 +291,7 @@ def glu(input: Tensor, dim: int = -1) -> Tensor:
         >>> torch.nn.functional.glu(torch.tensor([1.0, 2.0, 0.0, 100.0]))
         tensor([0.5000, 2.0000])
 
-    Source:
-        Dauphin et al., "Language Modeling with Gated Convolutional Networks", 2016.
+    Source: Dauphin et al., "Language Modeling with Gated Convolutional Networks", 2016.
     """
     if input.ndim == 0:
         raise RuntimeError("glu does not support scalars because halving size must be even")
@@ -377,10 +362,7 @@ def sigmoid(input: Tensor) -> Tensor:
 def softmax(input: Tensor, dim: int | None = None, _stacklevel: int = 3, dtype: Any = None) -> Tensor:
     """Return `exp(input) / sum(exp(input))` along `dim`: positive numbers that add up to 1.
 
-    Args:
-        input: any shape.
-        dim: the dimension to sum over; omitting it is deprecated.
-        dtype: the dtype to convert to first (for integers, or for more precision).
+    Omitting `dim` is deprecated. `dtype` is what `input` is converted to first.
 
     Example:
         >>> torch.nn.functional.softmax(torch.tensor([[0.0, 0.0], [1.0, 3.0]]), dim=1)
@@ -427,19 +409,14 @@ def _softmax_dim(name: str, input: Tensor) -> int:
 def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
     """Return a sample of the Gumbel-Softmax distribution: `softmax((logits + noise) / tau)`.
 
-    Args:
-        logits: unnormalised log-probabilities, any shape.
-        tau: the temperature; samples approach one-hot vectors as it decreases.
-        hard: whether to return one-hot vectors, with the gradient of the soft sample.
-        eps: ignored, as in PyTorch.
-        dim: the dimension of the classes.
+    The logits are unnormalised log-probabilities; samples approach one-hot vectors as `tau` decreases. `hard` returns
+    one-hot vectors with the gradient of the soft sample; `eps` is ignored, as in PyTorch.
 
     Example:
         >>> torch.nn.functional.gumbel_softmax(torch.zeros(2, 5), hard=True).sum(-1)
         tensor([1., 1.])
 
-    Source:
-        Jang et al., "Categorical Reparameterization with Gumbel-Softmax", 2016.
+    Source: Jang et al., "Categorical Reparameterization with Gumbel-Softmax", 2016.
     """
     if eps != 1e-10:
         warn("`eps` parameter is deprecated and has no effect.")

@@ -17,7 +17,6 @@ from tinytorch.kernels.checks import check_floating, refused, require
 from tinytorch.kernels.shape import channels_last
 from tinytorch.nn.functional.activation import SELU_ALPHA, SELU_SCALE
 from tinytorch.nn.functional.padding import pad
-from tinytorch.nn.functional.pooling import avg_pool2d, avg_pool3d
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.autocast import raised
 from tinytorch.ops.linalg import products
@@ -25,6 +24,8 @@ from tinytorch.ops.nn import embedding as _embedding
 from tinytorch.ops.nn import norm as _norm
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.nn.norm import check_normalized_shape
+from tinytorch.ops.nn.pool import avg_pool2d, avg_pool3d
+from tinytorch.ops.nn.versions import versions
 from tinytorch.ops.random import apart
 from tinytorch.ops.register import public
 
@@ -35,13 +36,7 @@ from tinytorch.ops.register import public
 def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return `input1 @ weight[k] @ input2 + bias[k]` for all output features k.
 
-    Args:
-        input1, input2: shapes (*, in1_features) and (*, in2_features).
-        weight: shape (out_features, in1_features, in2_features).
-        bias: shape (out_features,).
-
-    Returns:
-        A tensor of shape (*, out_features).
+    Shapes: (*, in1), (*, in2), (out, in1, in2) and (out,) -> (*, out).
 
     Example:
         >>> weight = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
@@ -148,17 +143,9 @@ def embedding(
 ) -> Tensor:
     """Return the rows of `weight` at the indices in `input`.
 
-    Args:
-        input: integers of any shape (*).
-        weight: shape (num_embeddings, embedding_dim).
-        padding_idx: the row that gets no gradient.
-        max_norm: the upper bound of the norms of the rows looked up; larger rows are scaled down first, in place.
-        norm_type: the p of the p-norm.
-        scale_grad_by_freq: whether to divide the gradient of a row by the number of its occurrences in `input`.
-        sparse: whether the gradient of `weight` is a sparse tensor, of the rows that were looked up.
-
-    Returns:
-        A tensor of shape (*, embedding_dim).
+    Shapes: integers (*) and (rows, D) -> (*, D). The row `padding_idx` gets no gradient. Rows whose `norm_type`-norm is
+    larger than `max_norm` are scaled down first, in place; `scale_grad_by_freq` divides a row's gradient by its
+    occurrences; with `sparse` the gradient is a sparse tensor.
 
     Example:
         >>> weight = torch.tensor([[1.0, 1.5], [2.0, 2.5]])
@@ -167,26 +154,13 @@ def embedding(
                 [1.0000, 1.5000],
                 [2.0000, 2.5000]])
     """
-    try:
-        dtype = input.dtype
-    except AttributeError:
-        check_tensor(input, "embedding", "indices", 2)
-        raise
-    if dtype not in (dtypes.int64, dtypes.int32):
-        raise RuntimeError(
-            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got "
-            f"torch.{dtype.tensor_name}Tensor instead (while checking arguments for embedding)"
-        )
-    if weight.ndim != 2:
-        raise RuntimeError("'weight' must be 2-D")
     if padding_idx is not None:
         if not -weight.shape[0] <= padding_idx < weight.shape[0]:
             raise AssertionError("Padding_idx must be within num_embeddings")
         padding_idx %= weight.shape[0]
     if max_norm is not None:
         _embedding.embedding_renorm_(weight, input, max_norm, norm_type)
-    padding = -1 if padding_idx is None else padding_idx
-    return _embedding.looked_up(weight, input, padding, scale_grad_by_freq, sparse)
+    return _embedding.embedding(weight, input, -1 if padding_idx is None else padding_idx, scale_grad_by_freq, sparse)
 
 
 @public("nn.functional.embedding_bag")
@@ -205,19 +179,9 @@ def embedding_bag(
 ) -> Tensor:
     """Return the sum, mean or maximum of the rows of `weight` for every bag of indices; zeros for an empty bag.
 
-    Args:
-        input: integers, shape (bags, length); or all bags concatenated, shape (N,).
-        weight: shape (num_embeddings, embedding_dim).
-        offsets: the start of every bag in a one-dimensional `input`.
-        scale_grad_by_freq: as for `embedding`; not for "max".
-        mode: "sum", "mean" or "max".
-        per_sample_weights: factors of the rows, of the shape of `input`; only for "sum".
-        include_last_offset: whether the last offset is the end of the last bag.
-        padding_idx: the index that is left out of its bags.
-        max_norm, norm_type, sparse: as for `embedding`.
-
-    Returns:
-        A tensor of shape (bags, embedding_dim).
+    Shapes: integers (bags, L), or (N,) with `offsets` (bags,), and (rows, D) -> (bags, D). The mode is "sum", "mean" or
+    "max"; `per_sample_weights`, of the shape of `input`, are for "sum" alone. The last offset is the end of the last
+    bag if `include_last_offset`; the index `padding_idx` is left out of its bags. Other arguments as for `embedding`.
 
     Example:
         >>> weight = torch.arange(6.0).view(3, 2)
@@ -281,12 +245,7 @@ def embedding_bag(
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     """Return one-hot vectors: zeros, with a one at the index of the label.
 
-    Args:
-        input: int64 labels of any shape (*).
-        num_classes: the length of the vectors; -1 for the largest label plus one.
-
-    Returns:
-        An int64 tensor of shape (*, num_classes).
+    Shapes: int64 labels (*) -> int64 (*, num_classes); -1 stands for the largest label plus one.
 
     Example:
         >>> torch.nn.functional.one_hot(torch.tensor([0, 2]))
@@ -315,9 +274,7 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
 def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Return `input` with elements zeroed with probability `p`, and the others divided by `1 - p`.
 
-    Args:
-        training: whether to drop elements; if False, `input` is returned.
-        inplace: whether to write into `input`.
+    Without `training`, `input` is returned.
 
     Example:
         >>> sorted(set(torch.nn.functional.dropout(torch.ones(100), 0.75).tolist()))
@@ -331,58 +288,41 @@ def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool 
     return _dropped(input, p, training, inplace, channels=False)
 
 
-@public("nn.functional.dropout1d")
-def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return `input`, (N, C, L) or (C, L), with whole channels dropped; arguments as `dropout`.
+@versions("nn.functional.dropout{}d", 1, 2, 3)
+def _channel_dropout(n: int, input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Return `input`, (N, C) and {n} more dimensions, with whole channels dropped; arguments as `dropout`.
 
     Example:
-        >>> channels = torch.nn.functional.dropout1d(torch.ones(1, 100, 3))
-        >>> set(channels.sum(-1).flatten().tolist()) == {0.0, 6.0}
+        >>> channels = torch.nn.functional.{name}(torch.ones(1, 100, {1}))
+        >>> set(channels.flatten().tolist()) == {{0.0, 2.0}}
         True
     """
     _check_probability(p)
-    if input.ndim not in (2, 3):
+    known = input.ndim in (n + 1, n + 2)
+    if n == 1 and not known:
         raise RuntimeError(
             f"dropout1d: Expected 2D or 3D input, but received a {input.ndim}D input. Note that dropout1d exists to "
             "provide channel-wise dropout on inputs with 1 spatial dimension, a channel dimension, and an optional "
             "batch dimension (i.e. 2D or 3D inputs)."
         )
-    return _channels_dropped(input, p, training, inplace, input.ndim == 3)
-
-
-@public("nn.functional.dropout2d")
-def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return `input`, (N, C, H, W), with whole channels dropped; arguments as `dropout`.
-
-    Example:
-        >>> channels = torch.nn.functional.dropout2d(torch.ones(1, 100, 2, 2))
-        >>> set(channels.sum((-2, -1)).flatten().tolist()) == {0.0, 8.0}
-        True
-    """
-    _check_probability(p)
-    _warn_of_dimensions(input, 2)
-    if input.ndim == 3:
+    if not known:
+        warn(
+            f"dropout{n}d: Received a {input.ndim}-D input to dropout{n}d, which is deprecated and will result in an "
+            "error in a future release. To retain the behavior and silence this warning, please use dropout instead. "
+            f"Note that dropout{n}d exists to provide channel-wise dropout on inputs with {n} spatial dimensions, a "
+            f"channel dimension, and an optional batch dimension (i.e. {n + 1}D or {n + 2}D inputs)."
+        )
+    if n == 2 and input.ndim == 3:
         warn(
             "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is "
             "desired - input is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change "
             "in a future release to interpret the input as one without a batch dimension, i.e. shape (C, H, W). To "
             "maintain the 1D channel-wise dropout behavior, please switch to using dropout1d instead."
         )
-    return _channels_dropped(input, p, training, inplace)
+    return _channels_dropped(input, p, training, inplace, n == 2 or input.ndim == n + 2)
 
 
-@public("nn.functional.dropout3d")
-def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    """Return `input`, (N, C, D, H, W), with whole channels dropped; arguments as `dropout`.
-
-    Example:
-        >>> channels = torch.nn.functional.dropout3d(torch.ones(1, 100, 1, 1, 1))
-        >>> set(channels.flatten().tolist()) == {0.0, 2.0}
-        True
-    """
-    _check_probability(p)
-    _warn_of_dimensions(input, 3)
-    return _channels_dropped(input, p, training, inplace, input.ndim == 5)
+dropout1d, dropout2d, dropout3d = _channel_dropout.values()
 
 
 @public("nn.functional.alpha_dropout")
@@ -395,8 +335,7 @@ def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace
         >>> torch.nn.functional.alpha_dropout(torch.ones(2))
         tensor([1., 1.])
 
-    Source:
-        Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
     return _alpha_dropped(input, p, training, inplace, channels=False)
 
@@ -409,8 +348,7 @@ def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False,
         >>> torch.nn.functional.feature_alpha_dropout(torch.ones(1, 2))
         tensor([[1., 1.]])
 
-    Source:
-        Klambauer et al., "Self-Normalizing Neural Networks", 2017.
+    Source: Klambauer et al., "Self-Normalizing Neural Networks", 2017.
     """
     _check_probability(p)
     if input.ndim < 2 and p and training and input._array.size:
@@ -423,21 +361,17 @@ def _check_probability(p: float) -> None:
         raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
 
 
-def _warn_of_dimensions(input: Tensor, dims: int) -> None:
-    """Warn of an input that has not `dims` spatial dimensions, a channel dimension and an optional batch dimension."""
-    if input.ndim not in (dims + 1, dims + 2):
-        warn(
-            f"dropout{dims}d: Received a {input.ndim}-D input to dropout{dims}d, which is deprecated and will result "
-            "in an error in a future release. To retain the behavior and silence this warning, please use dropout "
-            f"instead. Note that dropout{dims}d exists to provide channel-wise dropout on inputs with {dims} spatial "
-            f"dimensions, a channel dimension, and an optional batch dimension (i.e. {dims + 1}D or {dims + 2}D "
-            "inputs)."
-        )
+def _keep_mask(input: Tensor, p: float, training: bool, channels: bool) -> Tensor | None:
+    """Return a mask of the elements, or of the channels (N, C, 1, ...), that is 0 with probability `p`, else 1.
 
-
-def _keep_mask(input: Tensor, p: float, channels: bool) -> Tensor:
-    """Return a mask of the elements, or of the channels (N, C, 1, ...), that is 0 with probability `p`, else 1."""
+    It is None where nothing is dropped.
+    """
+    _check_probability(p)
     array = input._array
+    if not training or p == 0 or not array.size:
+        return None
+    if array.dtype.kind == "c":
+        raise refused("bernoulli_scalar_cpu_", array)
     shape = (*array.shape[:2], *[1] * (array.ndim - 2)) if channels else array.shape
     if p == 1:
         return wrap(np.zeros_like(array, shape=()))
@@ -449,12 +383,9 @@ def _keep_mask(input: Tensor, p: float, channels: bool) -> Tensor:
 
 def _dropped(input: Tensor, p: float, training: bool, inplace: bool, channels: bool) -> Tensor:
     """Return `input` times a mask of elements or channels, of zeros and `1 / (1 - p)`."""
-    _check_probability(p)
-    if not training or p == 0 or not input._array.size:
+    mask = _keep_mask(input, p, training, channels)
+    if mask is None:
         return input
-    if input._array.dtype.kind == "c":
-        raise refused("bernoulli_scalar_cpu_", input._array)
-    mask = _keep_mask(input, p, channels)
     if p < 1:
         with no_grad():
             mask.div_(1 - p)
@@ -463,12 +394,9 @@ def _dropped(input: Tensor, p: float, training: bool, inplace: bool, channels: b
 
 def _alpha_dropped(input: Tensor, p: float, training: bool, inplace: bool, channels: bool) -> Tensor:
     """Return `input` with the dropped elements or channels set to the limit of `selu`, scaled and shifted."""
-    _check_probability(p)
-    if not training or p == 0 or not input._array.size:
+    kept = _keep_mask(input, p, training, channels)
+    if kept is None:
         return input
-    if input._array.dtype.kind == "c":
-        raise refused("bernoulli_scalar_cpu_", input._array)
-    kept = _keep_mask(input, p, channels)
     if p == 1:
         return input.mul_(kept) if inplace else input * kept
     alpha = SELU_ALPHA * SELU_SCALE
@@ -500,18 +428,14 @@ def layer_norm(
 ) -> Tensor:
     """Return `(input - mean) / sqrt(variance + eps) * weight + bias`, over the last dimensions.
 
-    Args:
-        input: shape (*, *normalized_shape).
-        normalized_shape: the lengths of the last dimensions, over which mean and (biased) variance are taken.
-        weight, bias: a factor and a summand, shape `normalized_shape`.
-        eps: added to the variance, against division by 0.
+    Shapes: (*, *normalized_shape), and `normalized_shape` for weight and bias. Mean and (biased) variance are taken
+    over these last dimensions.
 
     Example:
         >>> torch.nn.functional.layer_norm(torch.tensor([[1.0, 2.0, 3.0]]), (3,))
         tensor([[-1.2247,  0.0000,  1.2247]])
 
-    Source:
-        Ba et al., "Layer Normalization", 2016.
+    Source: Ba et al., "Layer Normalization", 2016.
     """
     try:
         shape = check_normalized_shape("layer_norm", input, normalized_shape, weight, bias, "[*, ")
@@ -527,16 +451,13 @@ def rms_norm(
 ) -> Tensor:
     """Return `input / sqrt(mean(input ** 2) + eps) * weight`, the mean over the last dimensions.
 
-    Args:
-        eps: added to the mean square; by default the dtype's machine epsilon.
-        the others: as for `layer_norm`.
+    Shapes as for `layer_norm`; `eps` is by default the dtype's machine epsilon.
 
     Example:
         >>> torch.nn.functional.rms_norm(torch.tensor([[3.0, 4.0]]), (2,))
         tensor([[0.8485, 1.1314]])
 
-    Source:
-        Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
+    Source: Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
     """
     shape = check_normalized_shape("rms_norm", input, normalized_shape, weight, None, "[*")
     if weight is not None and weight.dtype is not input.dtype:
@@ -573,14 +494,8 @@ def batch_norm(
 ) -> Tensor:
     """Return `(input - mean) / sqrt(variance + eps) * weight + bias` for every channel.
 
-    Args:
-        input: shape (N, C, *).
-        running_mean, running_var: the running statistics of the channels, shape (C,), or None.
-        weight, bias: a factor and a summand for every channel.
-        training: whether to use mean and variance of the batch, and to move the running statistics towards them, in
-            place; otherwise the running statistics are used.
-        momentum: the weight of the batch in the running statistics.
-        eps: added to the variance, against division by 0.
+    Shapes: (N, C, *), and (C,) for the others. In training mean and variance are those of the batch, and the running
+    statistics are moved towards them in place, with the weight `momentum`; otherwise the running statistics are used.
 
     Example:
         >>> mean, var = torch.zeros(1), torch.ones(1)
@@ -619,17 +534,15 @@ def instance_norm(
 ) -> Tensor:
     """Return `input` with every channel of every sample normalised by the mean and variance of that channel.
 
-    Args:
-        use_input_stats: False to normalise by the running statistics; otherwise these are updated in place, if any.
-        the others: as for `batch_norm`.
+    Without `use_input_stats` it normalises by the running statistics; otherwise these are updated in place, if there
+    are any. Shapes as for `batch_norm`.
 
     Example:
         >>> torch.nn.functional.instance_norm(torch.tensor([[[1.0, 3.0], [5.0, 5.0]]]))
         tensor([[[-1.0000,  1.0000],
                  [ 0.0000,  0.0000]]])
 
-    Source:
-        Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
+    Source: Ulyanov et al., "Instance Normalization: The Missing Ingredient for Fast Stylization", 2016.
     """
     if use_input_stats and math.prod(input.shape[2:]) == 1:
         raise ValueError(f"Expected more than 1 spatial element when training, got input size {input.shape}")
@@ -642,16 +555,13 @@ def group_norm(
 ) -> Tensor:
     """Return `input` with every group of channels of every sample normalised.
 
-    Args:
-        num_groups: the number of groups that the channels are divided into.
-        the others: as for `batch_norm`.
+    The channels are divided into `num_groups`; shapes as for `batch_norm`.
 
     Example:
         >>> torch.nn.functional.group_norm(torch.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
         tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
 
-    Source:
-        Wu and He, "Group Normalization", 2018.
+    Source: Wu and He, "Group Normalization", 2018.
     """
     if input.ndim < 2:
         raise RuntimeError(f"Expected at least 2 dimensions for input tensor but received {input.ndim}")
@@ -667,10 +577,7 @@ def normalize(
 ) -> Tensor:
     """Return `input / max(norm(input), eps)`, the p-norm along `dim`.
 
-    Args:
-        p: the exponent of the norm.
-        dim: the dimension, or dimensions, of the vectors.
-        eps: the lower bound of the norms.
+    `dim` is the dimension, or the dimensions, of the vectors.
 
     Example:
         >>> torch.nn.functional.normalize(torch.tensor([[3.0, 4.0], [0.0, 0.0]]))
@@ -685,18 +592,14 @@ def normalize(
 def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
     """Return `input / (k + alpha * mean(input ** 2)) ** beta`, the mean over `size` neighbouring channels.
 
-    Args:
-        input: shape (N, C, *), at least three dimensions; the channels are padded with zeros.
-        size: the number of channels in the mean; `size // 2` of them precede the channel.
-        alpha, beta, k: a factor, an exponent and a summand.
+    Shape: (N, C, *); the channels are padded with zeros, and `size // 2` of those in the mean precede the channel.
 
     Example:
         >>> x = torch.tensor([[[1.0], [2.0]]])
         >>> torch.nn.functional.local_response_norm(x, 2, alpha=2.0, beta=1.0).flatten()
         tensor([0.5000, 0.3333])
 
-    Source:
-        Krizhevsky et al., "ImageNet Classification with Deep Convolutional Neural Networks", 2012, section 3.3.
+    Source: Krizhevsky et al., "ImageNet Classification with Deep Convolutional Neural Networks", 2012, section 3.3.
     """
     if input.ndim < 3:
         raise ValueError(f"Expected 3D or higher dimensionality input (got {input.ndim} dimensions)")

@@ -5,9 +5,10 @@ The variants in `torch` itself, whose `reduction` is a number, are in `unlike.py
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,17 +27,30 @@ from tinytorch.ops.masks import where
 from tinytorch.ops.nn import ctc as _ctc
 from tinytorch.ops.nn import loss as ops
 from tinytorch.ops.nn.activation import log_softmax, logsigmoid
+from tinytorch.ops.nn.versions import rewritten
 from tinytorch.ops.register import public
 
-__all__ = [
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cosine_similarity",
-    "cross_entropy", "ctc_loss", "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss",
-    "margin_ranking_loss", "mse_loss", "multi_margin_loss", "multilabel_margin_loss",
-    "multilabel_soft_margin_loss", "nll_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss",
-    "soft_margin_loss", "triplet_margin_loss", "triplet_margin_with_distance_loss",
-]  # fmt: skip
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 # Shared helpers -----------------------------------------------------------------------------------
+
+
+def _loss(**facts: Any) -> Callable[[Function], Function]:
+    """Return a decorator that publishes a loss; `size_average` and `reduce`, deprecated, come before `reduction`."""
+
+    def declare(function: Any) -> Any:
+        parameters = list(inspect.signature(function).parameters.values())
+        names = [each.name for each in parameters]
+        deprecated = [
+            inspect.Parameter(each, inspect.Parameter.POSITIONAL_OR_KEYWORD, default=None, annotation="bool | None")
+            for each in ("size_average", "reduce")
+        ]
+        parameters[names.index("reduction") : names.index("reduction")] = deprecated
+        names[names.index("reduction")] = "checked_reduction(size_average, reduce, reduction)"
+        name = function.__name__
+        return public(f"nn.functional.{name}", **facts)(rewritten(function, name, parameters, ", ".join(names)))
+
+    return declare
 
 
 def _reduced(losses: Tensor, reduction: str) -> Tensor:
@@ -81,22 +95,12 @@ def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str) -> 
 # Regression ---------------------------------------------------------------------------------------
 
 
-@public("nn.functional.mse_loss")
-def mse_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
+@_loss()
+def mse_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """Return the mean squared error, `mean((input - target) ** 2)`.
 
-    Args:
-        input, target: any shape, the same for both.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none" for the loss of each element (sample, pair).
-        weight: a weight for each element, of the same shape.
+    Input, target and `weight` have one shape. The reduction is "mean", "sum", or "none" for the loss of each element
+    (sample, pair); `size_average` and `reduce` are its deprecated form.
 
     Example:
         >>> torch.nn.functional.mse_loss(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -104,22 +108,14 @@ def mse_loss(
     """
     if autocast.on and weight is None:
         input, target = autocast.raised(input, target)
-    reduction = checked_reduction(size_average, reduce, reduction)
     x, y = _matched(input, target)
     if weight is not None:
         return _weighted((x - y).square(), input, weight, reduction)
     return ops.mse_loss(x, y, reduction)
 
 
-@public("nn.functional.l1_loss")
-def l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    weight: Tensor | None = None,
-) -> Tensor:
+@_loss()
+def l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """Return the mean absolute error, `mean(|input - target|)`; arguments as `mse_loss`.
 
     Example:
@@ -128,7 +124,6 @@ def l1_loss(
     """
     if autocast.on and weight is None:
         input, target = autocast.raised(input, target)
-    reduction = checked_reduction(size_average, reduce, reduction)
     refuse_booleans(input, target)
     x, y = _matched(input, target)
     if weight is not None:
@@ -136,32 +131,21 @@ def l1_loss(
     return _reduced((x - y).abs(), reduction)
 
 
-@public("nn.functional.smooth_l1_loss", autocast="float32")
-def smooth_l1_loss(
-    input: Tensor,
-    target: Tensor,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-    beta: float = 1.0,
-) -> Tensor:
+@_loss(autocast="float32")
+def smooth_l1_loss(input: Tensor, target: Tensor, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """Return the mean error, squared where it is small, absolute where it is large.
 
     With d = input - target it is `0.5 * d ** 2 / beta` where `|d| < beta`, else `|d| - 0.5 * beta`.
 
-    Args:
-        beta: the error at which the square becomes a straight line; 0 for `l1_loss`.
-        the others: as for `mse_loss`.
+    Arguments as for `mse_loss`; `beta=0` is `l1_loss`.
 
     Example:
         >>> x, y = torch.tensor([0.0, 0.0]), torch.tensor([1.0, 3.0])
         >>> torch.nn.functional.smooth_l1_loss(x, y, reduction="none")
         tensor([0.5000, 2.5000])
 
-    Source:
-        Girshick, "Fast R-CNN", 2015.
+    Source: Girshick, "Fast R-CNN", 2015.
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     x, y = _matched(input, target)
     if beta == 0:
         return _reduced((x - y).abs(), reduction)
@@ -178,16 +162,13 @@ def huber_loss(
 
     With d = input - target it is `0.5 * d ** 2` where `|d| <= delta`, else `delta * (|d| - 0.5 * delta)`.
 
-    Args:
-        delta: the error at which the square becomes a straight line.
-        the others: as for `mse_loss`.
+    Arguments as for `mse_loss`.
 
     Example:
         >>> torch.nn.functional.huber_loss(torch.tensor([0.0]), torch.tensor([3.0]), delta=2.0)
         tensor(4.)
 
-    Source:
-        Huber, "Robust Estimation of a Location Parameter", 1964.
+    Source: Huber, "Robust Estimation of a Location Parameter", 1964.
     """
     reduction = checked_reduction(None, None, reduction)
     x, y = _matched(input, target)
@@ -210,30 +191,21 @@ def _no_cast(have: Any, want: Any) -> RuntimeError:
 # Classification and probabilities -----------------------------------------------------------------
 
 
-@public("nn.functional.binary_cross_entropy", autocast="float32")
+@_loss(autocast="float32")
 def binary_cross_entropy(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean of `-(target * log(input) + (1 - target) * log(1 - input))`.
 
     The logarithms are at least -100, so that the loss is finite.
 
-    Args:
-        input, target: probabilities, any shape, the same for both.
-        weight: a factor for each element, of a shape that broadcasts.
-        size_average, reduce, reduction: as for `mse_loss`.
+    Input and target are probabilities of one shape, with which `weight` broadcasts; other arguments as for `mse_loss`.
 
     Example:
         >>> x, y = torch.tensor([0.5, 0.0]), torch.tensor([1.0, 0.0])
         >>> torch.nn.functional.binary_cross_entropy(x, y)
         tensor(0.3466)
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}) is deprecated. "
@@ -247,29 +219,24 @@ def binary_cross_entropy(
     return ops.binary_cross_entropy(input, target, weight, reduction)
 
 
-@public("nn.functional.binary_cross_entropy_with_logits", autocast="float32")
+@_loss(autocast="float32")
 def binary_cross_entropy_with_logits(
     input: Tensor,
     target: Tensor,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
     reduction: str = "mean",
     pos_weight: Tensor | None = None,
 ) -> Tensor:
     """Return `binary_cross_entropy(sigmoid(input), target)`, computed without loss of precision or overflow.
 
-    Args:
-        input: scores, any shape.
-        pos_weight: a factor for the positive part, `target * log(sigmoid(input))`, of a shape that broadcasts.
-        the others: as for `binary_cross_entropy`.
+    The input holds scores; `pos_weight` is a factor of the positive part, `target * log(sigmoid(input))`. Other
+    arguments as for `binary_cross_entropy`.
 
     Example:
         >>> scores, labels = torch.tensor([0.0, -200.0]), torch.tensor([1.0, 0.0])
         >>> torch.nn.functional.binary_cross_entropy_with_logits(scores, labels)
         tensor(0.3466)
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     if target.shape != input.shape:
         raise ValueError(f"Target size ({target.shape}) must be the same as input size ({input.shape})")
     if not target.dtype.is_floating_point and input.dtype.is_floating_point:
@@ -308,23 +275,17 @@ def cross_entropy(
 ) -> Tensor:
     """Return the mean cross entropy of scores and labels, `-log(softmax(input))[target]`.
 
-    Args:
-        input: unnormalised scores (logits), shape (C,), (N, C) or (N, C, d1, d2, ...).
-        target: class indices from 0 to C - 1, shape (), (N,) or (N, d1, d2, ...); or probabilities of the classes,
-            of the shape of `input`.
-        weight: a factor for each class, shape (C,); the mean is divided by the sum of the targets' weights.
-        size_average, reduce: deprecated, see `reduction`.
-        ignore_index: the class index that is ignored.
-        reduction: "mean", "sum", or "none" for the loss of each sample.
-        label_smoothing: the share of the target, from 0 to 1, that is spread evenly over all classes.
+    Shapes: scores (logits) (C,), (N, C) or (N, C, d1, d2, ...); class indices (), (N,) or (N, d1, d2, ...), or
+    probabilities of the shape of the scores; weights of the classes (C,), by which the mean is divided, too. Samples
+    whose label is `ignore_index` are left out; `label_smoothing` is the share of the target that is spread over all
+    classes. Other arguments as for `mse_loss`.
 
     Example:
         >>> scores = torch.tensor([[0.0, 0.0], [0.0, 100.0]])
         >>> torch.nn.functional.cross_entropy(scores, torch.tensor([0, 1]))
         tensor(0.3466)
 
-    Source:
-        Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", 2015, section 7 (smoothing).
+    Source: Szegedy et al., "Rethinking the Inception Architecture for Computer Vision", 2015, section 7 (smoothing).
     """
     if size_average is not None or reduce is not None or reduction not in ("mean", "sum", "none"):
         reduction = checked_reduction(size_average, reduce, reduction)
@@ -381,9 +342,7 @@ def nll_loss(
 ) -> Tensor:
     """Return the mean negative log-likelihood, `-input[target]`.
 
-    Args:
-        input: log-probabilities, shape (C,), (N, C) or (N, C, d1, d2, ...).
-        the others: as for `cross_entropy`.
+    The input holds log-probabilities, (C,), (N, C) or (N, C, d1, d2, ...); other arguments as for `cross_entropy`.
 
     Example:
         >>> scores = torch.tensor([[-1.0, -2.0], [-3.0, -4.0]])
@@ -465,12 +424,8 @@ def kl_div(
 ) -> Tensor:
     """Return the mean of `target * (log(target) - input)`, the Kullback-Leibler divergence.
 
-    Args:
-        input: log-probabilities, any shape.
-        target: probabilities, or log-probabilities with `log_target`, of the same shape.
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "batchmean" (the sum divided by the batch size: the definition), "sum", "mean" or "none".
-        log_target: whether `target` holds log-probabilities.
+    The input holds log-probabilities, and so does the target with `log_target`. The reduction "batchmean" (the sum
+    divided by the batch size) is the definition; other arguments as for `mse_loss`.
 
     Example:
         >>> input, target = torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[1.0, 0.0]])
@@ -509,13 +464,8 @@ def poisson_nll_loss(
 
     It is `exp(input) - target * input`, or without `log_input` `input - target * log(input + eps)`.
 
-    Args:
-        input: the expected counts, or their logarithms with `log_input`.
-        target: the counts.
-        log_input: whether `input` holds logarithms.
-        full: whether to add Stirling's approximation of log(target!) where target > 1.
-        eps: added to the argument of the logarithm.
-        size_average, reduce, reduction: as for `mse_loss`.
+    `input` holds the expected counts, or their logarithms with `log_input`. `full` adds Stirling's approximation of
+    log(target!) where target > 1. Other arguments as for `mse_loss`.
 
     Example:
         >>> torch.nn.functional.poisson_nll_loss(torch.tensor([0.0]), torch.tensor([2.0]))
@@ -538,21 +488,15 @@ def gaussian_nll_loss(
 
     It is `0.5 * (log(var) + (input - target) ** 2 / var)`.
 
-    Args:
-        input, target: the means and the values, any shape, the same for both.
-        var: the variances: a number, or a tensor of the shape of `input`, of that shape with one length replaced by
-            1, or of that shape without the last dimension.
-        full: whether to add `0.5 * log(2 * pi)`.
-        eps: the lower bound of the variances.
-        reduction: "mean", "sum", or "none" for the loss of each element.
+    `var` is a number, or a tensor of the shape of `input`, of that shape with one length replaced by 1, or without the
+    last dimension; it is at least `eps`. `full` adds `0.5 * log(2 * pi)`.
 
     Example:
         >>> mean, target, var = torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0])
         >>> torch.nn.functional.gaussian_nll_loss(mean, target, var)
         tensor(2.)
 
-    Source:
-        Nix and Weigend, "Estimating the Mean and Variance of the Target Probability Distribution", 1994.
+    Source: Nix and Weigend, "Estimating the Mean and Variance of the Target Probability Distribution", 1994.
     """
     if isinstance(var, float):
         if var < 0:
@@ -584,32 +528,21 @@ def gaussian_nll_loss(
 # Margins and embeddings ---------------------------------------------------------------------------
 
 
-@public("nn.functional.cosine_embedding_loss", autocast="float32")
+@_loss(autocast="float32")
 def cosine_embedding_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean of `1 - cos` where the target is 1, `max(0, cos - margin)` where it is -1.
 
     `cos` is the cosine of the angle between the vectors of a pair.
 
-    Args:
-        input1, input2: shape (N, D) or (D,), the same for both.
-        target: 1 or -1 for each pair, shape (N,) or ().
-        margin: the cosine below which pairs with target -1 have loss 0.
-        size_average, reduce, reduction: as for `mse_loss`.
+    Shapes: (N, D) twice and (N,), or (D,) twice and (); other arguments as for `mse_loss`.
 
     Example:
         >>> a, b = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[0.0, 1.0], [1.0, 0.0]])
         >>> torch.nn.functional.cosine_embedding_loss(a, b, torch.tensor([1, -1]), reduction="none")
         tensor([1., 1.])
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     dims = target.ndim + 1
     if dims > 2:
         raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
@@ -627,23 +560,13 @@ def cosine_embedding_loss(
     return _reduced(similar + dissimilar, reduction)
 
 
-@public("nn.functional.margin_ranking_loss", autocast="float32")
+@_loss(autocast="float32")
 def margin_ranking_loss(
-    input1: Tensor,
-    input2: Tensor,
-    target: Tensor,
-    margin: float = 0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input1: Tensor, input2: Tensor, target: Tensor, margin: float = 0, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean of `max(0, -target * (input1 - input2) + margin)`.
 
-    Args:
-        input1, input2: scores, any shape, the same for both.
-        target: 1 where the first should rank higher, -1 where the second should.
-        margin: the difference that is required.
-        size_average, reduce, reduction: as for `mse_loss`.
+    The target is 1 where the first should rank higher, -1 where the second should; other arguments as for `mse_loss`.
 
     Example:
         >>> a, b = torch.tensor([1.0, 1.0]), torch.tensor([3.0, 3.0])
@@ -651,7 +574,6 @@ def margin_ranking_loss(
         >>> torch.nn.functional.margin_ranking_loss(a, b, target, reduction="none")
         tensor([2., 0.])
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     if not input1.ndim == input2.ndim == target.ndim:
         raise RuntimeError(
             "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: "
@@ -660,22 +582,11 @@ def margin_ranking_loss(
     return _reduced((-target * (input1 - input2) + float(margin)).clamp_min(0), reduction)
 
 
-@public("nn.functional.hinge_embedding_loss", autocast="float32")
-def hinge_embedding_loss(
-    input: Tensor,
-    target: Tensor,
-    margin: float = 1.0,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
-) -> Tensor:
+@_loss(autocast="float32")
+def hinge_embedding_loss(input: Tensor, target: Tensor, margin: float = 1.0, reduction: str = "mean") -> Tensor:
     """Return the mean of `input` where target is 1, of `max(0, margin - input)` where it is -1.
 
-    Args:
-        input: distances, any shape.
-        target: 1 or -1, the same shape.
-        margin: the distance above which pairs with target -1 have loss 0.
-        size_average, reduce, reduction: as for `mse_loss`.
+    The input holds distances, the target, of that shape, 1 or -1; other arguments as for `mse_loss`.
 
     Example:
         >>> distances, target = torch.tensor([0.25, 0.25]), torch.tensor([1, -1])
@@ -683,23 +594,19 @@ def hinge_embedding_loss(
         tensor([0.2500, 0.7500])
     """
     check_tensors("hinge_embedding_loss", input=input, target=target)
-    reduction = checked_reduction(size_average, reduce, reduction)
     margin = margin if input.is_floating_point() else int(margin)
     dissimilar = where(target == 1, 0, (margin - input).clamp_min(0))
     return _reduced(dissimilar + where(target == -1, 0, input), reduction)
 
 
-@public("nn.functional.soft_margin_loss", autocast="float32")
-def soft_margin_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-) -> Tensor:
+@_loss(autocast="float32")
+def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Return the mean of `log(1 + exp(-target * input))`, targets 1 or -1; arguments as `mse_loss`.
 
     Example:
         >>> torch.nn.functional.soft_margin_loss(torch.tensor([0.0]), torch.tensor([1.0]))
         tensor(0.6931)
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     _refuse_grad(target, "soft_margin_loss", "target")
     shape = _broadcast_shape(input.shape, target.shape)
     if shape != input.shape:
@@ -715,29 +622,19 @@ def soft_margin_loss(
     return ops.soft_margin_loss(input, target, reduction)
 
 
-@public("nn.functional.multilabel_soft_margin_loss")
+@_loss()
 def multilabel_soft_margin_loss(
-    input: Tensor,
-    target: Tensor,
-    weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
-    reduction: str = "mean",
+    input: Tensor, target: Tensor, weight: Tensor | None = None, reduction: str = "mean"
 ) -> Tensor:
     """Return the mean of the binary cross entropies of all classes, for samples with several labels.
 
-    Args:
-        input: scores, shape (N, C) or (C,).
-        target: 0 or 1 for each class, the same shape.
-        weight: a factor for each class, shape (C,).
-        size_average, reduce, reduction: as for `mse_loss`.
+    Shapes: scores and targets (0 or 1) (N, C) or (C,), weights of the classes (C,); other arguments as for `mse_loss`.
 
     Example:
         >>> target = torch.tensor([[1.0, 0.0]])
         >>> torch.nn.functional.multilabel_soft_margin_loss(torch.zeros(1, 2), target)
         tensor(0.6931)
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     losses = -(target * logsigmoid(input) + (1 - target) * logsigmoid(-input))
     if weight is not None:
         losses = losses * weight
@@ -745,32 +642,24 @@ def multilabel_soft_margin_loss(
     return _reduced(losses.sum(classes) / input.shape[classes], reduction)
 
 
-@public("nn.functional.multi_margin_loss", autocast="float32")
+@_loss(autocast="float32")
 def multi_margin_loss(
     input: Tensor,
     target: Tensor,
     p: int = 1,
     margin: float = 1.0,
     weight: Tensor | None = None,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """Return the mean of `sum(max(0, margin - x[y] + x[i]) ** p) / C`, y the label, over i != y.
 
-    Args:
-        input: scores, shape (N, C) or (C,).
-        target: labels, shape (N,) or ().
-        p: 1 or 2.
-        margin: the difference required between the label's score and the others.
-        weight: a factor for each class, shape (C,), selected by the label.
-        size_average, reduce, reduction: as for `mse_loss`.
+    Shapes: scores (N, C) or (C,), labels (N,) or (), weights of the classes (C,); `p` is 1 or 2. Other arguments as for
+    `mse_loss`.
 
     Example:
         >>> torch.nn.functional.multi_margin_loss(torch.tensor([[0.0, 0.5]]), torch.tensor([0]))
         tensor(0.7500)
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     if p not in (1, 2):
         raise ValueError("only p == 1 and p == 2 supported")
     if weight is not None and weight.ndim != 1:
@@ -793,23 +682,18 @@ def multi_margin_loss(
     return ops.multi_margin_loss(input, target, p, margin, weight, reduction)
 
 
-@public("nn.functional.multilabel_margin_loss", autocast="float32")
-def multilabel_margin_loss(
-    input: Tensor, target: Tensor, size_average: bool | None = None, reduce: bool | None = None, reduction: str = "mean"
-) -> Tensor:
+@_loss(autocast="float32")
+def multilabel_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> Tensor:
     """Return the mean of `sum(max(0, 1 - x[label] + x[other])) / C`, over all pairs of a label and another class.
 
-    Args:
-        input: scores, shape (N, C) or (C,).
-        target: the labels of each sample, terminated by -1; the input's shape, int64.
-        size_average, reduce, reduction: as for `mse_loss`.
+    Shapes: scores (N, C) or (C,), and the int64 labels of each sample, terminated by -1, of that shape; other arguments
+    as for `mse_loss`.
 
     Example:
         >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])
         >>> torch.nn.functional.multilabel_margin_loss(x, torch.tensor([[3, 0, -1, 1]]))
         tensor(0.8500)
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     shape = [*input.shape]
     if input.ndim > 2 or (input.ndim and not shape[-1]):
         raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {shape}")
@@ -833,7 +717,7 @@ def _check_margin(kernel: str, input: Tensor, target: Tensor) -> None:
         raise RuntimeError(f"expected scalar type Long but found {target.dtype.tensor_name}")
 
 
-@public("nn.functional.triplet_margin_loss", autocast="float32")
+@_loss(autocast="float32")
 def triplet_margin_loss(
     anchor: Tensor,
     positive: Tensor,
@@ -842,20 +726,12 @@ def triplet_margin_loss(
     p: float = 2,
     eps: float = 1e-6,
     swap: bool = False,
-    size_average: bool | None = None,
-    reduce: bool | None = None,
     reduction: str = "mean",
 ) -> Tensor:
     """Return the mean of `max(0, |anchor - positive| - |anchor - negative| + margin)`.
 
-    Args:
-        anchor, positive, negative: shape (N, D) or (D,); anchor and positive are similar, anchor and negative not.
-        margin: the required difference of the distances.
-        p: the norm of the distance.
-        eps: added to the differences, so that the gradient exists.
-        swap: whether to use the distance between positive and negative where it is smaller than that between anchor
-            and negative.
-        size_average, reduce, reduction: as for `mse_loss`.
+    Shapes: (N, D) or (D,). The distance is the `p`-norm of the difference plus `eps`; with `swap` the distance of
+    positive and negative replaces that of anchor and negative where it is smaller. Other arguments as for `mse_loss`.
 
     Example:
         >>> a, b, c = torch.tensor([[0.0]]), torch.tensor([[2.0]]), torch.tensor([[-1.0]])
@@ -866,7 +742,6 @@ def triplet_margin_loss(
         Balntas et al., "Learning local feature descriptors with triplets and shallow convolutional
         neural networks", 2016 (`swap`).
     """
-    reduction = checked_reduction(size_average, reduce, reduction)
     return triplet_margin_with_distance_loss(
         anchor, positive, negative, margin=margin, swap=swap, reduction=reduction,
         distance_function=lambda a, b: pairwise_distance(a, b, p, eps),
@@ -886,9 +761,7 @@ def triplet_margin_with_distance_loss(
 ) -> Tensor:
     """Return `triplet_margin_loss` with a user-defined distance.
 
-    Args:
-        distance_function: a function of two tensors; by default `pairwise_distance`.
-        the others: as for `triplet_margin_loss`.
+    `distance_function` takes two tensors; by default `pairwise_distance`. Other arguments as for `triplet_margin_loss`.
 
     Example:
         >>> a, b, c = torch.tensor([[0.0]]), torch.tensor([[2.0]]), torch.tensor([[-1.0]])
@@ -930,14 +803,9 @@ def ctc_loss(
 
     An alignment has a label or the blank at each step; repeated labels count once, unless a blank separates them.
 
-    Args:
-        log_probs: log-probabilities of the classes at each step, outputs of `log_softmax`, shape (T, N, C) or (T, C).
-        targets: labels, shape (N, S), or those of all targets concatenated.
-        input_lengths, target_lengths: the lengths of sequences and targets, (N,): a tensor or a tuple of integers.
-        blank: the index of the blank.
-        reduction: "mean" (of the losses divided by the targets' lengths), "sum", or "none" for the loss of each
-            sequence.
-        zero_infinity: whether infinite losses, of targets too long for their sequences, become 0 with zero gradient.
+    Shapes: log-probabilities (T, N, C) or (T, C), labels (N, S) or concatenated, and the lengths (N,) of sequences and
+    targets, tensors or tuples. The reduction "mean" divides the losses by the targets' lengths; with `zero_infinity`
+    infinite losses, of targets too long for their sequences, become 0 with zero gradient.
 
     Example:
         >>> even = torch.full((2, 1, 2), 0.5).log()
@@ -962,10 +830,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 
     It is `sum(x1 * x2) / (max(norm(x1), eps) * max(norm(x2), eps))`.
 
-    Args:
-        x1, x2: any shapes that broadcast.
-        dim: the dimension of the vectors.
-        eps: the lower bound of the norms.
+    The shapes broadcast; `dim` is the dimension of the vectors.
 
     Example:
         >>> a, b = torch.tensor([[1.0, 0.0], [1.0, 0.0]]), torch.tensor([[2.0, 0.0], [1.0, 1.0]])
@@ -984,11 +849,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
 def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
     """Return the p-norm of `x1 - x2 + eps` along the last dimension.
 
-    Args:
-        x1, x2: shape (N, D) or (D,), or shapes that broadcast.
-        p: the exponent of the norm.
-        eps: added to the differences, so that the gradient exists.
-        keepdim: keep the last dimension, with length 1.
+    The shapes broadcast; `keepdim` keeps the last dimension, with length 1.
 
     Example:
         >>> torch.pairwise_distance(torch.tensor([[0.0, 0.0]]), torch.tensor([[3.0, 4.0]]))

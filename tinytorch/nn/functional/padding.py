@@ -19,8 +19,6 @@ from tinytorch.ops.nn.resample import borders
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 
-__all__ = ["pad"]
-
 
 @public("nn.functional.pad")
 def pad(input: Tensor, pad: Sequence[int], mode: str = "constant", value: float | None = None) -> Tensor:

@@ -17,8 +17,6 @@ from tinytorch.nn.functional.loss import cross_entropy
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.register import public
 
-__all__ = ["linear_cross_entropy"]
-
 if TYPE_CHECKING:
     from tinytorch.nn.modules.linear_cross_entropy_options import LinearCrossEntropyOptions
 
@@ -97,17 +95,10 @@ def linear_cross_entropy(
     With `options`, the samples are processed in chunks, which needs much less memory if there are many classes; there
     are no derivatives of the gradients then, and none in forward mode.
 
-    Args:
-        input: the samples, (N, F) or (F,).
-        linear_weight: (C, F), or (C, d1, …, F) for scores of shape (N, C, d1, …).
-        target: classes, (N,), () or (N, d1, …), int64; or probabilities of the shape of the scores.
-        linear_bias: the bias, (C,) or (C, d1, …).
-        weight: a factor of each class's losses, (C,).
-        reduction: "mean", "sum" or "none".
-        ignore_index: a target whose samples are left out; -100 by default. Not with probabilities.
-        label_smoothing: as for `cross_entropy`.
-        options: how to compute in chunks; by default all scores are computed at once. Ignored, with a warning, with
-            smoothed labels, probabilities, and scores of more dimensions.
+    Shapes: samples (N, F) or (F,); weights (C, F), or (C, d1, …, F) for scores (N, C, d1, …); classes (N,), () or (N,
+    d1, …), int64, or probabilities of the shape of the scores; bias (C,) or (C, d1, …). `ignore_index` is -100 by
+    default, and not for probabilities. `options` are ignored, with a warning, with smoothed labels, probabilities, and
+    scores of more dimensions. Other arguments as for `cross_entropy`.
 
     Example:
         >>> x, w = torch.tensor([[1.0, 0.0], [0.0, 1.0]]), torch.eye(2)

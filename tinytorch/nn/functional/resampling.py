@@ -7,13 +7,11 @@ from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
-from tinytorch.nn.functional.pooling import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.nn import resample
+from tinytorch.ops.nn.pool import adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d
 from tinytorch.ops.register import autocasting, public
-
-__all__ = ["affine_grid", "grid_sample", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest"]
 
 _AREA = {1: adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_avg_pool3d}
 _LINEAR = {"linear": 3, "bilinear": 4, "trilinear": 5}
@@ -177,16 +175,10 @@ def grid_sample(
 ) -> Tensor:
     """Return `input` sampled at the positions of `grid`.
 
-    Args:
-        input: shape (N, C, H, W) or (N, C, D, H, W).
-        grid: shape (N, H', W', 2) or (N, D', H', W', 3): the position (x, y) or (x, y, z)
-            for every element of the result; -1 and 1 are the ends of the input.
-        mode: "bilinear" (trilinear in 5-D), "nearest" or, in 4-D, "bicubic".
-        padding_mode: the values outside: "zeros", "border" (the nearest end element) or "reflection".
-        align_corners: whether -1 and 1 are the centers of the corner elements, rather than their outer edges.
-
-    Returns:
-        A tensor of shape (N, C, H', W') or (N, C, D', H', W').
+    Shapes: (N, C, H, W) and (N, H', W', 2) -> (N, C, H', W'), or (N, C, D, H, W) and (N, D', H', W', 3) -> (N, C, D',
+    H', W'): the grid has the positions (x, y) or (x, y, z), of which -1 and 1 are the ends of the input: its outer
+    edges, or with `align_corners` the centers of its corner elements. The mode is "bilinear" (trilinear in 5-D),
+    "nearest" or, in 4-D, "bicubic"; values outside are "zeros", those of the "border", or by "reflection".
 
     Example:
         >>> image = torch.arange(4.0).view(1, 1, 2, 2)
@@ -194,8 +186,7 @@ def grid_sample(
         >>> torch.nn.functional.grid_sample(image, grid, align_corners=True)
         tensor([[[[0.0000, 1.5000, 3.0000]]]])
 
-    Source:
-        Jaderberg et al., "Spatial Transformer Networks", 2015.
+    Source: Jaderberg et al., "Spatial Transformer Networks", 2015.
     """
     modes, paddings = ("bilinear", "nearest", "bicubic"), ("zeros", "border", "reflection")
     if mode not in modes:
@@ -218,10 +209,7 @@ def grid_sample(
 def affine_grid(theta: Tensor, size: Sequence[int], align_corners: bool | None = None) -> Tensor:
     """Return a grid for `grid_sample`: the positions of the result, mapped by the affine matrices `theta`.
 
-    Args:
-        theta: shape (N, 2, 3) or (N, 3, 4).
-        size: the shape of the result of `grid_sample`, (N, C, H, W) or (N, C, D, H, W).
-        align_corners: as for `grid_sample`.
+    Shapes: (N, 2, 3) or (N, 3, 4); `size` is the shape of the result of `grid_sample`.
 
     Example:
         >>> theta = torch.tensor([[[1.0, 0, 0], [0, 1, 0]]])

@@ -6,95 +6,42 @@ for none (the default), 1 for the mean, 2 for the sum.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.nn.functional import layers
 from tinytorch.nn.functional import loss as loss_functions
-from tinytorch.ops.nn.ctc import ctc_loss
 from tinytorch.ops.register import public
-
-__all__ = [
-    "alpha_dropout", "alpha_dropout_", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "ctc_loss",
-    "dropout", "dropout_", "feature_alpha_dropout", "feature_alpha_dropout_", "feature_dropout", "feature_dropout_",
-    "hinge_embedding_loss", "kl_div", "margin_ranking_loss", "poisson_nll_loss", "triplet_margin_loss",
-]  # fmt: skip
 
 # Dropouts -----------------------------------------------------------------------------------------
 
 
-def _check_probability(p: float) -> None:
-    if not 0 <= p <= 1:
-        raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+def _dropouts(name: str, dropped: Any) -> list[Any]:
+    """Publish a dropout whose arguments have no defaults, and its in-place version."""
 
+    def made(own: str, inplace: bool) -> Any:
+        def call(input: Tensor, p: float, train: bool) -> Tensor:
+            if not 0 <= p <= 1:
+                raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
+            result: Tensor = dropped(input, p, train, inplace)
+            return result
 
-@public()
-def dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Return `input`, each element zeroed with probability `p`, the others divided by `1 - p`, if `train`.
-
-    Example:
-        >>> torch.dropout(torch.ones(2), 0.5, False)
-        tensor([1., 1.])
-    """
-    _check_probability(p)
-    return layers.dropout(input, p, train)
-
-
-@public()
-def alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Return `nn.functional.alpha_dropout(input, p, train)`.
+        call.__name__ = call.__qualname__ = own
+        call.__doc__ = f"""Return `input` with elements or channels dropped, see `nn.functional`.
 
     Example:
-        >>> torch.alpha_dropout(torch.ones(2), 0.5, False)
-        tensor([1., 1.])
-    """
-    _check_probability(p)
-    return layers.alpha_dropout(input, p, train)
-
-
-@public()
-def feature_alpha_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Return `nn.functional.feature_alpha_dropout(input, p, train)`.
-
-    Example:
-        >>> torch.feature_alpha_dropout(torch.ones(1, 2), 0.5, False)
+        >>> torch.{own}(torch.ones(1, 2), 0.5, False)
         tensor([[1., 1.]])
     """
-    _check_probability(p)
-    return layers.feature_alpha_dropout(input, p, train)
+        return public()(call)
+
+    return [made(name, False), made(f"{name}_", True)]
 
 
-@public()
-def feature_dropout(input: Tensor, p: float, train: bool) -> Tensor:
-    """Zero whole channels, the second dimension, with probability `p`, and scale the others by 1 / (1 - p), if `train`.
-
-    Example:
-        >>> channels = torch.feature_dropout(torch.ones(1, 100, 3), 0.5, True)
-        >>> set(channels.sum(-1).flatten().tolist()) == {0.0, 6.0}
-        True
-    """
-    _check_probability(p)
-    return layers._channels_dropped(input, p, train, False)
-
-
-def _in_place(function: Any, dropped: Any) -> Any:
-    """Declare the in-place version of a dropout; the last parameter of `dropped` is `inplace`."""
-
-    @functools.wraps(function)
-    def call(input: Tensor, p: float, train: bool) -> Any:
-        _check_probability(p)
-        return dropped(input, p, train, True)
-
-    call.__name__ = call.__qualname__ = f"{function.__name__}_"
-    call.__doc__ = f"In-place version of `{function.__name__}`."
-    return public()(call)
-
-
-dropout_ = _in_place(dropout, layers.dropout)
-alpha_dropout_ = _in_place(alpha_dropout, layers.alpha_dropout)
-feature_alpha_dropout_ = _in_place(feature_alpha_dropout, layers.feature_alpha_dropout)
-feature_dropout_ = _in_place(feature_dropout, layers._channels_dropped)
+dropout, dropout_ = _dropouts("dropout", layers.dropout)
+alpha_dropout, alpha_dropout_ = _dropouts("alpha_dropout", layers.alpha_dropout)
+feature_alpha_dropout, feature_alpha_dropout_ = _dropouts("feature_alpha_dropout", layers.feature_alpha_dropout)
+feature_dropout, feature_dropout_ = _dropouts("feature_dropout", layers._channels_dropped)
 
 # Losses -------------------------------------------------------------------------------------------
 

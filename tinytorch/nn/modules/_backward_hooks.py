@@ -19,7 +19,6 @@ class BackwardHookFunction(Function):
 
     @staticmethod
     def forward(ctx: Any, transform: Transform, materialize: bool, *tensors: Tensor) -> tuple[Tensor, ...]:
-        """Return the tensors."""
         ctx.transform = transform
         ctx.set_materialize_grads(materialize)
         ctx.mark_non_differentiable(*(t for t in tensors if not t.requires_grad))

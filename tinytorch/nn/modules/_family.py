@@ -26,6 +26,7 @@ def layer(function: Any = None, shown: str = "") -> Callable[[Class], Class]:
     - `forward`, if there is a `function`: its arguments are the first parameters of the function, up to one that is a
       parameter of `__init__`. It calls the function with them, and with the attributes that it has for the others.
     - `extra_repr` shows the attributes named in `shown`.
+    - The docstring refers to the function for the arguments, if it does not refer to one already.
     """
 
     def decorate(cls: Any) -> Any:
@@ -57,6 +58,9 @@ def layer(function: Any = None, shown: str = "") -> Callable[[Class], Class]:
             call = f"return F.{name}({', '.join(given)})"
             _write(cls, "forward", dict.fromkeys([*inputs, "return"], "Tensor"), [call])
             cls.forward.__doc__ = f"Return `nn.functional.{name}` of the input, with the settings of the layer."
+            if "nn.functional" not in (cls.__doc__ or ""):
+                told, example, rest = (cls.__doc__ or "").partition("\n\n    Example:")
+                cls.__doc__ = f"{told}\n\n    Arguments as `nn.functional.{name}`.{example}{rest}"
         if shown:
             cls._repr_attributes = shown
         return cls

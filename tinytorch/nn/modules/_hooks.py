@@ -91,13 +91,8 @@ class Hooking:
     ) -> RemovableHandle:
         """Run `hook(module, args)` before `forward`; its result, unless None, replaces the arguments.
 
-        Args:
-            hook: the function.
-            prepend: whether it runs before the hooks registered earlier.
-            with_kwargs: whether to call it as `hook(module, args, kwargs)`; it may return `(args, kwargs)`.
-
-        Returns:
-            a handle, whose `remove()` removes the hook.
+        With `with_kwargs` it is called as `hook(module, args, kwargs)` and may return `(args, kwargs)`; `prepend` runs
+        it before the hooks registered earlier. The result is a handle, whose `remove()` removes the hook.
 
         Example:
             >>> layer = torch.nn.Identity()
@@ -114,10 +109,8 @@ class Hooking:
     ) -> RemovableHandle:
         """Run `hook(module, args, output)` after `forward`, and return its handle; a result replaces the output.
 
-        Args:
-            with_kwargs: whether to call it as `hook(module, args, kwargs, output)`.
-            always_call: whether to run it also if the call raises.
-            prepend: as for `register_forward_pre_hook`.
+        With `with_kwargs` it is called as `hook(module, args, kwargs, output)`, with `always_call` also if the call
+        raises.
 
         Example:
             >>> seen = []
@@ -138,9 +131,7 @@ class Hooking:
     def register_full_backward_pre_hook(self, hook: Hook, prepend: bool = False) -> RemovableHandle:
         """Run `hook(module, grad_output)` when the gradients of the outputs are computed, and return its handle.
 
-        Args:
-            hook: the function; a tuple that it returns replaces `grad_output`.
-            prepend: as for `register_forward_pre_hook`.
+        A tuple that it returns replaces `grad_output`.
 
         Example:
             >>> layer = torch.nn.Linear(1, 1)
@@ -156,9 +147,7 @@ class Hooking:
 
         Both are tuples with an entry per positional argument and per output, None where there is no gradient.
 
-        Args:
-            hook: the function; a tuple that it returns replaces `grad_input`.
-            prepend: as for `register_forward_pre_hook`.
+        A tuple that it returns replaces `grad_input`.
 
         Example:
             >>> layer = torch.nn.ReLU()

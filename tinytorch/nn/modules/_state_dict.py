@@ -75,11 +75,8 @@ class Saving:
 
         The tensors share memory with the module.
 
-        Args:
-            args: deprecated: destination, prefix and keep_vars by position.
-            destination: the dictionary to fill; by default a new one.
-            prefix: the prefix of all paths.
-            keep_vars: whether to return the parameters themselves rather than detached tensors.
+        `destination` is a dictionary to fill, `prefix` that of all paths; `keep_vars` gives the parameters themselves
+        rather than detached tensors. (Positional arguments, in this order, are deprecated.)
 
         Example:
             >>> from tinytorch import nn
@@ -130,13 +127,8 @@ class Saving:
     ) -> _IncompatibleKeys:
         """Load parameters and buffers from a dictionary as returned by `state_dict`.
 
-        Args:
-            state_dict: path -> tensor.
-            strict: whether its keys must be exactly those of the module.
-            assign: whether to assign the tensors (with their dtypes) instead of copying their values.
-
-        Returns:
-            the named tuple `(missing_keys, unexpected_keys)`.
+        With `strict` its keys must be exactly those of the module; `assign` assigns the tensors (with their dtypes)
+        instead of copying their values. The result is the named tuple `(missing_keys, unexpected_keys)`.
 
         Example:
             >>> from tinytorch import nn

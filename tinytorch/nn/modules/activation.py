@@ -63,8 +63,7 @@ class Threshold(ReprLayer):
 class Hardtanh(ReprLayer):
     """`x` clamped to [min_val, max_val].
 
-    Args:
-        min_value, max_value: deprecated names of the bounds.
+    `min_value` and `max_value` are deprecated names of the bounds.
 
     Example:
         >>> torch.nn.Hardtanh()(torch.tensor([-3.0, 0.5, 2.0]))
@@ -123,20 +122,13 @@ class LeakyReLU(ReprLayer):
 class PReLU(ReprLayer):
     """`x` where x >= 0, else weight * x, with trainable slopes.
 
-    Args:
-        num_parameters: 1, or the number of channels (dimension 1) for one slope per channel.
-        init: the initial value of the slopes.
-        device, dtype: of the parameter.
-
-    Attributes:
-        weight: the slopes, `(num_parameters,)`.
+    `weight` holds one slope, or `num_parameters` for as many channels (dimension 1), initially `init`.
 
     Example:
         >>> torch.nn.PReLU()(torch.tensor([-1.0, 2.0])).detach()
         tensor([-0.2500,  2.0000])
 
-    Source:
-        He et al., "Delving deep into rectifiers", 2015.
+    Source: He et al., "Delving deep into rectifiers", 2015.
     """
 
     _repr_attributes = "num_parameters"
@@ -153,7 +145,6 @@ class PReLU(ReprLayer):
         initial.constant_(self.weight, self.init)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the leaky rectification of x."""
         return F.prelu(input, self.weight)
 
 
@@ -174,9 +165,6 @@ class RReLU(ReprLayer):
 @layer(F.elu, shown="alpha")
 class ELU(ReprLayer):
     """`x` where x > 0, else alpha * (exp(x) - 1).
-
-    Args:
-        alpha: the negated limit at minus infinity.
 
     Example:
         >>> torch.nn.ELU()(torch.tensor([-1.0, 2.0]))
@@ -213,15 +201,13 @@ class SELU(_Inplace):
 class GELU(Module):
     """x * Φ(x), with Φ the distribution function of the standard normal.
 
-    Args:
-        approximate: "none", or "tanh" for Φ(x) ≈ (1 + tanh(sqrt(2/π) * (x + 0.044715 x³))) / 2.
+    `approximate` is "none", or "tanh" for Φ(x) ≈ (1 + tanh(sqrt(2/π) * (x + 0.044715 x³))) / 2.
 
     Example:
         >>> torch.nn.GELU()(torch.tensor([-1.0, 2.0]))
         tensor([-0.1587,  1.9545])
 
-    Source:
-        Hendrycks and Gimpel, "Gaussian error linear units", 2016.
+    Source: Hendrycks and Gimpel, "Gaussian error linear units", 2016.
     """
 
     approximate: str = "none"
@@ -331,10 +317,6 @@ class Tanhshrink(Module):
 class Softplus(ReprLayer):
     """log(1 + exp(beta * x)) / beta, or x where beta * x > threshold.
 
-    Args:
-        beta: the sharpness of the bend.
-        threshold: the value of beta * x above which the function is linear.
-
     Example:
         >>> torch.nn.Softplus()(torch.tensor([0.0, 30.0]))
         tensor([ 0.6931, 30.0000])
@@ -356,8 +338,6 @@ class Softsign(Module):
 
 @layer()
 class _Shrink(Module):
-    """The base of shrinkage functions."""
-
     lambd: float = 0.5
 
     def extra_repr(self) -> str:
@@ -394,8 +374,7 @@ class _AlongDim(ReprLayer):
 class Softmax(_AlongDim):
     """exp(x) / Σ exp(x), with the sum along `dim`.
 
-    Args:
-        dim: the dimension along which the results sum to 1; omitting it warns, and selects PyTorch's default.
+    Omitting `dim` warns, and selects PyTorch's default.
 
     Example:
         >>> torch.nn.Softmax(dim=-1)(torch.tensor([0.0, 0.0]))
@@ -403,7 +382,6 @@ class Softmax(_AlongDim):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the probabilities."""
         return F.softmax(input, self.dim, 5)  # (5: a `_stacklevel`, as graphs of `torch.fx` show it)
 
 
@@ -416,7 +394,6 @@ class Softmin(_AlongDim):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the probabilities."""
         return F.softmin(input, self.dim, 5)
 
 
@@ -429,7 +406,6 @@ class LogSoftmax(_AlongDim):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the logarithms of the probabilities."""
         return F.log_softmax(input, self.dim, 5)
 
 
@@ -442,7 +418,6 @@ class Softmax2d(Module):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the probabilities."""
         if input.dim() not in (3, 4):
             raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
         return F.softmax(input, -3, 5)
@@ -451,16 +426,8 @@ class Softmax2d(Module):
 class MultiheadAttention(Module):
     """Multi-head attention: softmax(Q Kᵀ / sqrt(d)) V, with separate projections of the inputs for every head.
 
-    Args:
-        embed_dim: the length of the last dimension of queries and output.
-        num_heads: the number of heads that it is divided among.
-        dropout: the dropout probability of the attention weights in training.
-        bias: whether the projections have biases.
-        add_bias_kv: whether to append a trainable key and value.
-        add_zero_attn: whether to append a key and value of zeros.
-        kdim, vdim: the lengths of the last dimension of keys and values, by default `embed_dim`.
-        batch_first: whether inputs and output are (N, L, E) instead of (L, N, E).
-        device, dtype: of the parameters.
+    Queries and output are (L, N, E), keys and values (S, N, kdim) and (S, N, vdim), or with `batch_first` N comes
+    first. `add_bias_kv` appends a trainable key and value, `add_zero_attn` a key and value of zeros.
 
     Attributes:
         in_proj_weight: the weights of the three projections, `(3 * embed_dim, embed_dim)`; None if `kdim` or `vdim`
@@ -475,8 +442,7 @@ class MultiheadAttention(Module):
         >>> out.shape, weights.shape
         (torch.Size([3, 4, 8]), torch.Size([3, 4, 5]))
 
-    Source:
-        Vaswani et al., "Attention Is All You Need", 2017, section 3.2.2.
+    Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.2.2.
     """
 
     in_proj_weight: Tensor | None

@@ -23,21 +23,11 @@ class _ASMoutput(NamedTuple):
 class AdaptiveLogSoftmaxWithLoss(Module):
     """Log-softmax over many classes; rare classes are in clusters that are evaluated only when needed.
 
-    Args:
-        in_features: the length of an input.
-        n_classes: the number of classes, which are ordered by decreasing frequency.
-        cutoffs: the first classes of the clusters; the classes before the first cutoff are in the head.
-        div_value: the ratio of the widths of successive clusters' projections.
-        head_bias: whether the head has a bias.
-        device, dtype: of the parameters.
-
-    Attributes:
-        head: the layer for the frequent classes and the clusters.
-        tail: a projection and a layer per cluster.
-
-    Shape:
-        `(N, in_features)` and labels `(N,)`, or `(in_features,)` and `()` -> a named tuple of `output`, the
-        log-probabilities of the labels, and `loss`, minus their mean.
+    The classes are ordered by decreasing frequency; those before the first of the `cutoffs` are in the `head`, and each
+    cutoff begins a cluster, which has a projection and a layer in `tail`; the projections' widths decrease by
+    `div_value`.
+    Shapes: `(N, in_features)` and labels `(N,)`, or `(in_features,)` and `()` -> a named tuple of `output`, the
+    log-probabilities of the labels, and `loss`, minus their mean.
 
     Example:
         >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(16, 1000, [10, 100])
@@ -45,8 +35,7 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         >>> layer(x, torch.tensor([0, 9, 99, 999])).output.shape, layer.log_prob(x).shape, layer.predict(x).shape
         (torch.Size([4]), torch.Size([4, 1000]), torch.Size([4]))
 
-    Source:
-        Grave et al., "Efficient softmax approximation for GPUs", 2017.
+    Source: Grave et al., "Efficient softmax approximation for GPUs", 2017.
     """
 
     def __init__(
@@ -100,7 +89,6 @@ class AdaptiveLogSoftmaxWithLoss(Module):
             layer.reset_parameters()
 
     def forward(self, input_: Tensor, target_: Tensor) -> _ASMoutput:
-        """Return the log-probabilities of the labels, and minus their mean."""
         batched = target_.dim() > 0
         if target_.dim() > 1:
             raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")

@@ -117,7 +117,6 @@ class _BatchNorm(_NormBase):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised input; in training, the running statistics are updated."""
         self._check_input_dim(input)
         momentum = 0.0 if self.momentum is None else self.momentum
         if self.training and self.track_running_stats and self.num_batches_tracked is not None:
@@ -141,22 +140,15 @@ class BatchNorm1d(_BatchNorm, dims=1):
     In training, mean and variance are those of the batch, and the running statistics are moved towards them; in
     evaluation the running statistics are used.
 
-    Args:
-        num_features: the number of features or channels.
-        eps: added to the variance, against division by 0.
-        momentum: the weight of the batch in the running statistics; None for the mean over all batches.
-        affine: whether there is a weight (and a bias).
-        track_running_stats: whether to keep running statistics; if not, evaluation uses those of the batch, too.
-        device, dtype: of the parameters.
-        bias: whether there is a bias.
+    `momentum` is the weight of the batch in the running statistics; None is for the mean over all batches. Without
+    `track_running_stats` evaluation uses the statistics of the batch, too; `affine` is for a weight, and `bias`.
 
     Attributes:
         weight, bias: of shape `(num_features,)`, initially 1 and 0; or None.
         running_mean, running_var: of shape `(num_features,)`, initially 0 and 1; or None.
         num_batches_tracked: the number of batches in the running statistics.
 
-    Shape:
-        `(N, C)` or `(N, C, L)` -> the same.
+    Shape: `(N, C)` or `(N, C, L)` -> the same.
 
     Example:
         >>> norm = torch.nn.BatchNorm1d(1)

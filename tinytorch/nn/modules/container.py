@@ -58,8 +58,7 @@ class _ModuleSequence(Module):
 class Sequential(_ModuleSequence):
     """Modules in sequence: every module gets the output of the previous one.
 
-    Args:
-        args: the modules, or one `OrderedDict` of name -> module.
+    The modules are the arguments, or one `OrderedDict` of name -> module.
 
     Example:
         >>> from tinytorch import nn
@@ -82,7 +81,6 @@ class Sequential(_ModuleSequence):
                 self.add_module(str(i), module)
 
     def forward(self, input: Any) -> Any:
-        """Return the output of the last module."""
         for module in self:
             input = module(input)
         return input
@@ -158,9 +156,6 @@ def _insert(modules: dict[str, Any], index: int, module: Module) -> None:
 class ModuleList(_ModuleSequence):
     """A list of modules, which are registered; it has no `forward`.
 
-    Args:
-        modules: the modules, any iterable.
-
     Example:
         >>> from tinytorch import nn
         >>> nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
@@ -226,8 +221,7 @@ class ModuleList(_ModuleSequence):
 class ModuleDict(Module):
     """An ordered dictionary of modules, which are registered; it has no `forward`.
 
-    Args:
-        modules: a mapping of name -> module, or (name, module) pairs.
+    The modules are a mapping of name -> module, or (name, module) pairs.
 
     Example:
         >>> from tinytorch import nn
@@ -329,9 +323,6 @@ class ParameterList(Module):
 
     Tensors become parameters; other objects are stored unchanged.
 
-    Args:
-        values: the parameters, any iterable.
-
     Example:
         >>> weights = torch.nn.ParameterList([torch.zeros(2)]).append(torch.zeros(3)).extend([torch.zeros(4)])
         >>> len(weights), len(list(weights.parameters()))
@@ -387,8 +378,7 @@ class ParameterDict(Module):
 
     Tensors become parameters; other objects are stored unchanged.
 
-    Args:
-        parameters: a mapping of name -> value (a plain dict is sorted by name), or (name, value) pairs.
+    The argument is a mapping of name -> value (a plain dict is sorted by name), or (name, value) pairs.
 
     Example:
         >>> params = torch.nn.ParameterDict({"scale": torch.ones(1), "shift": torch.zeros(1)})

@@ -141,7 +141,6 @@ class _ConvLayer(_ConvNd):
         return getattr(F, self._function)(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the convolution of `input`, with O channels."""
         return self._conv_forward(input, self.weight, self.bias)
 
 
@@ -152,23 +151,14 @@ class Conv1d(_ConvLayer, dims=1):
 class Conv2d(_ConvLayer, dims=2):
     """A convolution (cross-correlation) of images.
 
-    Args:
-        in_channels, out_channels: C and O, the channels of input and output.
-        kernel_size: one number, or height and width; so are all sizes below.
-        stride: the step between neighbouring positions of the kernel.
-        padding: the width of the border on each side; "valid" is none, "same" keeps the size.
-        dilation: the distance between the kernel's elements.
-        groups: the channels are divided into this many groups, which are convolved separately.
-        bias: whether to add a bias.
-        padding_mode: the values of the border: "zeros", "reflect", "replicate" or "circular".
-        device, dtype: of the parameters.
+    All sizes are one number, or height and width. The padding "valid" is none, "same" keeps the size; its values are
+    "zeros", or by `padding_mode` "reflect", "replicate" or "circular".
 
     Attributes:
         weight: `(O, C / groups, kH, kW)`, from U(-b, b) with b = 1 / sqrt(C / groups * kH * kW).
         bias: `(O,)`, from the same distribution, or None.
 
-    Shape:
-        `(N, C, H, W)` or `(C, H, W)` -> `(N, O, H', W')` or `(O, H', W')`.
+    Shape: `(N, C, H, W)` or `(C, H, W)` -> `(N, O, H', W')` or `(O, H', W')`.
 
     Example:
         >>> layer = torch.nn.Conv2d(16, 33, (3, 5), stride=(2, 1), padding=(4, 2))
@@ -258,12 +248,8 @@ class ConvTranspose1d(_ConvTransposeLayer, dims=1):
 class ConvTranspose2d(_ConvTransposeLayer, dims=2):
     """A transposed convolution of images: it maps the size of a convolution's output to that of its input.
 
-    Args:
-        stride: the step between the output positions of neighbouring input elements.
-        padding: the width that is cropped on each side of the output.
-        output_padding: rows and columns added on one side of the output.
-        padding_mode: "zeros".
-        the others: as for `Conv2d`.
+    `padding` is cropped on each side of the output; `output_padding` rows and columns are added on one side. The
+    padding mode is "zeros"; other arguments as for `Conv2d`.
 
     Attributes:
         weight: `(C, O / groups, kH, kW)`, from U(-b, b) with b = 1 / sqrt(O / groups * kH * kW).

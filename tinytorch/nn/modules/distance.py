@@ -38,5 +38,4 @@ class PairwiseDistance(Module):
         self.keepdim = keepdim
 
     def forward(self, x1: Tensor, x2: Tensor) -> Tensor:
-        """Return the distance of every pair of vectors."""
         return F.pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

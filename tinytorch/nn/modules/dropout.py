@@ -24,10 +24,6 @@ class Dropout(_DropoutNd):
 
     In evaluation it is the identity.
 
-    Args:
-        p: the probability.
-        inplace: whether to write into the input.
-
     Example:
         >>> layer = torch.nn.Dropout(0.5)
         >>> sorted(set(layer(torch.ones(100)).tolist()))
@@ -37,7 +33,6 @@ class Dropout(_DropoutNd):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with elements dropped."""
         return F.dropout(input, self.p, self.training, self.inplace)
 
 
@@ -49,7 +44,6 @@ class _ChannelDropout(_DropoutNd, DimensionalLayer):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with channels dropped."""
         return getattr(F, self._function)(input, self.p, self.training, self.inplace)
 
 
@@ -76,7 +70,6 @@ class AlphaDropout(_DropoutNd):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with elements dropped."""
         return F.alpha_dropout(input, self.p, self.training)
 
 
@@ -89,5 +82,4 @@ class FeatureAlphaDropout(_DropoutNd):
     """
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with channels dropped."""
         return F.feature_alpha_dropout(input, self.p, self.training)

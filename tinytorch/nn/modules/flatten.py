@@ -23,7 +23,6 @@ class Flatten(ReprLayer):
     end_dim: int = -1
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the flattened tensor, a view where that is possible."""
         return input.flatten(self.start_dim, self.end_dim)
 
 
@@ -49,5 +48,4 @@ class Unflatten(ReprLayer):
                 raise TypeError(f"unflattened_size must be tuple of ints, but found element of type {kind} at pos {i}")
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the tensor with the dimension split."""
         return input.unflatten(self.dim, self.unflattened_size)

@@ -18,8 +18,7 @@ SizeOrInt = int | Sequence[int]
 class Fold(ReprLayer):
     """Sums sliding blocks, given as columns, into images; arguments as `nn.functional.fold`.
 
-    Shape:
-        `(N, C * kH * kW, blocks)` -> `(N, C, H, W)`; N is optional.
+    Shape: `(N, C * kH * kW, blocks)` -> `(N, C, H, W)`; N is optional.
 
     Example:
         >>> torch.nn.Fold((4, 5), (2, 2))(torch.ones(1, 12, 12)).shape
@@ -39,8 +38,7 @@ class Fold(ReprLayer):
 class Unfold(ReprLayer):
     """Returns the sliding blocks of images as columns; arguments as `nn.functional.unfold`.
 
-    Shape:
-        `(N, C, H, W)` -> `(N, C * kH * kW, blocks)`; N is optional.
+    Shape: `(N, C, H, W)` -> `(N, C * kH * kW, blocks)`; N is optional.
 
     Example:
         >>> torch.nn.Unfold((2, 3))(torch.ones(2, 5, 3, 4)).shape

@@ -57,7 +57,6 @@ class _InstanceNorm(_NormBase):
         super()._convert_earlier(state_dict, prefix, version, error_msgs)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised input; in training, running statistics, if any, are updated."""
         self._check_input_dim(input)
         dim = input.dim() - self._get_no_batch_dim()
         if input.size(dim) != self.num_features:
@@ -84,17 +83,8 @@ class _InstanceNorm(_NormBase):
 class InstanceNorm1d(_InstanceNorm, dims=1):
     """(x - mean) / sqrt(variance + eps) * weight + bias per channel and sample; see `nn.functional.instance_norm`.
 
-    Args:
-        momentum: the weight of the batch in the running statistics.
-        affine: whether there is a weight (and a bias).
-        track_running_stats: whether to keep running statistics, for evaluation.
-        the others: as for `BatchNorm1d`.
-
-    Attributes:
-        weight, bias, running_mean, running_var: as those of `BatchNorm1d`, or None.
-
-    Shape:
-        `(N, C, L)` or `(C, L)` -> the same.
+    Shape: `(N, C, L)` or `(C, L)` -> the same. Arguments and attributes as for `BatchNorm1d`; without running
+    statistics, evaluation uses those of the input.
 
     Example:
         >>> torch.nn.InstanceNorm1d(2)(torch.tensor([[[1.0, 3.0], [5.0, 5.0]]]))

@@ -29,24 +29,17 @@ class Identity(Module):
         super().__init__()
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return `input`."""
         return input
 
 
 class Linear(Module):
     """y = x Wᵀ + b.
 
-    Args:
-        in_features, out_features: the lengths of the last dimension of input and output.
-        bias: whether to add b.
-        device, dtype: of the parameters.
-
     Attributes:
         weight: `(out_features, in_features)`, from U(-k, k) with k = 1/sqrt(in_features).
         bias: `(out_features,)`, from the same distribution, or None.
 
-    Shape:
-        `(*, in_features)` -> `(*, out_features)`.
+    Shape: `(*, in_features)` -> `(*, out_features)`.
 
     Example:
         >>> layer = torch.nn.Linear(20, 30)
@@ -90,17 +83,11 @@ class NonDynamicallyQuantizableLinear(Linear):
 class Bilinear(Module):
     """y_k = x1ᵀ W_k x2 + b_k.
 
-    Args:
-        in1_features, in2_features, out_features: the lengths of the last dimension of the inputs and of the output.
-        bias: whether to add b.
-        device, dtype: of the parameters.
-
     Attributes:
         weight: `(out_features, in1_features, in2_features)`, from U(-k, k) with k = 1/sqrt(in1_features).
         bias: `(out_features,)`, from the same distribution, or None.
 
-    Shape:
-        `(*, in1_features)`, `(*, in2_features)` -> `(*, out_features)`.
+    Shape: `(*, in1_features)`, `(*, in2_features)` -> `(*, out_features)`.
 
     Example:
         >>> layer = torch.nn.Bilinear(20, 30, 40)
@@ -151,10 +138,6 @@ class Bilinear(Module):
 
 class LazyLinear(LazyModuleMixin, Linear):
     """A `Linear` that takes `in_features` from its first input.
-
-    Args:
-        out_features: the length of the last dimension of the output.
-        the others: as for `Linear`.
 
     Example:
         >>> layer = torch.nn.LazyLinear(3)

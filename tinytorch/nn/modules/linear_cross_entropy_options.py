@@ -17,14 +17,10 @@ _POLICIES = ("auto", "accurate", "balanced", "compact")
 class LinearCrossEntropyOptions:
     """How `linear_cross_entropy` divides the samples into chunks, so that the scores of all never exist at once.
 
-    Args:
-        allow_retain_graph: accepted for PyTorch's sake: a second backward pass through a retained graph is always
-            possible here.
-        batch_chunk_size: the number of samples in a chunk; by default `chunking_method` chooses it.
-        chunking_method: "aspect_ratio": the scores of a chunk are about as large as the input; "aspect_ratio:2": half
-            as large, and so on; "auto" chooses one of these; None: `batch_chunk_size`, or a single chunk.
-        acc_policy: accepted for PyTorch's sake; sums are always accumulated in `acc_dtype` ("accurate").
-        acc_dtype: the dtype to compute with; by default float32 for inputs of 16 bits, otherwise the input's.
+    `chunking_method` "aspect_ratio" makes the scores of a chunk about as large as the input, "aspect_ratio:2" half as
+    large, and so on; "auto" chooses one of these, and None chunks of `batch_chunk_size` samples, or a single one.
+    `acc_dtype` is the dtype to compute with, by default float32 for inputs of 16 bits, otherwise the input's.
+    `allow_retain_graph` and `acc_policy` are accepted for PyTorch's sake.
 
     Example:
         >>> torch.nn.LinearCrossEntropyOptions(batch_chunk_size=64).batch_chunk_size
@@ -59,7 +55,6 @@ class LinearCrossEntropyOptions:
         return int(number) if name == "aspect_ratio" and number.isdigit() else 0
 
     def _rows(self, samples: int, features: int, classes: int, kind: Dtype) -> int:
-        """Return the number of samples in a chunk."""
         method, size = self.chunking_method, self.batch_chunk_size
         if method == "auto":
             method = None if size else "aspect_ratio" if kind.itemsize == 2 else "aspect_ratio:2"

@@ -59,9 +59,7 @@ class _WeightedLoss(_Loss):
 class L1Loss(_Loss):
     """|x - y|, reduced over all elements (other losses are reduced over samples, pairs or triplets).
 
-    Args:
-        size_average, reduce: deprecated, see `reduction`.
-        reduction: "mean", "sum", or "none".
+    The reduction is "mean", "sum" or "none"; `size_average` and `reduce` are its deprecated form.
 
     Example:
         >>> torch.nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
@@ -131,10 +129,7 @@ class KLDivLoss(_Loss):
 class NLLLoss(_WeightedLoss):
     """-weight[y] * x[y], with x the log-probabilities of the classes (from `LogSoftmax`).
 
-    Arguments as `nn.functional.cross_entropy`.
-
-    Shape:
-        input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C, int64.
+    Shape: input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C, int64.
 
     Example:
         >>> x = torch.log(torch.tensor([[0.25, 0.75]]))
@@ -152,8 +147,6 @@ class NLLLoss(_WeightedLoss):
 @layer(F.cross_entropy)
 class CrossEntropyLoss(_WeightedLoss):
     """-log softmax(x)[y], the loss of a classifier, from its unnormalised scores x.
-
-    Arguments as `nn.functional.cross_entropy`.
 
     Shape:
         input `(N, C)`, `(C,)` or `(N, C, d1, ...)`; target the same without C (int64, class
@@ -176,16 +169,8 @@ class CrossEntropyLoss(_WeightedLoss):
 class LinearCrossEntropyLoss(_WeightedLoss):
     """A linear layer and the cross entropy of its scores, which `options` computes in chunks, with less memory.
 
-    Args:
-        in_features: the number F of features of a sample.
-        num_classes: the number C of classes.
-        out_features: the further dimensions of the scores; the layer has C times their product outputs.
-        bias: whether the layer has a bias.
-        device, dtype: those of the layer's parameters.
-        the others: as for `nn.functional.linear_cross_entropy`.
-
-    Shape:
-        input `(N, F)` or `(F,)`; target as for `nn.functional.linear_cross_entropy`.
+    The samples are `(N, F)` or `(F,)`, of `in_features`; `out_features` are further dimensions of the scores. Other
+    arguments and the target as for `nn.functional.linear_cross_entropy`.
 
     Example:
         >>> options = torch.nn.LinearCrossEntropyOptions(batch_chunk_size=2)
@@ -220,7 +205,6 @@ class LinearCrossEntropyLoss(_WeightedLoss):
         self.options = options
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         shape, bias = (self.num_classes, *self.out_features), self.linear.bias
         return F.linear_cross_entropy(
             input, self.linear.weight.reshape(*shape, self.linear.in_features), target,
@@ -240,8 +224,6 @@ class LinearCrossEntropyLoss(_WeightedLoss):
 class BCELoss(_WeightedLoss):
     """-weight * (y log x + (1 - y) log(1 - x)), with x a probability.
 
-    Arguments as `nn.functional.binary_cross_entropy`.
-
     Example:
         >>> torch.nn.BCELoss()(torch.tensor([0.25]), torch.tensor([0.0]))
         tensor(0.2877)
@@ -251,8 +233,6 @@ class BCELoss(_WeightedLoss):
 @layer(F.binary_cross_entropy_with_logits)
 class BCEWithLogitsLoss(_Loss):
     """`BCELoss` of sigmoid(x), computed without the rounding and overflow of two separate steps.
-
-    Arguments as `nn.functional.binary_cross_entropy_with_logits`.
 
     Example:
         >>> torch.nn.BCEWithLogitsLoss()(torch.tensor([0.0]), torch.tensor([1.0]))
@@ -292,7 +272,6 @@ class PoissonNLLLoss(_Loss):
     reduction: str = "mean"
 
     def forward(self, log_input: Tensor, target: Tensor) -> Tensor:
-        """Return the loss."""
         return F.poisson_nll_loss(
             log_input, target, log_input=self.log_input, full=self.full, eps=self.eps, reduction=self.reduction
         )
@@ -315,15 +294,12 @@ class GaussianNLLLoss(_Loss):
         self.eps = eps
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        """Return the loss."""
         return F.gaussian_nll_loss(input, target, var, full=self.full, eps=self.eps, reduction=self.reduction)
 
 
 @layer(F.hinge_embedding_loss)
 class HingeEmbeddingLoss(_Loss):
     """x where y = 1, max(0, margin - x) where y = -1; x is a distance.
-
-    Arguments as `nn.functional.hinge_embedding_loss`.
 
     Example:
         >>> torch.nn.HingeEmbeddingLoss()(torch.tensor([0.5, 0.25]), torch.tensor([1.0, -1.0]))
@@ -350,8 +326,6 @@ class SoftMarginLoss(_Loss):
 class MultiLabelSoftMarginLoss(_WeightedLoss):
     """`BCEWithLogitsLoss`, averaged over the classes of each sample.
 
-    Arguments as `nn.functional.multilabel_soft_margin_loss`.
-
     Example:
         >>> torch.nn.MultiLabelSoftMarginLoss()(torch.zeros(1, 2), torch.tensor([[0.0, 1.0]]))
         tensor(0.6931)
@@ -361,8 +335,6 @@ class MultiLabelSoftMarginLoss(_WeightedLoss):
 @layer(F.multi_margin_loss)
 class MultiMarginLoss(_WeightedLoss):
     """Σ max(0, margin - x[y] + x[i])ᵖ / C, over the classes i other than y.
-
-    Arguments as `nn.functional.multi_margin_loss`.
 
     Example:
         >>> torch.nn.MultiMarginLoss()(torch.tensor([[0.5, 0.0]]), torch.tensor([0]))
@@ -398,8 +370,6 @@ class _MarginLoss(_Loss):
 class CosineEmbeddingLoss(_MarginLoss):
     """1 - cos(x1, x2) where y = 1, max(0, cos(x1, x2) - margin) where y = -1.
 
-    Arguments as `nn.functional.cosine_embedding_loss`.
-
     Example:
         >>> x1, x2 = torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])
         >>> torch.nn.CosineEmbeddingLoss()(x1, x2, torch.tensor([1]))
@@ -411,8 +381,6 @@ class CosineEmbeddingLoss(_MarginLoss):
 class MarginRankingLoss(_MarginLoss):
     """max(0, margin - y * (x1 - x2)), with y = 1 where x1 should be greater, else -1.
 
-    Arguments as `nn.functional.margin_ranking_loss`.
-
     Example:
         >>> ranking = torch.nn.MarginRankingLoss()
         >>> ranking(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0]))
@@ -423,8 +391,6 @@ class MarginRankingLoss(_MarginLoss):
 @layer(F.triplet_margin_loss)
 class TripletMarginLoss(_Loss):
     """max(0, d(anchor, positive) - d(anchor, negative) + margin), d the distance in the p-norm.
-
-    Arguments as `nn.functional.triplet_margin_loss`.
 
     Example:
         >>> a, p, n = torch.tensor([[0.0]]), torch.tensor([[1.0]]), torch.tensor([[1.5]])
@@ -480,8 +446,6 @@ def _check_margin(name: str, margin: float) -> None:
 class CTCLoss(_Loss):
     """The negative log-probability of a target, summed over its alignments with the sequence.
 
-    Arguments as `nn.functional.ctc_loss`.
-
     Shape:
         log-probabilities `(T, N, C)` or `(T, C)`, labels `(N, S)` or concatenated, lengths `(N,)` of sequences and
         targets -> `()`, or `(N,)` for "none".
@@ -501,8 +465,7 @@ class CTCLoss(_Loss):
 class MultiLabelMarginLoss(_Loss):
     """sum(max(0, 1 - x[label] + x[other])) / C, over all pairs of a label and another class; arguments as `L1Loss`.
 
-    Shape:
-        scores `(N, C)` or `(C,)`, labels of that shape, terminated by -1 -> `()`, or `(N,)` for "none".
+    Shape: scores `(N, C)` or `(C,)`, labels of that shape, terminated by -1 -> `()`, or `(N,)` for "none".
 
     Example:
         >>> x = torch.tensor([[0.1, 0.2, 0.4, 0.8]])

@@ -208,9 +208,6 @@ class Module(Hooking, Saving):
     output in `forward`. Assigned members are registered: `parameters()` iterates over them, `to()` converts them,
     `state_dict()` saves them.
 
-    Attributes:
-        training: whether the module is in training mode, set by `train()` and `eval()`.
-
     Example:
         >>> from tinytorch import nn
         >>> class Net(nn.Module):
@@ -266,9 +263,7 @@ class Module(Hooking, Saving):
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
         """Register a tensor that belongs to the module but is not trained, such as a running mean.
 
-        Args:
-            tensor: the buffer; None reserves the name, and is not saved.
-            persistent: whether `state_dict` includes it.
+        None reserves the name, and is not saved; `state_dict` includes buffers that are `persistent`.
 
         Example:
             >>> layer = torch.nn.Linear(2, 1)
@@ -292,8 +287,7 @@ class Module(Hooking, Saving):
     def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Register a parameter as the attribute `name`.
 
-        Args:
-            param: the parameter; None reserves the name (a layer without bias).
+        None reserves the name (a layer without bias).
 
         Example:
             >>> module = torch.nn.Module()
@@ -459,8 +453,7 @@ class Module(Hooking, Saving):
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Set the module at a path such as "features.0".
 
-        Args:
-            strict: whether a module must exist at the path.
+        With `strict` a module must exist at the path.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))
@@ -538,10 +531,7 @@ class Module(Hooking, Saving):
     ) -> Iterator[tuple[str, Parameter]]:
         """Yield (path, parameter).
 
-        Args:
-            prefix: the prefix of all paths.
-            recurse: whether to include submodules.
-            remove_duplicate: whether to yield a shared parameter only once, with its first path.
+        A shared parameter is yielded only once, with its first path, unless `remove_duplicate` is False.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Linear(2, 1), torch.nn.BatchNorm1d(1, affine=False))
@@ -591,10 +581,7 @@ class Module(Hooking, Saving):
     ) -> Iterator[tuple[str, Module]]:
         """Yield (path, module) of this module and all submodules, parents first.
 
-        Args:
-            memo: modules to skip: those yielded already.
-            prefix: the path of this module.
-            remove_duplicate: whether to yield a shared module only once, with its first path.
+        `memo` has modules to skip; `prefix` is the path of this module.
 
         Example:
             >>> model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.ReLU()))

@@ -38,18 +38,8 @@ class _AffineNorm(Module):
 class LayerNorm(_AffineNorm):
     """(x - mean) / sqrt(variance + eps) * weight + bias, over the last dimensions; see `nn.functional.layer_norm`.
 
-    Args:
-        normalized_shape: the lengths of these dimensions, or one int.
-        eps: added to the variance, against division by 0.
-        elementwise_affine: whether there is a weight (and a bias).
-        bias: whether there is a bias.
-        device, dtype: of the parameters.
-
-    Attributes:
-        weight, bias: of shape `normalized_shape`, initially 1 and 0; or None.
-
-    Shape:
-        `(*, *normalized_shape)` -> the same.
+    Shape: `(*, *normalized_shape)` -> the same; `weight` and `bias`, if `elementwise_affine` and `bias`, have the shape
+    `normalized_shape`, which may be one int.
 
     Example:
         >>> torch.nn.LayerNorm(3)(torch.tensor([1.0, 2.0, 3.0])).detach()
@@ -74,7 +64,6 @@ class LayerNorm(_AffineNorm):
         self._register_affine(self.normalized_shape, device, dtype, elementwise_affine, elementwise_affine and bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised input."""
         return F.layer_norm(input, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -87,16 +76,7 @@ class LayerNorm(_AffineNorm):
 class RMSNorm(Module):
     """x / sqrt(mean(x²) + eps) * weight, over the last dimensions; see `nn.functional.rms_norm`.
 
-    Args:
-        eps: added to the mean square; by default the dtype's machine epsilon.
-        elementwise_affine: whether there is a weight.
-        the others: as for `LayerNorm`.
-
-    Attributes:
-        weight: of shape `normalized_shape`, initially 1; or None.
-
-    Shape:
-        `(*, *normalized_shape)` -> the same.
+    Shape: `(*, *normalized_shape)` -> the same; `eps` is by default the dtype's machine epsilon.
 
     Example:
         >>> torch.nn.RMSNorm(2)(torch.tensor([1.0, 7.0])).detach()
@@ -129,7 +109,6 @@ class RMSNorm(Module):
             init.ones_(self.weight)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return the normalised input."""
         return F.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
@@ -139,16 +118,7 @@ class RMSNorm(Module):
 class GroupNorm(_AffineNorm):
     """(x - mean) / sqrt(variance + eps) * weight + bias, over groups of channels; see `nn.functional.group_norm`.
 
-    Args:
-        num_groups: the number of groups that the channels are divided into.
-        num_channels: the number of channels.
-        the others: as for `BatchNorm1d`.
-
-    Attributes:
-        weight, bias: of shape `(num_channels,)`, initially 1 and 0; or None.
-
-    Shape:
-        `(N, C, *)` -> the same.
+    Shape: `(N, C, *)` -> the same; `weight` and `bias`, if `affine` and `bias`, are `(num_channels,)`.
 
     Example:
         >>> torch.nn.GroupNorm(2, 4)(torch.tensor([[1.0, 3.0, 5.0, 5.0]])).detach()
@@ -176,7 +146,6 @@ class GroupNorm(_AffineNorm):
         self._register_affine(num_channels, device, dtype, affine, affine and bias)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised input."""
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
@@ -204,8 +173,7 @@ class LocalResponseNorm(_LocalNorm):
 
     Arguments as `nn.functional.local_response_norm`.
 
-    Shape:
-        `(N, C, *)` -> the same.
+    Shape: `(N, C, *)` -> the same.
 
     Example:
         >>> torch.nn.LocalResponseNorm(2)(torch.randn(2, 3, 4)).shape
@@ -222,12 +190,7 @@ class LocalResponseNorm(_LocalNorm):
 class CrossMapLRN2d(_LocalNorm):
     """`LocalResponseNorm` for images as in Lua Torch: with `(size - 1) // 2` channels on both sides.
 
-    Args:
-        size: the divisor of `alpha`.
-        alpha, beta, k: as for `LocalResponseNorm`.
-
-    Shape:
-        `(N, C, H, W)` -> the same.
+    Shape: `(N, C, H, W)` -> the same; `alpha` is divided by `size`.
 
     Example:
         >>> torch.nn.CrossMapLRN2d(3)(torch.randn(2, 4, 3, 3)).shape
@@ -240,7 +203,6 @@ class CrossMapLRN2d(_LocalNorm):
     k: float = 1
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the normalised input."""
         if input.dim() != 4:
             raise ValueError(f"CrossMapLRN2d: Expected input to be 4D, got {input.dim()}D instead.")
         width, channels = (self.size - 1) // 2, input.shape[1]

@@ -29,7 +29,6 @@ class _PadNd(DimensionalLayer):
         self.padding = tuple(padding) if isinstance(padding, Iterable) else (padding,) * (2 * self._dims)
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with its border; see `nn.functional.pad`."""
         return F.pad(input, self.padding, self._mode)
 
     def extra_repr(self) -> str:
@@ -43,7 +42,6 @@ class _CircularPadNd(_PadNd):
     _mode = "circular"
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with its border; see `nn.functional.pad`."""
         dims = self._dims
         if input.ndim not in (dims + 1, dims + 2):
             raise ValueError(f"expected {dims + 1}D or {dims + 2}D input (got {input.ndim}D input)")
@@ -53,8 +51,7 @@ class _CircularPadNd(_PadNd):
 class CircularPad1d(_CircularPadNd, dims=1):
     """Pads the last dimension with elements from its opposite end.
 
-    Args:
-        padding: the widths of the border, one int or (left, right); negative widths crop.
+    The padding is one int or (left, right); negative widths crop.
 
     Example:
         >>> torch.nn.CircularPad1d(1)(torch.tensor([[1.0, 2.0, 3.0]]))
@@ -93,7 +90,6 @@ class _ConstantPadNd(_PadNd):
     value: float
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input with its border; see `nn.functional.pad`."""
         return F.pad(input, self.padding, "constant", self.value)
 
     def extra_repr(self) -> str:

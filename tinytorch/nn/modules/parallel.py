@@ -12,9 +12,7 @@ __all__ = ["DataParallel"]
 class DataParallel(Module):
     """Calls a module, as PyTorch does without GPUs; with several, it divides the batch among them.
 
-    Args:
-        module: the module; its keys in `state_dict` have the prefix "module.".
-        device_ids, output_device, dim: have no effect.
+    The module's keys in `state_dict` have the prefix "module."; the other arguments have no effect.
 
     Example:
         >>> list(torch.nn.DataParallel(torch.nn.Linear(2, 3)).state_dict())
@@ -27,5 +25,4 @@ class DataParallel(Module):
         self.device_ids: list[int] = []
 
     def forward(self, *inputs: Any, **kwargs: Any) -> Any:
-        """Return the output of the module."""
         return self.module(*inputs, **kwargs)

@@ -84,7 +84,6 @@ class _MaxUnpoolNd(DimensionalLayer):
         _tuples(self, self._dims)
 
     def forward(self, input: Tensor, indices: Tensor, output_size: list[int] | None = None) -> Tensor:
-        """Return zeros with the maxima at their indices."""
         return getattr(F, self._function)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
@@ -145,7 +144,6 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
             self.stride = self.kernel_size
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the averages."""
         windows = self.kernel_size, self.stride, self.padding, self.ceil_mode
         return getattr(F, self._function)(input, *windows, self.count_include_pad, self.divisor_override)
 
@@ -172,7 +170,6 @@ class _LPPoolNd(DimensionalLayer):
     ceil_mode: bool = False
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the norms."""
         windows = self.kernel_size, self.stride, self.ceil_mode
         return getattr(F, self._function)(input, float(self.norm_type), *windows)
 
@@ -278,7 +275,6 @@ class _AdaptiveAvgPoolNd(DimensionalLayer):
     output_size: Any
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the averages."""
         return getattr(F, self._function)(input, self.output_size)
 
 

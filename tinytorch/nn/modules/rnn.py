@@ -44,16 +44,10 @@ class _Recurrent(Module):
 class RNNBase(_Recurrent):
     """The base of `RNN`, `LSTM` and `GRU`.
 
-    Args:
-        mode: "RNN_TANH", "RNN_RELU", "LSTM" or "GRU".
-        input_size, hidden_size: the numbers of features of the input and the hidden state.
-        num_layers: the number of stacked layers.
-        bias: whether to add biases.
-        batch_first: whether input and output are (batch, steps, features), instead of (steps, batch, features).
-        dropout: the probability of dropout between layers, in training.
-        bidirectional: whether the layers also run backwards in time; the output concatenates both directions.
-        proj_size: for `LSTM`, the number of features that the hidden state is projected to; 0 for no projection.
-        device, dtype: of the parameters.
+    The mode is "RNN_TANH", "RNN_RELU", "LSTM" or "GRU". Input and output are (steps, batch, features), or with
+    `batch_first` (batch, steps, features). `dropout` is between layers, in training; the output of `bidirectional`
+    layers concatenates both directions; `proj_size` is for `LSTM`, the number of features that the hidden state is
+    projected to.
 
     Example:
         >>> isinstance(torch.nn.GRU(2, 3), torch.nn.RNNBase)
@@ -204,11 +198,9 @@ class RNNBase(_Recurrent):
         return hx.squeeze(1)
 
     def _initial(self, input: Tensor, batch_sizes: Tensor | None) -> Any:
-        """Return the default of the initial state: zeros."""
         return zeros(self.get_expected_hidden_size(input, batch_sizes), dtype=input.dtype, device=input.device)
 
     def _split_result(self, result: Any) -> tuple[Tensor, Any]:
-        """Return the output and the last state."""
         return result[0], result[1]
 
     def forward(self, input: Any, hx: Any = None) -> Any:
@@ -265,9 +257,8 @@ class RNNBase(_Recurrent):
 class RNN(RNNBase):
     """Recurrent layers, h_t = tanh(W_ih x_t + b_ih + W_hh h_(t-1) + b_hh).
 
-    Args:
-        nonlinearity: "tanh" or "relu"; positionally, it follows `num_layers`.
-        the others: as for `RNNBase`, in the order there, without `mode` and `proj_size`.
+    `nonlinearity` is "tanh" or "relu"; positionally, it follows `num_layers`. Other arguments as for `RNNBase`, in the
+    order there, without `mode` and `proj_size`.
 
     Attributes:
         weight_ih_l[k], weight_hh_l[k], bias_ih_l[k], bias_hh_l[k]: the parameters of layer k, all from U(-s, s) with
@@ -324,8 +315,7 @@ class LSTM(RNNBase):
         >>> out.shape, h.shape, c.shape
         (torch.Size([3, 5, 20]), torch.Size([2, 3, 20]), torch.Size([2, 3, 20]))
 
-    Source:
-        Hochreiter and Schmidhuber, "Long short-term memory", 1997.
+    Source: Hochreiter and Schmidhuber, "Long short-term memory", 1997.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -383,8 +373,7 @@ class GRU(RNNBase):
     Attributes:
         as those of `RNN`, for the gates r, z, n.
 
-    Shape:
-        as that of `RNN`.
+    Shape: as that of `RNN`.
 
     Example:
         >>> layer = torch.nn.GRU(10, 20, bidirectional=True)
@@ -407,10 +396,6 @@ class GRU(RNNBase):
 
 class RNNCellBase(_Recurrent):
     """The base of `RNNCell`, `LSTMCell` and `GRUCell`.
-
-    Args:
-        num_chunks: the number of gates.
-        the others: as for `RNNCell`.
 
     Example:
         >>> isinstance(torch.nn.GRUCell(2, 3), torch.nn.RNNCellBase)
@@ -471,17 +456,12 @@ class RNNCellBase(_Recurrent):
 class RNNCell(RNNCellBase):
     """h' = tanh(W_ih x + b_ih + W_hh h + b_hh).
 
-    Args:
-        input_size, hidden_size: the numbers of features of input and state.
-        bias: whether to add biases.
-        nonlinearity: "tanh" or "relu".
-        device, dtype: of the parameters.
+    `nonlinearity` is "tanh" or "relu".
 
     Attributes:
         weight_ih, weight_hh, bias_ih, bias_hh: from U(-k, k) with k = 1/sqrt(hidden_size).
 
-    Shape:
-        input `(batch, input_size)` or `(input_size,)`, state `(batch, hidden_size)` or `(hidden_size,)`.
+    Shape: input `(batch, input_size)` or `(input_size,)`, state `(batch, hidden_size)` or `(hidden_size,)`.
 
     Example:
         >>> cell = torch.nn.RNNCell(10, 20)
@@ -515,8 +495,7 @@ class LSTMCell(RNNCellBase):
     Attributes:
         weight_ih, weight_hh, bias_ih, bias_hh: for the gates i, f, g, o, from U(-k, k) with k = 1/sqrt(hidden_size).
 
-    Shape:
-        input `(batch, input_size)` or `(input_size,)`, states `(batch, hidden_size)` or `(hidden_size,)`.
+    Shape: input `(batch, input_size)` or `(input_size,)`, states `(batch, hidden_size)` or `(hidden_size,)`.
 
     Example:
         >>> cell = torch.nn.LSTMCell(10, 20)
@@ -555,8 +534,7 @@ class GRUCell(RNNCellBase):
     Attributes:
         weight_ih, weight_hh, bias_ih, bias_hh: for the gates r, z, n, from U(-k, k) with k = 1/sqrt(hidden_size).
 
-    Shape:
-        as that of `RNNCell`.
+    Shape: as that of `RNNCell`.
 
     Example:
         >>> cell = torch.nn.GRUCell(10, 20)

@@ -25,7 +25,6 @@ class _EmbeddingTable(Module):
     weight: Tensor
 
     def _register_weight(self, values: Tensor | None, requires_grad: bool, device: Any, dtype: Any) -> None:
-        """Register the table with these values, or draw it."""
         shape = (self.num_embeddings, self.embedding_dim)
         if values is not None and tuple(values.shape) != shape:
             raise AssertionError("Shape of weight does not match num_embeddings and embedding_dim")
@@ -45,17 +44,12 @@ class _EmbeddingTable(Module):
 class Embedding(_EmbeddingTable):
     """A table of `num_embeddings` vectors; the output holds the rows at the indices in the input.
 
-    Args:
-        num_embeddings, embedding_dim: the number and the length of the vectors.
-        padding_idx: an index whose row is initially 0 and gets no gradient.
-        device, dtype: of the table.
-        the others: as for `nn.functional.embedding`.
+    The row `padding_idx` is initially 0 and gets no gradient; other arguments as for `nn.functional.embedding`.
 
     Attributes:
         weight: the table, `(num_embeddings, embedding_dim)`, from N(0, 1).
 
-    Shape:
-        integers `(*)` -> `(*, embedding_dim)`.
+    Shape: integers `(*)` -> `(*, embedding_dim)`.
 
     Example:
         >>> words = torch.nn.Embedding(10, 3, padding_idx=0)
@@ -104,10 +98,7 @@ class Embedding(_EmbeddingTable):
     ) -> Self:
         """Return a layer with the table `embeddings`, whose memory it shares.
 
-        Args:
-            embeddings: the table, 2-dimensional.
-            freeze: whether the table is excluded from training.
-            the others: as for the class.
+        `freeze` excludes the table from training.
 
         Example:
             >>> words = torch.nn.Embedding.from_pretrained(torch.tensor([[1.0, 2.3], [4.0, 5.1]]))
@@ -134,16 +125,13 @@ class Embedding(_EmbeddingTable):
 class EmbeddingBag(_EmbeddingTable):
     """The sum, mean or maximum of the rows of a table, for every bag of indices.
 
-    Args:
-        padding_idx: an index that is left out of its bags; its row is initially 0 and gets no gradient.
-        num_embeddings, embedding_dim, device, dtype: as for `Embedding`.
-        the others: as for `nn.functional.embedding_bag`.
+    The index `padding_idx` is left out of its bags; its row is initially 0 and gets no gradient. Other arguments as for
+    `nn.functional.embedding_bag`.
 
     Attributes:
         weight: the table, `(num_embeddings, embedding_dim)`, from N(0, 1).
 
-    Shape:
-        integers `(B, L)`, or `(N,)` with offsets `(B,)` -> `(B, embedding_dim)`.
+    Shape: integers `(B, L)`, or `(N,)` with offsets `(B,)` -> `(B, embedding_dim)`.
 
     Example:
         >>> bags = torch.nn.EmbeddingBag(10, 3, mode="sum")

@@ -119,17 +119,9 @@ class _Layer(Module):
 class TransformerEncoderLayer(_Layer):
     """Self-attention and a feed-forward network, both with a residual connection and layer normalisation.
 
-    Args:
-        d_model: the length of the last dimension of input and output.
-        nhead: the number of heads.
-        dim_feedforward: the width of the feed-forward network.
-        dropout: the dropout probability.
-        activation: that of the feed-forward network: "relu", "gelu" or a function of one tensor.
-        layer_norm_eps: `eps` of the normalisations.
-        batch_first: whether input and output are (N, S, E) instead of (S, N, E).
-        norm_first: whether to normalise the inputs of attention and network (pre-norm) instead of the sums (post-norm).
-        bias: whether linear layers and normalisations have biases.
-        device, dtype: of the parameters.
+    Input and output are (S, N, E), or with `batch_first` (N, S, E), E = `d_model`. `activation` is "relu", "gelu" or a
+    function of one tensor; `norm_first` normalises the inputs of attention and network (pre-norm) instead of the sums
+    (post-norm).
 
     Example:
         >>> layer = torch.nn.TransformerEncoderLayer(d_model=8, nhead=2, dim_feedforward=16)
@@ -257,13 +249,9 @@ class TransformerDecoderLayer(_Layer):
 class TransformerEncoder(Module):
     """A stack of copies of a layer, with the same initial parameters.
 
-    Args:
-        encoder_layer: the layer to copy.
-        num_layers: the number of copies.
-        norm: a normalisation of the last layer's output, or None.
-        enable_nested_tensor: whether PyTorch may skip padding in its fused kernel. Here nothing is skipped, but the
-            output at padded positions is 0, before `norm`, wherever PyTorch's is.
-        mask_check: has no effect (whether PyTorch checks that the padding is at the end).
+    The last layer's output goes through `norm`. With `enable_nested_tensor` PyTorch may skip padding in its fused
+    kernel; here nothing is skipped, but the output at padded positions is 0, before `norm`, wherever PyTorch's is.
+    `mask_check` has no effect.
 
     Example:
         >>> layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True)
@@ -395,18 +383,15 @@ class TransformerDecoder(Module):
 class Transformer(Module):
     """The Transformer of Vaswani et al.: an encoder, and a decoder that attends to its output.
 
-    Args:
-        num_encoder_layers, num_decoder_layers: the numbers of layers of encoder and decoder.
-        custom_encoder, custom_decoder: modules that replace encoder and decoder.
-        the others: as for `TransformerEncoderLayer`.
+    `custom_encoder` and `custom_decoder` are modules that replace encoder and decoder; other arguments as for
+    `TransformerEncoderLayer`.
 
     Example:
         >>> model = torch.nn.Transformer(8, 2, 1, 1, 16, batch_first=True)
         >>> model(torch.ones(3, 5, 8), torch.ones(3, 4, 8)).shape
         torch.Size([3, 4, 8])
 
-    Source:
-        Vaswani et al., "Attention Is All You Need", 2017.
+    Source: Vaswani et al., "Attention Is All You Need", 2017.
     """
 
     def __init__(

@@ -39,7 +39,6 @@ class Upsample(Module):
         self.recompute_scale_factor = recompute_scale_factor
 
     def forward(self, input: Tensor) -> Tensor:
-        """Return the input resized."""
         options = self.mode, self.align_corners, self.recompute_scale_factor
         return functional.interpolate(input, self.size, self.scale_factor, *options)
 

@@ -43,8 +43,7 @@ class Linear(Module):
         bias_values: `(out_features,)`, float32, or None.
         weight_dtype: the argument `dtype`.
 
-    Shape:
-        `(*, in_features)` -> `(*, out_features)`, float32, with at least one leading dimension.
+    Shape: `(*, in_features)` -> `(*, out_features)`, float32, with at least one leading dimension.
 
     Example:
         >>> layer = torch.ao.nn.quantized.dynamic.Linear(20, 30)
@@ -72,10 +71,8 @@ class Linear(Module):
     def from_float(cls, mod: Any, use_precomputed_fake_quant: bool = False) -> Linear:
         """Return the quantized layer of a `torch.nn.Linear`.
 
-        Args:
-            mod: the layer; its attribute `qconfig`, a configuration of `torch.ao.quantization` or None, says which
-                dtype the weight gets: None means `torch.qint8`.
-            use_precomputed_fake_quant: as in PyTorch; without effect.
+        Its attribute `qconfig`, a configuration of `torch.ao.quantization` or None, says which dtype the weight gets:
+        None means `torch.qint8`. `use_precomputed_fake_quant` has no effect.
         """
         if type_before_parametrizations(mod) not in (FloatLinear, NonDynamicallyQuantizableLinear):
             raise AssertionError(

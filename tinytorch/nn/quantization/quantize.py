@@ -110,14 +110,6 @@ def quantize_dynamic(
 def _replace(
     module: Module, path: str, config: Any, spec: dict[Any, Any], mapping: dict[type, Any], replaced: dict[Any, Any]
 ) -> None:
-    """Replace the layers in a module.
-
-    Args:
-        module, path: the module, and its name below the model.
-        config: what is said of the modules around it.
-        spec, mapping: the arguments of `quantize_dynamic`, as dicts.
-        replaced: the new layers, by those that they replace.
-    """
     config = _config_of(module, path, config, spec)
     for name, child in list(module.named_children()):
         child_path = f"{path}.{name}" if path else name
@@ -134,7 +126,6 @@ def _config_of(module: Module, path: str, config: Any, spec: dict[Any, Any]) -> 
 
 
 def _replacement(module: Module, path: str, config: Any, mapping: dict[type, Any]) -> Module:
-    """Return the layer that replaces a module, or the module itself."""
     if config is None:
         return module
     kind = type_before_parametrizations(module)

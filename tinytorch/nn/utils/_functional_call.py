@@ -24,16 +24,10 @@ def functional_call(
 ) -> Any:
     """Call a module with given tensors instead of its parameters and buffers, which are restored afterwards.
 
-    Args:
-        module: the module to call.
-        parameter_and_buffer_dicts: the tensors by name ("layer.weight"), or several such dictionaries with distinct
-            names. If the module assigns to such a name during the call, the dictionary receives the new tensor.
-        args, kwargs: the positional arguments, a tuple or a single one; and the keyword arguments.
-        tie_weights: whether a tensor given for one name of a shared parameter is used for all its names.
-        strict: whether the names must be exactly those of the module's parameters and buffers.
-
-    Returns:
-        The result of the module.
+    The tensors are given by name ("layer.weight"), in a dictionary or several with distinct names; if the module
+    assigns to such a name during the call, the dictionary receives the new tensor. `args` is a tuple or a single
+    argument. With `tie_weights` a tensor given for one name of a shared parameter is used for all its names; with
+    `strict` the names must be exactly those of the module.
 
     Example:
         >>> model = torch.nn.Linear(2, 1)
@@ -51,7 +45,6 @@ def functional_call(
 
 
 def _merged(dicts: Any) -> Tensors:
-    """Return the union of the dictionaries."""
     if isinstance(dicts, dict):
         return dicts
     if not isinstance(dicts, Sequence):

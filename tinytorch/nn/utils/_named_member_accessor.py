@@ -55,9 +55,8 @@ def set_tensor(module: Module, name: str, tensor: Tensor | None) -> None:
 def swap_tensor(module: Module, name: str, tensor: Tensor | None, allow_missing: bool = False) -> Tensor | None:
     """Replace a module's parameter, buffer or attribute by a tensor, and return the previous one.
 
-    Args:
-        allow_missing: whether the module may lack the name. Then a marker is returned; passing it as `tensor` deletes
-            the name again.
+    With `allow_missing` the module may lack the name: then a marker is returned, which deletes the name again if it is
+    passed as `tensor`.
 
     Example:
         >>> layer = torch.nn.Linear(1, 2, bias=False)

@@ -37,7 +37,6 @@ class _ForSample(Function):
 
 
 def _map_tensors(function: Callable[[Tensor], Any], tree: Any) -> Any:
-    """Return `tree` with `function` applied to its tensors."""
     if isinstance(tree, (list, tuple)):
         return type(tree)([_map_tensors(function, item) for item in tree])
     if isinstance(tree, dict):
@@ -53,11 +52,8 @@ def call_for_per_sample_grads(
     The parameters' `grad_sample` has the shape (batch, *shape of the parameter); their `grad` stays None. It is
     not vectorized: the module runs once per sample.
 
-    Args:
-        module: the module; samples must not depend on each other.
-        batch_size: the number of samples; by default that of the tensors among the arguments.
-        loss_reduction: "sum", or "mean": then the gradients are multiplied by the batch size.
-        batch_first: whether the first dimension is the batch, else the second.
+    The number of samples is by default that of the tensors among the arguments, in the first dimension, or in the
+    second without `batch_first`. With `loss_reduction="mean"` the gradients are multiplied by it.
 
     Example:
         >>> from tinytorch.nn.utils._per_sample_grad import call_for_per_sample_grads

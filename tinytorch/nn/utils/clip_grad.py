@@ -30,9 +30,7 @@ def get_total_norm(
 ) -> Tensor:
     """Return the norm of the elements of all tensors, taken as one vector.
 
-    Args:
-        norm_type: the p of the p-norm; `inf` for the largest magnitude.
-        foreach: has no effect.
+    `foreach` has no effect.
 
     Example:
         >>> torch.nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
@@ -58,10 +56,6 @@ def clip_grads_with_norm_(
     parameters: Tensors, max_norm: float, total_norm: Tensor, foreach: bool | None = None
 ) -> None:
     """Scale the gradients by max_norm / (total_norm + 1e-6) where that is below 1.
-
-    Args:
-        max_norm: the upper bound of the norm.
-        total_norm: the present norm, see `get_total_norm`.
 
     Example:
         >>> weight = torch.nn.Parameter(torch.ones(2))
@@ -89,11 +83,7 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scale the gradients, taken as one vector, in place to a norm of at most `max_norm`.
 
-    Args:
-        norm_type, error_if_nonfinite, foreach: as for `get_total_norm`.
-
-    Returns:
-        the norm before clipping.
+    It returns the norm before clipping; other arguments as for `get_total_norm`.
 
     Example:
         >>> w = torch.nn.Parameter(torch.zeros(2))
@@ -103,8 +93,7 @@ def clip_grad_norm_(
         >>> w.grad
         tensor([0.6000, 0.8000])
 
-    Source:
-        Pascanu et al., "On the difficulty of training recurrent neural networks", 2012.
+    Source: Pascanu et al., "On the difficulty of training recurrent neural networks", 2012.
     """
     all_parameters = _as_list(parameters)
     if not all_parameters and isinstance(parameters, Iterator):

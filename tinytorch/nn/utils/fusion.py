@@ -15,10 +15,6 @@ __all__ = ["fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "
 def fuse_conv_bn_eval(conv: Any, bn: Any, transpose: bool = False) -> Any:
     """Return a convolution equivalent to `conv` followed by `bn`, in evaluation mode.
 
-    Args:
-        bn: the batch normalisation, with running statistics.
-        transpose: whether the convolution is transposed.
-
     Example:
         >>> conv, norm = torch.nn.Conv2d(1, 2, 3).eval(), torch.nn.BatchNorm2d(2).eval()
         >>> fused = torch.nn.utils.fuse_conv_bn_eval(conv, norm)
@@ -51,11 +47,8 @@ def fuse_conv_bn_weights(
 ) -> tuple[Parameter, Parameter]:  # fmt: skip
     """Return weight and bias of the convolution equivalent to a convolution followed by a batch normalisation.
 
-    Args:
-        conv_w, conv_b: the convolution's weight, and its bias or None.
-        bn_rm, bn_rv, bn_eps: the running mean, the running variance, and the number added to the variance.
-        bn_w, bn_b: the normalisation's weight and bias, None for 1 and 0.
-        transpose: whether the convolution is transposed: then the output channels are the weight's second dimension.
+    The arguments are those of the convolution (`transpose`: its output channels are the weight's second dimension) and
+    of the normalisation: running mean and variance, eps, weight and bias, which may be None.
 
     Example:
         >>> one = torch.ones(1)

@@ -13,9 +13,6 @@ __all__ = ["skip_init"]
 def skip_init(module_cls: Any, *args: Any, **kwargs: Any) -> Any:
     """Return `module_cls(*args, **kwargs)`, whose parameters will be loaded; the random generator is left as it was.
 
-    Args:
-        module_cls: a module class whose constructor takes `device`.
-
     Example:
         >>> torch.nn.utils.skip_init(torch.nn.Linear, 2, 3)
         Linear(in_features=2, out_features=3, bias=True)

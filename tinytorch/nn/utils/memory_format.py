@@ -23,9 +23,6 @@ def _convert(root: AnyModule, classes: tuple[type[Module], ...], memory_format: 
 def convert_conv2d_weight_memory_format(module: AnyModule, memory_format: Any) -> AnyModule:
     """Convert the weights of all `Conv2d` and `ConvTranspose2d` of a module to a memory format; return the module.
 
-    Args:
-        memory_format: for instance `torch.channels_last`.
-
     Example:
         >>> layer = torch.nn.Conv2d(2, 1, 3)
         >>> _ = torch.nn.utils.convert_conv2d_weight_memory_format(layer, torch.channels_last)
@@ -37,9 +34,6 @@ def convert_conv2d_weight_memory_format(module: AnyModule, memory_format: Any) -
 
 def convert_conv3d_weight_memory_format(module: AnyModule, memory_format: Any) -> AnyModule:
     """Convert the weights of all `Conv3d` and `ConvTranspose3d` of a module to a memory format; return the module.
-
-    Args:
-        memory_format: for instance `torch.channels_last_3d`.
 
     Example:
         >>> layer = torch.nn.Conv3d(2, 1, 1)

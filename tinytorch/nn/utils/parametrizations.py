@@ -45,8 +45,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
         >>> layer.parametrizations.weight.original0.shape
         torch.Size([3, 1])
 
-    Source:
-        Salimans and Kingma, "Weight Normalization", 2016.
+    Source: Salimans and Kingma, "Weight Normalization", 2016.
     """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
@@ -117,17 +116,15 @@ def spectral_norm(
 ) -> Module:
     """Parametrize a weight so that the estimate of its largest singular value is 1; return the module.
 
-    Args:
-        n_power_iterations: the number of power iterations that improve the estimate at each access in training.
-        dim: the dimension of the outputs; by default 0, but 1 for transposed convolutions.
+    `n_power_iterations` improve the estimate at each access in training; `dim`, that of the outputs, is by default 0,
+    but 1 for transposed convolutions.
 
     Example:
         >>> layer = torch.nn.utils.parametrizations.spectral_norm(torch.nn.Linear(20, 40))
         >>> bool((torch.linalg.matrix_norm(layer.weight, 2) - 1).abs() < 0.1)
         True
 
-    Source:
-        Miyato et al., "Spectral Normalization for Generative Adversarial Networks", 2018.
+    Source: Miyato et al., "Spectral Normalization for Generative Adversarial Networks", 2018.
     """
     weight = _weight(module, name)
     dim = default_dim(module) if dim is None else dim
@@ -241,19 +238,16 @@ def orthogonal(
 
     A complex weight becomes a unitary matrix.
 
-    Args:
-        name: the name of the parameter, a matrix or a batch of matrices.
-        orthogonal_map: "matrix_exp", "cayley" or "householder"; by default the first for square or complex matrices,
-            the last for others.
-        use_trivialization: whether to keep the matrix that the weight was set to, and to parametrize its rotations.
+    `orthogonal_map` is "matrix_exp", "cayley" or "householder"; by default the first for square or complex matrices,
+    the last for others. With `use_trivialization` the matrix that the weight was set to is kept, and its rotations are
+    parametrized.
 
     Example:
         >>> weight = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(20, 40)).weight
         >>> torch.allclose(weight.T @ weight, torch.eye(20), atol=1e-5)
         True
 
-    Source:
-        Lezcano-Casado, "Trivializations for Gradient-Based Optimization on Manifolds", 2019.
+    Source: Lezcano-Casado, "Trivializations for Gradient-Based Optimization on Manifolds", 2019.
     """
     weight = _weight(module, name)
     if weight.ndim < 2:

@@ -59,11 +59,6 @@ def _set(destination: Tensor, source: Tensor) -> None:
 class ParametrizationList(ModuleList):
     """The parametrizations of one tensor, applied in order, and the tensors that they are applied to.
 
-    Args:
-        modules: the parametrizations.
-        original: the tensor to parametrize.
-        unsafe: whether to omit the checks.
-
     Attributes:
         original: the tensor that the first parametrization takes; `original0`, `original1` … if it takes several.
 
@@ -224,11 +219,7 @@ def register_parametrization(
     `module.<tensor_name>` is then `parametrization(module.parametrizations.<tensor_name>.original)`. The
     parametrization's method `right_inverse`, if any, computes the original tensor, or several, from the present value.
 
-    Args:
-        module: the module, changed in place.
-        tensor_name: the name of the parameter or buffer; parametrizations of the same tensor are applied in order.
-        parametrization: takes the tensor, and returns a tensor of the same shape and dtype.
-        unsafe: whether to omit the checks of shape and dtype.
+    Parametrizations of one tensor are applied in order; `unsafe` omits the checks that shape and dtype stay.
 
     Example:
         >>> from tinytorch.nn.utils import parametrize
@@ -309,8 +300,7 @@ def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
 def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
     """Remove the parametrizations of a tensor; return the module.
 
-    Args:
-        leave_parametrized: whether the tensor keeps its parametrized value, or gets that of the original tensor.
+    The tensor keeps its parametrized value, or without `leave_parametrized` gets that of the original tensor.
 
     Example:
         >>> from tinytorch.nn.utils import parametrize, parametrizations
@@ -359,9 +349,6 @@ def transfer_parametrizations_and_params(
     from_module: Module, to_module: Module, tensor_name: str | None = None
 ) -> Module:
     """Give `to_module` the parametrizations of `from_module` and their original tensors; return `to_module`.
-
-    Args:
-        tensor_name: the parametrized tensor; by default all of them.
 
     Example:
         >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))

@@ -66,12 +66,8 @@ class BasePruningMethod:
     def apply(cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any) -> Any:
         """Prune a module's parameter: `<name>` becomes the product of `<name>_orig` and `<name>_mask`.
 
-        Args:
-            importance_scores: the importance of the elements, of the parameter's shape; by default the parameter.
-            args, kwargs: the arguments of the class.
-
-        Returns:
-            The hook: a `PruningContainer` if the parameter was pruned before.
+        `importance_scores`, of the parameter's shape, are by default the parameter; other arguments are those of the
+        class. The result is the hook: a `PruningContainer` if the parameter was pruned before.
         """
         method: Any = cls(*args, **kwargs)
         method._tensor_name = name
@@ -146,9 +142,6 @@ class BasePruningMethod:
 
 class PruningContainer(BasePruningMethod):
     """Several pruning methods for one tensor, applied in order.
-
-    Args:
-        args: the methods.
 
     Example:
         >>> prune = torch.nn.utils.prune
@@ -254,7 +247,6 @@ def _validate_pruning_dim(t: Tensor, dim: int) -> None:
 
 
 def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
-    """Return the n-norm of every slice along `dim`."""
     axis = dim if dim >= 0 else t.dim() + dim
     return t.norm(n, [k for k in range(t.dim()) if k != axis])
 
@@ -300,8 +292,7 @@ class _Unstructured(BasePruningMethod):
 class RandomUnstructured(_Unstructured):
     """Prunes random elements.
 
-    Args:
-        amount: the number of elements to prune, or the fraction of those not pruned yet.
+    `amount` is the number of elements to prune, or the fraction of those not pruned yet.
 
     Example:
         >>> method = torch.nn.utils.prune.RandomUnstructured(amount=0.5)
@@ -358,9 +349,7 @@ class _Structured(BasePruningMethod):
 class RandomStructured(_Structured):
     """Prunes random slices.
 
-    Args:
-        amount: the number of slices to prune, or the fraction of those not pruned yet.
-        dim: the dimension along which the slices are taken.
+    `amount` is the number of slices along `dim` to prune, or the fraction of those not pruned yet.
 
     Example:
         >>> method = torch.nn.utils.prune.RandomStructured(amount=1, dim=0)
@@ -375,9 +364,7 @@ class RandomStructured(_Structured):
 class LnStructured(_Structured):
     """Prunes the slices of the smallest norms.
 
-    Args:
-        n: the p of the p-norm.
-        amount, dim: as for `RandomStructured`.
+    The norm is the `n`-norm; other arguments as for `RandomStructured`.
 
     Example:
         >>> method = torch.nn.utils.prune.LnStructured(amount=1, n=2, dim=0)
@@ -442,10 +429,6 @@ def random_unstructured(module: Any, name: str, amount: Any) -> Any:
 def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:
     """Prune the elements of a module's parameter of the smallest magnitudes; return the module.
 
-    Args:
-        amount: as for `RandomUnstructured`.
-        importance_scores: the importance of the elements, instead of the parameter.
-
     Example:
         >>> layer = torch.nn.Linear(3, 1)
         >>> layer.weight.data = torch.tensor([[0.1, -2.0, 1.0]])
@@ -475,10 +458,6 @@ def ln_structured(
 ) -> Any:
     """Prune the slices of a module's parameter of the smallest norms; return the module.
 
-    Args:
-        amount, n, dim: as for `LnStructured`.
-        importance_scores: the tensor to take norms of, instead of the parameter.
-
     Example:
         >>> layer = torch.nn.Linear(2, 2)
         >>> layer.weight.data = torch.tensor([[0.1, 0.2], [3.0, 4.0]])
@@ -507,11 +486,8 @@ def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
 def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
     """Prune several parameters as if they were one tensor.
 
-    Args:
-        parameters: pairs of a module and a name.
-        pruning_method: a class whose `PRUNING_TYPE` is "unstructured".
-        importance_scores: a dictionary from pairs to the importance of their elements.
-        kwargs: the arguments of the class.
+    The parameters are pairs of a module and a name, by which a dictionary may give `importance_scores`; the method is a
+    class whose `PRUNING_TYPE` is "unstructured", and gets `kwargs`.
 
     Example:
         >>> from tinytorch.nn.utils import prune

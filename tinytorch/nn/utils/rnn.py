@@ -51,11 +51,9 @@ class PackedSequence(PackedSequence_):
 
     `pack_padded_sequence` and `pack_sequence` create it; recurrent layers take it and return one.
 
-    Attributes:
-        data: the elements of all steps, concatenated.
-        batch_sizes: the number of sequences at each step, int64.
-        sorted_indices: the permutation that sorted the sequences by length; None if they were sorted.
-        unsorted_indices: its inverse; None if they were sorted.
+    `data` are the elements of all steps, concatenated, `batch_sizes` the numbers of sequences at each step, int64, and
+    `sorted_indices` and `unsorted_indices` the permutation that sorted the sequences by length and its inverse, None if
+    they were sorted.
 
     Example:
         >>> rnn = torch.nn.utils.rnn
@@ -156,11 +154,8 @@ def pack_padded_sequence(
 ) -> PackedSequence:
     """Return padded sequences of these lengths, packed without the padding.
 
-    Args:
-        input: (steps, batch, *), or with `batch_first` (batch, steps, *).
-        lengths: the lengths of the sequences, a list or a tensor.
-        batch_first: whether the batch is the first dimension.
-        enforce_sorted: whether the sequences must be in order of decreasing length; otherwise they are sorted here.
+    The input is (steps, batch, *), or with `batch_first` (batch, steps, *); the lengths are a list or a tensor,
+    decreasing unless `enforce_sorted` is False.
 
     Example:
         >>> rnn = torch.nn.utils.rnn
@@ -211,9 +206,7 @@ def pad_packed_sequence(
 ) -> tuple[Tensor, Tensor]:
     """Return packed sequences padded, in the order in which they were packed, and their lengths.
 
-    Args:
-        batch_first: whether the first dimension of the result is the batch, instead of the steps.
-        total_length: the number of steps of the result; by default that of the longest sequence.
+    The result has `total_length` steps, by default those of the longest sequence.
 
     Example:
         >>> rnn = torch.nn.utils.rnn
@@ -248,11 +241,8 @@ def pad_sequence(
 ) -> Tensor:
     """Return tensors of different lengths as one padded tensor.
 
-    Args:
-        sequences: tensors (length, *) that differ only in length.
-        batch_first: whether the result is (batch, steps, *), instead of (steps, batch, *).
-        padding_value: the value of the padding.
-        padding_side: "right", or "left".
+    The tensors are (length, *), the result (steps, batch, *), or with `batch_first` (batch, steps, *); `padding_side`
+    is "right" or "left".
 
     Example:
         >>> torch.nn.utils.rnn.pad_sequence([torch.ones(3), torch.ones(1)], batch_first=True)
@@ -321,9 +311,7 @@ def unpad_sequence(padded_sequences: Tensor, lengths: Tensor, batch_first: bool 
 def pack_sequence(sequences: list[Tensor], enforce_sorted: bool = True) -> PackedSequence:
     """Return tensors of different lengths packed.
 
-    Args:
-        sequences: tensors (length, *) that differ only in length.
-        enforce_sorted: as for `pack_padded_sequence`.
+    The tensors are (length, *); `enforce_sorted` as for `pack_padded_sequence`.
 
     Example:
         >>> rnn = torch.nn.utils.rnn

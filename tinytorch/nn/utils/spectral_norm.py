@@ -117,18 +117,15 @@ def spectral_norm(
 
     In training each call improves the estimate by power iteration.
 
-    Args:
-        module: the module, changed in place: the parameter becomes `<name>_orig`, and `<name>` is computed.
-        n_power_iterations: the number of iterations per call.
-        dim: the dimension of the outputs; by default 0, but 1 for transposed convolutions.
+    The parameter becomes `<name>_orig`. In training each call improves the estimate by `n_power_iterations`; `dim`,
+    that of the outputs, is by default 0, but 1 for transposed convolutions.
 
     Example:
         >>> layer = torch.nn.utils.spectral_norm(torch.nn.Linear(2, 3))
         >>> list(layer.state_dict())
         ['bias', 'weight_orig', 'weight_u', 'weight_v']
 
-    Source:
-        Miyato et al., "Spectral Normalization for Generative Adversarial Networks", 2018.
+    Source: Miyato et al., "Spectral Normalization for Generative Adversarial Networks", 2018.
     """
     if find_hook(module, SpectralNorm, name)[1] is not None:
         raise RuntimeError(f"Cannot register two spectral_norm hooks on the same parameter {name}")

@@ -42,9 +42,7 @@ def _reparametrize_module(
 
     Private in PyTorch too, but packages for Bayesian layers use it.
 
-    Args:
-        stack_weights: has no effect; for PyTorch's compiler.
-        the others: as for `func.functional_call`.
+    Arguments as for `func.functional_call`; `stack_weights` has no effect.
 
     Example:
         >>> layer = torch.nn.Linear(2, 1)

@@ -41,8 +41,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
 
     Deprecated: `nn.utils.parametrizations.weight_norm` does the same.
 
-    Args:
-        dim: the dimension along which each slice has a norm; None for one norm of the whole tensor.
+    Each slice along `dim` has a norm; None is for one norm of the whole tensor.
 
     Example:
         >>> import warnings
@@ -51,8 +50,7 @@ def weight_norm(module: Any, name: str = "weight", dim: int | None = 0) -> Any:
         >>> layer.weight_g.shape, layer.weight_v.shape
         (torch.Size([3, 1]), torch.Size([3, 2]))
 
-    Source:
-        Salimans and Kingma, "Weight Normalization", 2016.
+    Source: Salimans and Kingma, "Weight Normalization", 2016.
     """
     warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of `torch.nn.utils.parametrizations.weight_norm`.",

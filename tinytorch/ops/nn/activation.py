@@ -60,15 +60,7 @@ def _log_softmax(x: Any, dim: int) -> Any:
 def softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
     """Return `exp(input) / sum(exp(input))` along `dim`: positive numbers that add up to 1.
 
-    Args:
-        input: any shape.
-        dim: the dimension to sum over.
-        dtype: convert to this dtype first (to accept integers, or for more precision).
-        axis: NumPy's name of `dim`.
-
-    Raises:
-        IndexError: there is no such dimension.
-        NotImplementedError: integers; give a floating-point `dtype`.
+    `dtype` is what `input` is converted to first, such as integers; `axis` is NumPy's name of `dim`.
 
     Example:
         >>> torch.softmax(torch.tensor([0.0, 1.0, 1000.0]), dim=0)
@@ -84,15 +76,7 @@ def softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any = No
 def log_softmax(input: Tensor, dim: Any = None, dtype: Any = None, *, axis: Any = None) -> Tensor:
     """Return `log(softmax(input))` along `dim`, exact also where the softmax is 0.
 
-    Args:
-        input: any shape.
-        dim: the dimension to sum over.
-        dtype: convert to this dtype first.
-        axis: NumPy's name of `dim`.
-
-    Raises:
-        IndexError: there is no such dimension.
-        NotImplementedError: integers; give a floating-point `dtype`.
+    Arguments as for `softmax`.
 
     Example:
         >>> torch.log_softmax(torch.tensor([0.0, 0.0, 100.0]), dim=0)
@@ -174,9 +158,6 @@ def hardshrink(x: Any, lambd: float = 0.5) -> Any:
 def softshrink(x: Any, lambd: float = 0.5) -> Any:
     """Return `x` moved towards 0 by `lambd`, and 0 where it is in [-lambd, lambd].
 
-    Raises:
-        RuntimeError: `lambd` is negative.
-
     Example:
         >>> torch.nn.functional.softshrink(torch.tensor([-1.0, 0.2, 0.75]))
         tensor([-0.5000,  0.0000,  0.2500])
@@ -223,12 +204,7 @@ _prelu_grad = op_of(
 def prelu(input: Tensor, weight: Tensor) -> Tensor:
     """Return `input` where it is positive, else `weight * input`.
 
-    Args:
-        input: shape (N, C, *), or (N,).
-        weight: one number for all, or one for each of the C channels.
-
-    Raises:
-        RuntimeError: the number of weights is neither 1 nor C; the dtypes differ.
+    Shapes: (N, C, *) or (N,), and a weight for all or one for each of the C channels.
 
     Example:
         >>> torch.prelu(torch.tensor([[-1.0, -1.0]]), torch.tensor([0.5, 0.1]))
@@ -351,19 +327,13 @@ _gelu_grad = op_of(
 def gelu(x: Any, *, approximate: str = "none") -> Any:
     """Return `x * Phi(x)`, Phi the cumulative distribution of the normal distribution.
 
-    Args:
-        x: any shape.
-        approximate: "tanh" for `0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`.
-
-    Raises:
-        RuntimeError: `approximate` is neither "none" nor "tanh".
+    `approximate` may be "tanh", for `0.5 * x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x ** 3)))`.
 
     Example:
         >>> torch.nn.functional.gelu(torch.tensor([-1.0, 0.0, 2.0]))
         tensor([-0.1587,  0.0000,  1.9545])
 
-    Source:
-        Hendrycks and Gimpel, "Gaussian Error Linear Units (GELUs)", 2016.
+    Source: Hendrycks and Gimpel, "Gaussian Error Linear Units (GELUs)", 2016.
     """
 
 

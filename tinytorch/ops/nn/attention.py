@@ -104,19 +104,12 @@ def scaled_dot_product_attention(
 ) -> Tensor:
     """Return `softmax(query @ key.T * scale + attn_mask) @ value`, of shape (*, L, Ev).
 
-    Args:
-        query, key, value: shapes (*, L, E), (*, S, E) and (*, S, Ev).
-        attn_mask: a shape that broadcasts to (*, L, S): booleans, True where to attend, or numbers
-            to add. A query that may attend to nothing gets zeros.
-        dropout_p: the probability with which attention weights are dropped; the caller must pass 0 in evaluation.
-        is_causal: each query attends only to the keys up to its own position; together with a mask only where PyTorch
-            has a fused kernel: inputs of four dimensions, a mask of two or four without gradient, no dropout.
-        scale: by default `1 / sqrt(E)`.
-        enable_gqa: key and value may have fewer heads (dimension -3), each for a group of query heads.
-
-    Raises:
-        RuntimeError: `is_causal` and a mask are not computed together; shapes or dtypes do not match.
-        TypeError: query, key or value is not a tensor.
+    Shapes: (*, L, E), (*, S, E), (*, S, Ev), and for the mask one that broadcasts to (*, L, S): booleans, True where to
+    attend, or numbers to add. A query that may attend to nothing gets zeros. Dropout is applied whenever `dropout_p` is
+    not 0, also in evaluation. With `is_causal` each query attends only to the keys up to its own position; together
+    with a mask only where PyTorch has a fused kernel: inputs of four dimensions, a mask of two or four without
+    gradient, no dropout. With `enable_gqa` key and value may have fewer heads (dimension -3), each for a group of query
+    heads.
 
     Example:
         >>> x = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
@@ -243,14 +236,7 @@ def _check_mask(mask: Tensor, scores: tuple[int, ...]) -> None:
 def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_name: str, dtype: Any) -> Tensor | None:
     """Return a mask as numbers to add: -inf where booleans are True.
 
-    Args:
-        mask: booleans or floating-point numbers.
-        name: what the mask is called in messages.
-        other: another mask, which should be of the same dtype; `other_name` is its name.
-        dtype: the dtype of the result for a mask of booleans.
-
-    Raises:
-        AssertionError: the mask has integers.
+    The mask is called `name` in messages; its dtype should be that of the mask `other`.
     """
     if mask is None:
         return None
@@ -366,28 +352,11 @@ def multi_head_attention_forward(
     The result is (L, N, E) or (L, E); the weights are (N, L, S) or (L, S), with a dimension of heads before L unless
     they are averaged, or None if `need_weights` is False.
 
-    Args:
-        query, key, value: shapes (L, N, E), (S, N, Ek) and (S, N, Ev), or without the batch (L, E), (S, Ek), (S, Ev).
-        embed_dim_to_check: the required value of E.
-        num_heads: the number of heads among which the E features are divided.
-        in_proj_weight, in_proj_bias: the weights and biases (or None) of the three projections, (3 E, E) and (3 E,).
-        bias_k, bias_v: one more key and its value, (1, 1, E); or None.
-        add_zero_attn: whether to append a key and a value of zeros.
-        dropout_p: the probability with which attention weights are dropped in training.
-        out_proj_weight, out_proj_bias: weight and bias of the output projection, (E, E) and (E,) or None.
-        training: whether to apply dropout.
-        key_padding_mask: (N, S) or (S,), True (or -inf) at keys that are ignored.
-        need_weights: whether to return the weights.
-        attn_mask: (L, S) or (N * heads, L, S), True (or -inf) where not to attend.
-        use_separate_proj_weight: use the three weights below instead of `in_proj_weight`.
-        q_proj_weight, k_proj_weight, v_proj_weight: (E, E), (E, Ek) and (E, Ev).
-        static_k, static_v: keys and values (N * heads, S, E / heads) instead of the projected ones.
-        average_attn_weights: whether the weights are the mean over the heads.
-        is_causal: a hint that `attn_mask` is the causal mask.
-
-    Raises:
-        AssertionError: shapes do not match.
-        RuntimeError: the shape of `attn_mask` is wrong; `is_causal` without a mask.
+    Shapes: (L, N, E), (S, N, Ek) and (S, N, Ev), or without N; `in_proj_weight` (3 E, E) or the three separate weights
+    (E, E), (E, Ek) and (E, Ev); `bias_k` and `bias_v`, one more key and its value, (1, 1, E); `static_k` and `static_v`
+    (N * heads, S, E / heads) instead of the projected ones. `key_padding_mask` (N, S) is True (or -inf) at keys that
+    are ignored, `attn_mask` (L, S) or (N * heads, L, S) where not to attend; `is_causal` is a hint that it is the
+    causal mask.
 
     Example:
         >>> x, w = torch.eye(2), torch.eye(2).repeat(3, 1)
@@ -397,8 +366,7 @@ def multi_head_attention_forward(
         tensor([[0.6698, 0.3302],
                 [0.3302, 0.6698]])
 
-    Source:
-        Vaswani et al., "Attention Is All You Need", 2017, section 3.2.2.
+    Source: Vaswani et al., "Attention Is All You Need", 2017, section 3.2.2.
     """
     _check_heads(query, key, value, key_padding_mask, attn_mask, num_heads)
     batched = query.ndim == 3

@@ -19,6 +19,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.checks import refused
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import op_of
+from tinytorch.ops.nn.versions import versions
 from tinytorch.ops.rearrange import constant_pad
 from tinytorch.ops.register import public
 
@@ -211,7 +212,6 @@ def _check_types(x: Tensor, w: Tensor, b: Tensor | None, kernel: str, narrow: bo
 
 
 def _run(x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> Tensor:
-    """Return a convolution with checked settings."""
     _check(x, w, b, groups, transposed=False)
     padded = [n + 2 * p for n, p in zip(x.shape[2:], padding, strict=True)]
     reach = [d * (k - 1) + 1 for k, d in zip(w.shape[2:], dilation, strict=True)]
@@ -230,7 +230,6 @@ def _run(x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, 
 def _run_transposed(
     x: Tensor, w: Tensor, b: Tensor | None, stride: Sizes, padding: Sizes, more: Sizes, groups: int, dilation: Sizes
 ) -> Tensor:
-    """Return a transposed convolution with checked settings."""
     _check(x, w, b, groups, transposed=True)
     _check_types(x, w, b, f"slow_conv_transpose{max(w.ndim - 2, 2)}d_out_cpu", False)
     if any(e >= s and e >= d for e, s, d in zip(more, stride, dilation, strict=True)):
@@ -254,14 +253,30 @@ def _run_transposed(
 # Convolutions -------------------------------------------------------------------------------------
 
 
+@versions("conv{}d", 1, 2, 3, also="nn.functional.conv{}d", binds=False)
 def _convolved(
-    dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, dilation: Any, groups: Any
-) -> Tensor:
-    name = f"conv{dims}d"
+    dims: int, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
+    padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
+) -> Tensor:  # fmt: skip
+    """Return the convolution (cross-correlation) over the last {n} dimensions, of shape (N, O, ...) or (O, ...).
+
+    Besides the result it needs memory for about a million numbers, whatever the batch size.
+
+    Shapes: (N, C, ...) or (C, ...), (O, C / groups, ...) and (O,). The settings are one number or one per dimension;
+    the padding "valid" is none, "same" keeps the size.
+
+    Example:
+        >>> torch.{name}(torch.ones(1, 3, {4}), torch.ones(2, 3, {3}), padding=1).shape
+        torch.Size([1, 2, {4}])
+
+    Source: Chellapilla et al., "High Performance Convolutional Neural Networks for Document Processing", 2006.
+    """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
     if isinstance(padding, str):
         return _convolved_by_name(dims, input, weight, bias, stride, padding, dilation, groups)
     settings = {"stride": stride, "padding": padding, "dilation": dilation}
-    strides, paddings, dilations = _settings(name, dims, input, weight, bias, settings, groups)
+    strides, paddings, dilations = _settings(f"conv{dims}d", dims, input, weight, bias, settings, groups)
     if input.ndim == dims + 2:
         return _run(input, weight, bias, strides, paddings, dilations, groups)
     alone = input.unsqueeze(0)
@@ -276,7 +291,7 @@ def _convolved_by_name(
     if padding not in ("same", "valid"):
         raise RuntimeError(f"Invalid padding string: '{padding}'")
     if padding == "valid":
-        return _convolved(dims, input, weight, bias, stride, 0, dilation, groups)
+        return _convolved[dims](input, weight, bias, stride, 0, dilation, groups)
     settings = {"stride": stride, "dilation": dilation}
     strides, dilations = _settings(name, dims, input, weight, bias, settings, groups, same=True)
     if set(strides) - {1}:
@@ -290,83 +305,32 @@ def _convolved_by_name(
         widths = [width for total in reversed(totals) for width in (0, total % 2)]
         input = constant_pad(input, tuple(widths), 0)
     halves = tuple(total // 2 for total in totals)
-    return _convolved(dims, input, weight, bias, strides, halves, dilations, groups)
+    return _convolved[dims](input, weight, bias, strides, halves, dilations, groups)
 
 
-@public(binds=False, also="nn.functional.conv1d")
-def conv1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
-    padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
-    """Return the convolution (cross-correlation) of signals, of shape (N, O, M) or (O, M).
-
-    Args:
-        input, weight, bias: shapes (N, C, L) or (C, L), (O, C / groups, k) and (O,).
-        stride, padding, dilation, groups: as for `conv2d`.
-
-    Raises:
-        RuntimeError: shapes or dtypes do not match; a setting is negative.
-
-    Example:
-        >>> x = torch.tensor([[1.0, 2.0, 4.0, 8.0]])
-        >>> torch.conv1d(x, torch.tensor([[[1.0, -1.0]]]))
-        tensor([[-1., -2., -4.]])
-    """
-    if autocast.on:
-        input, weight, bias = autocast.lowered(input, weight, bias)
-    return _convolved(1, input, weight, bias, stride, padding, dilation, groups)
+conv1d, conv2d, conv3d = _convolved.values()
 
 
-@public(binds=False, also="nn.functional.conv2d")
-def conv2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
-    padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
-    """Return the convolution (cross-correlation) of images, of shape (N, O, H', W') or (O, H', W').
-
-    Besides the result it needs memory for about a million numbers, whatever the batch size.
-
-    Args:
-        input, weight, bias: shapes (N, C, H, W) or (C, H, W), (O, C / groups, kH, kW) and (O,).
-        stride: the step between positions of the kernel, one number or one per dimension.
-        padding: zeros on each side, one number or one per dimension; "valid" for none, "same" to keep the size.
-        dilation: the distance between the kernel's elements.
-        groups: the number of groups of channels that are convolved separately.
-
-    Raises:
-        RuntimeError: shapes or dtypes do not match; a setting is negative.
-
-    Example:
-        >>> torch.conv2d(torch.ones(1, 3, 4, 4), torch.ones(2, 3, 3, 3), padding=1).shape
-        torch.Size([1, 2, 4, 4])
-
-    Source: Chellapilla et al., "High Performance Convolutional Neural Networks for Document Processing", 2006.
-    """
-    if autocast.on:
-        input, weight, bias = autocast.lowered(input, weight, bias)
-    return _convolved(2, input, weight, bias, stride, padding, dilation, groups)
-
-
-@public(binds=False, also="nn.functional.conv3d")
-def conv3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
-    padding: str | SizeOrInt = 0, dilation: SizeOrInt = 1, groups: int = 1,
-) -> Tensor:  # fmt: skip
-    """Return the convolution (cross-correlation) of volumes; arguments as `conv2d`.
-
-    Example:
-        >>> torch.conv3d(torch.ones(1, 2, 4, 4, 4), torch.ones(3, 2, 2, 2, 2)).shape
-        torch.Size([1, 3, 3, 3, 3])
-    """
-    if autocast.on:
-        input, weight, bias = autocast.lowered(input, weight, bias)
-    return _convolved(3, input, weight, bias, stride, padding, dilation, groups)
-
-
+@versions("conv_transpose{}d", 1, 2, 3, also="nn.functional.conv_transpose{}d", binds=False)
 def _transposed(
-    dims: int, input: Any, weight: Any, bias: Any, stride: Any, padding: Any, output_padding: Any,
-    groups: Any, dilation: Any,
+    dims: int, input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
+    padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
 ) -> Tensor:  # fmt: skip
+    """Return the transposed convolution over the last {n} dimensions: the gradient of `conv{n}d` by its input.
+
+    Its shape is (N, O, H', ...) or (O, H', ...), with H' = (H - 1) * stride - 2 * padding + dilation * (kH - 1) +
+    output_padding + 1.
+
+    Shapes: (N, C, H, ...) or (C, H, ...), (C, O / groups, kH, ...) and (O,). `padding` is cut off on each side of the
+    output; `output_padding`, added on one side, is less than `stride` or less than `dilation`: it selects one of the
+    input sizes that `conv{n}d` maps to one output size.
+
+    Example:
+        >>> torch.{name}(torch.ones(1, 3, {4}), torch.ones(3, 2, {2}), stride=2).shape
+        torch.Size([1, 2, {8}])
+    """
+    if autocast.on:
+        input, weight, bias = autocast.lowered(input, weight, bias)
     name = f"conv_transpose{dims}d"
     settings = {"stride": stride, "padding": padding, "output_padding": output_padding, "dilation": dilation}
     strides, paddings, more, dilations = _settings(name, dims, input, weight, bias, settings, groups)
@@ -377,68 +341,7 @@ def _transposed(
     return out.squeeze(0)
 
 
-@public(binds=False, also="nn.functional.conv_transpose1d")
-def conv_transpose1d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
-    padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
-) -> Tensor:  # fmt: skip
-    """Return the transposed convolution of signals (N, C, L); arguments as `conv_transpose2d`.
-
-    Example:
-        >>> x = torch.tensor([[1.0, 2.0]])
-        >>> torch.conv_transpose1d(x, torch.tensor([[[1.0, 10.0]]]), stride=2)
-        tensor([[ 1., 10.,  2., 20.]])
-    """
-    if autocast.on:
-        input, weight, bias = autocast.lowered(input, weight, bias)
-    return _transposed(1, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-@public(binds=False, also="nn.functional.conv_transpose2d")
-def conv_transpose2d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
-    padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
-) -> Tensor:  # fmt: skip
-    """Return the transposed convolution of images: the gradient of `conv2d` with respect to its input.
-
-    Its shape is (N, O, H', W') or (O, H', W'), H' = (H - 1) * stride - 2 * padding + dilation * (kH - 1) +
-    output_padding + 1.
-
-    Args:
-        input, weight, bias: shapes (N, C, H, W) or (C, H, W), (C, O / groups, kH, kW) and (O,).
-        stride: the distance in the output between neighbouring elements of the input.
-        padding: the number of rows and columns cut off on each side.
-        output_padding: rows and columns added on one side: `conv2d` maps several input sizes to one output size, and
-            this selects one of them.
-        groups, dilation: as for `conv2d`.
-
-    Raises:
-        RuntimeError: shapes or dtypes do not match; a setting is negative; the output is empty;
-            `output_padding` is neither less than `stride` nor less than `dilation`.
-
-    Example:
-        >>> torch.conv_transpose2d(torch.ones(1, 3, 4, 4), torch.ones(3, 2, 2, 2), stride=2).shape
-        torch.Size([1, 2, 8, 8])
-    """
-    if autocast.on:
-        input, weight, bias = autocast.lowered(input, weight, bias)
-    return _transposed(2, input, weight, bias, stride, padding, output_padding, groups, dilation)
-
-
-@public(binds=False, also="nn.functional.conv_transpose3d")
-def conv_transpose3d(
-    input: Tensor, weight: Tensor, bias: Tensor | None = None, stride: SizeOrInt = 1,
-    padding: SizeOrInt = 0, output_padding: SizeOrInt = 0, groups: int = 1, dilation: SizeOrInt = 1,
-) -> Tensor:  # fmt: skip
-    """Return the transposed convolution of volumes; arguments as `conv_transpose2d`.
-
-    Example:
-        >>> torch.conv_transpose3d(torch.ones(1, 2, 3, 3, 3), torch.ones(2, 4, 2, 2, 2)).shape
-        torch.Size([1, 4, 4, 4, 4])
-    """
-    if autocast.on:
-        input, weight, bias = autocast.lowered(input, weight, bias)
-    return _transposed(3, input, weight, bias, stride, padding, output_padding, groups, dilation)
+conv_transpose1d, conv_transpose2d, conv_transpose3d = _transposed.values()
 
 
 @public()
@@ -448,14 +351,8 @@ def convolution(
 ) -> Tensor:  # fmt: skip
     """Return the ordinary or transposed convolution of batches with as many dimensions as the weight.
 
-    Args:
-        input, weight, bias: `(N, C, *)`, `(O, C / groups, *)` (transposed: `(C, O / groups, *)`), `(O,)` or None.
-        stride, padding, dilation, groups: as for `conv2d`.
-        transposed: whether it is the transposed convolution; see `conv_transpose2d`.
-        output_padding: added to the output size of a transposed convolution.
-
-    Raises:
-        RuntimeError: the shapes do not match.
+    Shapes: `(N, C, *)`, `(O, C / groups, *)` (transposed: `(C, O / groups, *)`), `(O,)` or None; settings as for
+    `conv2d` and `conv_transpose2d`.
 
     Example:
         >>> x, w = torch.ones(1, 3, 5, 5), torch.ones(2, 3, 3, 3)
@@ -471,20 +368,16 @@ def convolution(
     if input.dtype.is_complex:  # (as in PyTorch, whose other functions compose products of the parts)
         raise refused("slow_conv2d_cpu", input._array)
     if transposed:
-        return _transposed(dims, input, weight, bias, stride, padding, output_padding, groups, dilation)
-    return _convolved(dims, input, weight, bias, stride, padding, dilation, groups)
+        settings = stride, padding, output_padding, groups, dilation
+        return autocast.outside(_transposed[dims], input, weight, bias, *settings)
+    return autocast.outside(_convolved[dims], input, weight, bias, stride, padding, dilation, groups)
 
 
 @public(binds=False, also="nn.functional.conv_tbc", autocast="low")
 def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tensor:
     """Return the convolution, `(T + 2 * pad - k + 1, N, O)`, of signals whose dimensions are time, batch, channels.
 
-    Args:
-        input, weight, bias: shapes (T, N, C), (k, C, O) and (O,).
-        pad: zeros at both ends of the time dimension.
-
-    Raises:
-        RuntimeError: shapes or dtypes do not match.
+    Shapes: (T, N, C), (k, C, O) and (O,).
 
     Example:
         >>> torch.conv_tbc(torch.ones(5, 2, 3), torch.ones(3, 3, 4), torch.zeros(4), pad=1).shape
@@ -562,15 +455,7 @@ def unfold(
 ) -> Tensor:
     """Return the sliding blocks of images as columns, shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
 
-    Args:
-        input: shape (N, C, H, W) or (C, H, W).
-        kernel_size: the size of a block.
-        dilation, stride: the distance between a block's elements, and between blocks.
-        padding: zeros on each side.
-
-    Raises:
-        RuntimeError: no block fits into the image; the shape or a setting is wrong.
-        NotImplementedError: the dtype is an integer type.
+    Shapes: (N, C, H, W) or (C, H, W); not for integers.
 
     Example:
         >>> x = torch.arange(6.0).reshape(1, 2, 3)
@@ -606,15 +491,8 @@ def fold(
 ) -> Tensor:  # fmt: skip
     """Return images (N, C, H, W) or (C, H, W), the sums of blocks that are given as columns; the transpose of `unfold`.
 
-    Args:
-        input: shape (N, C * kH * kW, blocks) or (C * kH * kW, blocks).
-        output_size: height and width of the images.
-        padding: the number of rows and columns cut off on each side.
-        kernel_size, dilation, stride: as for `unfold`.
-
-    Raises:
-        RuntimeError: the sizes do not match.
-        NotImplementedError: the dtype is an integer type.
+    Shapes: (N, C * kH * kW, blocks) or (C * kH * kW, blocks); `output_size` is the height and width of the images, of
+    which `padding` is cut off. Not for integers.
 
     Example:
         >>> x = torch.tensor([[0.0, 1.0], [1.0, 2.0]])

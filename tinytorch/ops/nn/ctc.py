@@ -78,16 +78,7 @@ def ctc_loss(
 ) -> Tensor:  # fmt: skip
     """Return minus the log-probability that alignments of a sequence give its target; see `nn.functional.ctc_loss`.
 
-    Args:
-        log_probs: log-probabilities of the classes, shape (T, N, C) or (T, C).
-        targets: labels, shape (N, S), or concatenated in one dimension.
-        input_lengths, target_lengths: the lengths of the sequences and of the targets, (N,).
-        blank: the class that stands for no label.
-        reduction: 0 for one loss per sequence, 1 for the mean (each divided by its target's length), 2 for the sum.
-        zero_infinity: whether targets that are too long for their sequences have the loss 0 and no gradient.
-
-    Raises:
-        RuntimeError: sizes or lengths do not match; `blank` is not a class; `log_probs` has no elements.
+    The reduction is 0 for one loss per sequence, 1 for the mean (each divided by its target's length), 2 for the sum.
 
     Example:
         >>> even = torch.full((2, 1, 2), 0.5).log()

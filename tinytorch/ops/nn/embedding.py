@@ -43,47 +43,32 @@ def embedding(
 ) -> Tensor:
     """Return the rows of `weight` at `indices`; `nn.functional.embedding` has the arguments in a different order.
 
-    Args:
-        weight, indices: shape (rows, width), and int64 or int32 of any shape (*).
-        padding_idx: the row that gets no gradient; -1 for none.
-        scale_grad_by_freq: divide a row's gradient by the number of times it was looked up.
-        sparse: whether the gradient of `weight` is a sparse tensor, of the rows that were looked up.
-
-    Raises:
-        IndexError: an index is out of range.
-        RuntimeError: the indices are not integers; `weight` does not have two dimensions.
+    Shapes: (rows, width), and int64 or int32 of any shape (*). The row `padding_idx` gets no gradient; -1 is for none.
+    With `sparse` the gradient is a sparse tensor.
 
     Example:
         >>> torch.embedding(torch.tensor([[1.0, 1.5], [2.0, 2.5]]), torch.tensor([1, 1]))
         tensor([[2.0000, 2.5000],
                 [2.0000, 2.5000]])
     """
-    check_tensor(weight, "embedding", "weight")
-    check_tensor(indices, "embedding", "indices", 2)
-    if weight._array.ndim != 2:
+    try:
+        dims, kind = weight._array.ndim, indices.dtype
+    except AttributeError:
+        check_tensor(weight, "embedding", "weight")
+        check_tensor(indices, "embedding", "indices", 2)
+        raise
+    if dims != 2:
         raise RuntimeError("'weight' must be 2-D")
-    _check_indices("embedding", indices)
-    return looked_up(weight, indices, padding_idx, scale_grad_by_freq, sparse)
-
-
-def looked_up(weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Tensor:
-    """Return rows of the weight, whose gradient is sparse if so wished, without checks of the arguments."""
-    if not sparse:
-        return rows_of(weight, indices, padding_idx, scale_grad_by_freq)
-    return _rows_of_sparse(weight, indices, padding_idx, scale_grad_by_freq)
+    if kind is not dtypes.int64:
+        _check_indices("embedding", indices)
+    return (_rows_of_sparse if sparse else rows_of)(weight, indices, padding_idx, scale_grad_by_freq)
 
 
 @public()
 def embedding_renorm_(weight: Tensor, indices: Tensor, max_norm: float, norm_type: float = 2.0) -> Tensor:
     """Scale the rows of `weight` at `indices` whose norm is larger down to `max_norm`, in place, and return it.
 
-    Args:
-        weight, indices: the rows, `(n, d)`, and int64 or int32, of any shape.
-        max_norm: the largest norm.
-        norm_type: the p of the p-norm.
-
-    Raises:
-        IndexError: an index is out of range.
+    Shapes: (n, d), and int64 or int32 of any shape.
 
     Example:
         >>> torch.embedding_renorm_(torch.tensor([[3.0, 4.0], [9.0, 9.0]]), torch.tensor([0]), 1.0, 2.0)
@@ -140,17 +125,7 @@ def embedding_bag(
     The results are the bags' values, shape (bags, width); the bag of each index; the length of each bag (without rows
     that are left out); and the row of each maximum. For sums the latter are zeros or empty.
 
-    Args:
-        weight, indices: shape (rows, width), and int64 or int32, one dimension.
-        offsets: where each bag begins in `indices`.
-        mode: 0 for sums, 1 for means, 2 for maxima.
-        scale_grad_by_freq, sparse: as for `embedding`.
-        per_sample_weights: the factor of each row, for sums.
-        include_last_offset: the last offset is the end of the last bag.
-        padding_idx: the row that is left out of its bags.
-
-    Raises:
-        RuntimeError: the offsets are invalid, or an index is out of range.
+    The mode is 0 for sums, 1 for means, 2 for maxima; `padding_idx` is left out of its bags.
 
     Example:
         >>> weight = torch.arange(6.0).view(3, 2)
@@ -204,7 +179,7 @@ def embedding_bag(
     if mode == 2:
         out, best = _largest(weight, used, sizes)
         return out, bags, lengths, best
-    found = looked_up(weight, wrap(used), -1, scale_grad_by_freq, sparse)
+    found = (_rows_of_sparse if sparse else rows_of)(weight, wrap(used), -1, scale_grad_by_freq)
     if per_sample_weights is not None:
         found = found * per_sample_weights.unsqueeze(1)
     if sizes.size and known(sizes[0]) and (sizes == sizes[0]).all():
@@ -258,7 +233,6 @@ _rows_of_sparse = op(
 
 
 def _sparse_grad(g: Tensor, count: int, indices: Any, padding_idx: int, scale_grad_by_freq: bool) -> Tensor:
-    """Return the gradient of the weight as a sparse tensor."""
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     made: Tensor = supplied("sparse_rows")(g, count, indices._array, padding_idx)

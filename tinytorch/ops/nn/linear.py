@@ -67,12 +67,8 @@ _column_sums = op_of(
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     """Return `x @ weight.T + bias`, of shape (*, out_features); of shape (*) for a weight of one dimension.
 
-    Args:
-        x: shape (*, in_features), with any number of leading dimensions.
-        weight, bias: (out_features, in_features) or (in_features,), and a shape that broadcasts to (out_features,).
-
-    Raises:
-        RuntimeError: the shapes do not match, or the dtypes differ; convert with `.to(dtype)`.
+    Shapes: (*, in_features), (out_features, in_features) or (in_features,), and a bias that broadcasts to
+    (out_features,).
 
     Example:
         >>> x, weight = torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0, 0.0], [1.0, 1.0]])

@@ -62,11 +62,7 @@ def _from_normal(
 ) -> tuple[Any, Any, Any]:
     """Return the gradients in Tensor code, given the normalised input and 1 / sqrt(variance + eps).
 
-    Args:
-        g: the gradient of the result, (N, C, *).
-        normal: the normalised input, of the shape of `g` or with the channels in groups; `scale` broadcasts with it.
-        dims: the dimensions of `normal` over which the statistics are computed.
-        needs: which gradients are wanted.
+    `normal` has the shape of `g`, (N, C, *), or the channels in groups; `dims` are those of the statistics.
     """
     grad = grad_weight = grad_bias = None
     ndim = g.ndim
@@ -254,17 +250,7 @@ def batch_norm(
 ) -> Tensor:  # fmt: skip
     """Return `input` normalised per channel; `nn.functional.batch_norm` has the arguments in a different order.
 
-    Args:
-        input: shape (N, C, *).
-        weight, bias: scale and shift of each channel, shape (C,).
-        running_mean, running_var: the running mean and variance of the channels, changed in place in training.
-        training: normalise by the statistics of this batch, not by the running statistics.
-        momentum: the weight of the batch in the running statistics.
-        eps: added to the variance, so that the divisor is not 0.
-        cudnn_enabled: ignored.
-
-    Raises:
-        RuntimeError: sizes or dtypes do not match; there are no running statistics, and `training` is False.
+    `cudnn_enabled` is ignored.
 
     Example:
         >>> x = torch.tensor([[1.0], [3.0]])
@@ -310,12 +296,7 @@ def instance_norm(
 ) -> Tensor:  # fmt: skip
     """Return `input` with each channel of each sample normalised; see `nn.functional.instance_norm`.
 
-    Args:
-        use_input_stats: normalise by each instance's statistics and update the running ones; else by the running ones.
-        the others: as for `batch_norm`.
-
-    Raises:
-        RuntimeError: sizes or dtypes do not match; there are no running statistics to use.
+    Without `use_input_stats` it normalises by the running statistics, which are updated otherwise.
 
     Example:
         >>> x = torch.tensor([[[1.0, 3.0], [5.0, 5.0]]])
@@ -375,13 +356,6 @@ def group_norm(
 ) -> Tensor:  # fmt: skip
     """Return `input` with each group of channels of each sample normalised.
 
-    Args:
-        num_groups: the number of groups into which the channels are divided.
-        the others: as for `batch_norm`.
-
-    Raises:
-        RuntimeError: `num_groups` does not divide the number of channels; shapes or dtypes do not match.
-
     Example:
         >>> torch.group_norm(torch.tensor([[1.0, 3.0, 5.0, 5.0]]), 2)
         tensor([[-1.0000,  1.0000,  0.0000,  0.0000]])
@@ -417,10 +391,7 @@ def native_group_norm(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Return the result of `group_norm`, and each group's mean and `1 / sqrt(variance + eps)`, shape (N, group).
 
-    Args:
-        input: N * C * HxW elements: N samples of C channels of HxW elements.
-        group: the number of groups.
-        weight, bias, eps: as for `batch_norm`.
+    The input has N samples of C channels of HxW elements.
 
     Example:
         >>> x = torch.tensor([[1.0, 3.0, 5.0, 5.0]])

@@ -8,6 +8,7 @@ derivatives of every order. An average is linear: its transpose spreads each ele
 from __future__ import annotations
 
 import functools
+import inspect
 import math
 import operator
 from collections.abc import Sequence
@@ -25,9 +26,10 @@ from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.kernels.meta import known
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.resample import averages as _average_map
-from tinytorch.ops import random
+from tinytorch.ops import autocast, random
 from tinytorch.ops.arguments import check_tensor, op_of
 from tinytorch.ops.nn.resample import op_named, resampling
+from tinytorch.ops.nn.versions import rewritten, versions
 from tinytorch.ops.reduce import mean
 from tinytorch.ops.register import public
 
@@ -296,16 +298,51 @@ def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
 # Maxima -------------------------------------------------------------------------------------------
 
 
+def _with_indices(family: dict[int, Any], autocast: dict[int, str] | None = None, more: str = "") -> list[Any]:
+    """Publish the versions of a family that return the indices as well, whatever `return_indices` is."""
+    made = []
+    for n, function in family.items():
+        parameters = list(inspect.signature(function).parameters.values())
+        arguments = ["True" if each.name == "return_indices" else each.name for each in parameters]
+        name = f"{function.__name__}_with_indices"
+        version = rewritten(function, name, parameters, ", ".join(arguments))
+        version.__annotations__["return"] = "tuple[Tensor, Tensor]"
+        version.__doc__ = f"""Return `{function.__name__}` and the indices, whatever `return_indices` is.
+
+    Example:
+        >>> maxima, indices = torch.nn.functional.{name}(torch.ones(1{", 4" * n}), 2{more})
+        >>> maxima.shape == indices.shape
+        True
+    """
+        made.append(public(f"nn.functional.{name}", autocast=(autocast or {}).get(n))(version))
+    return made
+
+
+@versions("nn.functional.max_pool{}d", 1, 2, 3)
 def max_pool(
-    name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: bool,
-    return_indices: bool, n: int,
+    n: int, input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    ceil_mode: bool = False, return_indices: bool = False,
 ) -> Any:  # fmt: skip
-    """Return the maxima of windows of n dimensions, with their indices if `return_indices` is True."""
+    """Return the maximum of each window of the last dimensions, whose number is {n}.
+
+    NaN counts as the largest value. Of equal elements, the first one gets the gradient.
+
+    Shape: (N, C, ...) or (C, ...). The settings are one int or one per dimension; `stride` is by default `kernel_size`,
+    `padding` at most half of that. `ceil_mode` includes a last window that the input fills only partly. The indices are
+    those in the flattened spatial dimensions, for `max_unpool{n}d`.
+
+    Example:
+        >>> torch.nn.functional.{name}(torch.ones(1, {4}), 2).shape
+        torch.Size([1, {2}])
+    """
+    name = f"max_pool{n}d"
     check_tensor(input, name)
+    if n == 3 and autocast.on and not return_indices:
+        (input,) = autocast.raised(input)
     if n == 1 and (return_indices or _recording(input)):
         try:
             planes, *sizes = _planar(name, input, kernel_size, stride, padding, dilation)
-            found = max_pool("max_pool2d", planes, sizes[0], sizes[1], sizes[2], sizes[3], ceil_mode, return_indices, 2)
+            found = max_pool2d(planes, sizes[0], sizes[1], sizes[2], sizes[3], ceil_mode, return_indices)
         except (RuntimeError, TypeError):
             if not return_indices:  # PyTorch's 1-D kernel has its own error messages
                 _sliding(name, input, kernel_size, stride, padding, dilation, ceil_mode, 1)
@@ -338,57 +375,40 @@ def max_pool(
     return out if return_indices else out[0]
 
 
-@public()
-def max_pool1d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> Tensor:
-    """Return the maxima of windows along the last dimension; see `nn.functional.max_pool1d`.
+max_pool1d, max_pool2d, max_pool3d = max_pool.values()
+
+
+max_pool1d_with_indices, max_pool2d_with_indices, max_pool3d_with_indices = _with_indices(max_pool)
+
+
+@versions("max_pool{}d", 1, 2, 3, autocast={3: "float32"})
+def _without_indices(
+    n: int, input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1,
+    ceil_mode: bool = False,
+) -> Tensor:  # fmt: skip
+    """Return `nn.functional.{name}`, always without indices.
 
     Example:
-        >>> torch.max_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
-        tensor([[3., 2.]])
+        >>> torch.{name}(torch.ones(1, {4}), 2).shape
+        torch.Size([1, {2}])
     """
-    return max_pool("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, False, 1)
+    return max_pool[n](input, kernel_size, stride, padding, dilation, ceil_mode)
 
 
-@public()
-def max_pool1d_with_indices(
+_max_pool1d, _max_pool2d, _max_pool3d = _without_indices.values()
+
+
+@public("max_pool1d_with_indices")
+def _line_pool_with_indices(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
 ) -> tuple[Tensor, Tensor]:
-    """Return the maxima of windows along the last dimension, and where they are.
+    """Return `nn.functional.max_pool1d` and the indices of the maxima.
 
     Example:
-        >>> torch.max_pool1d_with_indices(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
-        (tensor([[3., 2.]]), tensor([[1, 2]]))
+        >>> torch.max_pool1d_with_indices(torch.tensor([[[1.0, 3.0, 2.0, 0.0]]]), 2)
+        (tensor([[[3., 2.]]]), tensor([[[1, 2]]]))
     """
-    return max_pool("max_pool1d", input, kernel_size, stride, padding, dilation, ceil_mode, True, 1)
-
-
-@public()
-def max_pool2d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> Tensor:
-    """Return the maxima of windows of the last two dimensions; see `nn.functional.max_pool2d`.
-
-    Example:
-        >>> torch.max_pool2d(torch.arange(16.0).view(1, 4, 4), 2)
-        tensor([[[ 5.,  7.],
-                 [13., 15.]]])
-    """
-    return max_pool("max_pool2d", input, kernel_size, stride, padding, dilation, ceil_mode, False, 2)
-
-
-@public(autocast="float32")
-def max_pool3d(
-    input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, dilation: Any = 1, ceil_mode: bool = False
-) -> Tensor:
-    """Return the maxima of windows of the last three dimensions; see `nn.functional.max_pool3d`.
-
-    Example:
-        >>> torch.max_pool3d(torch.arange(8.0).view(1, 2, 2, 2), 2)
-        tensor([[[[7.]]]])
-    """
-    return max_pool("max_pool3d", input, kernel_size, stride, padding, dilation, ceil_mode, False, 3)
+    return max_pool1d(input, kernel_size, stride, padding, dilation, ceil_mode, True)
 
 
 def _output_size(name: str, value: Any, input: Tensor, n: int) -> tuple[int, ...]:
@@ -418,15 +438,25 @@ def _output_size(name: str, value: Any, input: Tensor, n: int) -> tuple[int, ...
     return sizes
 
 
-def adaptive_max_pool(name: str, input: Tensor, output_size: Any, n: int) -> tuple[Tensor, Tensor]:
-    """Return the maxima of `output_size` windows, and where they are."""
+@versions("nn.functional.adaptive_max_pool{}d", 1, 2, 3, autocast={3: "float32"})
+def adaptive_max_pool(n: int, input: Tensor, output_size: Any, return_indices: bool = False) -> Any:
+    """Return the maximum of each of `output_size` windows that cover the last dimensions, whose number is {n}.
+
+    Shape: (N, C, ...) or (C, ...); `output_size` is one int or one per dimension, None for the length of the input.
+
+    Example:
+        >>> torch.nn.functional.{name}(torch.ones(1, {4}), 2).shape
+        torch.Size([1, {2}])
+    """
+    name = f"adaptive_max_pool{n}d"
     check_tensor(input, name)
     if n == 1:
         _check_lines(name, input)
         sizes = (1, *_output_size(name, output_size, input, 1))
         _check_adaptive(name, input, 1)
-        found = adaptive_max_pool("adaptive_max_pool2d", input.unsqueeze(-2), sizes, 2)
-        return found[0].squeeze(-2), found[1].squeeze(-2)
+        found = adaptive_max_pool2d(input.unsqueeze(-2), sizes, True)
+        out, index = found[0].squeeze(-2), found[1].squeeze(-2)
+        return (out, index) if return_indices else out
     sizes = _output_size(name, output_size, input, n)
     spatial = _sizes(name, input, n)
     _check_adaptive(name, input, n)
@@ -434,24 +464,45 @@ def adaptive_max_pool(name: str, input: Tensor, output_size: Any, n: int) -> tup
         raise refused("adaptive_max_pool3d_cpu" if n == 3 else "adaptive_max_pool2d", input._array)
     windows = tuple([_adaptive_windows(length, count) for length, count in zip(spatial, sizes, strict=True)])
     out, index = _adaptive_max_pools[n](input, windows, n == 2)
-    return out, index
+    return (out, index) if return_indices else out
 
 
-@public()
-def adaptive_max_pool1d(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
-    """Return the maxima of `output_size` windows that cover the last dimension, and where they are.
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = adaptive_max_pool.values()
+
+
+(
+    adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices, adaptive_max_pool3d_with_indices,
+) = _with_indices(adaptive_max_pool, {3: "float32"})  # fmt: skip
+
+
+@public("adaptive_max_pool1d")
+def _adaptive_line_pool(input: Tensor, output_size: Any) -> tuple[Tensor, Tensor]:
+    """Return `nn.functional.adaptive_max_pool1d` and the indices of the maxima.
 
     Example:
-        >>> torch.adaptive_max_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
-        (tensor([[3., 3.]]), tensor([[1, 1]]))
+        >>> torch.adaptive_max_pool1d(torch.tensor([[[1.0, 3.0, 2.0, 0.0]]]), 2)
+        (tensor([[[3., 2.]]]), tensor([[[1, 2]]]))
     """
-    return adaptive_max_pool("adaptive_max_pool1d", input, output_size, 1)
+    return adaptive_max_pool1d(input, output_size, True)
 
 
+@versions("nn.functional.fractional_max_pool{}d", 2, 3, autocast="float32")
 def fractional_max_pool(
-    name: str, input: Tensor, kernel_size: Any, output_size: Any, output_ratio: Any, samples: Tensor | None, n: int
-) -> tuple[Tensor, Tensor]:
-    """Return the maxima of windows at pseudo-random places, and where they are."""
+    n: int, input: Tensor, kernel_size: Any, output_size: Any = None, output_ratio: Any = None,
+    return_indices: bool = False, _random_samples: Tensor | None = None,
+) -> Any:  # fmt: skip
+    """Return the maxima of windows of the last {n} dimensions, at pseudorandom positions.
+
+    Shape: (N, C, ...) or (C, ...). `output_ratio` is that of the output's size to the input's; `_random_samples`, (N,
+    C, {n}), in [0, 1), determine the positions.
+
+    Example:
+        >>> torch.nn.functional.{name}(torch.ones(1, {4}), 2, output_size=2).shape
+        torch.Size([1, {2}])
+
+    Source: Graham, "Fractional max-pooling", 2014.
+    """
+    name, samples = f"fractional_max_pool{n}d", _random_samples
     check_tensor(input, name)
     shape = input._array.shape
     if output_size is None and output_ratio is None:
@@ -496,11 +547,66 @@ def fractional_max_pool(
             raise RuntimeError(f"{place}(): pool {what} {k} too large relative to input {what} {length}")
     samples = samples[0] if len(shape) == n + 1 else samples[:batch]
     out, index = _fractional_pools[n](input, samples, kernel, sizes)
-    return out, index
+    return (out, index) if return_indices else out
 
 
-def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -> Tensor:
-    """Return planes of zeros with the elements of `input` at indices; of several elements at one index the last."""
+fractional_max_pool2d, fractional_max_pool3d = fractional_max_pool.values()
+
+
+fractional_max_pool2d_with_indices, fractional_max_pool3d_with_indices = _with_indices(
+    fractional_max_pool, {2: "float32", 3: "float32"}, ", output_size=2"
+)
+
+
+def _unpool_size(
+    input: Tensor, kernel_size: Any, stride: Any, padding: Any, output_size: Any, n: int
+) -> tuple[int, ...]:
+    """Return the size of the result of `max_unpool`, the checked `output_size` if it is given."""
+    kernel, pads = _as_tuple(kernel_size, n), _as_tuple(padding, n)
+    strides = kernel if stride is None else _as_tuple(stride, n)
+    shape = input.shape
+    default = [(shape[d - len(kernel)] - 1) * strides[d] + kernel[d] - 2 * pads[d] for d in range(len(kernel))]
+    if output_size is None:
+        return tuple(default)
+    if len(output_size) == len(kernel) + 2:
+        output_size = output_size[2:]
+    if len(output_size) != len(kernel):
+        raise ValueError(
+            f"output_size should be a sequence containing {len(kernel)} or {len(kernel) + 2} elements, but it has a "
+            f"length of '{len(output_size)}'"
+        )
+    for d, (length, step) in enumerate(zip(default, strides, strict=True)):
+        if not length - step < output_size[d] < length + step:
+            raise ValueError(
+                f'invalid output_size "{output_size}" (dim {d} must be between {length - step} and {length + step})'
+            )
+    return tuple(output_size)
+
+
+def _as_tuple(value: Any, n: int) -> tuple[int, ...]:
+    return tuple(value) if isinstance(value, Sequence) else (value,) * n
+
+
+@versions("nn.functional.max_unpool{}d", 1, 2, 3, autocast="float32")
+def _unpooled(
+    n: int, input: Tensor, indices: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0,
+    output_size: Any = None,
+) -> Tensor:  # fmt: skip
+    """Return zeros with the maxima at their places: the inverse of `max_pool{n}d`, but for the other elements.
+
+    The arguments are what `max_pool{n}d` returned with indices, and its settings; several inputs of the pooling give an
+    output of one shape, of which `output_size` selects one.
+
+    Example:
+        >>> maxima, indices = torch.nn.functional.max_pool{n}d(torch.ones(1, {4}), 2, return_indices=True)
+        >>> torch.nn.functional.{name}(maxima, indices, 2).shape
+        torch.Size([1, {4}])
+    """
+    sizes = _unpool_size(input, kernel_size, stride, padding, output_size, n)
+    if n == 3:
+        steps = list(_as_tuple(kernel_size if stride is None else stride, 3))
+        if min(steps) < 1:
+            raise RuntimeError(f"strides should be greater than zero, but got stride: {steps}")
     name = "max_unpooling3d" if n == 3 else "max_unpooling2d"
     check_tensor(input, name)
     check_tensor(indices, name, "indices", 2)
@@ -539,6 +645,9 @@ def max_unpool(input: Tensor, indices: Tensor, sizes: tuple[int, ...], n: int) -
     return _unpools[n](input, indices, sizes)
 
 
+max_unpool1d, max_unpool2d, max_unpool3d = _unpooled.values()
+
+
 # Averages -----------------------------------------------------------------------------------------
 
 
@@ -573,18 +682,22 @@ def _divisor(
     return product.astype(np.int64 if kind.kind in "iu" else kind if kind.itemsize > 2 else np.float32)
 
 
+@versions("nn.functional.avg_pool{}d", 2, 3, binds=False, out="exact", autocast={3: "float32"})
 def avg_pool(
-    name: str, input: Tensor, kernel_size: Any, stride: Any, padding: Any, ceil_mode: bool, count_include_pad: bool,
-    divisor_override: int | None, n: int,
+    n: int, input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
+    count_include_pad: bool = True, divisor_override: int | None = None,
 ) -> Tensor:  # fmt: skip
-    """Return the averages of windows of n dimensions."""
+    """Return the average of each window of the last {n} dimensions.
+
+    Shape: (N, C, ...) or (C, ...). The padding counts among the elements of a window if `count_include_pad`;
+    `divisor_override` is a divisor of the sums instead of their number. Other arguments as for `max_pool{n}d`.
+
+    Example:
+        >>> torch.nn.functional.{name}(torch.ones(1, {4}), 2).shape
+        torch.Size([1, {2}])
+    """
+    name = f"avg_pool{n}d"
     check_tensor(input, name)
-    if n == 1:
-        planes, kernel, strides, pads = _planar(name, input, kernel_size, stride, padding)
-        line: Tensor = avg_pool(
-            "avg_pool2d", planes, kernel, strides, pads, ceil_mode, count_include_pad, divisor_override, 2
-        )
-        return line.squeeze(-2)
     if divisor_override == 0:
         raise RuntimeError("divisor must be not zero")
     kernel, strides, pads, dilations, counts = _sliding(name, input, kernel_size, stride, padding, 1, ceil_mode, n)
@@ -601,6 +714,9 @@ def avg_pool(
     return _averages[n](input, windows, divisor, n == 2)
 
 
+avg_pool2d, avg_pool3d = avg_pool.values()
+
+
 @public(binds=False, also="nn.functional.avg_pool1d")
 def avg_pool1d(
     input: Tensor, kernel_size: Any, stride: Any = None, padding: Any = 0, ceil_mode: bool = False,
@@ -608,32 +724,29 @@ def avg_pool1d(
 ) -> Tensor:  # fmt: skip
     """Return the averages of windows along the last dimension.
 
-    Args:
-        input: shape (N, C, L) or (C, L).
-        kernel_size: the length of the windows.
-        stride: the step between windows, by default `kernel_size`.
-        padding: zeros to add at both ends, at most half of `kernel_size`.
-        ceil_mode: include a last window that the input fills only in part.
-        count_include_pad: count the padding in the divisor.
-
-    Raises:
-        RuntimeError: there is no window, or too much padding.
+    Shape: (N, C, L) or (C, L); arguments as for `avg_pool2d`.
 
     Example:
         >>> torch.avg_pool1d(torch.tensor([[1.0, 3.0, 2.0, 0.0]]), 2)
         tensor([[2., 1.]])
     """
-    return avg_pool("avg_pool1d", input, kernel_size, stride, padding, ceil_mode, count_include_pad, None, 1)
+    check_tensor(input, "avg_pool1d")
+    planes, kernel, strides, pads = _planar("avg_pool1d", input, kernel_size, stride, padding)
+    return avg_pool2d(planes, kernel, strides, pads, ceil_mode, count_include_pad).squeeze(-2)
 
 
-def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Tensor:
-    """Return the averages of `output_size` windows."""
+@versions("nn.functional.adaptive_avg_pool{}d", 2, 3, autocast={3: "float32"})
+def adaptive_avg_pool(n: int, input: Tensor, output_size: Any) -> Tensor:
+    """Return the average of each of `output_size` windows that cover the last {n} dimensions.
+
+    Shape: (N, C, ...) or (C, ...); `output_size` as for `adaptive_max_pool{n}d`.
+
+    Example:
+        >>> torch.nn.functional.{name}(torch.ones(1, {4}), 2).shape
+        torch.Size([1, {2}])
+    """
+    name = f"adaptive_avg_pool{n}d"
     check_tensor(input, name)
-    if n == 1:
-        _check_lines(name, input)
-        sizes = (1, *_output_size(name, output_size, input, 1))
-        line: Tensor = adaptive_avg_pool("adaptive_avg_pool2d", input.unsqueeze(-2), sizes, 2)
-        return line.squeeze(-2)
     sizes = _output_size(name, output_size, input, n)
     floating = input._array.dtype.kind in FLOATS
     if set(sizes) == {1}:
@@ -657,18 +770,50 @@ def adaptive_avg_pool(name: str, input: Tensor, output_size: Any, n: int) -> Ten
     return _uneven_averages[n](input, maps, n == 2)
 
 
+adaptive_avg_pool2d, adaptive_avg_pool3d = adaptive_avg_pool.values()
+
+
 @public(binds=False, also="nn.functional.adaptive_avg_pool1d")
 def adaptive_avg_pool1d(input: Tensor, output_size: Any) -> Tensor:
-    """Return the averages of `output_size` windows that cover the last dimension.
-
-    Args:
-        input: shape (N, C, L) or (C, L).
-
-    Raises:
-        RuntimeError: the shape is wrong, or a dimension is empty.
+    """Return the average of each of `output_size` windows that cover the last dimension, of (N, C, L) or (C, L).
 
     Example:
         >>> torch.adaptive_avg_pool1d(torch.tensor([[1.0, 3.0, 2.0]]), 2)
         tensor([[2.0000, 2.5000]])
     """
-    return adaptive_avg_pool("adaptive_avg_pool1d", input, output_size, 1)
+    check_tensor(input, "adaptive_avg_pool1d")
+    _check_lines("adaptive_avg_pool1d", input)
+    sizes = (1, *_output_size("adaptive_avg_pool1d", output_size, input, 1))
+    return adaptive_avg_pool2d(input.unsqueeze(-2), sizes).squeeze(-2)
+
+
+# Norms of windows ---------------------------------------------------------------------------------
+
+
+@versions("nn.functional.lp_pool{}d", 1, 2, 3)
+def _lp_pools(
+    n: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False
+) -> Tensor:
+    """Return the `norm_type`-norm of each window of the last {n} dimensions: the root of the sum of the powers.
+
+    Shape: (N, C, ...) or (C, ...). For inf it is the maximum of the absolute values; other arguments as for
+    `max_pool{n}d`.
+
+    Example:
+        >>> torch.nn.functional.{name}(torch.ones(1, {4}), 2, 2).shape
+        torch.Size([1, {2}])
+    """
+    if norm_type == math.inf and isinstance(norm_type, float):
+        return max_pool[n](input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+    if norm_type == -math.inf and isinstance(norm_type, float):
+        return -max_pool[n](-input.abs(), kernel_size, stride, 0, 1, ceil_mode)
+    average: Any = avg_pool1d if n == 1 else avg_pool[n]
+    out = average(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+    if isinstance(kernel_size, Sequence):
+        count = math.prod(kernel_size) if len(kernel_size) == n else kernel_size[0] ** n
+    else:
+        count = kernel_size**n
+    return (out.sign() * out.abs().relu()).mul(count).pow(1.0 / norm_type)
+
+
+lp_pool1d, lp_pool2d, lp_pool3d = _lp_pools.values()

@@ -86,12 +86,7 @@ def upsample(
 ) -> Tensor:  # fmt: skip
     """Return `input` resized: to `output_size`, or by `scale_factors`.
 
-    Args:
-        input: shape (N, C, *spatial).
-        mode: "nearest", "nearest-exact", "linear", "bilinear", "trilinear", "bicubic"; with antialiasing
-            "bilinear-aa", "bicubic-aa", "lanczos-aa".
-        output_size, scale_factors: the lengths of the spatial dimensions, or the factors of their growth.
-        align_corners: align the centres of the corner elements rather than their outer edges.
+    The modes are those of `interpolate`, with antialiasing "bilinear-aa", "bicubic-aa", "lanczos-aa".
     """
     x = input._array
     n = x.ndim - 2
@@ -245,12 +240,8 @@ def grid_sampler(
 ) -> Tensor:
     """Return `input` sampled at the points of `grid`; see `nn.functional.grid_sample`.
 
-    Args:
-        input: shape (N, C, H, W) or (N, C, D, H, W).
-        grid: shape (N, *, 2) or (N, *, 3): x, y (and z), from -1 to 1.
-        interpolation_mode: 0 for linear interpolation, 1 for the nearest element, 2 for cubic convolution.
-        padding_mode: the values outside the input: 0 for zeros, 1 for the border, 2 for reflections.
-        align_corners: -1 and 1 are the centres of the corner elements, not their outer edges.
+    The interpolation is 0 for linear, 1 for the nearest element, 2 for cubic convolution; the padding 0 for zeros, 1
+    for the border, 2 for reflections.
 
     Example:
         >>> image = torch.arange(4.0).view(1, 1, 2, 2)

@@ -214,26 +214,6 @@ _batch_first: Any = renamed(
 )
 
 
-# Under autocasting only products have low precision; then layers are composed of elementary ops, and so are layers of
-# complex numbers.
-_STEPS: dict[Any, tuple[Callable[..., States], int]] = {
-    _lstm: (_lstm_step, 2),
-    _lstm_packed: (_lstm_step, 2),
-    _gru: (_gru_step, 1),
-    _gru_packed: (_gru_step, 1),
-}
-
-
-def _composed(layer: Callable[..., States]) -> Callable[..., States]:
-    """Return a layer as a composition of elementary ops."""
-    step, count = _STEPS[layer]
-
-    def compose(*args: Any) -> States:
-        return _unrolled(step, count, args[:-2], *args[-2:])
-
-    return compose
-
-
 # Stacked layers -----------------------------------------------------------------------------------
 
 _SHARED = ("params", "has_biases", "num_layers", "dropout", "train", "bidirectional")
@@ -292,21 +272,20 @@ def _check_weights(x: Tensor, w_ih: Tensor, w_hh: Tensor, h: Tensor) -> None:
 
 
 def _stacked(
-    name: str, layer: Callable[..., States], hx: Sequence[Tensor], projected: bool, given: dict[str, Any]
-) -> States:
+    name: str, layers: Sequence[Any], step: Callable[..., States], hx: Sequence[Tensor], given: dict[str, Any],
+    more: tuple[Any, ...] = (),
+) -> States:  # fmt: skip
     """Return the output of all layers and the stacked last states.
 
-    Args:
-        layer: computes one layer in one direction, from input, states, weights, widths and direction.
-        hx: the stacked states before the first step.
-        projected: whether the layers have projections.
-        given: the arguments of the public function called `name`.
+    Of `layers`, for padded and for packed sequences, one computes a layer in one direction, from input, states,
+    weights, widths, direction and `more`; `given` are the arguments of the public function called `name`.
     """
     packed = "data" in given
+    projected = len(hx) > 1 and hx[0]._array.shape[2] != hx[1]._array.shape[2]
     x = given["data" if packed else "input"]
     check_tensor(x, name, "data" if packed else "input")
     directions = 2 if given["bidirectional"] else 1
-    count, layers = 2 + 2 * bool(given["has_biases"]) + projected, given["num_layers"]
+    count, depth = 2 + 2 * bool(given["has_biases"]) + projected, given["num_layers"]
     params = list(given["params"])
     check_elements(params, 2 + packed)
     if len(params) % count or len(params) // count % directions:
@@ -315,13 +294,13 @@ def _stacked(
             if directions == 2
             else f"MatrixRef: ArrayRef size {len(params)} not divisible by stride {count}"
         )
-    if len(params) // count < layers * directions:
+    if len(params) // count < depth * directions:
         raise RuntimeError("Expected more params in stacked_rnn")
     states = [unbind(each) for each in hx]
     for each in states:
         if directions == 2 and len(each) % 2:
             raise RuntimeError("Odd number of params or hiddens given to a bidirectional RNN")
-        if len(each) < layers * directions:
+        if len(each) < depth * directions:
             raise RuntimeError("Expected more hidden states in stacked_rnn")
     if packed:
         widths = tuple(given["batch_sizes"].tolist())
@@ -333,15 +312,16 @@ def _stacked(
             raise RuntimeError("Expected sequence length to be larger than 0 in RNN")
     dropout = given["dropout"] if given["train"] else 0
     casting = autocast.active()
-    if casting or x.dtype.is_complex:
-        layer = _composed(layer)
+    # Under autocasting only products have low precision; then layers are composed of elementary ops, and so are those
+    # of complex numbers.
+    composed = casting or x.dtype.is_complex
     last: list[States] = []
-    for k in range(layers):
+    for k in range(depth):
         outs = []
         for direction in range(directions):
             n = k * directions + direction
             w_ih, w_hh, *rest = params[n * count : (n + 1) * count]
-            w_hr = (rest.pop(),) if projected else ()
+            w_hr = (rest.pop() if projected else None,) * (len(hx) > 1)
             b_ih, b_hh = rest or (None, None)
             before = [each[n] for each in states]
             if before[0]._array.shape[0] != max(widths):
@@ -352,16 +332,20 @@ def _stacked(
             if not casting:
                 _check_weights(x, w_ih, w_hh, before[0])
             for each in (*before[1:], *rest, *w_hr):
-                if each.dtype != x.dtype and not casting:
+                if each is not None and each.dtype != x.dtype and not casting:
                     raise RuntimeError(
                         f"{name}: unsupported data type: states and weights must have the dtype of the input, "
                         f"{x.dtype}, but one has {each.dtype}"
                     )
-            out, *after = layer(x, *before, w_ih, w_hh, b_ih, b_hh, *w_hr, widths, direction == 1)
+            tensors = (x, *before, w_ih, w_hh, b_ih, b_hh, *w_hr)
+            if composed:
+                out, *after = _unrolled(step, len(hx), tensors, widths, direction == 1)
+            else:
+                out, *after = layers[packed](*tensors, widths, direction == 1, *more)
             outs.append(out)
             last.append(tuple(after))
         x = outs[0] if directions == 1 else cat(outs, -1)
-        if dropout and k < layers - 1:
+        if dropout and k < depth - 1:
             x = _dropped(x, dropout)
     if not packed and given["batch_first"]:
         x = x.transpose(0, 1) if name == "lstm" else _batch_first(x)
@@ -375,16 +359,8 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     Called as `lstm(input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)`, or for
     packed sequences as `lstm(data, batch_sizes, hx, params, has_biases, num_layers, dropout, train, bidirectional)`.
 
-    Args:
-        input: (steps, batch, features), or with `batch_first` (batch, steps, features).
-        data, batch_sizes: the members of a `PackedSequence`.
-        hx: `(h_0, c_0)`, each (layers * directions, batch, hidden).
-        params: per layer and direction W_ih, W_hh, then b_ih, b_hh if `has_biases`, then W_hr if h is narrower than c.
-        dropout: the probability of elements between layers to be zeroed, where `train` holds.
-
-    Raises:
-        TypeError: the arguments match neither signature.
-        RuntimeError: sizes or dtypes do not match; the sequence is empty.
+    The arguments are those of `nn.LSTM` and its `forward`; `params` are per layer and direction W_ih, W_hh, then b_ih,
+    b_hh if `has_biases`, then W_hr if h is narrower than c.
 
     Example:
         >>> layer = torch.nn.LSTM(3, 4)
@@ -401,28 +377,14 @@ def lstm(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor, Tensor]:
     if len(hx) != 2:
         raise RuntimeError("lstm expects two hidden states")
     projected = hx[0]._array.shape[2] != hx[1]._array.shape[2]
-    if "data" in given:
-        layer = _lstm_packed if projected else _unprojected_packed
-    else:
-        layer = _lstm if projected else _unprojected
+    layers = _lstm, _lstm_packed
     if autocast.on and autocast.active() and not projected and "data" not in given:
         # (PyTorch uses a kernel here that computes everything in low precision.)
         hx, given = autocast.lowered(hx, given)
-        out, h, c = autocast.outside(_stacked, "lstm", layer, hx, projected, given)
+        out, h, c = autocast.outside(_stacked, "lstm", layers, _lstm_step, hx, given)
     else:
-        out, h, c = _stacked("lstm", layer, hx, projected, given)
+        out, h, c = _stacked("lstm", layers, _lstm_step, hx, given)
     return out, h, c
-
-
-def _unprojected(*args: Any) -> Any:
-    return _lstm(*args[:-2], None, *args[-2:])
-
-
-def _unprojected_packed(*args: Any) -> Any:
-    return _lstm_packed(*args[:-2], None, *args[-2:])
-
-
-_STEPS[_unprojected] = _STEPS[_unprojected_packed] = _lstm_step, 2
 
 
 @public()
@@ -439,8 +401,7 @@ def gru(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         (torch.Size([5, 2, 4]), True)
     """
     given = _bound("gru", args, kwargs)
-    layer = _gru_packed if "data" in given else _gru
-    out, h = _stacked("gru", layer, [given["hx"]], False, given)
+    out, h = _stacked("gru", (_gru, _gru_packed), _gru_step, [given["hx"]], given)
     return out, h
 
 
@@ -454,8 +415,7 @@ def rnn_tanh(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         tensor([[[0.9427]]])
     """
     given = _bound("rnn_tanh", args, kwargs)
-    layer = _tanh_packed if "data" in given else _tanh_layer
-    out, h = _stacked("rnn_tanh", layer, [given["hx"]], False, given)
+    out, h = _stacked("rnn_tanh", (_rnn, _rnn_packed), _tanh_step, [given["hx"]], given, (False,))
     return out, h
 
 
@@ -469,19 +429,8 @@ def rnn_relu(*args: Any, **kwargs: Any) -> tuple[Tensor, Tensor]:
         tensor([[[2.]]])
     """
     given = _bound("rnn_relu", args, kwargs)
-    layer = _relu_packed if "data" in given else _relu_layer
-    out, h = _stacked("rnn_relu", layer, [given["hx"]], False, given)
+    out, h = _stacked("rnn_relu", (_rnn, _rnn_packed), _relu_step, [given["hx"]], given, (True,))
     return out, h
-
-
-def _of_kind(layer: Callable[..., States], rectified: bool) -> Callable[..., States]:
-    return lambda *args: layer(*args, rectified)
-
-
-_tanh_layer, _tanh_packed = _of_kind(_rnn, False), _of_kind(_rnn_packed, False)
-_relu_layer, _relu_packed = _of_kind(_rnn, True), _of_kind(_rnn_packed, True)
-_STEPS[_tanh_layer] = _STEPS[_tanh_packed] = _tanh_step, 1
-_STEPS[_relu_layer] = _STEPS[_relu_packed] = _relu_step, 1
 
 
 # Cells --------------------------------------------------------------------------------------------
@@ -529,14 +478,8 @@ def lstm_cell(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Return the states (h, c) of long short-term memory one step after `hx`; see `nn.LSTMCell`.
 
-    Args:
-        input: (batch, features).
-        hx: `(h, c)`, each (batch, hidden).
-        w_ih, w_hh, b_ih, b_hh: (4 * hidden, features), (4 * hidden, hidden), and two of (4 * hidden,).
-
-    Raises:
-        TypeError: `hx` is a tensor.
-        RuntimeError: sizes or dtypes do not match.
+    Shapes: (batch, features), twice (batch, hidden), (4 * hidden, features), (4 * hidden, hidden), and twice (4 *
+    hidden,).
 
     Example:
         >>> zeros = torch.zeros(1, 1)
@@ -563,12 +506,7 @@ def gru_cell(
 ) -> Tensor:
     """Return the state of gated recurrent units one step after `hx`; see `nn.GRUCell`.
 
-    Args:
-        input, hx: (batch, features) and (batch, hidden).
-        w_ih, w_hh, b_ih, b_hh: (3 * hidden, features), (3 * hidden, hidden), and two of (3 * hidden,).
-
-    Raises:
-        RuntimeError: sizes or dtypes do not match.
+    Shapes: (batch, features), (batch, hidden), (3 * hidden, features), (3 * hidden, hidden), and twice (3 * hidden,).
 
     Example:
         >>> torch.gru_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(3, 1), torch.ones(3, 1))
@@ -587,12 +525,7 @@ def rnn_tanh_cell(
 ) -> Tensor:
     """Return `tanh(W_ih x + b_ih + W_hh h + b_hh)`; see `nn.RNNCell`.
 
-    Args:
-        input, hx: (batch, features) and (batch, hidden).
-        w_ih, w_hh, b_ih, b_hh: (hidden, features), (hidden, hidden), and two of (hidden,).
-
-    Raises:
-        RuntimeError: sizes or dtypes do not match.
+    Shapes: (batch, features), (batch, hidden), (hidden, features), (hidden, hidden), and twice (hidden,).
 
     Example:
         >>> torch.rnn_tanh_cell(torch.ones(1, 1), torch.zeros(1, 1), torch.ones(1, 1), torch.ones(1, 1))

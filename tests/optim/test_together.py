@@ -1,4 +1,4 @@
-"""Small parameters updated as one: nobody can tell, but by the time it takes."""
+"""Parameters updated by one call of a kernel: nobody can tell, but by the time it takes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import tinytorch
 from tests.optim.test_trajectories import CASES, IDS
 from tests.oracle import needs_oracle, torch
 from tests.same import compared
-from tinytorch.optim import Adam, _plan
+from tinytorch.optim import Adam
 
 SHAPES = [(20, 20), (20,)] * 3 + [(), (0,), (3, 1, 2), (90, 100), (1,)]
 KINDS = {
@@ -48,8 +48,10 @@ def walk(module, params, optimizer, steps, skip=lambda step: ()):
         optimizer.step()
 
 
-def packed(optimizer):
-    return [p for plan in optimizer._plans.values() for pack in plan.packs for p in pack.params]
+def left(optimizer):
+    """Make a step of the first group, and return the parameters that are not updated together."""
+    group = optimizer.param_groups[0]
+    return optimizer._update_together(group["params"], group)
 
 
 def assert_same(ours, theirs, rtol=2e-5):
@@ -88,10 +90,9 @@ def test_walks_as_pytorch(kind, dtype):
     walk(tinytorch, params, a, range(25))
     walk(torch or tinytorch, others, b, range(25))
     rtol = 1e-4 if dtype == "float32" else 1e-12
-    assert len(packed(a)) == len(SHAPES) - 1  # all but the large one
-    assert a._plans[0].patience == _plan.PATIENCE  # and the last step went by plan
     assert_same(params, others, rtol)
     assert_same_state(a, b, rtol)
+    assert left(a) == []
 
 
 @pytest.mark.parametrize(("name", "options"), CASES, ids=IDS)
@@ -124,16 +125,15 @@ def test_parameters_without_a_gradient_stay(kind, skip):
     assert_same_state(a, b)
 
 
-def test_a_lasting_change_makes_a_new_plan():
+def test_steps_differ():
     params, optimizer = make(tinytorch)
     walk(tinytorch, params, optimizer, range(3))
-    assert params[0] in packed(optimizer)
     walk(tinytorch, params, optimizer, range(8), lambda step: (0,))
-    assert {id(p) for p in packed(optimizer)} == {id(p) for p in params[1:9]} | {id(params[10])}
-    walk(tinytorch, params, optimizer, range(8))
-    assert not any(p is params[0] for p in packed(optimizer))  # it is some steps behind
-    assert float(optimizer.state[params[0]]["step"]) == 11
-    assert float(optimizer.state[params[1]]["step"]) == 19
+    give(tinytorch, params, 8)
+    assert left(optimizer) == [params[0]]  # it is some steps behind, alone
+    optimizer.state[params[1]]["step"].fill_(3.0)
+    assert left(optimizer) == []
+    assert [float(optimizer.state[p]["step"]) for p in params[:3]] == [4, 4, 13]
 
 
 @needs_oracle
@@ -164,7 +164,7 @@ def test_states_go_to_pytorch_and_back(kind):
 
 
 def twins(**options):
-    """Return a packed optimizer, and one whose parameters are updated one by one."""
+    """Return an optimizer, and one whose parameters are updated one by one."""
     params, a = make(tinytorch, "Adam", **(options or {"lr": 0.01}))
     others, b = make(tinytorch, "Adam", **(options or {"lr": 0.01}))
     b._elementwise = False
@@ -243,17 +243,6 @@ def test_changes_between_steps_are_seen(change):
         both(params, a, others, b, [step])
 
 
-def test_a_pack_survives_what_does_not_concern_it():
-    params, a, *_ = twins()
-    walk(tinytorch, params, a, range(2))
-    plan = a._plans[0]
-    change_options(params, a)
-    params[0].data.mul_(2)
-    a.state[params[1]]["exp_avg"].fill_(1.0)
-    walk(tinytorch, params, a, range(2, 9))
-    assert a._plans[0] is plan
-
-
 def test_parameters_in_others_memory():
     """Views of one array, of NumPy's, and of one storage are updated where they lie."""
     array = np.ones(40, np.float32)
@@ -263,7 +252,7 @@ def test_parameters_in_others_memory():
         p.requires_grad_()
     optimizer = Adam(params, lr=0.5)
     walk(tinytorch, params, optimizer, range(3))
-    assert len(packed(optimizer)) == 3 and (array[:30] != 1).all() and (array[30:] == 1).all()
+    assert left(optimizer) == [] and (array[:30] != 1).all() and (array[30:] == 1).all()
 
 
 @compared
@@ -272,8 +261,6 @@ def test_overlapping_and_repeated_parameters_are_updated_in_turn(torch):
     params = [base[:4].requires_grad_(), base[2:].detach().requires_grad_(), torch.ones(3, requires_grad=True)]
     optimizer = torch.optim.Adam(params, lr=0.1)
     walk(torch, params, optimizer, range(3))
-    if torch is tinytorch:
-        assert packed(optimizer) == []
     return base.detach()
 
 
@@ -294,33 +281,31 @@ def test_subclasses_with_an_update_of_their_own_are_updated_one_by_one():
     class Same(Adam):
         pass
 
-    for cls, number in ((Normed, 0), (Same, 2)):
-        params = [tinytorch.ones(2, requires_grad=True) for _ in range(2)]
-        optimizer = cls(params)
-        walk(tinytorch, params, optimizer, range(2))
-        assert len(packed(optimizer)) == number
+    assert (Normed._elementwise, Same._elementwise) == (False, True)
+    params = [tinytorch.ones(2, requires_grad=True) for _ in range(2)]
+    optimizer = Normed(params)
+    give(tinytorch, params, 0)
+    optimizer.step()
 
 
-def test_half_precision_is_not_packed():
-    params = [tinytorch.ones(3, dtype=tinytorch.float16, requires_grad=True) for _ in range(2)]
+def test_kinds_of_parameters_and_gradients():
+    kinds = [tinytorch.float32, tinytorch.float16, tinytorch.float32, tinytorch.float64, tinytorch.float64]
+    params = [tinytorch.ones(3, dtype=kind, requires_grad=True) for kind in kinds]
     optimizer = Adam(params)
     walk(tinytorch, params, optimizer, range(2))
-    assert packed(optimizer) == []
+    assert left(optimizer) == [params[1]]
+    table = tinytorch.nn.Embedding(4, 2, sparse=True)
+    params = [table.weight, *[tinytorch.ones(3, requires_grad=True) for _ in range(2)]]
+    optimizer = tinytorch.optim.SGD(params, lr=0.1)
+    (table(tinytorch.tensor([1])).sum() + params[1].sum() + params[2].sum()).backward()
+    assert left(optimizer) == [table.weight]
 
 
-def test_states_are_views_of_one_memory_that_do_not_meet():
-    params, optimizer = make(tinytorch)
-    walk(tinytorch, params, optimizer, range(2))
-    averages = [optimizer.state[p]["exp_avg"]._array for p in packed(optimizer) if p.numel()]
-    assert len({id(a.base) for a in averages}) == 1 and all(a.flags.c_contiguous for a in averages)
-    for i, a in enumerate(averages):
-        for b in averages[:i]:
-            assert not np.shares_memory(a, b)
-
-
-def test_the_bound_of_what_is_small():
-    n = _plan.LARGEST
-    params = [tinytorch.ones(size, requires_grad=True) for size in (n, n, n + 1)]
-    optimizer = Adam(params)
-    walk(tinytorch, params, optimizer, range(2))
-    assert [p.numel() for p in packed(optimizer)] == [n, n]
+@compared
+def test_a_buffer_that_begins_later(torch):
+    params = [torch.ones(3, requires_grad=True), torch.ones(2, requires_grad=True)]
+    optimizer = torch.optim.SGD(params, lr=0.1)
+    walk(torch, params, optimizer, range(2))
+    optimizer.param_groups[0]["momentum"] = 0.9
+    walk(torch, params, optimizer, range(3))
+    return [p.detach() for p in params], [optimizer.state[p]["momentum_buffer"] for p in params]
