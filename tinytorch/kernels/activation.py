@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tinytorch.kernels import elementary, special
-from tinytorch.kernels.checks import check_fits, check_floating, plain, refused, tensor_name
-from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, number
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import LARGE, blockwise, elementwise, rowwise, takes_out, threaded
-from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, axis_of, in_rows, square, total
+from . import elementary, special
+from .checks import check_fits, check_floating, plain, refused, tensor_name
+from .dtypes import DIFFERENTIABLE, FLOATS, number
+from .native import twin
+from .parallel import LARGE, blockwise, elementwise, rowwise, takes_out, threaded
+from .reduce import _F32, _F64, _SHORT, _SMALL, axis_of, in_rows, square, total
 
 #: Where a result of sigmoid, tanh or softmax is above this, slopes are computed without 1 minus it, which loses digits.
 FLAT = 1 - 2**-9

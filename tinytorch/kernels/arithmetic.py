@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import complex as complexes
-from tinytorch.kernels import dtypes, limits
-from tinytorch.kernels.activation import keep
-from tinytorch.kernels.checks import LARGE, VECTORS, check_fits, refused
-from tinytorch.kernels.dtypes import FLOATS, number
-from tinytorch.kernels.layouts import arranged
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import elementwise, threaded
-from tinytorch.kernels.programs import as_array
+from . import complex as complexes
+from . import dtypes, limits
+from .activation import keep
+from .checks import LARGE, VECTORS, check_fits, refused
+from .dtypes import FLOATS, number
+from .layouts import arranged
+from .native import twin
+from .parallel import elementwise, threaded
+from .programs import as_array
 
 Array = Any
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.checks import tensor_name
-from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import blocks
-from tinytorch.kernels.products import product
-from tinytorch.kernels.reduce import ones
+from .activation import widened
+from .checks import tensor_name
+from .dtypes import FLOATS
+from .native import twin
+from .parallel import blocks
+from .products import product
+from .reduce import ones
 
 Array = Any
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
-from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.limits import fits
-from tinytorch.kernels.meta import copied
+from . import dtypes
+from .dtypes import FLOATS
+from .limits import fits
+from .meta import copied
 
 #: By character of a floating-point dtype, the absolute value up to which numbers are in its range.
 _USUAL = {char: min(float(np.finfo(char).max), 2.0**63) for char in "efd"}

@@ -25,12 +25,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import blas
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.meta import copied
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import blocks, get_threads, parallel_for
-from tinytorch.kernels.shape import channels_last, with_channels_last
+from . import blas
+from .activation import widened
+from .meta import copied
+from .native import twin
+from .parallel import blocks, get_threads, parallel_for
+from .shape import channels_last, with_channels_last
 
 Array = Any
 Sizes = tuple[int, ...]

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
-from tinytorch.kernels.meta import known
+from . import dtypes
+from .meta import known
 
 _BLOCK = 48
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.products import product
-from tinytorch.kernels.reduce import in_rows, norm, ones
+from .products import product
+from .reduce import in_rows, norm, ones
 
 
 def dist(x: Any, y: Any, p: float) -> Any:

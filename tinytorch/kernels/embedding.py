@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import parallel
-from tinytorch.kernels.indexing import add_rows, take_rows
-from tinytorch.kernels.intp import as_intp
+from . import parallel
+from .indexing import add_rows, take_rows
+from .intp import as_intp
 
 Array = Any
 

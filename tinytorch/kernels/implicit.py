@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.special import by_parts
+from .special import by_parts
 
 Array = Any
 

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import blas
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.checks import check_floating
-from tinytorch.kernels.layouts import arranged
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import LARGE, blocks
-from tinytorch.kernels.reduce import mean as mean_of
-from tinytorch.kernels.reduce import ones, total
+from . import blas
+from .activation import widened
+from .checks import check_floating
+from .layouts import arranged
+from .native import twin
+from .parallel import LARGE, blocks
+from .reduce import mean as mean_of
+from .reduce import ones, total
 
 Array = Any
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import blocks
-from tinytorch.kernels.shape import formatted
+from .activation import widened
+from .native import twin
+from .parallel import blocks
+from .shape import formatted
 
 Array = Any
 

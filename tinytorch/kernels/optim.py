@@ -16,9 +16,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.kernels.dtypes import from_numpy_dtype
-from tinytorch.kernels.limits import finfo
-from tinytorch.kernels.native import twin
+from .dtypes import from_numpy_dtype
+from .limits import finfo
+from .native import twin
 
 Array = Any
 State = dict[str, Any]

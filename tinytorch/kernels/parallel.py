@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import blas, processors, silence
+from . import blas, native, processors, silence
 
 __all__ = [
     "BLOCK", "CHEAP", "LARGE", "blocks", "blockwise", "elementwise", "get_threads", "has_out", "in_blocks",
-    "on_threads_set", "parallel_for", "rowwise", "set_threads", "takes_out", "threaded",
+    "parallel_for", "rowwise", "set_threads", "takes_out", "threaded",
 ]  # fmt: skip
 
 Array = Any
@@ -39,7 +39,7 @@ CACHED = 1 << 17
 _threads = processors.available()
 if processors.quota() is not None and not any(f"{name}_NUM_THREADS" in os.environ for name in blas.SETTINGS):
     blas.limit(_threads)  # it looks at the affinity alone
-_listeners: list[Callable[[int], Any]] = []
+native.set_threads(_threads)
 _tasks: SimpleQueue[Any] = SimpleQueue()
 _workers = 0
 _starting = threading.Lock()
@@ -55,14 +55,7 @@ def set_threads(n: int) -> None:
     """Divide large arrays among `n` threads."""
     global _threads
     _threads = n
-    for listener in _listeners:
-        listener(n)
-
-
-def on_threads_set(listener: Callable[[int], Any]) -> None:
-    """Call `listener` with the number of threads, now and whenever the number is set."""
-    listener(_threads)
-    _listeners.append(listener)
+    native.set_threads(n)
 
 
 def elementwise(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -211,14 +204,12 @@ def parallel_for(work: Piece, size: int) -> None:
     for begin in begins:
         _tasks.put((work, begin, min(begin + step, size), done))
     _worker.here = True
-    for listener in _listeners:
-        listener(1)
+    native.set_threads(1)
     try:
         work(0, step)
     finally:
         _worker.here = False
-        for listener in _listeners:
-            listener(_threads)
+        native.set_threads(_threads)
         errors = [done.get() for _ in begins]
     for error in errors:
         if error is not None:

@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.kernels.activation import choose, keep, widened
-from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.indexing import check_bounds
-from tinytorch.kernels.intp import as_intp
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import blocks
-from tinytorch.kernels.shape import formatted
+from .activation import choose, keep, widened
+from .dtypes import FLOATS
+from .indexing import check_bounds
+from .intp import as_intp
+from .native import twin
+from .parallel import blocks
+from .shape import formatted
 
 Array = Any
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
-from tinytorch.kernels.meta import is_meta
-from tinytorch.kernels.silence import quiet
+from . import dtypes
+from .meta import is_meta
+from .silence import quiet
 
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},

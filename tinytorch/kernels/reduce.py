@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes, parallel
-from tinytorch.kernels.checks import refused, tensor_name
-from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, number
-from tinytorch.kernels.intp import as_int64
-from tinytorch.kernels.native import twin
+from . import dtypes, parallel
+from .checks import refused, tensor_name
+from .dtypes import DIFFERENTIABLE, FLOATS, number
+from .intp import as_int64
+from .native import twin
 
 # NumPy's stubs know `keepdims` only as a constant.
 _add: Any = np.add.reduce

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.intp import as_intp
-from tinytorch.kernels.parallel import blocks
-from tinytorch.kernels.shape import formatted
+from .activation import widened
+from .intp import as_intp
+from .parallel import blocks
+from .shape import formatted
 
 Array = Any
 _DENSE = 128  # length of an axis up to which the product is one with the dense matrix

@@ -29,14 +29,14 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import blas
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.dtypes import from_numpy_dtype, number
-from tinytorch.kernels.limits import fits
-from tinytorch.kernels.meta import check_all
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import get_threads, parallel_for
-from tinytorch.kernels.products import product
+from . import blas
+from .activation import widened
+from .dtypes import from_numpy_dtype, number
+from .limits import fits
+from .meta import check_all
+from .native import twin
+from .parallel import get_threads, parallel_for
+from .products import product
 
 Array = Any
 

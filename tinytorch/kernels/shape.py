@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes, layouts
-from tinytorch.kernels.checks import MOST_DIMENSIONS, exceeds_dimensions, tensor_name, too_many_dimensions
-from tinytorch.kernels.meta import is_meta
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.places import storage_offset
-from tinytorch.kernels.reduce import axes_of, axis_of
+from . import dtypes, layouts
+from .checks import MOST_DIMENSIONS, exceeds_dimensions, tensor_name, too_many_dimensions
+from .meta import is_meta
+from .native import twin
+from .places import storage_offset
+from .reduce import axes_of, axis_of
 
 Array = Any
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
-from tinytorch.kernels.checks import refused
-from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.native import twin
+from . import dtypes
+from .checks import refused
+from .dtypes import FLOATS
+from .native import twin
 
 # Coefficients by ascending power of u in [-1, 1], the interval that x² and t are mapped to.
 _SMALL_64 = (
