@@ -17,15 +17,15 @@ typedef struct {
 typedef struct {
     const float *x;
     float *out;
-    int64_t *indices;
+    int64_t *indices;  // NULL if they are not wanted
     WindowAxis rows, columns;
     Py_ssize_t planes, planes_per_part;
 } MaxPool;
 
-// Read a `Windows` of kernels/pool.py; false if the windows are not evenly spaced, or one of them lies in the padding.
+// Read a `Windows` of kernels/pool.py; false if the windows are not alike, or one of them lies in the padding.
 static bool read_axis(PyObject *windows, Py_ssize_t length, WindowAxis *axis) {
-    if (!PyTuple_Check(windows) || PyTuple_Size(windows) != 6 || PyTuple_GetItem(windows, 1) != Py_None ||
-        !PyTuple_Check(PyTuple_GetItem(windows, 3)) || !is_index_array(PyTuple_GetItem(windows, 0))) {
+    if (!PyTuple_Check(windows) || PyTuple_Size(windows) != 4 || !PyTuple_Check(PyTuple_GetItem(windows, 1)) ||
+        !is_index_array(PyTuple_GetItem(windows, 0))) {
         return false;
     }
     PyArrayObject *starts = ARRAY(PyTuple_GetItem(windows, 0));
@@ -33,8 +33,8 @@ static bool read_axis(PyObject *windows, Py_ssize_t length, WindowAxis *axis) {
     const int64_t *start = PyArray_DATA(starts);
     *axis = (WindowAxis){.length = length, .windows = PyArray_SIZE(starts), .start = start[0], .stride = 1};
     if (axis->windows > 1) axis->stride = start[1] - start[0];
-    axis->kernel = PyTuple_Size(PyTuple_GetItem(windows, 3));
-    axis->dilation = read_int(PyTuple_GetItem(windows, 4));
+    axis->kernel = PyTuple_Size(PyTuple_GetItem(windows, 1));
+    axis->dilation = read_int(PyTuple_GetItem(windows, 2));
     if (axis->stride < 1 || axis->dilation < 1 || axis->kernel < 1) return false;
     for (Py_ssize_t i = 0; i < axis->windows; i++) {
         Py_ssize_t first = start[i] < 0 ? ceil_div(-start[i], axis->dilation) : 0;
@@ -110,13 +110,13 @@ static void maxima_part(void *context, Py_ssize_t part, int worker) {
                 }
             }
             copy_floats(m->out + to, best, columns.windows);
-            for (Py_ssize_t j = 0; j < columns.windows; j++) m->indices[to + j] = best_place[j];
+            for (Py_ssize_t j = 0; m->indices && j < columns.windows; j++) m->indices[to + j] = best_place[j];
         }
     }
 }
 
 KERNEL(maxima, x, windows, indexed) {
-    if (args->indexed != Py_True || !is_float_array(args->x, false) || !PyTuple_Check(args->windows)) return FALLBACK;
+    if (!is_float_array(args->x, false) || !PyTuple_Check(args->windows)) return FALLBACK;
     PyArrayObject *x = ARRAY(args->x);
     int dims = (int)PyTuple_Size(args->windows);
     MaxPool m = {.x = float_data(args->x), .rows = {1, 1, 0, 1, 1, 1}};
@@ -127,10 +127,11 @@ KERNEL(maxima, x, windows, indexed) {
     m.planes = PyArray_DIM(x, 0);
     npy_intp shape[] = {m.planes, dims == 2 ? m.rows.windows : m.columns.windows, m.columns.windows};
     PyObject *values = PyArray_SimpleNew(dims + 1, shape, NPY_FLOAT);
-    PyObject *indices = PyArray_SimpleNew(dims + 1, shape, NPY_INT64);
+    bool indexed = args->indexed == Py_True;
+    PyObject *indices = indexed ? PyArray_SimpleNew(dims + 1, shape, NPY_INT64) : Py_NewRef(Py_None);
     if (values && indices) {
         m.out = float_data(values);
-        m.indices = PyArray_DATA(ARRAY(indices));
+        if (indexed) m.indices = PyArray_DATA(ARRAY(indices));
         const Py_ssize_t plane = m.rows.windows * m.columns.windows * m.rows.kernel * m.columns.kernel;
         m.planes_per_part = 1 + WORK_PER_PART / plane;
         tt_parallel_for(maxima_part, &m, ceil_div(m.planes, m.planes_per_part), m.planes * plane, tt_threads());
