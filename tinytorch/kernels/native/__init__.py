@@ -15,7 +15,9 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["absence", "defaults", "direct", "instructions", "quick", "set_threads", "twin"]
+from .. import parallel
+
+__all__ = ["absence", "defaults", "direct", "instructions", "quick", "twin"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -27,17 +29,13 @@ if _setting != "0":
         from . import _native as _library
     except ImportError as error:  # usually the library has not been built
         _failure = error
+    else:
+        parallel.on_threads_set(_library.set_threads)
 
 #: The instruction set of the kernels in use; None without the library.
 instructions: str | None = None
 if _library is not None:
     instructions = _setting if _setting in _library.SETS else _library.SETS[-1]
-
-
-def set_threads(n: int) -> None:
-    """Divide the work of twins among at most `n` threads."""
-    if _library is not None:
-        _library.set_threads(n)
 
 
 def absence() -> str | None:
