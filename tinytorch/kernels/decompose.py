@@ -91,15 +91,14 @@ def slogdet(x: Any) -> tuple[Any, ...]:
 
 def inverse(x: Any, name: str) -> Any:
     """Return the inverses, or raise PyTorch's error; `name` is the function in the message."""
-    try:
-        return by_columns(np.linalg.inv(x))
-    except np.linalg.LinAlgError:
-        _, info = inverse_info(x)
+    inverse, info = inverse_info(x)
+    if info.any():
         k, column = first_failure(info)
         raise LinAlgError(
             f"{name}: {batch_words(k)}The diagonal element {column} is zero, the inversion could not be completed "
             "because the input matrix is singular."
-        ) from None
+        )
+    return inverse
 
 
 def inverse_info(x: Any) -> tuple[Any, Any]:
@@ -118,12 +117,11 @@ def solve(x: Any, y: Any, left: bool, vector: bool, name: str) -> Any:
         vector: whether `y` is a stack of vectors.
         name: the function in the error's message.
     """
-    try:
-        return _sided(np.linalg.solve, x, y, left, vector)
-    except np.linalg.LinAlgError:
-        _, info = solve_info(x, y, left, vector)
+    solution, info = solve_info(x, y, left, vector)
+    if info.any():
         k, _ = first_failure(info)
-        raise LinAlgError(f"{name}: {batch_words(k)}The solver failed because the input matrix is singular.") from None
+        raise LinAlgError(f"{name}: {batch_words(k)}The solver failed because the input matrix is singular.")
+    return solution
 
 
 def _sided(function: Any, a: Any, b: Any, left: bool, vector: bool) -> Any:
@@ -317,13 +315,7 @@ def lu_unpack(x: Any, pivots: Any) -> tuple[Any, Any, Any]:
     """Return the P, L and U of compact factors."""
     m, n = x.shape[-2:]
     k = min(m, n)
-    try:
-        rows = permutation_matrix(pivots[..., :k], m, x.dtype)
-    except IndexError:
-        raise RuntimeError(
-            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result "
-            "of lu_factor?"
-        ) from None
+    rows = permutation_matrix(pivots[..., :k], m, x.dtype)
     return rows, np.tril(x[..., :k], -1) + np.eye(m, k, dtype=x.dtype), np.triu(x[..., :k, :])
 
 
@@ -338,17 +330,14 @@ def lu_parts(x: Any) -> tuple[Any, Any, Any]:
 
 def cholesky(x: Any, upper: bool, name: str) -> Any:
     """Return the lower factors (or the upper) from the triangle of the same name, or raise PyTorch's error."""
-    try:
-        if upper:
-            return conjugate_transpose(_cholesky(conjugate_transpose(x)))
-        return by_columns(_cholesky(x))
-    except np.linalg.LinAlgError:
-        _, info = cholesky_info(x, upper)
+    factor, info = cholesky_info(x, upper)
+    if info.any():
         k, order = first_failure(info)
         raise LinAlgError(
             f"{name}: {batch_words(k)}The factorization could not be completed because the input is not "
             f"positive-definite (the leading minor of order {order} is not positive-definite)."
-        ) from None
+        )
+    return factor
 
 
 def _cholesky(x: Any) -> Any:
@@ -466,17 +455,22 @@ _EIGH = (
 )
 
 
+def _converging(error: str, function: Any, *args: Any, **options: Any) -> Any:
+    """Return what a function of NumPy returns; where LAPACK does not converge, raise an error with these words."""
+    try:
+        return function(*args, **options)
+    except np.linalg.LinAlgError:
+        raise LinAlgError(error) from None
+
+
 def _svd(x: Any, **options: Any) -> Any:
     """Return what NumPy's `svd` does, of matrices with infinities NaN: with those LAPACK may run without end."""
     if np.isnan(x).any():
         raise LinAlgError(_SVD)
     wrong = np.isinf(x).any((-2, -1))
-    try:
-        if not wrong.any():
-            return np.linalg.svd(x, **options)
-        found: Any = np.linalg.svd(np.where(wrong[..., None, None], 0, x), **options)
-    except np.linalg.LinAlgError:
-        raise LinAlgError(_SVD) from None
+    if not wrong.any():
+        return _converging(_SVD, np.linalg.svd, x, **options)
+    found = _converging(_SVD, np.linalg.svd, np.where(wrong[..., None, None], 0, x), **options)
     for part in found if isinstance(found, tuple) else (found,):
         part[wrong] = np.nan
     return found
@@ -495,19 +489,13 @@ def svdvals(x: Any) -> Any:
 
 def eigh(x: Any, lower: bool) -> tuple[Any, Any]:
     """Return the eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
-    try:
-        values, vectors = plain(x, np.linalg.eigh(x, "L" if lower else "U"))
-    except np.linalg.LinAlgError:
-        raise LinAlgError(_EIGH) from None
+    values, vectors = plain(x, _converging(_EIGH, np.linalg.eigh, x, "L" if lower else "U"))
     return values, by_columns(vectors)
 
 
 def eigvalsh(x: Any, lower: bool) -> Any:
     """Return the eigenvalues of Hermitian matrices, of which one triangle is read."""
-    try:
-        return np.linalg.eigvalsh(x, "L" if lower else "U")
-    except np.linalg.LinAlgError:
-        raise LinAlgError(_EIGH) from None
+    return _converging(_EIGH, np.linalg.eigvalsh, x, "L" if lower else "U")
 
 
 _EIG = "torch.linalg.eig: input tensor should not contain infs or NaNs."
@@ -520,10 +508,7 @@ _NO_EIG = (
 def eig(x: Any) -> tuple[Any, Any]:
     """Return the eigenvalues and eigenvectors of matrices, as complex numbers."""
     _check_finite(x)
-    try:
-        values, vectors = plain(x, np.linalg.eig(x))
-    except np.linalg.LinAlgError:
-        raise LinAlgError(_NO_EIG) from None
+    values, vectors = plain(x, _converging(_NO_EIG, np.linalg.eig, x))
     kind = _complex_dtype(x)
     return values.astype(kind, copy=False), by_columns(vectors.astype(kind, copy=False))
 
@@ -531,10 +516,7 @@ def eig(x: Any) -> tuple[Any, Any]:
 def eigvals(x: Any) -> Any:
     """Return the eigenvalues of matrices, as complex numbers."""
     _check_finite(x)
-    try:
-        values = np.linalg.eigvals(x)
-    except np.linalg.LinAlgError:
-        raise LinAlgError(_NO_EIG) from None
+    values = _converging(_NO_EIG, np.linalg.eigvals, x)
     return values.astype(_complex_dtype(x), copy=False)
 
 

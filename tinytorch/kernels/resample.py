@@ -323,8 +323,8 @@ def _multiply(x: Array, map: Any, axis: int, exact: bool) -> Array:
     out = np.empty_like(x, shape=shape, order="C")
 
     def work(begin: int, end: int) -> None:
-        if map.factor:
-            _neighbours(x[begin:end], out[begin:end], map.factor, axis)
+        if map.factor < 0:
+            _neighbours(x[begin:end], out[begin:end], -map.factor, axis)
         else:
             _by_taps(x[begin:end], out[begin:end], map, axis, exact)
 
@@ -333,16 +333,8 @@ def _multiply(x: Array, map: Any, axis: int, exact: bool) -> Array:
 
 
 def _neighbours(x: Array, out: Array, factor: int, axis: int) -> None:
-    """Write into `out` each element of `x` repeated `factor` times, or if that is negative the sums of neighbours."""
-    if factor > 0:
-        for k in range(factor):
-            out[(*(slice(None),) * axis, slice(k, None, factor))] = x
-        return
-    cut = (slice(None),) * axis
-    parts = [x[(*cut, slice(k, None, -factor))] for k in range(-factor)]
-    if len(parts) == 1:
-        out[...] = parts[0]
-        return
+    """Write into `out` the sums of so many neighbours each."""
+    parts = [x[(*(slice(None),) * axis, slice(k, None, factor))] for k in range(factor)]
     np.add(parts[0], parts[1], out=out)
     for part in parts[2:]:
         out += part
