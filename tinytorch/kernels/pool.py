@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .activation import choose, keep, widened
+from .activation import widened
 from .dtypes import FLOATS
 from .indexing import check_bounds
 from .intp import as_intp
 from .native import twin
 from .parallel import blocks
-from .reduce import in_rows
 from .shape import formatted
 
 Array = Any
@@ -244,62 +243,6 @@ def place(g: Array, index: Array, spatial: tuple[int, ...], distinct: bool) -> A
     else:
         flat[...] = np.bincount(as_intp(places), widened(g).reshape(-1), flat.size)
     return out
-
-
-# Windows of 2 x 2 that do not overlap -------------------------------------------------------------
-# A corner is kept as two booleans: whether it is in the right column, and whether it is in the lower row.
-
-
-def _corners(x: Array, height: int, width: int) -> tuple[Array, ...]:
-    """Return views of the corners of squares: upper left, upper right, lower left, lower right."""
-    return tuple([x[..., row : 2 * height : 2, column : 2 * width : 2] for row in (0, 1) for column in (0, 1)])
-
-
-def corner_pool(x: Array) -> tuple[Array, Array, Array]:
-    """Return the maxima of squares of 2 x 2, and where they are."""
-    out, right, lower = [each.reshape(*x.shape[:-2], *each.shape[1:]) for each in max_corners(_planes(x, 2), True)]
-    return formatted(out, x), right, lower
-
-
-def max_corner_values(x: Array) -> Array:
-    """Return the maxima of squares of 2 x 2."""
-    out, _, _ = max_corners(_planes(x, 2), False)
-    return formatted(out.reshape(*x.shape[:-2], *out.shape[1:]), x)
-
-
-def corner_pool_grad(g: Array, right: Array, lower: Array, spatial: tuple[int, int]) -> Array:
-    """Return planes of zeros with the elements of `g` at the corners of squares of 2 x 2."""
-    out = corner_grad(_planes(g, 2), _planes(right, 2), _planes(lower, 2), spatial)
-    return out.reshape(*g.shape[:-2], *spatial)
-
-
-@twin
-def max_corners(x: Array, known: bool) -> tuple[Array, Any, Any]:
-    """Return the maxima of squares of 2 x 2, and with `known` two masks that say which corner each is: right, lower."""
-    a, b, c, d = _corners(widened(in_rows(x)), x.shape[1] // 2, x.shape[2] // 2)
-    upper, under = np.maximum(a, b), np.maximum(c, d)
-    out = np.maximum(upper, under).astype(x.dtype, copy=False)
-    if not known:
-        return out, None, None
-    # (The last NaN of a square is its maximum.)
-    second, fourth, lower = ((y > x) | (y != y) for x, y in ((a, b), (c, d), (upper, under)))
-    return out, second ^ (second ^ fourth) & lower, lower  # (`where`, which branches, takes twice as long)
-
-
-@twin
-def corner_grad(g: Array, right: Array, lower: Array, spatial: tuple[int, ...]) -> Array:
-    """Return planes of zeros with the elements of `g` at the corners of squares of 2 x 2."""
-    out = np.zeros_like(g, shape=(len(g), *spatial), order="C")
-    masks = [down & side for down in (~lower, lower) for side in (~right, right)]
-    for corner, mask in zip(_corners(out, *g.shape[1:]), masks, strict=True):
-        corner[...] = keep(g, mask)
-    return out
-
-
-def corner_pick(x: Array, right: Array, lower: Array) -> Array:
-    """Return the elements of planes at the corners of squares of 2 x 2."""
-    a, b, c, d = [corner.copy() for corner in _corners(x, *right.shape[-2:])]
-    return choose(lower, choose(right, d, c), choose(right, b, a))
 
 
 # Averages -----------------------------------------------------------------------------------------

@@ -315,9 +315,6 @@ def sparse_csc_tensor(
         row_indices: the row of each entry: shape (batch ..., entries).
         values, size, dtype, layout, device, pin_memory, requires_grad, check_invariants: as for `sparse_csr_tensor`.
 
-    Raises:
-        RuntimeError: the indices describe no matrix of this size.
-
     Example:
         >>> torch.sparse_csc_tensor([0, 1, 2], [1, 0], [3.0, 4.0], (2, 2)).to_dense()
         tensor([[0., 4.],
@@ -350,9 +347,6 @@ def sparse_bsr_tensor(
         values: the blocks, shape (batch ..., blocks, height, width, length of each dense dimension ...).
         size, dtype, layout, device, pin_memory, requires_grad, check_invariants: as for `sparse_csr_tensor`.
 
-    Raises:
-        RuntimeError: the indices describe no matrix of this size.
-
     Example:
         >>> torch.sparse_bsr_tensor([0, 1, 1], [1], [[[1.0, 2.0]]], (2, 4)).to_dense()
         tensor([[0., 0., 1., 2.],
@@ -384,9 +378,6 @@ def sparse_bsc_tensor(
         row_indices: the row of each block: shape (batch ..., blocks).
         values: the blocks, shape (batch ..., blocks, height, width, length of each dense dimension ...).
         size, dtype, layout, device, pin_memory, requires_grad, check_invariants: as for `sparse_csr_tensor`.
-
-    Raises:
-        RuntimeError: the indices describe no matrix of this size.
 
     Example:
         >>> torch.sparse_bsc_tensor([0, 1, 1], [1], [[[1.0, 2.0]]], (2, 4)).to_dense()
