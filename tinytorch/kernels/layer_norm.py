@@ -68,10 +68,7 @@ def layer_norm_grad(
 @twin
 def rms_norm(x: Array, count: int, weight: Array | None, eps: float) -> tuple[Array, Array]:
     """Return `x * scale * weight` and the scale, `1 / sqrt(mean(x * x) + eps)`, over the last `count` dimensions."""
-    scale = mean_of(x * x, tuple(range(x.ndim - count, x.ndim)), keepdims=True)
-    scale += eps
-    np.sqrt(scale, out=scale)
-    np.reciprocal(scale, out=scale)
+    scale = 1 / np.sqrt(mean_of(x * x, tuple(range(x.ndim - count, x.ndim)), keepdims=True) + eps)
     out = arranged(x * scale, x)
     if weight is not None:
         out *= weight

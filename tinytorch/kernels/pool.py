@@ -187,12 +187,18 @@ def maxima(x: Array, windows: tuple[Windows, ...], indexed: bool) -> tuple[Array
     best = widened(x)
     index = np.arange(math.prod(x.shape[1:]), like=x).reshape(1, *x.shape[1:]) if indexed else None
     for axis in range(len(windows), 0, -1):  # the last axis first: of equal maxima the first one in memory is taken
-        best, index = _along(best, index, axis, windows[axis - 1])
+        best, index = _along(best, index, axis, windows[axis - 1], math.prod(x.shape[axis + 1 :]))
     return best.astype(x.dtype, copy=False), index
 
 
-def _along(x: Array, places: Array | None, axis: int, windows: Windows) -> tuple[Array, Any]:
-    """Return the maxima of windows along one axis, and their `places`; NaN is the largest, and the last one counts."""
+def _along(x: Array, places: Array | None, axis: int, windows: Windows, step: int) -> tuple[Array, Any]:
+    """Return the maxima of windows along one axis, and their places; NaN is the largest, and the last one counts.
+
+    Args:
+        x, places: the maxima along the axes after this one, and their indices in the plane, or None.
+        axis, windows: the axis, and the windows along it.
+        step: the difference of the indices of neighbours along the axis.
+    """
     length, cut = x.shape[axis], (slice(None),) * axis
     lowest = -np.inf if x.dtype.kind in FLOATS else np.iinfo(x.dtype).min
     best = np.full_like(x, lowest, shape=(*x.shape[:axis], windows.many, *x.shape[axis + 1 :]), order="C")
@@ -200,7 +206,7 @@ def _along(x: Array, places: Array | None, axis: int, windows: Windows) -> tuple
     if places is not None:  # at first those of the first elements outside of the padding
         first = np.where(windows.start < 0, windows.start % (windows.dilation or 1), windows.start)
         inside = np.minimum(first, length - 1)
-        beyond = (first - inside) * math.prod(x.shape[axis + 1 :])  # (of windows that have no element)
+        beyond = (first - inside) * step  # (of windows that have no element)
         index = np.empty_like(best, dtype=np.int64)
         index[...] = _part(places, axis, inside) + _along_axis(beyond, x.ndim, axis)
     for begin, end, where in windows.parts:

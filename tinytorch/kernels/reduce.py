@@ -450,20 +450,19 @@ def check_some(x: Any, axes: tuple[int, ...] | None, name: str) -> None:
 
 def amax(x: Any, dim: Any, keepdim: bool) -> Any:
     """Return the largest element of all, or over the dimensions `dim`."""
-    axes = axes_of(dim, x.ndim, "amax")
-    if not x.size:
-        check_some(x, axes, "amax")
-    out = _largest(x, axes, None, None, keepdim)  # positional, since keywords are slower here
-    return in_rows(out)
+    return _extreme(_largest, x, dim, keepdim, "amax")
 
 
 def amin(x: Any, dim: Any, keepdim: bool) -> Any:
     """Return the smallest element of all, or over the dimensions `dim`."""
-    axes = axes_of(dim, x.ndim, "amin")
+    return _extreme(_smallest, x, dim, keepdim, "amin")
+
+
+def _extreme(reduction: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
+    axes = axes_of(dim, x.ndim, name)
     if not x.size:
-        check_some(x, axes, "amin")
-    out = _smallest(x, axes, None, None, keepdim)
-    return in_rows(out)
+        check_some(x, axes, name)
+    return in_rows(reduction(x, axes, None, None, keepdim))  # positional, since keywords are slower here
 
 
 def aminmax(x: Any, dim: Any, keepdim: bool) -> Any:
@@ -487,22 +486,22 @@ def min_all(x: Any) -> Any:
 
 def max_dim(x: Any, dim: int, keepdim: bool) -> Any:
     """Return the largest elements along `dim` and the index of each, the first one of ties."""
-    if not x.size:
-        check_some(x, (dim,), "max")
-    if not x.ndim:
-        return itself(x)
-    out = _largest(x, dim, None, None, keepdim)
-    return (in_rows(out), as_int64(x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim)))
+    return _with_index(_largest, "argmax", x, dim, keepdim)
 
 
 def min_dim(x: Any, dim: int, keepdim: bool) -> Any:
     """Return the smallest elements along `dim` and the index of each, the first one of ties."""
+    return _with_index(_smallest, "argmin", x, dim, keepdim)
+
+
+def _with_index(reduction: Any, place: str, x: Any, dim: int, keepdim: bool) -> Any:
     if not x.size:
-        check_some(x, (dim,), "min")
+        check_some(x, (dim,), place[3:])
     if not x.ndim:
         return itself(x)
-    out = _smallest(x, dim, None, None, keepdim)
-    return (in_rows(out), as_int64(x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim)))
+    index = getattr(x, place)
+    out = reduction(x, dim, None, None, keepdim)
+    return in_rows(out), as_int64(index(dim, keepdims=True) if keepdim else index(dim))
 
 
 def itself(x: Any) -> tuple[Any, Any]:

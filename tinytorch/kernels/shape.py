@@ -479,15 +479,9 @@ def clone_in(x: Array, memory_format: str) -> Array:
 
 def suggested_format(x: Array) -> str:
     """Return the memory format that the strides suggest, by PyTorch's rule for copies."""
-    name = next((name for name, rank in _RANKS.items() if rank == x.ndim), None)
-    if name is None or not x.size or not x.strides[1]:
+    if not channels_last(x):
         return "torch.contiguous_format"
-    least = 0
-    for d in (1, *range(x.ndim - 1, 1, -1), 0):
-        if x.strides[d] < least or (d == 0 and least == x.strides[1]):
-            return "torch.contiguous_format"
-        least = x.strides[d] * x.shape[d]
-    return name
+    return next(name for name, rank in _RANKS.items() if rank == x.ndim)
 
 
 def formatted(out: Array, x: Array) -> Array:
