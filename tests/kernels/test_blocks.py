@@ -21,12 +21,13 @@ from tests.nn import test_random_calls as of_nn
 from tests.ops import test_random_calls as of_ops
 from tests.oracle import needs_oracle
 from tests.same import same_as_pytorch
-from tinytorch.kernels import activation, conv, parallel, reduce, rnn, special
+from tinytorch.kernels import activation, conv, indexing, parallel, reduce, rnn, special
 
 #: By module the sizes, and what they are here.
 SIZES: dict[Any, dict[str, int]] = {
     activation: {"_MANY": 2},
     conv: {"_COLUMNS": 40},
+    indexing: {"_SMALL": 4},
     reduce: {"_SMALL": 3, "_WIDE": 3},
     rnn: {"_WIDE": 1, "_LONG": 1},
     special: {"_BLOCK": 4},

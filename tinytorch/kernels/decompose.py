@@ -91,14 +91,15 @@ def slogdet(x: Any) -> tuple[Any, ...]:
 
 def inverse(x: Any, name: str) -> Any:
     """Return the inverses, or raise PyTorch's error; `name` is the function in the message."""
-    inverse, info = inverse_info(x)
-    if info.any():
+    try:
+        return by_columns(np.linalg.inv(x))
+    except np.linalg.LinAlgError:
+        _, info = inverse_info(x)
         k, column = first_failure(info)
         raise LinAlgError(
             f"{name}: {batch_words(k)}The diagonal element {column} is zero, the inversion could not be completed "
             "because the input matrix is singular."
-        )
-    return inverse
+        ) from None
 
 
 def inverse_info(x: Any) -> tuple[Any, Any]:
@@ -117,11 +118,12 @@ def solve(x: Any, y: Any, left: bool, vector: bool, name: str) -> Any:
         vector: whether `y` is a stack of vectors.
         name: the function in the error's message.
     """
-    solution, info = solve_info(x, y, left, vector)
-    if info.any():
+    try:
+        return _sided(np.linalg.solve, x, y, left, vector)
+    except np.linalg.LinAlgError:
+        _, info = solve_info(x, y, left, vector)
         k, _ = first_failure(info)
-        raise LinAlgError(f"{name}: {batch_words(k)}The solver failed because the input matrix is singular.")
-    return solution
+        raise LinAlgError(f"{name}: {batch_words(k)}The solver failed because the input matrix is singular.") from None
 
 
 def _sided(function: Any, a: Any, b: Any, left: bool, vector: bool) -> Any:
@@ -330,14 +332,17 @@ def lu_parts(x: Any) -> tuple[Any, Any, Any]:
 
 def cholesky(x: Any, upper: bool, name: str) -> Any:
     """Return the lower factors (or the upper) from the triangle of the same name, or raise PyTorch's error."""
-    factor, info = cholesky_info(x, upper)
-    if info.any():
+    try:
+        if upper:
+            return conjugate_transpose(_cholesky(conjugate_transpose(x)))
+        return by_columns(_cholesky(x))
+    except np.linalg.LinAlgError:
+        _, info = cholesky_info(x, upper)
         k, order = first_failure(info)
         raise LinAlgError(
             f"{name}: {batch_words(k)}The factorization could not be completed because the input is not "
             f"positive-definite (the leading minor of order {order} is not positive-definite)."
-        )
-    return factor
+        ) from None
 
 
 def _cholesky(x: Any) -> Any:

@@ -6,6 +6,7 @@ that may coincide go through `add_at`, with positions in the flattened array.
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
@@ -582,12 +583,36 @@ def along(shape: tuple[int, ...], dim: int, index: Array) -> Array:
     """Return positions in the flattened array of `shape`: `index` along `dim`, the element's place in all others."""
     if len(shape) <= 1:
         return index
-    total = index.astype(_INT64, copy=False) * math.prod(shape[dim + 1 :])
+    total = index.astype(_INT64, copy=False)
+    if dim % len(shape) != len(shape) - 1:
+        total = total * math.prod(shape[dim + 1 :])
+    if index.size <= _SMALL and type(index) is np.ndarray:
+        return total + _starts_of_small(shape, dim, index.shape)
+    for steps in _starts(shape, dim, index):
+        total = total + steps
+    return total
+
+
+def _starts(shape: tuple[int, ...], dim: int, index: Array) -> list[Array]:
+    """Return the offsets of the elements along each dimension but `dim`, which `along` adds."""
+    offsets = []
     for d, length in enumerate(index.shape):
         if d != dim and length > 1:
             stride = math.prod(shape[d + 1 :])
             steps = np.arange(0, length * stride, stride, like=index)
-            total = total + steps.reshape((-1,) + (1,) * (len(shape) - d - 1))
+            offsets.append(steps.reshape((-1,) + (1,) * (len(shape) - d - 1)))
+    return offsets
+
+
+_SMALL = 1 << 12
+
+
+# Programs gather with few different shapes, and computing these offsets takes longer than gathering.
+@functools.lru_cache(64)
+def _starts_of_small(shape: tuple[int, ...], dim: int, size: tuple[int, ...]) -> Array:
+    total = np.zeros(size, _INT64)
+    for steps in _starts(shape, dim, total):
+        total += steps
     return total
 
 
@@ -606,6 +631,17 @@ def ranks(places: Array) -> Array:
 @twin
 def gather(x: Array, dim: int, index: Array) -> Array:
     """Return the elements of `x` at `index` along `dim`."""
+    shape = x.shape
+    if (
+        index.shape == shape  # a short cut for the most frequent case, in half the time
+        and index.dtype is _INT64
+        and type(index) is np.ndarray
+        and 0 < index.size <= _SMALL
+        and 0 <= dim < x.ndim
+        and (unsigned := index.view(np.uint64)).item(unsigned.argmax()) < shape[dim]  # so none is negative, either
+    ):
+        places = index if dim == x.ndim - 1 else index * math.prod(shape[dim + 1 :])
+        return x.reshape(-1).take(as_intp(places + _starts_of_small(shape, dim, shape)))
     axis = check_gather("gather", x, dim, index)
     if not index.size:
         return np.empty_like(x, shape=index.shape)

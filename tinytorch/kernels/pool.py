@@ -202,7 +202,7 @@ def _along(x: Array, places: Array | None, axis: int, windows: Windows, step: in
     length, cut = x.shape[axis], (slice(None),) * axis
     lowest = -np.inf if x.dtype.kind in FLOATS else np.iinfo(x.dtype).min
     best = np.full_like(x, lowest, shape=(*x.shape[:axis], windows.many, *x.shape[axis + 1 :]), order="C")
-    index = None
+    index: Any = None
     if places is not None:  # at first those of the first elements outside of the padding
         first = np.where(windows.start < 0, windows.start % (windows.dilation or 1), windows.start)
         inside = np.minimum(first, length - 1)

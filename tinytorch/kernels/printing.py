@@ -74,12 +74,9 @@ def printoptions(**options: Any) -> Iterator[None]:
     """Set the options of `set_printoptions` inside a `with` block, and restore the previous ones after it.
 
     Example:
-        >>> import numpy as np
-        >>> from tinytorch.kernels import dtypes
-        >>> from tinytorch.kernels.printing import format_tensor, printoptions
-        >>> with printoptions(precision=1):
-        ...     print(format_tensor(np.array([0.25]), dtypes.float64))
-        tensor([0.2], dtype=torch.float64)
+        >>> with torch._tensor_str.printoptions(precision=2):
+        ...     print(torch.tensor([1 / 3]))
+        tensor([0.33])
     """
     before = get_printoptions()
     set_printoptions(**options)

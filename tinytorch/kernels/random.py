@@ -115,6 +115,14 @@ class Source:
             return halves[::2] << 32 | halves[1::2]
         return self._numbers.randint(0, 1 << 64, n, np.uint64)
 
+    def one(self, double: bool) -> float:
+        """Return the next number of `doubles` or `floats` as a Python float."""
+        word = (self._bits or self._engine()).random_raw
+        self._fresh = False
+        if double:
+            return ((word() << 32 | word()) & _MASK53) * 2.0**-53
+        return (word() & _MASK24) * 2.0**-24
+
     def few(self, n: int, double: bool = False) -> list[float]:
         """Return the next n numbers of `floats` or `doubles` as Python floats."""
         if double:
@@ -295,7 +303,10 @@ def uniform(out: Array, source: Source, low: float = 0.0, high: float = 1.0) -> 
     double = kind == np.float64
     draw = source.doubles if double else source.floats
     if low == 0 and high == 1 and kind.itemsize > 2:
-        _fill(out, draw, lambda n: source.few(n, double))
+        if out.size == 1:
+            out.fill(source.one(double))
+        else:
+            _fill(out, draw, lambda n: source.few(n, double))
         return
     wide = np.promote_types(kind, np.float32).type  # float16 is computed in float32
     width, start = float(wide(high) - wide(low)), float(wide(low))

@@ -277,9 +277,10 @@ def _full(n: int, value: float, kind: Any) -> Any:
     return np.full(n, value, kind)
 
 
-@in_single  # (the sum may be beyond float16 where the mean is not)
 def mean(x: Any, axes: tuple[int, ...] | None, keepdims: bool) -> Any:
     """Return the mean over `axes`; NaN if there are no elements."""
+    if x.dtype.itemsize < 4:  # the sum may be beyond float16 where the mean is not
+        return mean(x.astype(np.float32), axes, keepdims).astype(x.dtype)
     count = x.size if axes is None else count_of(x.shape, axes)
     return divided(total(x, axes, keepdims), count)
 
@@ -554,9 +555,10 @@ def _running(ufunc: Any, x: Any, dim: int) -> Any:
 # Moments and norms --------------------------------------------------------------------------------
 
 
-@in_single
 def var(x: Any, dim: tuple[int, ...] | None, degrees: float, keepdim: bool) -> Any:
     """Return the sum over `dim` of squared distances from the mean, divided by `degrees` (of freedom)."""
+    if x.dtype.itemsize < 4:
+        return var(x.astype(np.float32), dim, degrees, keepdim).astype(x.dtype)
     kind = x.dtype
     if not x.flags.c_contiguous or 1 in x.shape:
         out = _by_memory(var, x, dim, degrees, keepdim)
@@ -597,7 +599,6 @@ def std_mean(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
     return std(x, dim, degrees, keepdim), mean(x, dim, keepdim)
 
 
-@in_single
 def norm(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     """Return the p-norm over `dim`."""
     if not x.size and (p < 0 or p == math.inf):
@@ -614,6 +615,8 @@ def norm(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool) -> Any:
     if p == 0:
         # (Not np.count_nonzero, whose result before NumPy 2.3 is a Python int if all axes are reduced.)
         return (x != 0).sum(axis=dim, keepdims=keepdim).astype(x.dtype)
+    if x.dtype.itemsize < 4:
+        return norm(x.astype(np.float32), p, dim, keepdim).astype(x.dtype)
     if not x.flags.c_contiguous or 1 in x.shape:
         out = _by_memory(lambda x, dim, keepdim: norm(x, p, dim, keepdim), x, dim, keepdim)
         if out is not None:

@@ -62,7 +62,7 @@ INLINE vec load_strided(Py_ssize_t stride, const float *x, Py_ssize_t count, con
 }
 
 // Update the maxima of `count` windows by one element each; the first of these elements has index `place`. NaN counts
-// as the largest number, and of several NaNs the last one is taken.
+// as the largest number, and of several NaNs the last one is taken. `best_place` is NULL if indices are not wanted.
 INLINE void update_maxima(Py_ssize_t stride, const float *x, const float *end, Py_ssize_t place, float *best,
                           int32_t *best_place, Py_ssize_t count) {
     ints lane;
@@ -70,8 +70,9 @@ INLINE void update_maxima(Py_ssize_t stride, const float *x, const float *end, P
     for (Py_ssize_t i = 0; i < count; i += WIDTH) {
         vec value = load_strided(stride, x + i * stride, count - i, end), old = load(best + i);
         ints higher = ((value > old) | (value != value)) & (lane < (int32_t)imin(WIDTH, count - i));
-        ints places = lane * (int32_t)stride + (int32_t)(place + i * stride);
         store(best + i, where(higher, value, old));
+        if (!best_place) continue;
+        ints places = lane * (int32_t)stride + (int32_t)(place + i * stride);
         store((float *)best_place + i, where(higher, (vec)places, load((float *)best_place + i)));
     }
 }
@@ -104,9 +105,10 @@ static void maxima_part(void *context, Py_ssize_t part, int worker) {
                     if (begin >= stop) continue;
                     const Py_ssize_t place = row * columns.length + offset + begin * stride, count = stop - begin;
                     const float *from = x + place;
-                    if (stride == 1) update_maxima(1, from, end, place, best + begin, best_place + begin, count);
-                    else if (stride == 2) update_maxima(2, from, end, place, best + begin, best_place + begin, count);
-                    else update_maxima(stride, from, end, place, best + begin, best_place + begin, count);
+                    int32_t *places = m->indices ? best_place + begin : NULL;
+                    if (stride == 1) update_maxima(1, from, end, place, best + begin, places, count);
+                    else if (stride == 2) update_maxima(2, from, end, place, best + begin, places, count);
+                    else update_maxima(stride, from, end, place, best + begin, places, count);
                 }
             }
             copy_floats(m->out + to, best, columns.windows);
