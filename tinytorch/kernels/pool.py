@@ -7,6 +7,7 @@ axis, a window of k x k elements takes 2 k passes over whole arrays instead of k
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, NamedTuple
 
@@ -147,9 +148,16 @@ def max_pool(x: Array, windows: tuple[Windows, ...], keeps_format: bool = True) 
 
 def max_values(x: Array, windows: tuple[Windows, ...]) -> Array:
     """Return the maximum of each window."""
-    n = len(windows)
-    out, _ = maxima(_planes(x, n), windows, False)
-    return formatted(out.reshape(*x.shape[: x.ndim - n], *out.shape[1:]), x)
+    n, counts = len(windows), tuple([axis.many for axis in windows])
+    planes = _planes(x, n)
+    out = np.empty_like(x, shape=(len(planes), *counts), order="C")
+
+    def work(begin: int, end: int) -> None:
+        out[begin:end] = maxima(planes[begin:end], windows, False)[0]
+
+    if out.size:
+        blocks(work, len(planes), math.prod(planes.shape[1:]))
+    return formatted(out.reshape(*x.shape[: x.ndim - n], *counts), x)
 
 
 def max_unpool(x: Array, index: Array, spatial: tuple[int, ...]) -> Array:
@@ -200,6 +208,8 @@ def _along(x: Array, places: Array | None, axis: int, windows: Windows, step: in
         step: the difference of the indices of neighbours along the axis.
     """
     length, cut = x.shape[axis], (slice(None),) * axis
+    if places is None and len(windows.parts) > 1 and all(part[:2] == (0, windows.many) for part in windows.parts):
+        return functools.reduce(np.maximum, [_part(x, axis, where) for _, _, where in windows.parts]), None
     lowest = -np.inf if x.dtype.kind in FLOATS else np.iinfo(x.dtype).min
     best = np.full_like(x, lowest, shape=(*x.shape[:axis], windows.many, *x.shape[axis + 1 :]), order="C")
     index: Any = None

@@ -218,8 +218,8 @@ def lstm_steps(
             four, t = _block(gates, 4 * size, begin, end), _block(squashed, size, begin, end)
             _block(before, size, begin, end)[...] = c
             np.matmul(weights, matrix[:, begin:end], out=four)
-            four[: 3 * size] = 1 / (np.exp(four[: 3 * size]) + 1)
-            four[3 * size :] = np.tanh(four[3 * size :])
+            np.reciprocal(np.exp(four[: 3 * size]) + 1, out=four[: 3 * size])
+            np.tanh(four[3 * size :], out=four[3 * size :])
             i, f, o, n = four.reshape(4, size, end - begin)
             c = f * c + i * n
             np.tanh(c, out=t)
@@ -245,7 +245,7 @@ def lstm_grad(
     w_ih, w_hh = widened(w_ih), widened(w_hh)
     size, width, columns = w_hh.shape[0] // 4, w_hh.shape[1], matrix.shape[1]
     batch = max(widths)
-    g_out = None if g_out is None else widened(g_out).reshape(columns, width)
+    g_out = None if g_out is None else g_out.astype(matrix.dtype, "C", copy=False).reshape(columns, width)
     g_h, g_c = (_or_zeros(grad, matrix, batch, n) for grad, n in ((g_h, width), (g_c, size)))
     grad_h0, grad_c0 = _empty(matrix, batch, width), _empty(matrix, batch, size)
     slopes = _empty(matrix, 4 * size, columns)
@@ -331,10 +331,13 @@ def gru_layer(
     for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
         three = _block(gates, 3 * size, begin, end)
         product(of_state, states[:, begin:end], out=three)
-        three[: 2 * size] = 1 / (np.exp(three[: 2 * size] + inputs[: 2 * size, begin:end]) + 1)
+        two = three[: 2 * size]
+        np.reciprocal(np.exp(two + inputs[: 2 * size, begin:end]) + 1, out=two)
         r, z, of_n = three.reshape(3, size, end - begin)
         n = np.tanh(r * of_n + inputs[2 * size :, begin:end], out=_block(new, size, begin, end))
-        h = (hidden[:, begin:end] - n) * z + n  # (1 - z) n + z h
+        h = hidden[:, begin:end] - n
+        h *= z
+        h += n  # (1 - z) n + z h
         out[begin:end] = h.T
         hidden[:, first:last] = _advanced(h, last - first, h0.T, h_n.T)
     return out.reshape(*leading, size).astype(dtype, copy=False), h_n.astype(dtype, copy=False), matrix, gates, new
@@ -358,16 +361,18 @@ def gru_grad(
     begin, end = steps[0]
     dh = g_h[:, : end - begin]
     for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
-        r, z, of_state = _block(gates, 3 * size, begin, end).reshape(3, size, end - begin)
-        n = _block(new, size, begin, end)
+        three, n = _block(gates, 3 * size, begin, end).reshape(3, size, end - begin), _block(new, size, begin, end)
+        r, z, of_state = three
+        rest = 1 - three[:2]
         if g_out is not None:
             dh = dh + g_out[begin:end].T
         into = by_gate[:, :, begin:end]
-        bend = (1 - n * n) * (1 - z) * dh  # the gradient of n before tanh
+        bend = (1 - n * n) * rest[1] * dh  # the gradient of n before tanh
+        rest *= three[:2]  # the derivatives of the sigmoids
         into[0] = bend
-        into[1] = (1 - r) * r * (bend * of_state)
-        into[2] = (1 - z) * z * ((hidden[:, begin:end] - n) * dh)
-        into[3] = bend * r
+        np.multiply(rest[0], bend * of_state, out=into[1])
+        np.multiply(rest[1], (hidden[:, begin:end] - n) * dh, out=into[2])
+        np.multiply(bend, r, out=into[3])
         dh = product(w_hh.T, slopes[size:, begin:end]) + dh * z
         dh = _advanced(dh, last - first, g_h, grad_h0.T)
     turned = np.concatenate([w_ih[2 * size :], w_ih[: 2 * size]])

@@ -17,7 +17,7 @@ typedef struct {
 typedef struct {
     const float *x;
     float *out;
-    int64_t *indices;  // NULL if they are not wanted
+    int64_t *indices;
     WindowAxis rows, columns;
     Py_ssize_t planes, planes_per_part;
 } MaxPool;
@@ -62,7 +62,7 @@ INLINE vec load_strided(Py_ssize_t stride, const float *x, Py_ssize_t count, con
 }
 
 // Update the maxima of `count` windows by one element each; the first of these elements has index `place`. NaN counts
-// as the largest number, and of several NaNs the last one is taken. `best_place` is NULL if indices are not wanted.
+// as the largest number, and of several NaNs the last one is taken.
 INLINE void update_maxima(Py_ssize_t stride, const float *x, const float *end, Py_ssize_t place, float *best,
                           int32_t *best_place, Py_ssize_t count) {
     ints lane;
@@ -71,7 +71,6 @@ INLINE void update_maxima(Py_ssize_t stride, const float *x, const float *end, P
         vec value = load_strided(stride, x + i * stride, count - i, end), old = load(best + i);
         ints higher = ((value > old) | (value != value)) & (lane < (int32_t)imin(WIDTH, count - i));
         store(best + i, where(higher, value, old));
-        if (!best_place) continue;
         ints places = lane * (int32_t)stride + (int32_t)(place + i * stride);
         store((float *)best_place + i, where(higher, (vec)places, load((float *)best_place + i)));
     }
@@ -105,20 +104,19 @@ static void maxima_part(void *context, Py_ssize_t part, int worker) {
                     if (begin >= stop) continue;
                     const Py_ssize_t place = row * columns.length + offset + begin * stride, count = stop - begin;
                     const float *from = x + place;
-                    int32_t *places = m->indices ? best_place + begin : NULL;
-                    if (stride == 1) update_maxima(1, from, end, place, best + begin, places, count);
-                    else if (stride == 2) update_maxima(2, from, end, place, best + begin, places, count);
-                    else update_maxima(stride, from, end, place, best + begin, places, count);
+                    if (stride == 1) update_maxima(1, from, end, place, best + begin, best_place + begin, count);
+                    else if (stride == 2) update_maxima(2, from, end, place, best + begin, best_place + begin, count);
+                    else update_maxima(stride, from, end, place, best + begin, best_place + begin, count);
                 }
             }
             copy_floats(m->out + to, best, columns.windows);
-            for (Py_ssize_t j = 0; m->indices && j < columns.windows; j++) m->indices[to + j] = best_place[j];
+            for (Py_ssize_t j = 0; j < columns.windows; j++) m->indices[to + j] = best_place[j];
         }
     }
 }
 
 KERNEL(maxima, x, windows, indexed) {
-    if (!is_float_array(args->x, false) || !PyTuple_Check(args->windows)) return FALLBACK;
+    if (args->indexed != Py_True || !is_float_array(args->x, false) || !PyTuple_Check(args->windows)) return FALLBACK;
     PyArrayObject *x = ARRAY(args->x);
     int dims = (int)PyTuple_Size(args->windows);
     MaxPool m = {.x = float_data(args->x), .rows = {1, 1, 0, 1, 1, 1}};
@@ -129,11 +127,10 @@ KERNEL(maxima, x, windows, indexed) {
     m.planes = PyArray_DIM(x, 0);
     npy_intp shape[] = {m.planes, dims == 2 ? m.rows.windows : m.columns.windows, m.columns.windows};
     PyObject *values = PyArray_SimpleNew(dims + 1, shape, NPY_FLOAT);
-    bool indexed = args->indexed == Py_True;
-    PyObject *indices = indexed ? PyArray_SimpleNew(dims + 1, shape, NPY_INT64) : Py_NewRef(Py_None);
+    PyObject *indices = PyArray_SimpleNew(dims + 1, shape, NPY_INT64);
     if (values && indices) {
         m.out = float_data(values);
-        if (indexed) m.indices = PyArray_DATA(ARRAY(indices));
+        m.indices = PyArray_DATA(ARRAY(indices));
         const Py_ssize_t plane = m.rows.windows * m.columns.windows * m.rows.kernel * m.columns.kernel;
         m.planes_per_part = 1 + WORK_PER_PART / plane;
         tt_parallel_for(maxima_part, &m, ceil_div(m.planes, m.planes_per_part), m.planes * plane, tt_threads());
