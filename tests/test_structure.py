@@ -82,8 +82,9 @@ def imports(path: Path) -> list[Import]:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
         top = top and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tinytorch":
-            base = (node.module or "").removeprefix("tinytorch").removeprefix(".")
+        if isinstance(node, ast.ImportFrom) and (node.level or (node.module or "").split(".")[0] == "tinytorch"):
+            above = path.relative_to(PACKAGE).parts[: -node.level] if node.level else ()
+            base = ".".join([*above, (node.module or "").removeprefix("tinytorch").removeprefix(".")]).strip(".")
             for alias in node.names:
                 full = f"{base}.{alias.name}".removeprefix(".")
                 found.append(Import(full if full in known else base, top, True))

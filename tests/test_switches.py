@@ -33,18 +33,6 @@ def test_threads_are_those_of_the_blas() -> None:
     assert found[1]() == before
 
 
-def test_products_can_be_limited_to_one_thread() -> None:
-    found = blas.threads()
-    if found is None:
-        pytest.skip("NumPy brings no OpenBLAS here")
-    before = found[1]()
-    with blas.one_thread():
-        with blas.one_thread():
-            assert found[1]() == 1
-        assert found[1]() == 1
-    assert found[1]() == before
-
-
 @pytest.mark.parametrize("first", ["numpy", "tinytorch"])
 def test_idle_threads_of_the_blas_sleep(first: str) -> None:
     if first == "numpy" and not blas.reload_settings():

@@ -26,7 +26,7 @@ from tinytorch.kernels import activation, conv, indexing, parallel, reduce, rnn,
 #: By module the sizes, and what they are here.
 SIZES: dict[Any, dict[str, int]] = {
     activation: {"_MANY": 2},
-    conv: {"_COLUMNS": 40, "_PRODUCTS": 0},
+    conv: {"_COLUMNS": 40},
     indexing: {"_SMALL": 4},
     reduce: {"_SMALL": 3, "_WIDE": 3},
     rnn: {"_WIDE": 1, "_LONG": 1},

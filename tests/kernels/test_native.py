@@ -507,22 +507,6 @@ def windows(rng: np.random.Generator) -> Iterator[Arguments]:
             yield x, tuple([pool.sliding(n, kernel, stride, padding, dilation, many) for n, many in given]), True
 
 
-def squares(rng: np.random.Generator) -> Iterator[Arguments]:
-    """Draw planes with ties, infinities and NaNs; and whether the corners are to be known."""
-    for shape in [(3, 8, 10), (40, 28, 30), (5, 14, 14), (2, 2, 2), (7, 9, 37), (1, 6, 64), (300, 3, 70)]:
-        x = np.round(2 * rng.standard_normal(shape)).astype(np.float32)
-        x[rng.random(shape) < 0.05] = np.nan
-        x[rng.random(shape) < 0.1] = -np.inf
-        yield x, True
-        yield x, False
-
-
-def corners(rng: np.random.Generator) -> Iterator[Arguments]:
-    for shape in [(3, 4, 5), (40, 14, 15), (5, 7, 7), (2, 1, 1), (1, 3, 32), (300, 2, 35)]:
-        right, lower = rng.random((2, *shape)) < 0.5
-        yield normal(rng, *shape), right, lower, (2 * shape[1], 2 * shape[2])
-
-
 def rows(rng: np.random.Generator) -> Iterator[Arguments]:
     for shape, dim, count in LINES:
         for some in [(count,), (2, count)]:
@@ -762,8 +746,6 @@ SAMPLES = {
     "scattered": Samples(indexing.scattered, scattered, 0, 0),
     "place": Samples(pool.place, places, 1e-6, 1e-6),
     "maxima": Samples(pool.maxima, windows, 0, 0),
-    "max_corners": Samples(pool.max_corners, squares, 0, 0),
-    "corner_grad": Samples(pool.corner_grad, corners, 0, 0),
     "product": Samples(products.product, matrices, 2e-5, 1e-6),
     "linear": Samples(products.linear, linears, 2e-5, 1e-6),
     "widening_linear": Samples(quantized.widening_linear, narrow_linears, 2e-5, 1e-6),

@@ -15,7 +15,6 @@ from tests.same import same_as_pytorch
 from tests.same import same_to_the_word as check
 from tinytorch import nn
 from tinytorch.kernels import conv as kernels
-from tinytorch.kernels import parallel
 
 parametrize = pytest.mark.parametrize
 
@@ -283,31 +282,6 @@ def test_name_of_the_node() -> None:
     assert out.grad_fn.name() == "ConvolutionBackward0"
 
 
-@parametrize("threads", [2, 3])
-def test_threads_with_parts_of_the_batch_make_no_difference(threads: int, monkeypatch: Any) -> None:
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal((6 * threads, 4, 7, 9))
-    for groups, stride in ((1, (1, 1)), (2, (2, 1))):
-        w = rng.standard_normal((6, 4 // groups, 3, 2))
-        settings = stride, (1, 2), (1, 1), groups
-
-        def all_three(w: Any = w, settings: Any = settings) -> list[Any]:
-            y = kernels.conv(x, w, None, *settings)
-            return [
-                y,
-                kernels.conv_input(y, w, x.shape[2:], *settings),
-                kernels.conv_weight(x, y, w.shape[2:], *settings),
-            ]
-
-        with monkeypatch.context() as patch:
-            patch.setattr(parallel, "_threads", 1)
-            expected = all_three()
-            patch.setattr(parallel, "_threads", threads)
-            patch.setattr(kernels, "_PRODUCTS", 1)
-            for found, each in zip(all_three(), expected, strict=True):
-                np.testing.assert_allclose(found, each, rtol=1e-10, atol=1e-10)
-
-
 @parametrize("columns", [1, 200, 700])
 def test_pieces_of_the_batch_make_no_difference(columns: int, monkeypatch: Any) -> None:
     rng = np.random.default_rng(0)
@@ -324,8 +298,6 @@ def test_pieces_of_the_batch_make_no_difference(columns: int, monkeypatch: Any) 
         expected = all_three()
         with monkeypatch.context() as patch:
             patch.setattr(kernels, "_COLUMNS", columns)
-            patch.setattr(parallel, "BLOCK", columns)
-            patch.setattr(parallel, "LARGE", 1)
             for found, wanted in zip(all_three(), expected, strict=True):
                 np.testing.assert_allclose(found, wanted, rtol=1e-12, atol=1e-12)
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 from tinytorch.core.tensor import Tensor
-from tinytorch.kernels.printing import _format_elements, get_printoptions, set_printoptions
+from tinytorch.kernels.printing import _format_elements, get_printoptions, printoptions, set_printoptions
 
 __all__ = ["PRINT_OPTS", "printoptions", "set_printoptions"]
 
@@ -23,23 +21,6 @@ class _Options:
 
 
 PRINT_OPTS = _Options()
-
-
-@contextlib.contextmanager
-def printoptions(**kwargs: Any) -> Iterator[None]:
-    """Return a context in which options of `set_printoptions` are set.
-
-    Example:
-        >>> with torch._tensor_str.printoptions(precision=2):
-        ...     print(torch.tensor([1 / 3]))
-        tensor([0.33])
-    """
-    before = get_printoptions()
-    set_printoptions(**kwargs)
-    try:
-        yield
-    finally:
-        set_printoptions(**before)
 
 
 def _tensor_str(self: Tensor, indent: int) -> str:

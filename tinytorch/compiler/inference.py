@@ -525,7 +525,7 @@ class _Rewriter:
     def maximum(self, call: Call) -> bool:
         """Maxima of windows, without their indices."""
         x, windows, *_ = call.args
-        plain = len(windows) == 2 and all(w.last is None and w.start.ndim == 1 and w.parts for w in windows)
+        plain = len(windows) == 2 and all(w.dilation and w.parts for w in windows)
         unused = len(call.outputs) == 2 and call.outputs[1] is not None and not self._uses[id(call.outputs[1])]
         if not plain or not unused or x.dtype != _F32 or len(x.shape) != 4 or not self._is_last(x):
             return False

@@ -1,8 +1,8 @@
 """A saved program: a module that needs NumPy alone, and an `.npz` file beside it with its arrays and kernels.
 
 An `.npz` file is a zip file, and Python can import modules from it: the modules of `kernels/` that the program calls,
-and the modules that these import, are copied into it whole, as a package. The module has the source of the program as
-it is, and above it a line for each object that the source names. Gradients are arrays in a dictionary.
+and those that these import (relatively), are copied into it as they are, as a package. The module has the source of the
+program as it is, and above it a line for each object that the source names. Gradients are arrays in a dictionary.
 """
 
 from __future__ import annotations
@@ -519,27 +519,21 @@ def _filled(before: str, texts: list[str], after: str) -> list[str]:
 
 
 def _package(modules: set[str]) -> tuple[str, dict[str, str]]:
-    """Return the name of a package of kernels, and its modules' source by path: copies, with all that they import.
-
-    The copies import each other relatively.
+    """Return the name of a package of kernels, and the source of its modules by path: these, and all that they import.
 
     The name is a hash of the sources and the settings, so that programs with the same kernels share the package.
     """
     texts: dict[str, str] = {}
     waiting = sorted(modules)
     for name in waiting:  # grows
-        lines = Path(sys.modules[name].__file__ or "").read_text("utf-8").splitlines(keepends=True)
-        dots = "." * (name.count(".") - 1 + hasattr(sys.modules[name], "__path__"))
-        for node in ast.walk(ast.parse("".join(lines))):
-            if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(KERNELS):
-                line, at = lines[node.lineno - 1], node.col_offset
-                relative = f"from {dots}{(node.module or '')[len(KERNELS) :]}"  # (the copy is another package)
-                lines[node.lineno - 1] = line[:at] + relative + line[at + len(f"from {node.module}") :]
-                imported = [node.module or "", *[f"{node.module}.{each.name}" for each in node.names]]
-                known = [sys.modules[each] for each in imported if each.startswith(KERNELS) and each in sys.modules]
-                sources = [each.__name__ for each in known if (each.__file__ or "").endswith(".py")]
-                waiting += [each for each in sources if each not in waiting]
-        texts[name] = "".join(lines)
+        module = sys.modules[name]
+        texts[name] = text = Path(module.__file__ or "").read_text("utf-8")
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.level:
+                base = importlib.util.resolve_name("." * node.level + (node.module or ""), module.__package__)
+                imported = [sys.modules.get(each) for each in (base, *[f"{base}.{each.name}" for each in node.names])]
+                sources = [x.__name__ for x in imported if x is not None and (x.__file__ or "").endswith(".py")]
+                waiting += [each for each in sources if each not in waiting and each.startswith(KERNELS)]
     settings = f"{parallel.get_threads()} {dtypes.get_default_dtype()}"
     digest = hashlib.sha256("".join([settings, *[texts[name] for name in sorted(texts)]]).encode())
     package = f"kernels_{digest.hexdigest()[:12]}"

@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tinytorch.kernels import elementary, special
-from tinytorch.kernels.checks import check_fits, check_floating, plain, refused, tensor_name
-from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, number
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import LARGE, blockwise, elementwise, rowwise, takes_out, threaded
-from tinytorch.kernels.reduce import _F32, _F64, _SHORT, _SMALL, axis_of, in_rows, square, total
+from . import elementary, special
+from .checks import check_fits, check_floating, in_single, plain, refused, tensor_name
+from .dtypes import DIFFERENTIABLE, FLOATS, number
+from .native import twin
+from .parallel import blockwise, elementwise, takes_out, threaded
+from .reduce import axis_of, in_rows, total
 
 #: Where a result of sigmoid, tanh or softmax is above this, slopes are computed without 1 minus it, which loses digits.
 FLAT = 1 - 2**-9
@@ -127,12 +127,11 @@ def relu_grad(g: Array, y: Array) -> Array:
 
 @twin
 @threaded
+@in_single
 def leaky_relu(x: Array, slope: float) -> Array:
     """Return x where it is positive, slope * x elsewhere."""
     check_floating("leaky_relu_cpu", x)
     slope = plain("leaky_relu", "negative_slope", slope)
-    if x.itemsize == 2:
-        return leaky_relu(x.astype(np.float32), slope).astype(x.dtype)
     low = x * slope
     if 0 < slope <= 1:
         return np.maximum(x, low)
@@ -148,27 +147,20 @@ def leaky_relu_grad(g: Array, x: Array, slope: float) -> Array:
 
 @twin
 @threaded
+@in_single
 def elu(x: Array, alpha: float, scale: float, input_scale: float = 1.0) -> Array:
     """Return scale * x where x > 0, elsewhere scale * alpha * (exp(input_scale * x) - 1)."""
     check_floating("elu_cpu", x)
-    if x.itemsize == 2:
-        return elu(x.astype(np.float32), alpha, scale, input_scale).astype(x.dtype)
-    low = np.minimum(x, 0) * input_scale  # no overflow where exp is not needed
-    low = np.expm1(low)
-    low *= alpha * scale
-    return choose(x > 0, x * scale, low)
+    low = np.expm1(np.minimum(x, 0) * input_scale)  # no overflow where exp is not needed
+    return choose(x > 0, x * scale, low * (alpha * scale))
 
 
 @twin
 @threaded
+@in_single
 def elu_grad(g: Array, x: Array, alpha: float, scale: float, input_scale: float) -> Array:
     """Return g times the derivative of `elu`."""
-    if x.itemsize == 2:
-        g, wide = g.astype(np.float32), x.astype(np.float32)
-        return elu_grad(g, wide, alpha, scale, input_scale).astype(x.dtype)
-    low = np.minimum(x, 0) * input_scale
-    low = np.exp(low)
-    low *= alpha * scale * input_scale
+    low = np.exp(np.minimum(x, 0) * input_scale) * (alpha * scale * input_scale)
     return choose(x <= 0, g * low, g * scale)
 
 
@@ -302,27 +294,19 @@ def prelu_grad(g: Array, x: Array, weight: Array) -> tuple[Array, Array]:
 @twin
 @threaded
 @in_epilogue(lambda: ("hardswish",))
+@in_single
 def hardswish(x: Array) -> Array:
     """Return x * clip(x + 3, 0, 6) / 6."""
     check_floating("hardswish_cpu", x)
-    if x.itemsize == 2:
-        return hardswish(x.astype(np.float32)).astype(x.dtype)
-    factor = np.clip(x + 3, 0, 6)
-    factor /= 6
-    factor *= x
-    return factor
+    return np.clip(x + 3, 0, 6) / 6 * x
 
 
 @twin
 @threaded
+@in_single
 def hardswish_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `hardswish`."""
-    if x.itemsize == 2:
-        return hardswish_grad(g.astype(np.float32), x.astype(np.float32)).astype(x.dtype)
-    slope = x / 3
-    slope += 0.5
-    slope *= g
-    return keep(choose(x < 3, slope, g), np.logical_not(x <= -3))
+    return keep(choose(x < 3, (x / 3 + 0.5) * g, g), np.logical_not(x <= -3))
 
 
 # Smooth ones --------------------------------------------------------------------------------------
@@ -357,30 +341,21 @@ def glu(x: Array, dim: int) -> tuple[Array, Array]:
 @twin
 @threaded
 @in_epilogue(lambda: ("silu",))
+@in_single
 def silu(x: Array) -> Array:
     """Return x * sigmoid(x) = x / (1 + exp(-x))."""
     if x.dtype.kind not in DIFFERENTIABLE:
         raise refused("silu_cpu", x)
-    if x.itemsize == 2:
-        return silu(x.astype(np.float32)).astype(x.dtype)
-    divisor = np.exp(-x)
-    divisor += 1
-    return x / divisor
+    return x / (np.exp(-x) + 1)
 
 
 @twin
 @threaded
+@in_single
 def silu_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `silu`, s (1 + x (1 - s)) with s = sigmoid(x)."""
-    if x.itemsize == 2:
-        return silu_grad(g.astype(np.float32), x.astype(np.float32)).astype(x.dtype)
     s = sigmoid(x)
-    out = 1 - s
-    out *= x
-    out += 1
-    out *= s
-    out *= g
-    return out
+    return ((1 - s) * x + 1) * s * g
 
 
 def _log1p(x: Array) -> Array:
@@ -391,22 +366,16 @@ def _log1p(x: Array) -> Array:
     if x.dtype != np.float32:
         return np.log1p(x)
     u = x + 1
-    out = np.log(u)
-    x = x - (u - 1)
-    x /= u
-    out += x
-    return out
+    return np.log(u) + (x - (u - 1)) / u
 
 
 @twin
 @threaded
+@in_single
 def log_sigmoid(x: Array) -> Array:
     """Return log(sigmoid(x)) as min(x, 0) - log(1 + exp(-|x|)), which does not overflow."""
     check_floating("log_sigmoid_cpu", x)
-    if x.itemsize == 2:
-        return log_sigmoid(x.astype(np.float32)).astype(x.dtype)
-    out = _log1p(np.exp(-np.abs(x)))
-    return np.minimum(x, 0) - out
+    return np.minimum(x, 0) - _log1p(np.exp(-np.abs(x)))
 
 
 @elementwise
@@ -417,18 +386,15 @@ def logsigmoid(x: Array) -> Array:
 
 @twin
 @threaded
+@in_single
 def softplus(x: Array, beta: float, threshold: float) -> Array:
     """Return log(1 + exp(beta * x)) / beta, and x itself where beta * x is above the threshold."""
     check_floating("softplus_cpu", x)
     given = plain("softplus", "beta", beta), plain("softplus", "threshold", threshold)
     if given[0] is not beta or given[1] is not threshold:
         return softplus(x, *given)
-    if x.itemsize == 2:
-        return softplus(x.astype(np.float32), beta, threshold).astype(x.dtype)
     scaled = x * beta
-    out = _log1p(np.exp(-np.abs(scaled)))
-    out += np.maximum(scaled, 0)
-    out /= beta
+    out = (_log1p(np.exp(-np.abs(scaled))) + np.maximum(scaled, 0)) / beta
     return choose(scaled > threshold, x, out)
 
 
@@ -449,36 +415,24 @@ def softplus_grad(g: Array, x: Array, beta: float, threshold: float) -> Array:
 
 @twin
 @threaded
+@in_single
 def mish(x: Array) -> Array:
     """Return x * tanh(log(1 + exp(x)))."""
     check_floating("mish_cpu", x)
-    if x.itemsize == 2:
-        return mish(x.astype(np.float32)).astype(x.dtype)
     e = elementary.exp(np.minimum(x, 20))
-    n = e + 2
-    n *= e
-    n /= n + 2
-    n *= x
-    return n
+    n = (e + 2) * e
+    return n / (n + 2) * x
 
 
 @threaded
+@in_single
 def mish_grad(g: Array, x: Array) -> Array:
     """Return g times the derivative of `mish`, n / (n + 2) + 4 x e (e + 1) / (n + 2)²."""
-    if x.itemsize == 2:
-        return mish_grad(g.astype(np.float32), x.astype(np.float32)).astype(x.dtype)
     low = np.minimum(x, 20)
     e = elementary.exp(low)
-    n = e + 2
-    n *= e
-    below = n + 2
-    e *= (e + 1) / below
-    e *= 4 * low
-    e += 0 * x  # NaN for infinity, as in PyTorch
-    n += e
-    n /= below
-    n *= g
-    return n
+    n = (e + 2) * e
+    slope = e * ((e + 1) / (n + 2)) * (4 * low) + 0 * x  # NaN for infinity, as in PyTorch
+    return (n + slope) / (n + 2) * g
 
 
 @twin
@@ -504,31 +458,20 @@ _DENOMINATOR = (24793.4021871115, 1944.4573121671042, 146.36137277330076, 1.0)
 def _normal_cdf(x: Array) -> Array:
     """Return Phi(x), the distribution function of the standard normal distribution."""
     if x.dtype != np.float32:
-        out = special.erfc(x * -math.sqrt(0.5))  # (1 + erf would lose the digits of small ones)
-        out *= 0.5
-        return out
+        return special.erfc(x * -math.sqrt(0.5)) * 0.5  # (1 + erf would lose the digits of small ones)
     u = np.minimum(x * x, number(6.5**2, x.dtype))
-    out = special.polynomial(u, _NUMERATOR)
-    out /= special.polynomial(u, _DENOMINATOR)
-    out *= x
-    return _logistic(out)
+    return _logistic(special.polynomial(u, _NUMERATOR) / special.polynomial(u, _DENOMINATOR) * x)
 
 
 def _tanh_cdf(x: Array) -> Array:
     """Return (1 + tanh(z)) / 2 with z = sqrt(2 / pi) (x + 0.044715 x³), which approximates Phi."""
     k = -2 * math.sqrt(2 / math.pi)
-    out = x * x
-    out *= 0.044715 * k
-    out += k
-    out *= x
-    return _logistic(out)
+    return _logistic((x * x * (0.044715 * k) + k) * x)
 
 
 def _logistic(x: Array) -> Array:
     """Return 1 / (1 + exp(x))."""
-    divisor = np.exp(x)
-    divisor += 1
-    return np.reciprocal(divisor)
+    return 1 / (np.exp(x) + 1)
 
 
 @twin
@@ -538,8 +481,7 @@ def gelu(x: Array, approximate: str) -> Array:
     """Return x * Phi(x), with the normal distribution's Phi or its approximation by tanh."""
     check_floating("GeluKernelImpl", x)
     wide = widened(x)
-    out = _tanh_cdf(wide) if approximate == "tanh" else _normal_cdf(wide)
-    out *= wide
+    out = (_tanh_cdf(wide) if approximate == "tanh" else _normal_cdf(wide)) * wide
     return out.astype(x.dtype, copy=False)
 
 
@@ -558,24 +500,12 @@ def checked_gelu(x: Array, *, approximate: str) -> Array:
 def gelu_grad(g: Array, x: Array, approximate: str) -> Array:
     """Return g times the derivative of `gelu`."""
     wide = widened(x)
-    square = wide * wide
     if approximate == "tanh":
-        cdf = _tanh_cdf(wide)
-        k = 2 * math.sqrt(2 / math.pi)
-        square *= 3 * 0.044715 * k
-        square += k
-        square *= wide
-        square *= 1 - cdf
-        square += 1
-        square *= cdf
+        cdf, k = _tanh_cdf(wide), 2 * math.sqrt(2 / math.pi)
+        slope = ((wide * wide * (3 * 0.044715 * k) + k) * wide * (1 - cdf) + 1) * cdf
     else:
-        square *= -0.5
-        square = np.exp(square)
-        square *= wide
-        square *= 1 / math.sqrt(2 * math.pi)
-        square += _normal_cdf(wide)
-    square *= widened(g)
-    return square.astype(x.dtype, copy=False)
+        slope = np.exp(wide * wide * -0.5) * wide * (1 / math.sqrt(2 * math.pi)) + _normal_cdf(wide)
+    return (slope * widened(g)).astype(x.dtype, copy=False)
 
 
 # Normalised exponentials --------------------------------------------------------------------------
@@ -584,33 +514,8 @@ def gelu_grad(g: Array, x: Array, approximate: str) -> Array:
 @twin
 def softmax(x: Array, axis: int) -> Array:
     """Return exp(x) / sum(exp(x)) along `axis`; the maximum is subtracted first, so that nothing overflows."""
-    size, ndim = x.size, x.ndim
-    if (
-        0 < size <= _SMALL
-        and axis == ndim - 1
-        and x.shape[axis] <= _SHORT
-        and (x.dtype is _F32 or x.dtype is _F64)
-        and type(x) is np.ndarray
-        and x.item(x.argmin()) > -_FAR
-        and x.item(x.argmax()) < _FAR
-    ):
-        out = np.exp(x)  # neither overflows nor loses digits
-        # The sums of rows, broadcast along the rows, as a product: faster than a reduction.
-        columns = x.shape[-1]
-        sums = out.reshape(-1, columns).dot(square(columns, 1.0, x.dtype)).reshape(x.shape)
-        return np.divide(out, sums, sums)
-    if size == 0 or ndim == 0:
+    if x.size == 0 or x.ndim == 0:
         return x - x + 1
-    if size >= LARGE and axis == ndim - 1 > 0:
-        flat = x.reshape(-1, x.shape[-1])
-        return rowwise(lambda block: _softmax(block, 1), flat).reshape(x.shape)
-    return _softmax(x, axis)
-
-
-_FAR = 80.0  # exp(80), exp(-80) and a thousand times these are normal numbers of float32
-
-
-def _softmax(x: Array, axis: int) -> Array:
     wide = widened(x)
     out = np.subtract(wide, _largest(wide, axis, None, None, True), order="C")
     np.exp(out, out=out)
@@ -621,16 +526,8 @@ def _softmax(x: Array, axis: int) -> Array:
 @twin
 def log_softmax(x: Array, axis: int) -> Array:
     """Return x - log(sum(exp(x))) along `axis`; the maximum is subtracted first, so that nothing overflows."""
-    size, ndim = x.size, x.ndim
-    if size == 0 or ndim == 0:
+    if x.size == 0 or x.ndim == 0:
         return x - x
-    if size >= LARGE and axis == ndim - 1 > 0:
-        flat = x.reshape(-1, x.shape[-1])
-        return rowwise(lambda block: _log_softmax(block, 1), flat).reshape(x.shape)
-    return _log_softmax(x, axis)
-
-
-def _log_softmax(x: Array, axis: int) -> Array:
     wide = widened(x)
     out = np.subtract(wide, _largest(wide, axis, None, None, True), order="C")
     out -= np.log(total(np.exp(out), (axis,), keepdims=True))

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import complex as complexes
-from tinytorch.kernels import dtypes, limits
-from tinytorch.kernels.activation import keep
-from tinytorch.kernels.checks import LARGE, VECTORS, check_fits, refused
-from tinytorch.kernels.dtypes import FLOATS, number
-from tinytorch.kernels.layouts import arranged
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import elementwise, threaded
-from tinytorch.kernels.programs import as_array
+from . import complex as complexes
+from . import dtypes, limits
+from .activation import keep
+from .checks import LARGE, VECTORS, check_fits, in_single, refused
+from .dtypes import FLOATS, number
+from .layouts import arranged
+from .native import twin
+from .parallel import elementwise, threaded
+from .programs import as_array
 
 Array = Any
 
@@ -110,21 +110,17 @@ def number_less(x: Array, y: Any, alpha: Any) -> Array:
     return np.subtract(y, x if alpha == 1 else x * alpha)
 
 
+@in_single
 def add_product(x: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
     """Return `addcmul` of arrays of any dtype but bool."""
     if x.dtype.kind == "b":
         raise refused("addcmul_cpu_out", x)
-    if x.itemsize == 2 and x.dtype.kind in FLOATS:
-        wide, a, b = (each.astype(np.float32) for each in (x, tensor1, tensor2))
-        return add_product(wide, a, b, value).astype(x.dtype)
     return addcmul(x, tensor1, tensor2, _factor(value, x))
 
 
+@in_single
 def addcdiv(x: Array, tensor1: Array, tensor2: Array, value: Any) -> Array:
     """Return `x + value * tensor1 / tensor2`."""
-    if x.itemsize == 2 and x.dtype.kind in FLOATS:
-        wide, a, b = (each.astype(np.float32) for each in (x, tensor1, tensor2))
-        return addcdiv(wide, a, b, value).astype(x.dtype)
     return x + (tensor1 / tensor2 if value == 1 else _factor(value, x) * tensor1 / tensor2)
 
 

@@ -1,25 +1,18 @@
-"""Scaled dot-product attention on arrays, a part of the batch at a time.
-
-The products of a head are small matrices, but the scores of all heads together are a large array: so each part of the
-batch goes through all steps while it is in the processor's cache, and large batches are divided among threads.
-"""
+"""Scaled dot-product attention on arrays."""
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.checks import tensor_name
-from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import blocks
-from tinytorch.kernels.products import product
-from tinytorch.kernels.reduce import ones
+from .activation import widened
+from .checks import tensor_name
+from .dtypes import FLOATS
+from .native import twin
+from .products import product
 
 Array = Any
 
@@ -42,15 +35,6 @@ def _spread(x: Array, batch: tuple[int, ...]) -> Array:
     return x if x.shape == shape else np.broadcast_to(x, shape)
 
 
-def _by_parts(work: Callable[[Any], None], weights: Array) -> None:
-    """Call `work` with slices of the first dimension of the batch, in several threads where there are many scores."""
-    if weights.ndim > 2:
-        length = weights.shape[0]
-        blocks(lambda begin, end: work(slice(begin, end)), length, weights.size // max(length, 1), cost=4)
-    else:
-        work(...)
-
-
 def _in_rows(x: Array, shape: tuple[int, ...]) -> Array:
     """Return an empty array (B, H, L, E) with the memory layout (B, L, H, E), in which joining the heads is a view."""
     if len(shape) != 4:
@@ -70,7 +54,7 @@ def _softmax(scores: Array, bias: Array | None, scale: float) -> None:
     np.exp(scores, out=scores)
     # (A product with ones takes a third of the time of `np.add.reduce`.)
     keys = scores.shape[-1]
-    sums = scores.reshape(highest.size, keys).dot(ones(keys, scores.dtype)).reshape(highest.shape)
+    sums = scores.reshape(highest.size, keys).dot(np.ones(keys, scores.dtype)).reshape(highest.shape)
     sums[sums == 0] = 1  # the weights of such a query are zeros, not 0 / 0
     scores /= sums
 
@@ -92,20 +76,14 @@ def attend(
     All are matrices with the same leading dimensions, to which a mask broadcasts; arguments as of `attention`.
     (With `is_causal`, it is undefined whether a NaN after a query's position affects the query's result.)
     """
-    kt = key.swapaxes(-1, -2)
     bias = causal(*weights.shape[-2:]) if is_causal else mask
     if bias is not None:
         if bias.dtype.kind == "b":
             bias = np.where(bias, weights.dtype.type(0), weights.dtype.type(-math.inf))
-        bias = np.broadcast_to(widened(bias), weights.shape)
-
-    def work(part: Any) -> None:
-        scores = weights[part]
-        product(query[part], kt[part], out=scores)
-        _softmax(scores, None if bias is None else bias[part], scale)
-        product(scores if keep is None else scores * keep[part], value[part], out=out[part])
-
-    _by_parts(work, weights)
+        bias = widened(bias)
+    product(query, key.swapaxes(-1, -2), out=weights)
+    _softmax(weights, bias, scale)
+    product(weights if keep is None else weights * keep, value, out=out)
 
 
 def attention(
@@ -160,29 +138,22 @@ def attend_grad(
     latter is used unless `out` is None, because it was rounded to 16 bits. (`is_causal` is for the native twin: it
     skips the weights that are 0.)
     """
-    vt = value.swapaxes(-1, -2)
-
-    def work(part: Any) -> None:
-        attention, upstream = weights[part], g[part]
-        if of_value is not None:
-            kept = attention if keep is None else attention * keep[part]
-            product(kept.swapaxes(-1, -2), upstream, out=of_value[part])
-        if of_query is of_key is of_mask is None:
-            return
-        slope = product(upstream, vt[part])
-        if keep is not None:
-            slope *= keep[part]
-        slope -= np.add.reduce(slope * attention if out is None else upstream * out[part], -1, keepdims=True)
-        slope *= attention
-        if of_mask is not None:
-            of_mask[part] = slope
-        slope *= scale
-        if of_query is not None:
-            product(slope, key[part], out=of_query[part])
-        if of_key is not None:
-            product(slope.swapaxes(-1, -2), query[part], out=of_key[part])
-
-    _by_parts(work, weights)
+    if of_value is not None:
+        product((weights if keep is None else weights * keep).swapaxes(-1, -2), g, out=of_value)
+    if of_query is of_key is of_mask is None:
+        return
+    slope = product(g, value.swapaxes(-1, -2))
+    if keep is not None:
+        slope *= keep
+    slope -= np.add.reduce(slope * weights if out is None else g * out, -1, keepdims=True)
+    slope *= weights
+    if of_mask is not None:
+        of_mask[...] = slope
+    slope *= scale
+    if of_query is not None:
+        product(slope, key, out=of_query)
+    if of_key is not None:
+        product(slope.swapaxes(-1, -2), query, out=of_key)
 
 
 def attention_grad(

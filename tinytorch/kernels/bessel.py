@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.special import by_parts, fill, in_double, mapped, polynomial
+from .special import by_parts, fill, in_double, mapped, polynomial
 
 Array = Any
 Table = tuple[float, ...]

@@ -11,7 +11,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 ctypes: Any
@@ -20,7 +19,7 @@ try:
 except ImportError:  # Python was built without libffi
     ctypes = None
 
-__all__ = ["SETTINGS", "let_idle_threads_sleep", "limit", "one_thread", "reload_settings", "threads"]
+__all__ = ["SETTINGS", "let_idle_threads_sleep", "limit", "reload_settings", "threads"]
 
 #: The names in environment variables (`OPENBLAS_NUM_THREADS`) by which OpenBLAS lets users choose its threads.
 SETTINGS = ("OPENBLAS", "GOTO", "OMP")
@@ -64,34 +63,6 @@ def limit(number: int) -> None:
     functions = threads()
     if functions is not None and functions[1]() > number:
         functions[0](number)
-
-
-_limiting = threading.Lock()
-_limits = 0  # how many `one_thread` blocks are active
-_before = 1
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Inside the `with` block a product runs in one thread: for kernels whose threads each compute products."""
-    global _limits, _before
-    functions = threads()
-    if functions is None:
-        yield
-        return
-    put, get = functions
-    with _limiting:
-        if not _limits:
-            _before = get()
-            put(1)
-        _limits += 1
-    try:
-        yield
-    finally:
-        with _limiting:
-            _limits -= 1
-            if not _limits:
-                put(_before)
 
 
 def let_idle_threads_sleep() -> None:

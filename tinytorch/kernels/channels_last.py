@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tinytorch.kernels.activation import gelu, hardsigmoid, hardswish, hardtanh, relu, sigmoid, silu
-from tinytorch.kernels.conv import conv_size
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.products import linear
+from .activation import gelu, hardsigmoid, hardswish, hardtanh, relu, sigmoid, silu
+from .conv import conv_size
+from .native import twin
+from .products import linear
 
 Array = Any
 Sizes = tuple[int, ...]

@@ -1,16 +1,17 @@
-"""Checks of the arguments of kernels, with PyTorch's errors: dtypes that are refused, numbers that overflow a dtype."""
+"""The dtypes of the arguments of kernels: refused ones, numbers that overflow, 16-bit floats computed in float32."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
-from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.limits import fits
-from tinytorch.kernels.meta import copied
+from . import dtypes
+from .dtypes import FLOATS
+from .limits import fits
+from .meta import copied
 
 #: By character of a floating-point dtype, the absolute value up to which numbers are in its range.
 _USUAL = {char: min(float(np.finfo(char).max), 2.0**63) for char in "efd"}
@@ -64,6 +65,20 @@ def check_floating(kernel: str, x: Any) -> None:
     """Raise the error of a PyTorch kernel for floating-point dtypes if `x` has another dtype."""
     if x.dtype.kind not in FLOATS:
         raise refused(kernel, x)
+
+
+def in_single(kernel: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a kernel of arrays, and numbers, compute 16-bit floats in float32, and round its result once."""
+
+    @functools.wraps(kernel)
+    def computed(x: Any, *others: Any, **options: Any) -> Any:
+        if x.itemsize != 2 or x.dtype.kind not in FLOATS:
+            return kernel(x, *others, **options)
+        arrays = (type(x), np.ndarray)
+        wide = [y.astype(np.float32) if isinstance(y, arrays) and y.dtype == x.dtype else y for y in (x, *others)]
+        return kernel.__globals__[kernel.__name__](*wide, **options).astype(x.dtype)  # (by its twin)
+
+    return computed
 
 
 def check_fits(x: Any, *values: Any) -> Any:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
-from tinytorch.kernels.places import storage_offset
+from . import dtypes
+from .places import storage_offset
 
 Array = Any
 

@@ -7,10 +7,10 @@ The general form copies the zero-padded images to a matrix of columns `(C * taps
 channel and kernel element (tap), one column per sample and place of the output. The convolution is the product of the
 weight `(O, C * taps)` with it (im2col); the input's gradient is the product with the weight's transpose, whose rows are
 added up at the places they were copied from (col2im); the weight's gradient is the product of the output with the
-transposed columns. Kernels of size 1, kernels as large as the image, and depthwise convolutions need no columns.
+transposed columns. Kernels of size 1 need no columns.
 
-Memory: besides the result, each thread holds the columns of as many samples as fit into about `_COLUMNS` elements
-(4 MiB of float32), at least those of one sample.
+Memory: besides the result, there are the columns of as many samples as fit into about `_COLUMNS` elements (4 MiB of
+float32), at least those of one sample.
 
 Source: Chellapilla et al., "High Performance Convolutional Neural Networks for Document Processing", 2006 (columns).
 """
@@ -20,23 +20,20 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import blas
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.meta import copied
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import blocks, get_threads, parallel_for
-from tinytorch.kernels.shape import channels_last, with_channels_last
+from .activation import widened
+from .meta import copied
+from .native import twin
+from .shape import channels_last, with_channels_last
 
 Array = Any
 Sizes = tuple[int, ...]
 
 _COLUMNS = 1 << 20  # elements of columns that are held at a time
-_PRODUCTS = 1 << 24  # multiplications from which on the batch is shared among threads
 
 
 def conv_size(size: Sizes, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Sizes:
@@ -110,27 +107,11 @@ def _added_up(columns: Array, taps: list[Any], size: Sizes, padding: Sizes) -> A
     return padded[_inside(size, padding)].swapaxes(0, 1)
 
 
-def _by_samples(work: Callable[[slice], None], samples: int, columns: int, products: int) -> None:
-    """Call `work` for pieces of the batch, in several threads where that pays.
-
-    Args:
-        samples: how many there are.
-        columns: elements of columns of one sample.
-        products: multiplications for the whole batch.
-    """
-
-    def pieces(begin: int, end: int) -> None:
-        step = max(_COLUMNS // max(columns, 1), 1)
-        for start in range(begin, end, step):
-            work(slice(start, min(start + step, end)))
-
-    threads = get_threads()
-    even = samples >= 4 * threads or samples % threads == 0
-    if threads > 1 and even and products >= _PRODUCTS and blas.threads() is not None:
-        with blas.one_thread():
-            parallel_for(pieces, samples)
-    else:
-        pieces(0, samples)
+def _pieces(samples: int, columns: int) -> Iterator[slice]:
+    """Yield the pieces of the batch whose columns are held at a time; a sample has so many elements of columns."""
+    step = max(_COLUMNS // max(columns, 1), 1)
+    for start in range(0, samples, step):
+        yield slice(start, start + step)
 
 
 # The three sides ----------------------------------------------------------------------------------
@@ -139,12 +120,6 @@ def _by_samples(work: Callable[[slice], None], samples: int, columns: int, produ
 def _is_pointwise(kernel: Sizes, stride: Sizes, padding: Sizes, size: Sizes, places: Sizes) -> bool:
     """Return whether a convolution is a product per sample, of matrices large enough for it to pay."""
     return set(kernel) == {1} == set(stride) and not any(padding) and size == places and math.prod(places) >= 64
-
-
-def _is_one_place(kernel: Sizes, size: Sizes, places: Sizes, padding: Sizes, dilation: Sizes, groups: int) -> bool:
-    """Return whether a kernel as large as the image meets it in one place: one product for the whole batch."""
-    spread = any(k > 1 and d > 1 for k, d in zip(kernel, dilation, strict=True))
-    return kernel == size and set(places) == {1} and groups == 1 and not any(padding) and not spread
 
 
 @twin
@@ -166,32 +141,18 @@ def conv(
         b = None if b is None else widened(b)
         return conv(wide, widened(w), b, stride, padding, dilation, groups, size).astype(x.dtype)
     samples, rows = x.shape[0], w.shape[0]
-    ones = (1,) * len(size)
     out = np.empty_like(x, shape=(samples, rows, *size), order="C")
     if not out.size or not w.size:
         out[...] = 0
-    elif w.shape[1] == 1 and groups > 1:
-        _depthwise(x, w, stride, padding, dilation, out)
     elif _is_pointwise(kernel, stride, padding, x.shape[2:], size):
         np.matmul(_matrix(w, groups), _per_group(x, groups), out=_per_group(out, groups))
-    elif _is_one_place(kernel, x.shape[2:], size, padding, dilation, groups):
-        np.matmul(x.reshape((samples, -1)), w.reshape((rows, -1)).T, out=out.reshape((samples, rows)))
     else:
         matrix, taps = _matrix(copied(w, x), groups), _taps(kernel, size, stride, dilation)
-        bias = None if b is None else b.reshape((-1, 1, *ones))
-
-        def work(piece: slice) -> None:
+        for piece in _pieces(samples, x.shape[1] * len(taps) * math.prod(size)):
             columns = _columns(x[piece], taps, size, padding).reshape((groups, matrix.shape[2], -1))
-            product = np.matmul(matrix, columns).reshape((rows, -1, *size))
-            if bias is None:
-                out[piece] = product.swapaxes(0, 1)
-            else:
-                np.add(product, bias, out=out[piece].swapaxes(0, 1))
-
-        _by_samples(work, samples, x.shape[1] * len(taps) * math.prod(size), out.size * matrix.shape[2])
-        return out
+            out[piece] = np.matmul(matrix, columns).reshape((rows, -1, *size)).swapaxes(0, 1)
     if b is not None:
-        out += b.reshape((-1, *ones))
+        out += b.reshape((-1, *(1,) * len(size)))
     return out
 
 
@@ -216,34 +177,16 @@ def conv_input(y: Array, w: Array, size: Sizes, stride: Sizes, padding: Sizes, d
     kernel, places, samples, rows = w.shape[2:], y.shape[2:], y.shape[0], w.shape[0]
     channels = w.shape[1] * groups
     out = np.empty_like(y, shape=(samples, channels, *size), order="C")
-    around = tuple((k - 1) * d - p for k, d, p in zip(kernel, dilation, padding, strict=True))
     if not out.size or not y.size or not w.size:
         out[...] = 0
-    elif w.shape[1] == 1 and groups > 1:
-        _depthwise_input(y, w, stride, padding, dilation, out)
     elif _is_pointwise(kernel, stride, padding, size, places):
         np.matmul(_matrix(w, groups).swapaxes(1, 2), _per_group(y, groups), out=_per_group(out, groups))
-    elif _is_one_place(kernel, size, places, padding, dilation, groups):
-        np.matmul(y.reshape((samples, rows)), w.reshape((rows, -1)), out=out.reshape((samples, -1)))
-    elif (
-        set(stride) == {1}
-        and min(around) >= 0
-        and 2 * rows <= 3 * channels
-        and conv_size(places, kernel, stride, around, dilation) == tuple(size)  # no output padding
-    ):
-        # The convolution of `y` with the reversed kernels: copying columns is faster than adding them up.
-        turned = np.flip(_matrix(w, groups).reshape((groups, -1, *w.shape[1:])), tuple(range(3, w.ndim + 1)))
-        turned = turned.swapaxes(1, 2).reshape((channels, rows // groups, *kernel))
-        return conv(y, turned, None, stride, around, dilation, groups, size)
     else:
         matrix, taps = _matrix(copied(w, y), groups).swapaxes(1, 2), _taps(kernel, places, stride, dilation)
-
-        def work(piece: slice) -> None:
-            upstream = y[piece].swapaxes(0, 1).reshape((groups, matrix.shape[2], -1))
+        for piece in _pieces(samples, channels * len(taps) * math.prod(places)):
+            upstream = y[piece].swapaxes(0, 1).reshape((groups, rows // groups, -1))
             columns = np.matmul(matrix, upstream).reshape((channels, len(taps), -1, *places))
             out[piece] = _added_up(columns, taps, size, padding)
-
-        _by_samples(work, samples, channels * len(taps) * math.prod(places), y.size * matrix.shape[1])
     return out
 
 
@@ -258,84 +201,19 @@ def conv_weight(
     shape = (rows, channels // groups, *kernel)
     if not x.size or not y.size or not math.prod(shape):
         return np.zeros_like(x, shape=shape, order="C")
-    if channels == groups > 1:
-        out = _depthwise_weight(x, y, kernel, stride, padding, dilation)
-    elif _is_pointwise(kernel, stride, padding, x.shape[2:], places) and 2 * rows * (channels // groups) <= math.prod(
+    if _is_pointwise(kernel, stride, padding, x.shape[2:], places) and 2 * rows * (channels // groups) <= math.prod(
         places
     ) * (rows + channels):
         out = np.add.reduce(np.matmul(_per_group(y, groups), _per_group(x, groups).swapaxes(2, 3)), axis=0)
-    elif _is_one_place(kernel, x.shape[2:], places, padding, dilation, groups):
-        out = np.matmul(y.reshape((samples, rows)).T, x.reshape((samples, -1)))
-    else:
-        taps = _taps(kernel, places, stride, dilation)
-        length = channels // groups * len(taps)
-        sums: dict[int, Array] = {}
-
-        def work(piece: slice) -> None:
-            columns = _columns(x[piece], taps, places, padding).reshape((groups, length, -1))
-            upstream = y[piece].swapaxes(0, 1).reshape((groups, rows // groups, -1))
-            sums[piece.start] = np.matmul(upstream, columns.swapaxes(1, 2))
-
-        _by_samples(work, samples, channels * len(taps) * math.prod(places), y.size * length)
-        out = functools.reduce(np.add, [sums[start] for start in sorted(sums)])
+        return out.reshape(shape)
+    taps = _taps(kernel, places, stride, dilation)
+    length = channels // groups * len(taps)
+    out = np.zeros_like(x, shape=(groups, rows // groups, length), order="C")
+    for piece in _pieces(samples, channels * len(taps) * math.prod(places)):
+        columns = _columns(x[piece], taps, places, padding).reshape((groups, length, -1))
+        upstream = y[piece].swapaxes(0, 1).reshape((groups, rows // groups, -1))
+        out += np.matmul(upstream, columns.swapaxes(1, 2))
     return out.reshape(shape)
-
-
-# Depthwise: one input channel per group -----------------------------------------------------------
-# The sums over the taps are sums of shifted images: nothing is copied to columns.
-
-
-def _per_tap(w: Array, channels: int) -> Array:
-    """Return a weight as `(taps, channels, outputs per channel, 1, ...)`, to multiply `(N, C, outputs, *)` by."""
-    factors = w.reshape((channels, w.shape[0] // channels, -1)).transpose(2, 0, 1)
-    return factors.reshape((*factors.shape, *(1,) * (w.ndim - 2)))
-
-
-def _depthwise(x: Array, w: Array, stride: Sizes, padding: Sizes, dilation: Sizes, out: Array) -> None:
-    """Write into `out` the convolution of each channel with its own kernels."""
-    samples, channels = x.shape[:2]
-    taps, factors = _taps(w.shape[2:], out.shape[2:], stride, dilation), _per_tap(w, channels)
-    result = out.reshape((samples, channels, -1, *out.shape[2:]))
-
-    def work(begin: int, end: int) -> None:
-        padded, total = _padded(x[begin:end], padding), result[begin:end]
-        np.multiply(padded[taps[0]][:, :, None], factors[0], out=total)
-        for tap, factor in zip(taps[1:], factors[1:], strict=True):
-            total += padded[tap][:, :, None] * factor
-
-    blocks(work, samples, out.size // samples)
-
-
-def _depthwise_input(y: Array, w: Array, stride: Sizes, padding: Sizes, dilation: Sizes, out: Array) -> None:
-    """Write the transposed convolution of each channel into `out`."""
-    samples, channels, *size = out.shape
-    taps, factors = _taps(w.shape[2:], y.shape[2:], stride, dilation), _per_tap(w, channels)
-    upstream = y.reshape((samples, channels, -1, *y.shape[2:]))
-
-    def work(begin: int, end: int) -> None:
-        padded = _zeros_around(out[begin:end], tuple(size), padding)
-        for tap, factor in zip(taps, factors, strict=True):
-            term = upstream[begin:end] * factor
-            padded[tap] += term[:, :, 0] if term.shape[2] == 1 else term.sum(2)
-        out[begin:end] = padded[_inside(tuple(size), padding)]
-
-    blocks(work, samples, y.size // samples)
-
-
-def _depthwise_weight(x: Array, y: Array, kernel: Sizes, stride: Sizes, padding: Sizes, dilation: Sizes) -> Array:
-    """Return the gradient of the kernels of each channel: per tap, scalar products of images."""
-    samples, channels = x.shape[:2]
-    taps = _taps(kernel, y.shape[2:], stride, dilation)
-    upstream = y.reshape((samples, channels, -1, *y.shape[2:]))
-    dims = "xyz"[: len(kernel)]
-    sums: dict[int, Array] = {}
-
-    def work(begin: int, end: int) -> None:
-        padded, part = _padded(x[begin:end], padding), upstream[begin:end]
-        sums[begin] = np.stack([np.einsum(f"nc{dims},ncm{dims}->cm", padded[tap], part) for tap in taps], -1)
-
-    blocks(work, samples, y.size // samples)
-    return functools.reduce(np.add, [sums[begin] for begin in sorted(sums)])
 
 
 # In the memory format of the input ----------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.intp import as_intp
+from .intp import as_intp
 
 Array = Any
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
-from tinytorch.kernels.meta import known
+from . import dtypes
+from .meta import known
 
 _BLOCK = 48
 
@@ -317,13 +317,7 @@ def lu_unpack(x: Any, pivots: Any) -> tuple[Any, Any, Any]:
     """Return the P, L and U of compact factors."""
     m, n = x.shape[-2:]
     k = min(m, n)
-    try:
-        rows = permutation_matrix(pivots[..., :k], m, x.dtype)
-    except IndexError:
-        raise RuntimeError(
-            "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result "
-            "of lu_factor?"
-        ) from None
+    rows = permutation_matrix(pivots[..., :k], m, x.dtype)
     return rows, np.tril(x[..., :k], -1) + np.eye(m, k, dtype=x.dtype), np.triu(x[..., :k, :])
 
 
@@ -466,17 +460,22 @@ _EIGH = (
 )
 
 
+def _converging(error: str, function: Any, *args: Any, **options: Any) -> Any:
+    """Return what a function of NumPy returns; where LAPACK does not converge, raise an error with these words."""
+    try:
+        return function(*args, **options)
+    except np.linalg.LinAlgError:
+        raise LinAlgError(error) from None
+
+
 def _svd(x: Any, **options: Any) -> Any:
     """Return what NumPy's `svd` does, of matrices with infinities NaN: with those LAPACK may run without end."""
     if np.isnan(x).any():
         raise LinAlgError(_SVD)
     wrong = np.isinf(x).any((-2, -1))
-    try:
-        if not wrong.any():
-            return np.linalg.svd(x, **options)
-        found: Any = np.linalg.svd(np.where(wrong[..., None, None], 0, x), **options)
-    except np.linalg.LinAlgError:
-        raise LinAlgError(_SVD) from None
+    if not wrong.any():
+        return _converging(_SVD, np.linalg.svd, x, **options)
+    found = _converging(_SVD, np.linalg.svd, np.where(wrong[..., None, None], 0, x), **options)
     for part in found if isinstance(found, tuple) else (found,):
         part[wrong] = np.nan
     return found
@@ -495,19 +494,13 @@ def svdvals(x: Any) -> Any:
 
 def eigh(x: Any, lower: bool) -> tuple[Any, Any]:
     """Return the eigenvalues and eigenvectors of Hermitian matrices, of which one triangle is read."""
-    try:
-        values, vectors = plain(x, np.linalg.eigh(x, "L" if lower else "U"))
-    except np.linalg.LinAlgError:
-        raise LinAlgError(_EIGH) from None
+    values, vectors = plain(x, _converging(_EIGH, np.linalg.eigh, x, "L" if lower else "U"))
     return values, by_columns(vectors)
 
 
 def eigvalsh(x: Any, lower: bool) -> Any:
     """Return the eigenvalues of Hermitian matrices, of which one triangle is read."""
-    try:
-        return np.linalg.eigvalsh(x, "L" if lower else "U")
-    except np.linalg.LinAlgError:
-        raise LinAlgError(_EIGH) from None
+    return _converging(_EIGH, np.linalg.eigvalsh, x, "L" if lower else "U")
 
 
 _EIG = "torch.linalg.eig: input tensor should not contain infs or NaNs."
@@ -520,10 +513,7 @@ _NO_EIG = (
 def eig(x: Any) -> tuple[Any, Any]:
     """Return the eigenvalues and eigenvectors of matrices, as complex numbers."""
     _check_finite(x)
-    try:
-        values, vectors = plain(x, np.linalg.eig(x))
-    except np.linalg.LinAlgError:
-        raise LinAlgError(_NO_EIG) from None
+    values, vectors = plain(x, _converging(_NO_EIG, np.linalg.eig, x))
     kind = _complex_dtype(x)
     return values.astype(kind, copy=False), by_columns(vectors.astype(kind, copy=False))
 
@@ -531,10 +521,7 @@ def eig(x: Any) -> tuple[Any, Any]:
 def eigvals(x: Any) -> Any:
     """Return the eigenvalues of matrices, as complex numbers."""
     _check_finite(x)
-    try:
-        values = np.linalg.eigvals(x)
-    except np.linalg.LinAlgError:
-        raise LinAlgError(_NO_EIG) from None
+    values = _converging(_NO_EIG, np.linalg.eigvals, x)
     return values.astype(_complex_dtype(x), copy=False)
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.products import product
-from tinytorch.kernels.reduce import in_rows, norm, ones
+from .products import product
+from .reduce import in_rows, norm
 
 
 def dist(x: Any, y: Any, p: float) -> Any:
@@ -17,7 +17,7 @@ def dist(x: Any, y: Any, p: float) -> Any:
 
 def euclidean(x: Any, y: Any) -> Any:
     """Return the distances by one matrix product, `[-2x | |x|^2 | 1] [y | 1 | |y|^2].T`."""
-    x_squares, y_squares = (np.square(a).dot(ones(a.shape[-1], a.dtype))[..., None] for a in (x, y))
+    x_squares, y_squares = (np.square(a).dot(np.ones(a.shape[-1], a.dtype))[..., None] for a in (x, y))
     a = np.concatenate((-2 * x, x_squares, np.ones_like(x_squares)), -1)
     b = np.concatenate((y, np.ones_like(y_squares), y_squares), -1)
     squares = product(a, b.swapaxes(-1, -2))

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.silence import quiet
+from .silence import quiet
 
 __all__ = [
     "bfloat16", "bool", "can_cast", "cdouble", "cfloat", "chalf", "complex128", "complex32", "complex64",

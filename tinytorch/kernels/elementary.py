@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import takes_out
+from .native import twin
+from .parallel import takes_out
 
 exp = twin(np.exp)
 exp2 = twin(np.exp2)

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import parallel
-from tinytorch.kernels.indexing import add_rows, take_rows
-from tinytorch.kernels.intp import as_intp
+from .indexing import add_rows, take_rows
+from .intp import as_intp
 
 Array = Any
 
@@ -37,12 +36,9 @@ def embedding_grad(g: Array, count: int, indices: Array, padding_idx: int, scale
         padding_idx: the row that gets no gradient; negative for none.
         scale_grad_by_freq: divide a row's gradient by the number of times it was looked up.
     """
-    width = g.shape[-1]
-    out, rows = np.zeros_like(g, shape=(count, width)), g.reshape(indices.size, width)
-    flat = indices.reshape(-1)
-    some = max(parallel.BLOCK // max(width, 1), 1)  # rows at a time: each element needs an index
-    for begin in range(0, flat.size, some):
-        add_rows(out, 0, flat[begin : begin + some], rows[begin : begin + some])
+    width, flat = g.shape[-1], indices.reshape(-1)
+    out = np.zeros_like(g, shape=(count, width))
+    add_rows(out, 0, flat, g.reshape(flat.size, width))
     if scale_grad_by_freq:
         out /= np.maximum(np.bincount(as_intp(flat), minlength=count), 1)[:, None]
     if padding_idx >= 0:

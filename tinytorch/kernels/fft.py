@@ -14,9 +14,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tinytorch.kernels import dtypes, meta
-from tinytorch.kernels.checks import tensor_name
-from tinytorch.kernels.native import twin
+from . import dtypes, meta
+from .checks import tensor_name
+from .native import twin
 
 Array = Any
 _Norm = Literal["backward", "ortho", "forward"]

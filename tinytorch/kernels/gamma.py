@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.special import as_floating, erfc, fill, in_double, mapped, polynomial
+from .special import as_floating, erfc, fill, in_double, mapped, polynomial
 
 Array = Any
 

@@ -13,23 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.special import by_parts
+from .gamma import digamma
+from .special import by_parts
 
 Array = Any
 
 _EPS = 2.0**-53
 _TERMS = 20000  # the most terms of a series
-
-
-def _digamma(x: Array) -> Array:
-    """Return the derivative of log Γ at x > 0 (recurrence to x + 8, then Stirling's series; DLMF 5.11.2)."""
-    moved = x + 8
-    z = 1 / (moved * moved)
-    series = z * (1 / 12 - z * (1 / 120 - z * (1 / 252 - z * (1 / 240 - z / 132))))
-    value = np.log(moved) - 0.5 / moved - series
-    for k in range(8):
-        value -= 1 / (x + k)
-    return value
 
 
 def gamma(alpha: Array, x: Array) -> Array:
@@ -57,7 +47,7 @@ def _summed(term: Array, bracket: Array, ratio: Callable[[int], tuple[Array, Arr
 def _gamma_series(alpha: Array, x: Array) -> Array:
     """DLMF 8.7.1: F = x^α exp(-x) Σ x^n / Γ(α + n + 1)."""
     total = _summed(
-        1 / alpha, np.log(x) - _digamma(alpha + 1), lambda n: (x / (alpha + (n + 1)), -1 / (alpha + (n + 1)))
+        1 / alpha, np.log(x) - digamma(alpha + 1), lambda n: (x / (alpha + (n + 1)), -1 / (alpha + (n + 1)))
     )
     return np.where(x > 0, -x * total, 0.0)
 
@@ -84,7 +74,7 @@ def _gamma_fraction(alpha: Array, x: Array) -> Array:
         step, dh, h = np.abs(moved - dh), moved, h * ratio
         if not ((np.abs(ratio - 1) > 4 * _EPS) | (step > 4 * _EPS * np.abs(dh))).any():
             break
-    return x * (h * (np.log(x) - _digamma(alpha)) + dh)
+    return x * (h * (np.log(x) - digamma(alpha)) + dh)
 
 
 def _gamma_large(alpha: Array, x: Array) -> Array:
@@ -117,7 +107,7 @@ def _beta_low(x: Array, alpha: Array, beta: Array) -> Array:
         up, down = alpha + beta + n, alpha + 1 + n
         return x * up / down, 1 / up - 1 / down
 
-    total = _summed(np.ones_like(x), np.log(x) - _digamma(alpha + 1) + _digamma(alpha + beta), ratio)
+    total = _summed(np.ones_like(x), np.log(x) - digamma(alpha + 1) + digamma(alpha + beta), ratio)
     return -x / alpha * total
 
 
@@ -128,5 +118,5 @@ def _beta_high(x: Array, alpha: Array, beta: Array) -> Array:
         up = alpha + beta + n
         return (1 - x) * up / (beta + 1 + n), 1 / up
 
-    total = _summed(np.ones_like(x), np.log(x) - _digamma(alpha) + _digamma(alpha + beta), ratio)
+    total = _summed(np.ones_like(x), np.log(x) - digamma(alpha) + digamma(alpha + beta), ratio)
     return x / beta * total

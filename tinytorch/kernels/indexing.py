@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes, layouts
-from tinytorch.kernels.activation import fill as fill_where
-from tinytorch.kernels.checks import fitting, refused, tensor_name
-from tinytorch.kernels.dtypes import FLOATS, RARE
-from tinytorch.kernels.intp import as_intp
-from tinytorch.kernels.limits import fits
-from tinytorch.kernels.meta import copied
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.reduce import axis_of, total
+from . import dtypes, layouts
+from .activation import fill as fill_where
+from .checks import fitting, refused, tensor_name
+from .dtypes import FLOATS, RARE
+from .intp import as_intp
+from .limits import fits
+from .meta import copied
+from .native import twin
+from .reduce import axis_of, total
 
 Array = Any
 Indices = tuple[Any, ...]  # per dimension an array of ints, a mask (for as many dimensions as it has), or None

@@ -1,77 +1,39 @@
-"""Layer normalisation on arrays, in few passes: sums over rows and columns are computed by BLAS.
-
-Each thread takes a part of the rows, a block of them at a time, through all passes.
-"""
+"""Layer normalisation and root-mean-square normalisation on arrays."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import blas
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.checks import check_floating
-from tinytorch.kernels.layouts import arranged
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import LARGE, blocks
-from tinytorch.kernels.reduce import mean as mean_of
-from tinytorch.kernels.reduce import ones, total
+from .activation import widened
+from .checks import check_floating
+from .layouts import arranged
+from .native import twin
+from .reduce import in_rows, total
+from .reduce import mean as mean_of
 
 Array = Any
-
-
-def _flat(x: Array, count: int) -> Array:
-    """Return `x` as a matrix: each row holds the last `count` dimensions, over which `x` is normalised."""
-    shape = x.shape[: x.ndim - count]
-    return x.reshape(math.prod(shape), math.prod(x.shape[x.ndim - count :]))
-
-
-def _by_rows(work: Callable[[slice], None], rows: Array) -> None:
-    """Call `work` with blocks of rows that make up the matrix, in several threads if it is large."""
-    with blas.one_thread() if rows.size >= LARGE else nullcontext():
-        blocks(lambda begin, end: work(slice(begin, end)), *rows.shape)
-
-
-def _means(x: Array, out: Array | None = None) -> Array:
-    """Return the mean of each row, as a column."""
-    columns = x.shape[1]
-    sums = x.dot(ones(columns, x.dtype))
-    return np.divide(sums.reshape(-1, 1), columns, out=out)
-
-
-def _vector(x: Array | None) -> Array | None:
-    return None if x is None else widened(x).reshape(-1)
 
 
 @twin
 def layer_norm(
     x: Array, count: int, weight: Array | None, bias: Array | None, eps: float
 ) -> tuple[Array, Array, Array]:
-    """Return `(x - mean) / sqrt(variance + eps) * weight + bias`, mean, and `1 / sqrt(variance + eps)`."""
-    rows, weight, bias = _flat(widened(x), count), _vector(weight), _vector(bias)
-    out = np.empty_like(rows, order="C")
-    mean, scale = (np.empty_like(rows, order="C", shape=(len(rows), 1)) for _ in range(2))
+    """Return `(x - mean) / sqrt(variance + eps) * weight + bias`, mean, and `1 / sqrt(variance + eps)`.
 
-    def work(block: slice) -> None:
-        centered = np.subtract(rows[block], _means(rows[block], mean[block]), out=out[block])
-        factor = np.vecdot(centered, centered, out=scale[block, 0])
-        factor /= rows.shape[1]
-        factor += eps
-        np.sqrt(factor, out=factor)
-        np.reciprocal(factor, out=factor)
-        centered *= scale[block]
-        if weight is not None:
-            centered *= weight
-        if bias is not None:
-            centered += bias
-
-    _by_rows(work, rows)
-    kept = x.shape[: x.ndim - count] + (1,) * count
-    return out.reshape(x.shape).astype(x.dtype, copy=False), mean.reshape(kept), scale.reshape(kept)
+    Mean and variance are over the last `count` dimensions, which they keep.
+    """
+    rows, axes = in_rows(widened(x)), tuple(range(x.ndim - count, x.ndim))
+    mean = mean_of(rows, axes, keepdims=True)
+    out = rows - mean
+    scale = 1 / np.sqrt(mean_of(np.square(out), axes, keepdims=True) + eps)
+    out *= scale
+    if weight is not None:
+        out *= widened(weight)
+    if bias is not None:
+        out += widened(bias)
+    return out.astype(x.dtype, copy=False), mean, scale
 
 
 def layer_norm_over(
@@ -87,52 +49,26 @@ def layer_norm_grad(
     g: Array, needs: tuple[bool, ...], x: Array, count: int, weight: Array | None, mean: Array, scale: Array
 ) -> tuple[Array | None, Array | None, Array | None]:
     """Return the gradients of x, weight and bias; None where not needed. Those of weight and bias are not rounded."""
-    upstream, rows, weight = _flat(widened(g), count), _flat(widened(x), count), _vector(weight)
-    mean, scale = mean.reshape(-1, 1), scale.reshape(-1, 1)
-    grad = np.empty_like(rows, order="C") if needs[0] else None
-    sums: dict[int, list[Array]] = {}  # by block of rows, the gradients of weight and bias
-
-    def work(block: slice) -> None:
-        slope = upstream[block]
-        vector = ones(len(slope), rows.dtype)
-        of_parameters = sums[block.start] = [None, None]
-        if needs[2]:
-            of_parameters[1] = vector.dot(slope)
-        if not needs[0] and not needs[1]:
-            return
-        # The normalised rows are `centered * scale`; the gradient is multiplied by the scale instead, once for both.
-        centered = rows[block] - mean[block]
-        slope = np.multiply(slope, scale[block], out=None if grad is None else grad[block])
-        if needs[1]:
-            of_parameters[0] = vector.dot(slope * centered)
-        if grad is None:
-            return
-        if weight is not None:
-            slope *= weight
-        along = np.vecdot(slope, centered).reshape(-1, 1)
-        along *= scale[block] * scale[block] / rows.shape[1]
-        slope -= _means(slope)
-        centered *= along
-        slope -= centered
-
-    _by_rows(work, rows)
-    normalised = x.shape[x.ndim - count :]
-    of_weight, of_bias = (
-        sum([sums[start][k] for start in sorted(sums)], np.zeros_like(rows, shape=rows.shape[1])).reshape(normalised)
-        if needs[1 + k]
-        else None
-        for k in (0, 1)
-    )
-    return None if grad is None else grad.reshape(x.shape).astype(x.dtype, copy=False), of_weight, of_bias
+    first = x.ndim - count
+    lead, axes = tuple(range(first)), tuple(range(first, x.ndim))
+    upstream, centered = in_rows(widened(g)), in_rows(widened(x)) - mean
+    slope = upstream * scale
+    of_weight = total(slope * centered, lead) if needs[1] else None
+    of_bias = total(upstream, lead) if needs[2] else None
+    if not needs[0]:
+        return None, of_weight, of_bias
+    if weight is not None:
+        slope *= widened(weight)
+    along = mean_of(slope * centered, axes, keepdims=True) * (scale * scale)
+    slope -= mean_of(slope, axes, keepdims=True)
+    slope -= centered * along
+    return slope.astype(x.dtype, copy=False), of_weight, of_bias
 
 
 @twin
 def rms_norm(x: Array, count: int, weight: Array | None, eps: float) -> tuple[Array, Array]:
     """Return `x * scale * weight` and the scale, `1 / sqrt(mean(x * x) + eps)`, over the last `count` dimensions."""
-    scale = mean_of(x * x, tuple(range(x.ndim - count, x.ndim)), keepdims=True)
-    scale += eps
-    np.sqrt(scale, out=scale)
-    np.reciprocal(scale, out=scale)
+    scale = 1 / np.sqrt(mean_of(x * x, tuple(range(x.ndim - count, x.ndim)), keepdims=True) + eps)
     out = arranged(x * scale, x)
     if weight is not None:
         out *= weight

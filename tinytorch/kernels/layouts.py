@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.native import quick
-from tinytorch.kernels.parallel import blockwise
+from .native import quick
+from .parallel import blockwise
 
 Array = Any
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.dtypes import INTEGER, bool, checked, dtype, get_default_dtype
+from .dtypes import INTEGER, bool, checked, dtype, get_default_dtype
 
 __all__ = ["finfo", "iinfo"]
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.activation import FLAT, log_sigmoid, widened
-from tinytorch.kernels.checks import check_floating
-from tinytorch.kernels.indexing import check_bounds
-from tinytorch.kernels.layouts import arranged
-from tinytorch.kernels.native import twin
+from .activation import FLAT, log_sigmoid, widened
+from .checks import check_floating
+from .indexing import check_bounds
+from .layouts import arranged
+from .native import twin
 
 Array = Any
 

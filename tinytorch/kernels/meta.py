@@ -170,31 +170,45 @@ def within(x: Any, low: int, end: int) -> bool:
 # Functions ----------------------------------------------------------------------------------------
 
 
-def _plain(x: Any) -> Any:
-    """Return the same memory as an ordinary array: zeros."""
-    if isinstance(x, MetaArray):
-        if x.nbytes > len(reserved()):
-            raise NoData(f"a tensor of shape {x.shape} on the meta device is too large for this function")
-        return x.view(np.ndarray)
+def _mapped(change: Callable[[Any], Any], x: Any) -> Any:
+    """Return arguments or results with all elements of lists, tuples and dicts changed."""
     if isinstance(x, (tuple, list)):
-        parts = [_plain(each) for each in x]
+        parts = [_mapped(change, each) for each in x]
         return parts if isinstance(x, list) else tuple(parts) if type(x) is tuple else type(x)(*parts)
-    return {key: _plain(each) for key, each in x.items()} if type(x) is dict else x
+    return {key: _mapped(change, each) for key, each in x.items()} if type(x) is dict else change(x)
 
 
-def _without_data(x: Any) -> Any:
-    """Return a result with arrays without data in the place of arrays; views of zeros stay views."""
-    if isinstance(x, np.ndarray):
-        owner = x
-        while isinstance(owner.base, np.ndarray):
-            owner = owner.base
-        return x.view(MetaArray) if owner.base is reserved().obj else like(x)
+def _zeros(x: Any) -> Any:
+    if not isinstance(x, MetaArray):
+        return x
+    if x.nbytes > len(reserved()):
+        raise NoData(f"a tensor of shape {x.shape} on the meta device is too large for this function")
+    return x.view(np.ndarray)
+
+
+def _ones(x: Any) -> Any:
+    """Return an identity matrix, or ones, in the place of an array without data."""
+    if not isinstance(x, MetaArray):
+        return x
+    made = np.empty_like(x.view(np.ndarray), subok=False)
+    made[...] = np.eye(*x.shape[-2:], dtype=x.dtype) if x.ndim > 1 and x.dtype.kind == "f" else 1
+    return made
+
+
+def _empty_result(x: Any) -> Any:
+    """Return an array without data in the place of an array; views of zeros stay views."""
     if isinstance(x, np.generic):
         return empty((), x.dtype)
-    if isinstance(x, (tuple, list)):
-        parts = [_without_data(each) for each in x]
-        return parts if isinstance(x, list) else tuple(parts) if type(x) is tuple else type(x)(*parts)
-    return x
+    if not isinstance(x, np.ndarray):
+        return x
+    owner = x
+    while isinstance(owner.base, np.ndarray):
+        owner = owner.base
+    return x.view(MetaArray) if owner.base is reserved().obj else like(x)
+
+
+_plain = functools.partial(_mapped, _zeros)  # the same memory as ordinary arrays: zeros
+_without_data = functools.partial(_mapped, _empty_result)
 
 
 def on_zeros(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -205,23 +219,12 @@ def on_zeros(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[s
         except (ArithmeticError, np.linalg.LinAlgError, RuntimeError) as error:
             if not _is_of_zeros(error):
                 raise
-            return _without_data(function(*_ones(args), **_ones(kwargs)))
+            return _without_data(function(*_mapped(_ones, args), **_mapped(_ones, kwargs)))
 
 
 def _is_of_zeros(error: Exception) -> bool:
     """Return whether an error is about the elements, which are zeros: a division, or a singular matrix."""
     return any(word in type(error).__name__ + str(error) for word in ("LinAlgError", "ZeroDivision"))
-
-
-def _ones(x: Any) -> Any:
-    """Return arguments with identity matrices, or ones, in the place of arrays without data."""
-    if isinstance(x, MetaArray):
-        made = np.empty_like(x.view(np.ndarray), subok=False)
-        made[...] = np.eye(*x.shape[-2:], dtype=x.dtype) if x.ndim > 1 and x.dtype.kind == "f" else 1
-        return made
-    if isinstance(x, (tuple, list)):
-        return type(x)([_ones(each) for each in x])
-    return {key: _ones(each) for key, each in x.items()} if type(x) is dict else x
 
 
 def _corner(x: Any) -> Any:
@@ -546,48 +549,45 @@ class MetaArray(WithoutElements):
     __str__ = __repr__
 
 
-def _method_of_reduction(name: str) -> Any:
+def _method_of_reduction(method: Any, x: MetaArray, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
+    if args:
+        return on_zeros(method, (x, axis, *args), kwargs)
+    out, keepdims = kwargs.pop("out", None), kwargs.pop("keepdims", False)
+    if not isinstance(kwargs.get("where", True), bool):
+        kwargs["where"] = True
+    return _finished(_reduced(method, x, axis, keepdims, kwargs), out)
+
+
+def _method_of_same_shape(method: Any, x: MetaArray, *args: Any, **kwargs: Any) -> Any:
+    out = kwargs.pop("out", None)
+    result = method(_corner(x), *[_corner(each) for each in args], **kwargs)
+    if result.ndim != x.ndim:
+        return on_zeros(method, (x, *args), kwargs)
+    return _finished(like(result, x.shape), out)
+
+
+def _method_on_zeros(method: Any, *args: Any, **kwargs: Any) -> Any:
+    return on_zeros(method, args, kwargs)
+
+
+def _method(name: str, rule: Callable[..., Any]) -> Any:
+    """Return a method of NumPy's arrays, by the rule of its family."""
     method = getattr(np.ndarray, name)
 
-    def call(self: MetaArray, axis: Any = None, *args: Any, **kwargs: Any) -> Any:
-        if args:
-            return on_zeros(method, (self, axis, *args), kwargs)
-        out, keepdims = kwargs.pop("out", None), kwargs.pop("keepdims", False)
-        if not isinstance(kwargs.get("where", True), bool):
-            kwargs["where"] = True
-        return _finished(_reduced(method, self, axis, keepdims, kwargs), out)
+    @functools.wraps(method)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return rule(method, *args, **kwargs)
 
-    return functools.wraps(method)(call)
+    return call
 
 
-def _method_of_same_shape(name: str) -> Any:
-    method = getattr(np.ndarray, name)
-
-    def call(self: MetaArray, *args: Any, **kwargs: Any) -> Any:
-        out = kwargs.pop("out", None)
-        result = method(_corner(self), *[_corner(each) for each in args], **kwargs)
-        if result.ndim != self.ndim:
-            return on_zeros(method, (self, *args), kwargs)
-        return _finished(like(result, self.shape), out)
-
-    return functools.wraps(method)(call)
-
-
-def _method_on_zeros(name: str) -> Any:
-    method = getattr(np.ndarray, name)
-
-    def call(self: MetaArray, *args: Any, **kwargs: Any) -> Any:
-        return on_zeros(method, (self, *args), kwargs)
-
-    return functools.wraps(method)(call)
-
-
-for _name in ("sum", "prod", "max", "min", "any", "all", "mean", "var", "std", "argmax", "argmin"):
-    setattr(MetaArray, _name, _method_of_reduction(_name))
-for _name in ("copy", "cumsum", "cumprod", "argsort", "round", "conj", "conjugate"):
-    setattr(MetaArray, _name, _method_of_same_shape(_name))
-for _name in ("clip", "take", "repeat", "trace", "choose", "compress", "searchsorted", "argpartition", "diagonal"):
-    setattr(MetaArray, _name, _method_on_zeros(_name))
+for _rule, _names in (
+    (_method_of_reduction, "sum prod max min any all mean var std argmax argmin"),
+    (_method_of_same_shape, "copy cumsum cumprod argsort round conj conjugate"),
+    (_method_on_zeros, "clip take repeat trace choose compress searchsorted argpartition diagonal"),
+):
+    for _name in _names.split():
+        setattr(MetaArray, _name, _method(_name, _rule))
 
 
 def _astype(

@@ -3,8 +3,6 @@
 All kernels see an input as (N, C, M): samples, channels, places. Mean and variance are those of a channel in all
 samples (batch normalisation), or of a group of channels in one sample (group normalisation). The rest is the same for
 both: each channel of each sample is multiplied by a factor and shifted by a summand, and so is the gradient.
-
-Arrays are processed in blocks of samples that stay in the cache, divided among threads.
 """
 
 from __future__ import annotations
@@ -15,14 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import blocks
-from tinytorch.kernels.shape import formatted
+from .activation import widened
+from .native import twin
+from .reduce import mean as mean_of
+from .reduce import total
+from .shape import formatted
 
 Array = Any
-
-_SHORT = 32  # places per channel below which numbers per channel are repeated for each place
 
 
 def places(x: Array) -> Array:
@@ -31,107 +28,25 @@ def places(x: Array) -> Array:
     return np.ascontiguousarray(x).reshape(shape) if type(x) is np.ndarray else x.reshape(shape)
 
 
-def _by_samples(work: Callable[[int, int], None], x: Array) -> None:
-    """Call `work(begin, end)` for blocks of the samples of (N, C, M), in several threads where it is large."""
-    blocks(work, len(x), math.prod(x.shape[1:]))
-
-
-def _per_place(numbers: Array, count: int) -> Callable[[int, int], Array]:
-    """Return a function of `begin` and `end` that gives the numbers of these samples, to broadcast with (N, C, M).
-
-    If a channel has few places the numbers are repeated for each: NumPy's inner loop is then over channels and places.
-
-    Args:
-        numbers: (N, C), or (1, C) for all samples.
-        count: places per channel, M.
-    """
-    spread = np.repeat(numbers, count, 1).reshape(*numbers.shape, count) if count < _SHORT else numbers[..., None]
-    return lambda begin, end: spread if len(spread) == 1 else spread[begin:end]
-
-
-def _sums(x: Array) -> Array:
-    """Return the sums over the places of (N, C, M), as (N, C), by a product with ones, which is fastest."""
-    samples, channels, count = x.shape
-    if count == 1:
-        return x[..., 0]
-    return x.reshape(samples * channels, count).dot(np.ones_like(x, shape=count)).reshape(samples, channels)
-
-
-def _statistics(x: Array, over_samples: bool) -> tuple[Array, Array]:
-    """Return mean and (biased) variance over the places of (N, C, M), (N, C), or over samples and places, (1, C).
+def _statistics(x: Array, axes: tuple[int, ...]) -> tuple[Array, Array]:
+    """Return mean and (biased) variance of (N, C, M) over the places, (N, C), or over samples and places, (1, C).
 
     Those of no places are 0 and NaN.
     """
-    count = x.shape[2] * (len(x) if over_samples else 1)
-    sums = np.empty_like(x, shape=x.shape[:2])
-
-    def mean_of_sums(count: int) -> Array:
-        return (sums.sum(0, keepdims=True) if over_samples else sums) / count
-
-    def add(begin: int, end: int) -> None:
-        sums[begin:end] = _sums(x[begin:end])
-
-    _by_samples(add, x)
-    mean = mean_of_sums(count or 1)
-    means = _per_place(mean, x.shape[2])
-
-    def add_squares(begin: int, end: int) -> None:
-        centered = x[begin:end] - means(begin, end)
-        centered *= centered
-        sums[begin:end] = _sums(centered)
-
-    _by_samples(add_squares, x)
-    return mean, mean_of_sums(count)
+    mean = total(x, axes, True) / max(math.prod([x.shape[axis] for axis in axes]), 1)
+    return mean[..., 0], mean_of(np.square(x - mean), axes, True)[..., 0]
 
 
 def batch_statistics(x: Array) -> tuple[Array, Array]:
     """Return mean and (biased) variance of each channel of (N, C, M), as (1, C)."""
-    return _statistics(x, True)
+    return _statistics(x, (0, 2))
 
 
 def scaled(x: Array, factor: Array, summand: Array, dtype: Any) -> Array:
     """Return `x * factor + summand` of (N, C, M) and numbers (N, C) or (1, C)."""
-    out = np.empty_like(x, dtype=dtype)
-    factors, summands = _per_place(factor, x.shape[2]), _per_place(summand, x.shape[2])
-
-    def work(begin: int, end: int) -> None:
-        block = np.multiply(x[begin:end], factors(begin, end), out=out[begin:end] if out.dtype == x.dtype else None)
-        block += summands(begin, end)
-        if out.dtype != x.dtype:
-            out[begin:end] = block
-
-    _by_samples(work, x)
-    return out
-
-
-def products(g: Array, x: Array, mean: Array) -> tuple[Array, Array]:
-    """Return the sums over the places of (N, C, M): of `g`, and of `g * (x - mean)`, as (N, C) both."""
-    sums, dots = np.empty_like(g, shape=g.shape[:2]), np.empty_like(g, shape=g.shape[:2])
-    means = _per_place(mean, x.shape[2])
-
-    def work(begin: int, end: int) -> None:
-        sums[begin:end] = _sums(g[begin:end])
-        centered = x[begin:end] - means(begin, end)
-        centered *= g[begin:end]
-        dots[begin:end] = _sums(centered)
-
-    _by_samples(work, x)
-    return sums, dots
-
-
-def combined(g: Array, x: Array, of_g: Array, of_x: Array, summand: Array, dtype: Any) -> Array:
-    """Return `g * of_g + x * of_x + summand` of (N, C, M) and numbers (N, C) or (1, C)."""
-    out = np.empty_like(x, dtype=dtype)
-    factors_g, factors_x, summands = (_per_place(numbers, x.shape[2]) for numbers in (of_g, of_x, summand))
-
-    def work(begin: int, end: int) -> None:
-        block = x[begin:end] * factors_x(begin, end)
-        block += summands(begin, end)
-        term = g[begin:end] * factors_g(begin, end)
-        np.add(block, term, out=out[begin:end], casting="same_kind")
-
-    _by_samples(work, x)
-    return out
+    out = x * factor[..., None]
+    out += summand[..., None]
+    return out.astype(dtype, copy=False)
 
 
 def factors(mean: Array, scale: Array, weight: Array | None, bias: Array | None) -> tuple[Array, Array]:
@@ -169,7 +84,7 @@ def group_norm(x: Array, groups: int, weight: Array | None, bias: Array | None, 
     """Return x (N, C, *) normalised by groups of channels; their mean and `1 / sqrt(variance + eps)`, (N, groups)."""
     values = places(widened(x))
     size = values.shape[1] // groups
-    mean, variance = _statistics(values.reshape(len(values), groups, size * values.shape[2]), False)
+    mean, variance = _statistics(values.reshape(len(values), groups, size * values.shape[2]), (2,))
     scale = 1 / np.sqrt(variance + values.dtype.type(eps))
     pair = factors(np.repeat(mean, size, 1), np.repeat(scale, size, 1), weight, bias)
     return scaled(values, *pair, x.dtype).reshape(x.shape), mean, scale
@@ -273,7 +188,7 @@ def gradients(
         weighted = numbers if weight is None else numbers * weight
         return weighted if size == 1 else weighted.reshape(len(mean), mean.shape[1], size).sum(2)
 
-    sums, dots = products(g, x, per_channel(mean))
+    sums, dots = total(g, (2,)), total(g * (x - per_channel(mean)[..., None]), (2,))
     number: float = size * count
     if len(mean) == 1:  # statistics over all samples
         sums, dots, number = sums.sum(0, keepdims=True), dots.sum(0, keepdims=True), samples * number
@@ -285,4 +200,7 @@ def gradients(
     of_x = -per_group(dots) * scale**3 / (number or 1)
     summand = -per_group(sums) * scale / (number or 1) - of_x * mean
     of_g = per_channel(scale) if weight is None else per_channel(scale) * weight
-    return combined(g, x, of_g, per_channel(of_x), per_channel(summand), dtype), of_weight, of_bias
+    grad = x * per_channel(of_x)[..., None]
+    grad += per_channel(summand)[..., None]
+    grad += g * of_g[..., None]
+    return grad.astype(dtype, copy=False), of_weight, of_bias

@@ -18,9 +18,9 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.kernels.dtypes import from_numpy_dtype
-from tinytorch.kernels.limits import finfo
-from tinytorch.kernels.native import twin
+from .dtypes import from_numpy_dtype
+from .limits import finfo
+from .native import twin
 
 Array = Any
 State = dict[str, Any]
@@ -183,13 +183,17 @@ def sgd_update(p: Array, g: Array, state: State, group: State, on: Any = Arrays)
     return on.step(sgd, numbers, p, g, state, group, name)
 
 
+def moments(g: Any, m: Any, v: Any, entering: Any, beta2: Any, entering_square: Any) -> tuple[Any, Any]:
+    """Return the averages of the gradient and of its square, moved by a gradient."""
+    return m + (g - m) * entering, v * beta2 + g * g * entering_square
+
+
 @step("p g m v greatest")
 def adam(on: Any, entering: Any, beta2: Any, entering_square: Any, scale: Any, eps: Any) -> Formula:
     """Return the formula of Adam: it updates the averages of gradient and square, and subtracts their ratio."""
 
     def formula(p: Any, g: Any, m: Any, v: Any, greatest: Any) -> tuple[Any, ...]:
-        m = m + (g - m) * entering
-        v = v * beta2 + g * g * entering_square
+        m, v = moments(g, m, v, entering, beta2, entering_square)
         if greatest is not None:
             greatest = on.maximum(greatest, v)
         return p - m / (on.sqrt(v if greatest is None else greatest) + eps) * scale, m, v, greatest
@@ -260,8 +264,7 @@ def nadam(on: Any, entering: Any, beta2: Any, entering_square: Any, of_g: Any, o
     """Return the formula of NAdam; `of_g` and `of_m` are the factors of gradient and average in the step."""
 
     def formula(p: Any, g: Any, m: Any, v: Any) -> tuple[Any, ...]:
-        m = m + (g - m) * entering
-        v = v * beta2 + g * g * entering_square
+        m, v = moments(g, m, v, entering, beta2, entering_square)
         return p - (g * of_g + m * of_m) / (on.sqrt(v) + eps), m, v
 
     return formula
@@ -286,8 +289,7 @@ def radam(on: Any, entering: Any, beta2: Any, entering_square: Any, eps: Any, sc
     """Return the formula of RAdam."""
 
     def formula(p: Any, g: Any, m: Any, v: Any) -> tuple[Any, ...]:
-        m = m + (g - m) * entering
-        v = v * beta2 + g * g * entering_square
+        m, v = moments(g, m, v, entering, beta2, entering_square)
         return p - (m / (on.sqrt(v) + eps) if rectified else m) * scale, m, v
 
     return formula

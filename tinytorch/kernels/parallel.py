@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import blas, processors, silence
+from . import blas, processors, silence
 
 __all__ = [
     "BLOCK", "CHEAP", "LARGE", "blocks", "blockwise", "elementwise", "get_threads", "has_out", "in_blocks",
-    "on_threads_set", "parallel_for", "rowwise", "set_threads", "takes_out", "threaded",
+    "on_threads_set", "parallel_for", "set_threads", "takes_out", "threaded",
 ]  # fmt: skip
 
 Array = Any
@@ -102,8 +102,21 @@ def blockwise(function: Callable[..., Array], *operands: Any, out: Array | None 
     if size < (2 * LARGE if function in CHEAP else LARGE) or (into and _threads == 1) or not _alike(arrays):
         return _into(function, operands, out)
     flat = [x.reshape(-1) if isinstance(x, np.ndarray) and x.ndim else x for x in operands]
-    result = None if out is None else out.reshape(-1)
-    return _in_pieces(function, flat, size, 0 if into else BLOCK, result).reshape(shape)
+
+    def part(begin: int, end: int) -> list[Any]:
+        return [x[begin:end] if isinstance(x, np.ndarray) and x.ndim else x for x in flat]
+
+    made = np.empty(shape, function(*part(0, 1)).dtype) if out is None else out
+    result = made.reshape(-1)
+
+    def work(begin: int, end: int) -> None:
+        _into(function, part(begin, end), result[begin:end])
+
+    if into:
+        parallel_for(work, size)
+    else:
+        blocks(work, size, 1)
+    return made
 
 
 def _into(function: Callable[..., Array], operands: Sequence[Any], out: Array | None) -> Array:
@@ -143,54 +156,9 @@ def has_out(function: Callable[..., Array]) -> bool:
     return isinstance(function, np.ufunc) or hasattr(function, "writes")
 
 
-def rowwise(function: Callable[..., Array], x: Array, *others: Array) -> Array:
-    """Return `function(x, *others)` of a function that treats each index of the first dimension independently.
-
-    The other arrays have the shape of `x`. The result has its first dimension; the others may differ.
-    """
-    arrays = (x, *others)
-    if x.size < LARGE or x.ndim < 2 or not x.shape[0] or not _alike(arrays):
-        return function(*arrays)
-    per_row = x.size // x.shape[0]
-    return _in_pieces(function, arrays, x.shape[0], max(BLOCK // per_row, 1), None)
-
-
 def _alike(arrays: Sequence[Array]) -> bool:
     shape = arrays[0].shape
     return all(type(x) is np.ndarray and x.shape == shape and x.flags.c_contiguous for x in arrays)
-
-
-def _in_pieces(
-    function: Callable[..., Array], arrays: Sequence[Any], length: int, block: int, out: Array | None
-) -> Array:
-    """Return `function(*arrays)`, computed in pieces of the first dimension.
-
-    Args:
-        function: it is applied to the same piece of all arrays.
-        arrays: arrays with the same first dimension; numbers and 0-d arrays are passed on as they are.
-        length: the length of the first dimension.
-        block: the most that is computed at a time, 0 for no limit.
-        out: the array to write into, None to allocate one.
-    """
-
-    def part(begin: int, end: int) -> list[Any]:
-        return [x[begin:end] if isinstance(x, np.ndarray) and x.ndim else x for x in arrays]
-
-    if out is None:
-        one = function(*part(0, 1))
-        out = np.empty((length, *one.shape[1:]), one.dtype)
-    into = has_out(function)
-
-    def work(begin: int, end: int) -> None:
-        for start in range(begin, end, block or end - begin):
-            stop = min(start + block, end) if block else end
-            if into:
-                function(*part(start, stop), out=out[start:stop])
-            else:
-                out[start:stop] = function(*part(start, stop))
-
-    parallel_for(work, length)
-    return out
 
 
 def parallel_for(work: Piece, size: int) -> None:

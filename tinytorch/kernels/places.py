@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.meta import copied
+from .meta import copied
 
 Array = Any
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.special import fill, in_double
+from .special import fill, in_double
 
 Array = Any
 

@@ -15,9 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
-from tinytorch.kernels.meta import is_meta
-from tinytorch.kernels.silence import quiet
+from . import dtypes
+from .meta import is_meta
+from .silence import quiet
 
 _PROFILES: dict[str, dict[str, Any]] = {
     "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
@@ -74,12 +74,9 @@ def printoptions(**options: Any) -> Iterator[None]:
     """Set the options of `set_printoptions` inside a `with` block, and restore the previous ones after it.
 
     Example:
-        >>> import numpy as np
-        >>> from tinytorch.kernels import dtypes
-        >>> from tinytorch.kernels.printing import format_tensor, printoptions
-        >>> with printoptions(precision=1):
-        ...     print(format_tensor(np.array([0.25]), dtypes.float64))
-        tensor([0.2], dtype=torch.float64)
+        >>> with torch._tensor_str.printoptions(precision=2):
+        ...     print(torch.tensor([1 / 3]))
+        tensor([0.33])
     """
     before = get_printoptions()
     set_printoptions(**options)

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes, reduce
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.checks import plain, refused
-from tinytorch.kernels.checks import tensor_name as _name
-from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, RARE
-from tinytorch.kernels.layouts import arranged
-from tinytorch.kernels.meta import MetaArray, is_meta
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.reduce import add_to_rows
+from . import dtypes, reduce
+from .activation import widened
+from .checks import plain, refused
+from .checks import tensor_name as _name
+from .dtypes import DIFFERENTIABLE, FLOATS, RARE
+from .layouts import arranged
+from .meta import MetaArray, is_meta
+from .native import twin
+from .reduce import add_to_rows
 
 Array = Any
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)

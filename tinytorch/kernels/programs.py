@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.places import is_dense
+from .places import is_dense
 
 __all__ = ["Bailout", "as_array", "copy_into", "fill", "holds", "laid_out", "out_of_place"]
 

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
-from tinytorch.kernels.checks import tensor_name as _name
-from tinytorch.kernels.meta import is_meta
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.products import product
+from . import dtypes
+from .checks import tensor_name as _name
+from .meta import is_meta
+from .native import twin
+from .products import product
 
 Array = Any
 

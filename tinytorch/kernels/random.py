@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.checks import check_floating
-from tinytorch.kernels.intp import as_int64
-from tinytorch.kernels.native import twin
+from .checks import check_floating
+from .intp import as_int64
+from .native import twin
 
 Array = Any
 

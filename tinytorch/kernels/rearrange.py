@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import layouts
-from tinytorch.kernels.checks import check_fits, refused
-from tinytorch.kernels.intp import as_intp
-from tinytorch.kernels.reduce import axes_of, axis_of, int_of
-from tinytorch.kernels.shape import formatted, suggested_format
+from . import layouts
+from .checks import check_fits, refused
+from .intp import as_intp
+from .reduce import axes_of, axis_of, int_of
+from .shape import formatted, suggested_format
 
 Array = Any
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes, parallel
-from tinytorch.kernels.checks import refused, tensor_name
-from tinytorch.kernels.dtypes import DIFFERENTIABLE, FLOATS, number
-from tinytorch.kernels.intp import as_int64
-from tinytorch.kernels.native import twin
+from . import dtypes, parallel
+from .checks import in_single, refused, tensor_name
+from .dtypes import DIFFERENTIABLE, FLOATS, number
+from .intp import as_int64
+from .native import twin
 
 # NumPy's stubs know `keepdims` only as a constant.
 _add: Any = np.add.reduce
@@ -130,48 +130,26 @@ def all_finite(x: Any) -> bool:
 
 
 @twin
+@in_single
 def total(x: Any, axes: tuple[int, ...] | None = None, keepdims: bool = False) -> Any:
     """Return the sum over `axes`, with a rounding error like that of pairwise summation.
 
     NumPy adds pairwise only along contiguous axes; over other axes it adds row after row, so that the error grows with
-    the number of rows. It is also slow if the axis of its innermost loop is short. Therefore contiguous rows are summed
-    by BLAS (a product with ones, several times faster), and columns in blocks, whose sums are added likewise.
+    the number of rows. It is also slow if the axis of its innermost loop is short. Therefore short contiguous rows are
+    summed by BLAS (a product with ones, several times faster), and columns in blocks, whose sums are added likewise.
     """
-    kind = x.dtype
-    if (not x.flags.c_contiguous or 1 in x.shape) and kind.kind in FLOATS:
+    if (not x.flags.c_contiguous or 1 in x.shape) and x.dtype.kind in FLOATS:
         out = _by_memory(total, x, axes, keepdims)
         if out is not None:
             return out
-    if (kind is _F32 or kind is _F64) and x.size <= _SMALL and type(x) is np.ndarray:
-        # BLAS takes a third of the time of `np.add.reduce`.
-        if axes is None:
-            out = x.reshape(-1).dot(ones(x.size, kind))
-            return np.full((1,) * x.ndim, out) if keepdims else out
-        if x.ndim == 2 and len(axes) == 1:
-            rows, columns = x.shape
-            if axes[0] == 0:
-                out = ones(rows, kind).dot(x)
-                return out.reshape(1, columns) if keepdims else out
-            out = x.dot(ones(columns, kind))
-            return out.reshape(rows, 1) if keepdims else out
     if x.dtype.kind not in FLOATS:
-        out = _add(x, axes, x.dtype, None, keepdims)
-        return in_rows(out)
-    if x.dtype.itemsize < 4:
-        return total(x.astype(np.float32), axes, keepdims).astype(x.dtype)
+        return in_rows(_add(x, axes, x.dtype, None, keepdims))
     if x.size <= _SMALL:
-        out = _add(x, axes, None, None, keepdims)  # (a keyword costs time here)
-        return in_rows(out)
+        return in_rows(_add(x, axes, None, None, keepdims))  # (a keyword costs time here)
     if axes is None:
         axes = tuple(range(x.ndim))
     if not axes:
         return x.copy("C")
-    if len(axes) == x.ndim:
-        if x.flags.c_contiguous:
-            out = _sum_of_dense(x.reshape(-1))
-        else:
-            out = _add(x if _dense(x) else x.reshape(-1), axis=None)
-        return out.reshape((1,) * x.ndim) if keepdims else out
     out = _total(x, [axis in axes for axis in range(x.ndim)])
     return out.reshape(kept_shape(x.shape, axes)) if keepdims else out
 
@@ -202,16 +180,6 @@ def column_sums(x: Any) -> Any:
     return np.ones(rows.shape[0], rows.dtype, like=rows).dot(rows)
 
 
-def ones(n: int, kind: Any) -> Any:
-    """Return a cached, read-only vector of `n` ones."""
-    known = _ONES[kind]
-    vector = known.get(n)
-    if vector is None:
-        vector = known[n] = np.ones(n, kind)
-        vector.flags.writeable = False
-    return vector
-
-
 @functools.lru_cache(256)
 def square(n: int, value: float, kind: Any) -> Any:
     """Return a cached, read-only array (n, n) of one number.
@@ -224,7 +192,6 @@ def square(n: int, value: float, kind: Any) -> Any:
 
 
 _F32, _F64 = np.dtype(np.float32), np.dtype(np.float64)
-_ONES: dict[Any, dict[int, Any]] = {_F32: {}, _F64: {}}
 
 
 @twin
@@ -302,16 +269,6 @@ def divided(sums: Any, count: float) -> Any:
         return sums / count
     with np.errstate(divide="ignore", invalid="ignore"):
         return sums / max(count, 0)
-
-
-def _sum_of_dense(x: Any) -> Any:
-    """Return the sum of a long vector: BLAS sums rows of `_SMALL` elements, whose sums are added pairwise."""
-    rows = x.size // _SMALL
-    if x.dtype not in _ONES:
-        return _add(x)
-    whole = rows * _SMALL
-    sums = x[:whole].reshape(rows, _SMALL).dot(np.ones_like(x, shape=(_SMALL,)))
-    return _add(sums) + _add(x[whole:])
 
 
 @functools.lru_cache(256)
@@ -403,14 +360,17 @@ def prod(x: Any, dim: int | None, keepdim: bool, dtype: Any) -> Any:
 
 def accumulated(ufunc: Any, x: Any, axis: int) -> Any:
     """Return the running sums (or products) of floating-point numbers, accumulated in float64 as in PyTorch."""
+    out = np.empty_like(x, order="C")
 
-    def accumulate(block: Any) -> Any:
-        wide = block.astype(np.float64, "C")  # (the conversion inside `accumulate` takes longer than the sums)
-        return ufunc.accumulate(wide, axis, None, wide).astype(block.dtype, copy=False)
+    def accumulate(begin: int, end: int) -> None:
+        wide = x[begin:end].astype(np.float64, "C")  # (the conversion inside `accumulate` takes longer than the sums)
+        out[begin:end] = ufunc.accumulate(wide, axis, None, wide)
 
-    if axis and x.size >= parallel.LARGE:
-        return parallel.rowwise(accumulate, x)
-    return accumulate(x)
+    if axis:
+        parallel.blocks(accumulate, len(x), math.prod(x.shape[1:]))
+    else:
+        accumulate(0, len(x))
+    return out
 
 
 @twin
@@ -491,20 +451,19 @@ def check_some(x: Any, axes: tuple[int, ...] | None, name: str) -> None:
 
 def amax(x: Any, dim: Any, keepdim: bool) -> Any:
     """Return the largest element of all, or over the dimensions `dim`."""
-    axes = axes_of(dim, x.ndim, "amax")
-    if not x.size:
-        check_some(x, axes, "amax")
-    out = _largest(x, axes, None, None, keepdim)  # positional, since keywords are slower here
-    return in_rows(out)
+    return _extreme(_largest, x, dim, keepdim, "amax")
 
 
 def amin(x: Any, dim: Any, keepdim: bool) -> Any:
     """Return the smallest element of all, or over the dimensions `dim`."""
-    axes = axes_of(dim, x.ndim, "amin")
+    return _extreme(_smallest, x, dim, keepdim, "amin")
+
+
+def _extreme(reduction: Any, x: Any, dim: Any, keepdim: bool, name: str) -> Any:
+    axes = axes_of(dim, x.ndim, name)
     if not x.size:
-        check_some(x, axes, "amin")
-    out = _smallest(x, axes, None, None, keepdim)
-    return in_rows(out)
+        check_some(x, axes, name)
+    return in_rows(reduction(x, axes, None, None, keepdim))  # positional, since keywords are slower here
 
 
 def aminmax(x: Any, dim: Any, keepdim: bool) -> Any:
@@ -528,22 +487,22 @@ def min_all(x: Any) -> Any:
 
 def max_dim(x: Any, dim: int, keepdim: bool) -> Any:
     """Return the largest elements along `dim` and the index of each, the first one of ties."""
-    if not x.size:
-        check_some(x, (dim,), "max")
-    if not x.ndim:
-        return itself(x)
-    out = _largest(x, dim, None, None, keepdim)
-    return (in_rows(out), as_int64(x.argmax(dim, keepdims=True) if keepdim else x.argmax(dim)))
+    return _with_index(_largest, "argmax", x, dim, keepdim)
 
 
 def min_dim(x: Any, dim: int, keepdim: bool) -> Any:
     """Return the smallest elements along `dim` and the index of each, the first one of ties."""
+    return _with_index(_smallest, "argmin", x, dim, keepdim)
+
+
+def _with_index(reduction: Any, place: str, x: Any, dim: int, keepdim: bool) -> Any:
     if not x.size:
-        check_some(x, (dim,), "min")
+        check_some(x, (dim,), place[3:])
     if not x.ndim:
         return itself(x)
-    out = _smallest(x, dim, None, None, keepdim)
-    return (in_rows(out), as_int64(x.argmin(dim, keepdims=True) if keepdim else x.argmin(dim)))
+    index = getattr(x, place)
+    out = reduction(x, dim, None, None, keepdim)
+    return in_rows(out), as_int64(index(dim, keepdims=True) if keepdim else index(dim))
 
 
 def itself(x: Any) -> tuple[Any, Any]:
@@ -624,10 +583,9 @@ def var(x: Any, dim: tuple[int, ...] | None, degrees: float, keepdim: bool) -> A
     return divided(total(np.square(distance), dim, keepdim), degrees)
 
 
+@in_single  # (the variance must not be rounded to 16 bits)
 def std(x: Any, dim: Any, degrees: float, keepdim: bool) -> Any:
     """Return the square root of `var`."""
-    if x.dtype.itemsize == 2 and x.dtype.kind in FLOATS:  # the variance must not be rounded to 16 bits
-        return np.asarray(std(x.astype(np.float32), dim, degrees, keepdim)).astype(x.dtype)
     return np.sqrt(var(x, dim, degrees, keepdim))
 
 
@@ -703,13 +661,12 @@ def _root_of_powers(x: Any, p: float, dim: tuple[int, ...] | None, keepdim: bool
     return np.sqrt(total(np.square(x), dim, keepdim))
 
 
+@in_single
 def logsumexp(x: Any, dim: Any, keepdim: bool) -> Any:
     """Return `log(sum(exp(x)))` over `dim`; the largest element is subtracted first, so that nothing overflows."""
     if x.dtype.kind not in DIFFERENTIABLE:
         x = x.astype(dtypes.get_default_dtype().numpy)
     axes = axes_of(dim, x.ndim, "logsumexp")
-    if x.dtype.itemsize < 4:
-        return logsumexp(x.astype(np.float32), axes, keepdim).astype(x.dtype)
     top = _largest(x.real if x.dtype.kind == "c" else x, axis=axes, keepdims=True, initial=-math.inf)
     top = np.where(np.isinf(top), np.zeros_like(top), top)  # inf - inf would be NaN
     out = in_rows(np.log(total(np.exp(x - top), axes, keepdim)))

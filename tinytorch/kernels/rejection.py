@@ -14,9 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import implicit
-from tinytorch.kernels.checks import check_floating, refused, tensor_name
-from tinytorch.kernels.random import Source
+from . import implicit
+from .checks import check_floating, refused, tensor_name
+from .random import Source
 
 Array = Any
 

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.intp import as_intp
-from tinytorch.kernels.parallel import blocks
-from tinytorch.kernels.shape import formatted
+from .activation import widened
+from .intp import as_intp
+from .parallel import blocks
+from .shape import formatted
 
 Array = Any
 _DENSE = 128  # length of an axis up to which the product is one with the dense matrix
@@ -323,8 +323,8 @@ def _multiply(x: Array, map: Any, axis: int, exact: bool) -> Array:
     out = np.empty_like(x, shape=shape, order="C")
 
     def work(begin: int, end: int) -> None:
-        if map.factor:
-            _neighbours(x[begin:end], out[begin:end], map.factor, axis)
+        if map.factor < 0:
+            _neighbours(x[begin:end], out[begin:end], -map.factor, axis)
         else:
             _by_taps(x[begin:end], out[begin:end], map, axis, exact)
 
@@ -333,16 +333,8 @@ def _multiply(x: Array, map: Any, axis: int, exact: bool) -> Array:
 
 
 def _neighbours(x: Array, out: Array, factor: int, axis: int) -> None:
-    """Write into `out` each element of `x` repeated `factor` times, or if that is negative the sums of neighbours."""
-    if factor > 0:
-        for k in range(factor):
-            out[(*(slice(None),) * axis, slice(k, None, factor))] = x
-        return
-    cut = (slice(None),) * axis
-    parts = [x[(*cut, slice(k, None, -factor))] for k in range(-factor)]
-    if len(parts) == 1:
-        out[...] = parts[0]
-        return
+    """Write into `out` the sums of so many neighbours each."""
+    parts = [x[(*(slice(None),) * axis, slice(k, None, factor))] for k in range(factor)]
     np.add(parts[0], parts[1], out=out)
     for part in parts[2:]:
         out += part

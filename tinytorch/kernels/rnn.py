@@ -23,20 +23,19 @@ Sources: Hochreiter and Schmidhuber, "Long short-term memory", 1997; Gers, Schmi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from itertools import accumulate
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import blas
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.dtypes import from_numpy_dtype, number
-from tinytorch.kernels.limits import fits
-from tinytorch.kernels.meta import check_all
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import get_threads, parallel_for
-from tinytorch.kernels.products import product
+from .activation import widened
+from .dtypes import from_numpy_dtype
+from .limits import fits
+from .meta import check_all
+from .native import twin
+from .parallel import get_threads
+from .products import product
 
 Array = Any
 
@@ -47,42 +46,23 @@ def spans(widths: Sequence[int], reverse: bool) -> list[tuple[int, int]]:
     return columns[::-1] if reverse else columns
 
 
-# A step is a dozen calls on small arrays, of which BLAS divides only the product among threads. So two threads take
-# half of the sequences each through all steps. (More threads would wait for the interpreter's lock.)
-
-# Elements of a step's state, and steps, from which on two threads are used.
+# Elements of a step's state, and steps, from which on two threads of the twin take half of the sequences each through
+# all steps.
 _WIDE, _LONG = 1 << 13, 8
 
 
 def _bounds(widths: Sequence[int], size: int) -> Array:
     """Return the bounds [0, …, batch] of the parts of the batch that threads compute; states have `size` elements."""
     batch = max(widths)
-    cut = (
-        get_threads() == 2
-        and batch > 1
-        and batch * size >= _WIDE
-        and len(widths) >= _LONG
-        and min(widths) == batch
-        and blas.threads() is not None
-    )
+    large = batch > 1 and batch * size >= _WIDE and len(widths) >= _LONG
+    cut = get_threads() == 2 and large and min(widths) == batch
     return np.array([0, (batch + 1) // 2, batch] if cut else [0, batch])
 
 
-def _in_parts(
-    work: Callable[[int, int, list[tuple[int, int]]], None], bounds: Array, steps: list[tuple[int, int]]
-) -> None:
-    """Call `work(low, high, steps)` for each part of the batch, in several threads, with its columns of each step."""
-    cuts = bounds.tolist()
-    if len(cuts) == 2:
-        work(cuts[0], cuts[1], steps)
-        return
-
-    def parts(begin: int, end: int) -> None:
-        for low, high in zip(cuts[begin:end], cuts[begin + 1 : end + 1], strict=True):
-            work(low, high, [(at + low, at + high) for at, _ in steps])
-
-    with blas.one_thread():
-        parallel_for(parts, len(cuts) - 1)
+def _parts(bounds: Array, steps: list[tuple[int, int]]) -> Iterator[tuple[int, int, list[tuple[int, int]]]]:
+    """Yield the parts of the batch: the first sequence, the last one, and the columns of each step."""
+    for low, high in pairwise(bounds.tolist()):
+        yield low, high, [(begin + low, min(begin + high, end)) for begin, end in steps]
 
 
 def _empty(like: Array, *shape: int) -> Array:
@@ -94,19 +74,16 @@ def _block(flat: Array, rows: int, begin: int, end: int) -> Array:
     return flat[rows * begin : rows * end].reshape(rows, end - begin)
 
 
-def _advance(state: Array, to: Array, initial: Array, final: Array) -> None:
-    """Copy the columns of a step's state to the state of the next step.
+def _advanced(state: Array, width: int, initial: Array, final: Array) -> Array:
+    """Return the state of the next step, which has `width` columns, given that of a step.
 
     Columns of sequences that begin come from `initial`, those of sequences that end are copied to `final`.
     """
-    had, has = state.shape[1], to.shape[1]
-    both = min(had, has)
-    if both:
-        to[:, :both] = state[:, :both]
-    if has > had:
-        to[:, had:] = initial[:, had:has]
-    elif had > has:
-        final[:, has:had] = state[:, has:]
+    had = state.shape[1]
+    if width == had:
+        return state
+    final[:, width:had] = state[:, width:]
+    return np.concatenate([state[:, :width], initial[:, had:width]], 1)
 
 
 def _with_inputs(x: Array, h0: Array, first: tuple[int, int]) -> Array:
@@ -214,11 +191,8 @@ def lstm_layer(
     before, squashed = _empty(x, size * columns), _empty(x, size * columns)
     out, h_n, c_n = _empty(x, columns, h0.shape[1]), _empty(x, *h0.shape), _empty(x, *c0.shape)
     lstm_steps(weights, w_hr, h0, c0, widths, reverse, bounds, matrix, gates, before, squashed, out, h_n, c_n)
-    out = out.reshape(*leading, out.shape[1])
-    results = (out, h_n, c_n)
-    if dtype != out.dtype:
-        results = tuple(array.astype(dtype) for array in results)
-    return (*results, matrix, gates, before, squashed, bounds)
+    results = (out.reshape(*leading, out.shape[1]), h_n, c_n)
+    return (*[array.astype(dtype, copy=False) for array in results], matrix, gates, before, squashed, bounds)
 
 
 @twin
@@ -236,39 +210,23 @@ def lstm_steps(
         out, h_n, c_n: outputs: the hidden states of all steps, (columns, hidden), and the last states.
         the others: as for `lstm_layer`.
     """
-    size = c0.shape[1]
-    hidden, one = matrix[matrix.shape[0] - h0.shape[1] :], number(1, matrix.dtype)
-
-    def run(low: int, high: int, steps: list[tuple[int, int]]) -> None:
+    size, hidden = c0.shape[1], matrix[matrix.shape[0] - h0.shape[1] :]
+    for low, high, steps in _parts(bounds, spans(widths, reverse)):
         begin, end = steps[0]
-        _block(before, size, begin, end)[...] = c0[low : low + end - begin].T
+        c = c0[low : low + end - begin].T
         for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
-            four = _block(gates, 4 * size, begin, end)
+            four, t = _block(gates, 4 * size, begin, end), _block(squashed, size, begin, end)
+            _block(before, size, begin, end)[...] = c
             np.matmul(weights, matrix[:, begin:end], out=four)
-            three, n = four[: 3 * size], four[3 * size :]
-            np.exp(three, out=three)
-            np.add(three, one, out=three)
-            np.reciprocal(three, out=three)
-            np.tanh(n, out=n)
-            next_h, next_c = hidden[:, first:last], _block(before, size, first, last)
-            same = last - first == end - begin
-            c = next_c if same else _empty(matrix, size, end - begin)
-            t = _block(squashed, size, begin, end)
-            np.multiply(three[size : 2 * size], _block(before, size, begin, end), out=c)
-            np.multiply(three[:size], n, out=t)
-            np.add(c, t, out=c)
+            np.reciprocal(np.exp(four[: 3 * size]) + 1, out=four[: 3 * size])
+            np.tanh(four[3 * size :], out=four[3 * size :])
+            i, f, o, n = four.reshape(4, size, end - begin)
+            c = f * c + i * n
             np.tanh(c, out=t)
-            h = next_h if same else _empty(matrix, hidden.shape[0], end - begin)
-            if w_hr is None:
-                np.multiply(three[2 * size :], t, out=h)
-            else:
-                np.matmul(w_hr, three[2 * size :] * t, out=h)
+            h = o * t if w_hr is None else np.matmul(w_hr, o * t)
             out[begin:end] = h.T
-            if not same:
-                _advance(h, next_h, h0[low:high].T, h_n[low:high].T)
-                _advance(c, next_c, c0[low:high].T, c_n[low:high].T)
-
-    _in_parts(run, bounds, spans(widths, reverse))
+            c = _advanced(c, last - first, c0[low:high].T, c_n[low:high].T)
+            hidden[:, first:last] = _advanced(h, last - first, h0[low:high].T, h_n[low:high].T)
 
 
 def lstm_grad(
@@ -287,7 +245,7 @@ def lstm_grad(
     w_ih, w_hh = widened(w_ih), widened(w_hh)
     size, width, columns = w_hh.shape[0] // 4, w_hh.shape[1], matrix.shape[1]
     batch = max(widths)
-    g_out = None if g_out is None else widened(g_out).reshape(columns, width)
+    g_out = None if g_out is None else g_out.astype(matrix.dtype, "C", copy=False).reshape(columns, width)
     g_h, g_c = (_or_zeros(grad, matrix, batch, n) for grad, n in ((g_h, width), (g_c, size)))
     grad_h0, grad_c0 = _empty(matrix, batch, width), _empty(matrix, batch, size)
     slopes = _empty(matrix, 4 * size, columns)
@@ -319,42 +277,30 @@ def lstm_steps_grad(
         grad_h0, grad_c0: outputs: the gradients of the first states.
         the others: as filled in by `lstm_steps`.
     """
-    size, width, columns = w_hh.shape[0] // 4, w_hh.shape[1], slopes.shape[1]
-    steps = spans(widths, reverse)[::-1]
+    size, columns = w_hh.shape[0] // 4, slopes.shape[1]
     by_gate = slopes.reshape(4, size, columns)
-    back, one = w_hh.T, number(1, gates.dtype)
-
-    def run(low: int, high: int, steps: list[tuple[int, int]]) -> None:
+    for low, high, steps in _parts(bounds, spans(widths, reverse)[::-1]):
         begin, end = steps[0]
-        dh, dc = (grad[low : low + end - begin].T.copy("C") for grad in (g_h, g_c))
+        dh, dc = (grad[low : low + end - begin].T for grad in (g_h, g_c))
         for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
-            four = _block(gates, 4 * size, begin, end)
+            i, f, o, n = _block(gates, 4 * size, begin, end).reshape(4, size, end - begin)
             t = _block(squashed, size, begin, end)
-            i, f, o, n = four.reshape(4, size, end - begin)
             if g_out is not None:
-                np.add(dh, g_out[begin:end].T, out=dh)
+                dh = dh + g_out[begin:end].T
             if projection is not None:
                 w_hr, unprojected, projected = projection
                 projected[:, begin:end] = dh
-                np.multiply(o, t, out=unprojected[:, begin:end])
+                unprojected[:, begin:end] = o * t
                 dh = np.matmul(w_hr.T, dh)
-            dc += (one - t * t) * o * dh  # the derivative of tanh is 1 - tanh²
-            three = four[: 3 * size].reshape(3, size, end - begin)
-            sigmoids = (one - three) * three  # the derivatives of the sigmoids
+            dc = dc + (1 - t * t) * o * dh  # the derivative of tanh is 1 - tanh², that of a sigmoid (1 - s) s
             into = by_gate[:, :, begin:end]  # i, f, n, o
-            np.multiply(sigmoids[0] * n, dc, out=into[0])
-            np.multiply(sigmoids[1] * _block(before, size, begin, end), dc, out=into[1])
-            np.multiply((one - n * n) * i, dc, out=into[2])
-            np.multiply(sigmoids[2] * t, dh, out=into[3])
-            dc *= f
-            dh = np.matmul(back, slopes[:, begin:end])
-            if last - first != end - begin:
-                h, c = _empty(slopes, width, last - first), _empty(slopes, size, last - first)
-                _advance(dh, h, g_h[low:high].T, grad_h0[low:high].T)
-                _advance(dc, c, g_c[low:high].T, grad_c0[low:high].T)
-                dh, dc = h, c
-
-    _in_parts(run, bounds, steps)
+            into[0] = (1 - i) * i * n * dc
+            into[1] = (1 - f) * f * _block(before, size, begin, end) * dc
+            into[2] = (1 - n * n) * i * dc
+            into[3] = (1 - o) * o * t * dh
+            dc = _advanced(dc * f, last - first, g_c[low:high].T, grad_c0[low:high].T)
+            dh = np.matmul(w_hh.T, slopes[:, begin:end])
+            dh = _advanced(dh, last - first, g_h[low:high].T, grad_h0[low:high].T)
 
 
 # GRU ----------------------------------------------------------------------------------------------
@@ -374,10 +320,7 @@ def gru_layer(
     # The new gate needs its products with input and state separately. r and z are negated: sigmoids need exp(-x).
     of_input, of_state = _empty(x, 3 * size, features + 1), _empty(x, 3 * size, 1 + size)
     of_input[:, :features], of_state[:, 1:] = w_ih, w_hh
-    if b_ih is None:
-        of_input[:, features] = of_state[:, 0] = 0
-    else:
-        of_input[:, features], of_state[:, 0] = widened(b_ih), widened(b_hh)
+    of_input[:, features], of_state[:, 0] = (0 if bias is None else widened(bias) for bias in (b_ih, b_hh))
     for weights in (of_input, of_state):
         np.negative(weights[: 2 * size], out=weights[: 2 * size])
     inputs = product(of_input, matrix[: features + 1])
@@ -389,27 +332,15 @@ def gru_layer(
         three = _block(gates, 3 * size, begin, end)
         product(of_state, states[:, begin:end], out=three)
         two = three[: 2 * size]
-        np.add(two, inputs[: 2 * size, begin:end], out=two)
-        np.exp(two, out=two)
-        np.add(two, 1, out=two)
-        np.reciprocal(two, out=two)
-        n = _block(new, size, begin, end)
-        np.multiply(two[:size], three[2 * size :], out=n)
-        np.add(n, inputs[2 * size :, begin:end], out=n)
-        np.tanh(n, out=n)
-        next_h = hidden[:, first:last]
-        same = last - first == end - begin
-        h = next_h if same else _empty(x, size, end - begin)
-        change = hidden[:, begin:end] - n
-        np.multiply(change, two[size:], out=change)
-        np.add(change, n, out=h)  # (1 - z) n + z h
+        np.reciprocal(np.exp(two + inputs[: 2 * size, begin:end]) + 1, out=two)
+        r, z, of_n = three.reshape(3, size, end - begin)
+        n = np.tanh(r * of_n + inputs[2 * size :, begin:end], out=_block(new, size, begin, end))
+        h = hidden[:, begin:end] - n
+        h *= z
+        h += n  # (1 - z) n + z h
         out[begin:end] = h.T
-        if not same:
-            _advance(h, next_h, h0.T, h_n.T)
-    out = out.reshape(*leading, size)
-    if dtype != out.dtype:
-        out, h_n = out.astype(dtype), h_n.astype(dtype)
-    return out, h_n, matrix, gates, new
+        hidden[:, first:last] = _advanced(h, last - first, h0.T, h_n.T)
+    return out.reshape(*leading, size).astype(dtype, copy=False), h_n.astype(dtype, copy=False), matrix, gates, new
 
 
 def gru_grad(
@@ -426,37 +357,24 @@ def gru_grad(
     grad_h0 = _empty(matrix, batch, size)
     # Rows: n with respect to the product with the input, r, z, and n with respect to the product with the state.
     slopes = _empty(matrix, 4 * size, columns)
-    hidden = matrix[-size:]
-    back = w_hh.T
+    by_gate, hidden = slopes.reshape(4, size, columns), matrix[-size:]
     begin, end = steps[0]
-    dh = g_h[:, : end - begin].copy("C")
+    dh = g_h[:, : end - begin]
     for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
-        three, n = _block(gates, 3 * size, begin, end), _block(new, size, begin, end)
-        two, of_state = three[: 2 * size], three[2 * size :]
-        r, z = two[:size], two[size:]
+        three, n = _block(gates, 3 * size, begin, end).reshape(3, size, end - begin), _block(new, size, begin, end)
+        r, z, of_state = three
+        rest = 1 - three[:2]
         if g_out is not None:
-            np.add(dh, g_out[begin:end].T, out=dh)
-        into = slopes[:, begin:end]
-        through = dh * z
-        work = 1 - two
-        bend = n * n
-        np.subtract(1, bend, out=bend)
-        np.multiply(bend, work[size:], out=bend)
-        np.multiply(bend, dh, out=bend)  # the gradient of n before tanh
-        into[:size] = bend
-        np.multiply(bend, r, out=into[3 * size :])
-        np.multiply(work, two, out=work)
-        np.multiply(bend, of_state, out=bend)
-        np.multiply(work[:size], bend, out=into[size : 2 * size])
-        np.subtract(hidden[:, begin:end], n, out=bend)
-        np.multiply(bend, dh, out=bend)
-        np.multiply(work[size:], bend, out=into[2 * size : 3 * size])
-        dh = product(back, into[size:])
-        np.add(dh, through, out=dh)
-        if last - first != end - begin:
-            h = _empty(matrix, size, last - first)
-            _advance(dh, h, g_h, grad_h0.T)
-            dh = h
+            dh = dh + g_out[begin:end].T
+        into = by_gate[:, :, begin:end]
+        bend = (1 - n * n) * rest[1] * dh  # the gradient of n before tanh
+        rest *= three[:2]  # the derivatives of the sigmoids
+        into[0] = bend
+        np.multiply(rest[0], bend * of_state, out=into[1])
+        np.multiply(rest[1], (hidden[:, begin:end] - n) * dh, out=into[2])
+        np.multiply(bend, r, out=into[3])
+        dh = product(w_hh.T, slopes[size:, begin:end]) + dh * z
+        dh = _advanced(dh, last - first, g_h, grad_h0.T)
     turned = np.concatenate([w_ih[2 * size :], w_ih[: 2 * size]])
     grads = _of_inputs(slopes[: 3 * size], slopes[size:], x, matrix, turned, biased, (needs[0], *needs[2:]))
     for k in (1, 3):
@@ -494,11 +412,8 @@ def rnn_layer(
         else:
             np.tanh(h, out=h)
         out[begin:end] = h.T
-        _advance(h, hidden[:, first:last], h0.T, h_n.T)
-    out = out.reshape(*leading, size)
-    if dtype != out.dtype:
-        out, h_n = out.astype(dtype), h_n.astype(dtype)
-    return out, h_n, matrix, states
+        hidden[:, first:last] = _advanced(h, last - first, h0.T, h_n.T)
+    return out.reshape(*leading, size).astype(dtype, copy=False), h_n.astype(dtype, copy=False), matrix, states
 
 
 def rnn_grad(
@@ -514,25 +429,14 @@ def rnn_grad(
     g_h = _or_zeros(g_h, matrix, batch, size).T
     grad_h0 = _empty(matrix, batch, size)
     slopes = _empty(matrix, size, columns)
-    back = w_hh.T
     begin, end = steps[0]
-    dh = g_h[:, : end - begin].copy("C")
+    dh = g_h[:, : end - begin]
     for (begin, end), (first, last) in zip(steps, [*steps[1:], (0, 0)], strict=True):
         h = _block(states, size, begin, end)
         if g_out is not None:
-            np.add(dh, g_out[begin:end].T, out=dh)
-        if rectified:
-            slope = h > 0
-        else:
-            slope = h * h
-            np.subtract(1, slope, out=slope)
-        into = slopes[:, begin:end]
-        np.multiply(slope, dh, out=into)
-        dh = product(back, into)
-        if last - first != end - begin:
-            before = _empty(matrix, size, last - first)
-            _advance(dh, before, g_h, grad_h0.T)
-            dh = before
+            dh = dh + g_out[begin:end].T
+        slopes[:, begin:end] = (h > 0 if rectified else 1 - h * h) * dh
+        dh = _advanced(product(w_hh.T, slopes[:, begin:end]), last - first, g_h, grad_h0.T)
     grads = _of_inputs(slopes, slopes, x, matrix, w_ih, biased, (needs[0], *needs[2:]))
     return [grads[0], grad_h0 if needs[1] else None, *grads[1:]]
 

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes, indexing
-from tinytorch.kernels.checks import fitting, tensor_name
-from tinytorch.kernels.indexing import along, flat
-from tinytorch.kernels.intp import as_intp
-from tinytorch.kernels.limits import limits_of
-from tinytorch.kernels.meta import copied
-from tinytorch.kernels.reduce import accumulated, axis_of
+from . import dtypes, indexing
+from .checks import fitting, tensor_name
+from .indexing import along, flat
+from .intp import as_intp
+from .limits import limits_of
+from .meta import copied
+from .reduce import accumulated, axis_of
 
 Array = Any
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes, layouts
-from tinytorch.kernels.checks import MOST_DIMENSIONS, exceeds_dimensions, tensor_name, too_many_dimensions
-from tinytorch.kernels.meta import is_meta
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.places import storage_offset
-from tinytorch.kernels.reduce import axes_of, axis_of
+from . import dtypes, layouts
+from .checks import MOST_DIMENSIONS, exceeds_dimensions, tensor_name, too_many_dimensions
+from .meta import is_meta
+from .native import twin
+from .places import storage_offset
+from .reduce import axes_of, axis_of
 
 Array = Any
 
@@ -479,15 +479,9 @@ def clone_in(x: Array, memory_format: str) -> Array:
 
 def suggested_format(x: Array) -> str:
     """Return the memory format that the strides suggest, by PyTorch's rule for copies."""
-    name = next((name for name, rank in _RANKS.items() if rank == x.ndim), None)
-    if name is None or not x.size or not x.strides[1]:
+    if not channels_last(x):
         return "torch.contiguous_format"
-    least = 0
-    for d in (1, *range(x.ndim - 1, 1, -1), 0):
-        if x.strides[d] < least or (d == 0 and least == x.strides[1]):
-            return "torch.contiguous_format"
-        least = x.strides[d] * x.shape[d]
-    return name
+    return next(name for name, rank in _RANKS.items() if rank == x.ndim)
 
 
 def formatted(out: Array, x: Array) -> Array:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.intp import as_int64, as_intp
-from tinytorch.kernels.layouts import arranged
-from tinytorch.kernels.meta import known
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.reduce import axis_of, in_rows
+from .intp import as_int64, as_intp
+from .layouts import arranged
+from .meta import known
+from .native import twin
+from .reduce import axis_of, in_rows
 
 Array = Any
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.intp import as_intp
-from tinytorch.kernels.native import twin
+from .intp import as_intp
+from .native import twin
 
 Array = np.ndarray[Any, Any]
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import dtypes
-from tinytorch.kernels.checks import refused
-from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.native import twin
+from . import dtypes
+from .checks import in_single, refused
+from .dtypes import FLOATS
+from .native import twin
 
 # Coefficients by ascending power of u in [-1, 1], the interval that x² and t are mapped to.
 _SMALL_64 = (
@@ -71,20 +71,18 @@ def _both(x: Any) -> tuple[Any, Any, Any, Any]:
 
 
 @twin
+@in_single
 def erf(x: Any) -> Any:
     """Return the error function of each element, in x's floating dtype."""
-    if x.dtype.itemsize < 4:
-        return erf(x.astype(np.float32)).astype(x.dtype)
     x = x[...]
     _, near, inner, tail = _both(x)
     return np.where(near, inner, np.copysign(1 - tail, x)).astype(x.dtype, copy=False)
 
 
 @twin
+@in_single
 def erfc(x: Any) -> Any:
     """Return 1 - erf(x), with a small relative error even where it is small."""
-    if x.dtype.itemsize < 4:
-        return erfc(x.astype(np.float32)).astype(x.dtype)
     x = x[...]
     _, near, inner, tail = _both(x)
     return np.where(near, 1 - inner, np.where(x > 0, tail, 2 - tail)).astype(x.dtype, copy=False)

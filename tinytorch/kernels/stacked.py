@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.places import is_dense
-from tinytorch.kernels.products import SMALL, product
-from tinytorch.kernels.programs import Bailout
+from .places import is_dense
+from .products import SMALL, product
+from .programs import Bailout
 
 Array = Any
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.checks import refused
-from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.intp import as_int64, as_intp
-from tinytorch.kernels.meta import is_meta
-from tinytorch.kernels.reduce import check_some, itself, kept_shape
+from .activation import widened
+from .checks import refused
+from .dtypes import FLOATS
+from .intp import as_int64, as_intp
+from .meta import is_meta
+from .reduce import check_some, itself, kept_shape
 
 Array = Any
 

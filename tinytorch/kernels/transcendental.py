@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.kernels import activation, elementary
-from tinytorch.kernels import complex as complexes
-from tinytorch.kernels.activation import widened
-from tinytorch.kernels.checks import VECTORS, check_fits, refused
-from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.layouts import arranged
-from tinytorch.kernels.native import twin
-from tinytorch.kernels.parallel import takes_out, threaded
-from tinytorch.kernels.reduce import in_rows
-from tinytorch.kernels.special import as_floating
+from . import activation, elementary
+from . import complex as complexes
+from .activation import widened
+from .checks import VECTORS, check_fits, in_single, refused
+from .dtypes import FLOATS
+from .layouts import arranged
+from .native import twin
+from .parallel import takes_out, threaded
+from .reduce import in_rows
+from .special import as_floating
 
 Array = Any
 
@@ -242,10 +242,9 @@ def degrees(a: Array, out: Any = None) -> Array:
 
 @twin
 @threaded
+@in_single
 def sinc(x: Array) -> Array:
     """Return `sin(pi x) / (pi x)`, 1 at 0."""
-    if x.dtype.itemsize < 4:  # pi times x must not be rounded to 16 bits
-        return sinc(x.astype(np.float32)).astype(x.dtype)
     whole = np.rint(x.real)
     sine = elementary.sin((x - whole) * math.pi) * (1 - 2 * (whole % 2))
     return np.where(x == 0, 1, sine / (x * math.pi))

@@ -315,9 +315,6 @@ def sparse_csc_tensor(
         row_indices: the row of each entry: shape (batch ..., entries).
         values, size, dtype, layout, device, pin_memory, requires_grad, check_invariants: as for `sparse_csr_tensor`.
 
-    Raises:
-        RuntimeError: the indices describe no matrix of this size.
-
     Example:
         >>> torch.sparse_csc_tensor([0, 1, 2], [1, 0], [3.0, 4.0], (2, 2)).to_dense()
         tensor([[0., 4.],
@@ -350,9 +347,6 @@ def sparse_bsr_tensor(
         values: the blocks, shape (batch ..., blocks, height, width, length of each dense dimension ...).
         size, dtype, layout, device, pin_memory, requires_grad, check_invariants: as for `sparse_csr_tensor`.
 
-    Raises:
-        RuntimeError: the indices describe no matrix of this size.
-
     Example:
         >>> torch.sparse_bsr_tensor([0, 1, 1], [1], [[[1.0, 2.0]]], (2, 4)).to_dense()
         tensor([[0., 0., 1., 2.],
@@ -384,9 +378,6 @@ def sparse_bsc_tensor(
         row_indices: the row of each block: shape (batch ..., blocks).
         values: the blocks, shape (batch ..., blocks, height, width, length of each dense dimension ...).
         size, dtype, layout, device, pin_memory, requires_grad, check_invariants: as for `sparse_csr_tensor`.
-
-    Raises:
-        RuntimeError: the indices describe no matrix of this size.
 
     Example:
         >>> torch.sparse_bsc_tensor([0, 1, 1], [1], [[[1.0, 2.0]]], (2, 4)).to_dense()
@@ -611,28 +602,14 @@ def _to_compressed(x: Any, kind: Any, blocksize: Any = None, dense_dim: Any = No
     )
 
 
-@rule("to_sparse_csr")
-def to_sparse_csr(self: Any, dense_dim: int | None = None) -> SparseCompressed:
-    """Return the matrix in the format CSR."""
-    return _to_compressed(self, sparse_csr, dense_dim=dense_dim)
+def _conversion(kind: Any) -> Any:
+    if kind in OF_BLOCKS:
+        return lambda self, blocksize, dense_dim=None: _to_compressed(self, kind, blocksize, dense_dim)
+    return lambda self, dense_dim=None: _to_compressed(self, kind, dense_dim=dense_dim)
 
 
-@rule("to_sparse_csc")
-def to_sparse_csc(self: Any, dense_dim: int | None = None) -> SparseCompressed:
-    """Return the matrix in the format CSC."""
-    return _to_compressed(self, sparse_csc, dense_dim=dense_dim)
-
-
-@rule("to_sparse_bsr")
-def to_sparse_bsr(self: Any, blocksize: Any, dense_dim: int | None = None) -> SparseCompressed:
-    """Return the matrix in the format BSR."""
-    return _to_compressed(self, sparse_bsr, blocksize, dense_dim)
-
-
-@rule("to_sparse_bsc")
-def to_sparse_bsc(self: Any, blocksize: Any, dense_dim: int | None = None) -> SparseCompressed:
-    """Return the matrix in the format BSC."""
-    return _to_compressed(self, sparse_bsc, blocksize, dense_dim)
+for _kind in (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc):
+    rule(f"to_{str(_kind).removeprefix('torch.')}")(_conversion(_kind))
 
 
 @rule("to_dense")
@@ -701,14 +678,8 @@ def sparse_zeros(size: Any, dtype: Any, layout: Any, requires_grad: bool = False
         raise RuntimeError(
             f"torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size {list(size)}"
         )
-    made = _without_entries(
-        layout,
-        Size(size),
-        len(size) - 2,
-        None,
-        (),
-        dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype),
-    )
+    kind = dtypes.get_default_dtype() if dtype is None else dtypes.as_dtype(dtype)
+    made = _without_entries(layout, Size(size), len(size) - 2, None, (), kind)
     made.requires_grad = requires_grad
     return made
 
@@ -826,17 +797,21 @@ def _resized(values: Tensor, shape: tuple[int, ...]) -> Tensor:
     return made
 
 
+def _check_size(size: Any, sparse_dim: int, dense_dim: int) -> None:
+    if len(size) != sparse_dim + dense_dim:
+        raise RuntimeError(
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: number of dimensions must be sparse_dim "
+            f"({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}"
+        )
+
+
 @rule("sparse_resize_")
 def sparse_resize_(self: Any, size: Any, sparse_dim: int, dense_dim: int) -> Any:
     """Give a tensor in the format COO another size in place; one that has entries cannot shrink."""
     if self.layout is not sparse_coo:
         raise NoArray("Could not run 'aten::sparse_resize_' with arguments from the 'SparseCsrCPU' backend.")
     size = Size(int(n) for n in size)
-    if len(size) != sparse_dim + dense_dim:
-        raise RuntimeError(
-            f"'len(size) == sparse_dim + dense_dim' is not satisfied: number of dimensions must be sparse_dim "
-            f"({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}"
-        )
+    _check_size(size, sparse_dim, dense_dim)
     if self._nnz():
         for kind, new, old in (("sparse", sparse_dim, self.sparse_dim()), ("dense", dense_dim, self.dense_dim())):
             if new != old:
@@ -863,11 +838,7 @@ def sparse_resize_and_clear_(self: Any, size: Any, sparse_dim: int, dense_dim: i
     """Give a tensor in the format COO another size in place, and remove its entries."""
     if self.layout is not sparse_coo:
         raise NoArray("Could not run 'aten::sparse_resize_and_clear_' with arguments from the 'SparseCsrCPU' backend.")
-    if len(size) != sparse_dim + dense_dim:
-        raise RuntimeError(
-            f"'len(size) == sparse_dim + dense_dim' is not satisfied: number of dimensions must be sparse_dim "
-            f"({sparse_dim}) + dense_dim ({dense_dim}), but got {len(size)}"
-        )
+    _check_size(size, sparse_dim, dense_dim)
     return self._become(_empty_coo(size, self.dtype, sparse_dim=sparse_dim))
 
 

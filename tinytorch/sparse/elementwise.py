@@ -83,7 +83,7 @@ def to(self: Any, *args: Any, **kwargs: Any) -> Any:
     return self if values is self._held else self._with(values)
 
 
-@rule("type")
+@rule("type", "typename")
 def type_of(self: Any, dtype: Any = None, **options: Any) -> Any:
     """Return the name of the tensor's type, or the tensor in another dtype."""
     if dtype is not None:
@@ -94,16 +94,7 @@ def type_of(self: Any, dtype: Any = None, **options: Any) -> Any:
     return f"torch.sparse.{self.dtype.tensor_name}Tensor"
 
 
-@rule("typename")
-def typename(self: Any) -> Any:
-    """Return the name of the tensor's type."""
-    return type_of(self)
-
-
-@rule("type_as")
-def type_as(self: Any, other: Tensor) -> Any:
-    """Return the tensor in the dtype of another."""
-    return self._with(self._held.to(other.dtype))
+rule("type_as")(lambda self, other: self._with(self._held.to(other.dtype)))
 
 
 @rule("stride")
@@ -126,22 +117,9 @@ def nbytes(self: Any) -> int:
     return int(self.numel() * self.itemsize)
 
 
-@rule("angle", of=set(BACKENDS) - {sparse_coo})
-def angle(self: Any) -> Any:
-    """Return the angles of the elements, which PyTorch has for the compressed formats."""
-    return self._with(self._held.angle())
-
-
-@rule("cuda")
-def cuda(self: Any, *args: Any, **options: Any) -> Any:
-    """Raise PyTorch's error: there are no GPUs."""
-    return self._with(self._held.cuda(*args, **options))
-
-
-@rule("cpu", "share_memory_")
-def cpu(self: Any, **options: Any) -> Any:
-    """Return the tensor."""
-    return self
+rule("angle", of=set(BACKENDS) - {sparse_coo})(_linear("angle"))  # (PyTorch has it for the compressed formats)
+rule("cuda")(lambda self, *args, **options: self._held.cuda(*args, **options))  # (an error: there are no GPUs)
+rule("cpu", "share_memory_")(lambda self, **options: self)
 
 
 def _member(name: str) -> Any:
@@ -191,10 +169,7 @@ def copy_(self: Any, other: Any, non_blocking: bool = False) -> Any:
     return self._become(copied._with(copied._held.to(self.dtype)))
 
 
-@rule("real")
-def real(self: Any) -> Any:
-    """Return the real parts."""
-    return self._with(self._held.real) if self.is_complex() else self
+rule("real")(lambda self: self._with(self._held.real) if self.is_complex() else self)
 
 
 @rule("float_power", of=(sparse_coo,), error=unsupported)
@@ -292,10 +267,7 @@ def div(self: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
     return x._with(x._held.div(other, rounding_mode=rounding_mode))
 
 
-@rule("floor_divide", "__floordiv__", of=(sparse_coo,))
-def floor_divide(self: Any, other: Any) -> Any:
-    """Return the quotient with a number, rounded down."""
-    return div(self, other, rounding_mode="floor")
+rule("floor_divide", "__floordiv__", of=(sparse_coo,))(lambda self, other: div(self, other, rounding_mode="floor"))
 
 
 @rule("div_", "divide_", "__itruediv__", of=(sparse_coo,), error=unsupported)
@@ -394,10 +366,7 @@ def _dense_and_sparse(dense: Any, sparse: Any, alpha: Any) -> Tensor:
     return _add_into(dense.clone(), sparse, alpha)
 
 
-@rule("__radd__")
-def radd(self: Any, other: Any) -> Any:
-    """Return `other + self`."""
-    return add(other, self)
+rule("__radd__")(lambda self, other: add(other, self))
 
 
 def _is_recorded(*tensors: Tensor) -> bool:
@@ -436,13 +405,6 @@ def sub(self: Any, other: Any, alpha: Any = 1) -> Any:
     return add(self, other, alpha=-alpha)
 
 
-@rule("__rsub__", of=(sparse_coo,), error=unsupported)
-def rsub(self: Any, other: Any) -> Any:
-    """Return `other - self`."""
-    return add(other, self, alpha=-1)
-
-
-@rule("sub_", "subtract_", "__isub__", of=(sparse_coo,), error=unsupported)
-def sub_(self: Any, other: Any, alpha: Any = 1) -> Any:
-    """Subtract in place."""
-    return add_(self, other, alpha=-alpha)
+_of_coo = {"of": (sparse_coo,), "error": unsupported}
+rule("__rsub__", **_of_coo)(lambda self, other: add(other, self, alpha=-1))
+rule("sub_", "subtract_", "__isub__", **_of_coo)(lambda self, other, alpha=1: add_(self, other, alpha=-alpha))

@@ -280,10 +280,7 @@ def matmul(self: Any, other: Any) -> Any:
     return _product(self, other)
 
 
-@rule("__rmatmul__")
-def rmatmul(self: Any, other: Any) -> Any:
-    """Return `other @ self`."""
-    return matmul(other, self)
+rule("__rmatmul__")(lambda self, other: matmul(other, self))
 
 
 @rule("addmm")

@@ -108,10 +108,7 @@ def norm(self: Any, p: Any = "fro", dim: Any = None, keepdim: bool = False, dtyp
     return values.reshape(-1).norm(2 if p in ("fro", None) else p, dtype=dtype)
 
 
-@rule("is_nonzero")
-def is_nonzero(self: Any) -> bool:
-    """Return whether the one element is not 0."""
-    return bool(self)
+rule("is_nonzero")(bool)
 
 
 @rule("any", of=(sparse_coo,))

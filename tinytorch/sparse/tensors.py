@@ -41,6 +41,15 @@ BACKENDS = {
 }  # fmt: skip
 
 
+def _constant(value: Any) -> Any:
+    """Return a method that returns a constant."""
+
+    def method(self: Any, device: Any = None) -> Any:
+        return value
+
+    return method
+
+
 class SparseTensor(Tensor):
     """A tensor of which only some elements, its *entries*, are stored. The others are zeros.
 
@@ -229,21 +238,9 @@ class SparseTensor(Tensor):
         """Return the bytes of an element."""
         return self.itemsize
 
-    def storage_offset(self) -> int:
-        """Return 0."""
-        return 0
-
-    def is_conj(self) -> bool:
-        """Return False: conjugates are computed."""
-        return False
-
-    def is_neg(self) -> bool:
-        """Return False: negatives are computed."""
-        return False
-
-    def is_inference(self) -> bool:
-        """Return False: inference mode does not mark sparse tensors."""
-        return False
+    #: There is no memory, conjugates and negatives are computed, and inference mode does not mark sparse tensors.
+    is_conj = is_neg = is_inference = is_pinned = _constant(False)
+    storage_offset, get_device = _constant(0), _constant(-1)
 
     def is_floating_point(self) -> bool:
         """Return whether the elements are floats."""
@@ -262,14 +259,6 @@ class SparseTensor(Tensor):
         if self.layout is not sparse_coo:
             raise RuntimeError(f"Sparse {self._backend()[6:].upper()} tensors do not have is_contiguous")
         return False
-
-    def is_pinned(self, device: Any = None) -> Any:
-        """Return False."""
-        return False
-
-    def get_device(self) -> int:
-        """Return -1."""
-        return -1
 
     def is_same_size(self, other: Any) -> bool:
         """Return whether another tensor has the same shape."""
@@ -480,22 +469,6 @@ class SparseCOO(SparseTensor):
     def _parts(self) -> list[tuple[str, Tensor]]:
         return [("indices", self._indices()), ("values", self._values())]
 
-    def crow_indices(self) -> NoReturn:
-        """Raise RuntimeError: this is not the format CSR."""
-        raise _not_of("crow_indices", self)
-
-    def col_indices(self) -> NoReturn:
-        """Raise RuntimeError: this is not the format CSR."""
-        raise _not_of("col_indices", self)
-
-    def ccol_indices(self) -> NoReturn:
-        """Raise RuntimeError: this is not the format CSC."""
-        raise _not_of("ccol_indices", self)
-
-    def row_indices(self) -> NoReturn:
-        """Raise RuntimeError: this is not the format CSC."""
-        raise _not_of("row_indices", self)
-
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         made = super().__deepcopy__(memo)
         if made._where is self._where:
@@ -622,18 +595,6 @@ class SparseCompressed(SparseTensor):
         """Return the values of the entries; gradients flow through them."""
         return _shown(self._held)
 
-    def coalesce(self) -> NoReturn:
-        """Raise RuntimeError: this is not the format COO."""
-        raise _not_of("coalesce", self)
-
-    def is_coalesced(self) -> NoReturn:
-        """Raise RuntimeError: this is not the format COO."""
-        raise _not_of("is_coalesced", self)
-
-    def indices(self) -> NoReturn:
-        """Raise RuntimeError: this is not the format COO."""
-        raise _not_of("indices", self)
-
     def _parts(self) -> list[tuple[str, Tensor]]:
         names = ("crow_indices", "col_indices") if self._by_rows else ("ccol_indices", "row_indices")
         arrays: list[Tensor] = [wrap(self._start), wrap(self._plain), self._held.detach()]
@@ -652,6 +613,21 @@ def _not_of(name: str, x: SparseTensor) -> RuntimeError:
     if name in ("ccol_indices", "row_indices"):
         kind = "column compressed"
     return RuntimeError(f"{name} expected sparse {kind} tensor layout but got {x._backend()}")
+
+
+def _absent(name: str) -> Any:
+    def method(self: Any) -> NoReturn:
+        raise _not_of(name, self)
+
+    return method
+
+
+for _class, _names in (
+    (SparseCOO, "crow_indices col_indices ccol_indices row_indices"),
+    (SparseCompressed, "coalesce is_coalesced indices"),
+):
+    for _name in _names.split():
+        setattr(_class, _name, _absent(_name))
 
 
 # Conversions ----------------------------------------------------------------------------------------

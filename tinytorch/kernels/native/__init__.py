@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from tinytorch.kernels import parallel
+from .. import parallel
 
 __all__ = ["absence", "defaults", "direct", "instructions", "quick", "twin"]
 
@@ -26,7 +26,7 @@ _library: Any = None
 _failure: ImportError | None = None
 if _setting != "0":
     try:
-        from tinytorch.kernels.native import _native as _library
+        from . import _native as _library
     except ImportError as error:  # usually the library has not been built
         _failure = error
     else:

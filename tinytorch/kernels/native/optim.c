@@ -98,6 +98,21 @@ INLINE vec direction(vec *p, vec g, float sign, float stays, float decay) {
     return decay != 0 ? g * sign + *p * decay : g * sign;
 }
 
+// The averages of the gradient and of its square, which are moved and stored.
+typedef struct {
+    vec m, v;
+} Moments;
+
+INLINE Moments moments(float *m, float *v, vec g, float entering, float beta2, float entering_square,
+                       Py_ssize_t count) {
+    vec mean = load_up_to(m, count), square = load_up_to(v, count);
+    mean = mean + (g - mean) * entering;
+    square = square * beta2 + g * g * entering_square;
+    store_up_to(m, mean, count);
+    store_up_to(v, square, count);
+    return (Moments){mean, square};
+}
+
 STEP(sgd, 2, (p, g, buffer), (sign, stays, decay, lr, momentum, entering, nesterov, starts)) {
     vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
     if (a->buffer) {
@@ -111,17 +126,13 @@ STEP(sgd, 2, (p, g, buffer), (sign, stays, decay, lr, momentum, entering, nester
 
 STEP(adam, 4, (p, g, m, v, greatest), (sign, stays, decay, entering, beta2, entering_square, scale, eps)) {
     vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
-    vec m = load_up_to(a->m + i, count), v = load_up_to(a->v + i, count);
-    m = m + (g - m) * n.entering;
-    v = v * n.beta2 + g * g * n.entering_square;
-    store_up_to(a->m + i, m, count);
-    store_up_to(a->v + i, v, count);
+    Moments by = moments(a->m + i, a->v + i, g, n.entering, n.beta2, n.entering_square, count);
     if (a->greatest) {
         vec greatest = load_up_to(a->greatest + i, count);
-        v = where((v > greatest) | (v != v), v, greatest);
-        store_up_to(a->greatest + i, v, count);
+        by.v = where((by.v > greatest) | (by.v != by.v), by.v, greatest);
+        store_up_to(a->greatest + i, by.v, count);
     }
-    store_up_to(a->p + i, p - m / (vsqrt(v) + n.eps) * n.scale, count);
+    store_up_to(a->p + i, p - by.m / (vsqrt(by.v) + n.eps) * n.scale, count);
 }
 
 STEP(rmsprop, 3, (p, g, v, m, b), (sign, stays, decay, lr, alpha, entering, eps, momentum)) {
@@ -154,22 +165,14 @@ STEP(adamax, 4, (p, g, m, u), (sign, stays, decay, entering, beta2, eps, scale))
 
 STEP(nadam, 4, (p, g, m, v), (sign, stays, decay, entering, beta2, entering_square, of_g, of_m, eps)) {
     vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
-    vec m = load_up_to(a->m + i, count), v = load_up_to(a->v + i, count);
-    m = m + (g - m) * n.entering;
-    v = v * n.beta2 + g * g * n.entering_square;
-    store_up_to(a->m + i, m, count);
-    store_up_to(a->v + i, v, count);
-    store_up_to(a->p + i, p - (g * n.of_g + m * n.of_m) / (vsqrt(v) + n.eps), count);
+    Moments by = moments(a->m + i, a->v + i, g, n.entering, n.beta2, n.entering_square, count);
+    store_up_to(a->p + i, p - (g * n.of_g + by.m * n.of_m) / (vsqrt(by.v) + n.eps), count);
 }
 
 STEP(radam, 4, (p, g, m, v), (sign, stays, decay, entering, beta2, entering_square, eps, scale, rectified)) {
     vec p = load_up_to(a->p + i, count), g = direction(&p, load_up_to(a->g + i, count), n.sign, n.stays, n.decay);
-    vec m = load_up_to(a->m + i, count), v = load_up_to(a->v + i, count);
-    m = m + (g - m) * n.entering;
-    v = v * n.beta2 + g * g * n.entering_square;
-    store_up_to(a->m + i, m, count);
-    store_up_to(a->v + i, v, count);
-    store_up_to(a->p + i, p - (n.rectified ? m / (vsqrt(v) + n.eps) : m) * n.scale, count);
+    Moments by = moments(a->m + i, a->v + i, g, n.entering, n.beta2, n.entering_square, count);
+    store_up_to(a->p + i, p - (n.rectified ? by.m / (vsqrt(by.v) + n.eps) : by.m) * n.scale, count);
 }
 
 STEP(adadelta, 4, (p, g, v, a), (sign, stays, decay, rho, entering, eps, lr)) {

@@ -253,30 +253,6 @@ def _unpool_op(n: int) -> Any:
 
 _unpools = {n: _unpool_op(n) for n in (2, 3)}
 _max_values = op_of(pool.max_values, batch="folded", x=None)
-_max_corners = op_of(
-    pool.corner_pool,
-    batch="folded",
-    x=lambda g, x_shape, right, lower: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
-    residuals=("right", "lower"),
-    name="MaxPool2DWithIndices",
-)
-_max_corner_values = op_of(pool.max_corner_values, batch="folded", x=None)
-_corner_grad = op_of(
-    pool.corner_pool_grad,
-    batch="folded",
-    g=lambda g, right, lower: _corner_pick(g, right, lower),
-    right=None,
-    lower=None,
-    name="MaxPool2DWithIndicesBackward",
-)
-_corner_pick = op_of(
-    pool.corner_pick,
-    batch="folded",
-    x=lambda g, right, lower, x_shape: _corner_grad(g, right, lower, tuple(x_shape[-2:])),
-    right=None,
-    lower=None,
-    name="MaxPoolPick",
-)
 
 
 def _planar(name: str, input: Tensor, *arguments: Any) -> list[Any]:
@@ -356,18 +332,6 @@ def max_pool(
         raise refused("max_pool1d_impl" if n == 1 else f"max_pool{n}d", input._array)
     spatial = x.shape[x.ndim - n :]
     recording = n > 1 and (return_indices or _recording(input))
-    if (
-        n == 2
-        and not return_indices
-        and kernel == strides == (2, 2)
-        and pads == (0, 0)
-        and dilations == (1, 1)
-        and counts == (spatial[0] // 2, spatial[1] // 2)
-    ):
-        if not recording:
-            return _max_corner_values(input)
-        if all(mode.keeps_residuals for mode in local.state.modes or ()):  # (forward mode does not, nor packing hooks)
-            return _max_corners(input)
     windows = tuple([_windows(*each) for each in zip(spatial, kernel, strides, pads, dilations, counts, strict=True)])
     if not recording:
         return _max_values(input, windows)
