@@ -281,7 +281,7 @@ MAY_LIST_OPS = {
     "ops.left_out.NAMES": "generated: names that tinytorch does not have",
     "inspect.doctor.checks.facts": "what ops do to the values of data, which no declaration says",
     "inspect.doctor.checks.losses._WRONG": "words of sentences",
-    "inspect.suspects._CUTS": "which calls in the source of a program may cut a gradient off",
+    "inspect.why.CUTS": "which calls in the source of a program may cut a gradient off",
     "inspect.summary._MULTIPLY_ADDS": "how the summary counts the multiplications of products",
     "kernels.dtypes.C_NAMES": "names of dtypes",
     "kernels.indexing._REDUCTIONS": "values of an argument",

@@ -1,7 +1,7 @@
 """`explain`: what a loss is made of, and why a parameter has no gradient; which parameters a model or optimizer trains.
 
 What a graph knows is read from the graph. What it cannot know, since a cut leaves no trace in it, is known if the step
-was watched (`watching.py`); if it was not, the source of the program suggests it (`suspects.py`), and is said to.
+was watched (`watching.py`); if it was not, the source of the program suggests it (`why.py`), and is said to.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect import pages
 from tinytorch.inspect.finite import is_finite, name_of_op
 from tinytorch.inspect.places import Line, modules_in, name_of, users_frames
-from tinytorch.inspect.suspects import Suspect, attribute_line, is_mentioned, suspects
-from tinytorch.inspect.watching import Cause, watch
+from tinytorch.inspect.source import attribute_line, is_mentioned
+from tinytorch.inspect.watching import owner_of, watch
+from tinytorch.inspect.why import Cause, Suspect, after_backward, cause_of, suspects, zeros
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.nn.modules.module import Module
@@ -557,7 +558,7 @@ class _Teller:
                     return Cause("other backward", f"{before}: this loss does not depend on it"), possible
                 return cause._replace(reason=f"{cause.reason} ({before})"), possible
             if gradient == "zero":
-                return (self.seen.zeros(x) if self.seen is not None else Cause("zero", "all elements are 0")), nothing
+                return (zeros(self.seen, x) if self.seen is not None else Cause("zero", "all elements are 0")), nothing
             return Cause("", ""), nothing
         if x._array.dtype.kind not in DIFFERENTIABLE:
             return Cause("integer", f"{x.dtype.name} has no gradients"), nothing
@@ -582,7 +583,7 @@ class _Teller:
     def _of_reached(self, x: Tensor) -> tuple[Cause, list[Suspect]]:
         """Return why a leaf that the loss depends on has no gradient."""
         if self.seen is not None and (self.seen.walks or self.seen.targets(self.loss)):
-            return self.seen.after_backward(x, self.loss), []
+            return after_backward(self.seen, x, self.loss), []
         if not self.graph.freed and not self.some:
             return Cause("no backward", "backward was not called for this loss"), []
         lines = [each for each in self.suspects if each.code in ("cleared", "autograd.grad")]
@@ -603,12 +604,12 @@ class _Teller:
         """Return why the loss does not depend on a leaf."""
         way = self.owners.get(id(x), [])
         if self.seen is not None:
-            cause = self.seen.cause(x, self.loss)
+            cause = cause_of(self.seen, x, self.loss)
             if cause.code == "unused" and (replaced := self._replaced(x)) is not None:
                 return replaced, []
             if cause.code == "unused" and way:
                 return self._unused(cause, way), []
-            return (cause if cause.code else self.seen.after_backward(x, self.loss)), []
+            return (cause if cause.code else after_backward(self.seen, x, self.loss)), []
         for module, attribute in way:
             if not is_mentioned(module, attribute):
                 line = attribute_line(module, attribute)
@@ -714,11 +715,11 @@ def _kept(node: Node) -> Iterator[tuple[Any, bool]]:
 def _weigh(made: Explanation, graph: _Graph, seen: watch | None) -> None:
     """Sum the memory that a graph keeps, of each array once."""
     counted: set[int] = set()
-    leaves = {id(_root(x._array)) for x in graph.leaves.values() if isinstance(x._array, np.ndarray)}
+    leaves = {id(owner_of(x._array)) for x in graph.leaves.values() if isinstance(x._array, np.ndarray)}
     for node in sorted(graph.operations(), key=lambda node: node.number):
         size = 0
         for array, of_leaf in _kept(node):
-            root = _root(array)
+            root = owner_of(array)
             if not isinstance(array, np.ndarray) or id(root) in counted:
                 continue
             counted.add(id(root))
@@ -727,17 +728,11 @@ def _weigh(made: Explanation, graph: _Graph, seen: watch | None) -> None:
             else:
                 size += root.nbytes
         if size:
-            event = seen._nodes.get(node.number) if seen is not None else None
+            event = seen.nodes.get(node.number) if seen is not None else None
             shape = "" if node.outputs > 1 else f" {tuple(node.shape)}"
             made.held.append(Held(f"{node.name()}{shape}", None if event is None else event.line, size))
             made.bytes += size
     made.held.sort(key=lambda held: -held.bytes)
-
-
-def _root(array: Any) -> Any:
-    while isinstance(base := getattr(array, "base", None), np.ndarray):
-        array = base
-    return array
 
 
 def _look_at_shapes(made: Explanation, graph: _Graph, seen: watch | None) -> None:
@@ -745,7 +740,7 @@ def _look_at_shapes(made: Explanation, graph: _Graph, seen: watch | None) -> Non
     for node in sorted(graph.operations(), key=lambda node: node.number):
         if node.outputs != 1:
             continue
-        event = seen._nodes.get(node.number) if seen is not None else None
+        event = seen.nodes.get(node.number) if seen is not None else None
         where = f" at {event.line.shown()}" if event is not None else ""
         name = name_of_op(node.op) if isinstance(node, OpNode) else node.name()
         out, kind = tuple(node.shape), node.dtype

@@ -14,7 +14,7 @@ from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Trial, Unknown, is_users, static
-from tinytorch.inspect.sources import around, assigned_attribute, assignment, parsed
+from tinytorch.inspect.source import around, assigned_attribute, assignment, parsed
 
 __all__ = ["Failure", "assigned", "described", "is_layer", "module_text", "named_arguments", "operand", "with_texts"]
 

@@ -13,8 +13,8 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.remedies import fact
 from tinytorch.inspect.mistakes.stack import Step, locals_of
-from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, parsed
-from tinytorch.ops.register import functions, methods
+from tinytorch.inspect.source import assigned_attribute, assignment, function_tree, parsed
+from tinytorch.inspect.why import Cut, cuts, switch_around
 
 
 def made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[str, str] | None] | None:
@@ -153,116 +153,6 @@ def passed_on(failure: Failure, first: ast.Call) -> tuple[str, int] | None:
     return None
 
 
-class _Cut:
-    """Finds, from an expression backwards through the assignments before it, what has no gradient.
-
-    Attributes:
-        found: per place, (line, file, what it says, a replacement of the statement or "").
-    """
-
-    def __init__(self, failure: Failure) -> None:
-        self.failure = failure
-        self.found: list[tuple[int, str, str, str]] = []
-        self._seen: set[int] = set()
-
-    def follow(self, node: ast.AST, tree: ast.AST, file: str, line: int, depth: int = 0) -> None:
-        """Look at an expression that stands at a line of a function, and at what it depends on."""
-        if depth > 12 or id(node) in self._seen:
-            return
-        self._seen.add(id(node))
-        for each in ast.walk(node):
-            reason = self._reason(each)
-            if reason:
-                self.found.append((getattr(each, "lineno", line), file, reason, ""))
-            if isinstance(each, ast.Name):
-                assigned = assignment(tree, each.id, line)
-                if assigned is not None:
-                    if _without_recording(tree, assigned):
-                        self.found.append((assigned.lineno, file, "nothing is recorded inside of no_grad()", ""))
-                    before = len(self.found)
-                    self.follow(assigned.value, tree, file, assigned.lineno, depth + 1)
-                    for k, (at, name, why, text) in enumerate(self.found[before:], before):
-                        if not text and at == assigned.lineno:
-                            own = self.failure if tree is self.failure.user.tree() else None
-                            self.found[k] = (at, name, why, _uncut(assigned, own))
-            if isinstance(each, ast.Call):
-                self._into(self.failure.value(each.func), depth)
-                self._into_function(self.failure.value(each.func), ast.unparse(each.func), depth)
-
-    def _reason(self, node: ast.AST) -> str:
-        """Return why an expression has no gradient; "" if it may have one."""
-        if isinstance(node, ast.Compare):
-            return "a comparison has no gradient"
-        if isinstance(node, ast.Attribute) and node.attr in ("data", "indices"):
-            return f".{node.attr} has no graph"
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == 1:
-            pair = ast.unparse(node.value).partition("(")[0].rpartition(".")[2]
-            if isinstance(node.value, ast.Call) and pair in ("max", "min", "sort", "topk", "median", "mode"):
-                return f"{pair}(...)[1]: indices have no gradient"
-        if not isinstance(node, ast.Call):
-            return ""
-        name = ast.unparse(node.func)
-        own = name.rpartition(".")[2]
-        if isinstance(node.func, ast.Attribute):
-            if own in ("detach", "item", "numpy", "tolist"):
-                return f".{own}() cuts the graph"
-            if own in ("long", "int", "bool", "byte", "short"):
-                return f".{own}(): integers have no gradient"
-        if name.endswith("autograd.grad") and not any(each.arg == "create_graph" for each in node.keywords):
-            return f"{name}() records no graph without create_graph=True"
-        if name in ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.Tensor", "float", "int"):
-            return f"{name}() makes a number or a tensor without a graph"
-        declared = methods.get(own) if isinstance(node.func, ast.Attribute) else None
-        declared = declared or getattr(functions.get(own), "raw", None)
-        op = getattr(declared, "op", None)
-        if op is not None and not op.wants and op.inputs:
-            return f"{own}() has no gradient"
-        module = self.failure.value(node.func)
-        if hasattr(module, "_modules"):
-            parameters = list(module.parameters())
-            if parameters and not any(each.requires_grad for each in parameters):
-                return f"all parameters of {name} have requires_grad=False"
-        return ""
-
-    def _into(self, module: Any, depth: int) -> None:
-        """Look at what `forward` of a user's module returns."""
-        if not hasattr(module, "_modules") or module_of(type(module)).startswith("tinytorch.") or depth > 3:
-            return
-        function = inspect.unwrap(type(module).forward)
-        tree = function_tree(function)
-        for each in ast.walk(tree):
-            if isinstance(each, ast.Return) and each.value is not None:
-                self.follow(each.value, tree, function.__code__.co_filename, each.lineno, depth + 1)
-
-    def _into_function(self, function: Any, name: str, depth: int) -> None:
-        """Look at what a user's function returns, and whether it runs without recording."""
-        plain = inspect.unwrap(function) if callable(function) else None
-        if not inspect.isfunction(plain) or module_of(plain).partition(".")[0] == "tinytorch" or depth > 3:
-            return
-        tree, file = function_tree(plain), plain.__code__.co_filename
-        for decorator in tree.decorator_list if isinstance(tree, ast.FunctionDef) else ():
-            text = ast.unparse(decorator)
-            if "no_grad" in text or "inference_mode" in text:
-                reason = f"nothing is recorded inside of {name}(), which is decorated by @{text}"
-                self.found.append((decorator.lineno, file, reason, ""))
-                return
-        for each in ast.walk(tree):
-            if isinstance(each, ast.Return) and each.value is not None:
-                self.follow(each.value, tree, file, each.lineno, depth + 1)
-
-
-def _without_recording(tree: ast.AST, statement: ast.stmt) -> bool:
-    """Return whether a statement stands inside of `with torch.no_grad()`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.With) and any(each is statement for each in ast.walk(node)):
-            texts = [ast.unparse(item.context_expr) for item in node.items]
-            if any(
-                "no_grad" in text or "inference_mode" in text or "set_grad_enabled(False)" in text for text in texts
-            ):
-                return True
-    return False
-
-
 class _Uncutting(ast.NodeTransformer):
     """Removes what cuts the graph and can be left out.
 
@@ -301,35 +191,31 @@ class _Uncutting(ast.NodeTransformer):
         return node.value if node.attr == "data" else node
 
 
-def _uncut(statement: ast.Assign, failure: Failure | None) -> str:
-    """Return an assignment without what cuts the graph; "" if that cannot be left out."""
-    before = ast.unparse(statement)
-    again = ast.parse(before)
-    text = ast.unparse(ast.fix_missing_locations(_Uncutting(failure).visit(again))).replace("'", '"')
-    return text if text != before.replace("'", '"') else ""
-
-
-def cuts(failure: Failure) -> list[tuple[int, str, str, str]]:
-    """Return where the graph of what `backward` was called on was cut, as `_Cut.found`."""
+def cuts_of(failure: Failure) -> list[Cut]:
+    """Return where the graph of what `backward` was called on was cut."""
     tree, call = failure.user.tree(), failure.call
     if tree is None or not isinstance(call, ast.Call):
         return []
-    if failure.of_method and isinstance(call.func, ast.Attribute):
-        root: ast.AST = call.func.value
-    elif call.args:
-        root = call.args[0]
-    else:
-        return []
-    cut = _Cut(failure)
-    cut.follow(root, tree, failure.user.file, failure.user.line)
-    return cut.found
+    of_method = failure.of_method and isinstance(call.func, ast.Attribute)
+    root = call.func.value if of_method else call.args[0] if call.args else None  # type: ignore[attr-defined]
+    return [] if root is None else cuts(root, tree, failure.user.file, failure.user.line, failure.value)
+
+
+def uncut(failure: Failure, cut: Cut) -> str:
+    """Return an assignment without what cuts the graph in it; "" if that cannot be left out."""
+    if cut.statement is None:
+        return ""
+    before = ast.unparse(cut.statement)
+    own = failure if cut.tree is failure.user.tree() else None
+    again = ast.unparse(ast.fix_missing_locations(_Uncutting(own).visit(ast.parse(before))))
+    return again.replace("'", '"') if again != before else ""
 
 
 @fact("does not require grad and does not have a grad_fn", "One of the differentiated Tensors does not require grad")
 def where_cut(failure: Failure) -> str | None:
     """Say which lines of the user's code cut the graph."""
     texts = ["recording is off here (no_grad)"] * (not is_grad_enabled())
-    texts += [f"{reason} ({file}:{line})" for line, file, reason, _ in cuts(failure)]
+    texts += [f"{cut.reason} ({cut.file}:{cut.line})" for cut in cuts_of(failure)]
     return f"the graph was cut: {'; '.join(dict.fromkeys(texts[:4]))}" if texts else None
 
 
@@ -432,7 +318,9 @@ def later_writes(failure: Failure) -> list[tuple[str, ast.stmt]]:
         for function in ast.walk(tree)
         if isinstance(function, ast.FunctionDef) and function.lineno not in running and function.name != "__init__"
         for name, each in _written(function)
-        if name != "self" and not _is_number(function, name) and not _without_recording(function, each)
+        if name != "self"
+        and not _is_number(function, name)
+        and switch_around(function, each.lineno, known=False) is None
     ]
 
 

@@ -19,7 +19,7 @@ from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer, operand
 from tinytorch.inspect.mistakes.graph import (
-    cuts,
+    cuts_of,
     earlier_backward,
     has_graph,
     later_writes,
@@ -28,6 +28,7 @@ from tinytorch.inspect.mistakes.graph import (
     passed_on,
     read_gradient,
     saved,
+    uncut,
     writes,
 )
 from tinytorch.inspect.mistakes.places import made_at
@@ -35,7 +36,7 @@ from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Unknown
 from tinytorch.inspect.mistakes.trying import arguments_of, constructor, like, number
-from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, header_of
+from tinytorch.inspect.source import assigned_attribute, assignment, function_tree, header_of
 from tinytorch.ops.register import methods
 
 #: A message, and the code that takes the place of the call that failed: {func} stands for what it calls, {owner} for
@@ -812,16 +813,16 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
 
 
 @remedy("does not require grad and does not have a grad_fn")
-def uncut(failure: Failure) -> str | tuple[str, int] | None:
+def with_graph(failure: Failure) -> str | tuple[str, int] | None:
     """Leave out what cut the graph."""
-    found = cuts(failure)
     inputs = read_gradient(failure)
     if inputs is not None:
         return inputs
-    texts = {(text, line) for line, file, _, text in found if text and file == failure.user.file}
-    if len(texts) == 1 and all(text for _, _, _, text in found):
+    found = cuts_of(failure)
+    texts = {(uncut(failure, cut), cut.line) for cut in found if cut.file == failure.user.file}
+    if len(texts) == 1 and all(uncut(failure, cut) for cut in found):
         return texts.pop()
-    frozen = [reason for _, _, reason, _ in found if reason.startswith("all parameters of")]
+    frozen = [cut.reason for cut in found if cut.reason.startswith("all parameters of")]
     if len(found) == len(frozen) == 1:
         return f"{frozen[0].split()[3]}.requires_grad_(True)"
     return None

@@ -23,7 +23,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Failed, Trial, Unknown, is_users, static
-from tinytorch.inspect.sources import function_tree
+from tinytorch.inspect.source import function_tree
 
 __all__ = ["Interpreter", "called", "onward", "variables_of"]
 

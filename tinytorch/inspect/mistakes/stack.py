@@ -12,7 +12,7 @@ from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple
 
 from tinytorch.core.warning import is_ours
-from tinytorch.inspect.sources import around, definition_of, parsed
+from tinytorch.inspect.source import around, definition_of, parsed
 
 __all__ = ["Step", "entries_of", "is_raised", "joined", "locals_of", "steps_of"]
 
