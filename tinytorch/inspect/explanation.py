@@ -23,10 +23,12 @@ from tinytorch.core.graph import AccumulateGrad, Node, leaf_edge
 from tinytorch.core.node import INPUT, PACKED, TENSORS, OpNode
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect import pages
-from tinytorch.inspect.finite import is_finite, name_of_op
+from tinytorch.inspect.calls import name_of_op, owner_of
+from tinytorch.inspect.finite import is_finite
+from tinytorch.inspect.notebook import size_text
 from tinytorch.inspect.places import Line, modules_in, name_of, users_frames
 from tinytorch.inspect.source import attribute_line, is_mentioned
-from tinytorch.inspect.watching import owner_of, watch
+from tinytorch.inspect.watching import watch
 from tinytorch.inspect.why import Cause, Suspect, after_backward, cause_of, suspects, zeros
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
@@ -136,7 +138,7 @@ class Explanation:
         if self.operations:
             lines.append(self._memory())
             for each in self.held[:5]:
-                lines.append(f"  {_bytes(each.bytes):>9}  {each.node}" + (f" at {each.line}" if each.line else ""))
+                lines.append(f"  {size_text(each.bytes):>9}  {each.node}" + (f" at {each.line}" if each.line else ""))
         for heading, sentences in (("broadcasts", self.broadcasts), ("changes of the dtype", self.casts)):
             if sentences:
                 lines += [heading, *[f"  {sentence}" for sentence in sentences[:10]]]
@@ -147,8 +149,8 @@ class Explanation:
     def _memory(self) -> str:
         if self.freed:
             return "backward has freed what the graph kept"
-        also = f", besides {_bytes(self.parameter_bytes)} of parameters" if self.parameter_bytes else ""
-        return f"memory that the graph keeps: {_bytes(self.bytes)}{also}"
+        also = f", besides {size_text(self.parameter_bytes)} of parameters" if self.parameter_bytes else ""
+        return f"memory that the graph keeps: {size_text(self.bytes)}{also}"
 
     def _repr_html_(self) -> str:
         rows = []
@@ -169,8 +171,11 @@ class Explanation:
             parts.append(pages.paragraph(f"Goes through {', '.join(self.modules)}."))
         parts.append(pages.table(("parameter", "shape", "gradient", "norm", "why"), rows))
         if self.operations:
-            held = [(pages.text(_bytes(h.bytes)), pages.code(h.node), pages.text(str(h.line or ""))) for h in self.held]
-            parts.append(pages.folded(self._memory(), pages.table(("memory", "node", "line"), held[:20])))
+            held = [
+                (pages.text(size_text(each.bytes)), pages.code(each.node), pages.text(str(each.line or "")))
+                for each in self.held[:20]
+            ]
+            parts.append(pages.folded(self._memory(), pages.table(("memory", "node", "line"), held)))
         for heading, sentences in (("Broadcasts", self.broadcasts), ("Changes of the dtype", self.casts)):
             if sentences:
                 parts.append(pages.folded(heading, "".join(map(pages.paragraph, sentences[:20]))))
@@ -877,10 +882,3 @@ def _of_optimizer(optimizer: Any, model: Any, frame: FrameType) -> OptimizerExpl
 
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def _bytes(count: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.2f} {unit}"
-    return f"{count} B"

@@ -17,18 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.amp.grad_scaler import GradScaler
-from tinytorch.autograd.profiler import _name as _profiled_name
 from tinytorch.core import engine
-from tinytorch.core.declaration import Op
 from tinytorch.core.graph import Start
-from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.node import INPUT, OUTPUT, PACKED, RESIDUAL, OpNode
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
+from tinytorch.inspect.calls import array_of, name_of_op, named_arguments, run_function
 from tinytorch.inspect.places import CALL, Line, innermost_module, is_ours, line_of, name_of, path_of, users_frame
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
-from tinytorch.kernels.meta import NoBatch
 from tinytorch.kernels.reduce import all_finite
 
 __all__ = ["NonFinite", "NonFiniteError", "nonfinite"]
@@ -288,39 +285,27 @@ class nonfinite(DispatchMode):
     @staticmethod
     def overwritten(x: Any) -> Any:
         """Return what is needed to judge a write into a tensor: a copy of it, or of a large one, what it has."""
-        try:
-            array = x._array
-        except (AttributeError, NoArray, NoBatch):
-            return None
+        array = array_of(x)
         if type(array) is not np.ndarray or array.dtype.kind not in DIFFERENTIABLE:
             return None
         return array.copy() if array.size <= _KEPT else _Overwritten(_kinds(array))
 
     def _call_function(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Return the result of a user's `Function`; the ops of its `forward` are looked at, too."""
-        node, arguments = args
-
-        def forward(*given: Any) -> Any:
-            DispatchMode.__enter__(self)
-            try:
-                return function.forward(*given)
-            finally:
-                DispatchMode.__exit__(self)
-
-        result = function._recorded(node, arguments, forward, function.setup_context)
+        result = run_function(self, function, args)
         for output in result if isinstance(result, tuple) else (result,):
             if isinstance(output, Tensor):
                 if output._edge is not None:
                     output._edge[0].__dict__.setdefault("_note", _Note(sys._getframe(1)))
                 if not _is_finite(output):
-                    self._look(function, output, arguments, {}, None)
+                    self._look(function, output, args[1], {}, None)
                     break
         return result
 
     def _look(self, op: Any, output: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any], before: Any) -> None:
         """Judge a call whose result has elements that are not finite."""
         array = output._array
-        named = _named(op, args, kwargs)
+        named = named_arguments(op, args, kwargs)
         if before is not None:
             named = {name: (before if value is args[0] else value) for name, value in named.items()}
         kinds = _kinds(array)
@@ -569,11 +554,7 @@ def _mark_of(x: Tensor) -> Any:
 
 def _is_finite(x: Tensor) -> bool:
     """Return whether all elements of a tensor are finite; True for tensors without elements that can be read."""
-    try:
-        array = x._array
-    except (NoArray, NoBatch):
-        return True
-    return is_finite(array)
+    return is_finite(array_of(x))
 
 
 def is_finite(array: Any) -> bool:
@@ -611,10 +592,7 @@ def _kinds_of(value: Any) -> set[str]:
     if isinstance(value, _Overwritten):
         return value.kinds
     if isinstance(value, Tensor):
-        try:
-            return _kinds(value._array)
-        except (NoArray, NoBatch):
-            return set()
+        return _kinds(array_of(value))
     if isinstance(value, np.ndarray):
         return _kinds(value)
     if isinstance(value, (float, np.floating)):
@@ -647,10 +625,7 @@ def _element(value: Any, position: tuple[int, ...], shape: tuple[int, ...]) -> A
     """Return the element of an argument at a position of the result; or its range; None if it has no numbers."""
     if isinstance(value, (float, int)) and not isinstance(value, bool):
         return value
-    try:
-        array = value._array if isinstance(value, Tensor) else value
-    except (NoArray, NoBatch):
-        return None
+    array = array_of(value) if isinstance(value, Tensor) else value
     if not isinstance(array, np.ndarray) or not array.size:
         return None
     aligned = array.shape[::-1]
@@ -668,19 +643,6 @@ def _number(value: Any) -> str:
         return f"{value[0]:.6g} … {value[1]:.6g}"
     whole = isinstance(value, float) and math.isfinite(value) and value == int(value) and abs(value) < 1e6
     return f"{value:.6g}" if isinstance(value, float) and math.isfinite(value) and not whole else str(value)
-
-
-def _named(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by name."""
-    if not isinstance(op, Op):
-        return {f"argument {k}": value for k, value in enumerate(args)}
-    try:
-        values = op.bind(args, kwargs)
-    except Exception:  # (an op whose form in place has other arguments)
-        return {f"argument {k}": value for k, value in enumerate(args)} | kwargs
-    names = ("input", "other")[: op.operands] if op.operands else op.arguments
-    named = dict(zip(names, values, strict=False))
-    return {("input" if name == "x" else name): value for name, value in named.items()}
 
 
 def _saved(node: Any) -> Iterator[tuple[str, Any]]:
@@ -701,14 +663,6 @@ def _saved(node: Any) -> Iterator[tuple[str, Any]]:
             yield op.residuals[place], item[0]
         elif isinstance(item, (float, int)) and not isinstance(item, bool):
             yield (op.arguments[place] if isinstance(place, int) else str(place)), item
-
-
-def name_of_op(op: Any) -> str:
-    """Return PyTorch's name of an op, or that of the `forward` of a `Function`."""
-    if not isinstance(op, Op):
-        return f"{op.__name__}.forward"
-    name = _profiled_name(op, op.caller).removeprefix("aten::")
-    return op.name.strip("_") if name.startswith("mkldnn") else name
 
 
 def _remedy(found: NonFinite, array: Any) -> str:

@@ -20,14 +20,12 @@ import numpy as np
 from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core import engine
 from tinytorch.core.graph import AccumulateGrad
-from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.node import OpNode
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.finite import name_of_op
+from tinytorch.inspect.calls import array_of, name_of_op, owner_of, run_function
 from tinytorch.inspect.places import CALL, Line, is_ours, line_of, users_frame
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
-from tinytorch.kernels.meta import NoBatch
 
 __all__ = ["Event", "watch"]
 
@@ -200,7 +198,7 @@ class watch(DispatchMode):
         shapes = [tuple(x.shape) for x in inputs]
         kinds = [x.dtype.name for x in inputs]
         if isinstance(op, type) and local.state.modes is None:
-            result = self._call_function(op, args)
+            result = run_function(self, op, args)
             # (What its `forward` computes may also depend on tensors that are no arguments.)
             given += [(self._sources(x, frame), False) for x in tensors_in(result)]
         else:
@@ -219,16 +217,6 @@ class watch(DispatchMode):
         event.shapes = (*shapes, *[tuple(x.shape) for x in outputs[:1]])
         event.dtypes = (*kinds, *[x.dtype.name for x in outputs[:1]])
         return result
-
-    def _call_function(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Return the result of a user's `Function`, with the ops of its `forward` watched, too."""
-        node, arguments = args
-
-        def forward(*given: Any) -> Any:
-            with self:
-                return function.forward(*given)
-
-        return function._recorded(node, arguments, forward, function.setup_context)
 
     def detached(self, x: Any, alias: Any) -> None:
         """Note a tensor on the memory of another one that is no part of the graph."""
@@ -346,20 +334,6 @@ class watch(DispatchMode):
     def was_called(self, module: Any) -> bool:
         """Return whether a call of a module was seen: one in which there was an op."""
         return id(module) in self.called
-
-
-def array_of(x: Any) -> Any:
-    try:
-        return x._array
-    except (NoArray, NoBatch):
-        return None
-
-
-def owner_of(array: Any) -> Any:
-    """Return the array that owns the memory of an array, as far as NumPy knows."""
-    while isinstance(base := getattr(array, "base", None), np.ndarray):
-        array = base
-    return array
 
 
 def _is_leaf(x: Tensor) -> bool:
