@@ -24,7 +24,7 @@ from tinytorch.core.node import INPUT, OUTPUT, PACKED, RESIDUAL, OpNode
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.inspect.calls import array_of, name_of_op, named_arguments, run_function
-from tinytorch.inspect.places import CALL, Line, innermost_module, is_ours, line_of, name_of, path_of, users_frame
+from tinytorch.inspect.places import CALL, Line, innermost_module, is_ours, name_of, our_frames, path_of, users_line
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.reduce import all_finite
 
@@ -316,7 +316,7 @@ class nonfinite(DispatchMode):
             if isinstance(value, Tensor) and of_value:
                 origin = origin or _mark_of(value)
                 if origin is None:
-                    origin = _Arrival(op, name, weakref.ref(value), line_of(users_frame(sys._getframe(1))))
+                    origin = _Arrival(op, name, weakref.ref(value), users_line(sys._getframe(1)))
             given |= of_value
         if not self._is_new(kinds, given) or self._is_skipped(sys._getframe(1)):
             self._mark(output, origin)
@@ -324,12 +324,7 @@ class nonfinite(DispatchMode):
         frame = sys._getframe(1)
         module = innermost_module(frame)
         of_walk = _is_in_walk(frame)
-        users = users_frame(frame)
-        found = NonFinite(
-            "sum" if of_walk else "forward", name_of_op(op), "", ", ".join(sorted(kinds)), *_counts(array),
-            path_of(module, frame) if module is not None else "", line_of(users), None, "",
-            tuple(_elements(array, named)), "",
-        )  # fmt: skip
+        found = _finding("sum" if of_walk else "forward", op, array, named, users_line(frame), module, frame)
         found = found._replace(remedy=_remedy(found, array))
         self._mark(output, found)
         self._report(found)
@@ -343,11 +338,8 @@ class nonfinite(DispatchMode):
     @staticmethod
     def _is_skipped(frame: FrameType | None) -> bool:
         """Return whether a scaler multiplies a loss here: an overflow lets it skip the step."""
-        while frame is not None and is_ours(frame.f_code):
-            if frame.f_code is _SCALING:
-                return _scale_of(frame.f_locals["self"]) > 1
-            frame = frame.f_back
-        return False
+        scaling = [each for each in our_frames(frame) if each.f_code is _SCALING]
+        return bool(scaling) and _scale_of(scaling[0].f_locals["self"]) > 1
 
     def _mark(self, output: Tensor, mark: Any) -> None:
         if output._edge is not None:
@@ -405,8 +397,7 @@ class nonfinite(DispatchMode):
         while frame.f_code is not _WALK and frame.f_back is not None:
             frame = frame.f_back
         start: Start = frame.f_locals["start"]
-        frame = users_frame(frame)
-        self._called = line_of(frame)
+        self._called = users_line(frame)
         explained, self._explained = self._explained, False
         for edge in start.edges:
             if edge is None:
@@ -426,10 +417,7 @@ class nonfinite(DispatchMode):
         if tensor is None:
             return
         of_tensor = name_of(tensor, frame)
-        if tensor._edge is None and (of_tensor or tensor._requires_grad):
-            what = f"argument {name} ({of_tensor})" if of_tensor else f"argument {name}"
-        else:
-            what = f"argument {name}"
+        what = f"argument {name} ({of_tensor})" if of_tensor and tensor._edge is None else f"argument {name}"
         array = tensor._array
         remedy = (
             "a parameter: an optimizer's step made it so, or it was loaded; a smaller learning rate, or clipping the "
@@ -437,11 +425,8 @@ class nonfinite(DispatchMode):
             if tensor._requires_grad and tensor._edge is None
             else "look at the data: `torch.isfinite(x).all()`; `x.nan_to_num()` replaces such numbers"
         )
-        found = NonFinite(
-            "input", name_of_op(op), "", ", ".join(sorted(_kinds(array))), *_counts(array), "", line, None, what,
-            tuple(_elements(array, {})), remedy,
-        )  # fmt: skip
-        self._report(found)
+        found = _finding("input", op, array, {}, line, None, frame)
+        self._report(found._replace(argument=what, remedy=remedy))
 
     def _look_at_gradient(self, node: Any, k: int, g: Tensor, run: Any) -> None:
         """Judge the gradient number `k` of a node, which has elements that are not finite."""
@@ -465,14 +450,11 @@ class nonfinite(DispatchMode):
         note = node.__dict__.get("_note")
         frame = sys._getframe(2)
         module = None if note is None or note.module is None else note.module()
-        op = getattr(type(node), "op", None)
-        name = name_of_op(op) if op is not None else type(node).__name__
-        elements = tuple(_elements(array, named))
-        found = NonFinite(
-            "backward", name.removesuffix("Backward"), node.name(), ", ".join(sorted(kinds)), *_counts(array),
-            "" if module is None else path_of(module, frame), None if note is None else note.users_line(),
-            self._called, "", elements, "",
-        )  # fmt: skip
+        line = None if note is None else note.users_line()
+        found = _finding("backward", getattr(type(node), "op", None), array, named, line, module, frame)
+        name = found.op or type(node).__name__
+        found = found._replace(op=name.removesuffix("Backward"), node=node.name(), called=self._called)
+        elements = found.elements
         if elements and all([element.inputs.get("gradient") == 0 for element in elements]):
             found = found._replace(remedy=self._unselected(node))
         else:
@@ -533,11 +515,7 @@ class nonfinite(DispatchMode):
 
 def _is_in_walk(frame: FrameType | None) -> bool:
     """Return whether the engine's own op is running: the sum of two gradients."""
-    while frame is not None and is_ours(frame.f_code):
-        if frame.f_code is _WALK:
-            return True
-        frame = frame.f_back
-    return False
+    return any(each.f_code is _WALK for each in our_frames(frame))
 
 
 def _scale_of(scaler: Any) -> float:
@@ -602,8 +580,13 @@ def _kinds_of(value: Any) -> set[str]:
     return set()
 
 
-def _counts(array: Any) -> tuple[int, int]:
-    return int(array.size - np.isfinite(array).sum()), int(array.size)
+def _finding(phase: str, op: Any, array: Any, named: dict[str, Any], line: Line | None, module: Any, frame: Any) -> Any:
+    """Return a finding in an array, which was computed from some values by an op, in a module or in none."""
+    return NonFinite(
+        phase, "" if op is None else name_of_op(op), "", ", ".join(sorted(_kinds(array))),
+        int(array.size - np.isfinite(array).sum()), int(array.size),
+        "" if module is None else path_of(module, frame), line, None, "", tuple(_elements(array, named)), "",
+    )  # fmt: skip
 
 
 def _elements(array: Any, named: dict[str, Any]) -> Iterator[Element]:

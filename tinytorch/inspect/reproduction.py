@@ -19,7 +19,7 @@ from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.calls import array_of, name_of_op, named_arguments
-from tinytorch.inspect.places import Line, innermost_module, line_of, name_of, path_of, users_frame
+from tinytorch.inspect.places import Line, innermost_module, name_of, path_of, users_line
 from tinytorch.ops.random import get_rng_state, set_rng_state
 
 __all__ = ["Parting", "Reproducibility", "reproducible"]
@@ -141,10 +141,11 @@ class _Log(DispatchMode):
             self._know(x._array, _version_of(x))
         name = name_of_op(op)
         arguments = tuple([(argument, digest) for argument, _, digest in given])
+        record = _Record(name, sums, arguments, small, users_line(frame))
         if self.first is None:
-            self.records.append(_Record(name, sums, arguments, small, line_of(users_frame(frame))))
+            self.records.append(record)
         else:
-            self._compare(self.first, _Record(name, sums, arguments, small, line_of(users_frame(frame))), given, frame)
+            self._compare(self.first, record, given, frame)
         self.count += 1
         return result
 

@@ -24,7 +24,7 @@ from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.node import OpNode
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.calls import array_of, name_of_op, owner_of, run_function
-from tinytorch.inspect.places import CALL, Line, is_ours, line_of, users_frame
+from tinytorch.inspect.places import Line, our_frames, running_modules, users_line
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 
 __all__ = ["Event", "watch"]
@@ -138,15 +138,10 @@ class watch(DispatchMode):
     # Events ---------------------------------------------------------------------------------------
 
     def _new(self, kind: str, name: str, frame: FrameType) -> Event:
-        module = None
-        inner: FrameType | None = frame
-        while inner is not None:
-            if inner.f_code is CALL:
-                running = inner.f_locals["self"]
-                module = module or running
-                self.called.setdefault(id(running), running)
-            inner = inner.f_back
-        event = Event(len(self.events), kind, name, line_of(users_frame(frame)), module and weakref.ref(module))
+        running = list(running_modules(frame))
+        self.called |= {id(each): each for each in running if id(each) not in self.called}
+        module = running[0] if running else None
+        event = Event(len(self.events), kind, name, users_line(frame), None if module is None else weakref.ref(module))
         self.events.append(event)
         return event
 
@@ -222,10 +217,9 @@ class watch(DispatchMode):
         """Note a tensor on the memory of another one that is no part of the graph."""
         frame = sys._getframe(2)
         sources, carries = self._sources(x, frame), bool(x._requires_grad)
-        within: Any = frame  # (between `detach` and its `.data` there is a wrapper if members are overridden)
-        while is_ours(within.f_code) and not within.f_code.co_name.startswith("detach"):
-            within = within.f_back
-        kind = "detach" if is_ours(within.f_code) else "data"
+        # (Between `detach` and its `.data` there is a wrapper if members are overridden.)
+        by_detach = any(each.f_code.co_name.startswith("detach") for each in our_frames(frame))
+        kind = "detach" if by_detach else "data"
         event = self._new(kind, f"{kind}()" if kind == "detach" else ".data", frame)
         event.take(sources, carries)
         self._fills(event, alias, view=True)
@@ -241,31 +235,22 @@ class watch(DispatchMode):
         if truth:
             return  # (a decision, which carries no numbers on)
         frame = sys._getframe(2)  # of the function that reads
-        outer: FrameType = frame
-        while outer.f_back is not None and is_ours(outer.f_back.f_code):
-            outer = outer.f_back
+        outer = [frame, *our_frames(frame)][-1]
         event = self._new("read", f"{outer.f_code.co_name.strip('_')}()", frame)
         event.take(self._sources(x, frame), bool(x._requires_grad))
 
     def made(self, x: Any) -> None:
         """Note a tensor that a creation function has returned, with the data that it was made of."""
         frame = sys._getframe(1)
-        inner: FrameType | None = frame
-        while inner is not None and is_ours(inner.f_code):
-            data = next((inner.f_locals[each] for each in _DATA if each in inner.f_locals), None)
-            if data is not None:
-                break
-            inner = inner.f_back
-        known = inner is not None and is_ours(inner.f_code)
-        event = self._new("made", f"{inner.f_code.co_name}()" if known and inner else UNKNOWN, frame)
-        if known:
-            if isinstance(data, np.ndarray):
-                source = self._arrays.get(id(data)) or self._memories.get(id(owner_of(data)))
-                if source is not None:
-                    event.take([source], False)
-            else:
-                for each in tensors_in(data):
-                    event.take(self._sources(each, frame), bool(each._requires_grad))
+        given = [(inner, inner.f_locals.get(name)) for inner in our_frames(frame) for name in _DATA]
+        inner, data = next((pair for pair in given if pair[1] is not None), (None, None))
+        event = self._new("made", UNKNOWN if inner is None else f"{inner.f_code.co_name}()", frame)
+        if isinstance(data, np.ndarray):
+            source = self._arrays.get(id(data)) or self._memories.get(id(owner_of(data)))
+            if source is not None:
+                event.take([source], False)
+        for each in tensors_in(data):
+            event.take(self._sources(each, frame), bool(each._requires_grad))
         event.recorded = bool(x._requires_grad)
         self.leaves[id(x)] = event
         self._kept.append(x)
@@ -311,11 +296,11 @@ class watch(DispatchMode):
         names = frame.f_locals
         roots = tuple([edge[0] for edge in names["start"].edges if edge is not None])
         captures = bool(names["capture"])
-        line = line_of(users_frame(frame))
+        line = users_line(frame)
         self.walks.append(Walk(line, roots, captures, names["targets"] is not None and not captures))
         self._kept += roots
 
-    # Causes ---------------------------------------------------------------------------------------
+    # What was seen --------------------------------------------------------------------------------
 
     def targets(self, loss: Tensor | None) -> list[Event]:
         """Return the events that computed a loss; without one, those of the last backward pass."""
@@ -326,10 +311,6 @@ class watch(DispatchMode):
             return [each for each in (found, last) if each is not None]
         roots = self.walks[-1].roots if self.walks else ()
         return [self.nodes[root.number] for root in roots if root.number in self.nodes]
-
-    def knows(self, x: Tensor) -> bool:
-        """Return whether a tensor was used."""
-        return id(x) in self.leaves
 
     def was_called(self, module: Any) -> bool:
         """Return whether a call of a module was seen: one in which there was an op."""
