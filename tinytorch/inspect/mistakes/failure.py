@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import functools
 import inspect
 from collections.abc import Mapping
@@ -147,6 +148,22 @@ class Failure:
                 values = [self._value_or_text(each) for each in call.args]
                 named = {each.arg: self._value_or_text(each.value) for each in call.keywords if each.arg}
                 self.arguments = named_arguments(function, values, named)
+
+    def at(self, call: ast.expr) -> Failure:
+        """Return what is known of another call of the user's function, as if that had failed."""
+        again = copy.copy(self)
+        vars(again)["call"] = call
+        again.function, again.self, again.arguments, again.name = again.called(), None, {}, ""
+        again.calls_module = hasattr(again.function, "_modules") and not isinstance(again.function, type)
+        if isinstance(call, ast.Call):
+            again.name = ast.unparse(call.func).rpartition(".")[2]
+            owner = [call.func.value] if isinstance(call.func, ast.Attribute) and again.of_method else []
+            again.function = again.function or (getattr(Tensor, again.name, None) if owner else None)
+            values = [self._value_or_text(each) for each in (*owner, *call.args)]
+            named = {each.arg: self._value_or_text(each.value) for each in call.keywords if each.arg}
+            forward = again.function.forward if again.calls_module else again.function
+            again.arguments = named_arguments(forward, values, named)
+        return again
 
     def _value_or_text(self, node: ast.expr) -> Any:
         """Return the value of an expression, or its text where it would have to be computed."""

@@ -29,8 +29,9 @@ from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, Text, assigned, module_calls, operand, with_texts
 from tinytorch.inspect.mistakes.places import made_at
-from tinytorch.inspect.mistakes.running import Interpreter, called, onward, variables_of
+from tinytorch.inspect.mistakes.running import Interpreter, called, onward, statements_from, values_before, variables_of
 from tinytorch.inspect.mistakes.trial import Failed, Trial, Unknown
+from tinytorch.inspect.source import assignment
 from tinytorch.kernels import dtypes
 
 __all__ = ["found_by_trying"]
@@ -79,12 +80,15 @@ def found_by_trying(failure: Failure) -> list[Any]:
     ):
         return []
     ways: tuple[Callable[[Failure], list[Any]], ...] = (
-        lambda failure: Site(failure).tried(), _of_origin, _of_sizes, _of_whole_model, _sibling, _resized, _of_state,
+        lambda failure: Site(failure).tried(), _of_other_batch, _of_origin, _of_sizes, _of_whole_model, _sibling,
+        _resized, _of_state, _of_earlier,
     )  # fmt: skip
     found: list[Any] = []
     for way in ways:
         with contextlib.suppress(Unknown):
             found = found or way(failure)
+    if len(found) == 1:
+        found = _outside(failure, found[0]) or found
     turned = len(found) == 1 and re.search(r"\.(transpose\(|T\b)", str(found[0])) is not None
     if turned and failure.is_users_call and hasattr(failure.module, "batch_first"):
         found += _resized(failure)  # (another layer is as likely as another order of the dimensions)
@@ -141,7 +145,9 @@ class Site:
         everywhere: the edits of variables that are right only if what follows uses the edited value, too.
     """
 
-    def __init__(self, failure: Failure, about: set[str] | None = None) -> None:
+    def __init__(
+        self, failure: Failure, about: set[str] | None = None, before: Mapping[str, Any] | None = None
+    ) -> None:
         self.failure, self.trial = failure, failure.trial
         self.about = {kind for kind, words in _ABOUT.items() if re.search(rf"(?<!\w)({words})(?!\w)", failure.text)}
         if isinstance(failure.error, LookupError):
@@ -153,7 +159,7 @@ class Site:
         self.values: dict[str, Any] = {}
         self._raw: dict[str, Any] = {}
         self.everywhere = set[str]()
-        self.scope = NAMES | variables_of(failure.user) | failure.variables
+        self.scope = NAMES | variables_of(failure.user) | failure.variables | dict(before or {})
         call = failure.call
         if call is None or failure.name in _NOT_AGAIN:
             return
@@ -226,8 +232,8 @@ class Site:
             node, value = self.nodes[name], self.values[name]
             made = self.failure.assignment(node)
             if repr(edit) in self.everywhere:
-                edited = text.format_map({name: operand(made.value)})
-                return f"{ast.unparse(made.targets[0])} = {edited}".replace("'", '"'), made.lineno
+                edited = ast.parse(text.format_map({name: operand(made.value)}), mode="eval").body
+                return f"{ast.unparse(made.targets[0])} = {self.failure.unparsed(edited)}", made.lineno
             if text.isdigit() and self.is_constant(name):
                 return f"{ast.unparse(made.targets[0])} = {text}", made.lineno
             if text in (f"{{{name}}}[0]", f"{{{name}}}.values") and isinstance(value, tuple) and made is not None and (
@@ -239,6 +245,8 @@ class Site:
                 return f"{target} = {source}{text.partition('}')[2]}", made.lineno
         words = {name: operand(node) for name, node in self.nodes.items()}
         target = getattr(self.failure.call, "in_place", "") if edit.whole else ""
+        if edit.name and f"{edit.name}_" == self.failure.name and isinstance(self.failure.statement(), ast.Expr):
+            target = next(iter(words.values()))  # (the result is used no more)
         return f"{target} = " * bool(target) + self.failure.unparsed(self._edited(edit, words, False))
 
     def is_constant(self, name: str) -> bool:
@@ -281,13 +289,19 @@ class Site:
             onward(self.trial, self.failure, index, result)
         except Failed as error:
             goes_on = 0
-            if _plain(str(error)) != _plain(self.failure.text):  # (the same mistake, at another place)
-                name, goes_on = self.variable(edit), 1
-                if not name:
+            same = _plain(str(error)) == _plain(self.failure.text)  # (the same mistake, at another place)
+            name = self.variable(edit)
+            if not name and not same:
+                raise
+            try:
+                if name:
+                    again, changed = self.run(edit), {ast.unparse(self.nodes[name]): self._value(edit.texts[name])}
+                    onward(self.trial, self.failure, index, again, changed)
+                    self.everywhere.add(repr(edit))
+                    goes_on = 1
+            except Failed:
+                if not same:
                     raise
-                again, node = self.run(edit), self.nodes[name]
-                onward(self.trial, self.failure, index, again, {ast.unparse(node): self._value(edit.texts[name])})
-                self.everywhere.add(repr(edit))
         first = next(iter(self.tensors().values()), None)
         batch = isinstance(result, Tensor) and first is not None and result.shape[:1] == first.shape[:1]
         kept = sum(self.keeps_batch(name, text) for name, text in edit.texts.items())
@@ -475,6 +489,22 @@ class Site:
             a, b = tensors
             reversed_loss = {a, b} == {"input", "target"} and not self.values["input"].is_floating_point()
             yield Edit(0.8 if reversed_loss else 1.2, {a: f"{{{b}}}", b: f"{{{a}}}"})
+
+    def options(self, needed: Site) -> Iterator[Edit]:
+        """Return the edits of the options of a call, for one whose result another expression needs in another shape."""
+        call, failure = self.failure.call, self.failure
+        if not isinstance(call, ast.Call) or not self.values:
+            return
+        name, given = failure.name, {each.arg for each in call.keywords}
+        if name == "squeeze" and not call.args and not given:
+            yield Edit(1, whole=f"{{{next(iter(self.nodes))}}}.squeeze(-1)")
+        elif name == "interpolate" and "scale_factor" in given:
+            for other, x in needed.tensors().items():
+                if isinstance(needed.nodes[other], ast.Name):
+                    size = f"{ast.unparse(needed.nodes[other])}.shape[-{x.ndim - 2}:]"
+                    yield Edit(1, keywords={"scale_factor": None, "size": size})
+        else:
+            yield from (each for each in self._of_call() if list(each.keywords) == ["dim"] and not each.texts)
 
     def _between_layers(self, call: ast.Call) -> Iterator[Edit]:
         """Return the call of a sequence in two parts, with the tensor that is taken out of what a layer returns."""
@@ -838,6 +868,83 @@ def _made_otherwise(failure: Failure, made: ast.expr) -> Iterator[tuple[str, Any
         yield ast.unparse(made.elts[0]), None
 
 
+def _of_other_batch(failure: Failure) -> list[Any]:
+    """Return what `_of_earlier` does where a layer gets another number of samples than the model."""
+    outer = [x for x in module_calls(failure.steps)[0][1].values() if isinstance(x, Tensor)] if failure.modules else []
+    inner = [x for x in failure.given.values() if isinstance(x, Tensor)]
+    if not outer or not inner or outer[0].shape[:1] == inner[0].shape[:1] or isinstance(failure.module, nn.RNNBase):
+        return []
+    return _of_earlier(failure)
+
+
+def _of_earlier(failure: Failure) -> list[Any]:
+    """Return the only option of a call before, which made a value, with which the program goes on: `cat(x, dim=1)`."""
+    trial, step = failure.trial, failure.user
+    _, _, goal = statements_from(step)
+    index = next(k for k, each in enumerate(failure.steps) if each is step)
+    needed = Site(failure)
+    candidates: dict[tuple[float, Any], Callable[[], Any]] = {}
+    for statement, call in _calls_before(failure, goal):
+        names = {each.id for each in ast.walk(call) if isinstance(each, ast.Name)}
+        try:
+            before = values_before(trial, failure, statement, names) if statement is not None else {}
+            site = Site(failure.at(call), {"dims"}, before)
+            for edit in site.options(needed):
+
+                def run(site: Site = site, edit: Edit = edit, before: Any = before, call: ast.expr = call) -> None:
+                    value = site.run(edit)
+                    onward(trial, failure, index, value, dict(before), call)
+
+                text = site.text(edit)
+                place = getattr(statement, "lineno", 0)
+                candidates.setdefault((edit.size, (text, place) if isinstance(text, str) else text), run)
+        except (Unknown, Failed):
+            continue
+
+    def run(key: Any) -> bool | None:
+        trial.renew()
+        trial.goal, trial.passed = goal, False
+        try:
+            candidates[key]()
+            return trial.passed or None
+        finally:
+            trial.goal = None
+
+    found = list(smallest([(key[0], key) for key in candidates], run))
+    return [found[0][1]] if len(found) == 1 else []
+
+
+def _calls_before(failure: Failure, goal: ast.expr) -> Iterator[tuple[ast.stmt | None, ast.Call]]:
+    """Yield the calls from which an expression of the user's function has its values, and their assignments."""
+    tree = failure.user.tree()
+    parts: list[tuple[ast.stmt | None, ast.expr, int]] = [(None, goal, failure.user.line)]
+    seen: set[int] = set()
+    for statement, whole, line in parts:
+        for node in ast.walk(whole):
+            if isinstance(node, ast.Call) and node is not goal:
+                yield statement, node
+            made = assignment(tree, node.id, line) if isinstance(node, ast.Name) and tree is not None else None
+            if made is not None and id(made) not in seen and len(parts) < 12:
+                seen.add(id(made))
+                parts.append((made, made.value, made.lineno))
+
+
+def _outside(failure: Failure, text: Any) -> list[Any]:
+    """Return a layer's input in the layout of a batch, if it came from outside, as what the model is given."""
+    tree = failure.user.tree()
+    if re.search(r"unsqueeze\(0\)|permute\(", str(text)) is None:
+        return []
+    if not (failure.calls_module and isinstance(tree, ast.FunctionDef) and tree.name == "forward"):
+        return []
+    given = [each.arg for each in tree.args.args[1:] if assignment(tree, each.arg, failure.user.line) is None]
+    with contextlib.suppress(SyntaxError, Unknown):
+        parts = [ast.unparse(node) for node in ast.walk(ast.parse(str(text))) if isinstance(node, ast.Call)]
+        ends = [part.removeprefix(name) for part in parts for name in given if part.startswith(f"{name}.")]
+        found = _of_whole_model(failure) if ends else []
+        return [each for each in found if max(ends, key=len) in str(each)] if len(found) == 1 else []
+    return []
+
+
 def _of_sizes(failure: Failure) -> list[Any]:
     """Return the assignments of a tensor of a module with another size, one that the other operand has."""
     site = Site(failure)
@@ -879,7 +986,7 @@ def _of_whole_model(failure: Failure) -> list[Any]:
 
 def _sibling(failure: Failure) -> list[Any]:
     """Return the pooling of other dimensions, or the padded convolution, with which the whole model runs."""
-    summed = "must match the size of tensor b" in failure.text
+    summed = re.search("must match the size of tensor b|Sizes of tensors must match", failure.text) is not None
     if not failure.modules:
         return []
     trial, root, given = failure.trial, failure.modules[0], module_calls(failure.steps)[0][1]
