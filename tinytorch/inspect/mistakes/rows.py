@@ -35,7 +35,7 @@ from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Unknown
-from tinytorch.inspect.mistakes.trying import arguments_of, constructor, like, number
+from tinytorch.inspect.mistakes.trying import arguments_of, constructor, evaluated, like, number
 from tinytorch.inspect.source import assigned_attribute, assignment, function_tree, header_of
 from tinytorch.ops.register import methods
 
@@ -1256,12 +1256,11 @@ def operands(failure: Failure) -> tuple[tuple[str, Any], tuple[str, Any]]:
     return (a, x), (b, y)
 
 
-def _shortcut(failure: Failure) -> tuple[str, str]:
-    """Return the layer that makes the input of a residual block fit its result, and the sum with it."""
-    call = failure.call
-    if not isinstance(call, ast.BinOp) or not isinstance(call.op, ast.Add) or failure.modules[-1:] == []:
+def _shortcut(failure: Failure) -> tuple[tuple[str, str], str]:
+    """Return the layer that makes the input of a residual block fit its result, its place, and the sum with it."""
+    call, own = failure.call, failure.variables.get("self")
+    if not isinstance(call, ast.BinOp) or not isinstance(call.op, ast.Add) or not failure.modules:
         raise Unknown("no sum in a module")
-    own = failure.variables.get("self")
     if own is not failure.module or module_of(type(own)).startswith("tinytorch."):
         raise Unknown("not in a user's module")
     (a, x), (b, y) = operands(failure)
@@ -1269,28 +1268,64 @@ def _shortcut(failure: Failure) -> tuple[str, str]:
     if len(names) != 1 or x.ndim != y.ndim or x.shape[0] != y.shape[0]:
         raise Unknown("no shortcut")
     given, other = (x, y) if names[0] == a else (y, x)
+    function: Any = inspect.unwrap(type(own).__init__)
+    tree, file = function_tree(function), function.__code__.co_filename
+    numbers = list(_said_numbers(own, tree))
+    said = {(name, value): text for name, value, text in numbers[::-1]}
     if x.ndim == 2:
-        layer = f"nn.Linear({given.shape[1]}, {other.shape[1]})"
+        sizes = [said.get(("in_features", given.shape[1])), said.get(("out_features", other.shape[1]))]
+        layer, step = "nn.Linear({}, {})", 1
     else:
         steps = {-(-m // n) for m, n in zip(given.shape[2:], other.shape[2:], strict=True)}
         step = steps.pop()
-        sizes = [-(-size // step) for size in given.shape[2:]]
-        if x.ndim < 3 or steps or sizes != list(other.shape[2:]):
+        if x.ndim < 3 or steps or [-(-size // step) for size in given.shape[2:]] != list(other.shape[2:]):
             raise Unknown("no number of steps")
-        stride = f", stride={step}" * (step != 1)
-        layer = f"nn.Conv{x.ndim - 2}d({given.shape[1]}, {other.shape[1]}, 1{stride})"
+        sizes = [said.get(("in_channels", given.shape[1])), said.get(("out_channels", other.shape[1]))]
+        stride = f", stride={said.get(('stride', step), step)}" * (step != 1)
+        layer = f"nn.Conv{x.ndim - 2}d({{}}, {{}}, 1{stride})"
+    layer = layer.format(sizes[0] or given.shape[1], sizes[1] or other.shape[1])
     node = failure.node(names[0])
-    if isinstance(node, ast.Call):
-        return f"{ast.unparse(node.func)} = {layer}", ""  # (there is one, which does not fit)
-    return f"self.shortcut = {layer}", failure.rewritten(**{names[0]: "self.shortcut({})"})
+    if not isinstance(node, ast.Call):
+        text = failure.rewritten(**{names[0]: "self.shortcut({})"})
+        return (f"self.shortcut = {layer}", f"{file}:{function.__code__.co_firstlineno + 1}"), text
+    made = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)
+            and ast.unparse(each.targets[0]) == ast.unparse(node.func)]  # fmt: skip
+    choice = next((each for each in ast.walk(tree) if isinstance(each, ast.If) and made[-1] in each.body), None)
+    values = {text: value for _, value, text in numbers}
+    if choice is not None and type(failure.value(node.func)) is nn.Identity:  # (the layer is made, but not for this)
+        parts = choice.test.values if isinstance(choice.test, ast.BoolOp) else [choice.test]
+        strided = f"{said.get(('stride', step), '')} != 1"
+        more = [strided] if step != 1 and strided not in ast.unparse(choice.test) else []
+        test = " or ".join([*more, *map(ast.unparse, parts)])
+        if not evaluated(failure.trial, test, values) or evaluated(failure.trial, choice.test, values):
+            raise Unknown("another condition")
+        return (f"if {test}:", f"{file}:{choice.lineno}"), ""
+    line = made[0].lineno if made else function.__code__.co_firstlineno + 1
+    return (f"{ast.unparse(node.func)} = {layer}", f"{file}:{line}"), ""
+
+
+def _said_numbers(module: nn.Module, tree: ast.AST) -> Iterator[tuple[str, Any, str]]:
+    """Yield the numbers of a module's layers that its constructor says by a name: the argument, the value, the name."""
+    for node in [each for each in ast.walk(tree) if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call)]:
+        layer = module._modules.get(ast.unparse(node.targets[0]).removeprefix("self."))
+        for name, said in _bound(layer, node.value).items() if layer is not None else ():
+            if isinstance(said, ast.Name) and hasattr(layer, name):
+                yield name, number(getattr(layer, name)), said.id
+
+
+def _bound(layer: Any, call: Any) -> dict[str, ast.expr]:
+    """Return the expressions of a call that makes a layer by the names of the arguments."""
+    try:
+        keywords = {each.arg: each.value for each in call.keywords if each.arg}
+        return inspect.signature(type(layer)).bind_partial(*call.args, **keywords).arguments
+    except TypeError:
+        return {}
 
 
 @remedy("must match the size of tensor b")
 def shortcut(failure: Failure) -> tuple[str, str]:
     """Derive a layer for the shortcut of a residual block."""
-    text, _ = _shortcut(failure)
-    function: Any = inspect.unwrap(type(failure.module).__init__)
-    return text, f"{function.__code__.co_filename}:{function.__code__.co_firstlineno + 1}"
+    return _shortcut(failure)[0]
 
 
 @remedy("must match the size of tensor b")
