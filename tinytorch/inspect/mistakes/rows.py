@@ -35,7 +35,7 @@ from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Unknown
-from tinytorch.inspect.mistakes.trying import arguments_of, constructor, evaluated, like, number
+from tinytorch.inspect.mistakes.trying import NAMES, arguments_of, constructor, evaluated, like, number
 from tinytorch.inspect.source import assigned_attribute, assignment, function_tree, header_of
 from tinytorch.ops.register import methods
 
@@ -825,6 +825,28 @@ def with_graph(failure: Failure) -> str | tuple[str, int] | None:
     frozen = [cut.reason for cut in found if cut.reason.startswith("all parameters of")]
     if len(found) == len(frozen) == 1:
         return f"{frozen[0].split()[3]}.requires_grad_(True)"
+    return None
+
+
+@remedy("does not require grad and does not have a grad_fn")
+def loss_of_scores(failure: Failure) -> tuple[str, int] | None:
+    """Compute the loss of the scores, where it is computed of the classes that `argmax` has chosen."""
+    made = failure.assignment(getattr(getattr(failure.call, "func", None), "value", None))
+    call = getattr(made, "value", None)
+    if not isinstance(call, ast.Call) or len(call.args) != 2:
+        return None
+    for node, other in (call.args, call.args[::-1]):
+        whole = [node, *[getattr(failure.assignment(each), "value", each) for each in ast.walk(node)]]
+        for each in [each for part in whole for each in ast.walk(part)]:
+            if isinstance(each, ast.Call) and ast.unparse(each.func).endswith(".argmax"):
+                owner = each.func.value  # type: ignore[attr-defined]
+                scores = each.args[0] if isinstance(failure.value(owner), ModuleType) else owner
+                target = re.sub(r"\.(float|long)\(\)$", "", ast.unparse(other))
+                loss = (
+                    f"{failure.named('nn.functional', 'nn.functional')}.cross_entropy({ast.unparse(scores)}, {target})"
+                )
+                value = evaluated(failure.trial, loss, NAMES | failure.variables)
+                return (loss, made.lineno) if value.requires_grad else None
     return None
 
 

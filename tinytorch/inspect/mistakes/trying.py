@@ -889,6 +889,7 @@ def _of_earlier(failure: Failure) -> list[Any]:
         try:
             before = values_before(trial, failure, statement, names) if statement is not None else {}
             site = Site(failure.at(call), {"dims"}, before)
+            candidates |= _made_larger(failure, site, call, needed, index, before)
             for edit in site.options(needed):
 
                 def run(site: Site = site, edit: Edit = edit, before: Any = before, call: ast.expr = call) -> None:
@@ -912,6 +913,23 @@ def _of_earlier(failure: Failure) -> list[Any]:
 
     found = list(smallest([(key[0], key) for key in candidates], run))
     return [found[0][1]] if len(found) == 1 else []
+
+
+def _made_larger(failure: Failure, site: Site, call: ast.Call, needed: Site, index: int, before: Any) -> dict[Any, Any]:
+    """Return the constructors of a layer that is called with which its result has as many numbers as are needed."""
+    layer, trial = site.failure.function, failure.trial
+    place = made_at(failure, layer) if isinstance(layer, nn.Linear) else ""
+    numbers = [each for each in needed.values.values() if type(each) is int and each > 0]
+    text = like(layer, out_features=math.prod(numbers)) if place and len(numbers) > 1 else ""
+
+    def run() -> None:
+        trial.instead = {id(layer): evaluated(trial, text, NAMES)}
+        try:
+            onward(trial, failure, index, evaluated(trial, call, site.scope), dict(before), call)
+        finally:
+            trial.instead = {}
+
+    return {(1.5, (text, place)): run} if text else {}
 
 
 def _calls_before(failure: Failure, goal: ast.expr) -> Iterator[tuple[ast.stmt | None, ast.Call]]:
