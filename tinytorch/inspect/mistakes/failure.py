@@ -17,7 +17,20 @@ from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Trial, Unknown, is_users, static
 from tinytorch.inspect.source import around, assigned_attribute, assignment, parsed
 
-__all__ = ["Failure", "assigned", "described", "is_layer", "module_text", "named_arguments", "operand", "with_texts"]
+__all__ = [
+    "Failure", "assigned", "described", "is_layer", "is_model", "module_text", "named_arguments", "operand",
+    "with_texts",
+]  # fmt: skip
+    "Failure",
+    "assigned",
+    "described",
+    "is_layer",
+    "is_model",
+    "module_text",
+    "named_arguments",
+    "operand",
+    "with_texts",
+]
 
 
 class Text(str):
@@ -224,16 +237,11 @@ class Failure:
             return assignment(ast.Module(body, []), node.id, len(ast.unparse(module)))
         return found
 
-    def models(self) -> list[str]:
-        """Return the names of the user's variables that are modules with parameters."""
-        return [name for name, value in self.variables.items()
-                if hasattr(value, "_modules") and not isinstance(value, type) and list(value.parameters())]  # fmt: skip
-
     @staticmethod
     def assigned_with(statement: ast.Assign, text: str) -> str:
         """Return an assignment with a text, such as a call of a method, behind what is assigned."""
         targets = " = ".join([ast.unparse(each) for each in statement.targets])
-        return f"{targets} = {operand(statement.value)}{text}".replace("'", '"')
+        return f"{targets} = {operand(statement.value)}{text}"
 
     def of_loop(self, node: ast.AST | None) -> bool:
         """Return whether an expression is a variable that a `for` loop of the user's function assigns."""
@@ -462,6 +470,11 @@ def assigned(failure: Failure, node: ast.AST) -> tuple[ast.Assign | None, Any]:
 def is_layer(module: Any, *names: str) -> bool:
     """Return whether a module is of a class of `torch.nn` with one of these names, or derived from it."""
     return any(each.__name__ in names and module_of(each).startswith("tinytorch.nn") for each in type(module).__mro__)
+
+
+def is_model(value: Any) -> bool:
+    """Return whether a value is a module with parameters."""
+    return hasattr(value, "_modules") and not isinstance(value, type) and any(True for _ in value.parameters())
 
 
 def named_arguments(function: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -20,17 +20,14 @@ from tinytorch.inspect.why import Cut, cuts, switch_around
 def made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[str, str] | None] | None:
     """Return which tensor with a graph was computed once, before a loop whose steps use it, and the remedy."""
     used = {node.id for node in ast.walk(loop) if isinstance(node, ast.Name)}
-    tree = failure.user.tree()
-    for node in ast.walk(tree) if tree is not None else ():
-        if not isinstance(node, ast.Assign) or node.lineno >= loop.lineno:
-            continue
+    for node in [each for each in failure.user.nodes(ast.Assign) if each.lineno < loop.lineno]:
         for target in node.targets:
             if isinstance(target, ast.Name) and target.id in used and has_graph(failure.value(target)):
                 first = loop.body[0]
                 again = assignment(loop, target.id, failure.user.line)
                 if again is None:
                     text = f"{target.id} was computed once, at {failure.user.file}:{node.lineno}"
-                    change = f"{ast.unparse(node)}; {ast.unparse(first)}".replace("'", '"')
+                    change = f"{ast.unparse(node)}; {ast.unparse(first)}"
                     return text, (change, f"{failure.user.file}:{first.lineno}")
     roots = [value for name, value in failure.variables.items() if name in used and hasattr(value, "_modules")]
     for root in roots:
@@ -51,7 +48,7 @@ def made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[s
                 own = {each.id for each in ast.walk(statement.value) if isinstance(each, ast.Name)}
                 if not own <= {"self", *function.__globals__}:
                     return text, None
-                change = f"{ast.unparse(statement)}; {ast.unparse(first)}".replace("'", '"')
+                change = f"{ast.unparse(statement)}; {ast.unparse(first)}"
                 return text, (change, f"{file}:{first.lineno}")
     return None
 
@@ -72,13 +69,8 @@ def _carried(module: Any, name: str) -> tuple[str, str] | None:
 @fact("Trying to backward through the graph a second time")
 def part_made_once(failure: Failure) -> str | None:
     """Say which part of the graph was made once, and freed by the first backward."""
-    tree = failure.user.tree()
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, (ast.For, ast.While)) and node.lineno <= failure.user.line <= (node.end_lineno or 0):
-            found = made_once(failure, node)
-            if found is not None:
-                return f"{found[0]}, and the first backward freed its graph: compute it anew in each step"
-    return None
+    found = next((found for loop in failure.user.loops() if (found := made_once(failure, loop)) is not None), None)
+    return found and f"{found[0]}, and the first backward freed its graph: compute it anew in each step"
 
 
 def has_graph(value: Any) -> bool:
@@ -88,15 +80,10 @@ def has_graph(value: Any) -> bool:
     return isinstance(value, Tensor) and value.grad_fn is not None
 
 
-def earlier_backward(failure: Failure, tree: ast.AST | None) -> ast.Call | None:
+def earlier_backward(failure: Failure) -> ast.Call | None:
     """Return the last call of `backward` without arguments before the line that failed."""
-    found = None
-    for node in ast.walk(tree) if tree is not None else ():
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.args or node.keywords:
-            continue
-        if node.func.attr == "backward" and node.lineno < failure.user.line:
-            found = node
-    return found
+    calls = [each for each in failure.user.nodes(ast.Call) if ast.unparse(each).endswith(".backward()")]
+    return next((each for each in calls[::-1] if each.lineno < failure.user.line), None)
 
 
 def leaves_of(x: Tensor) -> list[Any]:
@@ -121,13 +108,8 @@ def passed_on(failure: Failure, first: ast.Call) -> tuple[str, int] | None:
     tree, call = failure.user.tree(), failure.call
     if not isinstance(first.func, ast.Attribute) or tree is None or not isinstance(call, ast.Call):
         return None
-    steps = [
-        node.value.func.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and first.lineno < node.lineno < failure.user.line
-        and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
-        and node.value.func.attr == "step"
-    ]  # fmt: skip
+    steps = [node.func.value for node in failure.user.nodes(ast.Call) if isinstance(node.func, ast.Attribute)
+             and node.func.attr == "step" and first.lineno < node.lineno < failure.user.line]  # fmt: skip
     stepped = {id(each) for step in steps for group in getattr(failure.value(step), "param_groups", ())
                for each in group["params"]}  # fmt: skip
     loss = failure.assignment(first.func.value)
@@ -208,7 +190,7 @@ def uncut(failure: Failure, cut: Cut) -> str:
     before = ast.unparse(cut.statement)
     own = failure if cut.tree is failure.user.tree() else None
     again = ast.unparse(ast.fix_missing_locations(_Uncutting(own).visit(ast.parse(before))))
-    return again.replace("'", '"') if again != before else ""
+    return again if again != before else ""
 
 
 @fact("does not require grad and does not have a grad_fn", "One of the differentiated Tensors does not require grad")
@@ -221,9 +203,8 @@ def where_cut(failure: Failure) -> str | None:
 
 def read_gradient(failure: Failure) -> tuple[str, int] | None:
     """Return the assignment of the leaf whose gradient the program reads later, as one that requires it."""
-    tree = failure.user.tree()
-    for node in ast.walk(tree) if tree is not None else ():
-        if not isinstance(node, ast.Attribute) or node.attr != "grad" or node.lineno <= failure.user.line:
+    for node in failure.user.nodes(ast.Attribute):
+        if node.attr != "grad" or node.lineno <= failure.user.line:
             continue
         value, made = failure.value(node.value), failure.assignment(node.value)
         if not isinstance(value, Tensor) or value.requires_grad or not value.dtype.is_floating_point or made is None:

@@ -9,7 +9,7 @@ import ast
 import inspect
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
@@ -17,7 +17,7 @@ from typing import Any
 from tinytorch import nn
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.failure import Failure, is_layer, operand
+from tinytorch.inspect.mistakes.failure import Failure, is_layer, is_model, operand
 from tinytorch.inspect.mistakes.graph import (
     cuts_of,
     earlier_backward,
@@ -33,15 +33,17 @@ from tinytorch.inspect.mistakes.graph import (
 )
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
+from tinytorch.inspect.mistakes.running import variables_of
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Unknown
 from tinytorch.inspect.mistakes.trying import NAMES, arguments_of, constructor, evaluated, like, number
 from tinytorch.inspect.source import assigned_attribute, assignment, function_tree, header_of
 from tinytorch.ops.register import methods
 
-#: A message, and the code that takes the place of the call that failed: {func} stands for what it calls, {owner} for
-#: what is before the last dot, {args} for its arguments, {first} for the first one and {rest} for the others, {line}
-#: for the line, {target} and {value} for the sides of an assignment. A row whose words are not there says nothing.
+#: A message, and the code that takes the place of the call that failed. {func} stands for what it calls, {args} for its
+#: arguments, {first} for the first one and {rest} for the others, {owner} for what is before the last dot, {attr} for
+#: what is behind it, {line} for the line, {target} and {value} for the sides of an assignment, {object} for that whose
+#: attribute is assigned; the others are `WORDS`. A row of which a word is not to be found says nothing.
 TEMPLATES = (
     ("grad can be implicitly created only for scalar outputs", "{owner}.mean().backward()"),
     ("leaf Variable that requires grad is being used in an in-place operation", "with torch.no_grad(): {line}"),
@@ -53,6 +55,14 @@ TEMPLATES = (
     ("' as parameter '", "{target} = nn.Parameter({value})"),
     ("Module [ModuleList] is missing the required", "nn.Sequential(*{func})({args})"),
     ("missing 2 required positional arguments: 'key' and 'value'", "{func}({first}, {first}, {first})"),
+    ("missing 1 required positional argument: 'optimizer'", "{func}({optimizer}, {keywords})"),
+    ("missing 1 required positional argument: 'params'", "{func}({parameters}, {keywords})"),
+    ("missing 1 required positional argument: 'metrics'", "{func}({number})"),
+    ("missing 1 required positional argument: 'closure'", "{func}({closure})"),
+    ("is not an Optimizer", "{func}({optimizer}, {rest})"),
+    ("has no attribute 'step'", "{optimizer}.{attr}"),
+    ("has no attribute 'zero_grad'", "{optimizer}.{attr}"),
+    ("has no attribute 'backward'", "{loss}.{attr}"),
     ("Nesterov momentum requires a momentum", "{func}({args}, momentum=0.9)"),
     ("tensor() takes 1 positional argument", "{func}([{args}])"),
     ("must be Tensor, not PackedSequence", "{func}(nn.utils.rnn.pad_packed_sequence({args}, batch_first=True)[0])"),
@@ -63,30 +73,85 @@ TEMPLATES = (
 )  # fmt: skip
 
 
+def _only(failure: Failure, fits: Callable[[Any], bool], text: str = "{}") -> str:
+    """Return the name of the only variable whose value fits, in a text; "" if there are several."""
+    names = [name for name, value in failure.variables.items() if fits(value)]
+    return text.format(names[0]) if len(names) == 1 else ""
+
+
+def _is_optimizer(value: Any) -> bool:
+    return any(each.__name__ == "Optimizer" for each in type(value).__mro__)
+
+
+def _is_loss(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.grad_fn is not None and value.ndim == 0
+
+
+def _last_number(failure: Failure) -> str:
+    """Return the variable to which a number was assigned last, rather than one that is summed up."""
+    found: dict[tuple[bool, int], str] = {}
+    for node in [each for each in failure.user.nodes(ast.Assign) if each.lineno < failure.user.line]:
+        names = [each.id for each in node.targets if isinstance(each, ast.Name)]
+        names = [name for name in names if _is_number(failure.variables.get(name))]
+        used = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
+        found |= {(not used & set(names), node.lineno): name for name in names}
+    return found[max(found)] if found else ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, Tensor) and value.numel() == 1 and value.is_floating_point())
+
+
+def _closure(failure: Failure) -> str:
+    """Return the last function without arguments that calls `backward`, of those that the user's function defines."""
+    inner = [each for each in failure.user.nodes(ast.FunctionDef) if each is not failure.user.tree()]
+    names = [each.name for each in inner if not ast.unparse(each.args) and ".backward(" in ast.unparse(each)]
+    return names[-1] if names else ""
+
+
+#: What the program has that a template may name: "" if there is none, or more than one.
+WORDS: dict[str, Callable[[Failure], str]] = {
+    "optimizer": lambda failure: _only(failure, _is_optimizer),
+    "parameters": lambda failure: _only(failure, is_model, "{}.parameters()"),
+    "loss": lambda failure: _only(failure, _is_loss),
+    "number": _last_number,
+    "closure": _closure,
+}
+
+
 @remedy(*[message for message, _ in TEMPLATES])
 def filled(failure: Failure) -> str | None:
     """Fill the template of a message with the user's words."""
     call, statement = failure.call, failure.statement()
     template = next(text for message, text in TEMPLATES if message in failure.text)
+    fields = re.findall(r"{(\w+)}", template)
     words = {"line": failure.user.text().partition("  #")[0]}
     if isinstance(call, ast.Call) and not any(isinstance(each, ast.Starred) for each in call.args):
-        given = [*map(ast.unparse, call.args), *[f"{each.arg}={ast.unparse(each.value)}" for each in call.keywords]]
+        keywords = [f"{each.arg}={ast.unparse(each.value)}" for each in call.keywords]
+        given = [*map(ast.unparse, call.args), *keywords]
         words |= {"func": ast.unparse(call.func), "args": ", ".join(given), "rest": ", ".join(given[1:])}
         words |= {"first": given[0]} if given else {}
+        if not call.args:
+            words["keywords"] = ", ".join(keywords)
         if isinstance(call.func, ast.Attribute) and failure.of_method:
             words["owner"] = operand(call.func.value)
     elif isinstance(call, (ast.Subscript, ast.Attribute)):
         words["owner"] = operand(call.value)
     elif hasattr(call, "in_place"):
         words["owner"] = call.in_place  # type: ignore[union-attr]
+    member = call.func if isinstance(call, ast.Call) else call
+    if isinstance(member, ast.Attribute) and isinstance(failure.value(member.value), (Tensor, nn.Module)):
+        words["attr"] = ast.unparse(call).removeprefix(f"{ast.unparse(member.value)}.")  # type: ignore[arg-type]
     if isinstance(statement, ast.Assign):
         target = statement.targets[0]
         words |= {"target": ast.unparse(target), "value": ast.unparse(statement.value)}
         words |= {"object": ast.unparse(target.value)} if isinstance(target, ast.Attribute) else {}
-    fields = re.findall(r"{(\w+)}", template)
-    if not all(words.get(name) for name in fields) or (words["line"].endswith(":") and "line" in fields):
+    words |= {name: WORDS[name](failure) for name in fields if name in WORDS}
+    if not all(words.get(name) or name == "keywords" in words for name in fields):
         return None
-    return template.format_map(words).replace("'", '"')
+    if words["line"].endswith(":") and "line" in fields:
+        return None
+    return template.format_map(words).replace(", )", ")")
 
 
 #: The names that arguments have in NumPy and in Keras.
@@ -136,27 +201,6 @@ def without_cuda(failure: Failure) -> str | tuple[str, int] | None:
     return None
 
 
-@remedy("missing 1 required positional argument: 'metrics'", "missing 1 required positional argument: 'closure'")
-def computed_before(failure: Failure) -> str | None:
-    """Give a scheduler the number that was computed last, and an optimizer the function that computes the loss."""
-    tree, call = failure.user.tree(), failure.call
-    found: dict[tuple[bool, int], str] = {}
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.FunctionDef) and "closure" in failure.text:
-            computes = node is not tree and not ast.unparse(node.args) and ".backward(" in ast.unparse(node)
-            found |= {(False, node.lineno): node.name} if computes else {}
-        elif "metrics" in failure.text and isinstance(node, ast.Assign) and node.lineno < failure.user.line:
-            names = [each.id for each in node.targets if isinstance(each, ast.Name)]
-            names = [name for name in names if _is_number(failure.variables.get(name))]
-            used = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
-            found |= {(not used & set(names), node.lineno): name for name in names}  # (rather than what is summed up)
-    return f"{ast.unparse(call.func)}({found[max(found)]})" if found and isinstance(call, ast.Call) else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float) or (isinstance(value, Tensor) and value.numel() == 1 and value.is_floating_point())
-
-
 @remedy("optimizer got an empty parameter list")
 def list_of_iterator(failure: Failure) -> tuple[str, int] | None:
     """Make a list of an iterator of parameters, which can be used once."""
@@ -164,7 +208,7 @@ def list_of_iterator(failure: Failure) -> tuple[str, int] | None:
     made = failure.assignment(node)
     if not hasattr(value, "__next__") or made is None or not isinstance(node, ast.Name):
         return None
-    return f"{node.id} = list({ast.unparse(made.value)})".replace("'", '"'), made.lineno
+    return f"{node.id} = list({ast.unparse(made.value)})", made.lineno
 
 
 @remedy("positional arguments but", "positional argument but")
@@ -209,25 +253,7 @@ def computed_again(failure: Failure) -> tuple[str, int] | None:
         or name not in {each.id for each in ast.walk(made.value) if isinstance(each, ast.Name)}
     ):
         return None
-    return "; ".join([ast.unparse(each) for each in (steps[0], made)]).replace("'", '"'), steps[0].lineno
-
-
-@remedy("missing 1 required positional argument: 'optimizer'", "missing 1 required positional argument: 'params'",
-        "is not an Optimizer")  # fmt: skip
-def trained_by(failure: Failure) -> str | None:
-    """Give a scheduler the optimizer, or an optimizer the parameters of the model."""
-    call, names = failure.call, [name for name, value in failure.variables.items() if _is_optimizer(value)]
-    if "'params'" in failure.text:
-        names = [f"{name}.parameters()" for name in failure.models()]
-    if len(names) != 1 or not isinstance(call, ast.Call):
-        return None
-    if not call.args:
-        return f"{ast.unparse(call.func)}({', '.join([names[0], *map(ast.unparse, call.keywords)])})"
-    return failure.rewritten(optimizer=names[0]) if "is not" in failure.text else None
-
-
-def _is_optimizer(value: Any) -> bool:
-    return any(each.__name__ == "Optimizer" for each in type(value).__mro__)
+    return "; ".join([ast.unparse(each) for each in (steps[0], made)]), steps[0].lineno
 
 
 @remedy("can't optimize a non-leaf Tensor")
@@ -265,8 +291,7 @@ def _as_leaf(statement: ast.Assign) -> str:
         value = value.replace(before, ast.unparse(calls[0]), 1)
     simple = isinstance(statement.value, (ast.Call, ast.Name, ast.Attribute, ast.Subscript))
     cut = "" if len(calls) == 1 else ".detach()"
-    text = f"{ast.unparse(statement.targets[0])} = {value if simple else f'({value})'}{cut}.requires_grad_()"
-    return text.replace("'", '"')
+    return f"{ast.unparse(statement.targets[0])} = {value if simple else f'({value})'}{cut}.requires_grad_()"
 
 
 @remedy("to satisfy the constraint")
@@ -342,27 +367,8 @@ def not_assigned(failure: Failure) -> tuple[str, int] | None:
         made: Any = getattr(assigned, "value", None)
         owner: Any = getattr(made.func, "value", None) if isinstance(made, ast.Call) else None
         if assigned is not None and owner is not None and ast.unparse(owner) == node.id:
-            return ast.unparse(made).replace("'", '"'), assigned.lineno
+            return ast.unparse(made), assigned.lineno
     return None
-
-
-@remedy("has no attribute 'step'", "has no attribute 'zero_grad'", "has no attribute 'backward'")
-def other_object(failure: Failure) -> str | None:
-    """Call the method of the object that has it: `optimizer.step()` for `model.step()`."""
-    call = failure.call
-    node = call.func if isinstance(call, ast.Call) else call
-    if not isinstance(node, ast.Attribute) or failure.value(node.value) is None:
-        return None
-    owner = failure.value(node.value)
-    if not isinstance(owner, Tensor) and not hasattr(owner, "_modules"):
-        return None
-    if node.attr == "backward":
-        names = [name for name, value in failure.variables.items()
-                 if isinstance(value, Tensor) and value.grad_fn is not None and value.ndim == 0]  # fmt: skip
-    else:
-        names = [name for name, value in failure.variables.items()
-                 if any(each.__name__ == "Optimizer" for each in type(value).__mro__)]  # fmt: skip
-    return failure.replaced(node.value, names[0]) if len(names) == 1 else None
 
 
 def called(failure: Failure) -> ast.expr | None:
@@ -397,7 +403,7 @@ def each_element(failure: Failure) -> str | None:
             again = f"[each.{node.attr}{arguments} for each in {text}]"
     else:
         return None
-    return again if '"' in again else again.replace("'", '"')
+    return again
 
 
 @remedy("object has no attribute")
@@ -477,7 +483,7 @@ def unpacked(failure: Failure) -> str | None:
     names, written = _returned(failure, source), [ast.unparse(each) for each in target.elts]
     parts = _parts(failure, source, len(written)) if isinstance(statement, ast.Assign) else ""
     if parts:
-        return f"{', '.join(written)} = {parts}".replace("'", '"')
+        return f"{', '.join(written)} = {parts}"
     width = _width(failure.value(source.func)) if isinstance(source, ast.Call) else 0
     if width and width % len(written) == 0 and isinstance(statement, ast.Assign):
         return f"{', '.join(written)} = {ast.unparse(source)}.chunk({len(written)}, dim=-1)"
@@ -493,7 +499,7 @@ def unpacked(failure: Failure) -> str | None:
         whole = ast.unparse(statement.target).strip("()").replace(ast.unparse(target), f"({', '.join(again)})")
         inner = ", ".join(again) if target is statement.target else whole
         text = f"for {inner} in {ast.unparse(statement.iter)}:"
-    return text.replace("'", '"')
+    return text
 
 
 def _parts(failure: Failure, source: ast.expr, count: int) -> str:
@@ -563,9 +569,7 @@ def object_made(failure: Failure) -> str | tuple[str, int] | None:
 
 def _of_model(failure: Failure, kind: type) -> str:
     """Return the argument of an optimizer's class: the parameters of the only model among the variables."""
-    names = failure.models()
-    own = any(each.__name__ == "Optimizer" for each in kind.__mro__)
-    return f"{names[0]}.parameters()" if own and len(names) == 1 else ""
+    return WORDS["parameters"](failure) if any(each.__name__ == "Optimizer" for each in kind.__mro__) else ""
 
 
 @remedy("has no attribute", "takes 1 positional argument but", "takes 0 positional arguments but")
@@ -617,26 +621,18 @@ def batch_of(failure: Failure) -> Any:
     return None
 
 
-def loader_at(failure: Failure) -> tuple[ast.Call, int] | None:
-    """Return the call that made the loader of the user's loop, and its line."""
-    tree = failure.user.tree()
-    calls = [
-        node
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "DataLoader"
-    ]
-    return (calls[0], calls[0].lineno) if len(calls) == 1 else None
+def loader_of(step: Step) -> ast.Call | None:
+    """Return the only call of a user's function that makes a loader, or None."""
+    calls = [each for each in step.nodes(ast.Call) if ast.unparse(each.func).rpartition(".")[2] == "DataLoader"]
+    return calls[0] if len(calls) == 1 else None
 
 
 def _collated_by(failure: Failure, text: str) -> str | tuple[str, int]:
     """Return the constructor of the loader with another `collate_fn`, and its line."""
-    found = loader_at(failure)
-    if found is None:
+    call = loader_of(failure.user)
+    if call is None:
         return f"DataLoader(..., collate_fn={text})"
-    call, line = found
-    keywords = [each for each in call.keywords if each.arg != "collate_fn"]
-    again = ast.Call(call.func, call.args, [*keywords, ast.keyword("collate_fn", ast.parse(text, mode="eval").body)])
-    return failure.unparsed(again), line
+    return failure.at(call).with_keywords(collate_fn=text) or "", call.lineno
 
 
 @remedy("stack expects each tensor to be equal size")
@@ -694,7 +690,7 @@ def _with_return(function: Any) -> tuple[str, str] | None:
     returns = any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree))
     if returns or not isinstance(last, (ast.Assign, ast.Expr)) or isinstance(last.value, ast.Constant):
         return None
-    value = ast.unparse(last.value).replace("'", '"')
+    value = ast.unparse(last.value)
     return (
         f"return {value[1:-1] if isinstance(last.value, ast.Tuple) else value}",
         f"{function.__code__.co_filename}:{last.lineno}",
@@ -773,12 +769,7 @@ def whole_split(failure: Failure) -> str | None:
 @remedy("Trying to backward through the graph a second time")
 def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Detach what is passed on from one step of a loop to the next, or keep the graph of the first backward."""
-    tree, call = failure.user.tree(), failure.call
-    loops = [
-        node
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, (ast.For, ast.While)) and node.lineno <= failure.user.line <= (node.end_lineno or 0)
-    ]
+    call, loops = failure.call, failure.user.loops()
     for node in ast.walk(loops[-1]) if loops else ():
         for each in ast.walk(node.value) if isinstance(node, ast.Assign) else ():
             if not isinstance(node, ast.Assign) or not isinstance(each, ast.Name):
@@ -799,7 +790,7 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
             and ast.unparse(call.func) == f"{ast.unparse(node.target)}.backward"
         ):
             return f"{node.value.id}.backward()"  # (the sum of the losses of all steps has the graphs of all)
-    first = earlier_backward(failure, tree)
+    first = earlier_backward(failure)
     if first is not None:
         passed = passed_on(failure, first)
         if passed is not None:
@@ -865,7 +856,7 @@ def points_require_grad(failure: Failure) -> tuple[str, int] | None:
     for each in getattr(tree, "body", ()):
         if any(isinstance(part, ast.Name) and part.id == node.id for part in ast.walk(each)):
             if isinstance(each, (ast.Assign, ast.Expr)) and each.lineno < failure.user.line:
-                return f"{node.id}.requires_grad_(); {ast.unparse(each)}".replace("'", '"'), each.lineno
+                return f"{node.id}.requires_grad_(); {ast.unparse(each)}", each.lineno
             return None
     return None
 
@@ -919,15 +910,13 @@ def layer_in_place(failure: Failure) -> tuple[str, str] | None:
 def one_value(failure: Failure) -> tuple[str, str] | None:
     """Leave out the last batch of a loader, if that is the small one; else switch the whole model to evaluation."""
     for step in [each for each in failure.steps if each.users]:
-        call, tree = step.expression(), step.tree()
-        if not isinstance(call, ast.Call):
+        call = step.expression()
+        if not isinstance(call, ast.Call) or not call.args:
             continue
-        model = failure.value(call.func, {**step.frame.f_globals, **locals_of(step.frame)})
-        if not hasattr(model, "_modules") or not call.args:
+        if not hasattr(failure.value(call.func, variables_of(step)), "_modules"):
             continue
-        for node in ast.walk(tree) if tree is not None else ():
-            if isinstance(node, (ast.For, ast.While)) and node.lineno <= step.line <= (node.end_lineno or 0):
-                return _without_last_batch(failure, step)
+        if step.loops():
+            return _without_last_batch(failure, step)
         again = ast.Call(ast.parse(f"{ast.unparse(call.func)}.eval()", mode="eval").body, call.args, call.keywords)
         return failure.unparsed(again), f"{step.file}:{step.line}"
     return None
@@ -935,18 +924,11 @@ def one_value(failure: Failure) -> tuple[str, str] | None:
 
 def _without_last_batch(failure: Failure, step: Step) -> tuple[str, str] | None:
     """Return the constructor of the only loader that a function makes, without a smaller last batch."""
-    tree, variables = step.tree(), {**step.frame.f_globals, **locals_of(step.frame)}
-    calls = [
-        node
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "DataLoader"
-    ]
-    sizes = [each.value for node in calls for each in node.keywords if each.arg == "batch_size"]
-    if len(calls) != 1 or len(sizes) != 1 or failure.value(sizes[0], variables) == 1:
+    call = loader_of(step)
+    sizes = [each.value for each in getattr(call, "keywords", ()) if each.arg == "batch_size"]
+    if call is None or not sizes or failure.value(sizes[0], variables_of(step)) == 1:
         return None
-    keywords = [each for each in calls[0].keywords if each.arg != "drop_last"]
-    again = ast.Call(calls[0].func, calls[0].args, [*keywords, ast.keyword("drop_last", ast.Constant(True))])
-    return failure.unparsed(again), f"{step.file}:{calls[0].lineno}"
+    return failure.at(call).with_keywords(drop_last="True") or "", f"{step.file}:{call.lineno}"
 
 
 @remedy("is not a Module subclass")
@@ -1085,7 +1067,7 @@ def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
         for each in ast.walk(statement) if statement is not None else ():
             if isinstance(each, ast.comprehension) and ast.unparse(each.target) == text and not each.ifs:
                 item = f"for {text} in {ast.unparse(each.iter)}"
-                return f"{item} if {text}.grad is not None".replace("'", '"')
+                return f"{item} if {text}.grad is not None"
         whole = statement.value if isinstance(statement, ast.Expr) else None
         written = isinstance(whole, ast.Call) and ast.unparse(whole.func).startswith(f"{text}.grad.")
         if written or (failure.of_loop(node.value) and isinstance(statement, (ast.Expr, ast.AugAssign))):
@@ -1141,7 +1123,7 @@ def initialized(failure: Failure) -> str | tuple[str, int] | None:
             needed = _needed(step, [each.arg for each in tree.args.args])
             if needed is None:
                 return None
-            return f"super().__init__({needed}); {ast.unparse(body[0])}".replace("'", '"'), body[0].lineno
+            return f"super().__init__({needed}); {ast.unparse(body[0])}", body[0].lineno
     return "super().__init__()"
 
 
@@ -1211,7 +1193,7 @@ def matching_state(failure: Failure) -> str | None:
     said = failure.said("state_dict")
     for key, value in state.items():
         if isinstance(value, Mapping) and own & set(value):
-            return failure.rewritten(state_dict=f"{{}}[{key!r}]").replace("'", '"')
+            return failure.rewritten(state_dict=f"{{}}[{key!r}]")
         if isinstance(value, Mapping) and any(f".{name}" in f".{each}" for each in value for name in own):
             said, state = f'{said}["{key}"]', value
     for prefix in {key.partition(".")[0] + "." for key in state} if own != set(state) else ():
