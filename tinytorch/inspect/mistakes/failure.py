@@ -21,16 +21,6 @@ __all__ = [
     "Failure", "assigned", "described", "is_layer", "is_model", "module_text", "named_arguments", "operand",
     "with_texts",
 ]  # fmt: skip
-    "Failure",
-    "assigned",
-    "described",
-    "is_layer",
-    "is_model",
-    "module_text",
-    "named_arguments",
-    "operand",
-    "with_texts",
-]
 
 
 class Text(str):

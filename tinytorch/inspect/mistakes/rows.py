@@ -31,12 +31,12 @@ from tinytorch.inspect.mistakes.graph import (
     uncut,
     writes,
 )
+from tinytorch.inspect.mistakes.layers import arguments_of, constructor, like, number
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
-from tinytorch.inspect.mistakes.running import variables_of
+from tinytorch.inspect.mistakes.running import NAMES, evaluated, variables_of
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Unknown
-from tinytorch.inspect.mistakes.trying import NAMES, arguments_of, constructor, evaluated, like, number
 from tinytorch.inspect.source import assigned_attribute, assignment, function_tree, header_of
 from tinytorch.ops.register import methods
 

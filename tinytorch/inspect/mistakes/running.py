@@ -12,6 +12,7 @@ import builtins
 import inspect
 import operator
 import re
+import sys
 from collections.abc import Mapping
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -25,7 +26,7 @@ from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Failed, Trial, Unknown, is_users, static
 from tinytorch.inspect.source import function_tree
 
-__all__ = ["Interpreter", "called", "onward", "statements_from", "values_before", "variables_of"]
+__all__ = ["NAMES", "Interpreter", "called", "evaluated", "onward", "statements_from", "values_before", "variables_of"]
 
 _BINARY = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod",
            "Pow": "pow", "MatMult": "matmul", "BitAnd": "and_", "BitOr": "or_", "BitXor": "xor"}  # fmt: skip
@@ -262,6 +263,16 @@ class Interpreter:
 
     def _on_raise(self, node: ast.Raise) -> None:
         raise Failed("an error of the user's")
+
+
+def evaluated(trial: Trial, text: str | ast.expr, outer: Mapping[str, Any], own: dict[str, Any] | None = None) -> Any:
+    """Return the value of an expression in a trial."""
+    node = ast.parse(text, mode="eval").body if isinstance(text, str) else text
+    return Interpreter(trial, outer, own).visit(node)
+
+
+#: How remedies name the package, if the user's names do not.
+NAMES = {"nn": nn, "torch": sys.modules["tinytorch"]}
 
 
 def called(trial: Trial, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], depth: int = 0) -> Any:
