@@ -13,6 +13,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.remedies import fact
 from tinytorch.inspect.mistakes.stack import Step, locals_of
+from tinytorch.inspect.places import name_of
 from tinytorch.inspect.source import assigned_attribute, assignment, function_tree, parsed
 from tinytorch.inspect.why import Cut, cuts, switch_around
 
@@ -214,22 +215,6 @@ def read_gradient(failure: Failure) -> tuple[str, int] | None:
     return None
 
 
-def named_in(failure: Failure, tensor: Tensor) -> str:
-    """Return the name of a tensor: a parameter's in a module, or a variable's; "" if it has none.
-
-    Looked at are the variables of functions that have not returned.
-    """
-    for step in reversed([each for each in failure.steps if each.users]):
-        for name, value in locals_of(step.frame).items():
-            if value is tensor:
-                return name
-            if hasattr(value, "named_parameters") and not isinstance(value, type):
-                for path, each in [*value.named_parameters(), *value.named_buffers()]:
-                    if each is tensor:
-                        return path
-    return ""
-
-
 @fact("appears to not have been used in the graph")
 def unused(failure: Failure) -> str | None:
     """Name the parameters that were not used."""
@@ -238,7 +223,7 @@ def unused(failure: Failure) -> str | None:
             found = locals_of(step.frame)
             captured, edges, targets = found.get("captured", {}), found.get("edges", ()), found.get("targets", ())
             names = [
-                named_in(failure, target) or f"number {k}"
+                name_of(target, failure.user.frame) or f"number {k}"
                 for k, (edge, target) in enumerate(zip(edges, targets, strict=False))
                 if edge not in captured and isinstance(target, Tensor)
             ]
