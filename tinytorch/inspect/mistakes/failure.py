@@ -13,7 +13,7 @@ from typing import Any
 
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.stack import Step, locals_of
+from tinytorch.inspect.mistakes.stack import N, Step, locals_of
 from tinytorch.inspect.mistakes.trial import Trial, Unknown, is_users, static
 from tinytorch.inspect.source import around, assigned_attribute, assignment, parsed
 
@@ -180,6 +180,33 @@ class Failure:
         """The expression of the user's code that failed, or None if its source is not to be found."""
         return self.user.expression()
 
+    @property
+    def calling(self) -> ast.Call:
+        """The call that failed.
+
+        Raises:
+            Unknown: another expression failed.
+        """
+        if not isinstance(self.call, ast.Call):
+            raise Unknown("no call")
+        return self.call
+
+    @property
+    def member(self) -> ast.Attribute:
+        """The member that the user's expression looks for, or calls.
+
+        Raises:
+            Unknown: it is another expression.
+        """
+        node = self.call.func if isinstance(self.call, ast.Call) else self.call
+        if not isinstance(node, ast.Attribute):
+            raise Unknown("no member")
+        return node
+
+    def parts(self, *kinds: type[N]) -> list[N]:
+        """Return the nodes of some kinds of the expression that failed."""
+        return [] if self.call is None else [node for node in ast.walk(self.call) if isinstance(node, kinds)]
+
     @functools.cached_property
     def variables(self) -> dict[str, Any]:
         """The variables of the user's frame, local ones first; of a comprehension, also those of its function."""
@@ -331,18 +358,14 @@ class Failure:
         """Return an expression with another text for a part of it."""
         return cls.unparsed(with_texts(whole, {id(part): text}))
 
-    def called_as(self, text: str) -> str | None:
+    def called_as(self, text: str) -> str:
         """Return the user's call of another function; {} in the text stands for the old one."""
-        call = self.call
-        if not isinstance(call, ast.Call):
-            return None
-        return self.in_text(call, call.func, text.replace("{}", ast.unparse(call.func)))
+        func = self.calling.func
+        return self.in_text(self.calling, func, text.replace("{}", ast.unparse(func)))
 
-    def with_keywords(self, **texts: str) -> str | None:
+    def with_keywords(self, **texts: str) -> str:
         """Return the user's call with further keywords, or other texts for its own."""
-        call = self.call
-        if not isinstance(call, ast.Call):
-            return None
+        call = self.calling
         kept = [each for each in call.keywords if each.arg not in texts]
         more = [ast.keyword(name, ast.parse(text, mode="eval").body) for name, text in texts.items()]
         return self.unparsed(ast.Call(call.func, call.args, [*kept, *more]))

@@ -36,8 +36,8 @@ from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.running import NAMES, evaluated, variables_of
 from tinytorch.inspect.mistakes.stack import Step, locals_of
-from tinytorch.inspect.mistakes.trial import Unknown
-from tinytorch.inspect.source import assigned_attribute, assignment, function_tree, header_of
+from tinytorch.inspect.mistakes.trial import Unknown, is_users
+from tinytorch.inspect.source import assigned_attribute, function_tree, header_of
 from tinytorch.ops.register import methods
 
 #: A message, and the code that takes the place of the call that failed. {func} stands for what it calls, {args} for its
@@ -167,15 +167,15 @@ _ELSEWHERE = {
 def named_otherwise(failure: Failure) -> str | None:
     """Name the argument that was meant."""
     wrong = re.findall(r"unexpected keyword argument '(\w+)'", failure.text)[0]  # (Python may add a suggestion)
-    call = failure.call
+    call = failure.calling
     function = failure.function.forward if failure.calls_module else failure.function
     names = [name for name in inspect.signature(function).parameters if name != "self"]
     meant = _ELSEWHERE.get(wrong)
     if meant not in names:
         meant = next(iter(get_close_matches(wrong, names, 1, 0.6)), None)
-    if meant is None and len(names) == len(getattr(call, "keywords", ())) == 1 and not getattr(call, "args", ()):
+    if meant is None and len(names) == len(call.keywords) == 1 and not call.args:
         meant = names[0]
-    if meant is None or not isinstance(call, ast.Call):
+    if meant is None:
         return None
     keywords = [ast.keyword(meant if each.arg == wrong else each.arg, each.value) for each in call.keywords]
     again = ast.Call(call.func, call.args, keywords)
@@ -185,20 +185,16 @@ def named_otherwise(failure: Failure) -> str | None:
 @remedy("compiled with CUDA")
 def without_cuda(failure: Failure) -> str | tuple[str, int] | None:
     """Use the GPU only where there is one."""
-    call = failure.call
     choice = '"cuda" if torch.cuda.is_available() else "cpu"'
-    if not isinstance(call, ast.Call):
-        return None
-    for part in ast.walk(call):
+    for part in ast.walk(failure.calling):
         statement = failure.assignment(part)
-        for node in ast.walk(part if statement is None else statement):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
+        for node in ast.walk(statement or part):
+            if isinstance(node, ast.Constant) and str(node.value).startswith("cuda"):
                 if statement is not None:
                     return failure.in_text(statement, node, choice), statement.lineno
                 return failure.replaced(node, choice)
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
-        return f"{ast.unparse(call.func.value)}.to({choice})"
-    return None
+    member = failure.member
+    return f"{ast.unparse(member.value)}.to({choice})" if member.attr == "cuda" else None
 
 
 @remedy("optimizer got an empty parameter list")
@@ -232,26 +228,18 @@ def arguments_of_hook(failure: Failure) -> tuple[str, str] | None:
 def computed_again(failure: Failure) -> tuple[str, int] | None:
     """Compute a loss again after a step of an optimizer that changed parameters that it uses, as for two networks."""
     _, cell, _ = saved(failure)
-    tree, call = failure.user.tree(), failure.call
-    models = [(name, value) for name, value in failure.variables.items() if hasattr(value, "_modules")]
-    name = next((name for name, value in models if not isinstance(value, type)
-                 for each in value.parameters() if each._cell is cell), "")  # fmt: skip
-    if not name or tree is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-        return None
+    models = [(name, value) for name, value in failure.variables.items() if is_model(value)]
+    name = next((name for name, value in models if any(each._cell is cell for each in value.parameters())), "")
     steps = []
-    for node in [each for each in ast.walk(tree) if isinstance(each, ast.Expr)]:
+    for node in [each for each in failure.user.nodes(ast.Expr) if each.lineno < failure.user.line]:
         function = node.value.func if isinstance(node.value, ast.Call) else None
-        if isinstance(function, ast.Attribute) and function.attr == "step" and node.lineno < failure.user.line:
+        if isinstance(function, ast.Attribute) and function.attr == "step":
             groups = getattr(failure.value(function.value), "param_groups", ())
             steps += [node] * any(each._cell is cell for group in groups for each in group["params"])
-    if len(steps) != 1 or not isinstance(call.func.value, ast.Name):
+    made = failure.assignment(failure.member.value)
+    if not name or len(steps) != 1 or made is None or made.lineno > steps[0].lineno:
         return None
-    made = assignment(tree, call.func.value.id, failure.user.line)
-    if (
-        made is None
-        or made.lineno > steps[0].lineno
-        or name not in {each.id for each in ast.walk(made.value) if isinstance(each, ast.Name)}
-    ):
+    if name not in {each.id for each in ast.walk(made.value) if isinstance(each, ast.Name)}:
         return None
     return "; ".join([ast.unparse(each) for each in (steps[0], made)]), steps[0].lineno
 
@@ -330,9 +318,7 @@ def replaced(failure: Failure, node: ast.AST, text: str) -> str | None:
 @remedy("object is not callable")
 def not_callable(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Index what has elements, call the layers of a list in turn, and leave out a call of a value."""
-    call = failure.call
-    if not isinstance(call, ast.Call):
-        return None
+    call = failure.calling
     value, text = failure.value(call.func), ast.unparse(call.func)
     if isinstance(value, list) and value and all(hasattr(each, "_modules") for each in value):
         return _sequential(failure, call)
@@ -373,50 +359,36 @@ def not_assigned(failure: Failure) -> tuple[str, int] | None:
 
 def called(failure: Failure) -> ast.expr | None:
     """Return the call of the method that was looked for, rather than the method alone."""
-    statement, call = failure.statement(), failure.call
-    if statement is None or not isinstance(call, ast.Attribute):
-        return call
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == ast.unparse(call):
-            return node
-    return call
+    statement, text = failure.statement(), ast.unparse(failure.member)
+    calls = [each for each in ast.walk(statement) if isinstance(each, ast.Call)] if statement is not None else []
+    return next((each for each in calls if ast.unparse(each.func) == text), failure.call)
 
 
 @remedy("'list' object has no attribute", "'tuple' object has no attribute", "'dict' object has no attribute")
 def each_element(failure: Failure) -> str | None:
     """Call a method of tensors for each tensor of a list or dictionary."""
-    call = called(failure)
-    node = call.func if isinstance(call, ast.Call) else call
-    if not isinstance(node, ast.Attribute) or not hasattr(Tensor, node.attr):
-        return None
+    call, node = called(failure), failure.member
     value, text = failure.value(node.value), ast.unparse(node.value)
-    arguments = ast.unparse(call).removeprefix(ast.unparse(node)) if isinstance(call, ast.Call) else ""
-    if isinstance(value, dict) and value and all(isinstance(each, Tensor) for each in value.values()):
-        again = f"{{key: value.{node.attr}{arguments} for key, value in {text}.items()}}"
-    elif type(value) is list and value and all(isinstance(each, Tensor) for each in value):
-        if node.attr == "backward":
-            return f"torch.stack({text}).sum().backward()" if all(each.numel() == 1 for each in value) else None
-        whole = node.attr not in ("to", "cpu", "cuda", "float", "double", "half", "long", "detach", "numpy")
-        if whole and len({tuple(each.shape) for each in value}) == 1:
-            again = f"torch.stack({text}).{node.attr}{arguments}"
-        else:
-            again = f"[each.{node.attr}{arguments} for each in {text}]"
-    else:
+    values = list(value.values()) if isinstance(value, dict) else value if type(value) is list else []
+    if not values or not hasattr(Tensor, node.attr) or not all(isinstance(each, Tensor) for each in values):
         return None
-    return again
+    method = node.attr + ast.unparse(call).removeprefix(ast.unparse(node)) if isinstance(call, ast.Call) else node.attr
+    if isinstance(value, dict):
+        return f"{{key: value.{method} for key, value in {text}.items()}}"
+    if node.attr == "backward":
+        return f"torch.stack({text}).sum().backward()" if all(each.numel() == 1 for each in values) else None
+    whole = node.attr not in ("to", "cpu", "cuda", "float", "double", "half", "long", "detach", "numpy")
+    alike = len({tuple(each.shape) for each in values}) == 1
+    return f"torch.stack({text}).{method}" if whole and alike else f"[each.{method} for each in {text}]"
 
 
 @remedy("object has no attribute")
 def of_wrapped(failure: Failure) -> str | None:
     """Look for a member in the model or the data set that another object wraps."""
-    call = failure.call
-    node = call.func if isinstance(call, ast.Call) else call
-    owner = failure.value(node.value) if isinstance(node, ast.Attribute) else None
-    for name in ("module", "dataset"):
-        inner = getattr(owner, name, None)
-        if isinstance(node, ast.Attribute) and inner is not None and hasattr(inner, node.attr):
-            return failure.replaced(node.value, f"{ast.unparse(node.value)}.{name}")
-    return None
+    node = failure.member
+    owner = failure.value(node.value)
+    found = [name for name in ("module", "dataset") if hasattr(getattr(owner, name, None), node.attr)]
+    return failure.replaced(node.value, f"{ast.unparse(node.value)}.{found[0]}") if found else None
 
 
 @remedy("'NoneType' object has no attribute", "must be Tensor, not NoneType")
@@ -432,20 +404,14 @@ def unless_none(failure: Failure) -> str | None:
     return None
 
 
-def _pair_in_sequence(failure: Failure) -> tuple[Any, int]:
-    """Return the sequence, and the place in it of the layer whose pair the next layer was given."""
-    outer: Any = failure.modules[-2] if len(failure.modules) > 1 else None
-    if not is_layer(outer, "Sequential") or not isinstance(next(iter(failure.given.values()), None), tuple):
-        raise Unknown("no pair in a sequence")
-    layers = list(outer._modules.values())
-    return outer, next(k for k, each in enumerate(layers) if each is failure.module) - 1
-
-
 @fact("must be Tensor, not tuple", "'tuple' object has no attribute")
 def pair_in_sequence(failure: Failure) -> str | None:
     """Say which layer of a sequence returns a pair."""
-    outer, k = _pair_in_sequence(failure)
-    layer = list(outer._modules.values())[k]
+    outer: Any = failure.modules[-2] if len(failure.modules) > 1 else None
+    if not is_layer(outer, "Sequential") or not isinstance(next(iter(failure.given.values()), None), tuple):
+        return None
+    layers = list(outer._modules.values())
+    layer = layers[next(k for k, each in enumerate(layers) if each is failure.module) - 1]
     kind = type(layer).__name__
     if not is_layer(layer, "RNNBase", "MultiheadAttention"):
         return None
@@ -538,9 +504,9 @@ def _returned(failure: Failure, source: ast.expr) -> list[str]:
         return _names_returned(type(data).__getitem__)
     if is_layer(made, "LSTM"):
         return ["output", "(h, c)"]
-    if hasattr(made, "_modules") and not module_of(type(made)).startswith("tinytorch."):
+    if hasattr(made, "_modules") and is_users(type(made)):
         return _names_returned(type(made).forward)
-    if inspect.isfunction(made) and not module_of(made).startswith("tinytorch."):
+    if inspect.isfunction(made) and is_users(made):
         return _names_returned(made)
     return []
 
@@ -578,7 +544,7 @@ def misspelt_constructor(failure: Failure) -> tuple[str, str] | None:
     kinds = [type(each) for each in (failure.self, *failure.modules[::-1])]
     kinds += [each for each in [failure.function, failure.called()] if isinstance(each, type)]
     for kind in kinds:
-        if module_of(kind).startswith("tinytorch.") or "__init__" in vars(kind) or not hasattr(kind, "load_state_dict"):
+        if not is_users(kind) or "__init__" in vars(kind) or not hasattr(kind, "load_state_dict"):
             continue
         for name, function in vars(kind).items():
             if get_close_matches(name.strip("_").lower(), ["init"], 1, 0.75) and inspect.isfunction(function):
@@ -704,7 +670,7 @@ def _users_data(failure: Failure) -> Any:
         for value in (found.get("dataset"), getattr(found.get("self"), "dataset", None)):
             while hasattr(value, "dataset"):
                 value = value.dataset  # type: ignore[union-attr]
-            if value is not None and not module_of(type(value)).startswith("tinytorch."):
+            if value is not None and is_users(type(value)):
                 return value
     return None
 
@@ -1019,27 +985,25 @@ def elementwise(failure: Failure) -> str | None:
     return None
 
 
+#: The names that members of tensors have in NumPy.
+_OF_ARRAYS = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}
+
+
 @remedy("has no attribute")
 def misspelt(failure: Failure) -> str | None:
     """Name the member of a similar name."""
-    call = failure.call
-    if not isinstance(failure.error, AttributeError) or call is None:
-        return None
     wrong = re.findall(r"'(\w+)'", failure.text)[-1]
-    for node in ast.walk(call):
-        if isinstance(node, ast.Attribute) and node.attr == wrong:
-            owner = failure.value(node.value)
-            owner = getattr(failure.error, "obj", None) if owner is None else owner
-            meant = None
-            if isinstance(owner, Tensor):
-                meant = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}.get(wrong)
-            elif not isinstance(owner, ModuleType) and not _is_ours(owner):
-                return None
-            names = [name for name in dir(owner) if not name.startswith("_")]
-            meant = meant or next((name for name in names if name.lower() == wrong.lower()), None)
-            meant = meant or next(iter(get_close_matches(wrong, names, 1, 0.7)), None)
-            return None if meant is None else f"{ast.unparse(node.value)}.{meant}"
-    return None
+    node = next((each for each in failure.parts(ast.Attribute) if each.attr == wrong), None)
+    if not isinstance(failure.error, AttributeError) or node is None:
+        return None
+    owner = failure.value(node.value)
+    owner = failure.error.obj if owner is None else owner
+    if not isinstance(owner, (Tensor, ModuleType)) and not _is_ours(owner):
+        return None
+    names = [name for name in dir(owner) if not name.startswith("_")]
+    alike = [name for name in names if name.lower() == wrong.lower()] or get_close_matches(wrong, names, 1, 0.7)
+    meant = _OF_ARRAYS.get(wrong) if isinstance(owner, Tensor) else None
+    return f"{ast.unparse(node.value)}.{meant or alike[0]}" if meant or alike else None
 
 
 def _is_ours(owner: Any) -> bool:
@@ -1050,10 +1014,8 @@ def _is_ours(owner: Any) -> bool:
 @remedy("'NoneType' object has no attribute", "'NoneType' object is not", "unsupported operand type(s)")
 def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
     """Keep the gradient of a result, require that of a leaf, or leave out parameters that have none."""
-    statement, call = failure.statement(), failure.call
-    for node in ast.walk(call) if call is not None else ():
-        if not isinstance(node, ast.Attribute) or node.attr != "grad":
-            continue
+    statement = failure.statement()
+    for node in [each for each in failure.parts(ast.Attribute) if each.attr == "grad"]:
         owner, text = failure.value(node.value), ast.unparse(node.value)
         if not isinstance(owner, Tensor) or owner._grad is not None:
             continue
@@ -1077,36 +1039,26 @@ def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
 
 def _updated(failure: Failure, text: str) -> str | None:
     """Return a step of gradient descent by hand as one that is written in place, and not recorded."""
-    tree, statement = failure.user.tree(), failure.statement()
-    for node in ast.walk(tree) if tree is not None else ():
-        value = node.value if isinstance(node, ast.Assign) else None
-        if not isinstance(node, ast.Assign) or not isinstance(value, ast.BinOp):
-            continue
-        own = ast.unparse(node.targets[0]) == ast.unparse(value.left) == text and isinstance(value.op, ast.Sub)
-        if own and f"{text}.grad" in ast.unparse(value.right):
-            change = f"with torch.no_grad(): {text} -= {ast.unparse(value.right)}"
-            return change if statement is not None and ast.unparse(statement) == ast.unparse(node) else None
-    return None
+    statement = failure.statement()
+    value = getattr(statement, "value", None)
+    if not isinstance(statement, ast.Assign) or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Sub):
+        return None
+    own = ast.unparse(statement.targets[0]) == ast.unparse(value.left) == text
+    change = ast.unparse(value.right)
+    return f"with torch.no_grad(): {text} -= {change}" if own and f"{text}.grad" in change else None
 
 
 @remedy("'NoneType' object has no attribute", "'NoneType' object is not", "must be Tensor, not NoneType",
         "unsupported operand type(s)")  # fmt: skip
 def forgotten_return(failure: Failure) -> tuple[str, str] | None:
     """Return what the last statement of a module's `forward` computes."""
-    call: Any = failure.call
-    node: Any
-    nodes = [node for node in ast.walk(call) if isinstance(node, (ast.Call, ast.Name))] if call is not None else []
-    for node in nodes:
-        if isinstance(node, ast.Name):
-            assigned = failure.assignment(node)
-            node = None if assigned is None else assigned.value
-        module = failure.value(node.func) if isinstance(node, ast.Call) else None
-        function: Any = getattr(type(module), "forward", None)
-        if not hasattr(module, "_modules") or module_of(type(module)).startswith("tinytorch."):
-            continue
-        found = _with_return(function)
-        if found is not None:
-            return found
+    for node in failure.parts(ast.expr):
+        made = getattr(failure.assignment(node), "value", node)
+        module = failure.value(made.func) if isinstance(made, ast.Call) else None
+        if hasattr(module, "_modules") and is_users(type(module)):
+            found = _with_return(getattr(type(module), "forward", None))
+            if found is not None:
+                return found
     return None
 
 
@@ -1265,7 +1217,7 @@ def _shortcut(failure: Failure) -> tuple[tuple[str, str], str]:
     call, own = failure.call, failure.variables.get("self")
     if not isinstance(call, ast.BinOp) or not isinstance(call.op, ast.Add) or not failure.modules:
         raise Unknown("no sum in a module")
-    if own is not failure.module or module_of(type(own)).startswith("tinytorch."):
+    if own is not failure.module or not is_users(type(own)):
         raise Unknown("not in a user's module")
     (a, x), (b, y) = operands(failure)
     names = [name for name in (a, b) if any(failure.arguments[name] is each for each in failure.given.values())]

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 from tinytorch.core.warning import is_ours
 from tinytorch.inspect.source import around, definition_of, parsed
 
-__all__ = ["Step", "entries_of", "is_raised", "joined", "locals_of", "steps_of"]
+__all__ = ["N", "Step", "entries_of", "is_raised", "joined", "locals_of", "steps_of"]
 
 N = TypeVar("N", bound=ast.AST)
 _LIBRARY = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
