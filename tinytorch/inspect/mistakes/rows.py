@@ -93,7 +93,7 @@ def _last_number(failure: Failure) -> str:
     for node in [each for each in failure.user.nodes(ast.Assign) if each.lineno < failure.user.line]:
         names = [each.id for each in node.targets if isinstance(each, ast.Name)]
         names = [name for name in names if _is_number(failure.variables.get(name))]
-        used = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
+        used = {each.id for each in _names_in(node.value)}
         found |= {(not used & set(names), node.lineno): name for name in names}
     return found[max(found)] if found else ""
 
@@ -239,7 +239,7 @@ def computed_again(failure: Failure) -> tuple[str, int] | None:
     made = failure.assignment(failure.member.value)
     if not name or len(steps) != 1 or made is None or made.lineno > steps[0].lineno:
         return None
-    if name not in {each.id for each in ast.walk(made.value) if isinstance(each, ast.Name)}:
+    if name not in {each.id for each in _names_in(made.value)}:
         return None
     return "; ".join([ast.unparse(each) for each in (steps[0], made)]), steps[0].lineno
 
@@ -297,6 +297,10 @@ def parameter_of_distribution(failure: Failure) -> str | None:
     if "GreaterThan" not in failure.text or node is None:
         return None
     return failure.rewritten(**{name: f"{failure.named('nn.functional', 'nn.functional')}.softplus({{}})"})
+
+
+def _names_in(node: ast.AST) -> list[ast.Name]:
+    return [each for each in ast.walk(node) if isinstance(each, ast.Name)]
 
 
 def expressions(failure: Failure) -> Iterator[Any]:
@@ -598,7 +602,7 @@ def _collated_by(failure: Failure, text: str) -> str | tuple[str, int]:
     call = loader_of(failure.user)
     if call is None:
         return f"DataLoader(..., collate_fn={text})"
-    return failure.at(call).with_keywords(collate_fn=text) or "", call.lineno
+    return failure.at(call).with_keywords(collate_fn=text), call.lineno
 
 
 @remedy("stack expects each tensor to be equal size")
@@ -636,17 +640,11 @@ def list_of_samples(failure: Failure) -> str | tuple[str, int] | tuple[str, str]
     if not isinstance(batch, (list, tuple)):
         return None
     if all(each is None for each in batch):
-        return _returned_sample(failure)
+        return _with_return(getattr(type(_users_data(failure)), "__getitem__", None))
     if any(each is None for each in batch):
         kept = "[each for each in batch if each is not None]"
         return _collated_by(failure, f"lambda batch: torch.utils.data.default_collate({kept})")
     return _collated_by(failure, "list") if "default_collate: batch must contain" in failure.text else None
-
-
-def _returned_sample(failure: Failure) -> tuple[str, str] | None:
-    """Return what the last statement of a user's `__getitem__` computes, as what it returns, and its place."""
-    function: Any = getattr(type(_users_data(failure)), "__getitem__", None)
-    return _with_return(function)
 
 
 def _with_return(function: Any) -> tuple[str, str] | None:
@@ -657,10 +655,8 @@ def _with_return(function: Any) -> tuple[str, str] | None:
     if returns or not isinstance(last, (ast.Assign, ast.Expr)) or isinstance(last.value, ast.Constant):
         return None
     value = ast.unparse(last.value)
-    return (
-        f"return {value[1:-1] if isinstance(last.value, ast.Tuple) else value}",
-        f"{function.__code__.co_filename}:{last.lineno}",
-    )
+    value = value[1:-1] if isinstance(last.value, ast.Tuple) else value
+    return f"return {value}", f"{function.__code__.co_filename}:{last.lineno}"
 
 
 def _users_data(failure: Failure) -> Any:
@@ -735,38 +731,34 @@ def whole_split(failure: Failure) -> str | None:
 @remedy("Trying to backward through the graph a second time")
 def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Detach what is passed on from one step of a loop to the next, or keep the graph of the first backward."""
-    call, loops = failure.call, failure.user.loops()
+    call, loops, sums = failure.call, failure.user.loops(), dict[str, str]()
     for node in ast.walk(loops[-1]) if loops else ():
-        for each in ast.walk(node.value) if isinstance(node, ast.Assign) else ():
-            if not isinstance(node, ast.Assign) or not isinstance(each, ast.Name):
-                continue
-            targets = {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
-            if each.id in targets and has_graph(failure.value(each)):
-                if isinstance(failure.value(each), tuple):
-                    text = f"tuple([each.detach() for each in {each.id}])"
-                else:
-                    text = f"{each.id}.detach()"
-                changed = failure.in_text(node.value, each, text)
-                return f"{ast.unparse(node.targets[0]).strip('()')} = {changed}", node.lineno
-        if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
-            continue
-        if (
-            isinstance(node.value, ast.Name)
-            and isinstance(call, ast.Call)
-            and ast.unparse(call.func) == f"{ast.unparse(node.target)}.backward"
-        ):
-            return f"{node.value.id}.backward()"  # (the sum of the losses of all steps has the graphs of all)
+        if isinstance(node, ast.Assign):
+            targets = {each.id for target in node.targets for each in _names_in(target)}
+            for each in [each for each in _names_in(node.value) if each.id in targets]:
+                value = failure.value(each)
+                text = (
+                    f"tuple([each.detach() for each in {each.id}])"
+                    if isinstance(value, tuple)
+                    else f"{each.id}.detach()"
+                )
+                if has_graph(value):
+                    changed = failure.in_text(node.value, each, text)
+                    return f"{ast.unparse(node.targets[0]).strip('()')} = {changed}", node.lineno
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.value, ast.Name):
+            sums.setdefault(f"{ast.unparse(node.target)}.backward", f"{node.value.id}.backward()")
+    if call is not None and (said := ast.unparse(call).partition("(")[0]) in sums:
+        return sums[said]  # (the sum of the losses of all steps has the graphs of all)
     first = earlier_backward(failure)
-    if first is not None:
-        passed = passed_on(failure, first)
-        if passed is not None:
-            return passed
+    passed = passed_on(failure, first) if first is not None else None
+    if passed is not None:
+        return passed
     if loops and (first is None or first.lineno < loops[-1].lineno):
         found = made_once(failure, loops[-1])
         return found[1] if found is not None else None
     if first is not None:
         return f"{ast.unparse(first.func)}(retain_graph=True)", first.lineno
-    return failure.with_keywords(retain_graph="True") if isinstance(call, ast.Call) else None
+    return failure.with_keywords(retain_graph="True")
 
 
 @remedy("does not require grad and does not have a grad_fn")
@@ -819,12 +811,10 @@ def points_require_grad(failure: Failure) -> tuple[str, int] | None:
     made = failure.assignment(node)
     if made is not None and len(made.targets) == 1 and isinstance(made.targets[0], ast.Name):
         return failure.assigned_with(made, ".requires_grad_()"), made.lineno
-    for each in getattr(tree, "body", ()):
-        if any(isinstance(part, ast.Name) and part.id == node.id for part in ast.walk(each)):
-            if isinstance(each, (ast.Assign, ast.Expr)) and each.lineno < failure.user.line:
-                return f"{node.id}.requires_grad_(); {ast.unparse(each)}", each.lineno
-            return None
-    return None
+    users = [each for each in getattr(tree, "body", ()) if node.id in [part.id for part in _names_in(each)]]
+    if not users or not isinstance(users[0], (ast.Assign, ast.Expr)) or users[0].lineno >= failure.user.line:
+        return None
+    return f"{node.id}.requires_grad_(); {ast.unparse(users[0])}", users[0].lineno
 
 
 @remedy("has been modified by an inplace operation")
@@ -844,7 +834,7 @@ def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
         if call.func.attr.endswith("_"):
             target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else name
             return f"{target} = {failure.unparsed(again)}", node.lineno
-    if isinstance(node, ast.Assign) and any(isinstance(x, ast.Name) and x.id == name for x in ast.walk(node.value)):
+    if isinstance(node, ast.Assign) and name in [each.id for each in _names_in(node.value)]:
         target, text = ast.unparse(node.targets[0]), ast.unparse(node.value)
         return f"new = {text}; {name} = {name}.clone(); {target} = new", node.lineno
     if isinstance(node, ast.Assign | ast.AugAssign):
@@ -894,22 +884,17 @@ def _without_last_batch(failure: Failure, step: Step) -> tuple[str, str] | None:
     sizes = [each.value for each in getattr(call, "keywords", ()) if each.arg == "batch_size"]
     if call is None or not sizes or failure.value(sizes[0], variables_of(step)) == 1:
         return None
-    return failure.at(call).with_keywords(drop_last="True") or "", f"{step.file}:{call.lineno}"
+    return failure.at(call).with_keywords(drop_last="True"), f"{step.file}:{call.lineno}"
 
 
 @remedy("is not a Module subclass")
 def module_of_function(failure: Failure) -> str | None:
     """Name the module that does what a function does: `nn.ReLU()` for `F.relu`."""
-    call = failure.call
-    for node in call.args if isinstance(call, ast.Call) else ():
+    kinds = {each.lower(): each for each in dir(nn) if isinstance(getattr(nn, each), type)}
+    for node in [each for each in failure.calling.args if isinstance(each, (ast.Attribute, ast.Name))]:
         name = ast.unparse(node).rpartition(".")[2]
-        kinds = {each.lower(): each for each in dir(nn) if isinstance(getattr(nn, each), type)}
         kind = kinds.get(name.replace("_", "").lower())
-        if (
-            kind is not None
-            and isinstance(node, (ast.Attribute, ast.Name))
-            and not isinstance(failure.value(node), type)
-        ):
+        if kind is not None and not isinstance(failure.value(node), type):
             return failure.replaced(node, f"nn.{kind}({'dim=-1' if 'softmax' in name else ''})")
     return None
 
@@ -929,18 +914,13 @@ def labels_in_range(failure: Failure) -> str | None:
     x, target = pair(failure)
     classes = x.shape[1] if x.ndim > 1 else x.shape[0]
     low, high = int(target.min()), int(target.max())
+    outside = {int(each) for each in target[(target < 0) | (target >= classes)].flatten()}
+    if len(outside) == 1 and (low < 0 or high > classes + 1):  # (a label that stands for none)
+        if failure.calls_module:
+            return f"nn.{type(failure.module).__name__}(ignore_index={outside.pop()})"
+        return failure.with_keywords(ignore_index=str(outside.pop()))
     if low < 0:
-        kept = target[target >= 0]
-        if len({int(each) for each in target[target < 0].flatten()}) > 1 or (len(kept) and int(kept.max()) >= classes):
-            return None
-        if failure.calls_module:
-            return f"nn.{type(failure.module).__name__}(ignore_index={low})"
-        return failure.with_keywords(ignore_index=str(low))
-    border = target[target >= classes]
-    if len({int(each) for each in border.flatten()}) == 1 and high > classes + 1:
-        if failure.calls_module:
-            return f"nn.{type(failure.module).__name__}(ignore_index={high})"
-        return failure.with_keywords(ignore_index=str(high))
+        return None
     head = _last_layer(failure)
     if head is not None and getattr(head, "out_features", 0) == classes and not low:
         return f"nn.Linear({head.in_features}, {high + 1})"
@@ -1072,22 +1052,14 @@ def initialized(failure: Failure) -> str | tuple[str, int] | None:
             for each in body:
                 if isinstance(each, ast.Expr) and ast.unparse(each).endswith(").__init__"):
                     return f"{ast.unparse(each)}()", each.lineno  # (it is not called)
-            needed = _needed(step, [each.arg for each in tree.args.args])
-            if needed is None:
+            base: Any = type(locals_of(step.frame).get("self")).__mro__[1]
+            parameters = list(inspect.signature(base.__init__).parameters.values())[1:]
+            named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+            needed = [each.name for each in named if each.default is each.empty]
+            if not {*needed} <= {each.arg for each in tree.args.args}:
                 return None
-            return f"super().__init__({needed}); {ast.unparse(body[0])}", body[0].lineno
+            return f"super().__init__({', '.join(needed)}); {ast.unparse(body[0])}", body[0].lineno
     return "super().__init__()"
-
-
-def _needed(step: Step, own: list[str]) -> str | None:
-    """Return the arguments that a base class's constructor needs; None if one is not among those of the own one."""
-    base: Any = type(locals_of(step.frame).get("self")).__mro__[1]
-    parameters = list(inspect.signature(base.__init__).parameters.values())[1:]
-    named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
-    names = [each.name for each in named if each.default is each.empty]
-    if not all(name in own for name in names):
-        return None
-    return ", ".join(names)
 
 
 @remedy("positional argument but", "positional arguments but")
@@ -1105,10 +1077,7 @@ def method_without_self(failure: Failure) -> str | tuple[str, int] | None:
 @remedy("is not a Module subclass")
 def modules_of_sequence(failure: Failure) -> str | None:
     """Unpack a list of modules; make modules of classes."""
-    call = failure.call
-    if not isinstance(call, ast.Call):
-        return None
-    for node in call.args:
+    for node in failure.calling.args:
         value = failure.value(node)
         if isinstance(value, (list, tuple)) or isinstance(node, (ast.List, ast.ListComp)):
             text = ast.unparse(node)
@@ -1152,11 +1121,9 @@ def matching_state(failure: Failure) -> str | None:
         if {key.removeprefix(prefix) for key in state} == own:
             text = f'{{key.removeprefix("{prefix}"): value for key, value in {said}.items()}}'
             return failure.rewritten(state_dict=text)
-    call = failure.call
     for name, child in module._modules.items():
-        if child is not None and set(child.state_dict()) == set(state) and isinstance(call, ast.Call):
-            owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else "model"
-            return failure.called_as(f"{owner}.{name}.load_state_dict")
+        if child is not None and set(child.state_dict()) == set(state):
+            return failure.called_as(f"{ast.unparse(failure.member.value)}.{name}.load_state_dict")
     renamed = _renamed(own - set(state), set(state) - own)
     if renamed is not None and _same_sizes(module.state_dict(), state, *renamed):
         old, new = renamed
@@ -1179,11 +1146,8 @@ def _renamed(missing: set[str], unexpected: set[str]) -> tuple[str, str] | None:
     if len(olds) != 1 or len(news) != 1 or not all("." in key for key in missing | unexpected):
         return None
     old, new = f"{olds.pop()}.", f"{news.pop()}."
-    return (
-        (old, new)
-        if {key.removeprefix(old) for key in unexpected} == {key.removeprefix(new) for key in missing}
-        else None
-    )
+    alike = {key.removeprefix(old) for key in unexpected} == {key.removeprefix(new) for key in missing}
+    return (old, new) if alike else None
 
 
 @remedy("size mismatch for")
@@ -1195,21 +1159,13 @@ def matching_sizes(failure: Failure) -> str | None:
         return None
     layer = failure.self.get_submodule(found[1] or "")
     sizes = [int(size) for size in found[2].split(",")]
-    if type(layer).__name__ == "Linear":
-        return like(layer, in_features=sizes[1], out_features=sizes[0])
+    names = {"Linear": ("out_features", "in_features"), "Embedding": ("num_embeddings", "embedding_dim")}
+    if type(layer).__name__ in names:
+        return like(layer, **dict(zip(names[type(layer).__name__], sizes, strict=True)))
     if is_layer(layer, "Conv1d", "Conv2d", "Conv3d"):
         size = number(tuple(sizes[2:]))
         return like(layer, in_channels=sizes[1] * layer.groups, out_channels=sizes[0], kernel_size=size)
-    if type(layer).__name__ == "Embedding":
-        return like(layer, num_embeddings=sizes[0], embedding_dim=sizes[1])
     return None
-
-
-def operands(failure: Failure) -> tuple[tuple[str, Any], tuple[str, Any]]:
-    """Return the names and the values of the two tensors of the user's call."""
-    found = [(name, value) for name, value in failure.arguments.items() if isinstance(value, Tensor)]
-    (a, x), (b, y) = found[:2]
-    return (a, x), (b, y)
 
 
 def _shortcut(failure: Failure) -> tuple[tuple[str, str], str]:
@@ -1219,7 +1175,7 @@ def _shortcut(failure: Failure) -> tuple[tuple[str, str], str]:
         raise Unknown("no sum in a module")
     if own is not failure.module or not is_users(type(own)):
         raise Unknown("not in a user's module")
-    (a, x), (b, y) = operands(failure)
+    (a, x), (b, y) = [pair for pair in failure.arguments.items() if isinstance(pair[1], Tensor)][:2]
     names = [name for name in (a, b) if any(failure.arguments[name] is each for each in failure.given.values())]
     if len(names) != 1 or x.ndim != y.ndim or x.shape[0] != y.shape[0]:
         raise Unknown("no shortcut")
