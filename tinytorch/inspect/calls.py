@@ -1,8 +1,8 @@
-"""What modes that look at calls share: the names of arguments, arrays and their memory, the calls of modules."""
+"""What looks at calls and graphs: the names of arguments, arrays and their memory, nodes, the calls of modules."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,13 +11,15 @@ from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import _name as _profiled_name
 from tinytorch.core.declaration import Op
+from tinytorch.core.graph import Node
 from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import DispatchMode
 from tinytorch.kernels.meta import NoBatch
 from tinytorch.nn.modules.module import Module
 
 __all__ = [
-    "ModuleTracer", "array_of", "call_once", "name_of_op", "named_arguments", "owner_of", "run_function",
+    "ModuleTracer", "array_of", "call_once", "name_of_op", "named_arguments", "nodes_behind", "owner_of",
+    "run_function",
 ]  # fmt: skip
 
 
@@ -69,6 +71,18 @@ def run_function(mode: DispatchMode, function: Any, args: tuple[Any, ...]) -> An
             DispatchMode.__exit__(mode)
 
     return function._recorded(node, arguments, forward, function.setup_context)
+
+
+def nodes_behind(roots: Iterable[Node]) -> dict[Node, None]:
+    """Return the nodes of the graph behind some nodes, and these."""
+    found = dict.fromkeys(roots)
+    stack = list(found)
+    while stack:
+        for edge in stack.pop().edges:
+            if edge is not None and edge[0] not in found:
+                found[edge[0]] = None
+                stack.append(edge[0])
+    return found
 
 
 class ModuleTracer(DispatchMode):

@@ -23,7 +23,7 @@ from tinytorch.core.graph import AccumulateGrad, Node, leaf_edge
 from tinytorch.core.node import INPUT, PACKED, TENSORS, OpNode
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect import pages
-from tinytorch.inspect.calls import name_of_op, owner_of
+from tinytorch.inspect.calls import name_of_op, nodes_behind, owner_of
 from tinytorch.inspect.finite import is_finite
 from tinytorch.inspect.notebook import size_text
 from tinytorch.inspect.places import Line, modules_in, name_of, users_frames
@@ -327,13 +327,7 @@ class _Graph:
     """The graph behind nodes: the nodes, and the leaves by id."""
 
     def __init__(self, roots: Iterable[Node]) -> None:
-        self.nodes: dict[Node, None] = dict.fromkeys(roots)
-        stack = list(self.nodes)
-        while stack:
-            for edge in stack.pop().edges:
-                if edge is not None and edge[0] not in self.nodes:
-                    self.nodes[edge[0]] = None
-                    stack.append(edge[0])
+        self.nodes = nodes_behind(roots)
         leaves = sorted([each for each in self.nodes if isinstance(each, AccumulateGrad)], key=lambda x: -x.number)
         self.leaves: dict[int, Tensor] = {id(node.variable): node.variable for node in leaves}  # by first use
         self.freed = any(getattr(node, "saved", ()) is None for node in self.nodes)

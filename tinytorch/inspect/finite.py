@@ -23,7 +23,7 @@ from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.node import INPUT, OUTPUT, PACKED, RESIDUAL, OpNode
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
-from tinytorch.inspect.calls import array_of, name_of_op, named_arguments, run_function
+from tinytorch.inspect.calls import array_of, name_of_op, named_arguments, nodes_behind, run_function
 from tinytorch.inspect.places import CALL, Line, innermost_module, is_ours, name_of, our_frames, path_of, users_line
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.reduce import all_finite
@@ -489,15 +489,7 @@ class nonfinite(DispatchMode):
         self._look_at_gradient(node, k, g, run)
         if self.found:
             return str(self.found.pop())
-        marks: dict[int, Any] = {}
-        nodes, seen = [node], {node}
-        while nodes:
-            each = nodes.pop()
-            marks[each.number] = each.__dict__.get("_not_finite")
-            for edge in each.edges:
-                if edge is not None and edge[0] not in seen:
-                    seen.add(edge[0])
-                    nodes.append(edge[0])
+        marks = {each.number: each.__dict__.get("_not_finite") for each in nodes_behind([node])}
         origins = [mark for _, mark in sorted(marks.items()) if isinstance(mark, NonFinite)]
         return f"the forward pass was not finite before: {origins[0]}" if origins else ""
 

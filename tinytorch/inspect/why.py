@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.calls import nodes_behind
 from tinytorch.inspect.places import Line
 from tinytorch.inspect.source import assignment, function_tree, parsed, tree_of, users_code
 from tinytorch.inspect.watching import UNKNOWN, Event, watch
@@ -387,7 +388,7 @@ def after_backward(seen: watch, x: Tensor, loss: Tensor | None) -> Cause:
         return Cause("inputs", reason, last.line)
     leaf = x._accumulator() if x._accumulator is not None else None
     for node, others in seen.without.items():
-        if leaf in others or leaf is None or any(_leads(other, leaf) for other in others):
+        if leaf in others or leaf is None or any(leaf in nodes_behind([other]) for other in others):
             event = seen.nodes.get(node.number)
             line = None if event is None else event.line
             where = "" if line is None else f" (called at {line.shown()})"
@@ -414,20 +415,6 @@ def _likelihood(pair: tuple[Event, Event]) -> Any:
     return made.name != UNKNOWN, read.line == made.line, read.number, -made.number
 
 
-def _leads(node: Any, leaf: Any) -> bool:
-    """Return whether a leaf is behind a node of the graph."""
-    seen, stack = {node}, [node]
-    while stack:
-        each = stack.pop()
-        if each is leaf:
-            return True
-        for edge in each.edges:
-            if edge is not None and edge[0] not in seen:
-                seen.add(edge[0])
-                stack.append(edge[0])
-    return False
-
-
 def _has_gradients(name: str) -> bool:
     """Return whether tensors of a dtype have gradients."""
     return name.startswith(("float", "bfloat", "complex"))
@@ -437,24 +424,21 @@ def _takes(event: Event, carrying: set[Event]) -> bool:
     return any(not carrying.isdisjoint(sources) for sources, _ in event.sources)
 
 
-def _before(targets: Iterable[Event]) -> set[Event]:
-    """Return the events on which others depend, and these."""
-    found, stack = set(targets), list(targets)
+def _closure(events: Iterable[Event], following: Callable[[Event], Iterable[Event]]) -> set[Event]:
+    """Return events, those that follow them, and so on."""
+    found, stack = set(events), list(events)
     while stack:
-        for sources, _ in stack.pop().sources:
-            for source in sources:
-                if source not in found:
-                    found.add(source)
-                    stack.append(source)
+        new = set(following(stack.pop())) - found
+        found |= new
+        stack += new
     return found
+
+
+def _before(targets: list[Event]) -> set[Event]:
+    """Return the events on which others depend, and these."""
+    return _closure(targets, lambda event: [source for sources, _ in event.sources for source in sources])
 
 
 def _after(event: Event) -> set[Event]:
     """Return the events that depend on one, and it."""
-    found, stack = {event}, [event]
-    while stack:
-        for user in stack.pop().users:
-            if user not in found:
-                found.add(user)
-                stack.append(user)
-    return found
+    return _closure([event], lambda event: event.users)

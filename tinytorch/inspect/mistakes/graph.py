@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from tinytorch.autograd.grad_mode import is_grad_enabled
+from tinytorch.core.graph import AccumulateGrad
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.calls import nodes_behind
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.remedies import fact
 from tinytorch.inspect.mistakes.stack import Step, locals_of
@@ -89,16 +91,9 @@ def earlier_backward(failure: Failure) -> ast.Call | None:
 
 def leaves_of(x: Tensor) -> list[Any]:
     """Return the leaves from which a tensor was computed."""
-    found, nodes, seen = [], [x.grad_fn], set()
-    while nodes:
-        node: Any = nodes.pop()
-        if node is None or id(node) in seen:
-            continue
-        seen.add(id(node))
-        if hasattr(node, "variable"):
-            found.append(node.variable)
-        nodes += [each for each, _ in node.next_functions]
-    return found
+    edge = x._current()._edge
+    nodes = nodes_behind([edge[0]]) if edge is not None else ()
+    return [node.variable for node in nodes if isinstance(node, AccumulateGrad)]
 
 
 def passed_on(failure: Failure, first: ast.Call) -> tuple[str, int] | None:
