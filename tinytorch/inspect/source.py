@@ -155,7 +155,7 @@ _INDIRECT = ("getattr(", ".children(", ".modules(", "_modules", "super()")
 
 def is_mentioned(module: Module, attribute: str) -> bool:
     """Return whether the methods of a module's class use an attribute; True if that cannot be known."""
-    kinds = type(module).__mro__[: type(module).__mro__.index(Module)]
+    kinds: tuple[Any, ...] = type(module).__mro__[: type(module).__mro__.index(Module)]
     try:
         if any(users_code(kind.forward) is None for kind in kinds):
             return True

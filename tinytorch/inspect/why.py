@@ -120,8 +120,9 @@ def cut_by(node: ast.AST, value_of: Callable[[ast.AST], Any] = lambda node: None
         found = isinstance(node.value, ast.Call) and pair in _PAIRS
         return ("", node, f"{pair}(...)[1]: indices have no gradient") if found else None
     if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute):
-        target, value = node.targets[0], getattr(node.value, "value", ...)
-        code = {("requires_grad", False): "frozen", ("grad", None): "cleared"}.get((target.attr, value), "")
+        target, value = node.targets[0], node.value.value if isinstance(node.value, ast.Constant) else ...
+        code = "frozen" if target.attr == "requires_grad" and value is False else ""
+        code = "cleared" if target.attr == "grad" and value is None else code
         return (code, target, "") if code else None
     return _cut_by_call(node, value_of) if isinstance(node, ast.Call) else None
 
@@ -181,15 +182,15 @@ def suspects(frames: Iterable[FrameType], modules: Iterable[Module]) -> list[Sus
         called = [names.get(name) for name in frame.f_code.co_names + frame.f_code.co_varnames]
         codes += [users_code(each) for each in called if inspect.isfunction(each)]
     found: dict[tuple[str, Line], Suspect] = {}
-    for code in dict.fromkeys(codes):
-        tree = None if code is None else tree_of(code)
-        for node in ast.walk(tree) if code is not None and tree is not None else ():
+    for code in [each for each in dict.fromkeys(codes) if each is not None]:
+        tree = tree_of(code)
+        for node in ast.walk(tree) if tree is not None else ():
             cut = cut_by(node)
             if isinstance(node, ast.FunctionDef) and (switch := switches_off(node.decorator_list, False)) is not None:
                 name = ast.unparse(switch.func if isinstance(switch, ast.Call) else switch).rpartition(".")[2]
                 cut = CUTS.get(f"{name}()", ("no_grad", ""))[0], switch, ""
             if cut is not None and cut[0]:
-                line = Line(code.co_filename, getattr(cut[1], "end_lineno", 0) or node.lineno, code.co_name)
+                line = Line(code.co_filename, cut[1].end_lineno, code.co_name)
                 found.setdefault((cut[0], line), Suspect(cut[0], line, ast.unparse(cut[1])))
     return list(found.values())
 

@@ -136,6 +136,11 @@ class Edits:
         """Return the operands that are tensors."""
         return {name: value for name, value in self.values.items() if isinstance(value, Tensor)}
 
+    def is_constant(self, name: str) -> bool:
+        """Return whether an operand is a variable that holds a number written out."""
+        made = self.failure.assignment(self.nodes[name])
+        return made is not None and isinstance(made.value, ast.Constant) and isinstance(made.targets[0], ast.Name)
+
     # Edits ------------------------------------------------------------------------------------------
 
     def edits(self) -> Iterator[Edit]:
@@ -374,6 +379,8 @@ class Edits:
             len(value) and isinstance(value[0], Tensor) and (returned or (self.failure.calls_module and name != "hx"))
         ) or (name == "hx" and type(value) is tuple):
             yield 0.9, f"{this}[0]"
+            if name != "hx" and [x.ndim for x in value if isinstance(x, Tensor)] == [3, 3]:
+                yield 1, f"{this}[0][-1]"  # (the state of the last layer of an LSTM)
         if isinstance(self.failure.call, (ast.Attribute, ast.Subscript)):
             return
         yield 1, f"torch.stack({this})" if tensors else f"torch.tensor({this})"
@@ -461,7 +468,7 @@ class Edits:
             if k or not (loss or n > 3):
                 yield 1, f"{this}.unsqueeze({k if k < n or k <= 1 else -1})"
         for k in range(n):
-            if x.shape[k] == 1 and (k or not (loss or first)):
+            if x.shape[k] == 1 and (k or not (loss or first) or (loss and n > 2)):
                 yield 1, f"{this}.squeeze({k})"
         if n == 2 and not (module and first) and not loss:
             yield 1, f"{this}.T"

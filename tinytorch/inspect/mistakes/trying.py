@@ -144,11 +144,6 @@ class Site(Edits):
             target = next(iter(words.values()))  # (the result is used no more)
         return f"{target} = " * bool(target) + self.failure.unparsed(self._edited(edit, words, False))
 
-    def is_constant(self, name: str) -> bool:
-        """Return whether an operand is a variable that holds a number written out."""
-        made = self.failure.assignment(self.nodes[name])
-        return made is not None and isinstance(made.value, ast.Constant) and isinstance(made.targets[0], ast.Name)
-
     def run(self, edit: Edit) -> Any:
         """Return the result of the edited expression.
 
@@ -334,7 +329,9 @@ def _of_earlier(failure: Failure) -> list[Any]:
         try:
             before = values_before(trial, failure, statement, names) if statement is not None else {}
             site = Site(failure.at(call), {"dims"}, before)
-            made = [(edit.size, site.text(edit), partial(site.run, edit)) for edit in site.options(needed)]
+            made: list[Candidate] = [
+                (edit.size, site.text(edit), partial(site.run, edit)) for edit in site.options(needed)
+            ]
         except (Unknown, Failed):
             continue
         for size, text, make in [*made, *_made_larger(failure, site, call, needed)]:
