@@ -337,6 +337,7 @@ class Edits:
                     yield 1, f"[{this}]"
         elif module_of(type(value)) == "numpy" and hasattr(value, "ndim"):
             yield 1, f"torch.from_numpy({this})"
+            yield 1.2, f"torch.from_numpy({this}).float()"
             yield 0.99, f"{this}.copy()"
             yield 1, f'{this}.astype("float32")'
         elif name in ("params", "parameters") and isinstance(self.nodes[name], ast.Call):

@@ -175,7 +175,7 @@ def named_otherwise(failure: Failure) -> str | None:
         meant = next(iter(get_close_matches(wrong, names, 1, 0.6)), None)
     if meant is None and len(names) == len(call.keywords) == 1 and not call.args:
         meant = names[0]
-    if meant is None:
+    if meant is None or wrong not in [each.arg for each in call.keywords]:
         return None
     keywords = [ast.keyword(meant if each.arg == wrong else each.arg, each.value) for each in call.keywords]
     again = ast.Call(call.func, call.args, keywords)

@@ -94,7 +94,8 @@ class Interpreter:
     def _on_attribute(self, node: ast.Attribute) -> Any:
         owner = self.visit(node.value)
         if isinstance(owner, ModuleType):
-            ours = owner.__name__.partition(".")[0] in ("tinytorch", "numpy", "math")
+            name = getattr(owner.__spec__, "name", owner.__name__)  # (tinytorch may be called torch)
+            ours = name.partition(".")[0] in ("tinytorch", "numpy", "math")
             value = getattr(owner, node.attr, None) if ours else vars(owner).get(node.attr)
             return self.trial.private(value)
         if self.trial.is_known(owner) or (isinstance(owner, type) and not is_users(owner)):
