@@ -135,8 +135,11 @@ def _cut_by_call(node: ast.Call, value_of: Callable[[ast.AST], Any]) -> tuple[st
         return ("autograd.grad", node.func, said) if name.endswith("autograd.grad") else None
     of_torch = owner.partition(".")[0] in ("", "torch", "tinytorch")
     code, text = CUTS.get(f"{own}()" if of_torch else f"x.{own}()") or CUTS.get(f"x.{own}()", ("", ""))
-    if own == "tensor" and (not node.args or isinstance(node.args[0], (ast.Constant, ast.List, ast.Tuple))):
-        code = ""
+    if own in ("tensor", "as_tensor", "Tensor"):
+        parts = [each for argument in node.args for each in ast.walk(argument)]
+        if not any(isinstance(each, (ast.Name, ast.Call)) for each in parts):
+            return None  # (numbers that are written out)
+        code = "" if isinstance(node.args[0], (ast.List, ast.Tuple)) else code
     if text:
         return code, node.func, f"{name if of_torch else f'.{own}'}(){text}"
     declared = (methods.get(own) if owner else None) or getattr(functions.get(own), "raw", None)

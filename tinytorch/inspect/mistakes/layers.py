@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -27,6 +28,10 @@ def constructors(module: Any, tensors: list[Tensor]) -> Iterator[tuple[float, st
     sizes |= dict.fromkeys([int(x.max()) + 1 for x in tensors if not x.is_floating_point() and x.numel()])
     if max(x.ndim for x in tensors) > 2 and name == "Linear":
         yield 0.9, f"nn.Flatten(), {constructor(name, arguments)}"
+    if tensors[0].ndim == 2 and name in ("Conv2d", "ConvTranspose2d"):
+        side = math.isqrt(tensors[0].shape[1] // module.in_channels)
+        if side > 1 and module.in_channels * side**2 == tensors[0].shape[1]:
+            yield 0.9, f"nn.Unflatten(1, ({module.in_channels}, {side}, {side})), {constructor(name, arguments)}"
     for k, (argument, (value, default)) in enumerate(arguments.items()):
         if argument == "inplace" and value:
             yield 0.9, constructor(name, arguments, {argument: False})

@@ -694,6 +694,22 @@ def misspelt_method(failure: Failure) -> tuple[str, str] | None:
     return _named_header(own[plain[found[0]]], wanted)
 
 
+@remedy("has no len()")
+def length(failure: Failure) -> tuple[str, str] | None:
+    """Give a data set the length of that from which it takes the items."""
+    own = vars(type(_data_set(failure)))
+    if "__len__" in own or not inspect.isfunction(own.get("__getitem__")):
+        return None
+    function: Any = own["__getitem__"]
+    tree = function_tree(function)
+    items = [node for node in ast.walk(tree) if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name)]
+    index = tree.args.args[-1].arg
+    taken = [ast.unparse(each.value) for each in items if each.slice.id == index]  # type: ignore[attr-defined]
+    if not taken or not all(each.startswith("self.") for each in taken):
+        return None
+    return f"def __len__(self): return len({taken[0]})", f"{function.__code__.co_filename}:{tree.lineno}"
+
+
 def _named_header(function: Any, name: str) -> tuple[str, str]:
     """Return the line of a function's definition with another name, and its place."""
     header, line = header_of(function)
