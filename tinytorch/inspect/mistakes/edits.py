@@ -289,6 +289,9 @@ class Edits:
                 if isinstance(needed.nodes[other], ast.Name):
                     size = f"{ast.unparse(needed.nodes[other])}.shape[-{x.ndim - 2}:]"
                     yield Edit(1, keywords={"scale_factor": None, "size": size})
+        elif name in ("view", "reshape"):  # (the sizes in another order)
+            for a, b in itertools.pairwise(list(self.nodes)[1:]):
+                yield Edit(1, {a: f"{{{b}}}", b: f"{{{a}}}"})
         else:
             yield from (each for each in self._of_call() if list(each.keywords) == ["dim"] and not each.texts)
 

@@ -392,7 +392,7 @@ def _of_sizes(failure: Failure) -> list[Any]:
     candidates: list[Candidate] = []
     for name, x in site.tensors().items() if "dims" in site.about else ():
         statement, place = assigned(failure, site.nodes[name])
-        if statement is None or not isinstance(site.nodes[name], ast.Attribute):
+        if statement is None or not (isinstance(site.nodes[name], ast.Attribute) or x.requires_grad):
             continue
         calls = [each.args for each in ast.walk(statement) if isinstance(each, ast.Call) and each.args]
         written = [each[0].elts if isinstance(each[0], ast.Tuple) else each for each in calls]
