@@ -981,10 +981,6 @@ def elementwise(failure: Failure) -> str | None:
     return None
 
 
-#: The names that members of tensors have in NumPy.
-_OF_ARRAYS = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}
-
-
 @remedy("has no attribute")
 def misspelt(failure: Failure) -> str | None:
     """Name the member of a similar name."""
@@ -998,7 +994,8 @@ def misspelt(failure: Failure) -> str | None:
         return None
     names = [name for name in dir(owner) if not name.startswith("_")]
     alike = [name for name in names if name.lower() == wrong.lower()] or get_close_matches(wrong, names, 1, 0.7)
-    meant = _OF_ARRAYS.get(wrong) if isinstance(owner, Tensor) else None
+    of_arrays = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}
+    meant = of_arrays.get(wrong) if isinstance(owner, Tensor) else None
     return f"{ast.unparse(node.value)}.{meant or alike[0]}" if meant or alike else None
 
 
