@@ -24,7 +24,7 @@ def constructors(module: Any, tensors: list[Tensor]) -> Iterator[tuple[float, st
     """Return constructors of layers that differ from a layer in one argument, with how much they differ."""
     arguments = arguments_of(module)
     name = _class_of(module)
-    sizes = dict.fromkeys([size for x in tensors for size in x.shape[::-1]])
+    sizes = dict.fromkeys([size for x in tensors for size in x.shape[::-1] if name != "Embedding"])
     sizes |= dict.fromkeys([int(x.max()) + 1 for x in tensors if not x.is_floating_point() and x.numel()])
     if max(x.ndim for x in tensors) > 2 and name == "Linear":
         yield 0.9, f"nn.Flatten(), {constructor(name, arguments)}"
