@@ -1229,6 +1229,27 @@ def _shortcut(failure: Failure) -> tuple[tuple[str, str], str]:
     return (f"{ast.unparse(node.func)} = {layer}", f"{file}:{line}"), ""
 
 
+@remedy("index out of range in self")
+def vocabulary(failure: Failure) -> tuple[str, str] | None:
+    """Give a model a larger vocabulary, where its constructor passes that on to the embedding that failed."""
+    layer, root = failure.module, next(iter(failure.modules), None)
+    if root is None or type(layer) is not nn.Embedding or not is_users(type(root)):
+        return None
+    made_by: Any = vars(type(root)).get("__init__")
+    said = _said_numbers(root, function_tree(made_by)) if inspect.isfunction(made_by) else ()
+    names = [text for name, value, text in said if (name, value) == ("num_embeddings", layer.num_embeddings)]
+    needed = int(next(iter(failure.given.values())).max()) + 1
+    for step in reversed([each for each in failure.steps if each.users]):
+        variables = [name for name, value in locals_of(step.frame).items() if value is root]
+        for made in [each for each in step.nodes(ast.Assign) if ast.unparse(each.targets[0]) in variables]:
+            given = _bound(root, made.value).get(names[0]) if names and isinstance(made.value, ast.Call) else None
+            if given is not None:
+                more = needed == layer.num_embeddings + 1 and not isinstance(given, ast.Constant)
+                text = failure.in_text(made.value, given, f"{ast.unparse(given)} + 1" if more else str(needed))
+                return text, f"{step.file}:{made.lineno}"
+    return None
+
+
 def _said_numbers(module: nn.Module, tree: ast.AST) -> Iterator[tuple[str, Any, str]]:
     """Yield the numbers of a module's layers that its constructor says by a name: the argument, the value, the name."""
     for node in [each for each in ast.walk(tree) if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call)]:
