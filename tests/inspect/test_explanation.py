@@ -14,7 +14,7 @@ import tinytorch as torch
 from tests.inspect import programs
 from tests.inspect.programs import PROGRAMS, Net, X
 from tinytorch import inspect, nn
-from tinytorch.inspect.suspects import is_mentioned
+from tinytorch.inspect.source import is_mentioned
 
 F = nn.functional
 SOURCE = Path(programs.__file__).read_text("utf-8").split("\n")

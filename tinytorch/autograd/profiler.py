@@ -251,14 +251,12 @@ class profile:
     """A context manager that times every op and every backward step of this thread.
 
     Args:
-        enabled: False to record nothing.
         use_cuda, use_device: warn that the device is not available, as PyTorch does without it.
         record_shapes: record the shapes of the arguments, for `key_averages(group_by_input_shape=True)`.
         with_flops: count the floating-point operations of matrix products, `mul` and `add`.
         profile_memory: record the bytes that ops allocate for their results (freed memory is not subtracted).
         with_stack: record the caller's stack.
-        with_modules: accepted, without effect: in PyTorch it concerns TorchScript only.
-        use_kineto, use_cpu, post_processing_timeout_s: checked as in PyTorch, otherwise without effect.
+        with_modules, use_kineto, use_cpu, post_processing_timeout_s: checked as in PyTorch, without effect.
         experimental_config, activity_filters: not supported.
         acc_events: keep the events when the profiler is started again.
         custom_trace_id_callback: returns the id of the trace.

@@ -248,12 +248,8 @@ class EventList(list[Any]):
         """Return a table with a row per entry.
 
         Args:
-            sort_by: the attribute to sort by, in descending order: "cpu_time_total", "self_cpu_time_total",
-                "cpu_time", "cpu_memory_usage", "self_cpu_memory_usage", "count"; by default the order of the list.
+            sort_by: the attribute to sort by, in descending order, such as "self_cpu_time_total" or "count".
             row_limit: the maximal number of rows; -1 for all.
-            max_src_column_width, max_name_column_width, max_shapes_column_width: longer texts are truncated.
-            header: a line above the table.
-            top_level_events_only: leave out events inside other events.
             time_unit: "s", "ms" or "us" for all times; by default chosen by the magnitude of each time.
 
         Raises:

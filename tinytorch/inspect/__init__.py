@@ -7,8 +7,9 @@ functions, since a module of a function's name would hide it.
 |---|---|
 | `profiler`, `summary`, `benchmark` | `torch.profiler`, `torch.summary`, `torch.utils.benchmark` |
 | `finite`, `reproduction`, `comparison` | `nonfinite`, `reproducible` and `compare`, which PyTorch has not |
-| `explanation` | `explain`: by what `watching` has noted, else by the lines that `suspects` finds in the source |
-| `pages`, `places` | the HTML of explanations; where in a program something happens, from Python's stack |
+| `explanation`, `pages` | `explain`, and its HTML |
+| `why` | why a value has no gradient: by what `watching` has noted, else by what the source says |
+| `places`, `source` | where in a program something happens, from Python's stack; its syntax trees |
 | `drawing` | `draw` records a call of a model, and draws it by the layout of `autograd.picture` |
 | `notebook` | the HTML of tensors and summaries; `Tensor._repr_html_` is bound from there on first use |
 | `plots`, `bars` | plots by matplotlib, bars by tqdm |

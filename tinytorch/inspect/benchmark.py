@@ -269,13 +269,10 @@ class Timer:
     """Measures the time of a statement, by default on one thread.
 
     Args:
-        stmt: the source of the statement.
-        setup: source that is executed once before each measurement.
-        global_setup: must be empty; it is for C++.
+        stmt, setup: sources: of the statement, and of what is executed once before each measurement.
         timer: a function that returns the time in seconds.
         globals: the names that the statement may use; "torch" is added.
         label, sub_label, description, env: labels of the measurement.
-        num_threads: see `torch.set_num_threads`.
 
     Raises:
         ValueError: the statement is not a string, or `global_setup` is not empty.

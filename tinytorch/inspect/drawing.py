@@ -20,7 +20,8 @@ from tinytorch.autograd.picture import XML, Arrow, Layout, lines, ports, printab
 from tinytorch.core.mode import local
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.summary import ModuleTracer, call_once, inputs_of, is_size
+from tinytorch.inspect.calls import ModuleTracer, call_once
+from tinytorch.inspect.summary import inputs_of, is_size
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops.random import fork_rng
 

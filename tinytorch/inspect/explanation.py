@@ -1,7 +1,7 @@
 """`explain`: what a loss is made of, and why a parameter has no gradient; which parameters a model or optimizer trains.
 
 What a graph knows is read from the graph. What it cannot know, since a cut leaves no trace in it, is known if the step
-was watched (`watching.py`); if it was not, the source of the program suggests it (`suspects.py`), and is said to.
+was watched (`watching.py`); if it was not, the source of the program suggests it (`why.py`), and is said to.
 """
 
 from __future__ import annotations
@@ -23,10 +23,13 @@ from tinytorch.core.graph import AccumulateGrad, Node, leaf_edge
 from tinytorch.core.node import INPUT, PACKED, TENSORS, OpNode
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect import pages
-from tinytorch.inspect.finite import is_finite, name_of_op
+from tinytorch.inspect.calls import name_of_op, nodes_behind, owner_of
+from tinytorch.inspect.finite import is_finite
+from tinytorch.inspect.notebook import size_text
 from tinytorch.inspect.places import Line, modules_in, name_of, users_frames
-from tinytorch.inspect.suspects import Suspect, attribute_line, is_mentioned, suspects
-from tinytorch.inspect.watching import Cause, watch
+from tinytorch.inspect.source import attribute_line, is_mentioned
+from tinytorch.inspect.watching import watch
+from tinytorch.inspect.why import Cause, Suspect, after_backward, cause_of, suspects, zeros
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.nn.modules.module import Module
@@ -135,7 +138,7 @@ class Explanation:
         if self.operations:
             lines.append(self._memory())
             for each in self.held[:5]:
-                lines.append(f"  {_bytes(each.bytes):>9}  {each.node}" + (f" at {each.line}" if each.line else ""))
+                lines.append(f"  {size_text(each.bytes):>9}  {each.node}" + (f" at {each.line}" if each.line else ""))
         for heading, sentences in (("broadcasts", self.broadcasts), ("changes of the dtype", self.casts)):
             if sentences:
                 lines += [heading, *[f"  {sentence}" for sentence in sentences[:10]]]
@@ -146,8 +149,8 @@ class Explanation:
     def _memory(self) -> str:
         if self.freed:
             return "backward has freed what the graph kept"
-        also = f", besides {_bytes(self.parameter_bytes)} of parameters" if self.parameter_bytes else ""
-        return f"memory that the graph keeps: {_bytes(self.bytes)}{also}"
+        also = f", besides {size_text(self.parameter_bytes)} of parameters" if self.parameter_bytes else ""
+        return f"memory that the graph keeps: {size_text(self.bytes)}{also}"
 
     def _repr_html_(self) -> str:
         rows = []
@@ -168,8 +171,11 @@ class Explanation:
             parts.append(pages.paragraph(f"Goes through {', '.join(self.modules)}."))
         parts.append(pages.table(("parameter", "shape", "gradient", "norm", "why"), rows))
         if self.operations:
-            held = [(pages.text(_bytes(h.bytes)), pages.code(h.node), pages.text(str(h.line or ""))) for h in self.held]
-            parts.append(pages.folded(self._memory(), pages.table(("memory", "node", "line"), held[:20])))
+            held = [
+                (pages.text(size_text(each.bytes)), pages.code(each.node), pages.text(str(each.line or "")))
+                for each in self.held[:20]
+            ]
+            parts.append(pages.folded(self._memory(), pages.table(("memory", "node", "line"), held)))
         for heading, sentences in (("Broadcasts", self.broadcasts), ("Changes of the dtype", self.casts)):
             if sentences:
                 parts.append(pages.folded(heading, "".join(map(pages.paragraph, sentences[:20]))))
@@ -321,13 +327,7 @@ class _Graph:
     """The graph behind nodes: the nodes, and the leaves by id."""
 
     def __init__(self, roots: Iterable[Node]) -> None:
-        self.nodes: dict[Node, None] = dict.fromkeys(roots)
-        stack = list(self.nodes)
-        while stack:
-            for edge in stack.pop().edges:
-                if edge is not None and edge[0] not in self.nodes:
-                    self.nodes[edge[0]] = None
-                    stack.append(edge[0])
+        self.nodes = nodes_behind(roots)
         leaves = sorted([each for each in self.nodes if isinstance(each, AccumulateGrad)], key=lambda x: -x.number)
         self.leaves: dict[int, Tensor] = {id(node.variable): node.variable for node in leaves}  # by first use
         self.freed = any(getattr(node, "saved", ()) is None for node in self.nodes)
@@ -557,7 +557,7 @@ class _Teller:
                     return Cause("other backward", f"{before}: this loss does not depend on it"), possible
                 return cause._replace(reason=f"{cause.reason} ({before})"), possible
             if gradient == "zero":
-                return (self.seen.zeros(x) if self.seen is not None else Cause("zero", "all elements are 0")), nothing
+                return (zeros(self.seen, x) if self.seen is not None else Cause("zero", "all elements are 0")), nothing
             return Cause("", ""), nothing
         if x._array.dtype.kind not in DIFFERENTIABLE:
             return Cause("integer", f"{x.dtype.name} has no gradients"), nothing
@@ -582,7 +582,7 @@ class _Teller:
     def _of_reached(self, x: Tensor) -> tuple[Cause, list[Suspect]]:
         """Return why a leaf that the loss depends on has no gradient."""
         if self.seen is not None and (self.seen.walks or self.seen.targets(self.loss)):
-            return self.seen.after_backward(x, self.loss), []
+            return after_backward(self.seen, x, self.loss), []
         if not self.graph.freed and not self.some:
             return Cause("no backward", "backward was not called for this loss"), []
         lines = [each for each in self.suspects if each.code in ("cleared", "autograd.grad")]
@@ -603,12 +603,12 @@ class _Teller:
         """Return why the loss does not depend on a leaf."""
         way = self.owners.get(id(x), [])
         if self.seen is not None:
-            cause = self.seen.cause(x, self.loss)
+            cause = cause_of(self.seen, x, self.loss)
             if cause.code == "unused" and (replaced := self._replaced(x)) is not None:
                 return replaced, []
             if cause.code == "unused" and way:
                 return self._unused(cause, way), []
-            return (cause if cause.code else self.seen.after_backward(x, self.loss)), []
+            return (cause if cause.code else after_backward(self.seen, x, self.loss)), []
         for module, attribute in way:
             if not is_mentioned(module, attribute):
                 line = attribute_line(module, attribute)
@@ -714,11 +714,11 @@ def _kept(node: Node) -> Iterator[tuple[Any, bool]]:
 def _weigh(made: Explanation, graph: _Graph, seen: watch | None) -> None:
     """Sum the memory that a graph keeps, of each array once."""
     counted: set[int] = set()
-    leaves = {id(_root(x._array)) for x in graph.leaves.values() if isinstance(x._array, np.ndarray)}
+    leaves = {id(owner_of(x._array)) for x in graph.leaves.values() if isinstance(x._array, np.ndarray)}
     for node in sorted(graph.operations(), key=lambda node: node.number):
         size = 0
         for array, of_leaf in _kept(node):
-            root = _root(array)
+            root = owner_of(array)
             if not isinstance(array, np.ndarray) or id(root) in counted:
                 continue
             counted.add(id(root))
@@ -727,17 +727,11 @@ def _weigh(made: Explanation, graph: _Graph, seen: watch | None) -> None:
             else:
                 size += root.nbytes
         if size:
-            event = seen._nodes.get(node.number) if seen is not None else None
+            event = seen.nodes.get(node.number) if seen is not None else None
             shape = "" if node.outputs > 1 else f" {tuple(node.shape)}"
             made.held.append(Held(f"{node.name()}{shape}", None if event is None else event.line, size))
             made.bytes += size
     made.held.sort(key=lambda held: -held.bytes)
-
-
-def _root(array: Any) -> Any:
-    while isinstance(base := getattr(array, "base", None), np.ndarray):
-        array = base
-    return array
 
 
 def _look_at_shapes(made: Explanation, graph: _Graph, seen: watch | None) -> None:
@@ -745,7 +739,7 @@ def _look_at_shapes(made: Explanation, graph: _Graph, seen: watch | None) -> Non
     for node in sorted(graph.operations(), key=lambda node: node.number):
         if node.outputs != 1:
             continue
-        event = seen._nodes.get(node.number) if seen is not None else None
+        event = seen.nodes.get(node.number) if seen is not None else None
         where = f" at {event.line.shown()}" if event is not None else ""
         name = name_of_op(node.op) if isinstance(node, OpNode) else node.name()
         out, kind = tuple(node.shape), node.dtype
@@ -882,10 +876,3 @@ def _of_optimizer(optimizer: Any, model: Any, frame: FrameType) -> OptimizerExpl
 
 def _count(number: int, one: str, many: str = "") -> str:
     return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def _bytes(count: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.2f} {unit}"
-    return f"{count} B"

@@ -17,18 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tinytorch.amp.grad_scaler import GradScaler
-from tinytorch.autograd.profiler import _name as _profiled_name
 from tinytorch.core import engine
-from tinytorch.core.declaration import Op
 from tinytorch.core.graph import Start
-from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.node import INPUT, OUTPUT, PACKED, RESIDUAL, OpNode
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
-from tinytorch.inspect.places import CALL, Line, innermost_module, is_ours, line_of, name_of, path_of, users_frame
+from tinytorch.inspect.calls import array_of, name_of_op, named_arguments, nodes_behind, run_function
+from tinytorch.inspect.places import CALL, Line, innermost_module, is_ours, name_of, our_frames, path_of, users_line
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
-from tinytorch.kernels.meta import NoBatch
 from tinytorch.kernels.reduce import all_finite
 
 __all__ = ["NonFinite", "NonFiniteError", "nonfinite"]
@@ -288,39 +285,27 @@ class nonfinite(DispatchMode):
     @staticmethod
     def overwritten(x: Any) -> Any:
         """Return what is needed to judge a write into a tensor: a copy of it, or of a large one, what it has."""
-        try:
-            array = x._array
-        except (AttributeError, NoArray, NoBatch):
-            return None
+        array = array_of(x)
         if type(array) is not np.ndarray or array.dtype.kind not in DIFFERENTIABLE:
             return None
         return array.copy() if array.size <= _KEPT else _Overwritten(_kinds(array))
 
     def _call_function(self, function: Any, args: tuple[Any, ...]) -> Any:
         """Return the result of a user's `Function`; the ops of its `forward` are looked at, too."""
-        node, arguments = args
-
-        def forward(*given: Any) -> Any:
-            DispatchMode.__enter__(self)
-            try:
-                return function.forward(*given)
-            finally:
-                DispatchMode.__exit__(self)
-
-        result = function._recorded(node, arguments, forward, function.setup_context)
+        result = run_function(self, function, args)
         for output in result if isinstance(result, tuple) else (result,):
             if isinstance(output, Tensor):
                 if output._edge is not None:
                     output._edge[0].__dict__.setdefault("_note", _Note(sys._getframe(1)))
                 if not _is_finite(output):
-                    self._look(function, output, arguments, {}, None)
+                    self._look(function, output, args[1], {}, None)
                     break
         return result
 
     def _look(self, op: Any, output: Tensor, args: tuple[Any, ...], kwargs: dict[str, Any], before: Any) -> None:
         """Judge a call whose result has elements that are not finite."""
         array = output._array
-        named = _named(op, args, kwargs)
+        named = named_arguments(op, args, kwargs)
         if before is not None:
             named = {name: (before if value is args[0] else value) for name, value in named.items()}
         kinds = _kinds(array)
@@ -331,7 +316,7 @@ class nonfinite(DispatchMode):
             if isinstance(value, Tensor) and of_value:
                 origin = origin or _mark_of(value)
                 if origin is None:
-                    origin = _Arrival(op, name, weakref.ref(value), line_of(users_frame(sys._getframe(1))))
+                    origin = _Arrival(op, name, weakref.ref(value), users_line(sys._getframe(1)))
             given |= of_value
         if not self._is_new(kinds, given) or self._is_skipped(sys._getframe(1)):
             self._mark(output, origin)
@@ -339,12 +324,7 @@ class nonfinite(DispatchMode):
         frame = sys._getframe(1)
         module = innermost_module(frame)
         of_walk = _is_in_walk(frame)
-        users = users_frame(frame)
-        found = NonFinite(
-            "sum" if of_walk else "forward", name_of_op(op), "", ", ".join(sorted(kinds)), *_counts(array),
-            path_of(module, frame) if module is not None else "", line_of(users), None, "",
-            tuple(_elements(array, named)), "",
-        )  # fmt: skip
+        found = _finding("sum" if of_walk else "forward", op, array, named, users_line(frame), module, frame)
         found = found._replace(remedy=_remedy(found, array))
         self._mark(output, found)
         self._report(found)
@@ -358,11 +338,8 @@ class nonfinite(DispatchMode):
     @staticmethod
     def _is_skipped(frame: FrameType | None) -> bool:
         """Return whether a scaler multiplies a loss here: an overflow lets it skip the step."""
-        while frame is not None and is_ours(frame.f_code):
-            if frame.f_code is _SCALING:
-                return _scale_of(frame.f_locals["self"]) > 1
-            frame = frame.f_back
-        return False
+        scaling = [each for each in our_frames(frame) if each.f_code is _SCALING]
+        return bool(scaling) and _scale_of(scaling[0].f_locals["self"]) > 1
 
     def _mark(self, output: Tensor, mark: Any) -> None:
         if output._edge is not None:
@@ -420,8 +397,7 @@ class nonfinite(DispatchMode):
         while frame.f_code is not _WALK and frame.f_back is not None:
             frame = frame.f_back
         start: Start = frame.f_locals["start"]
-        frame = users_frame(frame)
-        self._called = line_of(frame)
+        self._called = users_line(frame)
         explained, self._explained = self._explained, False
         for edge in start.edges:
             if edge is None:
@@ -441,10 +417,7 @@ class nonfinite(DispatchMode):
         if tensor is None:
             return
         of_tensor = name_of(tensor, frame)
-        if tensor._edge is None and (of_tensor or tensor._requires_grad):
-            what = f"argument {name} ({of_tensor})" if of_tensor else f"argument {name}"
-        else:
-            what = f"argument {name}"
+        what = f"argument {name} ({of_tensor})" if of_tensor and tensor._edge is None else f"argument {name}"
         array = tensor._array
         remedy = (
             "a parameter: an optimizer's step made it so, or it was loaded; a smaller learning rate, or clipping the "
@@ -452,11 +425,8 @@ class nonfinite(DispatchMode):
             if tensor._requires_grad and tensor._edge is None
             else "look at the data: `torch.isfinite(x).all()`; `x.nan_to_num()` replaces such numbers"
         )
-        found = NonFinite(
-            "input", name_of_op(op), "", ", ".join(sorted(_kinds(array))), *_counts(array), "", line, None, what,
-            tuple(_elements(array, {})), remedy,
-        )  # fmt: skip
-        self._report(found)
+        found = _finding("input", op, array, {}, line, None, frame)
+        self._report(found._replace(argument=what, remedy=remedy))
 
     def _look_at_gradient(self, node: Any, k: int, g: Tensor, run: Any) -> None:
         """Judge the gradient number `k` of a node, which has elements that are not finite."""
@@ -480,14 +450,11 @@ class nonfinite(DispatchMode):
         note = node.__dict__.get("_note")
         frame = sys._getframe(2)
         module = None if note is None or note.module is None else note.module()
-        op = getattr(type(node), "op", None)
-        name = name_of_op(op) if op is not None else type(node).__name__
-        elements = tuple(_elements(array, named))
-        found = NonFinite(
-            "backward", name.removesuffix("Backward"), node.name(), ", ".join(sorted(kinds)), *_counts(array),
-            "" if module is None else path_of(module, frame), None if note is None else note.users_line(),
-            self._called, "", elements, "",
-        )  # fmt: skip
+        line = None if note is None else note.users_line()
+        found = _finding("backward", getattr(type(node), "op", None), array, named, line, module, frame)
+        name = found.op or type(node).__name__
+        found = found._replace(op=name.removesuffix("Backward"), node=node.name(), called=self._called)
+        elements = found.elements
         if elements and all([element.inputs.get("gradient") == 0 for element in elements]):
             found = found._replace(remedy=self._unselected(node))
         else:
@@ -522,15 +489,7 @@ class nonfinite(DispatchMode):
         self._look_at_gradient(node, k, g, run)
         if self.found:
             return str(self.found.pop())
-        marks: dict[int, Any] = {}
-        nodes, seen = [node], {node}
-        while nodes:
-            each = nodes.pop()
-            marks[each.number] = each.__dict__.get("_not_finite")
-            for edge in each.edges:
-                if edge is not None and edge[0] not in seen:
-                    seen.add(edge[0])
-                    nodes.append(edge[0])
+        marks = {each.number: each.__dict__.get("_not_finite") for each in nodes_behind([node])}
         origins = [mark for _, mark in sorted(marks.items()) if isinstance(mark, NonFinite)]
         return f"the forward pass was not finite before: {origins[0]}" if origins else ""
 
@@ -548,11 +507,7 @@ class nonfinite(DispatchMode):
 
 def _is_in_walk(frame: FrameType | None) -> bool:
     """Return whether the engine's own op is running: the sum of two gradients."""
-    while frame is not None and is_ours(frame.f_code):
-        if frame.f_code is _WALK:
-            return True
-        frame = frame.f_back
-    return False
+    return any(each.f_code is _WALK for each in our_frames(frame))
 
 
 def _scale_of(scaler: Any) -> float:
@@ -569,11 +524,7 @@ def _mark_of(x: Tensor) -> Any:
 
 def _is_finite(x: Tensor) -> bool:
     """Return whether all elements of a tensor are finite; True for tensors without elements that can be read."""
-    try:
-        array = x._array
-    except (NoArray, NoBatch):
-        return True
-    return is_finite(array)
+    return is_finite(array_of(x))
 
 
 def is_finite(array: Any) -> bool:
@@ -611,10 +562,7 @@ def _kinds_of(value: Any) -> set[str]:
     if isinstance(value, _Overwritten):
         return value.kinds
     if isinstance(value, Tensor):
-        try:
-            return _kinds(value._array)
-        except (NoArray, NoBatch):
-            return set()
+        return _kinds(array_of(value))
     if isinstance(value, np.ndarray):
         return _kinds(value)
     if isinstance(value, (float, np.floating)):
@@ -624,8 +572,13 @@ def _kinds_of(value: Any) -> set[str]:
     return set()
 
 
-def _counts(array: Any) -> tuple[int, int]:
-    return int(array.size - np.isfinite(array).sum()), int(array.size)
+def _finding(phase: str, op: Any, array: Any, named: dict[str, Any], line: Line | None, module: Any, frame: Any) -> Any:
+    """Return a finding in an array, which was computed from some values by an op, in a module or in none."""
+    return NonFinite(
+        phase, "" if op is None else name_of_op(op), "", ", ".join(sorted(_kinds(array))),
+        int(array.size - np.isfinite(array).sum()), int(array.size),
+        "" if module is None else path_of(module, frame), line, None, "", tuple(_elements(array, named)), "",
+    )  # fmt: skip
 
 
 def _elements(array: Any, named: dict[str, Any]) -> Iterator[Element]:
@@ -647,10 +600,7 @@ def _element(value: Any, position: tuple[int, ...], shape: tuple[int, ...]) -> A
     """Return the element of an argument at a position of the result; or its range; None if it has no numbers."""
     if isinstance(value, (float, int)) and not isinstance(value, bool):
         return value
-    try:
-        array = value._array if isinstance(value, Tensor) else value
-    except (NoArray, NoBatch):
-        return None
+    array = array_of(value) if isinstance(value, Tensor) else value
     if not isinstance(array, np.ndarray) or not array.size:
         return None
     aligned = array.shape[::-1]
@@ -668,19 +618,6 @@ def _number(value: Any) -> str:
         return f"{value[0]:.6g} … {value[1]:.6g}"
     whole = isinstance(value, float) and math.isfinite(value) and value == int(value) and abs(value) < 1e6
     return f"{value:.6g}" if isinstance(value, float) and math.isfinite(value) and not whole else str(value)
-
-
-def _named(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments of a call by name."""
-    if not isinstance(op, Op):
-        return {f"argument {k}": value for k, value in enumerate(args)}
-    try:
-        values = op.bind(args, kwargs)
-    except Exception:  # (an op whose form in place has other arguments)
-        return {f"argument {k}": value for k, value in enumerate(args)} | kwargs
-    names = ("input", "other")[: op.operands] if op.operands else op.arguments
-    named = dict(zip(names, values, strict=False))
-    return {("input" if name == "x" else name): value for name, value in named.items()}
 
 
 def _saved(node: Any) -> Iterator[tuple[str, Any]]:
@@ -701,14 +638,6 @@ def _saved(node: Any) -> Iterator[tuple[str, Any]]:
             yield op.residuals[place], item[0]
         elif isinstance(item, (float, int)) and not isinstance(item, bool):
             yield (op.arguments[place] if isinstance(place, int) else str(place)), item
-
-
-def name_of_op(op: Any) -> str:
-    """Return PyTorch's name of an op, or that of the `forward` of a `Function`."""
-    if not isinstance(op, Op):
-        return f"{op.__name__}.forward"
-    name = _profiled_name(op, op.caller).removeprefix("aten::")
-    return op.name.strip("_") if name.startswith("mkldnn") else name
 
 
 def _remedy(found: NonFinite, array: Any) -> str:

@@ -24,7 +24,7 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.register import members
 
-__all__ = ["Row", "escaped", "table"]
+__all__ = ["Row", "escaped", "size_text", "table"]
 
 _SAMPLE = 200_000  # elements that are read of a larger tensor
 _FEW = 12  # elements up to which there is no histogram
@@ -129,14 +129,15 @@ def _facts(x: Tensor, array: Any) -> list[str]:
         found.append(f"grad_fn {grad_fn}")
     elif x.requires_grad:
         found.append("requires_grad")
-    found.append(_bytes((x.numel() if array is None else array.size) * x.dtype.itemsize))
+    found.append(size_text((x.numel() if array is None else array.size) * x.dtype.itemsize, ".3g"))
     return found
 
 
-def _bytes(count: int) -> str:
+def size_text(count: int, form: str = ".2f") -> str:
+    """Return a number of bytes with its unit."""
     for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
         if count >= size:
-            return f"{count / size:.3g} {unit}"
+            return f"{count / size:{form}} {unit}"
     return f"{count} B"
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import linecache
 import os
-import sys
 import sysconfig
 from collections.abc import Iterable, Iterator
 from types import CodeType, FrameType
@@ -64,17 +63,24 @@ class Line(NamedTuple):
         return f"{self}{function}" + (f": `{self.text}`" if self.text else "")
 
 
-def line_of(frame: FrameType) -> Line:
-    """Return the line that a frame runs."""
-    return Line(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
+def our_frames(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield the frames of the package that run inside of the user's innermost one, from a frame outwards."""
+    while frame is not None and is_ours(frame.f_code):
+        yield frame
+        frame = frame.f_back
 
 
-def users_frame(frame: FrameType | None = None) -> FrameType:
+def users_frame(frame: FrameType) -> FrameType:
     """Return the innermost frame of a user's code, from a frame outwards; the outermost frame if there is none."""
-    found = frame or sys._getframe(1)
-    while found.f_back is not None and is_ours(found.f_code):
-        found = found.f_back
-    return found
+    while frame.f_back is not None and is_ours(frame.f_code):
+        frame = frame.f_back
+    return frame
+
+
+def users_line(frame: FrameType) -> Line:
+    """Return the line of the innermost frame of a user's code, from a frame outwards."""
+    found = users_frame(frame)
+    return Line(found.f_code.co_filename, found.f_lineno, found.f_code.co_name)
 
 
 def running_modules(frame: FrameType | None) -> Iterator[Module]:

@@ -83,13 +83,8 @@ def schedule(
 ) -> Callable[[int], ProfilerAction]:
     """Return a schedule, a function from the number of a step to a `ProfilerAction`.
 
-    Args:
-        wait: number of steps at the start of a cycle without profiling.
-        warmup: number of steps after these, whose events are discarded.
-        active: number of steps after these, which are recorded.
-        repeat: number of cycles; 0 for no limit.
-        skip_first: number of steps before the first cycle.
-        skip_first_wait: if not 0, omit `wait` in the first cycle.
+    A cycle has `wait` steps that are not profiled, `warmup` steps whose events are discarded, and `active` steps. There
+    are `repeat` cycles (0: no limit) after `skip_first` steps, the first without `wait` if `skip_first_wait` is not 0.
 
     Raises:
         AssertionError: an argument is negative, or `active` is 0.
@@ -127,13 +122,9 @@ def schedule(
 def tensorboard_trace_handler(
     dir_name: str, worker_name: str | None = None, use_gzip: bool = False, use_python_export: bool = False
 ) -> Callable[[profile], None]:
-    """Return a function for `on_trace_ready` that writes every trace to a new file.
+    """Return a function for `on_trace_ready` that writes every trace to a new file in a folder, which is made.
 
-    Args:
-        dir_name: the folder, which is created if missing.
-        worker_name: the prefix of the file names, by default the names of host and process.
-        use_gzip: whether to compress the files.
-        use_python_export: accepted for compatibility, without effect.
+    The file names begin with `worker_name`, by default the names of host and process.
 
     Raises:
         RuntimeError: the folder cannot be created.
@@ -165,16 +156,10 @@ class profile:
 
     Args:
         activities: a collection of `ProfilerActivity`; by default the CPU, the only one supported.
-        schedule: a function from the number of a step to a `ProfilerAction`, such as the result of `schedule`;
-            `step()` ends a step. By default everything is recorded.
+        schedule: a function from the number of a step to a `ProfilerAction`; `step()` ends a step.
         on_trace_ready: called with this profiler at the end of each cycle.
-        record_shapes, profile_memory, with_stack, with_flops, with_modules: what to record besides times; see
-            `torch.autograd.profiler.profile`.
-        experimental_config, execution_trace_observer: not supported.
-        acc_events: whether to keep the events of earlier cycles.
-        use_cuda: deprecated.
-        custom_trace_id_callback: a function that returns the id of a trace.
-        post_processing_timeout_s: has no effect.
+        record_shapes, profile_memory, with_stack, with_flops, with_modules, acc_events, custom_trace_id_callback: see
+            `torch.autograd.profiler.profile`. `execution_trace_observer` is not supported.
 
     Raises:
         AssertionError: there are no activities, or none that is supported.

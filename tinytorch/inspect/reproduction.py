@@ -10,19 +10,16 @@ import hashlib
 import random
 import sys
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tinytorch.autograd.profiler import tensors_in
-from tinytorch.core.declaration import Op
-from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.finite import name_of_op
-from tinytorch.inspect.places import Line, innermost_module, line_of, name_of, path_of, users_frame
-from tinytorch.kernels.meta import NoBatch
+from tinytorch.inspect.calls import array_of, name_of_op, named_arguments
+from tinytorch.inspect.places import Line, innermost_module, name_of, path_of, users_line
 from tinytorch.ops.random import get_rng_state, set_rng_state
 
 __all__ = ["Parting", "Reproducibility", "reproducible"]
@@ -144,10 +141,11 @@ class _Log(DispatchMode):
             self._know(x._array, _version_of(x))
         name = name_of_op(op)
         arguments = tuple([(argument, digest) for argument, _, digest in given])
+        record = _Record(name, sums, arguments, small, users_line(frame))
         if self.first is None:
-            self.records.append(_Record(name, sums, arguments, small, line_of(users_frame(frame))))
+            self.records.append(record)
         else:
-            self._compare(self.first, _Record(name, sums, arguments, small, line_of(users_frame(frame))), given, frame)
+            self._compare(self.first, record, given, frame)
         self.count += 1
         return result
 
@@ -216,26 +214,15 @@ class _Log(DispatchMode):
         )  # fmt: skip
 
 
-def _named(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[tuple[str, Tensor]]:
-    """Return the tensors among the arguments of a call, by name."""
-    named: list[tuple[str, Tensor]] = []
-    names = op.arguments if isinstance(op, Op) else ()
-    for k, value in enumerate(args):
-        name = ("input", "other")[k] if isinstance(op, Op) and op.operands and k < 2 else ""
-        name = name or (names[k] if k < len(names) else f"{k}")
-        inner = list(tensors_in(value))
-        several = not isinstance(value, Tensor)
-        named += [(f"{'input' if name == 'x' else name}[{i}]" if several else name, x) for i, x in enumerate(inner)]
-    for name, value in kwargs.items():
-        named += [(name, x) for x in tensors_in(value)]
-    return [("input" if name == "x" else name, x) for name, x in named]
+def _named(op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Iterator[tuple[str, Tensor]]:
+    """Yield the tensors among the arguments of a call, by name."""
+    for name, value in named_arguments(op, args, kwargs).items():
+        for k, x in enumerate(tensors_in(value)):
+            yield (name if isinstance(value, Tensor) else f"{name}[{k}]").removeprefix("argument "), x
 
 
 def _array_of(x: Any) -> Any:
-    try:
-        array = x._array
-    except (AttributeError, NoArray, NoBatch):
-        return None
+    array = array_of(x)
     return array if type(array) is np.ndarray else None
 
 

@@ -7,12 +7,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tinytorch.autograd.grad_mode import no_grad
-from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import allocated, tensors_in
-from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.notebook import Row, table
+from tinytorch.inspect.calls import ModuleTracer, call_once
+from tinytorch.inspect.notebook import Row, size_text, table
 from tinytorch.kernels import dtypes
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
@@ -106,11 +104,11 @@ class ModelSummary:
             f"  not trainable: {self.total_parameters - self.trainable_parameters:,}",
             f"Multiply-adds: {self.multiply_adds:,}",
             single,
-            f"Input: {_bytes(self.input_bytes)}",
-            f"Activations: {_bytes(self.activation_bytes)}",
-            f"Parameters: {_bytes(self.parameter_bytes)}",
-            f"Buffers: {_bytes(self.buffer_bytes)}",
-            f"Together: {_bytes(self.total_bytes)}",
+            f"Input: {size_text(self.input_bytes)}",
+            f"Activations: {size_text(self.activation_bytes)}",
+            f"Parameters: {size_text(self.parameter_bytes)}",
+            f"Buffers: {size_text(self.buffer_bytes)}",
+            f"Together: {size_text(self.total_bytes)}",
         ]
         table = [double, lines[0], double, *lines[1:], double, *totals, double]
         return "\n".join(line.rstrip() for line in table)
@@ -129,8 +127,9 @@ class ModelSummary:
         trained = f"{self.trainable_parameters:,} trainable" * (self.trainable_parameters < self.total_parameters)
         foot = (
             f"{self.total_parameters:,} parameters{f' ({trained})' if trained else ''} · "
-            f"{self.multiply_adds:,} multiply-adds · {_bytes(self.total_bytes)}: input {_bytes(self.input_bytes)}, "
-            f"activations {_bytes(self.activation_bytes)}, parameters {_bytes(self.parameter_bytes)}"
+            f"{self.multiply_adds:,} multiply-adds · {size_text(self.total_bytes)}: "
+            f"input {size_text(self.input_bytes)}, activations {size_text(self.activation_bytes)}, "
+            f"parameters {size_text(self.parameter_bytes)}"
         )
         return table(_HEAD, [tree(self.layers[0])], foot)
 
@@ -160,13 +159,6 @@ def _row(layer: LayerSummary, depth: int | None) -> _Row:
     name = layer.type if not layer.path else f"{layer.name}: {layer.type}"
     cells = (name, _shape_text(layer.output_shape), count, f"{work or '-':{',' if work else ''}}")
     return _Row(cells, 0 if layer.recursive else parameters)
-
-
-def _bytes(count: int) -> str:
-    for unit, size in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
-        if count >= size:
-            return f"{count / size:.2f} {unit}"
-    return f"{count} B"
 
 
 # Structures of tensors ----------------------------------------------------------------------------
@@ -229,36 +221,6 @@ _MULTIPLY_ADDS: dict[str, Callable[..., int]] = {
     "_gru_layer": lambda out, x, h, w_ih, w_hh, *rest: _per_step(x, w_ih, w_hh),
     "_rnn_layer": lambda out, x, h, w_ih, w_hh, *rest: _per_step(x, w_ih, w_hh),
 }
-
-
-class ModuleTracer(DispatchMode):
-    """A mode that also calls `_begin` and `_end` around each call of a module of a model.
-
-    Attributes:
-        paths: the paths of the modules.
-    """
-
-    def __init__(self, model: Module) -> None:
-        self.paths = {module: path for path, module in model.named_modules()}
-        self._handles: list[RemovableHandle] = []
-
-    def __enter__(self) -> Any:
-        for module in self.paths:
-            self._handles.append(module.register_forward_pre_hook(self._begin, prepend=True, with_kwargs=True))
-            self._handles.append(module.register_forward_hook(self._end, always_call=True, with_kwargs=True))
-        super().__enter__()
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        super().__exit__(*exc)
-        for handle in self._handles:
-            handle.remove()
-
-    def _begin(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        raise NotImplementedError
-
-    def _end(self, module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
-        raise NotImplementedError
 
 
 class _LayerTracer(ModuleTracer):
@@ -324,18 +286,6 @@ class _LayerTracer(ModuleTracer):
 
 
 # Inputs and calls ---------------------------------------------------------------------------------
-
-
-def call_once(model: Module, mode: DispatchMode, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Call a model in evaluation mode and without gradients, while `mode` is on; restore its modes."""
-    training = [(module, module.training) for module in model.modules()]
-    model.eval()
-    try:
-        with no_grad(), mode:
-            model(*args, **kwargs)
-    finally:
-        for module, setting in training:
-            module.training = setting
 
 
 def is_size(value: Any) -> bool:

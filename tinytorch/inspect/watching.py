@@ -8,11 +8,10 @@ parameter without carrying its gradient, and on which the loss depends.
 
 from __future__ import annotations
 
-import ast
 import functools
 import sys
 import weakref
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, NamedTuple
 
@@ -21,22 +20,19 @@ import numpy as np
 from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core import engine
 from tinytorch.core.graph import AccumulateGrad
-from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.node import OpNode
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.finite import name_of_op
-from tinytorch.inspect.places import CALL, Line, is_ours, line_of, users_frame
-from tinytorch.inspect.sources import parsed
+from tinytorch.inspect.calls import array_of, name_of_op, owner_of, run_function
+from tinytorch.inspect.places import Line, our_frames, running_modules, users_line
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
-from tinytorch.kernels.meta import NoBatch
 
 __all__ = ["Event", "watch"]
 
 #: The names that functions which create tensors of data give it.
 _DATA = ("data", "obj", "ndarray")
 #: The name of functions that create tensors of no data.
-_UNKNOWN = "a function"
+UNKNOWN = "a function"
 
 _WALK = engine.walk.__code__
 
@@ -102,22 +98,6 @@ class Walk(NamedTuple):
     limited: bool
 
 
-class Cause(NamedTuple):
-    """Why a parameter has the gradient that it has.
-
-    Attributes:
-        code: a word for programs, such as "detach"; see `explain`.
-        reason: the sentence.
-        line: the line behind it, or None.
-        certain: whether it was seen to happen; else it is what the sources suggest.
-    """
-
-    code: str
-    reason: str
-    line: Line | None = None
-    certain: bool = True
-
-
 class watch(DispatchMode):
     """Inside, everything that is computed is noted, so that `explain` can say which line cuts a gradient off.
 
@@ -142,12 +122,12 @@ class watch(DispatchMode):
         self._memories: dict[int, Event] = {}  # by id of the array that owns the memory
         self._writes: dict[int, Event] = {}
         self._kept: list[Any] = []  # what the ids refer to
-        self._leaves: dict[int, Event] = {}  # by id of a tensor
-        self._nodes: dict[int, Event] = {}  # by number of a node, the event that made it
+        self.leaves: dict[int, Event] = {}  # by id of a tensor
+        self.nodes: dict[int, Event] = {}  # by number of a node, the event that made it
         self._walk: Any = None
-        self._accumulated: dict[int, Walk] = {}  # by id of a leaf, the last backward pass that reached it
-        self._without: dict[Any, set[Any]] = {}  # by node, the nodes to which it gave no gradient
-        self._vanished: dict[int, Any] = {}  # by number of a node that got only zeros, the node that made them
+        self.accumulated: dict[int, Walk] = {}  # by id of a leaf, the last backward pass that reached it
+        self.without: dict[Any, set[Any]] = {}  # by node, the nodes to which it gave no gradient
+        self.vanished: dict[int, Any] = {}  # by number of a node that got only zeros, the node that made them
         self._loss: Any = None
 
     def explain(self, loss: Any = None, model: Any = None) -> Any:
@@ -158,26 +138,21 @@ class watch(DispatchMode):
     # Events ---------------------------------------------------------------------------------------
 
     def _new(self, kind: str, name: str, frame: FrameType) -> Event:
-        module = None
-        inner: FrameType | None = frame
-        while inner is not None:
-            if inner.f_code is CALL:
-                running = inner.f_locals["self"]
-                module = module or running
-                self.called.setdefault(id(running), running)
-            inner = inner.f_back
-        event = Event(len(self.events), kind, name, line_of(users_frame(frame)), module and weakref.ref(module))
+        running = list(running_modules(frame))
+        self.called |= {id(each): each for each in running if id(each) not in self.called}
+        module = running[0] if running else None
+        event = Event(len(self.events), kind, name, users_line(frame), None if module is None else weakref.ref(module))
         self.events.append(event)
         return event
 
     def _sources(self, x: Tensor, frame: FrameType) -> list[Event]:
         """Return the events that filled the memory of a tensor."""
-        array = _array_of(x)
+        array = array_of(x)
         if array is None:
             return []
-        owner = _owner(array)
+        owner = owner_of(array)
         found = self._arrays.get(id(array)) or self._memories.get(id(owner))
-        if found is None or (_is_leaf(x) and id(x) not in self._leaves and x._requires_grad):
+        if found is None or (_is_leaf(x) and id(x) not in self.leaves and x._requires_grad):
             leaf = self._leaf(x, array, owner, frame)
             found = found or leaf
             if leaf is not found:
@@ -186,11 +161,11 @@ class watch(DispatchMode):
         return [found] if last is None or last.number <= found.number else [found, last]
 
     def _leaf(self, x: Tensor, array: Any, owner: Any, frame: FrameType) -> Event:
-        event = self._leaves.get(id(x))
+        event = self.leaves.get(id(x))
         if event is None:
             event = self._new("leaf", "", frame)
             event.recorded = x._requires_grad
-            self._leaves[id(x)] = event
+            self.leaves[id(x)] = event
             self._kept.append(x)
             self._arrays.setdefault(id(array), event)
             self._memories.setdefault(id(owner), event)
@@ -199,10 +174,10 @@ class watch(DispatchMode):
 
     def _fills(self, event: Event, x: Tensor, write: bool = False, view: bool = False) -> None:
         """Note that an event has filled the memory of a tensor."""
-        array = _array_of(x)
+        array = array_of(x)
         if array is None:
             return
-        owner = _owner(array)
+        owner = owner_of(array)
         self._kept += [array, owner]
         self._arrays[id(array)] = event
         if write:
@@ -218,7 +193,7 @@ class watch(DispatchMode):
         shapes = [tuple(x.shape) for x in inputs]
         kinds = [x.dtype.name for x in inputs]
         if isinstance(op, type) and local.state.modes is None:
-            result = self._call_function(op, args)
+            result = run_function(self, op, args)
             # (What its `forward` computes may also depend on tensors that are no arguments.)
             given += [(self._sources(x, frame), False) for x in tensors_in(result)]
         else:
@@ -232,30 +207,19 @@ class watch(DispatchMode):
             event.recorded |= bool(x.requires_grad)
             self._fills(event, x, writes, bool(getattr(op, "view", False)))
             if x._edge is not None:
-                self._nodes[x._edge[0].number] = event
-        event.differentiable = any((a := _array_of(x)) is None or a.dtype.kind in DIFFERENTIABLE for x in outputs)
+                self.nodes[x._edge[0].number] = event
+        event.differentiable = any((a := array_of(x)) is None or a.dtype.kind in DIFFERENTIABLE for x in outputs)
         event.shapes = (*shapes, *[tuple(x.shape) for x in outputs[:1]])
         event.dtypes = (*kinds, *[x.dtype.name for x in outputs[:1]])
         return result
-
-    def _call_function(self, function: Any, args: tuple[Any, ...]) -> Any:
-        """Return the result of a user's `Function`, with the ops of its `forward` watched, too."""
-        node, arguments = args
-
-        def forward(*given: Any) -> Any:
-            with self:
-                return function.forward(*given)
-
-        return function._recorded(node, arguments, forward, function.setup_context)
 
     def detached(self, x: Any, alias: Any) -> None:
         """Note a tensor on the memory of another one that is no part of the graph."""
         frame = sys._getframe(2)
         sources, carries = self._sources(x, frame), bool(x._requires_grad)
-        within: Any = frame  # (between `detach` and its `.data` there is a wrapper if members are overridden)
-        while is_ours(within.f_code) and not within.f_code.co_name.startswith("detach"):
-            within = within.f_back
-        kind = "detach" if is_ours(within.f_code) else "data"
+        # (Between `detach` and its `.data` there is a wrapper if members are overridden.)
+        by_detach = any(each.f_code.co_name.startswith("detach") for each in our_frames(frame))
+        kind = "detach" if by_detach else "data"
         event = self._new(kind, f"{kind}()" if kind == "detach" else ".data", frame)
         event.take(sources, carries)
         self._fills(event, alias, view=True)
@@ -271,33 +235,24 @@ class watch(DispatchMode):
         if truth:
             return  # (a decision, which carries no numbers on)
         frame = sys._getframe(2)  # of the function that reads
-        outer: FrameType = frame
-        while outer.f_back is not None and is_ours(outer.f_back.f_code):
-            outer = outer.f_back
+        outer = [frame, *our_frames(frame)][-1]
         event = self._new("read", f"{outer.f_code.co_name.strip('_')}()", frame)
         event.take(self._sources(x, frame), bool(x._requires_grad))
 
     def made(self, x: Any) -> None:
         """Note a tensor that a creation function has returned, with the data that it was made of."""
         frame = sys._getframe(1)
-        inner: FrameType | None = frame
-        while inner is not None and is_ours(inner.f_code):
-            data = next((inner.f_locals[each] for each in _DATA if each in inner.f_locals), None)
-            if data is not None:
-                break
-            inner = inner.f_back
-        known = inner is not None and is_ours(inner.f_code)
-        event = self._new("made", f"{inner.f_code.co_name}()" if known and inner else _UNKNOWN, frame)
-        if known:
-            if isinstance(data, np.ndarray):
-                source = self._arrays.get(id(data)) or self._memories.get(id(_owner(data)))
-                if source is not None:
-                    event.take([source], False)
-            else:
-                for each in tensors_in(data):
-                    event.take(self._sources(each, frame), bool(each._requires_grad))
+        given = [(inner, inner.f_locals.get(name)) for inner in our_frames(frame) for name in _DATA]
+        inner, data = next((pair for pair in given if pair[1] is not None), (None, None))
+        event = self._new("made", UNKNOWN if inner is None else f"{inner.f_code.co_name}()", frame)
+        if isinstance(data, np.ndarray):
+            source = self._arrays.get(id(data)) or self._memories.get(id(owner_of(data)))
+            if source is not None:
+                event.take([source], False)
+        for each in tensors_in(data):
+            event.take(self._sources(each, frame), bool(each._requires_grad))
         event.recorded = bool(x._requires_grad)
-        self._leaves[id(x)] = event
+        self.leaves[id(x)] = event
         self._kept.append(x)
         self._fills(event, x)
 
@@ -320,17 +275,17 @@ class watch(DispatchMode):
         else:
             grads = run()
         if isinstance(node, AccumulateGrad):
-            self._accumulated[id(node.variable)] = self.walks[-1]
+            self.accumulated[id(node.variable)] = self.walks[-1]
             self._kept.append(node.variable)
         for edge, g in zip(node.edges, grads, strict=False):
             if edge is None:
                 continue
             if g is None:
-                self._without.setdefault(node, set()).add(edge[0])
+                self.without.setdefault(node, set()).add(edge[0])
             elif arriving and not _any(g):
-                self._vanished[edge[0].number] = node
-            elif not arriving and node.number in self._vanished:
-                self._vanished.setdefault(edge[0].number, self._vanished[node.number])
+                self.vanished[edge[0].number] = node
+            elif not arriving and node.number in self.vanished:
+                self.vanished.setdefault(edge[0].number, self.vanished[node.number])
         return grads
 
     def _begin(self) -> None:
@@ -341,233 +296,25 @@ class watch(DispatchMode):
         names = frame.f_locals
         roots = tuple([edge[0] for edge in names["start"].edges if edge is not None])
         captures = bool(names["capture"])
-        line = line_of(users_frame(frame))
+        line = users_line(frame)
         self.walks.append(Walk(line, roots, captures, names["targets"] is not None and not captures))
         self._kept += roots
 
-    # Causes ---------------------------------------------------------------------------------------
+    # What was seen --------------------------------------------------------------------------------
 
     def targets(self, loss: Tensor | None) -> list[Event]:
         """Return the events that computed a loss; without one, those of the last backward pass."""
         if loss is not None:
-            array = _array_of(loss)
-            found = self._arrays.get(id(array)) or self._memories.get(id(_owner(array)))
-            last = self._writes.get(id(_owner(array)))
+            array = array_of(loss)
+            found = self._arrays.get(id(array)) or self._memories.get(id(owner_of(array)))
+            last = self._writes.get(id(owner_of(array)))
             return [each for each in (found, last) if each is not None]
         roots = self.walks[-1].roots if self.walks else ()
-        return [self._nodes[root.number] for root in roots if root.number in self._nodes]
-
-    def knows(self, x: Tensor) -> bool:
-        """Return whether a tensor was used."""
-        return id(x) in self._leaves
+        return [self.nodes[root.number] for root in roots if root.number in self.nodes]
 
     def was_called(self, module: Any) -> bool:
         """Return whether a call of a module was seen: one in which there was an op."""
         return id(module) in self.called
-
-    def cause(self, x: Tensor, loss: Tensor | None) -> Cause:
-        """Return why a leaf has no gradient from a loss; code "" if it has one, or would get one."""
-        leaf = self._leaves.get(id(x))
-        targets = self.targets(loss)
-        if leaf is None:
-            return Cause("unused", "it was never used")
-        carrying = self._carrying(leaf)
-        if any(target in carrying for target in targets):
-            return Cause("", "")
-        behind = _before(targets)
-        cuts = [e for e in self.events if e in behind and e not in carrying and _takes(e, carrying)]
-        if cuts:
-            return self._of_cut(cuts[0], carrying, cuts)
-        return self._through_python(leaf, carrying, targets) or self._discarded(leaf, carrying)
-
-    def _carrying(self, leaf: Event) -> set[Event]:
-        """Return the events whose results carry the gradient of a leaf."""
-        found = {leaf}
-        for event in self.events[leaf.number + 1 :]:
-            if (
-                event.kind == "op"
-                and event.recorded
-                and any(carries and found.intersection(sources) for sources, carries in event.sources)
-            ):
-                found.add(event)
-        return found
-
-    def _of_cut(self, cut: Event, carrying: set[Event], cuts: list[Event]) -> Cause:
-        """Return the cause that an event is the end of a gradient."""
-        more = [each for each in cuts[1:] if each.line != cut.line]
-        also = f"; the loss depends on it also through {', '.join([str(each.line) for each in more[:3]])}" * bool(more)
-        if cut.kind in ("detach", "data"):
-            return Cause(cut.kind, f"cut off by `{cut.name}` at {cut.line.shown()}{also}", cut.line)
-        if cut.kind == "made" and any(carries for _, carries in cut.sources):
-            reason = f"`{cut.name}` at {cut.line.shown()} copies the numbers into a new tensor without a graph{also}"
-            return Cause("copied", reason, cut.line)
-        if cut.kind != "made" and (cut.inference or not cut.recording):
-            code = "inference_mode" if cut.inference else "no_grad"
-            switch = switch_around(cut.line)
-            where = f", switched on at {switch.shown()}" if switch is not None else ""
-            reason = f"`{cut.name}` at {cut.line.shown()} was computed without recording (`{code}`{where}){also}"
-            return Cause(code, reason, switch or cut.line)
-        for k, (sources, carries) in enumerate(cut.sources if cut.kind == "op" else ()):
-            by = [source for source in sources if source in carrying]
-            if by and not carries and not _has_gradients(cut.dtypes[k]):  # another output of an op, such as indices
-                reason = (
-                    f"`{by[-1].name}` at {by[-1].line.shown()} returns {cut.dtypes[k]}, which has no gradient{also}"
-                )
-                return Cause("not differentiable", reason, by[-1].line)
-        if cut.kind != "made" and not cut.differentiable:
-            kind = cut.dtypes[-1] if cut.dtypes else "integers"
-            reason = f"`{cut.name}` at {cut.line.shown()} returns {kind}, which has no gradient{also}"
-            return Cause("not differentiable", reason, cut.line)
-        cut_off = [
-            source for sources, carries in cut.sources if not carries for source in sources if source in carrying
-        ]
-        reads = [e for source in cut_off for e in source.users if e.kind == "read" and e.number < cut.number]
-        if reads:
-            reason = f"`{reads[-1].name}` at {reads[-1].line.shown()} takes the numbers out of the graph{also}"
-            return Cause("read", reason, reads[-1].line)
-        if cut_off:
-            reason = f"when `{cut.name}` at {cut.line.shown()} used it, it did not require grad{also}"
-            return Cause("did not require grad", reason, cut.line)
-        return Cause("not differentiable", f"`{cut.name}` at {cut.line.shown()} has no derivative{also}", cut.line)
-
-    def _through_python(self, leaf: Event, carrying: set[Event], targets: list[Event]) -> Cause | None:
-        """Return the cause that numbers have gone through Python, if some were read that a later tensor may have."""
-        behind = _before(targets)
-        made = [e for e in behind if e.kind in ("made", "leaf") and not any(sources for sources, _ in e.sources)]
-        after = _after(leaf)
-        reads = [e for e in after if e.kind == "read"]
-        pairs = [(read, each) for each in made for read in reads if read.number < each.number and each.kind == "made"]
-        if not pairs:
-            return None
-        read, each = max(pairs, key=_likelihood)
-        then = "" if each.line == read.line else f"; `{each.name}` at {each.line} makes a new tensor of them"
-        reason = f"`{read.name}` at {read.line.shown()} takes the numbers out of the graph{then}"
-        return Cause("read", reason, read.line)
-
-    def _discarded(self, leaf: Event, carrying: set[Event]) -> Cause:
-        """Return the cause that what was computed from a leaf is not used for the loss."""
-        after = [
-            e
-            for e in _after(leaf)
-            if e.kind == "op" and not (e.writes and leaf in [s for each, _ in e.sources for s in each])
-        ]  # (writes into the parameter itself, such as its initialization, do not use it)
-        if not after:
-            return Cause("unused", "it was never used")
-        reads = [e for e in _after(leaf) if e.kind == "read"]
-        if reads:
-            first = min(reads, key=lambda e: e.number)
-            reason = (
-                f"the loss does not depend on it through the graph: `{first.name}` at {first.line.shown()} takes the "
-                "numbers out of the graph"
-            )
-            return Cause("read", reason, first.line)
-        last = max(after, key=lambda e: (not any(user.kind == "op" for user in e.users), e.number))
-        reason = f"it was used, but the loss does not depend on the result: `{last.name}` at {last.line.shown()}"
-        return Cause("discarded", reason, last.line)
-
-    def after_backward(self, x: Tensor, loss: Tensor | None) -> Cause:
-        """Return why a leaf that a loss depends on has no `.grad`."""
-        walk = self._accumulated.get(id(x))
-        if walk is not None:
-            reason = f"the backward pass at {walk.line.shown()} has set it, and it was set to None since"
-            return Cause("cleared", reason + " (`zero_grad()` does so)", walk.line)
-        edge = None if loss is None else loss._current()._edge
-        walks = [each for each in self.walks if edge is None or edge[0] in each.roots]
-        if not walks:
-            return Cause("no backward", "backward was not called for this loss")
-        last = walks[-1]
-        if last.captures:
-            reason = f"`autograd.grad` at {last.line.shown()} returns gradients, and sets no `.grad`"
-            return Cause("autograd.grad", reason, last.line)
-        if last.limited:
-            reason = f"the backward pass at {last.line.shown()} was limited by `inputs` to other tensors"
-            return Cause("inputs", reason, last.line)
-        leaf = x._accumulator() if x._accumulator is not None else None
-        for node, others in self._without.items():
-            if leaf in others or leaf is None or any(_leads(other, leaf) for other in others):
-                event = self._nodes.get(node.number)
-                line = None if event is None else event.line
-                where = "" if line is None else f" (called at {line.shown()})"
-                reason = f"the backward of `{node.name()}`{where} returns None in place of its gradient"
-                return Cause("returns None", reason, line)
-        return Cause("unknown", f"the backward pass at {last.line.shown()} did not reach it", last.line)
-
-    def zeros(self, x: Tensor) -> Cause:
-        """Return which node has made a leaf's gradient zero."""
-        accumulator = x._accumulator() if x._accumulator is not None else None
-        node = None if accumulator is None else self._vanished.get(accumulator.number)
-        event = None if node is None else self._nodes.get(node.number)
-        if node is None:
-            return Cause("zero", "all elements are 0")
-        where = "" if event is None else f" of the line {event.line.shown()}"
-        reason = f"all elements are 0 since the backward of `{node.name()}`{where}"
-        return Cause("zero", reason, None if event is None else event.line)
-
-
-def _likelihood(pair: tuple[Event, Event]) -> Any:
-    """Return how likely it is that a tensor was made of numbers which were read: as a key for sorting."""
-    read, made = pair
-    return made.name != _UNKNOWN, read.line == made.line, read.number, -made.number
-
-
-def _leads(node: Any, leaf: Any) -> bool:
-    """Return whether a leaf is behind a node of the graph."""
-    seen, stack = {node}, [node]
-    while stack:
-        each = stack.pop()
-        if each is leaf:
-            return True
-        for edge in each.edges:
-            if edge is not None and edge[0] not in seen:
-                seen.add(edge[0])
-                stack.append(edge[0])
-    return False
-
-
-def _has_gradients(name: str) -> bool:
-    """Return whether tensors of a dtype have gradients."""
-    return name.startswith(("float", "bfloat", "complex"))
-
-
-def _takes(event: Event, carrying: set[Event]) -> bool:
-    return any(not carrying.isdisjoint(sources) for sources, _ in event.sources)
-
-
-def _before(targets: Iterable[Event]) -> set[Event]:
-    """Return the events on which others depend, and these."""
-    found, stack = set(targets), list(targets)
-    while stack:
-        for sources, _ in stack.pop().sources:
-            for source in sources:
-                if source not in found:
-                    found.add(source)
-                    stack.append(source)
-    return found
-
-
-def _after(event: Event) -> set[Event]:
-    """Return the events that depend on one, and it."""
-    found, stack = {event}, [event]
-    while stack:
-        for user in stack.pop().users:
-            if user not in found:
-                found.add(user)
-                stack.append(user)
-    return found
-
-
-def _array_of(x: Any) -> Any:
-    try:
-        return x._array
-    except (NoArray, NoBatch):
-        return None
-
-
-def _owner(array: Any) -> Any:
-    """Return the array that owns the memory of an array, as far as NumPy knows."""
-    while isinstance(base := getattr(array, "base", None), np.ndarray):
-        array = base
-    return array
 
 
 def _is_leaf(x: Tensor) -> bool:
@@ -575,7 +322,7 @@ def _is_leaf(x: Tensor) -> bool:
 
 
 def _any(g: Tensor) -> bool:
-    array = _array_of(g)
+    array = array_of(g)
     return array is None or bool(np.any(array))
 
 
@@ -585,33 +332,3 @@ def _nonzero(run: Any) -> bool:
         run = inner
     g = run.args[0] if getattr(run, "args", None) else None
     return any(_any(each) for each in tensors_in(g if isinstance(g, (list, tuple)) else [g]))
-
-
-# Sources ------------------------------------------------------------------------------------------
-
-
-#: What switches the recording of a graph off, as a context manager or a decorator.
-_SWITCHES = ("no_grad", "inference_mode", "set_grad_enabled")
-
-
-def _switches_in(expressions: Iterable[ast.expr]) -> Iterator[ast.expr]:
-    for each in expressions:
-        text = ast.unparse(each)
-        if any(name in text for name in _SWITCHES):
-            yield each
-
-
-def switch_around(line: Line) -> Line | None:
-    """Return the line of the `with` statement or decorator around a line that switches recording off, or None."""
-    tree = parsed(line.file)
-    found: Line | None = None
-    for node in ast.walk(tree) if tree is not None else ():
-        if not isinstance(node, (ast.With, ast.FunctionDef)) or not node.lineno <= line.number <= (
-            node.end_lineno or 0
-        ):
-            continue
-        of_with = [item.context_expr for item in node.items] if isinstance(node, ast.With) else node.decorator_list
-        for each in _switches_in(of_with):
-            if found is None or each.lineno > found.number:
-                found = Line(line.file, each.lineno, line.function)
-    return found

@@ -7,7 +7,7 @@ from typing import Any
 
 from tinytorch.core.names import module_of
 from tinytorch.inspect.doctor.place import Place
-from tinytorch.inspect.sources import parsed
+from tinytorch.inspect.source import parsed
 
 __all__ = ["assigned_at", "changed_at", "in_one_loop", "option_at", "tree_of"]
 

@@ -1,9 +1,15 @@
 """What notes on errors say: where an error was raised, what it was about, and how to put it right.
 
-`core/notes.py` calls `explain` when an error leaves the package. `stack` finds the frames, `failure` what is known of
-the call that failed, `places` where a module was made. A remedy comes from `rows`, a table of messages and of code, or
-is found by `trying` edits of the code, behind which `running` goes on. `graph` says what cut the graph. They are
-imported at the first error.
+`core/notes.py` calls `add_notes` when an error leaves the package; all of this is imported at the first error.
+
+| module | contents |
+|---|---|
+| `explaining` | the notes, and the end of the traceback at the user's line |
+| `stack`, `failure`, `places` | the frames; what is known of the call that failed; where a module was made |
+| `remedies`, `rows` | remedies for a message: **a new one is a row** of `TEMPLATES`, or a function with its messages |
+| `edits`, `layers` | the changes that are tried where no row says anything: **a new one is a `yield` there** |
+| `trying`, `running`, `trial` | the search for the smallest change that works, on copies; no code of the user's runs |
+| `graph` | what is said of the graph; **what cuts it** is the table of `inspect.why` |
 """
 
 from tinytorch.inspect.mistakes import graph, rows

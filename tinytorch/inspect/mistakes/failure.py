@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import functools
 import inspect
 from collections.abc import Mapping
@@ -12,11 +13,14 @@ from typing import Any
 
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.stack import Step, locals_of
+from tinytorch.inspect.mistakes.stack import N, Step, locals_of
 from tinytorch.inspect.mistakes.trial import Trial, Unknown, is_users, static
-from tinytorch.inspect.sources import around, assigned_attribute, assignment, parsed
+from tinytorch.inspect.source import around, assigned_attribute, assignment, parsed
 
-__all__ = ["Failure", "assigned", "described", "is_layer", "module_text", "named_arguments", "operand", "with_texts"]
+__all__ = [
+    "Failure", "assigned", "described", "is_layer", "is_model", "module_text", "named_arguments", "operand",
+    "with_texts",
+]  # fmt: skip
 
 
 class Text(str):
@@ -148,6 +152,22 @@ class Failure:
                 named = {each.arg: self._value_or_text(each.value) for each in call.keywords if each.arg}
                 self.arguments = named_arguments(function, values, named)
 
+    def at(self, call: ast.expr) -> Failure:
+        """Return what is known of another call of the user's function, as if that had failed."""
+        again = copy.copy(self)
+        vars(again)["call"] = call
+        again.function, again.self, again.arguments, again.name = again.called(), None, {}, ""
+        again.calls_module = hasattr(again.function, "_modules") and not isinstance(again.function, type)
+        if isinstance(call, ast.Call):
+            again.name = ast.unparse(call.func).rpartition(".")[2]
+            owner = [call.func.value] if isinstance(call.func, ast.Attribute) and again.of_method else []
+            again.function = again.function or (getattr(Tensor, again.name, None) if owner else None)
+            values = [self._value_or_text(each) for each in (*owner, *call.args)]
+            named = {each.arg: self._value_or_text(each.value) for each in call.keywords if each.arg}
+            forward = again.function.forward if again.calls_module else again.function
+            again.arguments = named_arguments(forward, values, named)
+        return again
+
     def _value_or_text(self, node: ast.expr) -> Any:
         """Return the value of an expression, or its text where it would have to be computed."""
         simple = isinstance(node, (ast.Name, ast.Attribute, ast.Constant, ast.Subscript))
@@ -159,6 +179,33 @@ class Failure:
     def call(self) -> ast.expr | None:
         """The expression of the user's code that failed, or None if its source is not to be found."""
         return self.user.expression()
+
+    @property
+    def calling(self) -> ast.Call:
+        """The call that failed.
+
+        Raises:
+            Unknown: another expression failed.
+        """
+        if not isinstance(self.call, ast.Call):
+            raise Unknown("no call")
+        return self.call
+
+    @property
+    def member(self) -> ast.Attribute:
+        """The member that the user's expression looks for, or calls.
+
+        Raises:
+            Unknown: it is another expression.
+        """
+        node = self.call.func if isinstance(self.call, ast.Call) else self.call
+        if not isinstance(node, ast.Attribute):
+            raise Unknown("no member")
+        return node
+
+    def parts(self, *kinds: type[N]) -> list[N]:
+        """Return the nodes of some kinds of the expression that failed."""
+        return [] if self.call is None else [node for node in ast.walk(self.call) if isinstance(node, kinds)]
 
     @functools.cached_property
     def variables(self) -> dict[str, Any]:
@@ -207,16 +254,11 @@ class Failure:
             return assignment(ast.Module(body, []), node.id, len(ast.unparse(module)))
         return found
 
-    def models(self) -> list[str]:
-        """Return the names of the user's variables that are modules with parameters."""
-        return [name for name, value in self.variables.items()
-                if hasattr(value, "_modules") and not isinstance(value, type) and list(value.parameters())]  # fmt: skip
-
     @staticmethod
     def assigned_with(statement: ast.Assign, text: str) -> str:
         """Return an assignment with a text, such as a call of a method, behind what is assigned."""
         targets = " = ".join([ast.unparse(each) for each in statement.targets])
-        return f"{targets} = {operand(statement.value)}{text}".replace("'", '"')
+        return f"{targets} = {operand(statement.value)}{text}"
 
     def of_loop(self, node: ast.AST | None) -> bool:
         """Return whether an expression is a variable that a `for` loop of the user's function assigns."""
@@ -316,18 +358,14 @@ class Failure:
         """Return an expression with another text for a part of it."""
         return cls.unparsed(with_texts(whole, {id(part): text}))
 
-    def called_as(self, text: str) -> str | None:
+    def called_as(self, text: str) -> str:
         """Return the user's call of another function; {} in the text stands for the old one."""
-        call = self.call
-        if not isinstance(call, ast.Call):
-            return None
-        return self.in_text(call, call.func, text.replace("{}", ast.unparse(call.func)))
+        func = self.calling.func
+        return self.in_text(self.calling, func, text.replace("{}", ast.unparse(func)))
 
-    def with_keywords(self, **texts: str) -> str | None:
+    def with_keywords(self, **texts: str) -> str:
         """Return the user's call with further keywords, or other texts for its own."""
-        call = self.call
-        if not isinstance(call, ast.Call):
-            return None
+        call = self.calling
         kept = [each for each in call.keywords if each.arg not in texts]
         more = [ast.keyword(name, ast.parse(text, mode="eval").body) for name, text in texts.items()]
         return self.unparsed(ast.Call(call.func, call.args, [*kept, *more]))
@@ -445,6 +483,11 @@ def assigned(failure: Failure, node: ast.AST) -> tuple[ast.Assign | None, Any]:
 def is_layer(module: Any, *names: str) -> bool:
     """Return whether a module is of a class of `torch.nn` with one of these names, or derived from it."""
     return any(each.__name__ in names and module_of(each).startswith("tinytorch.nn") for each in type(module).__mro__)
+
+
+def is_model(value: Any) -> bool:
+    """Return whether a value is a module with parameters."""
+    return hasattr(value, "_modules") and not isinstance(value, type) and any(True for _ in value.parameters())
 
 
 def named_arguments(function: Any, args: Any, kwargs: dict[str, Any]) -> dict[str, Any]:

@@ -8,29 +8,29 @@ from collections.abc import Iterator
 from typing import Any
 
 from tinytorch.autograd.grad_mode import is_grad_enabled
+from tinytorch.core.graph import AccumulateGrad
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.calls import nodes_behind
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.remedies import fact
 from tinytorch.inspect.mistakes.stack import Step, locals_of
-from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, parsed
-from tinytorch.ops.register import functions, methods
+from tinytorch.inspect.places import name_of
+from tinytorch.inspect.source import assigned_attribute, assignment, function_tree, parsed
+from tinytorch.inspect.why import Cut, cuts, switch_around
 
 
 def made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[str, str] | None] | None:
     """Return which tensor with a graph was computed once, before a loop whose steps use it, and the remedy."""
     used = {node.id for node in ast.walk(loop) if isinstance(node, ast.Name)}
-    tree = failure.user.tree()
-    for node in ast.walk(tree) if tree is not None else ():
-        if not isinstance(node, ast.Assign) or node.lineno >= loop.lineno:
-            continue
+    for node in [each for each in failure.user.nodes(ast.Assign) if each.lineno < loop.lineno]:
         for target in node.targets:
             if isinstance(target, ast.Name) and target.id in used and has_graph(failure.value(target)):
                 first = loop.body[0]
                 again = assignment(loop, target.id, failure.user.line)
                 if again is None:
                     text = f"{target.id} was computed once, at {failure.user.file}:{node.lineno}"
-                    change = f"{ast.unparse(node)}; {ast.unparse(first)}".replace("'", '"')
+                    change = f"{ast.unparse(node)}; {ast.unparse(first)}"
                     return text, (change, f"{failure.user.file}:{first.lineno}")
     roots = [value for name, value in failure.variables.items() if name in used and hasattr(value, "_modules")]
     for root in roots:
@@ -51,7 +51,7 @@ def made_once(failure: Failure, loop: ast.For | ast.While) -> tuple[str, tuple[s
                 own = {each.id for each in ast.walk(statement.value) if isinstance(each, ast.Name)}
                 if not own <= {"self", *function.__globals__}:
                     return text, None
-                change = f"{ast.unparse(statement)}; {ast.unparse(first)}".replace("'", '"')
+                change = f"{ast.unparse(statement)}; {ast.unparse(first)}"
                 return text, (change, f"{file}:{first.lineno}")
     return None
 
@@ -72,13 +72,8 @@ def _carried(module: Any, name: str) -> tuple[str, str] | None:
 @fact("Trying to backward through the graph a second time")
 def part_made_once(failure: Failure) -> str | None:
     """Say which part of the graph was made once, and freed by the first backward."""
-    tree = failure.user.tree()
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, (ast.For, ast.While)) and node.lineno <= failure.user.line <= (node.end_lineno or 0):
-            found = made_once(failure, node)
-            if found is not None:
-                return f"{found[0]}, and the first backward freed its graph: compute it anew in each step"
-    return None
+    found = next((found for loop in failure.user.loops() if (found := made_once(failure, loop)) is not None), None)
+    return found and f"{found[0]}, and the first backward freed its graph: compute it anew in each step"
 
 
 def has_graph(value: Any) -> bool:
@@ -88,29 +83,17 @@ def has_graph(value: Any) -> bool:
     return isinstance(value, Tensor) and value.grad_fn is not None
 
 
-def earlier_backward(failure: Failure, tree: ast.AST | None) -> ast.Call | None:
+def earlier_backward(failure: Failure) -> ast.Call | None:
     """Return the last call of `backward` without arguments before the line that failed."""
-    found = None
-    for node in ast.walk(tree) if tree is not None else ():
-        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute) or node.args or node.keywords:
-            continue
-        if node.func.attr == "backward" and node.lineno < failure.user.line:
-            found = node
-    return found
+    calls = [each for each in failure.user.nodes(ast.Call) if ast.unparse(each).endswith(".backward()")]
+    return next((each for each in calls[::-1] if each.lineno < failure.user.line), None)
 
 
 def leaves_of(x: Tensor) -> list[Any]:
     """Return the leaves from which a tensor was computed."""
-    found, nodes, seen = [], [x.grad_fn], set()
-    while nodes:
-        node: Any = nodes.pop()
-        if node is None or id(node) in seen:
-            continue
-        seen.add(id(node))
-        if hasattr(node, "variable"):
-            found.append(node.variable)
-        nodes += [each for each, _ in node.next_functions]
-    return found
+    edge = x._current()._edge
+    nodes = nodes_behind([edge[0]]) if edge is not None else ()
+    return [node.variable for node in nodes if isinstance(node, AccumulateGrad)]
 
 
 def passed_on(failure: Failure, first: ast.Call) -> tuple[str, int] | None:
@@ -121,13 +104,8 @@ def passed_on(failure: Failure, first: ast.Call) -> tuple[str, int] | None:
     tree, call = failure.user.tree(), failure.call
     if not isinstance(first.func, ast.Attribute) or tree is None or not isinstance(call, ast.Call):
         return None
-    steps = [
-        node.value.func.value
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Expr) and first.lineno < node.lineno < failure.user.line
-        and isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute)
-        and node.value.func.attr == "step"
-    ]  # fmt: skip
+    steps = [node.func.value for node in failure.user.nodes(ast.Call) if isinstance(node.func, ast.Attribute)
+             and node.func.attr == "step" and first.lineno < node.lineno < failure.user.line]  # fmt: skip
     stepped = {id(each) for step in steps for group in getattr(failure.value(step), "param_groups", ())
                for each in group["params"]}  # fmt: skip
     loss = failure.assignment(first.func.value)
@@ -151,116 +129,6 @@ def passed_on(failure: Failure, first: ast.Call) -> tuple[str, int] | None:
             text = failure.in_text(node, each, f"{each.id}.detach()")  # type: ignore[attr-defined]
             return f"{ast.unparse(statement.targets[0])} = {text}", statement.lineno
     return None
-
-
-class _Cut:
-    """Finds, from an expression backwards through the assignments before it, what has no gradient.
-
-    Attributes:
-        found: per place, (line, file, what it says, a replacement of the statement or "").
-    """
-
-    def __init__(self, failure: Failure) -> None:
-        self.failure = failure
-        self.found: list[tuple[int, str, str, str]] = []
-        self._seen: set[int] = set()
-
-    def follow(self, node: ast.AST, tree: ast.AST, file: str, line: int, depth: int = 0) -> None:
-        """Look at an expression that stands at a line of a function, and at what it depends on."""
-        if depth > 12 or id(node) in self._seen:
-            return
-        self._seen.add(id(node))
-        for each in ast.walk(node):
-            reason = self._reason(each)
-            if reason:
-                self.found.append((getattr(each, "lineno", line), file, reason, ""))
-            if isinstance(each, ast.Name):
-                assigned = assignment(tree, each.id, line)
-                if assigned is not None:
-                    if _without_recording(tree, assigned):
-                        self.found.append((assigned.lineno, file, "nothing is recorded inside of no_grad()", ""))
-                    before = len(self.found)
-                    self.follow(assigned.value, tree, file, assigned.lineno, depth + 1)
-                    for k, (at, name, why, text) in enumerate(self.found[before:], before):
-                        if not text and at == assigned.lineno:
-                            own = self.failure if tree is self.failure.user.tree() else None
-                            self.found[k] = (at, name, why, _uncut(assigned, own))
-            if isinstance(each, ast.Call):
-                self._into(self.failure.value(each.func), depth)
-                self._into_function(self.failure.value(each.func), ast.unparse(each.func), depth)
-
-    def _reason(self, node: ast.AST) -> str:
-        """Return why an expression has no gradient; "" if it may have one."""
-        if isinstance(node, ast.Compare):
-            return "a comparison has no gradient"
-        if isinstance(node, ast.Attribute) and node.attr in ("data", "indices"):
-            return f".{node.attr} has no graph"
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant) and node.slice.value == 1:
-            pair = ast.unparse(node.value).partition("(")[0].rpartition(".")[2]
-            if isinstance(node.value, ast.Call) and pair in ("max", "min", "sort", "topk", "median", "mode"):
-                return f"{pair}(...)[1]: indices have no gradient"
-        if not isinstance(node, ast.Call):
-            return ""
-        name = ast.unparse(node.func)
-        own = name.rpartition(".")[2]
-        if isinstance(node.func, ast.Attribute):
-            if own in ("detach", "item", "numpy", "tolist"):
-                return f".{own}() cuts the graph"
-            if own in ("long", "int", "bool", "byte", "short"):
-                return f".{own}(): integers have no gradient"
-        if name.endswith("autograd.grad") and not any(each.arg == "create_graph" for each in node.keywords):
-            return f"{name}() records no graph without create_graph=True"
-        if name in ("torch.tensor", "torch.as_tensor", "torch.from_numpy", "torch.Tensor", "float", "int"):
-            return f"{name}() makes a number or a tensor without a graph"
-        declared = methods.get(own) if isinstance(node.func, ast.Attribute) else None
-        declared = declared or getattr(functions.get(own), "raw", None)
-        op = getattr(declared, "op", None)
-        if op is not None and not op.wants and op.inputs:
-            return f"{own}() has no gradient"
-        module = self.failure.value(node.func)
-        if hasattr(module, "_modules"):
-            parameters = list(module.parameters())
-            if parameters and not any(each.requires_grad for each in parameters):
-                return f"all parameters of {name} have requires_grad=False"
-        return ""
-
-    def _into(self, module: Any, depth: int) -> None:
-        """Look at what `forward` of a user's module returns."""
-        if not hasattr(module, "_modules") or module_of(type(module)).startswith("tinytorch.") or depth > 3:
-            return
-        function = inspect.unwrap(type(module).forward)
-        tree = function_tree(function)
-        for each in ast.walk(tree):
-            if isinstance(each, ast.Return) and each.value is not None:
-                self.follow(each.value, tree, function.__code__.co_filename, each.lineno, depth + 1)
-
-    def _into_function(self, function: Any, name: str, depth: int) -> None:
-        """Look at what a user's function returns, and whether it runs without recording."""
-        plain = inspect.unwrap(function) if callable(function) else None
-        if not inspect.isfunction(plain) or module_of(plain).partition(".")[0] == "tinytorch" or depth > 3:
-            return
-        tree, file = function_tree(plain), plain.__code__.co_filename
-        for decorator in tree.decorator_list if isinstance(tree, ast.FunctionDef) else ():
-            text = ast.unparse(decorator)
-            if "no_grad" in text or "inference_mode" in text:
-                reason = f"nothing is recorded inside of {name}(), which is decorated by @{text}"
-                self.found.append((decorator.lineno, file, reason, ""))
-                return
-        for each in ast.walk(tree):
-            if isinstance(each, ast.Return) and each.value is not None:
-                self.follow(each.value, tree, file, each.lineno, depth + 1)
-
-
-def _without_recording(tree: ast.AST, statement: ast.stmt) -> bool:
-    """Return whether a statement stands inside of `with torch.no_grad()`."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.With) and any(each is statement for each in ast.walk(node)):
-            texts = [ast.unparse(item.context_expr) for item in node.items]
-            if any(
-                "no_grad" in text or "inference_mode" in text or "set_grad_enabled(False)" in text for text in texts
-            ):
-                return True
-    return False
 
 
 class _Uncutting(ast.NodeTransformer):
@@ -301,43 +169,38 @@ class _Uncutting(ast.NodeTransformer):
         return node.value if node.attr == "data" else node
 
 
-def _uncut(statement: ast.Assign, failure: Failure | None) -> str:
-    """Return an assignment without what cuts the graph; "" if that cannot be left out."""
-    before = ast.unparse(statement)
-    again = ast.parse(before)
-    text = ast.unparse(ast.fix_missing_locations(_Uncutting(failure).visit(again))).replace("'", '"')
-    return text if text != before.replace("'", '"') else ""
-
-
-def cuts(failure: Failure) -> list[tuple[int, str, str, str]]:
-    """Return where the graph of what `backward` was called on was cut, as `_Cut.found`."""
+def cuts_of(failure: Failure) -> list[Cut]:
+    """Return where the graph of what `backward` was called on was cut."""
     tree, call = failure.user.tree(), failure.call
     if tree is None or not isinstance(call, ast.Call):
         return []
-    if failure.of_method and isinstance(call.func, ast.Attribute):
-        root: ast.AST = call.func.value
-    elif call.args:
-        root = call.args[0]
-    else:
-        return []
-    cut = _Cut(failure)
-    cut.follow(root, tree, failure.user.file, failure.user.line)
-    return cut.found
+    of_method = failure.of_method and isinstance(call.func, ast.Attribute)
+    root = call.func.value if of_method else call.args[0] if call.args else None  # type: ignore[attr-defined]
+    return [] if root is None else cuts(root, tree, failure.user.file, failure.user.line, failure.value)
+
+
+def uncut(failure: Failure, cut: Cut) -> str:
+    """Return an assignment without what cuts the graph in it; "" if that cannot be left out."""
+    if cut.statement is None:
+        return ""
+    before = ast.unparse(cut.statement)
+    own = failure if cut.tree is failure.user.tree() else None
+    again = ast.unparse(ast.fix_missing_locations(_Uncutting(own).visit(ast.parse(before))))
+    return again if again != before else ""
 
 
 @fact("does not require grad and does not have a grad_fn", "One of the differentiated Tensors does not require grad")
 def where_cut(failure: Failure) -> str | None:
     """Say which lines of the user's code cut the graph."""
     texts = ["recording is off here (no_grad)"] * (not is_grad_enabled())
-    texts += [f"{reason} ({file}:{line})" for line, file, reason, _ in cuts(failure)]
+    texts += [f"{cut.reason} ({cut.file}:{cut.line})" for cut in cuts_of(failure)]
     return f"the graph was cut: {'; '.join(dict.fromkeys(texts[:4]))}" if texts else None
 
 
 def read_gradient(failure: Failure) -> tuple[str, int] | None:
     """Return the assignment of the leaf whose gradient the program reads later, as one that requires it."""
-    tree = failure.user.tree()
-    for node in ast.walk(tree) if tree is not None else ():
-        if not isinstance(node, ast.Attribute) or node.attr != "grad" or node.lineno <= failure.user.line:
+    for node in failure.user.nodes(ast.Attribute):
+        if node.attr != "grad" or node.lineno <= failure.user.line:
             continue
         value, made = failure.value(node.value), failure.assignment(node.value)
         if not isinstance(value, Tensor) or value.requires_grad or not value.dtype.is_floating_point or made is None:
@@ -345,22 +208,6 @@ def read_gradient(failure: Failure) -> tuple[str, int] | None:
         if len(made.targets) == 1:
             return failure.assigned_with(made, ".requires_grad_()"), made.lineno
     return None
-
-
-def named_in(failure: Failure, tensor: Tensor) -> str:
-    """Return the name of a tensor: a parameter's in a module, or a variable's; "" if it has none.
-
-    Looked at are the variables of functions that have not returned.
-    """
-    for step in reversed([each for each in failure.steps if each.users]):
-        for name, value in locals_of(step.frame).items():
-            if value is tensor:
-                return name
-            if hasattr(value, "named_parameters") and not isinstance(value, type):
-                for path, each in [*value.named_parameters(), *value.named_buffers()]:
-                    if each is tensor:
-                        return path
-    return ""
 
 
 @fact("appears to not have been used in the graph")
@@ -371,7 +218,7 @@ def unused(failure: Failure) -> str | None:
             found = locals_of(step.frame)
             captured, edges, targets = found.get("captured", {}), found.get("edges", ()), found.get("targets", ())
             names = [
-                named_in(failure, target) or f"number {k}"
+                name_of(target, failure.user.frame) or f"number {k}"
                 for k, (edge, target) in enumerate(zip(edges, targets, strict=False))
                 if edge not in captured and isinstance(target, Tensor)
             ]
@@ -432,7 +279,9 @@ def later_writes(failure: Failure) -> list[tuple[str, ast.stmt]]:
         for function in ast.walk(tree)
         if isinstance(function, ast.FunctionDef) and function.lineno not in running and function.name != "__init__"
         for name, each in _written(function)
-        if name != "self" and not _is_number(function, name) and not _without_recording(function, each)
+        if name != "self"
+        and not _is_number(function, name)
+        and switch_around(function, each.lineno, known=False) is None
     ]
 
 

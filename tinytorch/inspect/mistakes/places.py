@@ -9,7 +9,7 @@ from tinytorch.core.names import module_of
 from tinytorch.core.warning import is_ours
 from tinytorch.inspect.mistakes.failure import Failure
 from tinytorch.inspect.mistakes.stack import locals_of
-from tinytorch.inspect.sources import assigned_attribute
+from tinytorch.inspect.source import assigned_attribute
 
 __all__ = ["made_at"]
 

@@ -101,5 +101,6 @@ def _derived(registry: list[tuple[tuple[str, ...], Derive]], failure: Failure) -
                 continue
             if derived:
                 text, line = (derived, 0) if isinstance(derived, str) else derived
+                text = text if registry is _facts or '"' in text else text.replace("'", '"')
                 found[re.sub(r"\s+", " ", text), line] = None
     return list(found)

@@ -9,7 +9,7 @@ import ast
 import inspect
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
@@ -17,9 +17,9 @@ from typing import Any
 from tinytorch import nn
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.failure import Failure, is_layer, operand
+from tinytorch.inspect.mistakes.failure import Failure, is_layer, is_model, operand
 from tinytorch.inspect.mistakes.graph import (
-    cuts,
+    cuts_of,
     earlier_backward,
     has_graph,
     later_writes,
@@ -28,19 +28,22 @@ from tinytorch.inspect.mistakes.graph import (
     passed_on,
     read_gradient,
     saved,
+    uncut,
     writes,
 )
+from tinytorch.inspect.mistakes.layers import arguments_of, constructor, like, number
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
+from tinytorch.inspect.mistakes.running import NAMES, evaluated, variables_of
 from tinytorch.inspect.mistakes.stack import Step, locals_of
-from tinytorch.inspect.mistakes.trial import Unknown
-from tinytorch.inspect.mistakes.trying import arguments_of, constructor, like, number
-from tinytorch.inspect.sources import assigned_attribute, assignment, function_tree, header_of
+from tinytorch.inspect.mistakes.trial import Unknown, is_users
+from tinytorch.inspect.source import assigned_attribute, function_tree, header_of
 from tinytorch.ops.register import methods
 
-#: A message, and the code that takes the place of the call that failed: {func} stands for what it calls, {owner} for
-#: what is before the last dot, {args} for its arguments, {first} for the first one and {rest} for the others, {line}
-#: for the line, {target} and {value} for the sides of an assignment. A row whose words are not there says nothing.
+#: A message, and the code that takes the place of the call that failed. {func} stands for what it calls, {args} for its
+#: arguments, {first} for the first one and {rest} for the others, {owner} for what is before the last dot, {attr} for
+#: what is behind it, {line} for the line, {target} and {value} for the sides of an assignment, {object} for that whose
+#: attribute is assigned; the others are `WORDS`. A row of which a word is not to be found says nothing.
 TEMPLATES = (
     ("grad can be implicitly created only for scalar outputs", "{owner}.mean().backward()"),
     ("leaf Variable that requires grad is being used in an in-place operation", "with torch.no_grad(): {line}"),
@@ -52,6 +55,14 @@ TEMPLATES = (
     ("' as parameter '", "{target} = nn.Parameter({value})"),
     ("Module [ModuleList] is missing the required", "nn.Sequential(*{func})({args})"),
     ("missing 2 required positional arguments: 'key' and 'value'", "{func}({first}, {first}, {first})"),
+    ("missing 1 required positional argument: 'optimizer'", "{func}({optimizer}, {keywords})"),
+    ("missing 1 required positional argument: 'params'", "{func}({parameters}, {keywords})"),
+    ("missing 1 required positional argument: 'metrics'", "{func}({number})"),
+    ("missing 1 required positional argument: 'closure'", "{func}({closure})"),
+    ("is not an Optimizer", "{func}({optimizer}, {rest})"),
+    ("has no attribute 'step'", "{optimizer}.{attr}"),
+    ("has no attribute 'zero_grad'", "{optimizer}.{attr}"),
+    ("has no attribute 'backward'", "{loss}.{attr}"),
     ("Nesterov momentum requires a momentum", "{func}({args}, momentum=0.9)"),
     ("tensor() takes 1 positional argument", "{func}([{args}])"),
     ("must be Tensor, not PackedSequence", "{func}(nn.utils.rnn.pad_packed_sequence({args}, batch_first=True)[0])"),
@@ -62,30 +73,85 @@ TEMPLATES = (
 )  # fmt: skip
 
 
+def _only(failure: Failure, fits: Callable[[Any], bool], text: str = "{}") -> str:
+    """Return the name of the only variable whose value fits, in a text; "" if there are several."""
+    names = [name for name, value in failure.variables.items() if fits(value)]
+    return text.format(names[0]) if len(names) == 1 else ""
+
+
+def _is_optimizer(value: Any) -> bool:
+    return any(each.__name__ == "Optimizer" for each in type(value).__mro__)
+
+
+def _is_loss(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.grad_fn is not None and value.ndim == 0
+
+
+def _last_number(failure: Failure) -> str:
+    """Return the variable to which a number was assigned last, rather than one that is summed up."""
+    found: dict[tuple[bool, int], str] = {}
+    for node in [each for each in failure.user.nodes(ast.Assign) if each.lineno < failure.user.line]:
+        names = [each.id for each in node.targets if isinstance(each, ast.Name)]
+        names = [name for name in names if _is_number(failure.variables.get(name))]
+        used = {each.id for each in _names_in(node.value)}
+        found |= {(not used & set(names), node.lineno): name for name in names}
+    return found[max(found)] if found else ""
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, Tensor) and value.numel() == 1 and value.is_floating_point())
+
+
+def _closure(failure: Failure) -> str:
+    """Return the last function without arguments that calls `backward`, of those that the user's function defines."""
+    inner = [each for each in failure.user.nodes(ast.FunctionDef) if each is not failure.user.tree()]
+    names = [each.name for each in inner if not ast.unparse(each.args) and ".backward(" in ast.unparse(each)]
+    return names[-1] if names else ""
+
+
+#: What the program has that a template may name: "" if there is none, or more than one.
+WORDS: dict[str, Callable[[Failure], str]] = {
+    "optimizer": lambda failure: _only(failure, _is_optimizer),
+    "parameters": lambda failure: _only(failure, is_model, "{}.parameters()"),
+    "loss": lambda failure: _only(failure, _is_loss),
+    "number": _last_number,
+    "closure": _closure,
+}
+
+
 @remedy(*[message for message, _ in TEMPLATES])
 def filled(failure: Failure) -> str | None:
     """Fill the template of a message with the user's words."""
     call, statement = failure.call, failure.statement()
     template = next(text for message, text in TEMPLATES if message in failure.text)
+    fields = re.findall(r"{(\w+)}", template)
     words = {"line": failure.user.text().partition("  #")[0]}
     if isinstance(call, ast.Call) and not any(isinstance(each, ast.Starred) for each in call.args):
-        given = [*map(ast.unparse, call.args), *[f"{each.arg}={ast.unparse(each.value)}" for each in call.keywords]]
+        keywords = [f"{each.arg}={ast.unparse(each.value)}" for each in call.keywords]
+        given = [*map(ast.unparse, call.args), *keywords]
         words |= {"func": ast.unparse(call.func), "args": ", ".join(given), "rest": ", ".join(given[1:])}
         words |= {"first": given[0]} if given else {}
+        if not call.args:
+            words["keywords"] = ", ".join(keywords)
         if isinstance(call.func, ast.Attribute) and failure.of_method:
             words["owner"] = operand(call.func.value)
     elif isinstance(call, (ast.Subscript, ast.Attribute)):
         words["owner"] = operand(call.value)
     elif hasattr(call, "in_place"):
         words["owner"] = call.in_place  # type: ignore[union-attr]
+    member = call.func if isinstance(call, ast.Call) else call
+    if isinstance(member, ast.Attribute) and isinstance(failure.value(member.value), (Tensor, nn.Module)):
+        words["attr"] = ast.unparse(call).removeprefix(f"{ast.unparse(member.value)}.")  # type: ignore[arg-type]
     if isinstance(statement, ast.Assign):
         target = statement.targets[0]
         words |= {"target": ast.unparse(target), "value": ast.unparse(statement.value)}
         words |= {"object": ast.unparse(target.value)} if isinstance(target, ast.Attribute) else {}
-    fields = re.findall(r"{(\w+)}", template)
-    if not all(words.get(name) for name in fields) or (words["line"].endswith(":") and "line" in fields):
+    words |= {name: WORDS[name](failure) for name in fields if name in WORDS}
+    if not all(words.get(name) or name == "keywords" in words for name in fields):
         return None
-    return template.format_map(words).replace("'", '"')
+    if words["line"].endswith(":") and "line" in fields:
+        return None
+    return template.format_map(words).replace(", )", ")")
 
 
 #: The names that arguments have in NumPy and in Keras.
@@ -101,15 +167,15 @@ _ELSEWHERE = {
 def named_otherwise(failure: Failure) -> str | None:
     """Name the argument that was meant."""
     wrong = re.findall(r"unexpected keyword argument '(\w+)'", failure.text)[0]  # (Python may add a suggestion)
-    call = failure.call
+    call = failure.calling
     function = failure.function.forward if failure.calls_module else failure.function
     names = [name for name in inspect.signature(function).parameters if name != "self"]
     meant = _ELSEWHERE.get(wrong)
     if meant not in names:
         meant = next(iter(get_close_matches(wrong, names, 1, 0.6)), None)
-    if meant is None and len(names) == len(getattr(call, "keywords", ())) == 1 and not getattr(call, "args", ()):
+    if meant is None and len(names) == len(call.keywords) == 1 and not call.args:
         meant = names[0]
-    if meant is None or not isinstance(call, ast.Call):
+    if meant is None or wrong not in [each.arg for each in call.keywords]:
         return None
     keywords = [ast.keyword(meant if each.arg == wrong else each.arg, each.value) for each in call.keywords]
     again = ast.Call(call.func, call.args, keywords)
@@ -119,41 +185,16 @@ def named_otherwise(failure: Failure) -> str | None:
 @remedy("compiled with CUDA")
 def without_cuda(failure: Failure) -> str | tuple[str, int] | None:
     """Use the GPU only where there is one."""
-    call = failure.call
     choice = '"cuda" if torch.cuda.is_available() else "cpu"'
-    if not isinstance(call, ast.Call):
-        return None
-    for part in ast.walk(call):
+    for part in ast.walk(failure.calling):
         statement = failure.assignment(part)
-        for node in ast.walk(part if statement is None else statement):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.startswith("cuda"):
+        for node in ast.walk(statement or part):
+            if isinstance(node, ast.Constant) and str(node.value).startswith("cuda"):
                 if statement is not None:
                     return failure.in_text(statement, node, choice), statement.lineno
                 return failure.replaced(node, choice)
-    if isinstance(call.func, ast.Attribute) and call.func.attr == "cuda":
-        return f"{ast.unparse(call.func.value)}.to({choice})"
-    return None
-
-
-@remedy("missing 1 required positional argument: 'metrics'", "missing 1 required positional argument: 'closure'")
-def computed_before(failure: Failure) -> str | None:
-    """Give a scheduler the number that was computed last, and an optimizer the function that computes the loss."""
-    tree, call = failure.user.tree(), failure.call
-    found: dict[tuple[bool, int], str] = {}
-    for node in ast.walk(tree) if tree is not None else ():
-        if isinstance(node, ast.FunctionDef) and "closure" in failure.text:
-            computes = node is not tree and not ast.unparse(node.args) and ".backward(" in ast.unparse(node)
-            found |= {(False, node.lineno): node.name} if computes else {}
-        elif "metrics" in failure.text and isinstance(node, ast.Assign) and node.lineno < failure.user.line:
-            names = [each.id for each in node.targets if isinstance(each, ast.Name)]
-            names = [name for name in names if _is_number(failure.variables.get(name))]
-            used = {each.id for each in ast.walk(node.value) if isinstance(each, ast.Name)}
-            found |= {(not used & set(names), node.lineno): name for name in names}  # (rather than what is summed up)
-    return f"{ast.unparse(call.func)}({found[max(found)]})" if found and isinstance(call, ast.Call) else None
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, float) or (isinstance(value, Tensor) and value.numel() == 1 and value.is_floating_point())
+    member = failure.member
+    return f"{ast.unparse(member.value)}.to({choice})" if member.attr == "cuda" else None
 
 
 @remedy("optimizer got an empty parameter list")
@@ -163,7 +204,7 @@ def list_of_iterator(failure: Failure) -> tuple[str, int] | None:
     made = failure.assignment(node)
     if not hasattr(value, "__next__") or made is None or not isinstance(node, ast.Name):
         return None
-    return f"{node.id} = list({ast.unparse(made.value)})".replace("'", '"'), made.lineno
+    return f"{node.id} = list({ast.unparse(made.value)})", made.lineno
 
 
 @remedy("positional arguments but", "positional argument but")
@@ -187,46 +228,20 @@ def arguments_of_hook(failure: Failure) -> tuple[str, str] | None:
 def computed_again(failure: Failure) -> tuple[str, int] | None:
     """Compute a loss again after a step of an optimizer that changed parameters that it uses, as for two networks."""
     _, cell, _ = saved(failure)
-    tree, call = failure.user.tree(), failure.call
-    models = [(name, value) for name, value in failure.variables.items() if hasattr(value, "_modules")]
-    name = next((name for name, value in models if not isinstance(value, type)
-                 for each in value.parameters() if each._cell is cell), "")  # fmt: skip
-    if not name or tree is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
-        return None
+    models = [(name, value) for name, value in failure.variables.items() if is_model(value)]
+    name = next((name for name, value in models if any(each._cell is cell for each in value.parameters())), "")
     steps = []
-    for node in [each for each in ast.walk(tree) if isinstance(each, ast.Expr)]:
+    for node in [each for each in failure.user.nodes(ast.Expr) if each.lineno < failure.user.line]:
         function = node.value.func if isinstance(node.value, ast.Call) else None
-        if isinstance(function, ast.Attribute) and function.attr == "step" and node.lineno < failure.user.line:
+        if isinstance(function, ast.Attribute) and function.attr == "step":
             groups = getattr(failure.value(function.value), "param_groups", ())
             steps += [node] * any(each._cell is cell for group in groups for each in group["params"])
-    if len(steps) != 1 or not isinstance(call.func.value, ast.Name):
+    made = failure.assignment(failure.member.value)
+    if not name or len(steps) != 1 or made is None or made.lineno > steps[0].lineno:
         return None
-    made = assignment(tree, call.func.value.id, failure.user.line)
-    if (
-        made is None
-        or made.lineno > steps[0].lineno
-        or name not in {each.id for each in ast.walk(made.value) if isinstance(each, ast.Name)}
-    ):
+    if name not in {each.id for each in _names_in(made.value)}:
         return None
-    return "; ".join([ast.unparse(each) for each in (steps[0], made)]).replace("'", '"'), steps[0].lineno
-
-
-@remedy("missing 1 required positional argument: 'optimizer'", "missing 1 required positional argument: 'params'",
-        "is not an Optimizer")  # fmt: skip
-def trained_by(failure: Failure) -> str | None:
-    """Give a scheduler the optimizer, or an optimizer the parameters of the model."""
-    call, names = failure.call, [name for name, value in failure.variables.items() if _is_optimizer(value)]
-    if "'params'" in failure.text:
-        names = [f"{name}.parameters()" for name in failure.models()]
-    if len(names) != 1 or not isinstance(call, ast.Call):
-        return None
-    if not call.args:
-        return f"{ast.unparse(call.func)}({', '.join([names[0], *map(ast.unparse, call.keywords)])})"
-    return failure.rewritten(optimizer=names[0]) if "is not" in failure.text else None
-
-
-def _is_optimizer(value: Any) -> bool:
-    return any(each.__name__ == "Optimizer" for each in type(value).__mro__)
+    return "; ".join([ast.unparse(each) for each in (steps[0], made)]), steps[0].lineno
 
 
 @remedy("can't optimize a non-leaf Tensor")
@@ -264,8 +279,7 @@ def _as_leaf(statement: ast.Assign) -> str:
         value = value.replace(before, ast.unparse(calls[0]), 1)
     simple = isinstance(statement.value, (ast.Call, ast.Name, ast.Attribute, ast.Subscript))
     cut = "" if len(calls) == 1 else ".detach()"
-    text = f"{ast.unparse(statement.targets[0])} = {value if simple else f'({value})'}{cut}.requires_grad_()"
-    return text.replace("'", '"')
+    return f"{ast.unparse(statement.targets[0])} = {value if simple else f'({value})'}{cut}.requires_grad_()"
 
 
 @remedy("to satisfy the constraint")
@@ -283,6 +297,10 @@ def parameter_of_distribution(failure: Failure) -> str | None:
     if "GreaterThan" not in failure.text or node is None:
         return None
     return failure.rewritten(**{name: f"{failure.named('nn.functional', 'nn.functional')}.softplus({{}})"})
+
+
+def _names_in(node: ast.AST) -> list[ast.Name]:
+    return [each for each in ast.walk(node) if isinstance(each, ast.Name)]
 
 
 def expressions(failure: Failure) -> Iterator[Any]:
@@ -304,9 +322,7 @@ def replaced(failure: Failure, node: ast.AST, text: str) -> str | None:
 @remedy("object is not callable")
 def not_callable(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Index what has elements, call the layers of a list in turn, and leave out a call of a value."""
-    call = failure.call
-    if not isinstance(call, ast.Call):
-        return None
+    call = failure.calling
     value, text = failure.value(call.func), ast.unparse(call.func)
     if isinstance(value, list) and value and all(hasattr(each, "_modules") for each in value):
         return _sequential(failure, call)
@@ -341,75 +357,42 @@ def not_assigned(failure: Failure) -> tuple[str, int] | None:
         made: Any = getattr(assigned, "value", None)
         owner: Any = getattr(made.func, "value", None) if isinstance(made, ast.Call) else None
         if assigned is not None and owner is not None and ast.unparse(owner) == node.id:
-            return ast.unparse(made).replace("'", '"'), assigned.lineno
+            return ast.unparse(made), assigned.lineno
     return None
-
-
-@remedy("has no attribute 'step'", "has no attribute 'zero_grad'", "has no attribute 'backward'")
-def other_object(failure: Failure) -> str | None:
-    """Call the method of the object that has it: `optimizer.step()` for `model.step()`."""
-    call = failure.call
-    node = call.func if isinstance(call, ast.Call) else call
-    if not isinstance(node, ast.Attribute) or failure.value(node.value) is None:
-        return None
-    owner = failure.value(node.value)
-    if not isinstance(owner, Tensor) and not hasattr(owner, "_modules"):
-        return None
-    if node.attr == "backward":
-        names = [name for name, value in failure.variables.items()
-                 if isinstance(value, Tensor) and value.grad_fn is not None and value.ndim == 0]  # fmt: skip
-    else:
-        names = [name for name, value in failure.variables.items()
-                 if any(each.__name__ == "Optimizer" for each in type(value).__mro__)]  # fmt: skip
-    return failure.replaced(node.value, names[0]) if len(names) == 1 else None
 
 
 def called(failure: Failure) -> ast.expr | None:
     """Return the call of the method that was looked for, rather than the method alone."""
-    statement, call = failure.statement(), failure.call
-    if statement is None or not isinstance(call, ast.Attribute):
-        return call
-    for node in ast.walk(statement):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) == ast.unparse(call):
-            return node
-    return call
+    statement, text = failure.statement(), ast.unparse(failure.member)
+    calls = [each for each in ast.walk(statement) if isinstance(each, ast.Call)] if statement is not None else []
+    return next((each for each in calls if ast.unparse(each.func) == text), failure.call)
 
 
 @remedy("'list' object has no attribute", "'tuple' object has no attribute", "'dict' object has no attribute")
 def each_element(failure: Failure) -> str | None:
     """Call a method of tensors for each tensor of a list or dictionary."""
-    call = called(failure)
-    node = call.func if isinstance(call, ast.Call) else call
-    if not isinstance(node, ast.Attribute) or not hasattr(Tensor, node.attr):
-        return None
+    call, node = called(failure), failure.member
     value, text = failure.value(node.value), ast.unparse(node.value)
-    arguments = ast.unparse(call).removeprefix(ast.unparse(node)) if isinstance(call, ast.Call) else ""
-    if isinstance(value, dict) and value and all(isinstance(each, Tensor) for each in value.values()):
-        again = f"{{key: value.{node.attr}{arguments} for key, value in {text}.items()}}"
-    elif type(value) is list and value and all(isinstance(each, Tensor) for each in value):
-        if node.attr == "backward":
-            return f"torch.stack({text}).sum().backward()" if all(each.numel() == 1 for each in value) else None
-        whole = node.attr not in ("to", "cpu", "cuda", "float", "double", "half", "long", "detach", "numpy")
-        if whole and len({tuple(each.shape) for each in value}) == 1:
-            again = f"torch.stack({text}).{node.attr}{arguments}"
-        else:
-            again = f"[each.{node.attr}{arguments} for each in {text}]"
-    else:
+    values = list(value.values()) if isinstance(value, dict) else value if type(value) is list else []
+    if not values or not hasattr(Tensor, node.attr) or not all(isinstance(each, Tensor) for each in values):
         return None
-    return again if '"' in again else again.replace("'", '"')
+    method = node.attr + ast.unparse(call).removeprefix(ast.unparse(node)) if isinstance(call, ast.Call) else node.attr
+    if isinstance(value, dict):
+        return f"{{key: value.{method} for key, value in {text}.items()}}"
+    if node.attr == "backward":
+        return f"torch.stack({text}).sum().backward()" if all(each.numel() == 1 for each in values) else None
+    whole = node.attr not in ("to", "cpu", "cuda", "float", "double", "half", "long", "detach", "numpy")
+    alike = len({tuple(each.shape) for each in values}) == 1
+    return f"torch.stack({text}).{method}" if whole and alike else f"[each.{method} for each in {text}]"
 
 
 @remedy("object has no attribute")
 def of_wrapped(failure: Failure) -> str | None:
     """Look for a member in the model or the data set that another object wraps."""
-    call = failure.call
-    node = call.func if isinstance(call, ast.Call) else call
-    owner = failure.value(node.value) if isinstance(node, ast.Attribute) else None
-    for name in ("module", "dataset"):
-        inner = getattr(owner, name, None)
-        if isinstance(node, ast.Attribute) and inner is not None and hasattr(inner, node.attr):
-            return failure.replaced(node.value, f"{ast.unparse(node.value)}.{name}")
-    return None
+    node = failure.member
+    owner = failure.value(node.value)
+    found = [name for name in ("module", "dataset") if hasattr(getattr(owner, name, None), node.attr)]
+    return failure.replaced(node.value, f"{ast.unparse(node.value)}.{found[0]}") if found else None
 
 
 @remedy("'NoneType' object has no attribute", "must be Tensor, not NoneType")
@@ -425,20 +408,14 @@ def unless_none(failure: Failure) -> str | None:
     return None
 
 
-def _pair_in_sequence(failure: Failure) -> tuple[Any, int]:
-    """Return the sequence, and the place in it of the layer whose pair the next layer was given."""
-    outer: Any = failure.modules[-2] if len(failure.modules) > 1 else None
-    if not is_layer(outer, "Sequential") or not isinstance(next(iter(failure.given.values()), None), tuple):
-        raise Unknown("no pair in a sequence")
-    layers = list(outer._modules.values())
-    return outer, next(k for k, each in enumerate(layers) if each is failure.module) - 1
-
-
 @fact("must be Tensor, not tuple", "'tuple' object has no attribute")
 def pair_in_sequence(failure: Failure) -> str | None:
     """Say which layer of a sequence returns a pair."""
-    outer, k = _pair_in_sequence(failure)
-    layer = list(outer._modules.values())[k]
+    outer: Any = failure.modules[-2] if len(failure.modules) > 1 else None
+    if not is_layer(outer, "Sequential") or not isinstance(next(iter(failure.given.values()), None), tuple):
+        return None
+    layers = list(outer._modules.values())
+    layer = layers[next(k for k, each in enumerate(layers) if each is failure.module) - 1]
     kind = type(layer).__name__
     if not is_layer(layer, "RNNBase", "MultiheadAttention"):
         return None
@@ -476,7 +453,7 @@ def unpacked(failure: Failure) -> str | None:
     names, written = _returned(failure, source), [ast.unparse(each) for each in target.elts]
     parts = _parts(failure, source, len(written)) if isinstance(statement, ast.Assign) else ""
     if parts:
-        return f"{', '.join(written)} = {parts}".replace("'", '"')
+        return f"{', '.join(written)} = {parts}"
     width = _width(failure.value(source.func)) if isinstance(source, ast.Call) else 0
     if width and width % len(written) == 0 and isinstance(statement, ast.Assign):
         return f"{', '.join(written)} = {ast.unparse(source)}.chunk({len(written)}, dim=-1)"
@@ -492,7 +469,7 @@ def unpacked(failure: Failure) -> str | None:
         whole = ast.unparse(statement.target).strip("()").replace(ast.unparse(target), f"({', '.join(again)})")
         inner = ", ".join(again) if target is statement.target else whole
         text = f"for {inner} in {ast.unparse(statement.iter)}:"
-    return text.replace("'", '"')
+    return text
 
 
 def _parts(failure: Failure, source: ast.expr, count: int) -> str:
@@ -531,9 +508,9 @@ def _returned(failure: Failure, source: ast.expr) -> list[str]:
         return _names_returned(type(data).__getitem__)
     if is_layer(made, "LSTM"):
         return ["output", "(h, c)"]
-    if hasattr(made, "_modules") and not module_of(type(made)).startswith("tinytorch."):
+    if hasattr(made, "_modules") and is_users(type(made)):
         return _names_returned(type(made).forward)
-    if inspect.isfunction(made) and not module_of(made).startswith("tinytorch."):
+    if inspect.isfunction(made) and is_users(made):
         return _names_returned(made)
     return []
 
@@ -562,9 +539,7 @@ def object_made(failure: Failure) -> str | tuple[str, int] | None:
 
 def _of_model(failure: Failure, kind: type) -> str:
     """Return the argument of an optimizer's class: the parameters of the only model among the variables."""
-    names = failure.models()
-    own = any(each.__name__ == "Optimizer" for each in kind.__mro__)
-    return f"{names[0]}.parameters()" if own and len(names) == 1 else ""
+    return WORDS["parameters"](failure) if any(each.__name__ == "Optimizer" for each in kind.__mro__) else ""
 
 
 @remedy("has no attribute", "takes 1 positional argument but", "takes 0 positional arguments but")
@@ -573,7 +548,7 @@ def misspelt_constructor(failure: Failure) -> tuple[str, str] | None:
     kinds = [type(each) for each in (failure.self, *failure.modules[::-1])]
     kinds += [each for each in [failure.function, failure.called()] if isinstance(each, type)]
     for kind in kinds:
-        if module_of(kind).startswith("tinytorch.") or "__init__" in vars(kind) or not hasattr(kind, "load_state_dict"):
+        if not is_users(kind) or "__init__" in vars(kind) or not hasattr(kind, "load_state_dict"):
             continue
         for name, function in vars(kind).items():
             if get_close_matches(name.strip("_").lower(), ["init"], 1, 0.75) and inspect.isfunction(function):
@@ -616,26 +591,18 @@ def batch_of(failure: Failure) -> Any:
     return None
 
 
-def loader_at(failure: Failure) -> tuple[ast.Call, int] | None:
-    """Return the call that made the loader of the user's loop, and its line."""
-    tree = failure.user.tree()
-    calls = [
-        node
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "DataLoader"
-    ]
-    return (calls[0], calls[0].lineno) if len(calls) == 1 else None
+def loader_of(step: Step) -> ast.Call | None:
+    """Return the only call of a user's function that makes a loader, or None."""
+    calls = [each for each in step.nodes(ast.Call) if ast.unparse(each.func).rpartition(".")[2] == "DataLoader"]
+    return calls[0] if len(calls) == 1 else None
 
 
 def _collated_by(failure: Failure, text: str) -> str | tuple[str, int]:
     """Return the constructor of the loader with another `collate_fn`, and its line."""
-    found = loader_at(failure)
-    if found is None:
+    call = loader_of(failure.user)
+    if call is None:
         return f"DataLoader(..., collate_fn={text})"
-    call, line = found
-    keywords = [each for each in call.keywords if each.arg != "collate_fn"]
-    again = ast.Call(call.func, call.args, [*keywords, ast.keyword("collate_fn", ast.parse(text, mode="eval").body)])
-    return failure.unparsed(again), line
+    return failure.at(call).with_keywords(collate_fn=text), call.lineno
 
 
 @remedy("stack expects each tensor to be equal size")
@@ -673,17 +640,11 @@ def list_of_samples(failure: Failure) -> str | tuple[str, int] | tuple[str, str]
     if not isinstance(batch, (list, tuple)):
         return None
     if all(each is None for each in batch):
-        return _returned_sample(failure)
+        return _with_return(getattr(type(_users_data(failure)), "__getitem__", None))
     if any(each is None for each in batch):
         kept = "[each for each in batch if each is not None]"
         return _collated_by(failure, f"lambda batch: torch.utils.data.default_collate({kept})")
     return _collated_by(failure, "list") if "default_collate: batch must contain" in failure.text else None
-
-
-def _returned_sample(failure: Failure) -> tuple[str, str] | None:
-    """Return what the last statement of a user's `__getitem__` computes, as what it returns, and its place."""
-    function: Any = getattr(type(_users_data(failure)), "__getitem__", None)
-    return _with_return(function)
 
 
 def _with_return(function: Any) -> tuple[str, str] | None:
@@ -693,11 +654,9 @@ def _with_return(function: Any) -> tuple[str, str] | None:
     returns = any(isinstance(each, ast.Return) and each.value is not None for each in ast.walk(tree))
     if returns or not isinstance(last, (ast.Assign, ast.Expr)) or isinstance(last.value, ast.Constant):
         return None
-    value = ast.unparse(last.value).replace("'", '"')
-    return (
-        f"return {value[1:-1] if isinstance(last.value, ast.Tuple) else value}",
-        f"{function.__code__.co_filename}:{last.lineno}",
-    )
+    value = ast.unparse(last.value)
+    value = value[1:-1] if isinstance(last.value, ast.Tuple) else value
+    return f"return {value}", f"{function.__code__.co_filename}:{last.lineno}"
 
 
 def _users_data(failure: Failure) -> Any:
@@ -707,7 +666,7 @@ def _users_data(failure: Failure) -> Any:
         for value in (found.get("dataset"), getattr(found.get("self"), "dataset", None)):
             while hasattr(value, "dataset"):
                 value = value.dataset  # type: ignore[union-attr]
-            if value is not None and not module_of(type(value)).startswith("tinytorch."):
+            if value is not None and is_users(type(value)):
                 return value
     return None
 
@@ -733,6 +692,22 @@ def misspelt_method(failure: Failure) -> tuple[str, str] | None:
     if not found:
         return None
     return _named_header(own[plain[found[0]]], wanted)
+
+
+@remedy("has no len()")
+def length(failure: Failure) -> tuple[str, str] | None:
+    """Give a data set the length of that from which it takes the items."""
+    own = vars(type(_data_set(failure)))
+    if "__len__" in own or not inspect.isfunction(own.get("__getitem__")):
+        return None
+    function: Any = own["__getitem__"]
+    tree = function_tree(function)
+    items = [node for node in ast.walk(tree) if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Name)]
+    index = tree.args.args[-1].arg
+    taken = [ast.unparse(each.value) for each in items if each.slice.id == index]  # type: ignore[attr-defined]
+    if not taken or not all(each.startswith("self.") for each in taken):
+        return None
+    return f"def __len__(self): return len({taken[0]})", f"{function.__code__.co_filename}:{tree.lineno}"
 
 
 def _named_header(function: Any, name: str) -> tuple[str, str]:
@@ -772,58 +747,71 @@ def whole_split(failure: Failure) -> str | None:
 @remedy("Trying to backward through the graph a second time")
 def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Detach what is passed on from one step of a loop to the next, or keep the graph of the first backward."""
-    tree, call = failure.user.tree(), failure.call
-    loops = [
-        node
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, (ast.For, ast.While)) and node.lineno <= failure.user.line <= (node.end_lineno or 0)
-    ]
+    call, loops, sums = failure.call, failure.user.loops(), dict[str, str]()
     for node in ast.walk(loops[-1]) if loops else ():
-        for each in ast.walk(node.value) if isinstance(node, ast.Assign) else ():
-            if not isinstance(node, ast.Assign) or not isinstance(each, ast.Name):
-                continue
-            targets = {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
-            if each.id in targets and has_graph(failure.value(each)):
-                if isinstance(failure.value(each), tuple):
-                    text = f"tuple([each.detach() for each in {each.id}])"
-                else:
-                    text = f"{each.id}.detach()"
-                changed = failure.in_text(node.value, each, text)
-                return f"{ast.unparse(node.targets[0]).strip('()')} = {changed}", node.lineno
-        if not isinstance(node, ast.AugAssign) or not isinstance(node.op, ast.Add):
-            continue
-        if (
-            isinstance(node.value, ast.Name)
-            and isinstance(call, ast.Call)
-            and ast.unparse(call.func) == f"{ast.unparse(node.target)}.backward"
-        ):
-            return f"{node.value.id}.backward()"  # (the sum of the losses of all steps has the graphs of all)
-    first = earlier_backward(failure, tree)
-    if first is not None:
-        passed = passed_on(failure, first)
-        if passed is not None:
-            return passed
+        if isinstance(node, ast.Assign):
+            targets = {each.id for target in node.targets for each in _names_in(target)}
+            for each in [each for each in _names_in(node.value) if each.id in targets]:
+                value = failure.value(each)
+                text = (
+                    f"tuple([each.detach() for each in {each.id}])"
+                    if isinstance(value, tuple)
+                    else f"{each.id}.detach()"
+                )
+                if has_graph(value):
+                    changed = failure.in_text(node.value, each, text)
+                    return f"{ast.unparse(node.targets[0]).strip('()')} = {changed}", node.lineno
+        elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.value, ast.Name):
+            sums.setdefault(f"{ast.unparse(node.target)}.backward", f"{node.value.id}.backward()")
+    if call is not None and (said := ast.unparse(call).partition("(")[0]) in sums:
+        return sums[said]  # (the sum of the losses of all steps has the graphs of all)
+    first = earlier_backward(failure)
+    passed = passed_on(failure, first) if first is not None else None
+    if passed is not None:
+        return passed
     if loops and (first is None or first.lineno < loops[-1].lineno):
         found = made_once(failure, loops[-1])
         return found[1] if found is not None else None
     if first is not None:
         return f"{ast.unparse(first.func)}(retain_graph=True)", first.lineno
-    return failure.with_keywords(retain_graph="True") if isinstance(call, ast.Call) else None
+    return failure.with_keywords(retain_graph="True")
 
 
 @remedy("does not require grad and does not have a grad_fn")
-def uncut(failure: Failure) -> str | tuple[str, int] | None:
+def with_graph(failure: Failure) -> str | tuple[str, int] | None:
     """Leave out what cut the graph."""
-    found = cuts(failure)
     inputs = read_gradient(failure)
     if inputs is not None:
         return inputs
-    texts = {(text, line) for line, file, _, text in found if text and file == failure.user.file}
-    if len(texts) == 1 and all(text for _, _, _, text in found):
+    found = cuts_of(failure)
+    texts = {(uncut(failure, cut), cut.line) for cut in found if cut.file == failure.user.file}
+    if len(texts) == 1 and all(uncut(failure, cut) for cut in found):
         return texts.pop()
-    frozen = [reason for _, _, reason, _ in found if reason.startswith("all parameters of")]
+    frozen = [cut.reason for cut in found if cut.reason.startswith("all parameters of")]
     if len(found) == len(frozen) == 1:
         return f"{frozen[0].split()[3]}.requires_grad_(True)"
+    return None
+
+
+@remedy("does not require grad and does not have a grad_fn")
+def loss_of_scores(failure: Failure) -> tuple[str, int] | None:
+    """Compute the loss of the scores, where it is computed of the classes that `argmax` has chosen."""
+    made = failure.assignment(getattr(getattr(failure.call, "func", None), "value", None))
+    call = getattr(made, "value", None)
+    if not isinstance(call, ast.Call) or len(call.args) != 2:
+        return None
+    for node, other in (call.args, call.args[::-1]):
+        whole = [node, *[getattr(failure.assignment(each), "value", each) for each in ast.walk(node)]]
+        for each in [each for part in whole for each in ast.walk(part)]:
+            if isinstance(each, ast.Call) and ast.unparse(each.func).endswith(".argmax"):
+                owner = each.func.value  # type: ignore[attr-defined]
+                scores = each.args[0] if isinstance(failure.value(owner), ModuleType) else owner
+                target = re.sub(r"\.(float|long)\(\)$", "", ast.unparse(other))
+                loss = (
+                    f"{failure.named('nn.functional', 'nn.functional')}.cross_entropy({ast.unparse(scores)}, {target})"
+                )
+                value = evaluated(failure.trial, loss, NAMES | failure.variables)
+                return (loss, made.lineno) if value.requires_grad else None
     return None
 
 
@@ -839,12 +827,10 @@ def points_require_grad(failure: Failure) -> tuple[str, int] | None:
     made = failure.assignment(node)
     if made is not None and len(made.targets) == 1 and isinstance(made.targets[0], ast.Name):
         return failure.assigned_with(made, ".requires_grad_()"), made.lineno
-    for each in getattr(tree, "body", ()):
-        if any(isinstance(part, ast.Name) and part.id == node.id for part in ast.walk(each)):
-            if isinstance(each, (ast.Assign, ast.Expr)) and each.lineno < failure.user.line:
-                return f"{node.id}.requires_grad_(); {ast.unparse(each)}".replace("'", '"'), each.lineno
-            return None
-    return None
+    users = [each for each in getattr(tree, "body", ()) if node.id in [part.id for part in _names_in(each)]]
+    if not users or not isinstance(users[0], (ast.Assign, ast.Expr)) or users[0].lineno >= failure.user.line:
+        return None
+    return f"{node.id}.requires_grad_(); {ast.unparse(users[0])}", users[0].lineno
 
 
 @remedy("has been modified by an inplace operation")
@@ -864,7 +850,7 @@ def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
         if call.func.attr.endswith("_"):
             target = ast.unparse(node.targets[0]) if isinstance(node, ast.Assign) else name
             return f"{target} = {failure.unparsed(again)}", node.lineno
-    if isinstance(node, ast.Assign) and any(isinstance(x, ast.Name) and x.id == name for x in ast.walk(node.value)):
+    if isinstance(node, ast.Assign) and name in [each.id for each in _names_in(node.value)]:
         target, text = ast.unparse(node.targets[0]), ast.unparse(node.value)
         return f"new = {text}; {name} = {name}.clone(); {target} = new", node.lineno
     if isinstance(node, ast.Assign | ast.AugAssign):
@@ -896,15 +882,13 @@ def layer_in_place(failure: Failure) -> tuple[str, str] | None:
 def one_value(failure: Failure) -> tuple[str, str] | None:
     """Leave out the last batch of a loader, if that is the small one; else switch the whole model to evaluation."""
     for step in [each for each in failure.steps if each.users]:
-        call, tree = step.expression(), step.tree()
-        if not isinstance(call, ast.Call):
+        call = step.expression()
+        if not isinstance(call, ast.Call) or not call.args:
             continue
-        model = failure.value(call.func, {**step.frame.f_globals, **locals_of(step.frame)})
-        if not hasattr(model, "_modules") or not call.args:
+        if not hasattr(failure.value(call.func, variables_of(step)), "_modules"):
             continue
-        for node in ast.walk(tree) if tree is not None else ():
-            if isinstance(node, (ast.For, ast.While)) and node.lineno <= step.line <= (node.end_lineno or 0):
-                return _without_last_batch(failure, step)
+        if step.loops():
+            return _without_last_batch(failure, step)
         again = ast.Call(ast.parse(f"{ast.unparse(call.func)}.eval()", mode="eval").body, call.args, call.keywords)
         return failure.unparsed(again), f"{step.file}:{step.line}"
     return None
@@ -912,33 +896,21 @@ def one_value(failure: Failure) -> tuple[str, str] | None:
 
 def _without_last_batch(failure: Failure, step: Step) -> tuple[str, str] | None:
     """Return the constructor of the only loader that a function makes, without a smaller last batch."""
-    tree, variables = step.tree(), {**step.frame.f_globals, **locals_of(step.frame)}
-    calls = [
-        node
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == "DataLoader"
-    ]
-    sizes = [each.value for node in calls for each in node.keywords if each.arg == "batch_size"]
-    if len(calls) != 1 or len(sizes) != 1 or failure.value(sizes[0], variables) == 1:
+    call = loader_of(step)
+    sizes = [each.value for each in getattr(call, "keywords", ()) if each.arg == "batch_size"]
+    if call is None or not sizes or failure.value(sizes[0], variables_of(step)) == 1:
         return None
-    keywords = [each for each in calls[0].keywords if each.arg != "drop_last"]
-    again = ast.Call(calls[0].func, calls[0].args, [*keywords, ast.keyword("drop_last", ast.Constant(True))])
-    return failure.unparsed(again), f"{step.file}:{calls[0].lineno}"
+    return failure.at(call).with_keywords(drop_last="True"), f"{step.file}:{call.lineno}"
 
 
 @remedy("is not a Module subclass")
 def module_of_function(failure: Failure) -> str | None:
     """Name the module that does what a function does: `nn.ReLU()` for `F.relu`."""
-    call = failure.call
-    for node in call.args if isinstance(call, ast.Call) else ():
+    kinds = {each.lower(): each for each in dir(nn) if isinstance(getattr(nn, each), type)}
+    for node in [each for each in failure.calling.args if isinstance(each, (ast.Attribute, ast.Name))]:
         name = ast.unparse(node).rpartition(".")[2]
-        kinds = {each.lower(): each for each in dir(nn) if isinstance(getattr(nn, each), type)}
         kind = kinds.get(name.replace("_", "").lower())
-        if (
-            kind is not None
-            and isinstance(node, (ast.Attribute, ast.Name))
-            and not isinstance(failure.value(node), type)
-        ):
+        if kind is not None and not isinstance(failure.value(node), type):
             return failure.replaced(node, f"nn.{kind}({'dim=-1' if 'softmax' in name else ''})")
     return None
 
@@ -958,18 +930,13 @@ def labels_in_range(failure: Failure) -> str | None:
     x, target = pair(failure)
     classes = x.shape[1] if x.ndim > 1 else x.shape[0]
     low, high = int(target.min()), int(target.max())
+    outside = {int(each) for each in target[(target < 0) | (target >= classes)].flatten()}
+    if len(outside) == 1 and (low < 0 or high > classes + 1):  # (a label that stands for none)
+        if failure.calls_module:
+            return f"nn.{type(failure.module).__name__}(ignore_index={outside.pop()})"
+        return failure.with_keywords(ignore_index=str(outside.pop()))
     if low < 0:
-        kept = target[target >= 0]
-        if len({int(each) for each in target[target < 0].flatten()}) > 1 or (len(kept) and int(kept.max()) >= classes):
-            return None
-        if failure.calls_module:
-            return f"nn.{type(failure.module).__name__}(ignore_index={low})"
-        return failure.with_keywords(ignore_index=str(low))
-    border = target[target >= classes]
-    if len({int(each) for each in border.flatten()}) == 1 and high > classes + 1:
-        if failure.calls_module:
-            return f"nn.{type(failure.module).__name__}(ignore_index={high})"
-        return failure.with_keywords(ignore_index=str(high))
+        return None
     head = _last_layer(failure)
     if head is not None and getattr(head, "out_features", 0) == classes and not low:
         return f"nn.Linear({head.in_features}, {high + 1})"
@@ -1017,24 +984,19 @@ def elementwise(failure: Failure) -> str | None:
 @remedy("has no attribute")
 def misspelt(failure: Failure) -> str | None:
     """Name the member of a similar name."""
-    call = failure.call
-    if not isinstance(failure.error, AttributeError) or call is None:
-        return None
     wrong = re.findall(r"'(\w+)'", failure.text)[-1]
-    for node in ast.walk(call):
-        if isinstance(node, ast.Attribute) and node.attr == wrong:
-            owner = failure.value(node.value)
-            owner = getattr(failure.error, "obj", None) if owner is None else owner
-            meant = None
-            if isinstance(owner, Tensor):
-                meant = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}.get(wrong)
-            elif not isinstance(owner, ModuleType) and not _is_ours(owner):
-                return None
-            names = [name for name in dir(owner) if not name.startswith("_")]
-            meant = meant or next((name for name in names if name.lower() == wrong.lower()), None)
-            meant = meant or next(iter(get_close_matches(wrong, names, 1, 0.7)), None)
-            return None if meant is None else f"{ast.unparse(node.value)}.{meant}"
-    return None
+    node = next((each for each in failure.parts(ast.Attribute) if each.attr == wrong), None)
+    if not isinstance(failure.error, AttributeError) or node is None:
+        return None
+    owner = failure.value(node.value)
+    owner = failure.error.obj if owner is None else owner
+    if not isinstance(owner, (Tensor, ModuleType)) and not _is_ours(owner):
+        return None
+    names = [name for name in dir(owner) if not name.startswith("_")]
+    alike = [name for name in names if name.lower() == wrong.lower()] or get_close_matches(wrong, names, 1, 0.7)
+    of_arrays = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}
+    meant = of_arrays.get(wrong) if isinstance(owner, Tensor) else None
+    return f"{ast.unparse(node.value)}.{meant or alike[0]}" if meant or alike else None
 
 
 def _is_ours(owner: Any) -> bool:
@@ -1045,10 +1007,8 @@ def _is_ours(owner: Any) -> bool:
 @remedy("'NoneType' object has no attribute", "'NoneType' object is not", "unsupported operand type(s)")
 def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
     """Keep the gradient of a result, require that of a leaf, or leave out parameters that have none."""
-    statement, call = failure.statement(), failure.call
-    for node in ast.walk(call) if call is not None else ():
-        if not isinstance(node, ast.Attribute) or node.attr != "grad":
-            continue
+    statement = failure.statement()
+    for node in [each for each in failure.parts(ast.Attribute) if each.attr == "grad"]:
         owner, text = failure.value(node.value), ast.unparse(node.value)
         if not isinstance(owner, Tensor) or owner._grad is not None:
             continue
@@ -1062,7 +1022,7 @@ def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
         for each in ast.walk(statement) if statement is not None else ():
             if isinstance(each, ast.comprehension) and ast.unparse(each.target) == text and not each.ifs:
                 item = f"for {text} in {ast.unparse(each.iter)}"
-                return f"{item} if {text}.grad is not None".replace("'", '"')
+                return f"{item} if {text}.grad is not None"
         whole = statement.value if isinstance(statement, ast.Expr) else None
         written = isinstance(whole, ast.Call) and ast.unparse(whole.func).startswith(f"{text}.grad.")
         if written or (failure.of_loop(node.value) and isinstance(statement, (ast.Expr, ast.AugAssign))):
@@ -1072,36 +1032,26 @@ def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
 
 def _updated(failure: Failure, text: str) -> str | None:
     """Return a step of gradient descent by hand as one that is written in place, and not recorded."""
-    tree, statement = failure.user.tree(), failure.statement()
-    for node in ast.walk(tree) if tree is not None else ():
-        value = node.value if isinstance(node, ast.Assign) else None
-        if not isinstance(node, ast.Assign) or not isinstance(value, ast.BinOp):
-            continue
-        own = ast.unparse(node.targets[0]) == ast.unparse(value.left) == text and isinstance(value.op, ast.Sub)
-        if own and f"{text}.grad" in ast.unparse(value.right):
-            change = f"with torch.no_grad(): {text} -= {ast.unparse(value.right)}"
-            return change if statement is not None and ast.unparse(statement) == ast.unparse(node) else None
-    return None
+    statement = failure.statement()
+    value = getattr(statement, "value", None)
+    if not isinstance(statement, ast.Assign) or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Sub):
+        return None
+    own = ast.unparse(statement.targets[0]) == ast.unparse(value.left) == text
+    change = ast.unparse(value.right)
+    return f"with torch.no_grad(): {text} -= {change}" if own and f"{text}.grad" in change else None
 
 
 @remedy("'NoneType' object has no attribute", "'NoneType' object is not", "must be Tensor, not NoneType",
         "unsupported operand type(s)")  # fmt: skip
 def forgotten_return(failure: Failure) -> tuple[str, str] | None:
     """Return what the last statement of a module's `forward` computes."""
-    call: Any = failure.call
-    node: Any
-    nodes = [node for node in ast.walk(call) if isinstance(node, (ast.Call, ast.Name))] if call is not None else []
-    for node in nodes:
-        if isinstance(node, ast.Name):
-            assigned = failure.assignment(node)
-            node = None if assigned is None else assigned.value
-        module = failure.value(node.func) if isinstance(node, ast.Call) else None
-        function: Any = getattr(type(module), "forward", None)
-        if not hasattr(module, "_modules") or module_of(type(module)).startswith("tinytorch."):
-            continue
-        found = _with_return(function)
-        if found is not None:
-            return found
+    for node in failure.parts(ast.expr):
+        made = getattr(failure.assignment(node), "value", node)
+        module = failure.value(made.func) if isinstance(made, ast.Call) else None
+        if hasattr(module, "_modules") and is_users(type(module)):
+            found = _with_return(getattr(type(module), "forward", None))
+            if found is not None:
+                return found
     return None
 
 
@@ -1115,22 +1065,14 @@ def initialized(failure: Failure) -> str | tuple[str, int] | None:
             for each in body:
                 if isinstance(each, ast.Expr) and ast.unparse(each).endswith(").__init__"):
                     return f"{ast.unparse(each)}()", each.lineno  # (it is not called)
-            needed = _needed(step, [each.arg for each in tree.args.args])
-            if needed is None:
+            base: Any = type(locals_of(step.frame).get("self")).__mro__[1]
+            parameters = list(inspect.signature(base.__init__).parameters.values())[1:]
+            named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
+            needed = [each.name for each in named if each.default is each.empty]
+            if not {*needed} <= {each.arg for each in tree.args.args}:
                 return None
-            return f"super().__init__({needed}); {ast.unparse(body[0])}".replace("'", '"'), body[0].lineno
+            return f"super().__init__({', '.join(needed)}); {ast.unparse(body[0])}", body[0].lineno
     return "super().__init__()"
-
-
-def _needed(step: Step, own: list[str]) -> str | None:
-    """Return the arguments that a base class's constructor needs; None if one is not among those of the own one."""
-    base: Any = type(locals_of(step.frame).get("self")).__mro__[1]
-    parameters = list(inspect.signature(base.__init__).parameters.values())[1:]
-    named = [each for each in parameters if each.kind in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY)]
-    names = [each.name for each in named if each.default is each.empty]
-    if not all(name in own for name in names):
-        return None
-    return ", ".join(names)
 
 
 @remedy("positional argument but", "positional arguments but")
@@ -1148,10 +1090,7 @@ def method_without_self(failure: Failure) -> str | tuple[str, int] | None:
 @remedy("is not a Module subclass")
 def modules_of_sequence(failure: Failure) -> str | None:
     """Unpack a list of modules; make modules of classes."""
-    call = failure.call
-    if not isinstance(call, ast.Call):
-        return None
-    for node in call.args:
+    for node in failure.calling.args:
         value = failure.value(node)
         if isinstance(value, (list, tuple)) or isinstance(node, (ast.List, ast.ListComp)):
             text = ast.unparse(node)
@@ -1188,18 +1127,16 @@ def matching_state(failure: Failure) -> str | None:
     said = failure.said("state_dict")
     for key, value in state.items():
         if isinstance(value, Mapping) and own & set(value):
-            return failure.rewritten(state_dict=f"{{}}[{key!r}]").replace("'", '"')
+            return failure.rewritten(state_dict=f"{{}}[{key!r}]")
         if isinstance(value, Mapping) and any(f".{name}" in f".{each}" for each in value for name in own):
             said, state = f'{said}["{key}"]', value
     for prefix in {key.partition(".")[0] + "." for key in state} if own != set(state) else ():
         if {key.removeprefix(prefix) for key in state} == own:
             text = f'{{key.removeprefix("{prefix}"): value for key, value in {said}.items()}}'
             return failure.rewritten(state_dict=text)
-    call = failure.call
     for name, child in module._modules.items():
-        if child is not None and set(child.state_dict()) == set(state) and isinstance(call, ast.Call):
-            owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else "model"
-            return failure.called_as(f"{owner}.{name}.load_state_dict")
+        if child is not None and set(child.state_dict()) == set(state):
+            return failure.called_as(f"{ast.unparse(failure.member.value)}.{name}.load_state_dict")
     renamed = _renamed(own - set(state), set(state) - own)
     if renamed is not None and _same_sizes(module.state_dict(), state, *renamed):
         old, new = renamed
@@ -1222,11 +1159,8 @@ def _renamed(missing: set[str], unexpected: set[str]) -> tuple[str, str] | None:
     if len(olds) != 1 or len(news) != 1 or not all("." in key for key in missing | unexpected):
         return None
     old, new = f"{olds.pop()}.", f"{news.pop()}."
-    return (
-        (old, new)
-        if {key.removeprefix(old) for key in unexpected} == {key.removeprefix(new) for key in missing}
-        else None
-    )
+    alike = {key.removeprefix(old) for key in unexpected} == {key.removeprefix(new) for key in missing}
+    return (old, new) if alike else None
 
 
 @remedy("size mismatch for")
@@ -1238,58 +1172,106 @@ def matching_sizes(failure: Failure) -> str | None:
         return None
     layer = failure.self.get_submodule(found[1] or "")
     sizes = [int(size) for size in found[2].split(",")]
-    if type(layer).__name__ == "Linear":
-        return like(layer, in_features=sizes[1], out_features=sizes[0])
+    names = {"Linear": ("out_features", "in_features"), "Embedding": ("num_embeddings", "embedding_dim")}
+    if type(layer).__name__ in names:
+        return like(layer, **dict(zip(names[type(layer).__name__], sizes, strict=True)))
     if is_layer(layer, "Conv1d", "Conv2d", "Conv3d"):
         size = number(tuple(sizes[2:]))
         return like(layer, in_channels=sizes[1] * layer.groups, out_channels=sizes[0], kernel_size=size)
-    if type(layer).__name__ == "Embedding":
-        return like(layer, num_embeddings=sizes[0], embedding_dim=sizes[1])
     return None
 
 
-def operands(failure: Failure) -> tuple[tuple[str, Any], tuple[str, Any]]:
-    """Return the names and the values of the two tensors of the user's call."""
-    found = [(name, value) for name, value in failure.arguments.items() if isinstance(value, Tensor)]
-    (a, x), (b, y) = found[:2]
-    return (a, x), (b, y)
-
-
-def _shortcut(failure: Failure) -> tuple[str, str]:
-    """Return the layer that makes the input of a residual block fit its result, and the sum with it."""
-    call = failure.call
-    if not isinstance(call, ast.BinOp) or not isinstance(call.op, ast.Add) or failure.modules[-1:] == []:
+def _shortcut(failure: Failure) -> tuple[tuple[str, str], str]:
+    """Return the layer that makes the input of a residual block fit its result, its place, and the sum with it."""
+    call, own = failure.call, failure.variables.get("self")
+    if not isinstance(call, ast.BinOp) or not isinstance(call.op, ast.Add) or not failure.modules:
         raise Unknown("no sum in a module")
-    own = failure.variables.get("self")
-    if own is not failure.module or module_of(type(own)).startswith("tinytorch."):
+    if own is not failure.module or not is_users(type(own)):
         raise Unknown("not in a user's module")
-    (a, x), (b, y) = operands(failure)
+    (a, x), (b, y) = [pair for pair in failure.arguments.items() if isinstance(pair[1], Tensor)][:2]
     names = [name for name in (a, b) if any(failure.arguments[name] is each for each in failure.given.values())]
     if len(names) != 1 or x.ndim != y.ndim or x.shape[0] != y.shape[0]:
         raise Unknown("no shortcut")
     given, other = (x, y) if names[0] == a else (y, x)
+    function: Any = inspect.unwrap(type(own).__init__)
+    tree, file = function_tree(function), function.__code__.co_filename
+    numbers = list(_said_numbers(own, tree))
+    said = {(name, value): text for name, value, text in numbers[::-1]}
     if x.ndim == 2:
-        layer = f"nn.Linear({given.shape[1]}, {other.shape[1]})"
+        sizes = [said.get(("in_features", given.shape[1])), said.get(("out_features", other.shape[1]))]
+        layer, step = "nn.Linear({}, {})", 1
     else:
         steps = {-(-m // n) for m, n in zip(given.shape[2:], other.shape[2:], strict=True)}
         step = steps.pop()
-        sizes = [-(-size // step) for size in given.shape[2:]]
-        if x.ndim < 3 or steps or sizes != list(other.shape[2:]):
+        if x.ndim < 3 or steps or [-(-size // step) for size in given.shape[2:]] != list(other.shape[2:]):
             raise Unknown("no number of steps")
-        stride = f", stride={step}" * (step != 1)
-        layer = f"nn.Conv{x.ndim - 2}d({given.shape[1]}, {other.shape[1]}, 1{stride})"
+        sizes = [said.get(("in_channels", given.shape[1])), said.get(("out_channels", other.shape[1]))]
+        stride = f", stride={said.get(('stride', step), step)}" * (step != 1)
+        layer = f"nn.Conv{x.ndim - 2}d({{}}, {{}}, 1{stride})"
+    layer = layer.format(sizes[0] or given.shape[1], sizes[1] or other.shape[1])
     node = failure.node(names[0])
-    if isinstance(node, ast.Call):
-        return f"{ast.unparse(node.func)} = {layer}", ""  # (there is one, which does not fit)
-    return f"self.shortcut = {layer}", failure.rewritten(**{names[0]: "self.shortcut({})"})
+    if not isinstance(node, ast.Call):
+        text = failure.rewritten(**{names[0]: "self.shortcut({})"})
+        return (f"self.shortcut = {layer}", f"{file}:{function.__code__.co_firstlineno + 1}"), text
+    made = [each for each in ast.walk(tree) if isinstance(each, ast.Assign)
+            and ast.unparse(each.targets[0]) == ast.unparse(node.func)]  # fmt: skip
+    choice = next((each for each in ast.walk(tree) if isinstance(each, ast.If) and made[-1] in each.body), None)
+    values = {text: value for _, value, text in numbers}
+    if choice is not None and type(failure.value(node.func)) is nn.Identity:  # (the layer is made, but not for this)
+        parts = choice.test.values if isinstance(choice.test, ast.BoolOp) else [choice.test]
+        strided = f"{said.get(('stride', step), '')} != 1"
+        more = [strided] if step != 1 and strided not in ast.unparse(choice.test) else []
+        test = " or ".join([*more, *map(ast.unparse, parts)])
+        if not evaluated(failure.trial, test, values) or evaluated(failure.trial, choice.test, values):
+            raise Unknown("another condition")
+        return (f"if {test}:", f"{file}:{choice.lineno}"), ""
+    line = made[0].lineno if made else function.__code__.co_firstlineno + 1
+    return (f"{ast.unparse(node.func)} = {layer}", f"{file}:{line}"), ""
+
+
+@remedy("index out of range in self")
+def vocabulary(failure: Failure) -> tuple[str, str] | None:
+    """Give a model a larger vocabulary, where its constructor passes that on to the embedding that failed."""
+    layer, root = failure.module, next(iter(failure.modules), None)
+    if root is None or type(layer) is not nn.Embedding or not is_users(type(root)):
+        return None
+    made_by: Any = vars(type(root)).get("__init__")
+    said = _said_numbers(root, function_tree(made_by)) if inspect.isfunction(made_by) else ()
+    names = [text for name, value, text in said if (name, value) == ("num_embeddings", layer.num_embeddings)]
+    needed = int(next(iter(failure.given.values())).max()) + 1
+    for step in reversed([each for each in failure.steps if each.users]):
+        variables = [name for name, value in locals_of(step.frame).items() if value is root]
+        for made in [each for each in step.nodes(ast.Assign) if ast.unparse(each.targets[0]) in variables]:
+            given = _bound(root, made.value).get(names[0]) if names and isinstance(made.value, ast.Call) else None
+            if given is not None:
+                more = needed == layer.num_embeddings + 1 and not isinstance(given, ast.Constant)
+                text = failure.in_text(made.value, given, f"{ast.unparse(given)} + 1" if more else str(needed))
+                return text, f"{step.file}:{made.lineno}"
+    return None
+
+
+def _said_numbers(module: nn.Module, tree: ast.AST) -> Iterator[tuple[str, Any, str]]:
+    """Yield the numbers of a module's layers that its constructor says by a name: the argument, the value, the name."""
+    for node in [each for each in ast.walk(tree) if isinstance(each, ast.Assign) and isinstance(each.value, ast.Call)]:
+        layer = module._modules.get(ast.unparse(node.targets[0]).removeprefix("self."))
+        for name, said in _bound(layer, node.value).items() if layer is not None else ():
+            if isinstance(said, ast.Name) and hasattr(layer, name):
+                yield name, number(getattr(layer, name)), said.id
+
+
+def _bound(layer: Any, call: Any) -> dict[str, ast.expr]:
+    """Return the expressions of a call that makes a layer by the names of the arguments."""
+    try:
+        keywords = {each.arg: each.value for each in call.keywords if each.arg}
+        return inspect.signature(type(layer)).bind_partial(*call.args, **keywords).arguments
+    except TypeError:
+        return {}
 
 
 @remedy("must match the size of tensor b")
 def shortcut(failure: Failure) -> tuple[str, str]:
     """Derive a layer for the shortcut of a residual block."""
-    text, _ = _shortcut(failure)
-    function: Any = inspect.unwrap(type(failure.module).__init__)
-    return text, f"{function.__code__.co_filename}:{function.__code__.co_firstlineno + 1}"
+    return _shortcut(failure)[0]
 
 
 @remedy("must match the size of tensor b")

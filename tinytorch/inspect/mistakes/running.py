@@ -12,6 +12,7 @@ import builtins
 import inspect
 import operator
 import re
+import sys
 from collections.abc import Mapping
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
@@ -20,12 +21,12 @@ import numpy as np
 
 from tinytorch import nn
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.failure import Failure
+from tinytorch.inspect.mistakes.failure import Failure, module_calls
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Failed, Trial, Unknown, is_users, static
-from tinytorch.inspect.sources import function_tree
+from tinytorch.inspect.source import function_tree
 
-__all__ = ["Interpreter", "called", "onward", "variables_of"]
+__all__ = ["NAMES", "Interpreter", "called", "evaluated", "onward", "statements_from", "values_before", "variables_of"]
 
 _BINARY = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod",
            "Pow": "pow", "MatMult": "matmul", "BitAnd": "and_", "BitOr": "or_", "BitXor": "xor"}  # fmt: skip
@@ -72,7 +73,9 @@ class Interpreter:
         method = getattr(self, "_on_" + re.sub(r"(?<!^)([A-Z])", r"_\1", type(node).__name__).lower(), None)
         if method is None:
             raise Unknown(type(node).__name__)
-        return method(node)
+        value = method(node)
+        self.trial.passed |= node is self.trial.goal
+        return value
 
     # Expressions ------------------------------------------------------------------------------------
 
@@ -91,7 +94,8 @@ class Interpreter:
     def _on_attribute(self, node: ast.Attribute) -> Any:
         owner = self.visit(node.value)
         if isinstance(owner, ModuleType):
-            ours = owner.__name__.partition(".")[0] in ("tinytorch", "numpy", "math")
+            name = getattr(owner.__spec__, "name", owner.__name__)  # (tinytorch may be called torch)
+            ours = name.partition(".")[0] in ("tinytorch", "numpy", "math")
             value = getattr(owner, node.attr, None) if ours else vars(owner).get(node.attr)
             return self.trial.private(value)
         if self.trial.is_known(owner) or (isinstance(owner, type) and not is_users(owner)):
@@ -262,6 +266,16 @@ class Interpreter:
         raise Failed("an error of the user's")
 
 
+def evaluated(trial: Trial, text: str | ast.expr, outer: Mapping[str, Any], own: dict[str, Any] | None = None) -> Any:
+    """Return the value of an expression in a trial."""
+    node = ast.parse(text, mode="eval").body if isinstance(text, str) else text
+    return Interpreter(trial, outer, own).visit(node)
+
+
+#: How remedies name the package, if the user's names do not.
+NAMES = {"nn": nn, "torch": sys.modules["tinytorch"]}
+
+
 def called(trial: Trial, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], depth: int = 0) -> Any:
     """Return the result of a call in a trial: what is the user's is followed, the rest called.
 
@@ -319,7 +333,14 @@ def variables_of(step: Step) -> dict[str, Any]:
     return dict(step.frame.f_globals) | locals_of(step.frame)
 
 
-def onward(trial: Trial, failure: Failure, index: int, value: Any, changed: dict[str, Any] | None = None) -> None:
+def onward(
+    trial: Trial,
+    failure: Failure,
+    index: int,
+    value: Any,
+    changed: dict[str, Any] | None = None,
+    node: ast.expr | None = None,
+) -> None:
     """Go on from a step of an error with a value in the place of what failed there, as far as it is known.
 
     Args:
@@ -328,6 +349,7 @@ def onward(trial: Trial, failure: Failure, index: int, value: Any, changed: dict
         index: the step.
         value: the value.
         changed: other values of variables of this step: copies.
+        node: an expression of this step that was evaluated before; it has the value, instead of what failed.
 
     Raises:
         Failed: what follows fails.
@@ -337,7 +359,7 @@ def onward(trial: Trial, failure: Failure, index: int, value: Any, changed: dict
         for step in reversed(failure.steps[: index + 1]):
             own = locals_of(step.frame).get("self")
             if step.users:
-                value, changed = _rest_of(trial, step, value, changed), None
+                value, changed, node = _rest_of(trial, step, value, changed, node), None, None
             elif step.code.co_name == "_call_impl":
                 child = own
             elif step.code.co_name == "forward" and type(own) is nn.Sequential:
@@ -351,27 +373,60 @@ def onward(trial: Trial, failure: Failure, index: int, value: Any, changed: dict
         return
 
 
-def _rest_of(trial: Trial, step: Step, value: Any, changed: dict[str, Any] | None) -> Any:
+def _rest_of(trial: Trial, step: Step, value: Any, changed: dict[str, Any] | None, node: ast.expr | None) -> Any:
     """Return what a function returns, of which the rest runs with a value for the expression that failed."""
+    body, k, node = statements_from(step, node)
+    interpreter = Interpreter(trial, variables_of(step), changed)
+    interpreter.given[id(node)] = value
+    try:
+        interpreter.run(body[k:])
+    except _Returned as returned:
+        return returned.args[0]
+    raise Unknown("what follows")
+
+
+def statements_from(step: Step, node: ast.expr | None = None) -> tuple[list[ast.stmt], int, ast.expr]:
+    """Return the block that runs in a step, the place of its statement in it, and the expression that failed there.
+
+    Args:
+        step: the step.
+        node: another expression of the function, which is looked for in its place.
+    """
     tree = step.tree()
     if tree is None or step.place < 0:
         raise Unknown("no source")
-    place = list(step.code.co_positions())[step.place // 2]
-    bodies = [each for node in ast.walk(tree) for each in (getattr(node, "body", 0), getattr(node, "orelse", 0))]
+    place = _place_of(node) if node is not None else tuple(list(step.code.co_positions())[step.place // 2])
+    bodies = [each for part in ast.walk(tree) for each in (getattr(part, "body", 0), getattr(part, "orelse", 0))]
     for body in [each for each in bodies if isinstance(each, list)]:
         for k, statement in enumerate(body):
             if isinstance(statement, (ast.Assign, ast.AugAssign, ast.Expr, ast.Return)):
-                for node in ast.walk(statement):
-                    ends = [
-                        getattr(node, name, None) for name in ("lineno", "end_lineno", "col_offset", "end_col_offset")
-                    ]
-                    if isinstance(node, ast.expr) and tuple(ends) == tuple(place):
-                        if any(isinstance(each, _LOOPS) and node in ast.walk(each) for each in ast.walk(statement)):
+                for part in ast.walk(statement):
+                    if isinstance(part, ast.expr) and _place_of(part) == place:
+                        if any(isinstance(each, _LOOPS) and part in ast.walk(each) for each in ast.walk(statement)):
                             raise Unknown("what the other items give")
-                        interpreter = Interpreter(trial, variables_of(step), changed)
-                        interpreter.given[id(node)] = value
-                        try:
-                            interpreter.run(body[k:])
-                        except _Returned as returned:
-                            return returned.args[0]
+                        return body, k, part
     raise Unknown("what follows")
+
+
+def _place_of(node: ast.expr) -> tuple[int | None, ...]:
+    return node.lineno, node.end_lineno, node.col_offset, node.end_col_offset
+
+
+def values_before(trial: Trial, failure: Failure, statement: ast.stmt, names: set[str]) -> dict[str, Any]:
+    """Return the values that variables had before a statement of the user's function: of those that changed since."""
+    step, tree = failure.user, failure.user.tree()
+    since = [each for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+             and statement.lineno <= (each := node).lineno < step.line] if tree is not None else []  # fmt: skip
+    if not names & {each.id for each in since}:
+        return {}
+    given = next((given for module, given in module_calls(failure.steps)[::-1] if _runs(step, module)), None)
+    if not isinstance(tree, ast.FunctionDef) or statement not in tree.body or given is None:
+        raise Unknown("a variable that has changed")
+    own = {name: trial.private(value) for name, value in given.items()}
+    interpreter = Interpreter(trial, variables_of(step), own)
+    interpreter.run(tree.body[: tree.body.index(statement)])
+    return interpreter.own
+
+
+def _runs(step: Step, module: Any) -> bool:
+    return getattr(inspect.unwrap(type(module).forward), "__code__", None) is step.code

@@ -9,13 +9,14 @@ import os
 import sys
 from collections.abc import Iterable
 from types import CodeType, FrameType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from tinytorch.core.warning import is_ours
-from tinytorch.inspect.sources import around, definition_of, parsed
+from tinytorch.inspect.source import around, definition_of, parsed
 
-__all__ = ["Step", "entries_of", "is_raised", "joined", "locals_of", "steps_of"]
+__all__ = ["N", "Step", "entries_of", "is_raised", "joined", "locals_of", "steps_of"]
 
+N = TypeVar("N", bound=ast.AST)
 _LIBRARY = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
 _INSTALLED = os.path.join(_LIBRARY, "site-packages", "")
 _OPTIMIZED = 1  # a flag of code: its variables are not those of a dictionary
@@ -64,6 +65,16 @@ class Step(NamedTuple):
         if found is None and self.code.co_name in ("<genexpr>", "<listcomp>", "<dictcomp>", "<setcomp>"):
             return around(module, self.line, ast.FunctionDef) or module
         return None if isinstance(found, ast.Lambda) else found
+
+    def nodes(self, *kinds: type[N]) -> list[N]:
+        """Return the nodes of some kinds of the function that runs here."""
+        tree = self.tree()
+        return [] if tree is None else [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+    def loops(self) -> list[ast.For | ast.While]:
+        """Return the loops around the line, the outermost first."""
+        loops: list[Any] = self.nodes(ast.For, ast.While)
+        return [each for each in loops if each.lineno <= self.line <= (each.end_lineno or 0)]
 
     def expression(self) -> ast.expr | None:
         """Return the expression that is evaluated here, parsed, or None if its source is not to be found."""

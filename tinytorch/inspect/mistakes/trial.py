@@ -126,11 +126,14 @@ class Trial(DispatchMode):
     Attributes:
         source: the generator from which random numbers are drawn.
         instead: modules, by the identities of those in whose place they are called.
+        goal: an expression of the user's; `passed` is whether it has been evaluated.
         warns: whether warnings are collected, in `usual`, rather than failures.
     """
 
     def __init__(self) -> None:
         self.source, self.instead = Source(0), dict[int, Any]()
+        self.goal: Any = None
+        self.passed = False
         self.warns, self.usual = False, set[str]()
         self._end, self._steps, self._copied = time.process_time() + SECONDS, 0, 0
         self._tensors: dict[int, tuple[Any, Any, int]] = {}  # by identity: the tensor, its copy, the copy's version
