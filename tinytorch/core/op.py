@@ -139,7 +139,7 @@ def _parted(given: dict[str, Any], known: frozenset[str]) -> tuple[dict[str, Any
     """Return the facts with known names and with those that follow from them, and the others, which are formulas."""
     facts = {k: x for k, x in given.items() if k in known}
     if facts.get("view") or facts.get("moves"):
-        facts.setdefault("complex", OWN)
+        facts["complex"] = facts.get("complex") or OWN
     return facts, {k: x for k, x in given.items() if k not in known}
 
 
