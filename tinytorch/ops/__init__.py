@@ -2,8 +2,8 @@
 
 | module | contents |
 |---|---|
-| `register`, `autocast`, `overrides`, `out`, `return_types`, `left_out` | no ops: registration and wrappers of public functions |
-| `arguments`, `writing`, `later` | no ops: shared helpers; members of Tensor that are imported on first use |
+| `register`, `autocast`, `overrides`, `out`, `return_types` | no ops: registration and wrappers of public functions |
+| `arguments`, `writing`, `later`, `left_out` | no ops: shared helpers; names that are imported late, or absent |
 | `batching`, `batch_rules` | no ops: `vmap`, and its rules |
 | `complex`, `bits` | complex numbers; lazy conjugates and negatives |
 | `arithmetic`, `compare`, `transcendental`, `special` | elementwise ops |
