@@ -151,9 +151,8 @@ def _give_gradients(patch: Patch, watch: Any, optimizer: Any) -> None:
     for p in _params(optimizer):
         gradient = patch.own.pop(id(p), None)
         if gradient is not None:
-            if p._grad is None:
-                p.grad = p.detach().clone()
-            p._grad._array[...] = gradient
+            p.grad = p.detach().clone() if p._grad is None else p._grad
+            p.grad._array[...] = gradient
 
 
 def _step(patch: Patch, watch: Any) -> None:

@@ -90,6 +90,8 @@ def rows_compared(watch: Any, module: Module, args: Any, kwargs: Any) -> dict[st
     plain, a = _run(watch, module, args, kwargs, count)
     if plain is None or not np.isfinite(plain).all() or plain.shape[0] != count or list(plain.shape).count(count) > 1:
         return None
+    if any(x.dtype.kind == "f" and np.isnan(x).any() for *_, x, _ in a.seen):
+        return None
     changed, b = _run(watch, module, _with_rows(args, count, first_replaced), kwargs, count)
     flat = (plain != changed).reshape(count, -1)
     others = float(flat[1:].any(1).mean())

@@ -13,12 +13,14 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.nn.parameter import is_lazy
 
-__all__ = ["Call", "LossCall", "Trace", "Tracer", "tensors_of"]
+__all__ = ["MOST_ORDERED", "Call", "LossCall", "Trace", "Tracer", "tensors_of"]
 
 #: How many calls are kept before and in the first step; of a later one, a fifth (it has many time steps, alike).
 _MOST = 20_000
 #: Elements of a tensor that is kept although no gradient flows through it.
 _LARGE = 100_000
+#: Those of a tensor whose elements are put into another order.
+MOST_ORDERED = 10_000_000
 
 
 def tensors_of(values: Any) -> Iterator[Tensor]:
@@ -242,7 +244,8 @@ class Tracer(DispatchMode):
         early = name in _EARLY and not watch.backwards and watch.early is None and not _is_finite(out)
         if early and all(map(_is_finite, tensors_of(args))):
             watch.early = name, here(), [float(np.abs(each._array).min()) for each in tensors_of(args)]
-        large = isinstance(out, Tensor) and out.numel() > _LARGE and not getattr(op, "view", False)
+        ordered = name == "_index" and args[0].numel() <= MOST_ORDERED
+        large = isinstance(out, Tensor) and out.numel() > _LARGE and not getattr(op, "view", False) and not ordered
         if large and not out.requires_grad and not watch.stack:
             if not watch.backwards and len(self.origins) < _MOST:
                 self.origins[id(out)] = (weakref.ref(out), here())

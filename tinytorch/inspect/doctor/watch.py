@@ -25,7 +25,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.data.dataloader import DataLoader
 from tinytorch.data.dataset import IterableDataset
 from tinytorch.inspect.doctor.place import Place, here
-from tinytorch.inspect.doctor.trace import Tracer
+from tinytorch.inspect.doctor.trace import Tracer, tensors_of
 from tinytorch.nn.modules import module as modules
 from tinytorch.nn.modules.loss import _Loss
 from tinytorch.nn.modules.module import Module
@@ -200,6 +200,7 @@ class Watch:
         self.updated_at: Place | None = None  # where the program itself updates a parameter
         self.early: tuple[str, Place, list[float]] | None = None  # the first op that was not finite before training
         self.last_root: Any = None  # in a counterfactual: the last call of a model
+        self.given: list[Tensor] = []  # the tensors that models got for a graph, in a step that is traced
         self.unrecorded: dict[int, Place] = {}  # where a layer ran in `no_grad` inside of a model, by id of its info
         self._filled: dict[int, tuple[Any, Place]] = {}  # where memory was filled with numbers, by the array's id
         self.called: set[int] = set()  # the ids of modules whose forward ran
@@ -227,12 +228,13 @@ class Watch:
             register_optimizer_step_post_hook(self._step_ends),
         ]
         self._undo += [handle.remove for handle in handles]
-        for owner, name, advice in (
+        listens: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
             *[(owner, "__init__", self._makes) for owner in (Module, Optimizer, DataLoader)],
             (Module, "load_state_dict", self._loads), (DataLoader, "__iter__", self._iterates),
             (Tensor, "backward", self._goes_back), (autograd, "backward", self._goes_back),
             (Generator, "manual_seed", self._seeds),
-        ):  # fmt: skip
+        )  # fmt: skip
+        for owner, name, advice in listens:
             self._replace(owner, name, advice)
         self.tracer.__enter__()
 
@@ -315,6 +317,8 @@ class Watch:
         info.calls[key] = info.calls.get(key, 0) + 1
         if self.patch is not None:
             args = self.patch.changed("forward", self, args, module)
+        if self.root_recorded and self.tracer.on and len(self.given) < 16:
+            self.given += [x for x in tensors_of(args) if x.is_leaf or not x.requires_grad]
         self.tell("forward_begins", info, args)
         stack.append(module)
         return args
@@ -383,6 +387,7 @@ class Watch:
                 if each.call.out is loss and each.kind in ("class", "nll"):
                     self.classes = each.input.shape[-1 if each.input.ndim < 2 else 1]
             self.tell("traced", self.tracer.trace, loss, place)
+        self.given = []
         self.in_backward = True
         try:
             out = plain(loss, *args, **kwargs)

@@ -17,7 +17,7 @@ from tinytorch.inspect.doctor.finding import Finding
 from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.inspect.doctor.source import option_at
-from tinytorch.inspect.doctor.trace import tensors_of
+from tinytorch.inspect.doctor.trace import MOST_ORDERED, tensors_of
 from tinytorch.inspect.doctor.watch import array_of
 
 __all__ = ["Errors", "Inputs", "Labels", "Pairs", "Repeats"]
@@ -44,8 +44,8 @@ def selected(call: Any) -> Any:
 
 
 def rows_of(trace: Any, x: Any) -> tuple[Any, Any, Place | None]:
-    """Return of which tensor the rows of a tensor were taken, which of its rows, and the last line that took some."""
-    rows, place, seen = None, None, 0
+    """Return of which tensor the rows of a tensor were taken, which of its rows, and the last line that chose some."""
+    rows, place, random, seen = None, None, None, 0
     while (call := trace.made.get(id(x))) is not None and call.inputs and call.inputs[0] is not x and seen < 60:
         seen += 1
         source = call.inputs[0]
@@ -53,12 +53,13 @@ def rows_of(trace: Any, x: Any) -> tuple[Any, Any, Place | None]:
         if index is not None:
             rows = index if rows is None else index[rows] if rows.max(initial=-1) < len(index) else None
             place = place or call.place
+            random = random or (call.place if call.name == "_index" else None)
             if rows is None:
                 break
         elif not source.ndim or not isinstance(call.out, Tensor) or not call.out.ndim or len(source) != len(call.out):
             break
         x = source
-    return x, rows, place
+    return x, rows, random or place
 
 
 class Pairs(Check):
@@ -66,15 +67,10 @@ class Pairs(Check):
 
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
-        self.inputs: list[Tensor] = []
         self.apart: dict[Any, list[Any]] = {}  # by line: steps, the share of rows that still belong together
         self.last: Any = None
         self.together: Counter[Any] = Counter()  # pairs of loaders that are read one after the other
         self.steps = 0
-
-    def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
-        if local.state.grad and self.watch.tracer.on and len(self.inputs) < 8:
-            self.inputs += [x for x in tensors_of(args) if x.is_leaf or not x.requires_grad]
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
         now = (info, self.watch.backwards)
@@ -90,9 +86,8 @@ class Pairs(Check):
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self.steps += 1
         for each in trace.losses[-1:]:
-            for x in self.inputs:
+            for x in self.watch.given:
                 self._compare(trace, x, each.target)
-        self.inputs = []
 
     def _compare(self, trace: Any, x: Tensor, y: Tensor) -> None:
         """Note inputs and targets whose rows are other ones of data of the same length."""
@@ -101,8 +96,8 @@ class Pairs(Check):
             return
         if not of_x.ndim or len(of_x) < 8:
             return
-        if any(id(each) in self.watch.tracer.origins for each in (of_x, of_y)):
-            return  # (large tensors, of which it is not known how they were made)
+        if max(of_x.numel(), of_y.numel()) > MOST_ORDERED:
+            return  # (it is not known how they were made)
         whole = np.arange(len(of_x))
         a, b = whole if a is None else a, whole if b is None else b
         if len(a) != len(b) or len(a) < 4 or np.array_equal(a, b):
@@ -110,8 +105,15 @@ class Pairs(Check):
         # (Two slices are other ones on purpose, as the next tokens of a text.)
         if any((np.diff(each) == 1).all() for each in (a, b)) and all((np.diff(each) == 1).all() for each in (a, b)):
             return
+        for call in trace.calls:  # (mixtures of samples have the targets of both)
+            if not call.module and selected(call) is not None and call.inputs[0].dtype.is_floating_point:
+                source, rows, _ = rows_of(trace, call.out)
+                if source is not of_y and rows is not None and np.array_equal(rows, b):
+                    return
+        # (A slice may be another one on purpose, now and then; two random orders are not.)
+        sure = not any((np.diff(each) > 0).all() for each in (a, b))
         entry = self.apart.setdefault(at_y or at_x, [0, float((a == b).mean()), self.watch.backwards])
-        entry[0] += 1
+        entry[0] += 3 if sure else 1
 
     def finish(self) -> Iterator[Finding]:  # noqa: D102
         course = self.doctor.course
@@ -215,18 +217,18 @@ class Repeats(Check):
 
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
-        self.given: list[Any] = []  # the arguments of models in this step
         self.inputs: Counter[bytes] = Counter()  # the first elements of what models got for a graph
         self.others = False  # whether a model got other data in `no_grad`
         self.rows: dict[int, list[Any]] = {}  # by data: them, the line, the choices, samples, their number, steps
         self.loaded: dict[int, list[Any]] = {}  # by loader: it, the first elements of batches, samples ...
         self.seeds: dict[Place, list[Any]] = {}  # by line: seeds, the first inputs after each, steps, whether drawn
         self.after_seed: Place | None = None
+        self.seed = 0
         self.steps = 0
 
     def seeded(self, seed: int) -> None:  # noqa: D102
         self.after_seed, self.watch.drawn = here(), False
-        self.seeds.setdefault(self.after_seed, [[], [], [], False])[0].append(seed)
+        self.seed = seed
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
         arrays = [array for x in tensors_of(batch) if (array := array_of(x)) is not None and array.ndim]
@@ -252,22 +254,21 @@ class Repeats(Check):
             if len(self.inputs) < 10_000:
                 self.inputs[first] += 1
             if self.after_seed is not None:
-                self.seeds[self.after_seed][1].append(first)
-                self.seeds[self.after_seed][2].append((id(info), self.watch.backwards))
-                self.seeds[self.after_seed][3] |= self.watch.drawn
+                entry = self.seeds.setdefault(self.after_seed, [[], [], [], False])
+                entry[0].append(self.seed)
+                entry[1].append(first)
+                entry[2].append((id(info), self.watch.backwards))
+                entry[3] |= self.watch.drawn
                 self.after_seed = None
             self.watch.drawn = False
-            if self.watch.tracer.on and len(self.given) < 100:
-                self.given += given
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self.steps += 1
         seen = set()  # what models got, or is a part of it
-        for x in self.given:
+        for x in self.watch.given:
             while (made := trace.made.get(id(x))) is not None and made.is_view and selected(made) is None:
                 x = made.inputs[0]
             seen.add(id(x))
-        self.given = []
         for call in trace.calls:
             rows = None if call.module or not call.inputs or call.inputs[0].requires_grad else selected(call)
             if rows is None or not 2 <= len(rows) <= len(call.inputs[0]) // 2 or (seen and id(call.out) not in seen):
@@ -364,10 +365,10 @@ class Inputs(Check):
 
     def _differ(self) -> Iterator[Finding]:
         """Find test data on another scale than the training data."""
-        for (model, shape, grad), (info, place, *tested) in self.kept.items():
+        for (model, shape, grad), (info, place, *kept) in self.kept.items():
             if grad or (model, shape, True) not in self.kept or self.doctor.course.adversarial:
                 continue
-            trained, tested = np.concatenate(self.kept[model, shape, True][2:]), np.concatenate(tested)
+            trained, tested = np.concatenate(self.kept[model, shape, True][2:]), np.concatenate(kept)
             if min(len(trained), len(tested)) < 16:
                 continue
             wide, other = float(trained.std()), float(tested.std())

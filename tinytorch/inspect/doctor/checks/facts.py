@@ -224,7 +224,7 @@ def _unweighted(step: Step) -> Iterator[Finding]:
     for call in step.trace.calls:
         made = step.trace.before(call.inputs[0]) if call.name in ("bmm", "mm", "mv") and len(call.inputs) > 1 else None
         x = array_of(call.inputs[0]) if made is not None and made.name == "_softmax" else None
-        if x is None or x.ndim < 2 or x.size < 4:
+        if made is None or x is None or x.ndim < 2 or x.size < 4:
             continue
         total = x.sum(-1)
         if np.abs(total - 1).max() > 0.05 and float(np.ptp(total)) > 1e-3:
@@ -257,7 +257,13 @@ def _merged(step: Step) -> Iterator[Finding]:
     for call in step.trace.calls:
         x = array_of(call.inputs[0]) if call.name == "to" and call.inputs and not call.module else None
         out = array_of(call.out) if x is not None and isinstance(call.out, Tensor) else None
-        if out is None or out.dtype.kind != "f" or x.dtype.itemsize <= out.dtype.itemsize or not 16 <= x.size < 1e5:
+        if (
+            x is None
+            or out is None
+            or out.dtype.kind != "f"
+            or x.dtype.itemsize <= out.dtype.itemsize
+            or not 16 <= x.size < 1e5
+        ):
             continue
         before = len(np.unique(x))
         after = min(len(np.unique(out)), int((out == x).mean() * before) if x.dtype.kind in "iu" else before)
@@ -268,7 +274,8 @@ def _merged(step: Step) -> Iterator[Finding]:
 
 def _terms(step: Step) -> Iterator[Finding]:
     """Find losses that add a mean over a batch and a sum over it."""
-    calls, waiting = [], [step.loss]
+    calls: list[Any] = []
+    waiting = [step.loss]
     while waiting and len(calls) < 12:
         call = step.trace.maker(waiting.pop())
         if call is not None and not isinstance(call.out, (list, tuple)) and call.out.ndim == 0:
@@ -295,7 +302,6 @@ class Facts(Check):
         super().__init__(doctor)
         self.steps = 0
         self.seen: dict[Any, list[Any]] = {}  # by cause and line: how often, the suspicion
-        self.inputs: list[Tensor] = []
         self.lossy: dict[Place, list[int]] = {}  # by line: calls that made data constant, all calls
         self.writes: dict[Any, set[int]] = {}  # by line and memory: the steps
         self.sums: dict[int, list[Any]] = {}  # by data set: itself, checksums
@@ -309,10 +315,7 @@ class Facts(Check):
     # Events -----------------------------------------------------------------------------------------
 
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
-        given = [x for x in tensors_of(args) if x.is_leaf or not x.requires_grad]
-        if local.state.grad and self.watch.tracer.on:
-            self.inputs += given[: max(8 - len(self.inputs), 0)]
-        roots = [id(root_of(x)) for x in given] if self.standardised else []
+        roots = [id(root_of(x)) for x in tensors_of(args)] if self.standardised else []
         for entry in self.standardised:
             if id(entry[0]) in roots:
                 entry[3 if local.state.grad else 4] = True
@@ -332,7 +335,8 @@ class Facts(Check):
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self.steps += 1
-        step = Step(trace, loss, self.inputs, self)
+        given = self.watch.given
+        step = Step(trace, loss, given, self)
         for each in itertools.chain(*[fact(step) for fact in FACTS]):
             # (The first step shows best where data are from.)
             line = None if each.cause in ("target-in-inputs", "samples-alike") else each.place
@@ -340,16 +344,16 @@ class Facts(Check):
         for each in trace.losses:
             if each.input.ndim and each.target.numel() == each.input.shape[0]:
                 self.single.add(each.input.shape[0])
-            if self.inputs and self.inputs[0].ndim == 4:
-                self.single.add(self.inputs[0].shape[0])
-            x, y = (array_of(self.inputs[0]) if self.inputs else None), array_of(each.target)
-            alike = x is not None and y is not None and x.dtype == y.dtype and x.size == y.size
-            if alike and x.ndim > 1 and x.shape[1] > 3 and (x[:, 1:] == y.reshape(x.shape)[:, :-1]).all():
+            if given and given[0].ndim == 4:
+                self.single.add(given[0].shape[0])
+            x, y = (array_of(given[0]) if given else None), array_of(each.target)
+            if x is None or y is None or x.dtype != y.dtype or x.size != y.size:
+                continue
+            if x.ndim > 1 and x.shape[1] > 3 and (x[:, 1:] == y.reshape(x.shape)[:, :-1]).all():
                 self.tokens = x
         self._look_at_losses_of_values(trace)
         self._look_at_writes(trace)
         self._look_at_statistics(trace)
-        self.inputs = []
 
     def _look_at_losses_of_values(self, trace: Any) -> None:
         """Count the calls at each line that turn data that vary into a constant."""
@@ -391,7 +395,7 @@ class Facts(Check):
 
     def _look_at_writes(self, trace: Any) -> None:
         """Note the lines that calculate in the memory of data."""
-        given = {id(root_of(x)) for x in self.inputs}
+        given = {id(root_of(x)) for x in self.watch.given}
         for info in self.watch.open_loaders:
             own = getattr(getattr(info.loader(), "dataset", None), "__dict__", {})
             given |= {id(root_of(x)) for x in tensors_of(list(own.values()))}
@@ -468,7 +472,7 @@ class Facts(Check):
         often = [place for (place, _), steps in self.writes.items() if len(steps) >= 3]
         proof = "the same memory was written in several of the steps that were looked at"
         for dataset, sums in [] if often else self.sums.values():
-            method = getattr(type(dataset), "__getitem__", None)
+            method: Any = getattr(type(dataset), "__getitem__", None)
             if len(sums) > 2 and all(a != b for a, b in itertools.pairwise(sums)) and not is_library(method.__code__):
                 often = [next((place for place, _ in self.writes), None) or return_of(method)]
                 proof = f"the sum of its numbers was {sums[0][0]:.6g} first, and {sums[1][0]:.6g} an epoch later"

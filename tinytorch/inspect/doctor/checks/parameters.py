@@ -100,8 +100,8 @@ class Gradients(Check):
     def backward_begins(self, loss: Any, place: Any) -> None:  # noqa: D102
         self.backward_place = place
         watch = self.watch
-        if not watch.optimizers and 0 not in self.states and isinstance(loss, Tensor) and (own := leaves(loss)):
-            self.states[0] = _State(own)
+        if not watch.optimizers and 0 not in self.states and (changed := leaves(loss)):
+            self.states[0] = _State(changed)
         if 0 in self.states and not watch.optimizers:
             own = self.states[0]
             values = [p._array.reshape(-1)[:64].tobytes() for p in own.params]
@@ -160,8 +160,8 @@ class Gradients(Check):
     def finish(self) -> Iterator[Finding]:  # noqa: D102
         for number, info in enumerate([*self.watch.optimizers.values(), None]):
             state = self.states.get(0 if info is None else id(info))
-            row = None if state is None else self._row(state, info)
-            if row is None:
+            row = self._row(state, info) if state is not None else None
+            if state is None or row is None:
                 continue
             place, kind = self.backward_place, row.partition("/")[2]
             if row.startswith("zero_grad-misplaced"):

@@ -117,7 +117,7 @@ class Trials(Check):
             self.left.append((self._norm() / self.computed, changed[0]))
         gradients = [x for p in info.params if (x := array_of(p._grad)) is not None and x.dtype.kind == "f"]
         signs = {sign for x in gradients for sign in (1, -1) if (x * sign > 0).any()}
-        if sum(x.size for x in gradients) > 100:
+        if sum(np.count_nonzero(x) for x in gradients) > 100:
             self.signs.append(len(signs))
         low = next((p for p in info.params if p.dtype.itemsize < 4 and p._grad is not None), None)
         self.kept = None if low is None else (low, low._array.copy())
