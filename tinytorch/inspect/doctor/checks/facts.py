@@ -226,6 +226,11 @@ def _unweighted(step: Step) -> Iterator[Finding]:
         x = array_of(call.inputs[0]) if made is not None and made.name == "_softmax" else None
         if made is None or x is None or x.ndim < 2 or x.size < 4:
             continue
+        last = step.trace.maker(call.inputs[0])
+        while last is not made and last.name not in ("_transpose", "_permute"):
+            last = step.trace.maker(last.inputs[0])
+        if last is not made:
+            continue  # (transposed weights, as of clusters, are not meant as an average)
         total = x.sum(-1)
         if np.abs(total - 1).max() > 0.05 and float(np.ptp(total)) > 1e-3:
             yield found("softmax-dimension", made.place, dim=made.args[1], low=total.min(), high=total.max())
@@ -257,19 +262,26 @@ def _merged(step: Step) -> Iterator[Finding]:
     for call in step.trace.calls:
         x = array_of(call.inputs[0]) if call.name == "to" and call.inputs and not call.module else None
         out = array_of(call.out) if x is not None and isinstance(call.out, Tensor) else None
-        if (
-            x is None
-            or out is None
-            or out.dtype.kind != "f"
-            or x.dtype.itemsize <= out.dtype.itemsize
-            or not 16 <= x.size < 1e5
-        ):
+        if x is None or out is None or out.dtype.kind != "f" or not 16 <= x.size < 1e5:
+            continue
+        if x.dtype.itemsize <= out.dtype.itemsize:
             continue
         before = len(np.unique(x))
         after = min(len(np.unique(out)), int((out == x).mean() * before) if x.dtype.kind in "iu" else before)
         if after < LIMITS["numbers left"] * before:
             yield found("precision-too-low/merged", call.place, before=before, after=after, dtype=out.dtype,
                         largest=np.abs(x).max())  # fmt: skip
+
+
+def _emptied(step: Step) -> Iterator[Finding]:
+    """Find roundings and conversions that turn numbers that vary into a constant."""
+    for call in step.trace.calls:
+        x = array_of(call.inputs[0]) if call.name in _LOSSY and call.inputs and isinstance(call.out, Tensor) else None
+        out = None if x is None or call.out.requires_grad else array_of(call.out)
+        if x is None or out is None or x.size < 16 or out.dtype.kind == "b":
+            continue
+        if (out == out.reshape(-1)[0]).all() and len(np.unique(x)) > 4:
+            yield found("values-lost", call.place, name=call.name, count=len(np.unique(x)), value=out.reshape(-1)[0])
 
 
 def _terms(step: Step) -> Iterator[Finding]:
@@ -291,7 +303,8 @@ def _terms(step: Step) -> Iterator[Finding]:
 
 
 FACTS: tuple[Callable[[Step], Iterator[Finding]], ...] = (
-    _reshaped, _ignored, _wrapped, _flattened, _cancelled, _leaked, _alike, _unweighted, _unread, _merged, _terms,
+    _reshaped, _ignored, _wrapped, _flattened, _cancelled, _leaked, _alike, _unweighted, _unread, _merged, _emptied,
+    _terms,
 )  # fmt: skip
 
 
@@ -302,7 +315,6 @@ class Facts(Check):
         super().__init__(doctor)
         self.steps = 0
         self.seen: dict[Any, list[Any]] = {}  # by cause and line: how often, the suspicion
-        self.lossy: dict[Place, list[int]] = {}  # by line: calls that made data constant, all calls
         self.writes: dict[Any, set[int]] = {}  # by line and memory: the steps
         self.sums: dict[int, list[Any]] = {}  # by data set: itself, checksums
         self.loads: dict[Place, str] = {}
@@ -351,21 +363,8 @@ class Facts(Check):
                 continue
             if x.ndim > 1 and x.shape[1] > 3 and (x[:, 1:] == y.reshape(x.shape)[:, :-1]).all():
                 self.tokens = x
-        self._look_at_losses_of_values(trace)
         self._look_at_writes(trace)
         self._look_at_statistics(trace)
-
-    def _look_at_losses_of_values(self, trace: Any) -> None:
-        """Count the calls at each line that turn data that vary into a constant."""
-        for call in trace.calls:
-            if call.name not in _LOSSY or call.module or not call.inputs or not isinstance(call.out, Tensor):
-                continue
-            x, out = array_of(call.inputs[0]), array_of(call.out)
-            if x is None or out is None or x.size < 16 or call.out.requires_grad or out.dtype.kind == "b":
-                continue
-            counts = self.lossy.setdefault(call.place, [0, 0])
-            counts[1] += 1
-            counts[0] += (x != x.reshape(-1)[0]).any() and bool((out == out.reshape(-1)[0]).all())
 
     def emptied_by(self, trace: Any, x: Any) -> tuple[Place | None, bool]:
         """Return the line that made samples alike, and whether it gave the same memory for each."""
@@ -380,8 +379,7 @@ class Facts(Check):
             before = array_of(call.inputs[0]) if call.inputs and call.name in _LOSSY else None
             if before is not None and (before != before.reshape(-1)[0]).any():
                 return call.place, False
-        lossy = [place for place, (some, every) in self.lossy.items() if some == every > 0]
-        return (lossy[0] if lossy else last.place if last is not None else self.watch.tracer.origin(x)), False
+        return (last.place if last is not None else self.watch.tracer.origin(x)), False
 
     def _returned_at(self) -> Place | None:
         """Return where the data set of the running loader returns a sample."""
@@ -455,7 +453,8 @@ class Facts(Check):
 
     def finish(self) -> Iterator[Finding]:  # noqa: D102
         for count, each in self.seen.values():
-            if count >= min(2, self.steps) or each.cause in ("written-to-copy", "precision-too-low"):
+            always = each.cause != "values-lost" or count >= 0.9 * self.steps
+            if (count >= min(2, self.steps) and always) or each.cause in ("written-to-copy", "precision-too-low"):
                 yield each
         yield from self._of_data()
         yield from self._of_statistics()
