@@ -92,7 +92,7 @@ class Doctor:
         self._controls: dict[tuple[str, int], dict[str, Any]] = {}
         self._trials = 0  # those that are still to be made
         self._progress: Any = None
-        self._started: set[str] = set()
+        self._started = False
 
     # Watching ---------------------------------------------------------------------------------------
 
@@ -125,11 +125,11 @@ class Doctor:
             print(self.text(), file=sys.stderr)
         return isinstance(error, Stopped)
 
-    def _start(self, name: str) -> None:
-        """Keep a copy of the process before training, or before the first iteration over data."""
-        if name not in self._started:
-            self._started.add(name)
-            self.replay.keep(name, self.watch.backwards)
+    def _start(self) -> None:
+        """Keep a copy of the process before training."""
+        if not self._started:
+            self._started = True
+            self.replay.keep("first", self.watch.backwards)
 
     def _after_backward(self) -> None:
         order, watch = self.replay.order, self.watch

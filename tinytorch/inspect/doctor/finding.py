@@ -17,8 +17,8 @@ class Trial:
     Attributes:
         patch: what is changed (see `patches`).
         judge: how it is compared with the same steps unchanged: the name of a function of `judging`.
-        start: the point of time from which the program goes on: "first" (before the first forward pass of a model),
-            "loader" (before the first iteration over data), or "before" (the last one kept before `step`).
+        start: the point of time from which the program goes on: "first" (before the first forward pass of a model), or
+            "before" (the last one kept before `step`).
         step: the number of the backward pass at which the symptom was seen, for "before".
         says: what the change is, for the sentence "with ... the same steps ...".
         remedy: what to write if it succeeds, unless it is the remedy of the finding.

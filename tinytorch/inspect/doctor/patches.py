@@ -43,7 +43,6 @@ class Patch:
         self.name, self.options = name, options
         self.result: dict[str, Any] = {"values": [], "places": [], "scores": []}
         self.own: dict[Any, Any] = {}
-        self.seen: list[Any] = []  # the batches of these steps
 
     @property
     def traces(self) -> bool:
@@ -68,31 +67,11 @@ class Patch:
 
     def note(self, watch: Any, value: float, place: Place) -> None:
         """Note a backward pass."""
-        losses = watch.tracer.trace.losses
-        scores = (each.score() for each in reversed(losses))
+        scores = (each.score() for each in reversed(watch.tracer.trace.losses))
         self.result["values"].append(value)
         self.result["places"].append(place)
         self.result["scores"].append(next((score for score in scores if score is not None), None))
-        if watch.last_root is not None and losses:
-            module, args, kwargs, out = watch.last_root
-            found = losses[-1]
-            if isinstance(out, Tensor) and out.shape == found.input.shape and found.kind != "value":
-                self.seen.append((module, args, kwargs, found.target._array.copy(), found.kind))
         self.tell("noted", watch, value)
-
-    def examine(self) -> None:
-        """Note how good the predictions for all batches seen are at the end."""
-        scores = []
-        for module, args, kwargs, target, kind in self.seen[:: max(len(self.seen) // 40, 1)]:
-            with no_grad():
-                module.eval()
-                out = module(*args, **kwargs)._array
-            if kind in ("class", "nll"):
-                scores.append(float((out.argmax(1) == target).mean()) if out.ndim == target.ndim + 1 else 0.0)
-            else:
-                scores.append(float(((out > (0 if kind == "logit" else 0.5)) == (target > 0.5)).mean()))
-        if scores:
-            self.result["exam"] = float(np.mean(scores))
 
 
 def leaves(loss: Any) -> list[Tensor]:

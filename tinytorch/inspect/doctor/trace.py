@@ -234,7 +234,7 @@ class Tracer(DispatchMode):
             return caller(*args, **kwargs)
         name = name_of(op)
         if local.state.grad and any([each.requires_grad for each in tensors_of(args)]):
-            watch.on_start("first")
+            watch.on_start()
         out = caller(*args, **kwargs) if watch.patch is None else watch.patch.op(watch, name, caller, args, kwargs)
         if args and out is args[0] and isinstance(out, Tensor):
             if not watch.backwards:

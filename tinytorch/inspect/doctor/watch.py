@@ -164,8 +164,7 @@ class Watch:
 
     Args:
         checks: the checks; each receives the events of which it has a method.
-        on_start: called before the first forward pass of a model ("first") and before the first iteration over data
-            ("loader").
+        on_start: called before each forward pass of a model for a graph, and before each backward pass.
         on_backward: called after each backward pass.
     """
 
@@ -182,7 +181,7 @@ class Watch:
         "seeded": "seed: of a generator", "criterion": "module, args: the call of a loss module",
     }  # fmt: skip
 
-    def __init__(self, checks: list[Any], on_start: Callable[[str], None], on_backward: Callable[[], None]) -> None:
+    def __init__(self, checks: list[Any], on_start: Callable[[], None], on_backward: Callable[[], None]) -> None:
         self.on_start, self.on_backward = on_start, on_backward
         self.events: dict[str, list[Callable[..., None]]] = {
             event: [getattr(each, event) for each in checks if hasattr(each, event)] for event in self.EVENTS
@@ -199,7 +198,6 @@ class Watch:
         self.made_at: dict[int, Place] = {}  # layers of the library, optimizers and loaders, by id
         self.updated_at: Place | None = None  # where the program itself updates a parameter
         self.early: tuple[str, Place, list[float]] | None = None  # the first op that was not finite before training
-        self.last_root: Any = None  # in a counterfactual: the last call of a model
         self.given: list[Tensor] = []  # the tensors that models got for a graph, in a step that is traced
         self.unrecorded: dict[int, Place] = {}  # where a layer ran in `no_grad` inside of a model, by id of its info
         self._filled: dict[int, tuple[Any, Place]] = {}  # where memory was filled with numbers, by the array's id
@@ -312,7 +310,7 @@ class Watch:
             info = self.models[id(module)] = ModelInfo(module, here())
         self.root_recorded = local.state.grad
         if self.root_recorded and info.parameters:
-            self.on_start("first")
+            self.on_start()
         key = (module.training, self.root_recorded)
         info.calls[key] = info.calls.get(key, 0) + 1
         if self.patch is not None:
@@ -330,8 +328,6 @@ class Watch:
             return
         self.stack.pop()
         if not self.stack and out is not None:
-            if self.patch is not None and self.root_recorded:
-                self.last_root = (module, args, kwargs, out)
             self.tell("forward_ends", self.models[id(module)], args, kwargs, out)
 
     def note_filled(self, x: Tensor) -> None:
@@ -368,7 +364,7 @@ class Watch:
     def _goes_back(self, plain: Any, loss: Any, *args: Any, **kwargs: Any) -> Any:
         if self.in_backward:  # one calls the other
             return plain(loss, *args, **kwargs)
-        self.on_start("first")
+        self.on_start()
         place, value = here(), value_of(loss)
         curve = self.curves.setdefault(place, Curve())
         self.backwards += 1
@@ -429,7 +425,6 @@ class Watch:
     # Data ---------------------------------------------------------------------------------------------
 
     def _iterates(self, plain: Any, loader: Any) -> Any:
-        self.on_start("loader")
         info = self.loaders.get(id(loader))
         if info is None or info.loader() is not loader:
             made = self.made_at.get(id(loader), here())

@@ -193,7 +193,7 @@ class Labels(Check):
             if not fell and same < max(counts) / len(every) + 0.2:
                 return
             few = f"{same:.0%} of the labels of a batch are the same"
-        yield found("data-unshuffled", place, few=few)
+        yield found("data-unshuffled", place, few=few, count=len(batches))
 
     def _missing(self, loaded: Any) -> Iterator[Finding]:
         """Find classes that no label names."""
