@@ -1,4 +1,4 @@
-"""The checks of the doctor, one class for each mistake: what it watches, what it suspects, and what would prove it.
+"""The checks of the doctor, classes that listen to a program and say at its end what they suspect.
 
 A new check is a subclass of `Check` in a module of this folder; nothing else names it.
 """
