@@ -2,8 +2,8 @@
 
 `python -m tinytorch doctor train.py` and `with torch.inspect.Doctor(model, optimizer):` observe training. `watch`
 listens by hooks, `trace` (a mode) keeps the ops of some steps. `checks` has facts and trials, `causes.txt` what is said
-of each cause, `limits` the thresholds. `replay` keeps copies of the process (`fork`), which take steps again with one of
-the changes of `patches`; `judging` compares them, `probes` looks at one pass of a model. `doctor` and `finding` report.
+of each cause, `limits` the thresholds. `replay` keeps copies of the process (`fork`), which take steps again with one
+of the changes of `patches`; `judging` compares them, `probes` looks at one pass. `doctor` and `finding` report.
 """
 
 from tinytorch.inspect.doctor.doctor import Doctor, Stopped

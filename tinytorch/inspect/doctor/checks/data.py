@@ -139,8 +139,7 @@ class Labels(Check):
         self.loaded: dict[int, list[Any]] = {}  # by loader: itself, the labels of batches in the first iteration
         self.made: dict[int, Any] = {}  # by loader: the line that made its labels
         self.steps: list[Any] = []  # labels, in the steps that were traced, and the line that chose them
-        self.classes = 0
-        self.place: Any = None
+        self.seen: dict[Any, list[Any]] = {}  # by number of classes and line: their labels
         self.sequences = False  # whether labels are parts of sequences, of which some are never predicted
 
     def loader_begins(self, info: Any) -> None:  # noqa: D102
@@ -164,7 +163,7 @@ class Labels(Check):
             made = trace.made.get(id(each.target))
             self.sequences |= made is not None and made.is_view and bool(made.inputs) and made.inputs[0].ndim > 1
             chosen = [call.place for call in trace.calls if not call.module and selected(call) is not None]
-            self.classes, self.place = each.input.shape[1], each.call.place
+            self.seen.setdefault((each.input.shape[1], each.call.place), []).append(y.copy())
             self.steps.append((y.copy(), chosen[0] if chosen else each.call.place))
 
     def finish(self) -> Iterator[Finding]:  # noqa: D102
@@ -197,19 +196,18 @@ class Labels(Check):
 
     def _missing(self, loaded: Any) -> Iterator[Finding]:
         """Find classes that no label names."""
-        if not self.steps or not 1 < self.classes <= 50 or self.sequences:
-            return
-        seen = [y for y, _ in self.steps]
-        labels, count, place = set(np.concatenate(seen).tolist()), max(map(len, seen)), self.place
-        for info, batches in loaded:
-            every = np.concatenate(batches)
-            if every.dtype.kind in "iu" and info.finished and labels <= set(every.tolist()):
-                labels, count = set(every.tolist()), len(every)
-                place = self.made.get(id(info), place)
-        missing = sorted(set(range(self.classes)) - labels)
-        if missing and len(missing) <= self.classes // 2 and count >= 20 * self.classes:
-            yield found("class-missing", place, classes=self.classes, missing=", ".join(map(str, missing[:5])),
-                        count=self.classes - len(missing))  # fmt: skip
+        for (classes, place), seen in self.seen.items():
+            labels, count = set(np.concatenate(seen).tolist()), max(map(len, seen))
+            for info, batches in loaded:
+                every = np.concatenate(batches)
+                if every.dtype.kind in "iu" and info.finished and labels <= set(every.tolist()):
+                    labels, count = set(every.tolist()), len(every)
+                    place = self.made.get(id(info), place)
+            missing = sorted(set(range(classes)) - labels)
+            few = len(missing) > classes // 2 or count < 20 * classes  # (labels, to say that one is missing)
+            if missing and not few and 1 < classes <= 50 and not self.sequences:
+                yield found("class-missing", place, classes=classes, missing=", ".join(map(str, missing[:5])),
+                            count=classes - len(missing))  # fmt: skip
 
 
 class Repeats(Check):

@@ -99,7 +99,7 @@ class Gradients(Check):
                        for info in self.watch.models.values() for name in info.parameters
                        if f"{info.name}.{name}" == deep), None)  # fmt: skip
         yield found("gradients-explode", self.doctor.initialized_at() or weight or self.step_place, first=first,
-                    largest=largest, deep=deep, rank=5 if first >= 100 else 6)  # fmt: skip
+                    largest=largest, deep=deep, rank=5 if first >= 50 else 6)  # fmt: skip
 
     def _forgets(self) -> Iterator[Finding]:
         """Find recurrent layers whose weights make a state small within a few steps."""

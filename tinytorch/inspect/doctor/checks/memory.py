@@ -133,7 +133,7 @@ class Kept(Check):
                 count, size = len(entries), int(min(own) * len(entries))
             else:
                 continue
-            if all(x.numel() == 1 for x in tensors_of(entries[-1])):
+            if {x.numel() for x in tensors_of(entries[-1])} == {1}:
                 self.scalars.add(name)
             rows = self.sizes.setdefault(name, [])
             step = (self.watch.backwards, self.calls)

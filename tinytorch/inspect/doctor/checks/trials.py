@@ -195,13 +195,13 @@ class Trials(Check):
 
     def _others(self, info: Any) -> Iterator[Finding]:
         rates, standing = option_at(info.place, "lr", 1), self.doctor.standing()
+        if (place := self.doctor.initialized_at()) is not None:
+            yield found("initialization", place, standing=standing)
         for factor in (1 / 3, 0.1, 3.0, 10.0):
             row = f"learning-rate-too-{'high' if factor < 1 else 'low'}/other"
             yield found(row, rates, standing=standing, factor=factor, rate=info.rate * factor)
         model = next((each.place for each in self.watch.models.values()), None)
         yield found("layer-inputs-unscaled", model, standing=standing)
-        if (place := self.doctor.initialized_at()) is not None:
-            yield found("initialization", place, standing=standing)
 
     def _modules(self) -> Iterator[Finding]:
         for model in self.watch.models.values():
