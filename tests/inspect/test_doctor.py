@@ -19,7 +19,9 @@ from benchmarks.faults import __main__ as corpus
 from benchmarks.faults import patches
 from tinytorch.inspect import doctor as package
 from tinytorch.inspect.doctor import Doctor, judging
-from tinytorch.inspect.doctor.checks import Check, all_checks
+from tinytorch.inspect.doctor.causes import causes as all_causes
+from tinytorch.inspect.doctor.checks import Check
+from tinytorch.nn.modules import module as modules
 from tinytorch.nn.modules.module import Module
 from tinytorch.optim.optimizer import Optimizer
 
@@ -147,13 +149,13 @@ def test_the_report_is_a_page(tmp_path):
 
 def test_a_page_escapes_and_shows_findings():
     finding = {"cause": "overflow", "proven": True, "text": "a < b", "proof": "with x", "remedy": "<i>", "file": "<p>",
-               "line": 3, "source": "x = '<script>'", "evidence": ["& so"]}  # fmt: skip
+               "line": 3, "source": "x = '<script>'"}  # fmt: skip
     report = {"findings": [finding], "notes": ["<n>"], "exact": True, "backwards": 3, "seconds": 1.0,
               "curves": [{"file": "a/b.py", "line": 3, "steps": [1, 2, 3], "losses": [1.0, None, 2.0], "seconds": []}],
               "rates": [[1, 0.1], [2, 0.1]], "layers": {}, "error": "E: <e>"}  # fmt: skip
     text = package.page.page(report, "<t>")
     assert "<script>" not in text and "<p>:3" not in text and "&lt;script&gt;" in text and "1 not finite" in text
-    for escaped in ("a &lt; b", "&lt;i&gt;", "&amp; so", "&lt;n&gt;", "&lt;e&gt;", "&lt;t&gt;", "with x", "b.py:3"):
+    for escaped in ("a &lt; b", "&lt;i&gt;", "&lt;n&gt;", "&lt;e&gt;", "&lt;t&gt;", "with x", "b.py:3"):
         assert escaped in text
     assert "proven" in text and "polyline" in text
 
@@ -218,6 +220,9 @@ LOOP, CALL, ADAM = "for a, b in loader:\n", "model(a * scale)", "torch.optim.Ada
         ("samples-mixed", "nn.Linear(16, 2))", "nn.Linear(16, 2), nn.LogSoftmax(0))"),
         ("integers-wrap", LOOP, f"{LOOP}        a = ((50 * a.abs()).to(torch.uint8) - 60).float() / 50\n"),
         ("reshape-for-transpose", CALL, "model(a.reshape(6, 20).t())"),
+        ("softmax-dimension", f"{CALL}, b", "(torch.softmax(a @ a.t(), 0) @ model(a)), b"),
+        ("written-to-copy", LOOP, f"{LOOP}        a[a[:, 0] > 0][:, 1] = 0.0\n"),
+        ("precision-too-low", LOOP, f"{LOOP}        a = a + ((1.7e9 + a.double()).float() - 1.7e9)\n"),
         ("running-statistics", "nn.Dropout(0.2)", "nn.BatchNorm1d(16, momentum=0.99)"),
         ("option-harmful", ADAM, "torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=1.0)"),
         (
@@ -236,8 +241,8 @@ def test_what_no_table_knows_is_found(cause, old, new, tmp_path):
 
 
 def test_the_corpus_is_marked(tmp_path):
-    known = {cause for check in all_checks() for cause in check.causes}
-    for folder, least in zip(corpus.FOLDERS, (75, 200), strict=True):
+    known = set(all_causes())
+    for folder, least in zip(corpus.FOLDERS, (75, 195), strict=True):
         paths = patches.files(folder, tmp_path / folder.name)
         marked = {path: corpus.truth(path) for path in paths if not path.stem.startswith("healthy")}
         assert len(marked) >= least
@@ -246,7 +251,7 @@ def test_the_corpus_is_marked(tmp_path):
 
 
 def test_the_programs_of_the_corpus_are_made(tmp_path):
-    for folder, least in zip((*corpus.FOLDERS, patches.HEALTHY), (80, 259, 22), strict=True):
+    for folder, least in zip((*corpus.FOLDERS, patches.HEALTHY), (79, 255, 22), strict=True):
         paths = patches.files(folder, tmp_path / folder.name)
         assert len(paths) >= least
         for path in paths:
@@ -321,7 +326,7 @@ def test_steps_end_the_program(tmp_path):
 
 
 def test_a_block_leaves_the_library_as_it_was():
-    names = ("backward", "detach", "numpy", "item", "tolist", "requires_grad", "requires_grad_", "data")
+    names = ("backward", "detach", "numpy", "item", "tolist", "requires_grad", "data")
 
     def members() -> list[Any]:
         found = [*vars(Module).values(), *vars(Optimizer).values(), *[vars(tinytorch.Tensor)[name] for name in names]]
@@ -331,7 +336,7 @@ def test_a_block_leaves_the_library_as_it_was():
 
     assert not members()
     with Doctor(show=False) as doctor:
-        assert len(members()) > 10
+        assert len(members()) == 4
         with pytest.raises(RuntimeError, match="another doctor"), Doctor(show=False):
             pass
         model = tinytorch.nn.Linear(2, 1)
@@ -340,7 +345,7 @@ def test_a_block_leaves_the_library_as_it_was():
             loss = model(tinytorch.ones(4, 2)).square().mean()
             loss.backward()
             optimizer.step()
-    assert not members()
+    assert not members() and not modules._global_forward_hooks and not modules._global_forward_pre_hooks
     assert [each.cause for each in doctor.findings] == ["zero_grad-missing"]
     assert "zero_grad" in str(doctor.findings[0]) and doctor.findings[0].place is not None
     assert doctor.findings[0].place.text == "loss.backward()"

@@ -1,6 +1,6 @@
 """`torch.backends`: which libraries are available, and their settings, which have no effect here.
 
-The modules below it, such as `torch.backends.cudnn`, are rows of the table in `names.py`; what they do is here.
+The modules below it, such as `torch.backends.cudnn`, are rows of the table in `names.txt`; what they do is here.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`torch.cuda`: programs ask whether a GPU is available; none is. The modules below it are rows of `names.py`."""
+"""`torch.cuda`: programs ask whether a GPU is available; none is. The modules below it are rows of `names.txt`."""
 
 from __future__ import annotations
 

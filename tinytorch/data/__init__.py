@@ -1,6 +1,7 @@
 """Datasets, samplers, collation and the `DataLoader`; image datasets and transforms.
 
-`tinytorch.utils.data` re-exports the names of PyTorch's; `vision` and `transforms` have torchvision's names.
+`tinytorch.utils.data` re-exports the names of PyTorch's; `vision` and `transforms` have torchvision's names, and so has
+`datasets`, where a new data set goes.
 """
 
 # ruff: noqa: F403, F405

@@ -1,8 +1,9 @@
 """ATen's operators and the ops of this package, in both directions, by family.
 
 `COMPUTES` says what an operator computes, where no public function or method has its name and arguments: the function
-that `torch.ops.aten.NAME` calls. `LOWERED` says the inverse for `make_fx`: which operators compute what an op computes.
-An op that has the name of an operator, and its arguments, needs neither. To add a lowering, write one of these:
+that `torch.ops.aten.NAME` calls (`COMPUTES |= {"rsub": lambda x, y, alpha=1: y - alpha * x}`). `LOWERED` says the
+inverse for `make_fx`: which operators compute what an op computes, and `FUNCTIONS` the same of public functions. An op
+that has the name of an operator, and its arguments, needs none of them. To add a lowering, write one of these:
 
 - `calls("_flip", "flip.default", lists=[1])`: the op `_flip` is a call of one operator.
 - `@lowered("_flip")` above a function: a rule, which is called with `emit`, which records and runs an operator, the op,

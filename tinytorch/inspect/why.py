@@ -1,8 +1,11 @@
 """Why a value has no gradient: what was watched tells it (`cause_of`), else what the source says (`suspects`, `cuts`).
 
 A new reason is a row of `CUTS` or a case of `cut_by`: what ends a gradient, as it is written. What can also be seen
-while a program runs is told by `_of_cut` from the events that `watching.watch` has noted. The docstring of `explain`
-lists the codes of causes.
+while a program runs is told by `_of_cut` from the events that `watching.watch` has noted; a function that takes numbers
+out of tensors notes them by `core.mode.tell_of_reading`. The docstring of `explain` lists the codes of causes.
+
+`explain` uses `cause_of` and `suspects`, the notes of errors use `cuts` (`mistakes/graph.py`). The doctor hears of a
+cut from the mode that watches its program, and needs no source.
 """
 
 from __future__ import annotations
@@ -35,7 +38,8 @@ __all__ = [
     "zeros",
 ]
 
-#: What ends a gradient, as it is written: a method "x.f()", an attribute "x.a", a function "f()" of PyTorch or Python.
+#: What ends a gradient, as it is written: a method "x.f()" (also as `torch.f(x)`), an attribute "x.a", a function "f()"
+#: of PyTorch or Python, which is never a method.
 #: The code of the cause, "" for what is too frequent to be suspected; and what is said of it, "" if the result of the
 #: expression itself has a gradient nevertheless.
 CUTS = {

@@ -3,12 +3,14 @@
 | module | contents |
 |---|---|
 | `register`, `autocast`, `overrides`, `out`, `return_types` | no ops: registration and wrappers of public functions |
-| `arguments`, `limits`, `writing` | no ops: shared helpers |
+| `arguments`, `writing`, `later`, `left_out` | no ops: shared helpers; names that are imported late, or absent |
+| `batching`, `batch_rules` | no ops: `vmap`, and its rules |
+| `complex`, `bits` | complex numbers; lazy conjugates and negatives |
 | `arithmetic`, `compare`, `transcendental`, `special` | elementwise ops |
 | `reduce`, `statistics` | sums, extrema, cumulative ops; quantiles, histograms |
 | `shape`, `join`, `rearrange`, `copies` | views; joining and splitting; reordering of elements; copies of views |
 | `index`, `scatter`, `masks`, `sort` | reading and writing by index, position or mask; sorting, searching |
-| `create`, `sequences`, `random`, `rejection` | tensors from numbers and shapes; random tensors |
+| `create`, `sequences`, `windows`, `random`, `rejection` | tensors from numbers and shapes; random tensors |
 | `convert`, `storage`, `memory`, `values`, `members`, `operators` | dtype conversion; memory; other Tensor members |
 | `fft`, `stft` | the functions of `torch.fft`; short-time Fourier transforms |
 | `linalg.products` | products of matrices and vectors, `einsum` |

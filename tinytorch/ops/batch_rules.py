@@ -1,8 +1,9 @@
 """The rules by which ops compute whole batches inside of `vmap`; declarations name them (`batch="leading"`).
 
-A rule gets a `Call`, whose batched tensors have all examples along a first dimension, and returns the results with
-such a dimension. Most rules are about where the op's own dimensions are: "elementwise" aligns the shapes of the
-examples, "along" shifts arguments that are dimensions, "folded" makes the batch part of the first dimension.
+A rule gets a `Call`, whose batched tensors have all examples along a first dimension, and returns the results with such
+a dimension, and is declared by `@_rule(NAME)`. Most rules are about where the op's own dimensions are: "elementwise"
+aligns the shapes of the examples, "along" shifts arguments that are dimensions, "folded" makes the batch part of the
+first dimension.
 """
 
 from __future__ import annotations

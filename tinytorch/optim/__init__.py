@@ -1,4 +1,4 @@
-"""Optimizers, which update parameters from their gradients.
+"""Optimizers, which update parameters from their gradients. A new one is a file here: see `optimizer.py`.
 
 Example:
     >>> model = torch.nn.Linear(3, 1)

@@ -1,8 +1,9 @@
 """`torch.onnx`: models written as ONNX.
 
-`export` calls a model and writes the call down as a graph of public functions (`torch.export`); `writing` writes the
-graph as an ONNX model (`program`), with the help of a table (`builder`, `ops/`). Functions that the table lacks are
-followed if they consist of others. The package `onnx` is imported when a model is written.
+`export` calls a model and writes the call down as a graph of public functions (`torch.export`), not of ATen's
+operators; `writing` writes the graph as an ONNX model (`program`), with the help of a table (`builder`, `ops/`).
+Functions that the table lacks are followed if they consist of others. The package `onnx` is imported when a model is
+written.
 """
 
 from tinytorch.fx.onnx import errors

@@ -62,3 +62,9 @@ class Course:
     def diverges(self) -> bool:
         """Whether the loss grew to a multiple of its first value, or beyond all numbers."""
         return self.broken or (self.first > 0 and self.last > 3 * self.first)
+
+    @property
+    def jumps(self) -> bool:
+        """Whether the loss goes up and down by more than it has fallen."""
+        values = np.array(self.values[-max(self.count // 2, 1) :])
+        return self.count >= 20 and float(values.std()) > max(self.first - self.last, 0) and self.fell < 0.5

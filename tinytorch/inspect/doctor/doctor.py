@@ -15,7 +15,7 @@ from tqdm import tqdm
 from tinytorch.inspect.doctor.checks import Check, all_checks
 from tinytorch.inspect.doctor.checks.trials import Guess, Trials
 from tinytorch.inspect.doctor.course import Course
-from tinytorch.inspect.doctor.finding import Finding, Suspicion, Trial
+from tinytorch.inspect.doctor.finding import Finding, Trial
 from tinytorch.inspect.doctor.judging import judged, series, tail
 from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.page import page
@@ -92,7 +92,7 @@ class Doctor:
         self._controls: dict[tuple[str, int], dict[str, Any]] = {}
         self._trials = 0  # those that are still to be made
         self._progress: Any = None
-        self._started: set[str] = set()
+        self._started = False
 
     # Watching ---------------------------------------------------------------------------------------
 
@@ -125,11 +125,11 @@ class Doctor:
             print(self.text(), file=sys.stderr)
         return isinstance(error, Stopped)
 
-    def _start(self, name: str) -> None:
-        """Keep a copy of the process before training, or before the first iteration over data."""
-        if name not in self._started:
-            self._started.add(name)
-            self.replay.keep(name, self.watch.backwards)
+    def _start(self) -> None:
+        """Keep a copy of the process before training."""
+        if not self._started:
+            self._started = True
+            self.replay.keep("first", self.watch.backwards)
 
     def _after_backward(self) -> None:
         order, watch = self.replay.order, self.watch
@@ -262,7 +262,7 @@ class Doctor:
         hindrance = self.replay.hindrance()
         if hindrance:
             self.notes.append(f"nothing could be proven: {hindrance}")
-        suspicions: list[Suspicion] = []
+        suspicions: list[Finding] = []
         for check in self.checks:
             try:
                 suspicions += check.finish()
@@ -271,15 +271,12 @@ class Doctor:
         self.notes += self.watch.failures
         suspicions.sort(key=lambda each: (not each.certain, each.rank))
         self._trials = sum(len(each.trials) for each in suspicions if not each.proven)
-        findings = [self._tested(each) for each in suspicions]
-        found = [each for each in findings if each is not None]
+        found = [each for each in suspicions if self._stands(each)]
         found.sort(key=lambda each: (not each.proven, each.rank))
-        causes: set[tuple[str, Any]] = set()
+        first: dict[Any, Finding] = {}
         for each in found:
-            key = (each.cause, each.place)
-            if key not in causes:
-                causes.add(key)
-                self.findings.append(each)
+            first.setdefault((each.cause, each.place), each)
+        self.findings = list(first.values())
         self._drop_consequences()
         if not self.findings and not hindrance and self.watch.backwards >= 8:
             self._try_others(elapsed)
@@ -290,8 +287,8 @@ class Doctor:
         self._until = min(self._until, time.monotonic() + max(0.5 * elapsed, 2.0))
         rows = next(check.panel() for check in self.checks if isinstance(check, Trials))
         self._trials = len(rows)
-        for row in rows:
-            self._proof(Trial(row.patch, "", says=f"with {row.says}"), False)
+        for says, patch in rows:
+            self._proof(Trial(patch, "", says=f"with {says}"), False)
             self._trials -= 1
 
     def _drop_consequences(self) -> None:
@@ -315,21 +312,15 @@ class Doctor:
         shares = min(self._trials, 5) + 1
         return max(min(total, 400, int(left / shares / max(per_step * 1.5, 1e-5))), min(total, 8))
 
-    def _tested(self, suspicion: Suspicion) -> Finding | None:
-        """Return a finding if the suspicion is proven, certain, or asked for."""
-        proof = suspicion.proven
-        for trial in [] if proof else suspicion.trials:
-            proof = self._proof(trial, suspicion.certain)
+    def _stands(self, each: Finding) -> bool:
+        """Return whether a suspicion is proven, certain, or asked for."""
+        for trial in [] if each.proof else each.trials:
+            each.proof = self._proof(trial, each.certain)
             self._trials -= 1
-            if proof:
-                suspicion.remedy = trial.remedy or suspicion.remedy
+            if each.proof:
+                each.remedy = trial.remedy or each.remedy
                 break
-        if not proof and not suspicion.certain and not self.weak:
-            return None
-        return Finding(
-            suspicion.cause, suspicion.text, suspicion.place, suspicion.remedy, suspicion.evidence, proof,
-            suspicion.rank, suspicion.certain,
-        )  # fmt: skip
+        return each.proven or each.certain or self.weak
 
     def _proof(self, trial: Trial, certain: bool) -> str:
         start = self.before(trial.step) if trial.start == "before" else trial.start
@@ -337,11 +328,8 @@ class Doctor:
             start = "first"
         if start not in self.replay.copies:
             return ""
-        steps = trial.steps
-        if trial.start == "before":
-            steps = trial.step - self.replay.copies[start].backwards + 10
-        if steps is None:
-            steps = self.steps_for(start)
+        kept = self.replay.copies[start].backwards
+        steps = trial.step - kept + 10 if trial.start == "before" else self.steps_for(start)
         control = self._known(start, steps)
         if control is not None:
             other = self.run(start, [trial.patch], steps)[0]

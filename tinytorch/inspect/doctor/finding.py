@@ -1,4 +1,4 @@
-"""What the doctor reports: findings, and the suspicions from which they are made."""
+"""What the doctor suspects, how it tries to prove it, and what it reports."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from tinytorch.inspect.doctor.place import Place
 
-__all__ = ["Finding", "Suspicion", "Trial"]
+__all__ = ["Finding", "Trial"]
 
 
 @dataclass
@@ -17,77 +17,48 @@ class Trial:
     Attributes:
         patch: what is changed (see `patches`).
         judge: how it is compared with the same steps unchanged: the name of a function of `judging`.
-        start: the point of time from which the program goes on: "first" (before the first forward pass of a model),
-            "loader" (before the first iteration over data), or "before" (the last one kept before `step`).
+        start: the point of time from which the program goes on: "first" (before the first forward pass of a model), or
+            "before" (the last one kept before `step`).
         step: the number of the backward pass at which the symptom was seen, for "before".
-        steps: how many backward passes to run; None for as many as the time permits.
         says: what the change is, for the sentence "with ... the same steps ...".
-        remedy: what to write if it succeeds, unless it is the remedy of the suspicion.
+        remedy: what to write if it succeeds, unless it is the remedy of the finding.
     """
 
     patch: Any
     judge: str = "learns_better"
     start: str = "first"
     step: int = 0
-    steps: int | None = None
     says: str = ""
     remedy: str = ""
 
 
 @dataclass
-class Suspicion:
-    """A possible cause of what was seen, before it is proven.
-
-    Attributes:
-        cause: the fixed name of the cause.
-        text: what was seen and what follows from it, a sentence with numbers.
-        place: the line of the program.
-        remedy: what to change, as code.
-        evidence: further observations, a sentence each.
-        trials: the counterfactuals that would prove it; one that succeeds is enough.
-        certain: whether what was seen is a mistake whatever the counterfactuals show.
-        proven: whether the observation is a proof already, and of what kind (a sentence), or "".
-        rank: findings of a lower rank are reported first, among those proven, and among those not proven.
-    """
-
-    cause: str
-    text: str
-    place: Place | None
-    remedy: str
-    evidence: list[str] = field(default_factory=list)
-    trials: list[Trial] = field(default_factory=list)
-    certain: bool = False
-    proven: str = ""
-    rank: int = 5
-
-
-@dataclass
 class Finding:
-    """A diagnosis.
+    """A possible cause of what was seen, and whether it is proven.
 
     Attributes:
-        cause: the name of the cause, one of `causes()`.
-        text: what was seen, with numbers.
+        cause: the name of the cause, one of `causes.causes()`.
         place: the line of the program, or None.
+        text: what was seen and what follows from it, with numbers.
         remedy: what to change, as code.
-        evidence: further observations.
-        proof: what the counterfactual showed; "" if nothing has proven it, and it is a suspicion.
-        rank: the lower, the more specific.
-        certain: whether it is a mistake in any case, proven or not.
+        proof: what the observation or a counterfactual showed; "" if nothing has proven it, and it is a suspicion.
+        rank: the lower, the more specific: such are reported first, among those proven, and among those not proven.
+        certain: whether what was seen is a mistake whatever the counterfactuals show.
+        trials: the counterfactuals that would prove it; one that succeeds is enough.
     """
 
     cause: str
-    text: str
     place: Place | None
-    remedy: str
-    evidence: list[str]
-    proof: str
-    rank: int
+    text: str = ""
+    remedy: str = ""
+    proof: str = ""
+    rank: int = 5
     certain: bool = False
+    trials: list[Trial] = field(default_factory=list)
 
     @property
     def proven(self) -> bool:
-        """Whether a counterfactual has removed the symptom."""
+        """Whether the observation is a proof, or a counterfactual has removed the symptom."""
         return bool(self.proof)
 
     def as_dict(self) -> dict[str, Any]:
@@ -96,18 +67,14 @@ class Finding:
         return {
             "cause": self.cause, "proven": self.proven, "text": self.text, "proof": self.proof, "remedy": self.remedy,
             "file": place.file if place else None, "line": place.number if place else None,
-            "source": place.text if place else None, "evidence": self.evidence,
+            "source": place.text if place else None,
         }  # fmt: skip
 
     def __str__(self) -> str:
-        lines = [
-            f"{'proven' if self.proven else 'suspicion'}: {self.cause}" + (f" at {self.place}" if self.place else "")
-        ]
-        if self.place and self.place.text:
-            lines.append(f"    {self.place.text}")
+        place = self.place
+        lines = [f"{'proven' if self.proven else 'suspicion'}: {self.cause}{f' at {place}' if place else ''}"]
+        lines += [f"    {place.text}"] if place and place.text else []
         lines.append(f"  {self.text}")
-        lines += [f"  {each}" for each in self.evidence]
-        if self.proof:
-            lines.append(f"  proof: {self.proof}")
+        lines += [f"  proof: {self.proof}"] if self.proof else []
         lines.append("  remedy: " + self.remedy.replace("\n", "\n          "))
         return "\n".join(lines)

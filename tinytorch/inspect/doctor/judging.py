@@ -54,7 +54,7 @@ def judged(judge: str, control: Result | None, other: Result | None, says: str, 
     if not judge or other is None or (control is None and judge != "alone"):
         return ""
     known = {"learns_better": learns_better, "scores_better": scores_better, "finite": finite, "fits": fits,
-             "exam_better": exam_better, "flips": flips, "bounded": bounded}  # fmt: skip
+             "flips": flips, "bounded": bounded}  # fmt: skip
     proof = known[judge](control or {}, other, says)
     if not proof and certain and judge in ("learns_better", "fits"):
         proof = steadily_better(control or {}, other, says)
@@ -150,15 +150,6 @@ def fits(control: Result, other: Result, says: str) -> str:
         return f"{says} the loss after the same {n} steps is {y:.4g} rather than {x:.4g}"
     better = scores_better(control, other, says)
     return better if first - y > 3 * max(first - x, 0) or not math.isfinite(first) else ""
-
-
-def exam_better(control: Result, other: Result, says: str) -> str:
-    """Prove that the model at the end is better at all batches of the steps, not at the last ones alone."""
-    a, b = control.get("exam"), other.get("exam")
-    if a is None or b is None or b < a + 0.05:
-        return ""
-    n = min(len(control["values"]), len(other["values"]))
-    return f"{says} the model tells {b:.1%} of the samples of {n} steps right at their end rather than {a:.1%}"
 
 
 def flips(control: Result, other: Result, says: str) -> str:

@@ -83,7 +83,6 @@ def _finding(each: dict[str, Any]) -> str:
     if each["source"]:
         text.append(f"<pre>{html.escape(each['source'])}</pre>")
     text.append(f"<p>{html.escape(each['text'])}</p>")
-    text += [f'<p class="soft">{html.escape(line)}</p>' for line in each["evidence"]]
     if each["proof"]:
         text.append(f"<p><b>Proof:</b> {html.escape(each['proof'])}</p>")
     text.append(f'<div class="soft">Write instead</div><pre>{html.escape(each["remedy"])}</pre></div>')

@@ -269,8 +269,6 @@ class Replay:
             assert self.order is not None
             result = self.order.patch.result
             result["ended"] = ended
-            with contextlib.suppress(Exception):
-                self.order.patch.examine()
             with open(self.order.file + ".part", "wb") as file:
                 pickle.dump(result, file)
             os.rename(self.order.file + ".part", self.order.file)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import linecache
+import re
 from typing import Any
 
 from tinytorch.core.names import module_of
-from tinytorch.inspect.doctor.place import Place
+from tinytorch.inspect.doctor.place import Place, frame_here, place_of
 from tinytorch.inspect.source import parsed
 
-__all__ = ["assigned_at", "changed_at", "in_one_loop", "option_at", "tree_of"]
+__all__ = ["assigned_at", "changed_at", "in_one_loop", "line_with", "option_at", "return_of", "tree_of", "variable_at"]
 
 
 def tree_of(file: str) -> ast.Module:
@@ -144,3 +146,50 @@ def changed_at(name: str, file: str, function: str) -> Place | None:
             if name_of(target) == name and (found is None or line < found.number):
                 found = Place(file, line, function)
     return found
+
+
+def line_with(place: Place | None, pattern: str, before: Place | None = None) -> Place | None:
+    """Return the line of a file that matches a pattern: the last one up to a line, else the first.
+
+    Args:
+        place: a line of the file.
+        pattern: a regular expression.
+        before: the line before which the match is looked for first.
+    """
+    if place is None:
+        return None
+    texts = [node for node in ast.walk(tree_of(place.file)) if isinstance(node, ast.Expr)
+             and isinstance(node.value, ast.Constant)]  # fmt: skip
+    prose = {line for node in texts for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    lines = enumerate(linecache.getlines(place.file), 1)
+    found = [k for k, text in lines if k not in prose and re.search(pattern, text.partition("#")[0])]
+    earlier = [k for k in found if before is not None and k <= before.number]
+    return place._replace(number=earlier[-1] if earlier else found[0]) if found else None
+
+
+def variable_at(value: Any) -> Place | None:
+    """Return the line that assigns a variable, or an attribute of an object, that a running function has."""
+    frame: Any = frame_here()
+    while frame is not None:
+        for name, each in [*frame.f_locals.items(), *frame.f_globals.items()]:
+            found = None
+            if each is value and not name.startswith("__"):
+                found = value_at(place_of(frame), name)
+            elif module_of(type(each)) == "__main__" and hasattr(each, "__dict__"):
+                attribute = next((key for key, own in vars(each).items() if own is value), "")
+                found = assigned_at(each, attribute) if attribute else None
+            if found is not None:
+                return found
+        frame = frame.f_back
+    return None
+
+
+def return_of(function: Any) -> Place:
+    """Return the last line of a function that returns something."""
+    code = function.__code__
+    place = Place(code.co_filename, code.co_firstlineno, code.co_name)
+    for node in ast.walk(tree_of(code.co_filename)):
+        if isinstance(node, ast.FunctionDef) and node.name == code.co_name and node.lineno >= code.co_firstlineno:
+            lines = [each.lineno for each in ast.walk(node) if isinstance(each, ast.Return)]
+            return place._replace(number=max(lines, default=node.lineno))
+    return place

@@ -11,13 +11,16 @@ import numpy as np
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.place import Place, here
+from tinytorch.nn.parameter import is_lazy
 
-__all__ = ["Call", "LossCall", "Trace", "Tracer", "tensors_of"]
+__all__ = ["MOST_ORDERED", "Call", "LossCall", "Trace", "Tracer", "tensors_of"]
 
 #: How many calls are kept before and in the first step; of a later one, a fifth (it has many time steps, alike).
 _MOST = 20_000
 #: Elements of a tensor that is kept although no gradient flows through it.
 _LARGE = 100_000
+#: Those of a tensor whose elements are put into another order.
+MOST_ORDERED = 10_000_000
 
 
 def tensors_of(values: Any) -> Iterator[Tensor]:
@@ -156,6 +159,8 @@ class Trace:
 
 #: Ops whose results are looked at before training, while the data are prepared.
 _EARLY = ("div", "log")
+#: Those by which a program updates a parameter itself.
+_UPDATES = ("sub", "add", "addcmul", "addcdiv")
 
 
 class Tracer(DispatchMode):
@@ -198,37 +203,49 @@ class Tracer(DispatchMode):
         """Notice that a tensor is filled with random numbers."""
         if not self.watch.backwards:
             self.watch.note_filled(x)
-        self.watch.tell("filled", x)
+        self.watch.drawn |= x.dtype.is_floating_point and x.numel() > 1
+
+    def detached(self, x: Any, alias: Any) -> None:
+        """Notice `detach()` and `.data`."""
+        self._cut(x, alias)
+
+    def read(self, x: Any, truth: bool = False) -> None:
+        """Notice `item()`, `tolist()` and the like."""
+        self._cut(x, None)
+
+    def _cut(self, x: Any, alias: Any) -> None:
+        watch = self.watch
+        if not watch.in_backward and x.requires_grad and not is_lazy(x):
+            if watch.patch is not None:
+                watch.patch.tell("cut", watch, x, alias)
+            watch.tell("cut", x, alias)
 
     def step(self, node: Any, run: Any) -> Any:
         """Run a node of a backward pass."""
         gradients = run()
-        patch = self.watch.patch
-        if patch is not None and patch.in_backward:
-            patch.node(self.watch, node, gradients)
+        if self.watch.patch is not None:
+            self.watch.patch.tell("node", self.watch, node, gradients)
         return gradients
 
     def call(self, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run an op and keep the call, if a graph is recorded."""
         watch = self.watch
-        if watch._in_backward:
+        if watch.in_backward:
             return caller(*args, **kwargs)
         name = name_of(op)
         if local.state.grad and any([each.requires_grad for each in tensors_of(args)]):
-            watch.on_start("first")
-        if watch.patch is None:
-            out = caller(*args, **kwargs)
-        else:
-            out = watch.patch.op(watch, op, caller, args, kwargs)
-        if not watch.backwards and args and out is args[0] and isinstance(out, Tensor):
-            watch.note_filled(out)
-        if name in ("sub", "add", "addcmul", "addcdiv") and watch.backwards and not local.state.grad and out is args[0]:
-            watch.note_update(args[0])
-        if not watch.backwards and name in _EARLY and isinstance(out, Tensor):
-            watch.note_early(name, args, out)
-        if not watch.backwards and not watch.stack and name in ("_index", "sort", "flip", "roll"):
-            watch.note_order(name, args, out)
-        large = isinstance(out, Tensor) and out.numel() > _LARGE and not getattr(op, "view", False)
+            watch.on_start()
+        out = caller(*args, **kwargs) if watch.patch is None else watch.patch.op(watch, name, caller, args, kwargs)
+        if args and out is args[0] and isinstance(out, Tensor):
+            if not watch.backwards:
+                watch.note_filled(out)
+            elif name in _UPDATES and not local.state.grad and out.is_leaf and out.requires_grad:
+                watch.updated_at = watch.updated_at or here()
+        early = name in _EARLY and not watch.backwards and watch.early is None and not _is_finite(out)
+        if early and all(map(_is_finite, tensors_of(args))):
+            watch.early = name, here(), [float(np.abs(each._array).min()) for each in tensors_of(args)]
+        ordered = name == "_index" and args[0].numel() <= MOST_ORDERED
+        large = isinstance(out, Tensor) and out.numel() > _LARGE and not getattr(op, "view", False) and not ordered
         if large and not out.requires_grad and not watch.stack:
             if not watch.backwards and len(self.origins) < _MOST:
                 self.origins[id(out)] = (weakref.ref(out), here())
@@ -237,3 +254,8 @@ class Tracer(DispatchMode):
         line = watch.line_of(here(), owner)
         self.trace.add(Call(op, args, kwargs, out, line, watch.path(), owner, watch.criterion))
         return out
+
+
+def _is_finite(x: Any) -> bool:
+    array = x._array if isinstance(x, Tensor) else np.zeros(0)
+    return array.dtype.kind not in "fc" or bool(np.isfinite(array).all())

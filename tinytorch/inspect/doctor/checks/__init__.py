@@ -1,4 +1,4 @@
-"""The checks of the doctor, one class for each mistake: what it watches, what it suspects, and what would prove it.
+"""The checks of the doctor, classes that listen to a program and say at its end what they suspect.
 
 A new check is a subclass of `Check` in a module of this folder; nothing else names it.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from tinytorch.core.names import module_of
-from tinytorch.inspect.doctor.finding import Suspicion
+from tinytorch.inspect.doctor.finding import Finding
 
 __all__ = ["Check", "all_checks"]
 
@@ -20,11 +20,9 @@ class Check:
     """The base of checks: it suspects nothing; a method of the name of an event (`Watch.EVENTS`) receives it.
 
     Attributes:
-        causes: the names of the causes that it finds.
         doctor: the doctor, with `doctor.watch`, which knows models, optimizers, loaders and losses.
     """
 
-    causes: ClassVar[tuple[str, ...]] = ()
     _classes: ClassVar[list[type[Check]]] = []
 
     def __init__(self, doctor: Any) -> None:
@@ -40,7 +38,7 @@ class Check:
 
     # At the end -------------------------------------------------------------------------------------
 
-    def finish(self) -> Iterator[Suspicion]:
+    def finish(self) -> Iterator[Finding]:
         """Yield suspicions."""
         yield from ()
 

@@ -1,9 +1,9 @@
-"""Data: not scaled, not shuffled, always the same batch, labels out of range, time lost in loading."""
+"""Data: which samples are seen, in which order, with which labels, and on which scale."""
 
 from __future__ import annotations
 
-import sys
-import time
+import functools
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,286 +11,136 @@ import numpy as np
 
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.doctor.causes import found
 from tinytorch.inspect.doctor.checks import Check
-from tinytorch.inspect.doctor.finding import Suspicion, Trial
-from tinytorch.inspect.doctor.patches import FirstOrder, Normalise, Restore, SameIndex, SameOrder, Shuffle, UnitTargets
-from tinytorch.inspect.doctor.place import here, is_users, place_of
+from tinytorch.inspect.doctor.finding import Finding
+from tinytorch.inspect.doctor.limits import LIMITS
+from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.inspect.doctor.source import option_at
-from tinytorch.inspect.doctor.trace import tensors_of
+from tinytorch.inspect.doctor.trace import MOST_ORDERED, tensors_of
 from tinytorch.inspect.doctor.watch import array_of
 
-__all__ = ["Batches", "Errors", "Labels", "OneSample", "Orders", "Scale", "SlowLoader"]
+__all__ = ["Errors", "Inputs", "Labels", "Pairs", "Repeats"]
 
 
-class Scale(Check):
-    """Inputs of a model whose numbers are large, or of very different sizes."""
-
-    causes = ("inputs-unscaled",)
-
-    def __init__(self, doctor: Any) -> None:
-        super().__init__(doctor)
-        self.seen: dict[int, tuple[Any, float, float, float, Any]] = {}
-
-    def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
-        if id(info) in self.seen or not args or not self.watch.tracer.on:
-            return
-        x = array_of(args[0])
-        if x is None or x.dtype.kind != "f" or not x.size or (isinstance(args[0], Tensor) and args[0].requires_grad):
-            return
-        columns = x.reshape(len(x), -1).astype(np.float64) if x.ndim > 1 else x.reshape(-1, 1).astype(np.float64)
-        if not np.isfinite(columns).all():
-            return
-        largest = float(np.abs(columns).max())
-        sizes = columns.std(0) if x.ndim == 2 else columns.std(keepdims=True)
-        self.seen[id(info)] = (info, largest, float(sizes.max()), float(columns.mean()), here())
-
-    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        course = self.doctor.course
-        if not course.supervised or course.adversarial:
-            return
-        for info, largest, deviation, mean, place in self.seen.values():
-            if largest <= 20 or (deviation < 8 and abs(mean) < 20):
-                continue
-            yield Suspicion(
-                "inputs-unscaled",
-                f"The inputs of {info.name} are as large as {largest:.4g} (standard deviation {deviation:.4g}, mean "
-                f"{mean:.4g}); layers are initialized for inputs of about 1.",
-                place,
-                "x = (x - mean) / std  # of the training data; x / 255 for images",
-                trials=[Trial(Normalise(), "learns_better", says="with inputs of mean 0 and standard deviation 1")],
-                rank=3,
-            )
-
-
-def _selected(call: Any) -> Any:
-    """Return which rows of a tensor a call selects, by an index of integers or a slice; None for any other call."""
-    if (
-        not call.inputs
-        or not call.inputs[0].ndim
-        or not isinstance(call.args[1] if len(call.args) > 1 else None, tuple)
-    ):
-        return None
-    if call.name == "_index" and len(call.args[1]) == 1:
-        index = call.args[1][0]
-        return index if isinstance(index, np.ndarray) and index.dtype.kind == "i" and index.ndim == 1 else None
-    if call.name == "_slice" and isinstance(call.out, Tensor) and call.out.ndim == call.inputs[0].ndim:
-        rows = call.args[1][0] if call.args[1] else None
-        if isinstance(rows, slice) and call.out.shape[1:] == call.inputs[0].shape[1:]:
-            return np.arange(len(call.inputs[0]))[rows]
-    return None
-
-
-def _labels(batch: Any) -> Any:
-    """Return the array of the labels of a batch: its last tensor of one dimension."""
-    found = [array for x in tensors_of(batch) if (array := array_of(x)) is not None and array.ndim == 1]
-    return found[-1] if found and isinstance(batch, (list, tuple)) else None
-
-
-class Orders(Check):
-    """Labels that come sorted, and inputs and labels in different orders."""
-
-    causes = ("data-unshuffled", "labels-mismatched")
-
-    def __init__(self, doctor: Any) -> None:
-        super().__init__(doctor)
-        self.batches: dict[int, list[Any]] = {}
-        self.steps: list[Any] = []
-        self.pairs: dict[Any, int] = {}
-        self.selections: dict[Any, tuple[int, bool]] = {}
-        self.labelled = False  # whether a loss has one target for each sample
-        self.last: Any = None
-
-    def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
-        loader = info.loader()
-        if self.last is not None and self.last is not info:
-            key = (id(self.last), id(info))
-            if self.watch.backwards == self.last_backwards:
-                self.pairs[key] = self.pairs.get(key, 0) + 1
-        self.last, self.last_backwards = info, self.watch.backwards
-        if loader is None or info.epochs > 1:
-            return
-        labels = _labels(batch)
-        if labels is not None:
-            self.batches.setdefault(id(info), []).append(labels)
-
-    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
-        self._look_at_selections(trace)
-        for each in trace.losses:
-            self.labelled |= each.target.ndim > 0 and each.target.numel() == each.target.shape[0]
-        if len(self.steps) < 30:
-            for each in trace.losses[-1:]:
-                y = array_of(each.target)
-                if each.kind in ("class", "nll") and y is not None and y.ndim == 1:
-                    chosen = [call.place for call in trace.calls if not call.module and _selected(call) is not None]
-                    self.steps.append((y.copy(), each.input.shape[-1], chosen[0] if chosen else each.call.place))
-
-    def _look_at_selections(self, trace: Any) -> None:
-        """Compare the selections of inputs and of labels in one step."""
-        chosen = [(call, index) for call in trace.calls if not call.module
-                  and (index := _selected(call)) is not None and len(index) > 3]  # fmt: skip
-        for each in trace.losses:
-            made = trace.made.get(id(each.target))
-            while made is not None and _selected(made) is None and (made.is_view or made.name == "to") and made.inputs:
-                made = trace.made.get(id(made.inputs[0]))
-            mine = _selected(made) if made is not None else None
-            if mine is None or len(mine) <= 3:
-                continue
-            source = made.inputs[0]
-            # (Two slices are different ones on purpose, as the next tokens of a text; integers may be an index.)
-            others = [index for call, index in chosen if call is not made and len(index) == len(mine)
-                      and len(call.inputs[0]) == len(source) and call.inputs[0].dtype.is_floating_point
-                      and not made.name == call.name == "_slice"]  # fmt: skip
-            if any(np.array_equal(mine, other) for other in others):
-                continue
-            if not others and (mine == np.arange(len(mine))).all():
-                continue
-            reorders = (
-                not others and len(mine) == len(source) and len(np.unique(mine)) == len(mine) and source.ndim == 1
-            )
-            if others or (reorders and not self._batch_is_reordered(trace, each, mine)):
-                count = self.selections.get(made.place, (0, False))[0]
-                self.selections[made.place] = (count + 1, bool(others))
-
-    @staticmethod
-    def _batch_is_reordered(trace: Any, each: Any, index: Any) -> bool:
-        return any(call.name in ("gather", "index_select", "embedding") for call in trace.calls if not call.module)
-
-    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        for place, (count, two) in self.selections.items():
-            if count >= 3 and self.doctor.course.supervised:
-                patch = SameIndex if two else FirstOrder
-                yield Suspicion(
-                    "labels-mismatched",
-                    "Labels are selected in an order of their own in each step, other than that of the inputs: they "
-                    "belong to other inputs.",
-                    place,
-                    "index = torch.randint(len(x), (32,))\nx_batch, y_batch = x[index], y[index]",
-                    trials=[Trial(patch(), "learns_better", says="with one order for both"),
-                            Trial(patch(), "scores_better", says="with one order for both")],
-                    certain=count >= 4 and two,
-                    rank=1,
-                )  # fmt: skip
-        if not self.selections:
-            yield from self._sorted()
-        yield from self._mismatched()
-
-    def _sorted(self) -> Iterator[Suspicion]:
-        watch = self.watch
-        for info in watch.loaders.values():
-            batches = self.batches.get(id(info))
-            loader = info.loader()
-            if not batches or len(batches) < 4 or not info.backwards or loader is None:
-                continue
-            every = np.concatenate(batches)
-            values = np.unique(every)
-            if every.dtype.kind == "f" and len(values) > 20:
-                if len(every) > 20 and abs(np.corrcoef(np.arange(len(every)), every)[0, 1]) > 0.9:
-                    few = f"they go from {every[0]:.4g} to {every[-1]:.4g} in order"
-                else:
-                    continue
-            else:
-                if not 2 <= len(values) <= max(len(every) // 8, 2):
-                    continue
-                same = float(np.mean([np.max(np.unique(b, return_counts=True)[1]) / len(b) for b in batches]))
-                frequent = max(np.unique(every, return_counts=True)[1]) / len(every)
-                if same < 0.75 or same < frequent + 0.2 or min(len(b) for b in batches[:-1]) < 4:
-                    continue
-                few = f"{same:.0%} of the labels of a batch are the same"
-            yield Suspicion(
-                "data-unshuffled",
-                f"The training data come sorted by their labels: {few}, so each step unlearns what the others taught.",
-                option_at(watch.loader_made.get(id(loader), info.place), "shuffle", 2),
-                "DataLoader(data, batch_size=..., shuffle=True)",
-                trials=[Trial(Shuffle(), "exam_better", "loader", says="with shuffle=True"),
-                        Trial(Shuffle(), "exam_better", "first", says="with shuffle=True")],
-                certain=True,
-                rank=2,
-            )  # fmt: skip
-            return
-        if any(info.backwards for info in watch.loaders.values()) or len(self.steps) < 4:
-            return
-        shares = [np.max(np.unique(y, return_counts=True)[1]) / len(y) for y, _, _ in self.steps if len(y) >= 4]
-        classes = self.steps[0][1]
-        labels = np.concatenate([y for y, _, _ in self.steps])
-        changes = len(np.unique(labels)) > 1 or self.doctor.course.values[0] > 100 * self.doctor.course.last
-        if len(shares) >= 4 and min(shares) > 0.9 and classes > 1 and changes:
-            yield Suspicion(
-                "data-unshuffled",
-                "All labels of a batch are the same: the training data are sorted by their labels.",
-                self.steps[0][2],
-                "order = torch.randperm(len(x))\nx, y = x[order], y[order]  # before each epoch",
-                certain=True,
-                rank=2,
-            )
-
-    def _mismatched(self) -> Iterator[Suspicion]:
-        watch, course = self.watch, self.doctor.course
-        for (first, second), count in self.pairs.items():
-            infos = {id(info): info for info in watch.loaders.values()}
-            a, b = infos.get(first), infos.get(second)
-            if a is None or b is None or count < 4 or count < 0.5 * max(a.batches, 1):
-                continue
-            one, two = a.loader(), b.loader()
-            if one is None or two is None or _length(one) != _length(two) or not (_shuffles(one) or _shuffles(two)):
-                continue
-            yield Suspicion(
-                "labels-mismatched",
-                "Inputs and labels come from two loaders that are read together, each in a random order of its own: "
-                "the labels belong to other inputs.",
-                watch.loader_made.get(id(one if _shuffles(one) else two), a.place),
-                "DataLoader(TensorDataset(x, y), shuffle=True)  # one loader gives pairs",
-                trials=[Trial(SameOrder(), "learns_better", "loader", says="with the same order for both")],
-                certain=False,
-                rank=1,
-            )
-        if not self.labelled or course.adversarial:
-            return
-        for place, (what, changes) in watch.reordered.items():
-            patch = Restore({id(out): index for out, _, index in changes})
-            yield Suspicion(
-                "labels-mismatched",
-                f"{what} here, without the other half of the data: labels and inputs no longer belong together.",
-                place,
-                "order = torch.randperm(len(x))\nx, y = x[order], y[order]",
-                trials=[Trial(patch, "scores_better", says="with the first order kept"),
-                        Trial(patch, "learns_better", says="with the first order kept")],
-                rank=2,
-            )  # fmt: skip
-
-
-def _length(loader: Any) -> int:
+def size_of(loader: Any, batches: bool = False) -> int:
+    """Return the number of samples of a loader, or of batches; -1 if it is not known, or the loader is gone."""
     try:
-        return len(loader.dataset)
-    except TypeError:
+        return -1 if loader is None else len(loader if batches else loader.dataset)
+    except (TypeError, AttributeError):
         return -1
 
 
-def _shuffles(loader: Any) -> bool:
-    return "Random" in type(loader.sampler).__name__
+def selected(call: Any) -> Any:
+    """Return which rows of a tensor a call selects, by an index of integers or a slice; None for any other call."""
+    index = call.args[1] if len(call.args) > 1 and call.inputs and call.inputs[0].ndim else None
+    if not isinstance(index, tuple) or not index or not isinstance(call.out, Tensor):
+        return None
+    if call.name == "_index" and len(index) == 1:
+        rows = index[0]
+        return rows if isinstance(rows, np.ndarray) and rows.dtype.kind == "i" and rows.ndim == 1 else None
+    rows = call.name == "_slice" and call.out.ndim == call.inputs[0].ndim and isinstance(index[0], slice)
+    return np.arange(len(call.inputs[0]))[index[0]] if rows and call.out.shape[1:] == call.inputs[0].shape[1:] else None
 
 
-class Labels(Check):
-    """Labels that never occur, and losses that do not suit them."""
+def rows_of(trace: Any, x: Any) -> tuple[Any, Any, Place | None]:
+    """Return of which tensor the rows of a tensor were taken, which of its rows, and the last line that chose some."""
+    rows, place, random, seen = None, None, None, 0
+    while (call := trace.made.get(id(x))) is not None and call.inputs and call.inputs[0] is not x and seen < 60:
+        seen += 1
+        source = call.inputs[0]
+        index = None if call.module else selected(call)
+        if index is not None:
+            rows = index if rows is None else index[rows] if rows.max(initial=-1) < len(index) else None
+            place = place or call.place
+            random = random or (call.place if call.name == "_index" else None)
+            if rows is None:
+                break
+        elif not source.ndim or not isinstance(call.out, Tensor) or not call.out.ndim or len(source) != len(call.out):
+            break
+        x = source
+    return x, rows, random or place
 
-    causes = ("class-missing", "wrong-loss")
+
+class Pairs(Check):
+    """Inputs and targets that are put into different orders."""
 
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
-        self.counts: dict[Any, list[Any]] = {}
-        self.as_numbers: dict[Any, list[Any]] = {}
-        self.outside: dict[Any, tuple[float, float, bool]] = {}  # by line: the range of targets of two classes
-        self.single: dict[Any, str] = {}  # lines that apply a softmax to one score
-        self.made: dict[int, Any] = {}  # by loader: the line that made its labels
-        self.loaded: dict[int, list[Any]] = {}  # labels, and their number, in the first iterations over loaders
+        self.apart: dict[Any, list[Any]] = {}  # by line: steps, the share of rows that still belong together
+        self.last: Any = None
+        self.together: Counter[Any] = Counter()  # pairs of loaders that are read one after the other
+        self.steps = 0
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
-        if info.epochs > 1:
+        now = (info, self.watch.backwards)
+        if self.last is not None and self.last[0] is not info and self.last[1] == now[1]:
+            self.together[self.last[0], info] += 1
+        self.last = now
+
+    def loader_begins(self, info: Any) -> None:  # noqa: D102
+        tensors = getattr(getattr(info.loader(), "dataset", None), "tensors", ())
+        if len(tensors) == 2 and info.epochs == 1:
+            self._compare(self.watch.tracer.trace, *tensors)
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        self.steps += 1
+        for each in trace.losses[-1:]:
+            for x in self.watch.given:
+                self._compare(trace, x, each.target)
+
+    def _compare(self, trace: Any, x: Tensor, y: Tensor) -> None:
+        """Note inputs and targets whose rows are other ones of data of the same length."""
+        (of_x, a, at_x), (of_y, b, at_y) = rows_of(trace, x), rows_of(trace, y)
+        if of_x is of_y or of_x.shape[:1] != of_y.shape[:1] or of_x.numel() < 8 or (a is None and b is None):
             return
-        labels = _labels(batch)
-        if labels is not None and labels.dtype.kind in "iu":
-            entry = self.loaded.setdefault(id(info), [info, set(), 0])
-            entry[1].update(np.unique(labels).tolist())
-            entry[2] += labels.size
+        if not of_x.ndim or len(of_x) < 8:
+            return
+        if max(of_x.numel(), of_y.numel()) > MOST_ORDERED:
+            return  # (it is not known how they were made)
+        whole = np.arange(len(of_x))
+        a, b = whole if a is None else a, whole if b is None else b
+        if len(a) != len(b) or len(a) < 4 or np.array_equal(a, b):
+            return
+        # (Two slices are other ones on purpose, as the next tokens of a text.)
+        if any((np.diff(each) == 1).all() for each in (a, b)) and all((np.diff(each) == 1).all() for each in (a, b)):
+            return
+        for call in trace.calls:  # (mixtures of samples have the targets of both)
+            if not call.module and selected(call) is not None and call.inputs[0].dtype.is_floating_point:
+                source, rows, _ = rows_of(trace, call.out)
+                if source is not of_y and rows is not None and np.array_equal(rows, b):
+                    return
+        # (A slice may be another one on purpose, now and then; two random orders are not.)
+        sure = not any((np.diff(each) > 0).all() for each in (a, b))
+        entry = self.apart.setdefault(at_y or at_x, [0, float((a == b).mean()), self.watch.backwards])
+        entry[0] += 3 if sure else 1
+
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
+        course = self.doctor.course
+        if not course.supervised or course.adversarial:
+            return
+        for place, (count, share, first) in self.apart.items():
+            if share < 0.5 and (count >= min(3, self.steps) or not first):
+                yield found("labels-mismatched/orders", place, share=share)
+        for (a, b), count in self.together.items():
+            one, two = a.loader(), b.loader()
+            random = [each for each in (a, b) if "Random" in type(getattr(each.loader(), "sampler", None)).__name__]
+            if count < 4 or count < 0.5 * max(a.batches, 1) or size_of(one) != size_of(two) or not random:
+                continue
+            yield found("labels-mismatched/loaders", random[0].made, count=count)
+            return
+
+
+class Labels(Check):
+    """Labels that come sorted, and classes that never come."""
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.loaded: dict[int, list[Any]] = {}  # by loader: itself, the labels of batches in the first iteration
+        self.made: dict[int, Any] = {}  # by loader: the line that made its labels
+        self.steps: list[Any] = []  # labels, in the steps that were traced, and the line that chose them
+        self.seen: dict[Any, list[Any]] = {}  # by number of classes and line: their labels
+        self.sequences = False  # whether labels are parts of sequences, of which some are never predicted
 
     def loader_begins(self, info: Any) -> None:  # noqa: D102
         dataset = getattr(info.loader(), "dataset", None)
@@ -300,383 +150,240 @@ class Labels(Check):
             if place is not None:
                 self.made.setdefault(id(info), place)
 
+    def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
+        labels = [y for x in tensors_of(batch) if (y := array_of(x)) is not None and y.ndim == 1]
+        if info.epochs == 1 and labels and isinstance(batch, (list, tuple)):
+            self.loaded.setdefault(id(info), [info, []])[1].append(labels[-1])
+
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
-        for each in trace.losses:
+        for each in trace.losses[-1:]:
             y = array_of(each.target)
-            if y is None or not y.size:
+            if each.kind not in ("class", "nll") or y is None or y.ndim != 1 or each.input.ndim != 2:
                 continue
-            if each.kind in ("class", "nll") and y.ndim == 1 and y.dtype.kind in "iu" and each.input.ndim == 2:
-                made = trace.made.get(id(each.target))
-                while made is not None and made.is_view and made.inputs[0].ndim < 2:
-                    made = trace.made.get(id(made.inputs[0]))
-                if made is not None and made.is_view:
-                    continue  # (tokens of sequences: those for padding and the beginning are never predicted)
-                entry = self.counts.setdefault(each.call.place, [each.input.shape[1], set(), 0])
-                entry[1].update(np.unique(y).tolist())
-                entry[2] = max(entry[2], y.size)
-            elif each.kind == "value":
-                self._number(trace, each, y)
-            if each.kind in ("logit", "prob") and (y.min() < -0.01 or y.max() > 1.01):
-                low, high, few = self.outside.get(each.call.place, (0.0, 1.0, True))
-                few &= len(np.unique(y.reshape(-1)[:1000])) <= 20  # labels rather than measurements
-                self.outside[each.call.place] = min(low, float(y.min())), max(high, float(y.max())), few
-        for call in trace.calls:
-            if call.name in ("_log_softmax", "_softmax") and call.inputs and call.out.requires_grad:
-                x, dim = call.inputs[0], call.args[1]
-                if isinstance(dim, int) and x.ndim and x.shape[dim] == 1 < x.numel():
-                    self.single[call.place] = call.name.strip("_")
+            made = trace.made.get(id(each.target))
+            self.sequences |= made is not None and made.is_view and bool(made.inputs) and made.inputs[0].ndim > 1
+            chosen = [call.place for call in trace.calls if not call.module and selected(call) is not None]
+            self.seen.setdefault((each.input.shape[1], each.call.place), []).append(y.copy())
+            self.steps.append((y.copy(), chosen[0] if chosen else each.call.place))
 
-    def _number(self, trace: Any, each: Any, y: Any) -> None:
-        source = trace.source(each.target)
-        for _ in range(8):
-            if source is None or not source.inputs or not source.inputs[0].dtype.is_floating_point:
-                break
-            source = trace.maker(source.inputs[0])
-        from_labels = self._is_labels(source.inputs[0]) if source is not None and source.inputs else False
-        if source is None or not from_labels:
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
+        loaded = [(info, batches) for info, batches in self.loaded.values() if info.backwards]
+        for info, batches in loaded:
+            yield from self._sorted(batches, option_at(info.made, "shuffle", 2), LIMITS["labels of one kind"])
+        if not loaded and len(self.steps) >= 4:
+            fell = self.doctor.course.first > 100 * self.doctor.course.last
+            yield from self._sorted([y for y, _ in self.steps], self.steps[0][1], 0.9, fell)
+        yield from self._missing(loaded)
+
+    def _sorted(self, batches: Any, place: Any, least: float, fell: bool = False) -> Iterator[Finding]:
+        every = np.concatenate(batches)
+        values, counts = np.unique(every, return_counts=True)
+        if len(batches) < 4 or min(len(y) for y in batches[:-1]) < 4:
             return
-        values = np.unique(array_of(source.inputs[0]))
-        if each.target.numel() > 4 * source.inputs[0].numel():
-            return  # one-hot codes
-        self.as_numbers.setdefault(each.call.place, []).append(
-            (values, tuple(each.input.shape), tuple(each.target.shape))
-        )
+        if every.dtype.kind == "f" and len(values) > 20:
+            if abs(np.corrcoef(np.arange(len(every)), every)[0, 1]) < 0.9:
+                return
+            few = f"they go from {every[0]:.4g} to {every[-1]:.4g} in order"
+        else:
+            shares = [np.max(np.unique(y, return_counts=True)[1]) / len(y) for y in batches]
+            same = float(np.mean(shares) if least < 0.9 else min(shares))
+            if same < least or not (fell or 2 <= len(values) <= max(len(every) // 8, 2)):
+                return
+            if not fell and same < max(counts) / len(every) + 0.2:
+                return
+            few = f"{same:.0%} of the labels of a batch are the same"
+        yield found("data-unshuffled", place, few=few, count=len(batches))
 
-    @staticmethod
-    def _is_labels(x: Any) -> bool:
-        array = array_of(x)
-        return array is not None and array.dtype.kind in "iu" and array.ndim <= 2
-
-    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        for place, (low, high, few) in self.outside.items():
-            remedy = "y = (y > 0).float()  # 0 and 1" if low < 0 else f"y = y / {high:.4g}"
-            if not few:
-                remedy = "loss = F.mse_loss(pred, y)  # for measurements"
-            yield Suspicion(
-                "labels-out-of-range" if few else "wrong-loss",
-                f"The targets of a binary cross entropy are between {low:.4g} and {high:.4g}: they must be "
-                "probabilities, from 0 to 1, else the loss has no lower bound.",
-                place,
-                remedy + "  # or F.cross_entropy, for several classes",
-                trials=[Trial(UnitTargets(low, high), judge, says="with targets from 0 to 1")
-                        for judge in ("scores_better", "bounded")],
-                certain=True,
-                rank=1,
-            )  # fmt: skip
-        for place, name in self.single.items():
-            yield Suspicion(
-                "wrong-loss",
-                f"The {name} of one score for each sample is {'0' if 'log' in name else '1'}, whatever the score is: "
-                "the loss does not depend on the model.",
-                place,
-                "F.binary_cross_entropy_with_logits(scores.squeeze(1), y.float())",
-                certain=True,
-                proven=f"the results of this {name} were the same in every step, and their gradient is zero",
-                rank=2,
-            )
-        for place, seen in self.as_numbers.items():
-            values = np.unique(np.concatenate([each[0] for each in seen]))
-            shape = seen[0][1]
-            if not 3 <= len(values) <= 100 or values[0] != 0 or values[-1] != len(values) - 1:
-                continue
-            evidence = [f"the predictions have the shape {shape}, the targets {seen[0][2]}"]
-            yield Suspicion(
-                "wrong-loss",
-                f"The targets of this loss are the numbers of {len(values)} classes (0 to {len(values) - 1}), compared "
-                "as if class 2 lay between 1 and 3; a classifier is trained by cross_entropy.",
-                place,
-                f"nn.Linear(..., {len(values)})  # a score for each class\nloss = F.cross_entropy(scores, y)",
-                evidence,
-                certain=True,
-                rank=3,
-            )
-        for place, (classes, seen_labels, count) in self.counts.items():
-            loaded = [labels for info, labels, _ in self.loaded.values() if info.backwards and info.finished]
-            every = set().union(*loaded) if loaded else set()
-            if loaded and seen_labels <= every:
-                seen_labels = every
-                count = max(count, *[number for info, _, number in self.loaded.values() if info.backwards])
-            missing = sorted(set(range(classes)) - seen_labels)
-            if not missing or classes > 50 or len(missing) > classes // 2 or count < 20 * classes:
-                continue
-            yield Suspicion(
-                "class-missing",
-                f"Of {classes} classes, {', '.join(map(str, missing[:5]))} never occurred among the labels of "
-                "the training data.",
-                next(
-                    (
-                        self.made[key]
-                        for key, (info, labels, _) in self.loaded.items()
-                        if key in self.made and info.backwards and len(labels) == classes - len(missing)
-                    ),
-                    place,
-                ),
-                f"nn.Linear(..., {classes - len(missing)})  # or data of all classes",
-                certain=True,
-                rank=5,
-            )
+    def _missing(self, loaded: Any) -> Iterator[Finding]:
+        """Find classes that no label names."""
+        for (classes, place), seen in self.seen.items():
+            labels, count = set(np.concatenate(seen).tolist()), max(map(len, seen))
+            for info, batches in loaded:
+                every = np.concatenate(batches)
+                if every.dtype.kind in "iu" and info.finished and labels <= set(every.tolist()):
+                    labels, count = set(every.tolist()), len(every)
+                    place = self.made.get(id(info), place)
+            missing = sorted(set(range(classes)) - labels)
+            few = len(missing) > classes // 2 or count < 20 * classes  # (labels, to say that one is missing)
+            if missing and not few and 1 < classes <= 50 and not self.sequences:
+                yield found("class-missing", place, classes=classes, missing=", ".join(map(str, missing[:5])),
+                            count=classes - len(missing))  # fmt: skip
 
 
-class Batches(Check):
-    """The first batch of a loader, again and again."""
-
-    causes = ("same-batch-again",)
+class Repeats(Check):
+    """Which samples the steps use: all of them, or the same few again."""
 
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
-        self.first: dict[int, list[Any]] = {}
-        self.given: list[Any] = []  # the arguments of models in this step
-        self.rows: dict[int, list[Any]] = {}  # by source: itself, the line that selects, the rows, the steps, how many
+        self.inputs: Counter[bytes] = Counter()  # the first elements of what models got for a graph
+        self.others = False  # whether a model got other data in `no_grad`
+        self.rows: dict[int, list[Any]] = {}  # by data: them, the line, the choices, samples, their number, steps
+        self.loaded: dict[int, list[Any]] = {}  # by loader: it, the first elements of batches, samples ...
+        self.seeds: dict[Place, list[Any]] = {}  # by line: seeds, the first inputs after each, steps, whether drawn
+        self.after_seed: Place | None = None
+        self.seed = 0
         self.steps = 0
-        self.fetched: list[list[Any]] = []  # of loaders that gave one batch: loader, inputs, line, steps with them
-        self.evaluates = False  # whether a model got other data in `no_grad`
+
+    def seeded(self, seed: int) -> None:  # noqa: D102
+        self.after_seed, self.watch.drawn = here(), False
+        self.seed = seed
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
-        entry = self.first.setdefault(id(info), [info, None, 0, 0, None])
-        tensor = next(tensors_of(batch), None)
-        x = array_of(tensor)
-        if x is None:
+        arrays = [array for x in tensors_of(batch) if (array := array_of(x)) is not None and array.ndim]
+        if not arrays:
             return
-        entry[4] = entry[4] or here()
-        if entry[3] == 0 and len(self.fetched) < 8:
-            self.fetched.append([info, tensor, entry[4], 0])
-        elif entry[3] == 1:  # a loader that goes on need not have its first batch kept
-            self.fetched = [each for each in self.fetched if each[0] is not info]
-        part = x.reshape(-1)[:64].copy()
-        entry[3] += 1
-        if entry[1] is not None and part.shape == entry[1].shape and np.array_equal(part, entry[1]):
-            entry[2] += 1
-        entry[1] = entry[1] if entry[1] is not None else part
+        entry = self.loaded.setdefault(id(info), [info, Counter(), set(), 0, here()])
+        entry[1][arrays[0].reshape(-1)[:64].tobytes()] += 1
+        count = len(arrays[0])
+        if info.epochs == 1 and entry[3] < 1000:
+            parts = [array.reshape(count, -1) for array in arrays if len(array) == count]
+            entry[2].update(hash(tuple([part[k].tobytes() for part in parts])) for k in range(count))
+            entry[3] += count
 
     def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
-        x = array_of(args[0]) if args else None
-        if x is not None and self.fetched:
-            self._count(args[0])
-        if self.watch.tracer.on and len(self.given) < 100:
-            self.given += [each for each in tensors_of(args) if not each.is_leaf or not each.requires_grad]
-
-    def _count(self, x: Any) -> None:
-        """Count the calls of a model for a graph with a batch that was fetched once."""
-        once = next((entry for entry in self.fetched if entry[1] is x), None)
-        if local.state.grad and once is not None:
-            once[3] += 1
-        self.evaluates |= not local.state.grad and once is None
-
-    def _fetched_once(self) -> Iterator[Suspicion]:
-        """Find a batch that was fetched before the loop, by a program that tests its model on other data."""
-        for info, _, place, steps in self.fetched:
-            number = _batches_in(info.loader())
-            if not self.evaluates or steps < max(20, 0.9 * self.watch.backwards) or number < 2:
-                continue
-            yield Suspicion(
-                "same-batch-again",
-                f"All {steps} steps used one batch, the first of {number}: it was fetched before the loop.",
-                place,
-                "for x, y in loader:  # instead of next(iter(loader)) before the loop\n    ...",
-                certain=True,
-                proven=f"the model got the same tensor in {steps} steps; {number - 1} batches were never loaded",
-                rank=2,
-            )
+        given = [x for x in tensors_of(args) if x.is_leaf or not x.requires_grad]
+        array = array_of(given[0]) if given else None
+        if array is None:
+            return
+        first = array.reshape(-1)[:64].tobytes()
+        if not local.state.grad:
+            self.others |= first not in self.inputs
+        elif info.parameters:
+            if len(self.inputs) < 10_000:
+                self.inputs[first] += 1
+            if self.after_seed is not None:
+                entry = self.seeds.setdefault(self.after_seed, [[], [], [], False])
+                entry[0].append(self.seed)
+                entry[1].append(first)
+                entry[2].append((id(info), self.watch.backwards))
+                entry[3] |= self.watch.drawn
+                self.after_seed = None
+            self.watch.drawn = False
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self.steps += 1
         seen = set()  # what models got, or is a part of it
-        for x in self.given:
-            while (made := trace.made.get(id(x))) is not None and made.is_view and _selected(made) is None:
+        for x in self.watch.given:
+            while (made := trace.made.get(id(x))) is not None and made.is_view and selected(made) is None:
                 x = made.inputs[0]
             seen.add(id(x))
-        self.given = []
         for call in trace.calls:
-            if call.module or not call.inputs or call.inputs[0].requires_grad:
+            rows = None if call.module or not call.inputs or call.inputs[0].requires_grad else selected(call)
+            if rows is None or not 2 <= len(rows) <= len(call.inputs[0]) // 2 or (seen and id(call.out) not in seen):
                 continue
-            rows, source = _selected(call), call.inputs[0]
-            if rows is None or not 2 <= len(rows) <= len(source) // 2 or (seen and id(call.out) not in seen):
-                continue
-            if id(source) not in self.rows and len(self.rows) >= 64:
-                continue
-            used = self.rows.setdefault(id(source), [source, call.place, set(), set(), len(rows)])
-            used[2].add(rows.tobytes())
-            used[3].add(self.steps)
+            if id(call.inputs[0]) in self.rows or len(self.rows) < 64:
+                used = self.rows.setdefault(id(call.inputs[0]), [call.inputs[0], call.place, set(), set(), 0, set()])
+                used[2].add(rows.tobytes())
+                used[3].update(rows.tolist())
+                used[4] += len(rows)
+                used[5].add(self.steps)
 
-    def _slices(self) -> Iterator[Suspicion]:
-        for source, place, rows, steps, count in self.rows.values():
-            if len(rows) > 1 or len(steps) < 5 or len(steps) < self.steps or (source.is_leaf and source.requires_grad):
-                continue
-            yield Suspicion(
-                "same-batch-again",
-                f"Each step that was looked at used the same rows of the data, which have {source.shape[0]}.",
-                place,
-                "for i in range(0, len(x), 32):\n    x_batch, y_batch = x[i : i + 32], y[i : i + 32]",
-                certain=True,
-                proven=f"the rows were the same {len(steps)} times; {source.shape[0] - count} others never occurred",
-                rank=3,
-            )
-            return
-
-    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        yield from self._slices()
-        yield from self._fetched_once()
-        for info, _, same, count, place in self.first.values():
-            number = _batches_in(info.loader())
-            if count < 5 or same < count - 1 or info.backwards < 4 or number < 2 or info.epochs < 5:
-                continue
-            yield Suspicion(
-                "same-batch-again",
-                f"Each of {count} steps used the first batch of {number}: a new iterator was made each time.",
-                place,
-                "for x, y in loader:  # instead of next(iter(loader)) in a loop\n    ...",
-                certain=True,
-                proven=f"the {count} batches were equal, while the loader has {number}; an iterator made once gives "
-                "them all",
-                rank=2,
-            )
-
-
-def _batches_in(loader: Any) -> int:
-    """Return the number of batches of a loader; 0 if it is not known, or there is no loader any more."""
-    try:
-        return 0 if loader is None else len(loader)
-    except TypeError:
-        return 0
-
-
-class SlowLoader(Check):
-    """Time lost in loading."""
-
-    causes = ("loader-slow",)
-
-    def __init__(self, doctor: Any) -> None:
-        super().__init__(doctor)
-        self.slow: dict[int, Any] = {}
-
-    def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
-        if info.batches == 4 and info.waited > 4 * 0.004 and id(info) not in self.slow:
-            self.slow[id(info)] = self.doctor.replay.probe(lambda: _slowest_line(info.loader()), 5.0)
-
-    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
         watch = self.watch
-        for info in watch.loaders.values():
+        for source, place, choices, samples, count, steps in self.rows.values():
+            every = len(choices) == 1 and len(steps) >= max(5, self.steps)
+            few = count >= 50 and len(samples) < LIMITS["chosen samples"] * min(count, len(source)) and len(choices) > 2
+            if every or few:
+                yield found("same-batch-again/rows" if every else "samples-repeated/rows", place, steps=len(steps),
+                            few=len(samples), number=len(source), others=len(source) - len(samples))  # fmt: skip
+                break
+        for info, firsts, distinct, count, place in self.loaded.values():
             loader = info.loader()
-            whole = watch.seconds()
-            if loader is None or info.backwards < 5 or info.waited < max(0.5, 0.4 * whole):
+            batches, number, steps = size_of(loader, True), size_of(loader), sum(firsts.values())
+            used = self.inputs.most_common(1)[0][1] if self.inputs else 0
+            anew = max(firsts.values()) >= max(steps - 1, 5) and info.backwards >= 4 and info.epochs >= 5
+            once = steps == 1 and self.others and used >= max(20, 0.9 * watch.backwards)
+            if batches > 1 and (anew or once):
+                yield found(f"same-batch-again/{'iterator' if anew else 'fetched'}", place, steps=max(steps, used),
+                            number=batches, others=batches - 1)  # fmt: skip
                 continue
-            per_batch = info.waited / max(info.batches, 1)
-            if per_batch < 0.004:
-                continue
-            yield Suspicion(
-                "loader-slow",
-                f"{info.waited:.1f} of {whole:.1f} seconds were spent waiting for batches, {1000 * per_batch:.0f} ms "
-                "for each.",
-                self.slow.get(id(info)) or info.place,
-                "DataLoader(data, num_workers=2, persistent_workers=True)  # or prepare the data once, in __init__",
-                certain=True,
-                proven=f"with batches in memory, the same steps would take {whole - info.waited:.1f} s",
-                rank=6,
-            )
+            least = LIMITS["distinct samples"]
+            if info.backwards and count >= 50 and len(distinct) < least * min(count, number):
+                there = self.doctor.replay.probe(functools.partial(_distinct, loader.dataset, min(count, number)), 5.0)
+                if len(distinct) < least * (there or 0):  # (else the data themselves are alike)
+                    sampler = option_at(info.made, "sampler" if loader.sampler else "batch_sampler")
+                    yield found("samples-repeated/loader", sampler, count=count, few=len(distinct), number=number,
+                                there=there)  # fmt: skip
+        for place, (seeds, first, steps, drawn) in self.seeds.items():
+            each_step = len(first) >= 0.8 * (watch.backwards - 1)
+            models = {model for model, _ in steps}  # (several models may be trained from the same beginning)
+            same = len(set(seeds)) == len(set(first)) == len(models) == 1
+            if same and len(first) >= 3 and len(set(steps)) > 2 and (each_step or drawn):
+                row = "same-batch-again/seeded" if each_step else "seeded-again"
+                yield found(row, place, seed=seeds[0], count=len(seeds))
 
 
-class OneSample(Check):
-    """Batch norm that is trained by batches of one sample."""
+def _distinct(dataset: Any, count: int) -> int:
+    """Return how many of some samples of a data set differ; called in a copy of the process."""
+    places = np.linspace(0, len(dataset) - 1, count).astype(int)
+    return len({tuple([x._array.tobytes() for x in tensors_of(dataset[int(k)])]) for k in places})
 
-    causes = ("batch-norm-batch-of-one",)
+
+class Inputs(Check):
+    """Inputs whose numbers are large, and batches of one sample for batch norm."""
 
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
-        self.counts: dict[Any, list[int]] = {}
+        self.seen: dict[int, tuple[Any, float, float, float, Any]] = {}
+        self.norms: dict[Any, list[int]] = {}  # by line and module: batches of one sample, all
+        self.kept: dict[Any, list[Any]] = {}  # by model, shape, and whether for a graph: inputs, and a line
+
+    def forward_begins(self, info: Any, args: Any) -> None:  # noqa: D102
+        x = array_of(args[0]) if args else None
+        if x is not None and x.dtype.kind == "f" and x.ndim > 1 and x.size and not args[0].requires_grad:
+            kept = self.kept.setdefault((id(info), x.shape[1:], local.state.grad), [info, here()])
+            if len(kept) < 12:
+                kept.append(x.reshape(len(x), -1)[:: max(len(x) // 100, 1)].astype(np.float64))
+        x = x if id(info) not in self.seen and self.watch.tracer.on else None
+        if x is None or x.dtype.kind != "f" or not x.size or args[0].requires_grad or not np.isfinite(x).all():
+            return
+        columns = x.reshape(len(x), -1).astype(np.float64) if x.ndim > 1 else x.reshape(-1, 1).astype(np.float64)
+        sizes = columns.std(0) if x.ndim == 2 else columns.std(keepdims=True)
+        self.seen[id(info)] = (info, float(np.abs(columns).max()), float(sizes.max()), float(columns.mean()), here())
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         for call in trace.calls:
             if call.name == "_by_batch" and call.inputs and "InstanceNorm" not in type(call.owner).__name__:
-                entry = self.counts.setdefault((call.place, call.module), [0, 0])
+                entry = self.norms.setdefault((call.place, call.module), [0, 0])
                 entry[0] += call.inputs[0].shape[0] == 1
                 entry[1] += 1
 
-    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        for (place, module), (ones, count) in self.counts.items():
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
+        course = self.doctor.course
+        for info, largest, deviation, mean, place in self.seen.values():
+            large = largest > LIMITS["largest input"] and (deviation >= 8 or abs(mean) >= 20)
+            if large and course.supervised and not course.adversarial:
+                yield found("inputs-unscaled", place, model=info.name, largest=largest, deviation=deviation, mean=mean)
+        yield from self._differ()
+        for (place, module), (ones, count) in self.norms.items():
             if ones >= 5 and ones > 0.9 * count:
-                loaders = [each for each in self.watch.loaders.values() if each.backwards]
-                made = self.watch.loader_made.get(id(loaders[0].loader())) if loaders else None
-                yield Suspicion(
-                    "batch-norm-batch-of-one",
-                    f"{module} is trained by batches of one sample: the statistics of batch norm are those of this "
-                    "sample, and differ from the averages that evaluation uses.",
-                    option_at(made, "batch_size", 1) or place,
-                    "DataLoader(data, batch_size=32)  # or nn.GroupNorm, which does not depend on the batch",
-                    certain=True,
-                    rank=3,
-                )
+                made = next((each.made for each in self.watch.loaders.values() if each.backwards), None)
+                yield found("batch-norm-batch-of-one", option_at(made, "batch_size", 1) or place, module=module)
                 return
 
-
-def _slowest_line(loader: Any) -> Any:
-    """Return the line of the program that takes most of the time in which a batch is loaded, with what it calls.
-
-    It is one of the method that loads a sample, or, if that line hands the sample on to a function of the program that
-    is given it (a transform), one of that function.
-    """
-    times: dict[Any, float] = {}
-    begun: dict[Any, tuple[Any, float]] = {}  # by frame: the line that runs, and since when
-
-    def trace(frame: Any, event: str, argument: Any) -> Any:
-        if not is_users(frame):
-            return None
-        now = time.perf_counter()
-        line, since = begun.pop(frame, (None, now))
-        if line is not None:
-            times[line] = times.get(line, 0.0) + now - since
-        if event != "return":
-            begun[frame] = (place_of(frame), now)
-        return trace
-
-    sys.settrace(trace)
-    try:
-        if loader.batch_size is None:
-            next(iter(loader))
-        else:
-            samples = [loader.dataset[k] for k in range(min(len(loader.dataset), loader.batch_size))]
-            loader.collate_fn(samples)
-    finally:
-        sys.settrace(None)
-    outer = [place for place in times if place.function in ("__getitem__", "__getitems__", "__iter__")]
-    slowest = max(outer or times, key=lambda place: times[place], default=None)
-    inner = [place for place in times if place.function in ("__call__", "forward", "<lambda>")]
-    if slowest is not None and inner and "transform" in slowest.text:
-        deeper = max(inner, key=lambda place: times[place])
-        return deeper if times[deeper] > 0.5 * times[slowest] else slowest
-    return slowest
+    def _differ(self) -> Iterator[Finding]:
+        """Find test data on another scale than the training data."""
+        for (model, shape, grad), (info, place, *kept) in self.kept.items():
+            if grad or (model, shape, True) not in self.kept or self.doctor.course.adversarial:
+                continue
+            trained, tested = np.concatenate(self.kept[model, shape, True][2:]), np.concatenate(kept)
+            if min(len(trained), len(tested)) < 16:
+                continue
+            wide, other = float(trained.std()), float(tested.std())
+            shift = float(np.abs(trained.mean() - tested.mean())) / max(wide, 1e-12)
+            ratio = max(other, 1e-12) / max(wide, 1e-12)
+            if max(ratio, 1 / ratio, 1 + shift) > LIMITS["scale of test data"]:
+                yield found("inputs-differ", place, model=info.name, mean=tested.mean(), deviation=other,
+                            own=trained.mean(), wide=wide, count=len(tested))  # fmt: skip
+                return
 
 
 class Errors(Check):
     """What an error says of the data."""
 
-    causes = ("labels-out-of-range", "batch-norm-batch-of-one")
-
-    def _loader_place(self) -> Any:
-        loaders = self.watch.open_loaders
-        return self.watch.loader_made.get(id(loaders[-1].loader())) if loaders else None
-
-    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        error = self.doctor.error
-        text = str(error or "")
-        place = self.doctor.error_place()
-        if isinstance(error, IndexError) and "out of bounds" in text and "Target" in text:
-            yield Suspicion(
-                "labels-out-of-range",
-                f"The program failed: {text} Labels must be from 0 to the number of classes less 1.",
-                place,
-                "y = y - y.min()  # labels from 0\nnn.Linear(..., int(y.max()) + 1)  # or as many outputs as classes",
-                certain=True,
-                proven="the loss names the label for which there is no score",
-                rank=0,
-            )
-        elif isinstance(error, ValueError) and "more than 1 value per channel" in text:
-            yield Suspicion(
-                "batch-norm-batch-of-one",
-                f"The program failed: {text}. Batch norm needs more than one sample to compute a variance; the last "
-                "batch of an epoch may have one.",
-                self._loader_place() or place,
-                "DataLoader(data, batch_size=..., drop_last=True)",
-                certain=True,
-                proven="the batch that failed has one sample, and batches of more did not fail",
-                rank=0,
-            )
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
+        error, place, loaders = str(self.doctor.error or ""), self.doctor.error_place(), self.watch.open_loaders
+        if "out of bounds" in error and "Target" in error:
+            yield found("labels-out-of-range/error", place, error=error)
+        if "more than 1 value per channel" in error:
+            yield found("batch-norm-batch-of-one/error", loaders[-1].made if loaders else place, error=error)

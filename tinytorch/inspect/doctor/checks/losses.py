@@ -1,217 +1,208 @@
-"""What goes into a loss: a softmax too many, a logarithm too few, shapes that broadcast, labels."""
+"""What goes into a loss: a softmax too many, a logarithm too few, shapes that broadcast, targets it is not made for."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import Any, ClassVar, NamedTuple
+from collections import Counter
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
+from tinytorch.inspect.doctor.causes import found
 from tinytorch.inspect.doctor.checks import Check
-from tinytorch.inspect.doctor.finding import Suspicion, Trial
-from tinytorch.inspect.doctor.patches import LinearOutput, LogInput, MatchShapes, NoSoftmax
+from tinytorch.inspect.doctor.finding import Finding
+from tinytorch.inspect.doctor.source import option_at
+from tinytorch.inspect.doctor.watch import array_of
 
-__all__ = ["InputOfLoss", "ShapesOfLoss"]
-
-
-_JUDGES = ("scores_better", "learns_better")
+__all__ = ["ArgumentsOfLoss", "InputOfLoss", "ShapesOfLoss", "TargetsOfLoss"]
 
 
-class _Seen(NamedTuple):
-    kind: str
-    made: str  # the op that made the input
-    place: Any
-    loss_place: Any
-    module: str
-    classes: int
-
-
-class _Wrong(NamedTuple):
-    """An op that must not come last before a loss of a kind."""
-
-    kind: str
-    made: str
-    cause: str
-    text: str
-    remedy: str
-    rank: int = 1
-
-
-_SCORES = "The scores went through {made}{of} before the loss: scores below zero are lost, and an output that is zero "
+#: Ops that must not come last before a loss of a kind, and the row of what that means.
 _WRONG = (
-    _Wrong("class", "_softmax", "softmax-before-cross-entropy",
-           "The predictions went through softmax{of} before cross_entropy, which applies log_softmax itself: the loss "
-           "of {classes} classes cannot fall below {bound}, and the gradients are small.",
-           "return self.fc(x)  # scores, without softmax\nloss = F.cross_entropy(scores, y)"),
-    _Wrong("class", "sigmoid", "softmax-before-cross-entropy",
-           "The predictions went through sigmoid{of} before cross_entropy, which takes any numbers: scores between 0 "
-           "and 1 cannot tell classes apart by more than a factor of e.",
-           "return self.fc(x)  # scores, without sigmoid", 2),
-    _Wrong("logit", "sigmoid _softmax", "sigmoid-before-bce-with-logits",
-           "The predictions went through {made}{of} before binary_cross_entropy_with_logits, which applies a sigmoid "
-           "itself: no probability below 0.5 is possible.",
-           "loss = F.binary_cross_entropy_with_logits(scores, y)  # scores without sigmoid"),
-    _Wrong("value", "tanh sigmoid", "saturation",
-           "The predictions went through {made}{of} before the loss, but many targets are outside its range, from "
-           "{low} to {high}: it is driven into its flat parts.",
-           "return scale * torch.tanh(x)  # or predictions without it"),
-    _Wrong("value", "relu relu6 hardtanh", "relu-on-logits",
-           "The predictions went through {made}{of} before the loss: targets below zero cannot be reached, and an "
-           "output that is zero for all samples gets no gradient.", "return self.fc(x)  # predictions, without relu"),
-    *[_Wrong(kind, "relu relu6 hardtanh", "relu-on-logits", _SCORES + "for all samples gets no gradient.",
-             "return self.fc(x)  # scores, without relu") for kind in ("class", "logit")],
-)  # fmt: skip
+    ("class", "_softmax", "softmax-before-cross-entropy/softmax"),
+    ("class", "sigmoid", "softmax-before-cross-entropy/sigmoid"),
+    ("logit", "sigmoid _softmax", "sigmoid-before-bce-with-logits"),
+    ("value", "tanh sigmoid", "saturation/output"),
+    ("value", "relu relu6 hardtanh", "relu-on-logits/values"),
+    ("class logit", "relu relu6 hardtanh", "relu-on-logits/scores"),
+)
+#: Between which numbers the results of activations are.
+_RANGES = {"relu": (0.0, math.inf), "tanh": (-1.0, 1.0), "sigmoid": (0.0, 1.0)}
 
 
 class InputOfLoss(Check):
     """The last op before a loss."""
 
-    causes = ("softmax-before-cross-entropy", "sigmoid-before-bce-with-logits", "nll-without-log-softmax",
-              "relu-on-logits", "saturation")  # fmt: skip
-    #: Between which numbers the results of activations are.
-    RANGES: ClassVar[dict[str, tuple[float, float]]] = {
-        "relu": (0.0, math.inf), "tanh": (-1.0, 1.0), "sigmoid": (0.0, 1.0),
-    }  # fmt: skip
-
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
-        self.seen: dict[_Seen, int] = {}
+        self.seen: Counter[Any] = Counter()
         self.steps = 0
-        self.wrong_nll: dict[Any, tuple[str, int, Any]] = {}
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self.steps += 1
         for each in trace.losses:
             made = trace.before(each.input)
-            if each.kind == "nll" and (made is None or "log_softmax" not in made.name):
-                x = each.input._array
-                total = np.exp(np.minimum(x.astype(np.float64), 50)).sum(1 if x.ndim > 1 else 0) if x.size else 1
-                if np.abs(total - 1).max() > 0.05:
-                    name = made.name if made is not None else ""
-                    count = self.wrong_nll.get(each.call.place, ("", 0, None))[1]
-                    where = made.place if made is not None and "softmax" in name else each.call.place
-                    self.wrong_nll[each.call.place] = (name, count + 1, where)
+            x, y = each.input._array, each.target._array
             if each.kind == "value":
-                made = _selected_from(trace, made)
-                low, high = self.RANGES.get(made.name if made is not None else "", (-math.inf, math.inf))
-                y = each.target._array
+                while made is not None and made.name in ("gather", "_index", "_select", "_slice", "take_along_dim"):
+                    made = trace.before(made.inputs[0])  # (the values of the actions that were taken)
+                low, high = _RANGES.get(made.name if made is not None else "", (-math.inf, math.inf))
                 if not y.size or float(((y < low) | (y > high)).mean()) < 0.05:
                     continue
-            if made is None or each.kind not in ("class", "logit", "value"):
+            name = made.name if made is not None else ""
+            if each.kind == "nll" and "log_softmax" not in name:
+                total = np.exp(np.minimum(x.astype(np.float64), 50)).sum(1 if x.ndim > 1 else 0) if x.size else 1
+                if np.abs(total - 1).max() > 0.05:
+                    self.seen["nll", name, made.place if "softmax" in name else each.call.place, "", 0] += 1
+            elif made is not None and each.kind != "nll":
+                classes = x.shape[1] if each.kind == "class" and x.ndim > 1 else 2
+                self.seen[each.kind, name, made.place, made.module, classes] += 1
+
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
+        for (kind, name, place, module, classes), count in self.seen.items():
+            row = next((row for kinds, names, row in _WRONG if kind in kinds.split() and name in names.split()), None)
+            if (row is None and kind != "nll") or (count < 2 and self.steps > 1):
                 continue
-            classes = each.input.shape[1] if each.kind == "class" and each.input.ndim > 1 else 2
-            key = _Seen(each.kind, made.name, made.place, each.call.place, made.module, classes)
-            self.seen[key] = self.seen.get(key, 0) + 1
-
-    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        for seen, count in self.seen.items():
-            row = next((row for row in _WRONG if row.kind == seen.kind and seen.made in row.made.split()), None)
-            if row is None or (count < 2 and self.steps > 1):
-                continue
-            made, low, high = seen.made.strip("_"), *self.RANGES.get(seen.made, (0.0, 0.0))
-            patch = LinearOutput(seen.module, seen.place) if row.kind == "value" else NoSoftmax(seen.made)
-            bound = math.log1p((seen.classes - 1) / math.e)
-            yield Suspicion(
-                row.cause,
-                row.text.format(
-                    made=made, of=_of(seen.module), classes=seen.classes, bound=f"{bound:.3g}", low=f"{low:g}",
-                    high=f"{high:g}",
-                ),
-                seen.place,
-                row.remedy,
-                [f"the loss is at {seen.loss_place}"] if seen.loss_place != seen.place else [],
-                [Trial(patch, judge, says=f"without this {made}") for judge in _JUDGES],
-                certain=True,
-                rank=row.rank,
-            )  # fmt: skip
-        for place, (name, count, where) in self.wrong_nll.items():
-            if count < 2 and self.steps > 1:
-                continue
-            got = f"the result of {name.strip('_')}" if name else "numbers"
-            yield Suspicion(
-                "nll-without-log-softmax",
-                f"nll_loss takes log-probabilities, but got {got}, whose exponentials do not sum to 1: the loss falls "
-                "without bound and is no likelihood.",
-                where if "softmax" in name else place,
-                "loss = F.nll_loss(F.log_softmax(scores, dim=1), y)  # or F.cross_entropy(scores, y)",
-                trials=[Trial(LogInput(), "scores_better", says="with log_softmax")],
-                certain=True,
-                rank=1,
-            )
-
-
-def _selected_from(trace: Any, call: Any) -> Any:
-    """Return the call whose result's elements were selected, such as the values of the actions that were taken."""
-    while call is not None and call.name in ("gather", "_index", "_select", "_slice", "take_along_dim"):
-        call = trace.before(call.inputs[0])
-    return call
-
-
-def _of(module: str) -> str:
-    return f" (in {module})" if module else ""
+            made, (low, high) = name.strip("_"), _RANGES.get(name, (0.0, 0.0))
+            if row is None:
+                got = f"the result of {made}" if made else "numbers"
+                yield found("nll-without-log-softmax", place, got=got, count=count, steps=self.steps)
+            else:
+                yield found(row, place, name=name, made=made, of=f" (in {module})" * bool(module), classes=classes,
+                            bound=math.log1p((classes - 1) / math.e), low=low, high=high)  # fmt: skip
 
 
 class ShapesOfLoss(Check):
-    """Predictions and targets whose shapes differ, and broadcast."""
-
-    causes = ("broadcast-in-loss",)
+    """Predictions and targets, or errors and weights, whose shapes differ, and broadcast to all pairs."""
 
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
-        self.seen: dict[Any, tuple[tuple[int, ...], tuple[int, ...], int]] = {}
-        self.products: dict[Any, tuple[tuple[int, ...], tuple[int, ...]]] = {}  # of errors and weights, by line
+        self.seen: dict[Any, tuple[Any, Any, str]] = {}
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
-        for each in trace.losses:
-            if each.kind != "value":
-                continue
-            x, y = (self._whole(trace, t) for t in (each.input, each.target))
-            if x.shape != y.shape and x.numel() == y.numel() > 1 and {x.ndim, y.ndim} == {1, 2}:
-                count = self.seen.get(each.call.place, (0, 0, 0))[2]
-                self.seen[each.call.place] = (tuple(x.shape), tuple(y.shape), count + 1)
+        def whole(x: Any) -> Any:
+            made = trace.maker(x)
+            return made.inputs[0] if made is not None and made.name == "_expand" else x
 
+        for each in trace.losses:
+            x, y = whole(each.input), whole(each.target)
+            apart = x.shape != y.shape and x.numel() == y.numel() > 1 and {x.ndim, y.ndim} == {1, 2}
+            if each.kind == "value" and apart:
+                self.seen[each.call.place] = tuple(x.shape), tuple(y.shape), "Predictions and targets"
         for call in trace.calls:
             if call.name not in ("mul", "div", "add", "sub") or call.module or len(call.inputs) != 2:
                 continue
-            x, y = (self._whole(trace, t) for t in call.inputs)
-            square = call.out.requires_grad and call.out.ndim == 2 and call.out.shape[0] == call.out.shape[1] > 3
-            if not square or {tuple(x.shape), tuple(y.shape)} != {(len(call.out),), (len(call.out), 1)}:
+            x, y, out = whole(call.inputs[0]), whole(call.inputs[1]), call.out
+            square = out.requires_grad and out.ndim == 2 and out.shape[0] == out.shape[1] > 3
+            if not square or {tuple(x.shape), tuple(y.shape)} != {(len(out),), (len(out), 1)}:
                 continue
             made = [trace.made.get(id(each)) for each in (x, y)]
             if any(each is not None and each.name == "_unsqueeze" for each in made):
                 continue  # all pairs, on purpose
-            if any(each.name in ("mean", "sum") and each.inputs and each.inputs[0] is call.out for each in trace.calls):
-                self.products[call.place] = (tuple(x.shape), tuple(y.shape))
+            if any(each.name in ("mean", "sum") and each.inputs and each.inputs[0] is out for each in trace.calls):
+                self.seen.setdefault(call.place, (tuple(x.shape), tuple(y.shape), "Tensors"))
+
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
+        for place, (x, y, what) in self.seen.items():
+            yield found("broadcast-in-loss", place, x=x, y=y, n=max(*x, *y), what=what)
+
+
+class TargetsOfLoss(Check):
+    """Targets for which a loss is not made."""
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.outside: dict[Any, tuple[float, float, bool]] = {}  # by line: the range of targets of two classes
+        self.single: dict[Any, str] = {}  # lines that apply a softmax to one score
+        self.numbers: dict[Any, list[Any]] = {}  # by line: numbers of classes that are compared as values
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        for each in trace.losses:
+            y = array_of(each.target)
+            if y is None or not y.size:
+                continue
+            if each.kind in ("logit", "prob") and (y.min() < -0.01 or y.max() > 1.01):
+                low, high, few = self.outside.get(each.call.place, (0.0, 1.0, True))
+                few &= len(np.unique(y.reshape(-1)[:1000])) <= 20  # labels rather than measurements
+                self.outside[each.call.place] = min(low, float(y.min())), max(high, float(y.max())), few
+            source = self._labels(trace, each.target) if each.kind == "value" else None
+            if source is not None and each.target.numel() <= 4 * source.size:  # (else one-hot codes)
+                self.numbers.setdefault(each.call.place, []).append(np.unique(source))
+        for call in trace.calls:
+            if call.name in ("_log_softmax", "_softmax") and call.inputs and call.out.requires_grad:
+                x, dim = call.inputs[0], call.args[1]
+                if isinstance(dim, int) and x.ndim and x.shape[dim] == 1 < x.numel():
+                    self.single[call.place] = call.name.strip("_")
 
     @staticmethod
-    def _whole(trace: Any, x: Any) -> Any:
-        made = trace.maker(x)
-        return made.inputs[0] if made is not None and made.name == "_expand" else x
+    def _labels(trace: Any, x: Any) -> Any:
+        """Return the integers of which targets were made, within a few ops."""
+        source = trace.source(x)
+        for _ in range(8):
+            if source is None or not source.inputs or not source.inputs[0].dtype.is_floating_point:
+                break
+            source = trace.maker(source.inputs[0])
+        array = array_of(source.inputs[0]) if source is not None and source.inputs else None
+        return array if array is not None and array.dtype.kind in "iu" and array.ndim <= 2 else None
 
-    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        for place, (x, y) in self.products.items():
-            if place not in self.seen:
-                yield Suspicion(
-                    "broadcast-in-loss",
-                    f"Tensors of shapes {x} and {y} were broadcast to ({max(*x, *y)}, {max(*x, *y)}) before the mean: "
-                    "every element of one is combined with every element of the other.",
-                    place,
-                    "weight.squeeze(1) * error",
-                    certain=True,
-                    rank=1,
-                )
-        for place, (x, y, _) in self.seen.items():
-            n = max(*x, *y)
-            remedy = "loss = F.mse_loss(pred.squeeze(1), y)" if len(x) == 2 else "loss = F.mse_loss(pred, y.squeeze(1))"
-            yield Suspicion(
-                "broadcast-in-loss",
-                f"Predictions of shape {x} and targets of shape {y} were broadcast to ({n}, {n}): every prediction is "
-                "compared with every target, and the best the model can do is the mean of all targets.",
-                place,
-                remedy,
-                trials=[Trial(MatchShapes(), "scores_better", says="with targets of the shape of the predictions"),
-                        Trial(MatchShapes(), "learns_better", says="with targets of the shape of the predictions")],
-                certain=True,
-                rank=1,
-            )  # fmt: skip
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
+        for place, (low, high, few) in self.outside.items():
+            yield found("labels-out-of-range/binary" if few else "wrong-loss/measurements", place, low=low, high=high)
+        for place, name in self.single.items():
+            yield found("wrong-loss/single", place, name=name)
+        for place, seen in self.numbers.items():
+            values = np.unique(np.concatenate(seen))
+            if 3 <= len(values) <= 100 and values[0] == 0 and values[-1] == len(values) - 1:
+                yield found("wrong-loss/numbers", place, count=len(values))
+
+
+_POSITIVE = ("softplus", "exp", "relu", "sigmoid", "abs", "square")  # ops whose results are never negative
+
+
+def _only(y: Any, *values: float) -> bool:
+    return bool(np.isin(y, values).all())
+
+
+#: What loss modules must not get: the class, a function of the module and its arguments (the last is the op that made
+#: the first), the option that is to be changed, and the row of what that means.
+_DOMAINS: tuple[tuple[str, Callable[[Any, list[Any]], Any], str, str], ...] = (
+    ("CTCLoss", lambda m, a: (a[1] == m.blank).any(), "blank", "blank-in-targets"),
+    ("PoissonNLLLoss", lambda m, a: m.log_input and a[-1] in _POSITIVE, "log_input", "log-input/rate"),
+    ("KLDivLoss", lambda m, a: a[0].max() > 1e-3 or np.abs(np.exp(a[0]).sum(-1) - 1).max() > 0.05, "reduction",
+     "log-input/divergence"),
+    ("KLDivLoss", lambda m, a: m.log_target != bool((a[1] <= 0).all()), "log_target", "log-input/target"),
+    *[(kind, lambda m, a, at=at: len(a) > at + 1 and _only(a[at], 0, 1) and not _only(a[at], 1), "reduction",
+       "wrong-loss/signs")
+      for kind, at in (("CosineEmbeddingLoss", 2), ("MarginRankingLoss", 2), ("HingeEmbeddingLoss", 1),
+                       ("SoftMarginLoss", 1))],
+    ("CrossEntropyLoss", lambda m, a: a[1].dtype.kind == "f" and a[1].ndim == a[0].ndim > 1 < a[0].shape[1]
+     and np.abs(a[1].sum(1) - 1).max() > 0.05, "reduction", "wrong-loss/probabilities"),
+)  # fmt: skip
+
+
+class ArgumentsOfLoss(Check):
+    """Arguments of loss modules that are not what they take."""
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.seen: dict[int, list[Any]] = {}  # by row: calls with wrong arguments, all calls, the module
+
+    def criterion(self, module: Any, args: Any) -> None:  # noqa: D102
+        rows = [k for k, (kind, *_) in enumerate(_DOMAINS) if kind == type(module).__name__]
+        arrays = [array_of(each) for each in args]
+        if not self.watch.tracer.on or not rows or any(x is None or not x.size for x in arrays[:2]):
+            return
+        made = self.watch.tracer.trace.before(args[0])
+        arrays.append(made.name if made is not None else "")
+        for k in rows:
+            entry = self.seen.setdefault(k, [0, 0, module])
+            entry[0] += bool(_DOMAINS[k][1](module, arrays))
+            entry[1] += 1
+
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
+        for k, (wrong, count, module) in self.seen.items():
+            kind, _, option, row = _DOMAINS[k]
+            if wrong > 0.9 * count and count > 1:
+                place = option_at(self.watch.made_at.get(id(module)), option)
+                yield found(row, place, kind=kind, wrong=wrong, count=count, module=module)

@@ -4,353 +4,177 @@ from __future__ import annotations
 
 import gc
 import itertools
-import weakref
 from collections.abc import Iterator
-from types import FrameType
 from typing import Any
 
 import numpy as np
 
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.doctor.causes import found
 from tinytorch.inspect.doctor.checks import Check
-from tinytorch.inspect.doctor.finding import Suspicion
-from tinytorch.inspect.doctor.place import Place, frame_here, here
-from tinytorch.inspect.doctor.source import changed_at
+from tinytorch.inspect.doctor.finding import Finding
+from tinytorch.inspect.doctor.limits import LIMITS
+from tinytorch.inspect.doctor.place import Place, frame_here, place_of
+from tinytorch.inspect.doctor.source import changed_at, line_with
 from tinytorch.inspect.doctor.trace import tensors_of
 from tinytorch.inspect.doctor.watch import array_of, node_of, root_of
 
-__all__ = ["Collections", "KeptGraphs", "StateAliases"]
+__all__ = ["Kept"]
 
 
-class StateAliases(Check):
-    """`best = model.state_dict()`, which goes on changing with the model."""
-
-    causes = ("state-dict-alias",)
-
-    def __init__(self, doctor: Any) -> None:
-        super().__init__(doctor)
-        self.taken: list[list[Any]] = []  # reference, place, backwards, copies of some elements, model's class
-        self.found: dict[Any, tuple[str, float, int]] = {}  # by line: those that were loaded
-        self.places: list[Any] = []  # where states were taken
-        self.loads: dict[Any, int] = {}  # how often one of them was loaded, by the line that took it
-        self.kept: dict[Any, tuple[str, float, int]] = {}
-
-    def state_taken(self, module: Any, state: Any) -> None:  # noqa: D102
-        try:
-            reference = weakref.ref(state)
-        except TypeError:
-            return
-        some = {name: array.reshape(-1)[:16].copy() for name, x in state.items()
-                if (array := array_of(x)) is not None and array.dtype.kind == "f" and array.size}  # fmt: skip
-        for reference_, place, at, before, owner in self.taken:
-            kept = reference_()
-            if kept is not None and owner is module and place == here():
-                self._compare(kept, place, at, before, owner, self.kept)
-        self.taken = [each for each in self.taken if each[0]() is not None][-20:]
-        self.taken.append([reference, here(), self.watch.backwards, some, module])
-        self.places.append(here())
-
-    def state_loaded(self, module: Any, state: Any) -> None:  # noqa: D102
-        for reference, place, at, some, owner in self.taken:
-            if reference() is state and owner is module:
-                self._compare(state, place, at, some, owner, self.found)
-                self.loads[place] = self.loads.get(place, 0) + 1
-
-    def _compare(self, state: Any, place: Any, at: int, some: Any, owner: Any, found: dict[Any, Any]) -> None:
-        """Note by how much a kept state has changed with the model."""
-        since = self.watch.backwards - at
-        own = dict(owner.named_parameters())
-        change = 0.0
-        for name, before in some.items():
-            now, mine = array_of(state.get(name)), array_of(own.get(name))
-            if now is None or mine is None or not np.shares_memory(now, mine):
+def _variables() -> Iterator[tuple[str, Any, Place]]:
+    """Yield the name and the value of each variable, and of each attribute of an object of the program, and a line."""
+    frame: Any = frame_here()
+    seen: set[int] = set()
+    while frame is not None:
+        places = frame.f_globals if frame.f_code.co_name == "<module>" else {**frame.f_globals, **frame.f_locals}
+        for name, value in list(places.items()):
+            if name.startswith("__") or id(value) in seen:
                 continue
-            change = max(change, float(np.abs(now.reshape(-1)[:16] - before).max()))
-        if since > 0 and change > 0:
-            found[place] = (type(owner).__name__, change, since)
-
-    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        for place, times in self.loads.items():
-            # (A state that is loaded each time that it was taken is a way of changing parameters.)
-            if place in self.kept and times == 1 and self.places.count(place) > 1:
-                self.found.setdefault(place, self.kept[place])
-        for place, (name, change, since) in self.found.items():
-            yield Suspicion(
-                "state-dict-alias",
-                f"The state of {name} that was kept here refers to the parameters themselves: {since} steps later "
-                "it holds the weights of that time, and loading it changes nothing.",
-                place,
-                "best = copy.deepcopy(model.state_dict())",
-                certain=True,
-                proven=f"the kept values have changed by up to {change:.3g} since they were taken, as the model's did; "
-                "those of a copy would not have",
-                rank=1,
-            )
-
-
-class KeptGraphs(Check):
-    """Losses and predictions that are kept with the graphs that computed them."""
-
-    causes = ("loss-kept-with-graph", "memory-grows")
-
-    def __init__(self, doctor: Any) -> None:
-        super().__init__(doctor)
-        self.nodes: list[Any] = []  # weak references to the last nodes of graphs
-        self.outputs: list[Any] = []
-        self.alive: list[tuple[int, int, int]] = []
-        self.lines: dict[str, Any] = {}
-        self.unused: list[Any] = []  # the last nodes of outputs that no backward pass followed
-        self.waiting: list[Any] = []  # those before the last backward pass
-        self.since: list[Any] = []  # those of the outputs since the last backward pass
-        self.ending = [0, 0, 1]  # how many of the last outputs are there, after which backward pass, of how many
-        self.kept = 0  # how many of the unused ones were still there, when the next backward pass had ended
-        self.scalars: set[str] = set()  # the variables that keep numbers
-
-    def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
-        node = node_of(loss) if isinstance(loss, Tensor) else None
-        if node is None:
-            return
-        self._add(self.nodes, node)
-        if self.watch.backwards % 20 == 0:
-            self.count()
-        if self.waiting:
-            self.unused += self.waiting
-            self._look_at_unused()
-        # Several passes, as of an evaluation; or as of an episode, of which this pass makes use: look at the next one.
-        self.waiting = self.since[:-1] if len(self.since) >= 3 else []
-        self.since = []
-
-    def _look_at_unused(self) -> None:
-        """Look for what keeps the graphs of an evaluation."""
-        alive = [node for each in self.unused if (node := each()) is not None]
-        if len(alive) < 6 or len(alive) <= 0.8 * len(self.unused):
-            return
-        inner = set().union(*[_graph(node, 400) - {id(node)} for node in alive])
-        ends = sum(1 for node in alive if id(node) not in inner)  # (layers called one by one make one graph)
-        if ends >= 6:
-            self.kept = ends
-            self._find(frame_here())
-
-    def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
-        found = [node for each in tensors_of(out) if (node := node_of(each)) is not None]
-        if found:
-            self._add(self.outputs, found[0])
-            if found[-1] is not found[0]:  # (the last may be a recurrent state)
-                self._add(self.outputs, found[-1])
-            self._add(self.since, found[0])
-            count = len(self.since)
-            if count >= 16 and count & (count - 1) == 0 and self.watch.backwards:
-                self.ending = [sum(1 for each in self.since if each() is not None), self.watch.backwards, count]
-                if self.ending[0] > 0.8 * count:
-                    self._find(frame_here())
-
-    def _add(self, kept: list[Any], node: Any) -> None:
-        try:
-            kept.append(weakref.ref(node))
-        except TypeError:
-            return
-
-    def count(self) -> None:
-        """Count the graphs that are still there, and look for what keeps them while they are."""
-        self.nodes = [each for each in self.nodes if each() is not None]
-        self.outputs = [each for each in self.outputs if each() is not None]
-        self.alive.append((self.watch.backwards, len(self.nodes), len(self.outputs)))
-        if len(self.nodes) > 10 or len(self.outputs) > 10:
-            self._find(frame_here())
-
-    def _find(self, frame: FrameType) -> None:
-        """Find the variables that keep graphs, and the lines that add to them."""
-        kept: set[int] = {id(each()) for each in (*self.nodes, *self.outputs, *self.unused, *self.since)}
-        depth = 0
-        current: FrameType | None = frame
-        while current is not None and depth < 8:
-            places = (
-                {**current.f_globals, **current.f_locals} if current.f_code.co_name != "<module>" else current.f_globals
-            )
-            for name, value in list(places.items()):
-                if name.startswith("__"):
-                    continue
-                line = self._keeps(name, value, kept, current)
-                if line is not None:
-                    self.lines.setdefault(name, line)
-            current, depth = current.f_back, depth + 1
-
-    def _keeps(self, name: str, value: Any, kept: set[int], frame: FrameType) -> Place | None:
-        held: list[Any] = []
-        if isinstance(value, Tensor):
-            if value.grad_fn is None or len(_graph(value.grad_fn, 400) & kept) < 5:
-                return None
-            held = [value]
-            self.scalars.update([name] * (value.numel() == 1))
-        elif isinstance(value, (list, dict)) and len(value) > 5:
-            values = list(value.values() if isinstance(value, dict) else value)[-200:]
-            held = [x for each in values for x in (each if isinstance(each, (list, tuple)) else [each])
-                    if isinstance(x, Tensor) and x.grad_fn is not None]  # fmt: skip
-            if len(held) < 5:
-                return None
-            self.scalars.update([name] * all(each.numel() == 1 for each in held))
-        elif hasattr(value, "__dict__") and not isinstance(value, type) and _own(value):
-            for key, inner in list(vars(value).items())[:50]:
-                if not isinstance(inner, (Tensor, list, dict)):
-                    continue
-                found = self._keeps(key, inner, kept, frame)
-                if found is not None:
-                    return found
-            return None
-        else:
-            return None
-        file, function = frame.f_code.co_filename, frame.f_code.co_name
-        return changed_at(name, file, function) or Place(file, frame.f_lineno, function)
-
-    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        if not self.lines:
-            return
-        step, losses, outputs = self.alive[-1] if self.alive else (0, 0, 0)
-        name, place = next(iter(self.lines.items()))
-        last = self.ending[0] if self.ending[1] == self.watch.backwards and self.ending[0] > 0.8 * self.ending[2] else 0
-        counts = [each[2] for each in self.alive]
-        if max(losses, outputs) >= max(0.6 * step, 15) or (
-            len(counts) > 3 and outputs >= 15 and all(a < b for a, b in itertools.pairwise(counts))
-        ):
-            count, what = max(losses, outputs), f"after {step} steps"
-            scalar = losses >= 0.6 * step
-        elif max(self.kept, last) >= 6:
-            count, what = max(self.kept, last), "of an evaluation, after which nothing calls backward(),"
-            scalar = name in self.scalars
-        else:
-            return
-        yield Suspicion(
-            "loss-kept-with-graph" if scalar else "memory-grows",
-            f"The graphs of {count} {'losses' if scalar else 'outputs of the model'} {what} were still in memory, kept "
-            f"by the variable `{name}`: memory grows with every step.",
-            place,
-            f"{name} += loss.item()  # or {name}.append(loss.item()); x.detach() keeps a tensor without its graph",
-            certain=True,
-            proven=self._proof(name),
-            rank=2,
-        )
-
-    def _proof(self, name: str) -> str:
-        """Cut the kept graphs in a copy of the process and count again."""
-
-        def cut() -> tuple[int, int]:
-            every = (*self.nodes, *self.outputs, *self.unused, *self.since)
-            before = sum(1 for each in every if each() is not None)
-            for each in gc.get_objects():
-                if isinstance(each, Tensor) and each.grad_fn is not None and not each._is_view():
-                    each.detach_()
-            gc.collect()
-            return before, sum(1 for each in every if each() is not None)
-
-        counts = self.doctor.replay.probe(cut)
-        if counts and counts[0] > 5 and counts[1] < 0.2 * counts[0]:
-            return f"with the tensors in `{name}` detached, {counts[0] - counts[1]} of {counts[0]} graphs are freed"
-        return ""
-
-
-class Collections(Check):
-    """Lists and dicts that grow by tensors in every step."""
-
-    causes = ("memory-grows",)
-
-    def __init__(self, doctor: Any) -> None:
-        super().__init__(doctor)
-        self.sizes: dict[str, list[tuple[int, int, int]]] = {}  # by variable: step, entries, bytes
-        self.lines: dict[str, Any] = {}
-        self.freed: dict[str, int] = {}
-
-    def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
-        step = self.watch.backwards
-        if step % 20 or (step > 200 and step % 100):
-            return
-        frame: FrameType | None = frame_here()
-        while frame is not None:
-            names = frame.f_globals if frame.f_code.co_name == "<module>" else {**frame.f_globals, **frame.f_locals}
-            for name, value in list(names.items()):
-                if isinstance(value, (list, dict)) and len(value) >= 10 and not name.startswith("__"):
-                    self._measure(name, value, frame, step)
-            frame = frame.f_back
-
-    def _measure(self, name: str, value: Any, frame: FrameType, step: int) -> None:
-        entries = list(value.values()) if isinstance(value, dict) else value
-        some = [entries[k] for k in sorted({0, len(entries) // 3, len(entries) // 2, len(entries) - 1})]
-        roots = [{id(root): root.nbytes for root in map(root_of, _arrays(each))} for each in some]
-        own = [sum(size for key, size in each.items() if sum(key in other for other in roots) == 1) for each in roots]
-        size = int(min(own) * len(entries))
-        rows = self.sizes.setdefault(name, [])
-        if rows and rows[-1][0] == step:
-            return
-        rows.append((step, len(entries), size))
-        if name not in self.lines:
-            file, function = frame.f_code.co_filename, frame.f_code.co_name
-            self.lines[name] = changed_at(name, file, function) or Place(file, frame.f_lineno, function)
-        if size > _LARGE and name not in self.freed:
-            self.freed[name] = self.doctor.replay.probe(lambda: _freed(value)) or 0
-
-    def finish(self) -> Iterator[Suspicion]:  # noqa: D102
-        for name, rows in self.sizes.items():
-            (first, few, _), (last, many, size) = rows[0], rows[-1]
-            grows = all(a[1] < b[1] for a, b in itertools.pairwise(rows))
-            if len(rows) < 3 or not grows or size <= _LARGE or many - few < 0.6 * (last - first):
-                continue
-            if last < 0.7 * self.watch.backwards:
-                continue
-            freed = self.freed.get(name, 0)
-            yield Suspicion(
-                "memory-grows",
-                f"`{name}` had {many} entries after {last} steps, which take {size / 1e6:.0f} MB, and grows with every "
-                "step.",
-                self.lines[name],
-                f"{name}.append(x.mean().item())  # numbers rather than tensors, or the last few alone",
-                certain=True,
-                proven=f"without its entries {freed / 1e6:.0f} MB were freed at that time"
-                if freed > _LARGE / 2
-                else "",
-                rank=2,
-            )
-
-
-#: Bytes in a list from which on it is worth mentioning.
-_LARGE = 8_000_000
+            seen.add(id(value))
+            yield name, value, place_of(frame)
+            module = module_of(type(value))
+            if hasattr(value, "__dict__") and not isinstance(value, type) and module != "builtins" and not (
+                module.startswith(("tinytorch", "numpy", "tqdm"))):  # fmt: skip
+                for key, inner in list(vars(value).items())[:50]:
+                    yield key, inner, place_of(frame)
+        frame = frame.f_back
 
 
 def _arrays(value: Any) -> Iterator[Any]:
     """Yield the arrays in an entry of a list."""
     if isinstance(value, np.ndarray):
         yield value
-    elif isinstance(value, Tensor):
-        array = array_of(value)
-        if array is not None:
-            yield array
     elif isinstance(value, (list, tuple)):
         for each in value:
             yield from _arrays(each)
     elif isinstance(value, dict):
         yield from _arrays(list(value.values()))
+    elif (array := array_of(value)) is not None:
+        yield array
 
 
-def _freed(value: Any) -> int:
-    """Return how many bytes are freed if a list or dict is emptied; called in a copy of the process."""
-    roots = {id(root): (weakref.ref(root), root.nbytes) for root in map(root_of, _arrays(value))}
-    value.clear()
-    gc.collect()
-    return sum(size for reference, size in roots.values() if reference() is None)
-
-
-def _own(value: Any) -> bool:
-    module = module_of(type(value))
-    return module != "builtins" and not module.startswith(("tinytorch", "numpy", "tqdm"))
-
-
-def _graph(node: Any, most: int) -> set[int]:
-    """Return the ids of nodes before a node, up to a number of them."""
+def _length(node: Any, most: int = 50_000) -> int:
+    """Return the number of nodes before a node."""
     seen: set[int] = set()
     nodes = [node]
     while nodes and len(seen) < most:
-        each = nodes.pop(0)
-        if each is None or id(each) in seen:
-            continue
-        seen.add(id(each))
-        nodes += [edge[0] for edge in each.next_functions]
-    return seen
+        each = nodes.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            nodes += [edge[0] for edge in each.next_functions]
+    return len(seen)
+
+
+class Kept(Check):
+    """The variables of the program, looked at now and then: what grows, and what has the memory of parameters."""
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.sizes: dict[str, list[Any]] = {}  # by variable: the step, entries with graphs, entries, bytes
+        self.lines: dict[str, Any] = {}
+        self.scalars: set[str] = set()  # the variables that keep numbers
+        self.aliases: dict[str, list[Any]] = {}  # by variable: the state, the first values, the step, a line
+        self.changed: dict[str, tuple[float, int, Any]] = {}
+        self.calls = 0  # of models since the last backward pass
+        self.next = 20
+
+    def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
+        self.calls += 1
+        if self.calls in (16, 32, 64, 128, 256) and self.watch.backwards:
+            self._look()
+
+    def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
+        self.calls = 0
+        if self.watch.backwards >= self.next:
+            self.next += 20 if self.next < 200 else 100
+            self._look()
+
+    def state_loaded(self, module: Any, state: Any) -> None:  # noqa: D102
+        self._look_at_states()
+        for name, (kept, some, since, place) in self.aliases.items():
+            if kept is state:
+                change = max([float(np.abs(array.reshape(-1)[:16] - some[key]).max()) for key in some
+                              if (array := array_of(kept[key])) is not None], default=0.0)  # fmt: skip
+                if change and self.watch.backwards > since:
+                    self.changed[name] = (change, self.watch.backwards - since, place)
+
+    def _look_at_states(self) -> None:
+        """Note states whose tensors have the memory of parameters."""
+        own = {id(root_of(p)) for info in self.watch.models.values() for p in info.parameters.values()}
+        for name, value, place in _variables():
+            if not isinstance(value, dict) or not value or name in ("_parameters", "_buffers"):
+                continue
+            if name in self.aliases and self.aliases[name][0] is value:
+                continue
+            tensors = {key: x for key, x in value.items() if isinstance(x, Tensor) and x.dtype.is_floating_point}
+            alias = [id(root_of(x)) in own or x.ndim == 0 or "running" in str(key) for key, x in tensors.items()]
+            if tensors and all(alias) and not any(x.requires_grad for x in tensors.values()):
+                some = {key: array.reshape(-1)[:16].copy() for key, x in tensors.items()
+                        if (array := array_of(x)) is not None and array.size}  # fmt: skip
+                self.aliases[name] = [value, some, self.watch.backwards, place]
+
+    def _look(self) -> None:
+        self._look_at_states()
+        for name, value, place in _variables():
+            entries: list[Any] = []
+            if isinstance(value, Tensor) and (node := node_of(value)) is not None:
+                graphs, count, size = _length(node), 1, 0
+                entries = [value]
+            elif isinstance(value, (list, dict)) and len(value) > 5:
+                entries = list(value.values() if isinstance(value, dict) else value)
+                some = [entries[k] for k in sorted({0, len(entries) // 3, len(entries) // 2, len(entries) - 1})]
+                graphs = len(entries) if all(
+                    any(node_of(x) is not None for x in tensors_of(each)) for each in some) else 0  # fmt: skip
+                roots = [{id(root): root.nbytes for root in map(root_of, _arrays(each))} for each in some]
+                own = [sum(size for key, size in each.items() if sum(key in other for other in roots) == 1)
+                       for each in roots]  # fmt: skip
+                count, size = len(entries), int(min(own) * len(entries))
+            else:
+                continue
+            if {x.numel() for x in tensors_of(entries[-1])} == {1}:
+                self.scalars.add(name)
+            rows = self.sizes.setdefault(name, [])
+            step = (self.watch.backwards, self.calls)
+            if not rows or rows[-1][0] != step:
+                rows.append((step, graphs, count, size))
+                self.lines.setdefault(name, changed_at(name, place.file, place.function) or place)
+
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
+        for name, (change, since, line) in self.changed.items():
+            yield found("state-dict-alias", line_with(line, rf"\b{name}\b *=.*state_dict\(\)") or line, name=name,
+                        steps=since, change=change)  # fmt: skip
+        for name, rows in self.sizes.items():
+            if rows[-1][0][0] > rows[0][0][0]:  # (else an evaluation is looked at, in which calls are counted)
+                rows = list({row[0][0]: row for row in rows}.values())
+            grows = [a[1:3] < b[1:3] and a[2] <= b[2] for a, b in itertools.pairwise(rows)]
+            (first, *_, few, _), (last, graphs, many, size) = rows[0], rows[-1]
+            passes = last[0] - first[0] if last[0] > first[0] else last[1] - first[1]
+            if len(rows) < 2 or not all(grows) or last[0] < 0.7 * self.watch.backwards:
+                continue
+            large = size > LIMITS["bytes kept"] and many - few >= 0.6 * passes and len(rows) > 2
+            kept = graphs >= max(many, 6) and (many > few or graphs > rows[0][1] + passes)
+            if not large and not kept:
+                continue
+            row = "memory-grows/bytes" if not kept else "loss-kept-with-graph" if name in self.scalars else (
+                "memory-grows/graphs")  # fmt: skip
+            freed = self._freed(name)
+            yield found(row, self.lines[name], name=name, count=many, steps=last[0], size=size / 1e6, freed=freed,
+                        proven=freed > 5)  # fmt: skip
+
+    def _freed(self, name: str) -> int:
+        """Return how many objects are freed in a copy of the process without the variable's values."""
+
+        def cut() -> int:
+            gc.collect()
+            before = len(gc.get_objects())
+            for each, value, _ in _variables():
+                if each == name and isinstance(value, (list, dict)):
+                    value.clear()
+                elif each == name and isinstance(value, Tensor):
+                    value.detach_()
+            gc.collect()
+            return before - len(gc.get_objects())
+
+        return self.doctor.replay.probe(cut) or 0
