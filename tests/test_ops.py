@@ -56,7 +56,6 @@ ELSEWHERE = {
     "_cholesky_inverse", "_cholesky_solve",  # whose gradients are not PyTorch's: in tests/samples/decompose.py
     "_triangular_solve", "old_cholesky",  # which warn: test_old_solvers in tests/ops/test_decompose.py
     "_geqrf", "_ldl", "_ldl_solve", "_only_r",  # their gradients raise an error, as PyTorch's
-    "_corner_pick",  # gradients of gradients of maxima: tests/nn/test_pooling.py
     "_histogram", "_unique2", "_unique_dim", "_unique_runs",  # which have no derivative
     "_amax", "_amin",  # `max` and `min` inside of `vmap`: tests/ops/test_batching.py
     "_second", "_product",  # which refuses; and of NaN and infinities: tests/ops/test_out.py and test_statistics.py

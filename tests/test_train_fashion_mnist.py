@@ -418,7 +418,7 @@ def test_without_a_network(tmp_path):
     process = start(tmp_path, "--epochs", "1", stderr=subprocess.PIPE, env=environment)
     output, errors = process.communicate(timeout=600)
     assert process.returncode == 0 and output.startswith(NOTICE) and output.endswith(f"{NOTICE}\n")
-    assert len(errors.splitlines()) == len(tinytorch.data.FashionMNIST.mirrors) + 1  # and the line of the epoch
+    assert len(errors.splitlines()) == len(tinytorch.data.FashionMNIST.mirrors) + 2  # what is drawn, and the epoch
     assert sorted(os.listdir(tmp_path)) == ["model.checkpoint.pth", "model.pth"]
 
 

@@ -77,9 +77,12 @@ def test_the_mistakes_in_the_document_are_programs_of_the_table() -> None:
 
 def test_the_page_has_all_programs_and_what_they_print(monkeypatch) -> None:
     monkeypatch.setattr(mistakes, "theirs", lambda program: None)
-    (page,) = mistakes.written().values()
+    pages = mistakes.written()
+    assert all(f"mistakes/{group}.md" in pages for group in mistakes.GROUPS)
     for program in mistakes.programs().values():
-        part = page.partition(f"\n`{program.file}`\n")[2].partition("\n## ")[0]
+        page = pages[f"mistakes/{mistakes.group_of(program)}.md"]
+        assert f"(mistakes/{mistakes.group_of(program)}.md#{program.name})" in pages["mistakes.md"]
+        part = page.partition(f"{{ #{program.name} }}\n")[2].partition("\n## ")[0]
         assert f"``` {{ .python .run }}\n{program.source}```" in part
         assert all(line in part for line in [*program.printed, *mistakes.implied(program, program.place)])
         assert all(f"{code}  # line {number}\n" in part for number, code in program.right.items())

@@ -168,6 +168,7 @@ def trace_module(mod: Module, inputs: dict[str, Any], *args: Any, **kwargs: Any)
 
 
 def _same(fn: Any) -> Any:
+    """Return a function, class or module unchanged."""
     return fn
 
 

@@ -503,8 +503,9 @@ def einsum(*args: Any) -> Tensor:
         (tensor(5.), tensor([[ 5., 11.],
                 [11., 25.]]))
     """
-    terms, target, operands = equation_of(*args)
-    check_elements(operands, 1)
+    parts = parsed_equation(*args)
+    check_elements(parts[-1], 1)
+    terms, target, operands = equation_of(*parts)
     operands = [_diagonals(term, operand, k) for k, (term, operand) in enumerate(zip(terms, operands, strict=True))]
     terms = [list(dict.fromkeys(term)) for term in terms]
     _check_lengths(terms, operands)
@@ -517,12 +518,11 @@ def einsum(*args: Any) -> Tensor:
     return result
 
 
-def equation_of(*args: Any) -> tuple[list[list[Any]], list[Any], list[Any]]:
+def equation_of(terms: list[Any], output: Any, operands: list[Any]) -> tuple[list[Any], list[Any], list[Any]]:
     """Return the letters of the dimensions of each operand of `einsum`, those of the output, and the operands.
 
     The dimensions of ellipses are letters too, numbered from the last: ("...", 0).
     """
-    terms, output, operands = _parse(*args)
     rest = 0  # the largest number of dimensions that an ellipsis stands for
     for k, (term, operand) in enumerate(zip(terms, operands, strict=True)):
         named = len(term) - (... in term)
@@ -550,7 +550,7 @@ def _subscripts_error(named: int, operand: Tensor, k: int, end: str) -> str:
     )
 
 
-def _parse(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
+def parsed_equation(*args: Any) -> tuple[list[Any], Any, list[Tensor]]:
     """Return the terms, the term of the output (None if it is missing), and the operands."""
     if len(args) < 2:
         raise ValueError(

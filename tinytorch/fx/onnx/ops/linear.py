@@ -13,7 +13,7 @@ import numpy as np
 from tinytorch.fx.onnx.builder import Builder, UnsupportedCall, Value, elementwise, rule
 from tinytorch.fx.onnx.ops.reduce import norm
 from tinytorch.kernels import dtypes
-from tinytorch.ops.linalg.products import equation_of
+from tinytorch.ops.linalg.products import equation_of, parsed_equation
 from tinytorch.ops.nn.attention import canonical_mask
 
 
@@ -64,7 +64,7 @@ rule("addr")(
 
 @rule("einsum")
 def _einsum(b: Builder, *args: Any) -> Any:
-    terms, target, operands = equation_of(*args)
+    terms, target, operands = equation_of(*parsed_equation(*args))
     used = {*chain(*terms)}
     free = iter([letter for letter in string.ascii_lowercase if letter not in used])
     # (ONNX knows lower-case letters.)
