@@ -9,12 +9,13 @@ import ast
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
 
 from tinytorch import nn
+from tinytorch.autograd.grad_mode import is_grad_enabled
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer, is_model, operand
@@ -36,8 +37,8 @@ from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.running import NAMES, evaluated, variables_of
 from tinytorch.inspect.mistakes.stack import Step, locals_of
-from tinytorch.inspect.mistakes.trial import Unknown, is_users
-from tinytorch.inspect.source import assigned_attribute, function_tree, header_of
+from tinytorch.inspect.mistakes.trial import Unknown, is_users, tensors_in
+from tinytorch.inspect.source import assigned_attribute, function_tree, header_of, parsed
 from tinytorch.ops.register import methods
 
 #: A message, and the code that takes the place of the call that failed. {func} stands for what it calls, {args} for its
@@ -55,6 +56,13 @@ TEMPLATES = (
     ("' as parameter '", "{target} = nn.Parameter({value})"),
     ("Module [ModuleList] is missing the required", "nn.Sequential(*{func})({args})"),
     ("missing 2 required positional arguments: 'key' and 'value'", "{func}({first}, {first}, {first})"),
+    ("missing 2 required positional arguments: 'dim0' and 'dim1'", "{owner}.T"),
+    ("missing 1 required positional argument: 'steps'", "{func}({args}, 50)"),
+    ("has no attribute 'append'", "torch.cat(({args}))"),
+    ("has no attribute 'default_rng'", "torch.Generator().manual_seed({args})"),
+    ("has no attribute 'save'", "torch.save({state}, {args})"),
+    ("Can't pickle", "{func}({state}, {rest})"),
+    ("Can't get local object", "{func}({state}, {rest})"),
     ("missing 1 required positional argument: 'optimizer'", "{func}({optimizer}, {keywords})"),
     ("missing 1 required positional argument: 'params'", "{func}({parameters}, {keywords})"),
     ("missing 1 required positional argument: 'metrics'", "{func}({number})"),
@@ -109,6 +117,17 @@ def _closure(failure: Failure) -> str:
     return names[-1] if names else ""
 
 
+def _state(failure: Failure) -> str:
+    """Return the state of the model that is saved."""
+    call = failure.call
+    saved: Any = call.value if isinstance(call, ast.Attribute) else failure.calling.args[0]
+    program = parsed(failure.user.file, failure.user.frame.f_globals)
+    if program is not None and ".load(" in (text := ast.unparse(program)) and "load_state_dict" not in text:
+        return ""  # (what is loaded is used as a model)
+    saved = saved.args[0] if isinstance(saved, ast.Call) and ast.unparse(saved.func).endswith("jit.script") else saved
+    return f"{ast.unparse(saved)}.state_dict()" if is_model(failure.value(saved)) else ""
+
+
 #: What the program has that a template may name: "" if there is none, or more than one.
 WORDS: dict[str, Callable[[Failure], str]] = {
     "optimizer": lambda failure: _only(failure, _is_optimizer),
@@ -116,6 +135,7 @@ WORDS: dict[str, Callable[[Failure], str]] = {
     "loss": lambda failure: _only(failure, _is_loss),
     "number": _last_number,
     "closure": _closure,
+    "state": _state,
 }
 
 
@@ -126,15 +146,16 @@ def filled(failure: Failure) -> str | None:
     template = next(text for message, text in TEMPLATES if message in failure.text)
     fields = re.findall(r"{(\w+)}", template)
     words = {"line": failure.user.text().partition("  #")[0]}
-    if isinstance(call, ast.Call) and not any(isinstance(each, ast.Starred) for each in call.args):
-        keywords = [f"{each.arg}={ast.unparse(each.value)}" for each in call.keywords]
-        given = [*map(ast.unparse, call.args), *keywords]
-        words |= {"func": ast.unparse(call.func), "args": ", ".join(given), "rest": ", ".join(given[1:])}
+    whole = called(failure) if isinstance(call, ast.Attribute) else call
+    if isinstance(whole, ast.Call) and not any(isinstance(each, ast.Starred) for each in whole.args):
+        keywords = [f"{each.arg}={ast.unparse(each.value)}" for each in whole.keywords]
+        given = [*map(ast.unparse, whole.args), *keywords]
+        words |= {"func": ast.unparse(whole.func), "args": ", ".join(given), "rest": ", ".join(given[1:])}
         words |= {"first": given[0]} if given else {}
-        if not call.args:
+        if not whole.args:
             words["keywords"] = ", ".join(keywords)
-        if isinstance(call.func, ast.Attribute) and failure.of_method:
-            words["owner"] = operand(call.func.value)
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and failure.of_method:
+        words["owner"] = operand(call.func.value)
     elif isinstance(call, (ast.Subscript, ast.Attribute)):
         words["owner"] = operand(call.value)
     elif hasattr(call, "in_place"):
@@ -154,47 +175,89 @@ def filled(failure: Failure) -> str | None:
     return template.format_map(words).replace(", )", ")")
 
 
-#: The names that arguments have in NumPy and in Keras.
+#: What arguments, members and words are called in NumPy, in Keras, and elsewhere.
 _ELSEWHERE = {
     "axis": "dim", "axes": "dim", "keepdims": "keepdim", "learning_rate": "lr", "lrate": "lr", "strides": "stride",
     "units": "out_features", "filters": "out_channels", "rate": "p", "beta": "betas", "epsilon": "eps",
-    "decay": "weight_decay", "shape": "size",
-    "requires_gradient": "requires_grad", "nb_workers": "num_workers", "batchsize": "batch_size",
+    "decay": "weight_decay", "shape": "size", "requires_gradient": "requires_grad", "nb_workers": "num_workers",
+    "batchsize": "batch_size", "astype": "to", "copy": "clone", "np": "numpy", "array": "tensor", "gpu": "cuda",
+    "expand_dims": "unsqueeze", "repeat": "repeat_interleave", "avg": "mean", "average": "mean",
 }  # fmt: skip
+_CUDA = '"cuda" if torch.cuda.is_available() else "cpu"'
+
+
+def _meant(wrong: str, names: Iterable[str], least: float = 0.6) -> str | None:
+    """Return which of the names was meant: what another library's is called here, or the nearest in spelling."""
+    names = sorted(names)
+    alike = [name for name in names if name in (_ELSEWHERE.get(wrong), wrong.upper(), wrong.lower())]
+    return next(iter(alike or get_close_matches(wrong, names, 1, least)), None)
 
 
 @remedy("unexpected keyword argument")
 def named_otherwise(failure: Failure) -> str | None:
-    """Name the argument that was meant."""
+    """Name the argument that was meant, also one that a constructor passes on to that of its base class."""
     wrong = re.findall(r"unexpected keyword argument '(\w+)'", failure.text)[0]  # (Python may add a suggestion)
     call = failure.calling
     function = failure.function.forward if failure.calls_module else failure.function
-    names = [name for name in inspect.signature(function).parameters if name != "self"]
-    meant = _ELSEWHERE.get(wrong)
-    if meant not in names:
-        meant = next(iter(get_close_matches(wrong, names, 1, 0.6)), None)
+    kinds = function.__mro__[:-1] if isinstance(function, type) else [function]
+    names = dict.fromkeys([name for each in kinds for name in inspect.signature(each).parameters])
+    meant = _meant(wrong, [name for name in names if name not in ("self", "args", "kwargs")])
     if meant is None and len(names) == len(call.keywords) == 1 and not call.args:
-        meant = names[0]
+        meant = next(iter(names))
     if meant is None or wrong not in [each.arg for each in call.keywords]:
         return None
     keywords = [ast.keyword(meant if each.arg == wrong else each.arg, each.value) for each in call.keywords]
-    again = ast.Call(call.func, call.args, keywords)
-    return failure.unparsed(again)
+    return failure.unparsed(ast.Call(call.func, call.args, keywords))
+
+
+@remedy("")
+def word(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Give the text that was meant: one that the message names, what raised it compares with, or a module has."""
+    texts = [text for step in failure.steps if step.ours for text in _texts(step.code.co_consts)]
+    for value in map(failure.value, failure.parts(ast.Name, ast.Attribute)):
+        own = (value._parameters, value._buffers, value._modules) if is_model(value) else ()
+        texts += itertools.chain(*own)
+
+    def meant(wrong: Any) -> str | None:
+        if not isinstance(wrong, str) or not re.search(rf"(?<![\w.]){re.escape(wrong)}(?![\w.])", failure.text):
+            return None
+        words = {*texts, *re.findall(r"[\w-]+", failure.text)} - {wrong}
+        found = None if wrong in texts else _meant(wrong, words, 0.65)
+        return _CUDA if found == "cuda" else found and f'"{found}"'
+
+    for node in failure.parts(ast.Constant, ast.Name):
+        text, made = meant(failure.value(node)), failure.assignment(node)
+        if text and isinstance(node, ast.Constant):
+            return failure.replaced(node, text)
+        if text and made is not None and isinstance(made.value, ast.Constant):
+            return f"{ast.unparse(made.targets[0])} = {text}", made.lineno
+    for name, (value, _) in arguments_of(failure.module).items() if failure.module is not None else ():
+        if text := meant(value):
+            return like(failure.module, **{name: ast.literal_eval(text)}), made_at(failure) or 0
+    return None
+
+
+def _texts(constants: Iterable[Any]) -> Iterator[str]:
+    """Yield the words among the constants of a function."""
+    for each in constants:
+        if isinstance(each, (tuple, frozenset)):
+            yield from _texts(each)
+        elif isinstance(each, str) and re.fullmatch(r"[\w-]+", each):
+            yield each
 
 
 @remedy("compiled with CUDA")
 def without_cuda(failure: Failure) -> str | tuple[str, int] | None:
     """Use the GPU only where there is one."""
-    choice = '"cuda" if torch.cuda.is_available() else "cpu"'
     for part in ast.walk(failure.calling):
         statement = failure.assignment(part)
         for node in ast.walk(statement or part):
             if isinstance(node, ast.Constant) and str(node.value).startswith("cuda"):
                 if statement is not None:
-                    return failure.in_text(statement, node, choice), statement.lineno
-                return failure.replaced(node, choice)
+                    return failure.in_text(statement, node, _CUDA), statement.lineno
+                return failure.replaced(node, _CUDA)
     member = failure.member
-    return f"{ast.unparse(member.value)}.to({choice})" if member.attr == "cuda" else None
+    return f"{ast.unparse(member.value)}.to({_CUDA})" if member.attr == "cuda" else None
 
 
 @remedy("optimizer got an empty parameter list")
@@ -751,7 +814,10 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
     for node in ast.walk(loops[-1]) if loops else ():
         if isinstance(node, ast.Assign):
             targets = {each.id for target in node.targets for each in _names_in(target)}
-            for each in [each for each in _names_in(node.value) if each.id in targets]:
+            copied = isinstance(node.value, ast.Name) and any(
+                each.id in targets and each.lineno < node.lineno for each in _names_in(loops[-1])
+            )
+            for each in [each for each in _names_in(node.value) if copied or each.id in targets]:
                 value = failure.value(each)
                 text = (
                     f"tuple([each.detach() for each in {each.id}])"
@@ -775,6 +841,76 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
     if first is not None:
         return f"{ast.unparse(first.func)}(retain_graph=True)", first.lineno
     return failure.with_keywords(retain_graph="True")
+
+
+@remedy("returned an incorrect number of gradients")
+def gradient_for_each(failure: Failure) -> tuple[str, str] | None:
+    """Return None from `backward` for the last inputs of `forward`, for which it returns no gradient."""
+    name, expected, got = re.findall(r"function (\w+)Backward .*expected (\d+), got (\d+)", failure.text)[0]
+    kinds = [value for step in failure.steps for value in step.frame.f_globals.values()]
+    backward = next(vars(each)["backward"].__func__ for each in kinds if getattr(each, "__name__", "") == name)
+    for node in ast.walk(function_tree(backward)):
+        if isinstance(node, ast.Return) and node.value is not None and int(got) < int(expected):
+            written = (
+                ast.unparse(node.value).strip("()") if isinstance(node.value, ast.Tuple) else ast.unparse(node.value)
+            )
+            text = ", ".join([written, *["None"] * (int(expected) - int(got))])
+            return f"return {text}", f"{backward.__code__.co_filename}:{node.lineno}"
+    return None
+
+
+@remedy("Expected all tensors to have the same size in the mapped dimension")
+def in_dims(failure: Failure) -> str | tuple[str, int] | None:
+    """Do not map over the arguments whose first sizes are not those of the others, such as parameters."""
+    made = failure.assignment(failure.calling.func)
+    call = failure.calling.func if made is None else made.value
+    given = next((each for each in failure.arguments.values() if isinstance(each, tuple)), ())
+    sizes = [{x.shape[0] if x.ndim else 0 for x in tensors_in(each)} for each in given]
+    batch = {min(each) for each in sizes if len(each) == 1} & sizes[-1]
+    if not isinstance(call, ast.Call) or len(batch) != 1:
+        return None
+    text = failure.at(call).with_keywords(
+        in_dims=f"({', '.join(['0' if each == batch else 'None' for each in sizes])})"
+    )
+    return text, getattr(made, "lineno", 0)
+
+
+@remedy("The specified number of total steps is")
+def all_steps(failure: Failure) -> tuple[str, int] | None:
+    """Count the steps of a schedule in batches rather than in epochs, where it steps in the loop over the batches."""
+    made, loops = failure.assignment(failure.member.value), failure.user.loops()
+    total = [each.value for each in made.value.keywords if each.arg == "total_steps"]
+    batches = getattr(loops[-1], "iter", None)
+    while isinstance(batches, ast.Call) and ast.unparse(batches.func) in ("enumerate", "tqdm"):
+        batches = batches.args[0]
+    if len(loops) < 2 or not total or not isinstance(batches, ast.Name):
+        return None
+    text = f"{operand(total[0])} * len({batches.id})"
+    return failure.in_text(made.value, total[0], text), made.lineno
+
+
+@remedy("takes no arguments", "positional argument but", "missing 1 required positional argument")
+def object_in_list(failure: Failure) -> tuple[str, str] | None:
+    """Make an object of a class that is given among others, and called as if it were one."""
+    kind, module = failure.called(), parsed(failure.user.file, failure.user.frame.f_globals)
+    if not isinstance(kind, type) or not is_users(kind) or module is None:
+        return None
+    for statement in [each for each in ast.walk(module) if isinstance(each, (ast.Assign, ast.Expr))]:
+        calls = [each.func for each in ast.walk(statement) if isinstance(each, ast.Call)]
+        for node in _names_in(statement):
+            if node.id == kind.__name__ and node not in calls:
+                return failure.in_text(statement, node, f"{node.id}()"), f"{failure.user.file}:{statement.lineno}"
+    return None
+
+
+@remedy("does not require grad and does not have a grad_fn")
+def switched_on(failure: Failure) -> tuple[str, str] | None:
+    """Switch gradients on where a context is made, but not entered: `torch.enable_grad()`."""
+    module = parsed(failure.user.file, failure.user.frame.f_globals)
+    for node in ast.walk(module) if module is not None and not is_grad_enabled() else ():
+        if isinstance(node, ast.Expr) and ast.unparse(node).endswith("enable_grad()"):
+            return "torch.set_grad_enabled(True)", f"{failure.user.file}:{node.lineno}"
+    return None
 
 
 @remedy("does not require grad and does not have a grad_fn")
@@ -903,18 +1039,6 @@ def _without_last_batch(failure: Failure, step: Step) -> tuple[str, str] | None:
     return failure.at(call).with_keywords(drop_last="True"), f"{step.file}:{call.lineno}"
 
 
-@remedy("is not a Module subclass")
-def module_of_function(failure: Failure) -> str | None:
-    """Name the module that does what a function does: `nn.ReLU()` for `F.relu`."""
-    kinds = {each.lower(): each for each in dir(nn) if isinstance(getattr(nn, each), type)}
-    for node in [each for each in failure.calling.args if isinstance(each, (ast.Attribute, ast.Name))]:
-        name = ast.unparse(node).rpartition(".")[2]
-        kind = kinds.get(name.replace("_", "").lower())
-        if kind is not None and not isinstance(failure.value(node), type):
-            return failure.replaced(node, f"nn.{kind}({'dim=-1' if 'softmax' in name else ''})")
-    return None
-
-
 def pair(failure: Failure) -> tuple[Any, Any]:
     """Return the predictions and the targets of a loss."""
     given = failure.arguments if isinstance(failure.arguments.get("target"), Tensor) else failure.given
@@ -992,11 +1116,11 @@ def misspelt(failure: Failure) -> str | None:
     owner = failure.error.obj if owner is None else owner
     if not isinstance(owner, (Tensor, ModuleType)) and not _is_ours(owner):
         return None
-    names = [name for name in dir(owner) if not name.startswith("_")]
-    alike = [name for name in names if name.lower() == wrong.lower()] or get_close_matches(wrong, names, 1, 0.7)
-    of_arrays = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}
-    meant = of_arrays.get(wrong) if isinstance(owner, Tensor) else None
-    return f"{ast.unparse(node.value)}.{meant or alike[0]}" if meant or alike else None
+    above = failure.value(node.value.value) if isinstance(node.value, ast.Attribute) else None
+    if isinstance(above, ModuleType) and hasattr(above, wrong):  # (NumPy has it in a module: `random.rand`)
+        return f"{ast.unparse(node.value.value)}.{wrong}"
+    meant = _meant(wrong, [name for name in dir(owner) if not name.startswith("_")], 0.7)
+    return f"{ast.unparse(node.value)}.{meant}" if meant else None
 
 
 def _is_ours(owner: Any) -> bool:
@@ -1014,7 +1138,7 @@ def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
             continue
         assigned = failure.assignment(node.value)
         if not owner.is_leaf:
-            return _updated(failure, text) or (None if owner.retains_grad else f"{text}.retain_grad()")
+            return _updated(failure, assigned, text) or (None if owner.retains_grad else f"{text}.retain_grad()")
         if not owner.requires_grad:
             if assigned is None or not owner.dtype.is_floating_point or len(assigned.targets) != 1:
                 return None
@@ -1030,15 +1154,15 @@ def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
     return None
 
 
-def _updated(failure: Failure, text: str) -> str | None:
+def _updated(failure: Failure, made: ast.Assign | None, text: str) -> tuple[str, int] | None:
     """Return a step of gradient descent by hand as one that is written in place, and not recorded."""
-    statement = failure.statement()
-    value = getattr(statement, "value", None)
-    if not isinstance(statement, ast.Assign) or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Sub):
-        return None
-    own = ast.unparse(statement.targets[0]) == ast.unparse(value.left) == text
-    change = ast.unparse(value.right)
-    return f"with torch.no_grad(): {text} -= {change}" if own and f"{text}.grad" in change else None
+    for statement, line in ((failure.statement(), 0), (made, getattr(made, "lineno", 0))):
+        value = getattr(statement, "value", None)
+        if isinstance(statement, ast.Assign) and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub):
+            change = ast.unparse(value.right)
+            if ast.unparse(statement.targets[0]) == ast.unparse(value.left) == text and f"{text}.grad" in change:
+                return f"with torch.no_grad(): {text} -= {change}", line
+    return None
 
 
 @remedy("'NoneType' object has no attribute", "'NoneType' object is not", "must be Tensor, not NoneType",
@@ -1089,7 +1213,8 @@ def method_without_self(failure: Failure) -> str | tuple[str, int] | None:
 
 @remedy("is not a Module subclass")
 def modules_of_sequence(failure: Failure) -> str | None:
-    """Unpack a list of modules; make modules of classes."""
+    """Unpack a list of modules; make modules of classes, and of functions: `nn.ReLU()` for `F.relu`."""
+    kinds = {each.lower(): each for each in dir(nn) if isinstance(getattr(nn, each), type)}
     for node in failure.calling.args:
         value = failure.value(node)
         if isinstance(value, (list, tuple)) or isinstance(node, (ast.List, ast.ListComp)):
@@ -1097,6 +1222,10 @@ def modules_of_sequence(failure: Failure) -> str | None:
             return failure.replaced(node, f"[*{text}]").replace(f"[*{text}]", f"*{text}")
         if isinstance(value, type):
             return failure.replaced(node, f"{ast.unparse(node)}()")
+        name = ast.unparse(node).rpartition(".")[2]
+        kind = kinds.get(name.replace("_", "").lower()) if isinstance(node, (ast.Attribute, ast.Name)) else None
+        if kind is not None:
+            return failure.replaced(node, f"nn.{kind}({'dim=-1' if 'softmax' in name else ''})")
     return None
 
 
@@ -1113,6 +1242,8 @@ def registered_list(failure: Failure) -> str | tuple[str, int] | None:
             continue
         held = () if value is kind else vars(value).get(each.targets[0].attr)
         written = isinstance(each.value, (ast.List, ast.ListComp)) and "nn." in ast.unparse(each.value)
+        if isinstance(held, Tensor) and held.is_leaf:
+            return f"{ast.unparse(each.targets[0])} = nn.Parameter({ast.unparse(each.value)})", each.lineno
         if written or (isinstance(held, list) and any(isinstance(item, nn.Module) for item in held)):
             text = f"{ast.unparse(each.targets[0])} = nn.ModuleList({ast.unparse(each.value)})"
             return text, each.lineno

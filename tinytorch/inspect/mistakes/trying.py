@@ -295,6 +295,10 @@ def _made_otherwise(failure: Failure, made: ast.expr) -> Iterator[tuple[str, Any
     elif call is not None and call is not failure.call and isinstance(call.func, ast.Attribute):
         if not call.args and not call.keywords:
             yield ast.unparse(call.func.value), None
+    elif isinstance(made, ast.Subscript) and ast.unparse(made.slice) == "-1" and failure.modules:
+        if any(getattr(each, "bidirectional", False) for each in failure.modules[0].modules()):
+            state = ast.unparse(made.value)
+            yield f"torch.cat(({state}[-2], {state}[-1]), dim=1)", None
     elif isinstance(made, ast.Tuple) and len(made.elts) == 1:
         yield ast.unparse(made.elts[0]), None
 
