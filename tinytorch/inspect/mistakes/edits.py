@@ -286,7 +286,7 @@ class Edits:
         places = [each for each in names if self.nodes[each] in call.args]
         for a, b in itertools.combinations(places, 2):
             if type(self.values[a]) is not type(self.values[b]) and "kind" in self.about:
-                yield Edit(1.2, {a: f"{{{b}}}", b: f"{{{a}}}"})
+                yield Edit(0.95, {a: f"{{{b}}}", b: f"{{{a}}}"})
         tensors = list(self.tensors())
         if len(tensors) == 2 and not self.failure.of_method:
             a, b = tensors

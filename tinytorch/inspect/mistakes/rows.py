@@ -18,7 +18,7 @@ from tinytorch import nn
 from tinytorch.autograd.grad_mode import is_grad_enabled
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.failure import Failure, is_layer, is_model, operand
+from tinytorch.inspect.mistakes.failure import Failure, is_layer, is_model, operand, with_texts
 from tinytorch.inspect.mistakes.graph import (
     cuts_of,
     earlier_backward,
@@ -58,8 +58,6 @@ TEMPLATES = (
     ("missing 2 required positional arguments: 'key' and 'value'", "{func}({first}, {first}, {first})"),
     ("missing 2 required positional arguments: 'dim0' and 'dim1'", "{owner}.T"),
     ("missing 1 required positional argument: 'steps'", "{func}({args}, 50)"),
-    ("has no attribute 'append'", "torch.cat(({args}))"),
-    ("has no attribute 'default_rng'", "torch.Generator().manual_seed({args})"),
     ("has no attribute 'save'", "torch.save({state}, {args})"),
     ("Can't pickle", "{func}({state}, {rest})"),
     ("Can't get local object", "{func}({state}, {rest})"),
@@ -183,13 +181,15 @@ _ELSEWHERE = {
     "batchsize": "batch_size", "astype": "to", "copy": "clone", "np": "numpy", "array": "tensor", "gpu": "cuda",
     "expand_dims": "unsqueeze", "repeat": "repeat_interleave", "avg": "mean", "average": "mean",
 }  # fmt: skip
+#: The calls for those of NumPy's functions that get their arguments in another way.
+_OF_NUMPY = {"append": "cat(({}))", "default_rng": "Generator().manual_seed({})"}
 _CUDA = '"cuda" if torch.cuda.is_available() else "cpu"'
 
 
 def _meant(wrong: str, names: Iterable[str], least: float = 0.6) -> str | None:
     """Return which of the names was meant: what another library's is called here, or the nearest in spelling."""
     names = sorted(names)
-    alike = [name for name in names if name in (_ELSEWHERE.get(wrong), wrong.upper(), wrong.lower())]
+    alike = [name for name in names if name == _ELSEWHERE.get(wrong) or name.lower() == wrong.lower()]
     return next(iter(alike or get_close_matches(wrong, names, 1, least)), None)
 
 
@@ -213,16 +213,20 @@ def named_otherwise(failure: Failure) -> str | None:
 @remedy("")
 def word(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Give the text that was meant: one that the message names, what raised it compares with, or a module has."""
-    texts = [text for step in failure.steps if step.ours for text in _texts(step.code.co_consts)]
+    if not failure.inside or isinstance(failure.error, OSError):
+        return None
+    inner = failure.steps[failure.steps.index(failure.user) + 1 :]
+    texts = [text for step in inner for text in _texts(step.code.co_consts)]
     for value in map(failure.value, failure.parts(ast.Name, ast.Attribute)):
         own = (value._parameters, value._buffers, value._modules) if is_model(value) else ()
         texts += itertools.chain(*own)
 
+    words = re.findall(r"[\w-]+", failure.text)
+
     def meant(wrong: Any) -> str | None:
-        if not isinstance(wrong, str) or not re.search(rf"(?<![\w.]){re.escape(wrong)}(?![\w.])", failure.text):
+        if not isinstance(wrong, str) or len(wrong) < 3 or wrong not in words:
             return None
-        words = {*texts, *re.findall(r"[\w-]+", failure.text)} - {wrong}
-        found = None if wrong in texts else _meant(wrong, words, 0.65)
+        found = None if wrong in texts else _meant(wrong, {*texts, *words} - {wrong}, 0.65)
         return _CUDA if found == "cuda" else found and f'"{found}"'
 
     for node in failure.parts(ast.Constant, ast.Name):
@@ -258,16 +262,6 @@ def without_cuda(failure: Failure) -> str | tuple[str, int] | None:
                 return failure.replaced(node, _CUDA)
     member = failure.member
     return f"{ast.unparse(member.value)}.to({_CUDA})" if member.attr == "cuda" else None
-
-
-@remedy("optimizer got an empty parameter list")
-def list_of_iterator(failure: Failure) -> tuple[str, int] | None:
-    """Make a list of an iterator of parameters, which can be used once."""
-    value, node = failure.arguments.get("params"), failure.node("params")
-    made = failure.assignment(node)
-    if not hasattr(value, "__next__") or made is None or not isinstance(node, ast.Name):
-        return None
-    return f"{node.id} = list({ast.unparse(made.value)})", made.lineno
 
 
 @remedy("positional arguments but", "positional argument but")
@@ -447,15 +441,6 @@ def each_element(failure: Failure) -> str | None:
     whole = node.attr not in ("to", "cpu", "cuda", "float", "double", "half", "long", "detach", "numpy")
     alike = len({tuple(each.shape) for each in values}) == 1
     return f"torch.stack({text}).{method}" if whole and alike else f"[each.{method} for each in {text}]"
-
-
-@remedy("object has no attribute")
-def of_wrapped(failure: Failure) -> str | None:
-    """Look for a member in the model or the data set that another object wraps."""
-    node = failure.member
-    owner = failure.value(node.value)
-    found = [name for name in ("module", "dataset") if hasattr(getattr(owner, name, None), node.attr)]
-    return failure.replaced(node.value, f"{ast.unparse(node.value)}.{found[0]}") if found else None
 
 
 @remedy("'NoneType' object has no attribute", "must be Tensor, not NoneType")
@@ -814,19 +799,19 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
     for node in ast.walk(loops[-1]) if loops else ():
         if isinstance(node, ast.Assign):
             targets = {each.id for target in node.targets for each in _names_in(target)}
-            copied = isinstance(node.value, ast.Name) and any(
-                each.id in targets and each.lineno < node.lineno for each in _names_in(loops[-1])
-            )
-            for each in [each for each in _names_in(node.value) if copied or each.id in targets]:
-                value = failure.value(each)
-                text = (
-                    f"tuple([each.detach() for each in {each.id}])"
-                    if isinstance(value, tuple)
-                    else f"{each.id}.detach()"
-                )
-                if has_graph(value):
-                    changed = failure.in_text(node.value, each, text)
-                    return f"{ast.unparse(node.targets[0]).strip('()')} = {changed}", node.lineno
+            read = [each.id for each in _names_in(loops[-1]) if each.lineno < node.lineno]
+            copied = isinstance(node.value, (ast.Name, ast.Tuple)) and not targets.isdisjoint(read)
+            parts = [each for each in _names_in(node.value) if has_graph(failure.value(each))]
+            texts = {
+                id(each): f"tuple([each.detach() for each in {each.id}])"
+                if isinstance(failure.value(each), tuple)
+                else f"{each.id}.detach()"
+                for each in parts
+                if copied or each.id in targets
+            }
+            if texts:
+                changed = failure.unparsed(with_texts(node.value, texts if copied else dict([*texts.items()][:1])))
+                return f"{ast.unparse(node.targets[0]).strip('()')} = {changed}", node.lineno
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.value, ast.Name):
             sums.setdefault(f"{ast.unparse(node.target)}.backward", f"{node.value.id}.backward()")
     if call is not None and (said := ast.unparse(call).partition("(")[0]) in sums:
@@ -847,15 +832,14 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
 def gradient_for_each(failure: Failure) -> tuple[str, str] | None:
     """Return None from `backward` for the last inputs of `forward`, for which it returns no gradient."""
     name, expected, got = re.findall(r"function (\w+)Backward .*expected (\d+), got (\d+)", failure.text)[0]
-    kinds = [value for step in failure.steps for value in step.frame.f_globals.values()]
-    backward = next(vars(each)["backward"].__func__ for each in kinds if getattr(each, "__name__", "") == name)
-    for node in ast.walk(function_tree(backward)):
-        if isinstance(node, ast.Return) and node.value is not None and int(got) < int(expected):
-            written = (
-                ast.unparse(node.value).strip("()") if isinstance(node.value, ast.Tuple) else ast.unparse(node.value)
-            )
-            text = ", ".join([written, *["None"] * (int(expected) - int(got))])
-            return f"return {text}", f"{backward.__code__.co_filename}:{node.lineno}"
+    kinds = [value for step in failure.steps if step.users for value in step.frame.f_globals.values()]
+    function = next((each for each in kinds if isinstance(each, type) and each.__name__ == name), None)
+    lacking = ["None"] * (int(expected) - int(got))
+    for node in ast.walk(function_tree(function.backward)) if function is not None and lacking else ():
+        if isinstance(node, ast.Return) and node.value is not None:
+            parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            text = ", ".join([*map(ast.unparse, parts), *lacking])
+            return f"return {text}", f"{function.backward.__code__.co_filename}:{node.lineno}"
     return None
 
 
@@ -866,8 +850,9 @@ def in_dims(failure: Failure) -> str | tuple[str, int] | None:
     call = failure.calling.func if made is None else made.value
     given = next((each for each in failure.arguments.values() if isinstance(each, tuple)), ())
     sizes = [{x.shape[0] if x.ndim else 0 for x in tensors_in(each)} for each in given]
-    batch = {min(each) for each in sizes if len(each) == 1} & sizes[-1]
-    if not isinstance(call, ast.Call) or len(batch) != 1:
+    own = [each for each in sizes if len(each) == 1]
+    batch = max(own, key=own.count, default=set())
+    if not isinstance(call, ast.Call) or not own or (own.count(batch) == 1 < len(own)):
         return None
     text = failure.at(call).with_keywords(
         in_dims=f"({', '.join(['0' if each == batch else 'None' for each in sizes])})"
@@ -893,7 +878,7 @@ def all_steps(failure: Failure) -> tuple[str, int] | None:
 def object_in_list(failure: Failure) -> tuple[str, str] | None:
     """Make an object of a class that is given among others, and called as if it were one."""
     kind, module = failure.called(), parsed(failure.user.file, failure.user.frame.f_globals)
-    if not isinstance(kind, type) or not is_users(kind) or module is None:
+    if not isinstance(kind, type) or ast.unparse(failure.calling.func) == kind.__name__ or module is None:
         return None
     for statement in [each for each in ast.walk(module) if isinstance(each, (ast.Assign, ast.Expr))]:
         calls = [each.func for each in ast.walk(statement) if isinstance(each, ast.Call)]
@@ -904,18 +889,12 @@ def object_in_list(failure: Failure) -> tuple[str, str] | None:
 
 
 @remedy("does not require grad and does not have a grad_fn")
-def switched_on(failure: Failure) -> tuple[str, str] | None:
-    """Switch gradients on where a context is made, but not entered: `torch.enable_grad()`."""
+def with_graph(failure: Failure) -> str | tuple[str, int] | None:
+    """Leave out what cut the graph; switch gradients on where a context is made, but not entered."""
     module = parsed(failure.user.file, failure.user.frame.f_globals)
     for node in ast.walk(module) if module is not None and not is_grad_enabled() else ():
         if isinstance(node, ast.Expr) and ast.unparse(node).endswith("enable_grad()"):
-            return "torch.set_grad_enabled(True)", f"{failure.user.file}:{node.lineno}"
-    return None
-
-
-@remedy("does not require grad and does not have a grad_fn")
-def with_graph(failure: Failure) -> str | tuple[str, int] | None:
-    """Leave out what cut the graph."""
+            return "torch.set_grad_enabled(True)", node.lineno
     inputs = read_gradient(failure)
     if inputs is not None:
         return inputs
@@ -1116,6 +1095,11 @@ def misspelt(failure: Failure) -> str | None:
     owner = failure.error.obj if owner is None else owner
     if not isinstance(owner, (Tensor, ModuleType)) and not _is_ours(owner):
         return None
+    wrapped = [name for name in ("module", "dataset") if hasattr(getattr(owner, name, None), wrong)]
+    if wrapped:
+        return f"{ast.unparse(node.value)}.{wrapped[0]}.{wrong}"
+    if wrong in _OF_NUMPY and isinstance(owner, ModuleType) and isinstance(whole := called(failure), ast.Call):
+        return f"{ast.unparse(node.value)}.{_OF_NUMPY[wrong].format(', '.join(map(ast.unparse, whole.args)))}"
     above = failure.value(node.value.value) if isinstance(node.value, ast.Attribute) else None
     if isinstance(above, ModuleType) and hasattr(above, wrong):  # (NumPy has it in a module: `random.rand`)
         return f"{ast.unparse(node.value.value)}.{wrong}"
@@ -1231,8 +1215,11 @@ def modules_of_sequence(failure: Failure) -> str | None:
 
 @remedy("optimizer got an empty parameter list")
 def registered_list(failure: Failure) -> str | tuple[str, int] | None:
-    """Make a `ModuleList` of a list of modules."""
+    """Make a `ModuleList` of a list of modules, a parameter of a tensor, and a list of what can be used once."""
     node = failure.node("params")
+    assigned = failure.assignment(node)
+    if assigned is not None and hasattr(failure.arguments.get("params"), "__next__"):
+        return f"{ast.unparse(assigned.targets[0])} = list({ast.unparse(assigned.value)})", assigned.lineno
     owner: Any = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
     value = failure.value(owner.func if isinstance(owner, ast.Call) else owner)
     kind = value if isinstance(value, type) else type(value)
