@@ -216,7 +216,7 @@ def word(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     if not failure.inside or isinstance(failure.error, OSError):
         return None
     inner = failure.steps[failure.steps.index(failure.user) + 1 :]
-    texts = [text for step in inner for text in _texts(step.code.co_consts)]
+    texts = re.findall(r"'([\w-]+)'", " ".join([repr(step.code.co_consts) for step in inner]))
     for value in map(failure.value, failure.parts(ast.Name, ast.Attribute)):
         own = (value._parameters, value._buffers, value._modules) if is_model(value) else ()
         texts += itertools.chain(*own)
@@ -241,15 +241,6 @@ def word(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     return None
 
 
-def _texts(constants: Iterable[Any]) -> Iterator[str]:
-    """Yield the words among the constants of a function."""
-    for each in constants:
-        if isinstance(each, (tuple, frozenset)):
-            yield from _texts(each)
-        elif isinstance(each, str) and re.fullmatch(r"[\w-]+", each):
-            yield each
-
-
 @remedy("compiled with CUDA")
 def without_cuda(failure: Failure) -> str | tuple[str, int] | None:
     """Use the GPU only where there is one."""
@@ -265,9 +256,15 @@ def without_cuda(failure: Failure) -> str | tuple[str, int] | None:
 
 
 @remedy("positional arguments but", "positional argument but")
-def arguments_of_hook(failure: Failure) -> tuple[str, str] | None:
-    """Give a hook of a module all the arguments that it is called with."""
+def parameters_of_function(failure: Failure) -> tuple[str, str] | None:
+    """Give `forward` its `self`, and a hook of a module all the arguments that it is called with."""
     name, module = failure.text.partition("(")[0], failure.module
+    forward: Any = getattr(type(module), "forward", None)
+    code = getattr(forward, "__code__", None)
+    if code is not None and code.co_qualname == name and code.co_varnames[:1] != ("self",):
+        header, line = header_of(forward)
+        text = header.replace("forward(", "forward(self, ", 1).replace("self, )", "self)")
+        return text, f"{code.co_filename}:{line}"
     kinds = (("_forward_hooks", "input"), ("_backward_hooks", "grad_input"), ("_forward_pre_hooks", ""))
     for hooks, middle in kinds if module is not None else ():
         for hook in getattr(module, hooks).values():
@@ -282,7 +279,12 @@ def arguments_of_hook(failure: Failure) -> tuple[str, str] | None:
 
 
 @remedy("has been modified by an inplace operation")
-def computed_again(failure: Failure) -> tuple[str, int] | None:
+def not_modified(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Compute again what an optimizer has changed, or write out of place, also in a layer."""
+    return _computed_again(failure) or _layer_in_place(failure) or _out_of_place(failure)
+
+
+def _computed_again(failure: Failure) -> tuple[str, int] | None:
     """Compute a loss again after a step of an optimizer that changed parameters that it uses, as for two networks."""
     _, cell, _ = saved(failure)
     models = [(name, value) for name, value in failure.variables.items() if is_model(value)]
@@ -653,12 +655,8 @@ def _collated_by(failure: Failure, text: str) -> str | tuple[str, int]:
     return failure.at(call).with_keywords(collate_fn=text), call.lineno
 
 
-@remedy("stack expects each tensor to be equal size")
-def padded_batch(failure: Failure) -> str | tuple[str, int] | None:
+def _padded(failure: Failure, batch: list[Any]) -> str | tuple[str, int] | None:
     """Pad the samples of a batch, or leave them a list."""
-    batch = batch_of(failure)
-    if not isinstance(batch, list):
-        return None
     if all(isinstance(each, Tensor) for each in batch) and len({tuple(each.shape[1:]) for each in batch}) == 1:
         return _collated_by(failure, "lambda batch: nn.utils.rnn.pad_sequence(batch, batch_first=True)")
     first = batch[0]
@@ -681,12 +679,14 @@ def _column(text: str, values: list[Any]) -> str:
     return f"torch.utils.data.default_collate({text})"
 
 
-@remedy("default_collate: batch must contain", "NoneType")
-def list_of_samples(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
-    """Return the sample from `__getitem__`, or drop samples that are None; leave objects of other classes a list."""
+@remedy("default_collate: batch must contain", "NoneType", "stack expects each tensor to be equal size")
+def collated(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Return the sample from `__getitem__`, or drop samples that are None; pad tensors; leave other objects a list."""
     batch = batch_of(failure)
     if not isinstance(batch, (list, tuple)):
         return None
+    if "equal size" in failure.text:
+        return _padded(failure, list(batch))
     if all(each is None for each in batch):
         return _with_return(getattr(type(_users_data(failure)), "__getitem__", None))
     if any(each is None for each in batch):
@@ -737,15 +737,14 @@ def misspelt_method(failure: Failure) -> tuple[str, str] | None:
     own = {name: value for name, value in vars(type(owner)).items() if inspect.isfunction(value)}
     plain = {name.replace("_", "").lower(): name for name in own if name != wanted}
     found = get_close_matches(wanted.strip("_"), list(plain), 1, 0.6)
-    if not found:
-        return None
-    return _named_header(own[plain[found[0]]], wanted)
+    if found:
+        return _named_header(own[plain[found[0]]], wanted)
+    return _length(owner) if wanted == "__len__" else None
 
 
-@remedy("has no len()")
-def length(failure: Failure) -> tuple[str, str] | None:
+def _length(data: Any) -> tuple[str, str] | None:
     """Give a data set the length of that from which it takes the items."""
-    own = vars(type(_data_set(failure)))
+    own = vars(type(data))
     if "__len__" in own or not inspect.isfunction(own.get("__getitem__")):
         return None
     function: Any = own["__getitem__"]
@@ -948,8 +947,7 @@ def points_require_grad(failure: Failure) -> tuple[str, int] | None:
     return f"{node.id}.requires_grad_(); {ast.unparse(users[0])}", users[0].lineno
 
 
-@remedy("has been modified by an inplace operation")
-def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
+def _out_of_place(failure: Failure) -> str | tuple[str, int] | None:
     """Make the write out of place."""
     found = [(name, node) for name, node, step in writes(failure) if step.file == failure.user.file]
     found = found or later_writes(failure)
@@ -973,8 +971,7 @@ def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
     return None
 
 
-@remedy("has been modified by an inplace operation")
-def layer_in_place(failure: Failure) -> tuple[str, str] | None:
+def _layer_in_place(failure: Failure) -> tuple[str, str] | None:
     """Make the layer without `inplace=True` that has overwritten what the layer before it needs in backward."""
     node, _, _ = saved(failure)
     name, found = str(node.name()).partition("Backward")[0].lower() if node is not None else "", []
@@ -1183,18 +1180,6 @@ def initialized(failure: Failure) -> str | tuple[str, int] | None:
     return "super().__init__()"
 
 
-@remedy("positional argument but", "positional arguments but")
-def method_without_self(failure: Failure) -> str | tuple[str, int] | None:
-    """Give `forward` its `self`."""
-    function: Any = getattr(type(failure.module), "forward", None)
-    code = getattr(function, "__code__", None)
-    if code is None or f"{code.co_qualname}()" not in failure.text or code.co_varnames[:1] == ("self",):
-        return None
-    header, line = header_of(function)
-    text = header.replace("forward(", "forward(self, ", 1).replace("self, )", "self)")
-    return text, line if code.co_filename == failure.user.file else 0
-
-
 @remedy("is not a Module subclass")
 def modules_of_sequence(failure: Failure) -> str | None:
     """Unpack a list of modules; make modules of classes, and of functions: `nn.ReLU()` for `F.relu`."""
@@ -1262,7 +1247,7 @@ def matching_state(failure: Failure) -> str | None:
         return failure.rewritten(state_dict=text)
     if "size mismatch" not in failure.text and 2 * len(own & set(state)) >= len(own | set(state)):
         return failure.with_keywords(strict="False")
-    return None
+    return _matching_sizes(failure)
 
 
 def _same_sizes(own: Mapping[str, Any], state: Mapping[str, Any], old: str, new: str) -> bool:
@@ -1281,8 +1266,7 @@ def _renamed(missing: set[str], unexpected: set[str]) -> tuple[str, str] | None:
     return (old, new) if alike else None
 
 
-@remedy("size mismatch for")
-def matching_sizes(failure: Failure) -> str | None:
+def _matching_sizes(failure: Failure) -> str | None:
     """Derive the layer for which the weights were saved."""
     pattern = r"size mismatch for (?:(\S+)\.)?weight: copying a param with shape torch.Size\(\[([\d, ]*)\]"
     found = re.search(pattern, failure.text)
