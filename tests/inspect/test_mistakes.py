@@ -77,7 +77,7 @@ def test_the_mistakes_in_the_document_are_programs_of_the_table() -> None:
 
 def test_the_page_has_all_programs_and_what_they_print(monkeypatch) -> None:
     monkeypatch.setattr(mistakes, "theirs", lambda program: None)
-    (page,) = mistakes.written().values()
+    page = "\n".join(mistakes.written().values())
     for program in mistakes.programs().values():
         part = page.partition(f"\n`{program.file}`\n")[2].partition("\n## ")[0]
         assert f"``` {{ .python .run }}\n{program.source}```" in part

@@ -60,7 +60,6 @@ TEMPLATES = (
     ("missing 1 required positional argument: 'steps'", "{func}({args}, 50)"),
     ("has no attribute 'save'", "torch.save({state}, {args})"),
     ("Can't pickle", "{func}({state}, {rest})"),
-    ("Can't get local object", "{func}({state}, {rest})"),
     ("missing 1 required positional argument: 'optimizer'", "{func}({optimizer}, {keywords})"),
     ("missing 1 required positional argument: 'params'", "{func}({parameters}, {keywords})"),
     ("missing 1 required positional argument: 'metrics'", "{func}({number})"),
