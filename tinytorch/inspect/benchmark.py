@@ -335,9 +335,7 @@ class Timer:
         """Raise NotImplementedError, as in PyTorch: use `blocked_autorange`."""
         raise NotImplementedError("See `Timer.blocked_autorange.`")
 
-    def autorange(self, callback: Any = None) -> None:
-        """Raise NotImplementedError, as in PyTorch: use `blocked_autorange`."""
-        raise NotImplementedError("See `Timer.blocked_autorange.`")
+    autorange = repeat
 
     def _executions_per_block(self, min_time: float) -> int:
         """Return a number of executions that takes so long that the overhead of timing is negligible."""

@@ -20,6 +20,7 @@ from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, is_layer, is_model, operand, with_texts
 from tinytorch.inspect.mistakes.graph import (
+    backward_of,
     cuts_of,
     earlier_backward,
     has_graph,
@@ -211,7 +212,10 @@ def named_otherwise(failure: Failure) -> str | None:
 
 @remedy("")
 def word(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
-    """Give the text that was meant: one that the message names, what raised it compares with, or a module has."""
+    """Give the text that was meant: one that the message names, what raised it compares with, or a module has.
+
+    The GPU is used only where there is one.
+    """
     if not failure.inside or isinstance(failure.error, OSError):
         return None
     inner = failure.steps[failure.steps.index(failure.user) + 1 :]
@@ -219,39 +223,29 @@ def word(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     for value in map(failure.value, failure.parts(ast.Name, ast.Attribute)):
         own = (value._parameters, value._buffers, value._modules) if is_model(value) else ()
         texts += itertools.chain(*own)
-
-    words = re.findall(r"[\w-]+", failure.text)
+    words, cuda = re.findall(r"[\w-]+", failure.text), "compiled with CUDA" in failure.text
 
     def meant(wrong: Any) -> str | None:
-        if not isinstance(wrong, str) or len(wrong) < 3 or wrong not in words:
+        if cuda and str(wrong).startswith("cuda"):
+            return _CUDA
+        if not isinstance(wrong, str) or len(wrong) < 3 or wrong not in words or wrong in texts:
             return None
-        found = None if wrong in texts else _meant(wrong, {*texts, *words} - {wrong}, 0.65)
+        found = _meant(wrong, {*texts, *words} - {wrong}, 0.65)
         return _CUDA if found == "cuda" else found and f'"{found}"'
 
     for node in failure.parts(ast.Constant, ast.Name):
-        text, made = meant(failure.value(node)), failure.assignment(node)
-        if text and isinstance(node, ast.Constant):
-            return failure.replaced(node, text)
-        if text and made is not None and isinstance(made.value, ast.Constant):
-            return f"{ast.unparse(made.targets[0])} = {text}", made.lineno
+        made = failure.assignment(node)
+        whole = node if made is None else made.value
+        for part in (whole, *getattr(whole, "args", ()), *[each.value for each in getattr(whole, "keywords", ())]):
+            text = meant(part.value) if isinstance(part, ast.Constant) else None
+            if text:
+                return (
+                    failure.replaced(node, text) if made is None else (failure.in_text(made, part, text), made.lineno)
+                )
     for name, (value, _) in arguments_of(failure.module).items() if failure.module is not None else ():
         if text := meant(value):
             return like(failure.module, **{name: ast.literal_eval(text)}), made_at(failure) or 0
-    return None
-
-
-@remedy("compiled with CUDA")
-def without_cuda(failure: Failure) -> str | tuple[str, int] | None:
-    """Use the GPU only where there is one."""
-    for part in ast.walk(failure.calling):
-        statement = failure.assignment(part)
-        for node in ast.walk(statement or part):
-            if isinstance(node, ast.Constant) and str(node.value).startswith("cuda"):
-                if statement is not None:
-                    return failure.in_text(statement, node, _CUDA), statement.lineno
-                return failure.replaced(node, _CUDA)
-    member = failure.member
-    return f"{ast.unparse(member.value)}.to({_CUDA})" if member.attr == "cuda" else None
+    return f"{ast.unparse(failure.member.value)}.to({_CUDA})" if cuda and failure.member.attr == "cuda" else None
 
 
 @remedy("positional arguments but", "positional argument but")
@@ -829,15 +823,13 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
 @remedy("returned an incorrect number of gradients")
 def gradient_for_each(failure: Failure) -> tuple[str, str] | None:
     """Return None from `backward` for the last inputs of `forward`, for which it returns no gradient."""
-    name, expected, got = re.findall(r"function (\w+)Backward .*expected (\d+), got (\d+)", failure.text)[0]
-    kinds = [value for step in failure.steps if step.users for value in step.frame.f_globals.values()]
-    function = next((each for each in kinds if isinstance(each, type) and each.__name__ == name), None)
-    lacking = ["None"] * (int(expected) - int(got))
-    for node in ast.walk(function_tree(function.backward)) if function is not None and lacking else ():
+    expected, got = map(int, re.findall(r"expected (\d+), got (\d+)", failure.text)[0])
+    function, _ = backward_of(failure)
+    for node in ast.walk(function_tree(function)) if function is not None and got < expected else ():
         if isinstance(node, ast.Return) and node.value is not None:
             parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
-            text = ", ".join([*map(ast.unparse, parts), *lacking])
-            return f"return {text}", f"{function.backward.__code__.co_filename}:{node.lineno}"
+            text = ", ".join([*map(ast.unparse, parts), *["None"] * (expected - got)])
+            return f"return {text}", f"{function.__code__.co_filename}:{node.lineno}"
     return None
 
 
