@@ -407,13 +407,10 @@ class Edits:
         yield 1, f"torch.stack({this})" if tensors else f"torch.tensor({this})"
         if not tensors:
             yield 1.1, f"[torch.tensor(each) for each in {this}]"
-            yield 1.1, f"[torch.from_numpy(each) for each in {this}]"
         else:
             if not self.learns():
                 yield 1.1, f"[each.item() for each in {this}]"
             yield 1.1, f"[each.transpose(0, 1) for each in {this}]"
-        if not isinstance(node, (ast.Tuple, ast.List)):
-            yield 1.2, f"*{this}"
 
     def learns(self) -> bool:
         """Return whether the user's function calls `backward`: what is detached is of no use then."""

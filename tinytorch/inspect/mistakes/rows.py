@@ -590,13 +590,19 @@ def misspelt_constructor(failure: Failure) -> tuple[str, str] | None:
     """Name the constructor of a module, where the class has a method of a similar name."""
     kinds = [type(each) for each in (failure.self, *failure.modules[::-1])]
     kinds += [each for each in [failure.function, failure.called()] if isinstance(each, type)]
-    for kind in kinds:
-        if not is_users(kind) or "__init__" in vars(kind) or not hasattr(kind, "load_state_dict"):
-            continue
-        for name, function in vars(kind).items():
-            if get_close_matches(name.strip("_").lower(), ["init"], 1, 0.75) and inspect.isfunction(function):
-                return _named_header(function, "__init__")
-    return None
+    own = [each for each in kinds if is_users(each) and hasattr(each, "load_state_dict")]
+    return next(filter(None, [_misspelt_method(each, "__init__", 0.75) for each in own]), None)
+
+
+def _misspelt_method(kind: type, wanted: str, least: float = 0.6) -> tuple[str, str] | None:
+    """Return the header of a method by the name that a base class calls, where a class has a similar one."""
+    own = {name.replace("_", "").lower(): each for name, each in vars(kind).items() if inspect.isfunction(each)}
+    found = [] if wanted in vars(kind) else get_close_matches(wanted.strip("_"), list(own), 1, least)
+    if not found:
+        return None
+    function: Any = own[found[0]]
+    header, line = header_of(function)
+    return header.replace(f"def {function.__name__}", f"def {wanted}", 1), f"{function.__code__.co_filename}:{line}"
 
 
 @remedy("Legacy autograd function with non-static forward", "object has no attribute", "unsupported operand type(s)",
@@ -727,12 +733,7 @@ def misspelt_method(failure: Failure) -> tuple[str, str] | None:
     """Name a method that a base class calls, where the class has one of a similar name."""
     wanted = next(name for name in ("__getitem__", "forward", "__len__") if name.strip("_") in failure.text)
     owner: Any = failure.module if wanted == "forward" else _data_set(failure)
-    own = {name: value for name, value in vars(type(owner)).items() if inspect.isfunction(value)}
-    plain = {name.replace("_", "").lower(): name for name in own if name != wanted}
-    found = get_close_matches(wanted.strip("_"), list(plain), 1, 0.6)
-    if found:
-        return _named_header(own[plain[found[0]]], wanted)
-    return _length(owner) if wanted == "__len__" else None
+    return _misspelt_method(type(owner), wanted) or (_length(owner) if wanted == "__len__" else None)
 
 
 def _length(data: Any) -> tuple[str, str] | None:
@@ -748,12 +749,6 @@ def _length(data: Any) -> tuple[str, str] | None:
     if not taken or not all(each.startswith("self.") for each in taken):
         return None
     return f"def __len__(self): return len({taken[0]})", f"{function.__code__.co_filename}:{tree.lineno}"
-
-
-def _named_header(function: Any, name: str) -> tuple[str, str]:
-    """Return the line of a function's definition with another name, and its place."""
-    header, line = header_of(function)
-    return header.replace(f"def {function.__name__}", f"def {name}", 1), f"{function.__code__.co_filename}:{line}"
 
 
 def _data_set(failure: Failure) -> Any:
@@ -784,6 +779,12 @@ def whole_split(failure: Failure) -> str | None:
     return failure.rewritten(lengths=f"[{', '.join(kept)}, {' - '.join([count, *kept])}]")
 
 
+def _detached(failure: Failure, node: ast.Name) -> str:
+    """Return a variable without its graph: a tensor, or a tuple of them."""
+    of_tuple = isinstance(failure.value(node), tuple)
+    return f"tuple([each.detach() for each in {node.id}])" if of_tuple else f"{node.id}.detach()"
+
+
 @remedy("Trying to backward through the graph a second time")
 def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Detach what is passed on from one step of a loop to the next, or keep the graph of the first backward."""
@@ -793,16 +794,10 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
             targets = {each.id for target in node.targets for each in _names_in(target)}
             read = [each.id for each in _names_in(loops[-1]) if each.lineno < node.lineno]
             copied = isinstance(node.value, (ast.Name, ast.Tuple)) and not targets.isdisjoint(read)
-            parts = [each for each in _names_in(node.value) if has_graph(failure.value(each))]
-            texts = {
-                id(each): f"tuple([each.detach() for each in {each.id}])"
-                if isinstance(failure.value(each), tuple)
-                else f"{each.id}.detach()"
-                for each in parts
-                if copied or each.id in targets
-            }
+            parts = [each for each in _names_in(node.value) if copied or each.id in targets]
+            texts = {id(each): _detached(failure, each) for each in parts if has_graph(failure.value(each))}
             if texts:
-                changed = failure.unparsed(with_texts(node.value, texts if copied else dict([*texts.items()][:1])))
+                changed = failure.unparsed(with_texts(node.value, texts))
                 return f"{ast.unparse(node.targets[0]).strip('()')} = {changed}", node.lineno
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.value, ast.Name):
             sums.setdefault(f"{ast.unparse(node.target)}.backward", f"{node.value.id}.backward()")
@@ -844,10 +839,8 @@ def in_dims(failure: Failure) -> str | tuple[str, int] | None:
     batch = max(own, key=own.count, default=set())
     if not isinstance(call, ast.Call) or not own or (own.count(batch) == 1 < len(own)):
         return None
-    text = failure.at(call).with_keywords(
-        in_dims=f"({', '.join(['0' if each == batch else 'None' for each in sizes])})"
-    )
-    return text, getattr(made, "lineno", 0)
+    dims = ", ".join(["0" if each == batch else "None" for each in sizes])
+    return failure.at(call).with_keywords(in_dims=f"({dims})"), getattr(made, "lineno", 0)
 
 
 @remedy("The specified number of total steps is")
@@ -1058,10 +1051,7 @@ def elementwise(failure: Failure) -> str | None:
         if isinstance(node, ast.BoolOp):
             first = failure.value(node.values[0])
             if isinstance(first, Tensor) and str(first.dtype) != "torch.bool":
-                if not isinstance(node.op, ast.Or) or len(node.values) != 2:
-                    return None
-                name, other = map(ast.unparse, node.values)
-                return f"{name} if {name} is not None else {other}"
+                return None
             sign = " & " if isinstance(node.op, ast.And) else " | "
             parts = [f"({ast.unparse(each)})" if isinstance(each, ast.Compare) else ast.unparse(each)
                      for each in node.values]  # fmt: skip
