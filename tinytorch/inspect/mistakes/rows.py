@@ -95,13 +95,9 @@ def _is_loss(value: Any) -> bool:
 
 def _last_number(failure: Failure) -> str:
     """Return the variable to which a number was assigned last, rather than one that is summed up."""
-    found: dict[tuple[bool, int], str] = {}
-    for node in [each for each in failure.user.nodes(ast.Assign) if each.lineno < failure.user.line]:
-        names = [each.id for each in node.targets if isinstance(each, ast.Name)]
-        names = [name for name in names if _is_number(failure.variables.get(name))]
-        used = {each.id for each in _names_in(node.value)}
-        found |= {(not used & set(names), node.lineno): name for name in names}
-    return found[max(found)] if found else ""
+    nodes = [each for each in failure.user.nodes(ast.Assign) if each.lineno < failure.user.line]
+    found = [each.id for node in nodes for each in node.targets if isinstance(each, ast.Name)]
+    return next((name for name in found[::-1] if _is_number(failure.variables.get(name))), "")
 
 
 def _is_number(value: Any) -> bool:
@@ -244,7 +240,8 @@ def word(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
                 )
     for name, (value, _) in arguments_of(failure.module).items() if failure.module is not None else ():
         if text := meant(value):
-            return like(failure.module, **{name: ast.literal_eval(text)}), made_at(failure) or 0
+            again, place = like(failure.module, **{name: ast.literal_eval(text)}), made_at(failure)
+            return (again, place) if place else again
     return f"{ast.unparse(failure.member.value)}.to({_CUDA})" if cuda and failure.member.attr == "cuda" else None
 
 
@@ -1078,9 +1075,10 @@ def misspelt(failure: Failure) -> str | None:
         return f"{ast.unparse(node.value)}.{wrapped[0]}.{wrong}"
     if wrong in _OF_NUMPY and isinstance(owner, ModuleType) and isinstance(whole := called(failure), ast.Call):
         return f"{ast.unparse(node.value)}.{_OF_NUMPY[wrong].format(', '.join(map(ast.unparse, whole.args)))}"
-    above = failure.value(node.value.value) if isinstance(node.value, ast.Attribute) else None
+    outer = node.value.value if isinstance(node.value, ast.Attribute) else node.value
+    above = failure.value(outer)
     if isinstance(above, ModuleType) and hasattr(above, wrong):  # (NumPy has it in a module: `random.rand`)
-        return f"{ast.unparse(node.value.value)}.{wrong}"
+        return f"{ast.unparse(outer)}.{wrong}"
     meant = _meant(wrong, [name for name in dir(owner) if not name.startswith("_")], 0.7)
     return f"{ast.unparse(node.value)}.{meant}" if meant else None
 

@@ -60,9 +60,6 @@ def found_by_trying(failure: Failure) -> list[Any]:
             found = found or way(failure)
     if len(found) == 1:
         found = _outside(failure, found[0]) or found
-    turned = len(found) == 1 and re.search(r"\.(transpose\(|T\b)", str(found[0])) is not None
-    if turned and failure.is_users_call and hasattr(failure.module, "batch_first"):
-        found += _resized(failure)  # (another layer is as likely as another order of the dimensions)
     return found if len(found) <= 2 else found[:1]
 
 
