@@ -79,7 +79,7 @@ def test_the_page_has_all_programs_and_what_they_print(monkeypatch) -> None:
     monkeypatch.setattr(mistakes, "theirs", lambda program: None)
     page = "\n".join(mistakes.written().values())
     for program in mistakes.programs().values():
-        part = page.partition(f"\n`{program.file}`\n")[2].partition("\n## ")[0]
+        part = page.partition(f" {{ #{program.name} }}\n")[2].partition("\n## ")[0]
         assert f"``` {{ .python .run }}\n{program.source}```" in part
         assert all(line in part for line in [*program.printed, *mistakes.implied(program, program.place)])
         assert all(f"{code}  # line {number}\n" in part for number, code in program.right.items())
