@@ -47,14 +47,10 @@ def _line_class() -> Any:
     class Line(tqdm):  # type: ignore[misc]
         """A bar that is not drawn, and prints a line when it is closed."""
 
-        def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        def display(self, *args: Any, **kwargs: Any) -> None:
             """Do nothing: there is no terminal."""
 
-        def refresh(self, *args: Any, **kwargs: Any) -> None:
-            """Do nothing."""
-
-        def clear(self, *args: Any, **kwargs: Any) -> None:
-            """Do nothing."""
+        refresh = clear = display
 
         def close(self) -> None:
             """Print the line."""

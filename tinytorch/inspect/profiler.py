@@ -145,6 +145,13 @@ def tensorboard_trace_handler(
     return write
 
 
+#: The options that the profiler of the autograd gets, too.
+_PASSED_ON = (
+    "record_shapes", "with_flops", "profile_memory", "with_stack", "with_modules", "experimental_config", "acc_events",
+    "custom_trace_id_callback", "post_processing_timeout_s",
+)  # fmt: skip
+
+
 class _Shown:
     """Whether the warning that events are cleared was issued, which happens once."""
 
@@ -296,16 +303,8 @@ class profile:
             self.profiler = _autograd_profiler.profile(
                 use_cpu=ProfilerActivity.CPU in self.activities,
                 use_device=min(others, key=_PRECEDENCE.index).lower() if others else None,
-                record_shapes=self.record_shapes,
-                with_flops=self.with_flops,
-                profile_memory=self.profile_memory,
-                with_stack=self.with_stack,
-                with_modules=self.with_modules,
                 use_kineto=True,
-                experimental_config=self.experimental_config,
-                acc_events=self.acc_events,
-                custom_trace_id_callback=self.custom_trace_id_callback,
-                post_processing_timeout_s=self.post_processing_timeout_s,
+                **{name: getattr(self, name) for name in _PASSED_ON},
             )
         self.profiler._prepare_trace()
 

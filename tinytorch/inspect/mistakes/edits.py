@@ -41,7 +41,7 @@ _ABOUT = {
     "kind": r"must be|not iterable|has no attribute|unsupported operand|[eE]xpected|not a Module|cannot assign|"
     r"callable|subscriptable|indices|numpy\(\)|deepcopy|only|can't convert|iterable|stride|ambiguous|converted|element|"
     r"slice|missing 1 required|sequence of length|stack expects|not supported between|exclusive|Invalid|Scalar|"
-    r"between 0 and 1",
+    r"between 0 and 1|subscript",
     "order": r"batch_size|lengths|running_mean",
 }
 
@@ -269,7 +269,24 @@ class Edits:
                 yield Edit(0.9, {a: str(self.values[a] - 1), b: str(self.values[b] - 1)})
         if failure.calls_module and "Norm" in failure.name and len(self.nodes) == 1:
             (x,) = self.nodes
-            yield Edit(1.3, whole=f"{ast.unparse(call.func)}({{{x}}}.transpose(1, 2)).transpose(1, 2)")
+            ways = (
+                ["permute(0, 2, 3, 1)", "permute(0, 3, 1, 2)"]
+                if getattr(self.values[x], "ndim", 0) == 4
+                else ["transpose(1, 2)"] * 2
+            )
+            for there, back in (ways, ways[::-1]):
+                yield Edit(1.3, whole=f"{ast.unparse(call.func)}({{{x}}}.{there}).{back}")
+        equation = self.values[names[0]] if name == "einsum" and names else ""
+        read, _, written = equation.partition("->") if isinstance(equation, str) else ("", "", "")
+        for letter in sorted({*written} - {*read}):
+            known = [each for each in dict.fromkeys(read) if each.isalpha() and each not in written]
+            yield from (
+                Edit(read.count(each), {names[0]: json.dumps(equation.replace(letter, each))}) for each in known
+            )
+        places = [each for each in names if self.nodes[each] in call.args]
+        for a, b in itertools.combinations(places, 2):
+            if type(self.values[a]) is not type(self.values[b]) and "kind" in self.about:
+                yield Edit(0.95, {a: f"{{{b}}}", b: f"{{{a}}}"})
         tensors = list(self.tensors())
         if len(tensors) == 2 and not self.failure.of_method:
             a, b = tensors
@@ -390,13 +407,10 @@ class Edits:
         yield 1, f"torch.stack({this})" if tensors else f"torch.tensor({this})"
         if not tensors:
             yield 1.1, f"[torch.tensor(each) for each in {this}]"
-            yield 1.1, f"[torch.from_numpy(each) for each in {this}]"
         else:
             if not self.learns():
                 yield 1.1, f"[each.item() for each in {this}]"
             yield 1.1, f"[each.transpose(0, 1) for each in {this}]"
-        if not isinstance(node, (ast.Tuple, ast.List)):
-            yield 1.2, f"*{this}"
 
     def learns(self) -> bool:
         """Return whether the user's function calls `backward`: what is detached is of no use then."""
@@ -522,7 +536,7 @@ class Edits:
 #: Functions that are not called again: their arguments are right, or what they do is no computation.
 _NOT_AGAIN = ("backward", "step", "zero_grad", "load_state_dict", "save", "setitem")
 #: Expressions whose values are computed again, if the function does not tell them.
-_COMPUTED = (ast.Call, ast.BinOp, ast.List, ast.Tuple, ast.Subscript, ast.UnaryOp, ast.Compare)
+_COMPUTED = (ast.Call, ast.BinOp, ast.List, ast.Tuple, ast.Subscript, ast.Compare)
 #: Functions that do the same for other arguments.
 _FAMILY = {"view": "reshape", "bmm": "matmul", "mm": "matmul", "mv": "matmul", "dot": "matmul", "inv": "pinv",
            "inverse": "linalg.pinv", "cat": "stack", "concat": "stack", "from_numpy": "tensor", "tensor": "stack",

@@ -342,22 +342,27 @@ def _forward_line(node: Any) -> str:
     )
 
 
+def backward_of(failure: Failure) -> tuple[Any, Any]:
+    """Return the user's `backward` that ran last, or None, and its node of the graph."""
+    node = next(
+        (node for step in failure.steps[::-1] if step.ours and (node := locals_of(step.frame).get("node"))), None
+    )
+    for kind in type(node).__mro__ if node is not None else ():
+        owner: Any = getattr(kind, "_forward_cls", None) or getattr(kind, "function", None) or kind
+        function = inspect.unwrap(owner.backward)
+        if hasattr(function, "__code__") and not module_of(function).startswith("tinytorch"):
+            return function, node
+    return None, node
+
+
 @fact("returned an invalid gradient", "returned nan values", "returned an incorrect number of gradients")
 def users_backward(failure: Failure) -> str | None:
     """Say where the `backward` of a user's function stands, or the line of the forward pass."""
-    for step in reversed(failure.steps):
-        node = locals_of(step.frame).get("node") if step.ours else None
-        if node is None:
-            continue
-        for kind in type(node).__mro__:
-            owner: Any = getattr(kind, "_forward_cls", None) or getattr(kind, "function", None) or kind
-            function = inspect.unwrap(owner.backward)
-            code = getattr(function, "__code__", None)
-            if code is not None and not module_of(function).startswith("tinytorch"):
-                return f"{function.__qualname__} is at {code.co_filename}:{code.co_firstlineno}"
-        place = _forward_line(node)
-        return f"{node.name()} was recorded at {place}" if place else None
-    return None
+    function, node = backward_of(failure)
+    if function is not None:
+        return f"{function.__qualname__} is at {function.__code__.co_filename}:{function.__code__.co_firstlineno}"
+    place = _forward_line(node)
+    return f"{node.name()} was recorded at {place}" if place else None
 
 
 def _kept_graphs(value: Any) -> Iterator[tuple[str, Any, str]]:

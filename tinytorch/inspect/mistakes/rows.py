@@ -9,16 +9,18 @@ import ast
 import inspect
 import itertools
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
 
 from tinytorch import nn
+from tinytorch.autograd.grad_mode import is_grad_enabled
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.failure import Failure, is_layer, is_model, operand
+from tinytorch.inspect.mistakes.failure import Failure, is_layer, is_model, operand, with_texts
 from tinytorch.inspect.mistakes.graph import (
+    backward_of,
     cuts_of,
     earlier_backward,
     has_graph,
@@ -36,8 +38,8 @@ from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
 from tinytorch.inspect.mistakes.running import NAMES, evaluated, variables_of
 from tinytorch.inspect.mistakes.stack import Step, locals_of
-from tinytorch.inspect.mistakes.trial import Unknown, is_users
-from tinytorch.inspect.source import assigned_attribute, function_tree, header_of
+from tinytorch.inspect.mistakes.trial import Unknown, is_users, tensors_in
+from tinytorch.inspect.source import assigned_attribute, function_tree, header_of, parsed
 from tinytorch.ops.register import methods
 
 #: A message, and the code that takes the place of the call that failed. {func} stands for what it calls, {args} for its
@@ -55,6 +57,10 @@ TEMPLATES = (
     ("' as parameter '", "{target} = nn.Parameter({value})"),
     ("Module [ModuleList] is missing the required", "nn.Sequential(*{func})({args})"),
     ("missing 2 required positional arguments: 'key' and 'value'", "{func}({first}, {first}, {first})"),
+    ("missing 2 required positional arguments: 'dim0' and 'dim1'", "{owner}.T"),
+    ("missing 1 required positional argument: 'steps'", "{func}({args}, 50)"),
+    ("has no attribute 'save'", "torch.save({state}, {args})"),
+    ("Can't pickle", "{func}({state}, {rest})"),
     ("missing 1 required positional argument: 'optimizer'", "{func}({optimizer}, {keywords})"),
     ("missing 1 required positional argument: 'params'", "{func}({parameters}, {keywords})"),
     ("missing 1 required positional argument: 'metrics'", "{func}({number})"),
@@ -89,13 +95,9 @@ def _is_loss(value: Any) -> bool:
 
 def _last_number(failure: Failure) -> str:
     """Return the variable to which a number was assigned last, rather than one that is summed up."""
-    found: dict[tuple[bool, int], str] = {}
-    for node in [each for each in failure.user.nodes(ast.Assign) if each.lineno < failure.user.line]:
-        names = [each.id for each in node.targets if isinstance(each, ast.Name)]
-        names = [name for name in names if _is_number(failure.variables.get(name))]
-        used = {each.id for each in _names_in(node.value)}
-        found |= {(not used & set(names), node.lineno): name for name in names}
-    return found[max(found)] if found else ""
+    nodes = [each for each in failure.user.nodes(ast.Assign) if each.lineno < failure.user.line]
+    found = [each.id for node in nodes for each in node.targets if isinstance(each, ast.Name)]
+    return next((name for name in found[::-1] if _is_number(failure.variables.get(name))), "")
 
 
 def _is_number(value: Any) -> bool:
@@ -109,6 +111,17 @@ def _closure(failure: Failure) -> str:
     return names[-1] if names else ""
 
 
+def _state(failure: Failure) -> str:
+    """Return the state of the model that is saved."""
+    call = failure.call
+    saved: Any = call.value if isinstance(call, ast.Attribute) else failure.calling.args[0]
+    program = parsed(failure.user.file, failure.user.frame.f_globals)
+    if program is not None and ".load(" in (text := ast.unparse(program)) and "load_state_dict" not in text:
+        return ""  # (what is loaded is used as a model)
+    saved = saved.args[0] if isinstance(saved, ast.Call) and ast.unparse(saved.func).endswith("jit.script") else saved
+    return f"{ast.unparse(saved)}.state_dict()" if is_model(failure.value(saved)) else ""
+
+
 #: What the program has that a template may name: "" if there is none, or more than one.
 WORDS: dict[str, Callable[[Failure], str]] = {
     "optimizer": lambda failure: _only(failure, _is_optimizer),
@@ -116,6 +129,7 @@ WORDS: dict[str, Callable[[Failure], str]] = {
     "loss": lambda failure: _only(failure, _is_loss),
     "number": _last_number,
     "closure": _closure,
+    "state": _state,
 }
 
 
@@ -126,15 +140,16 @@ def filled(failure: Failure) -> str | None:
     template = next(text for message, text in TEMPLATES if message in failure.text)
     fields = re.findall(r"{(\w+)}", template)
     words = {"line": failure.user.text().partition("  #")[0]}
-    if isinstance(call, ast.Call) and not any(isinstance(each, ast.Starred) for each in call.args):
-        keywords = [f"{each.arg}={ast.unparse(each.value)}" for each in call.keywords]
-        given = [*map(ast.unparse, call.args), *keywords]
-        words |= {"func": ast.unparse(call.func), "args": ", ".join(given), "rest": ", ".join(given[1:])}
+    whole = called(failure) if isinstance(call, ast.Attribute) else call
+    if isinstance(whole, ast.Call) and not any(isinstance(each, ast.Starred) for each in whole.args):
+        keywords = [f"{each.arg}={ast.unparse(each.value)}" for each in whole.keywords]
+        given = [*map(ast.unparse, whole.args), *keywords]
+        words |= {"func": ast.unparse(whole.func), "args": ", ".join(given), "rest": ", ".join(given[1:])}
         words |= {"first": given[0]} if given else {}
-        if not call.args:
+        if not whole.args:
             words["keywords"] = ", ".join(keywords)
-        if isinstance(call.func, ast.Attribute) and failure.of_method:
-            words["owner"] = operand(call.func.value)
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and failure.of_method:
+        words["owner"] = operand(call.func.value)
     elif isinstance(call, (ast.Subscript, ast.Attribute)):
         words["owner"] = operand(call.value)
     elif hasattr(call, "in_place"):
@@ -154,63 +169,92 @@ def filled(failure: Failure) -> str | None:
     return template.format_map(words).replace(", )", ")")
 
 
-#: The names that arguments have in NumPy and in Keras.
+#: What arguments, members and words are called in NumPy, in Keras, and elsewhere.
 _ELSEWHERE = {
     "axis": "dim", "axes": "dim", "keepdims": "keepdim", "learning_rate": "lr", "lrate": "lr", "strides": "stride",
     "units": "out_features", "filters": "out_channels", "rate": "p", "beta": "betas", "epsilon": "eps",
-    "decay": "weight_decay", "shape": "size",
-    "requires_gradient": "requires_grad", "nb_workers": "num_workers", "batchsize": "batch_size",
+    "decay": "weight_decay", "shape": "size", "requires_gradient": "requires_grad", "nb_workers": "num_workers",
+    "batchsize": "batch_size", "astype": "to", "copy": "clone", "np": "numpy", "array": "tensor", "gpu": "cuda",
+    "expand_dims": "unsqueeze", "repeat": "repeat_interleave", "avg": "mean", "average": "mean",
 }  # fmt: skip
+#: The calls for those of NumPy's functions that get their arguments in another way.
+_OF_NUMPY = {"append": "cat(({}))", "default_rng": "Generator().manual_seed({})"}
+_CUDA = '"cuda" if torch.cuda.is_available() else "cpu"'
+
+
+def _meant(wrong: str, names: Iterable[str], least: float = 0.6) -> str | None:
+    """Return which of the names was meant: what another library's is called here, or the nearest in spelling."""
+    names = sorted(names)
+    alike = [name for name in names if name == _ELSEWHERE.get(wrong) or name.lower() == wrong.lower()]
+    return next(iter(alike or get_close_matches(wrong, names, 1, least)), None)
 
 
 @remedy("unexpected keyword argument")
 def named_otherwise(failure: Failure) -> str | None:
-    """Name the argument that was meant."""
+    """Name the argument that was meant, also one that a constructor passes on to that of its base class."""
     wrong = re.findall(r"unexpected keyword argument '(\w+)'", failure.text)[0]  # (Python may add a suggestion)
     call = failure.calling
     function = failure.function.forward if failure.calls_module else failure.function
-    names = [name for name in inspect.signature(function).parameters if name != "self"]
-    meant = _ELSEWHERE.get(wrong)
-    if meant not in names:
-        meant = next(iter(get_close_matches(wrong, names, 1, 0.6)), None)
+    kinds = function.__mro__[:-1] if isinstance(function, type) else [function]
+    names = dict.fromkeys([name for each in kinds for name in inspect.signature(each).parameters])
+    meant = _meant(wrong, [name for name in names if name not in ("self", "args", "kwargs")])
     if meant is None and len(names) == len(call.keywords) == 1 and not call.args:
-        meant = names[0]
+        meant = next(iter(names))
     if meant is None or wrong not in [each.arg for each in call.keywords]:
         return None
     keywords = [ast.keyword(meant if each.arg == wrong else each.arg, each.value) for each in call.keywords]
-    again = ast.Call(call.func, call.args, keywords)
-    return failure.unparsed(again)
+    return failure.unparsed(ast.Call(call.func, call.args, keywords))
 
 
-@remedy("compiled with CUDA")
-def without_cuda(failure: Failure) -> str | tuple[str, int] | None:
-    """Use the GPU only where there is one."""
-    choice = '"cuda" if torch.cuda.is_available() else "cpu"'
-    for part in ast.walk(failure.calling):
-        statement = failure.assignment(part)
-        for node in ast.walk(statement or part):
-            if isinstance(node, ast.Constant) and str(node.value).startswith("cuda"):
-                if statement is not None:
-                    return failure.in_text(statement, node, choice), statement.lineno
-                return failure.replaced(node, choice)
-    member = failure.member
-    return f"{ast.unparse(member.value)}.to({choice})" if member.attr == "cuda" else None
+@remedy("")
+def word(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Give the text that was meant: one that the message names, what raised it compares with, or a module has.
 
-
-@remedy("optimizer got an empty parameter list")
-def list_of_iterator(failure: Failure) -> tuple[str, int] | None:
-    """Make a list of an iterator of parameters, which can be used once."""
-    value, node = failure.arguments.get("params"), failure.node("params")
-    made = failure.assignment(node)
-    if not hasattr(value, "__next__") or made is None or not isinstance(node, ast.Name):
+    The GPU is used only where there is one.
+    """
+    if not failure.inside or isinstance(failure.error, OSError):
         return None
-    return f"{node.id} = list({ast.unparse(made.value)})", made.lineno
+    inner = failure.steps[failure.steps.index(failure.user) + 1 :]
+    texts = re.findall(r"'([\w-]+)'", " ".join([repr(step.code.co_consts) for step in inner]))
+    for value in map(failure.value, failure.parts(ast.Name, ast.Attribute)):
+        own = (value._parameters, value._buffers, value._modules) if is_model(value) else ()
+        texts += itertools.chain(*own)
+    words, cuda = re.findall(r"[\w-]+", failure.text), "compiled with CUDA" in failure.text
+
+    def meant(wrong: Any) -> str | None:
+        if cuda and str(wrong).startswith("cuda"):
+            return _CUDA
+        if not isinstance(wrong, str) or len(wrong) < 3 or wrong not in words or wrong in texts:
+            return None
+        found = _meant(wrong, {*texts, *words} - {wrong}, 0.65)
+        return _CUDA if found == "cuda" else found and f'"{found}"'
+
+    for node in failure.parts(ast.Constant, ast.Name):
+        made = failure.assignment(node)
+        whole = node if made is None else made.value
+        for part in (whole, *getattr(whole, "args", ()), *[each.value for each in getattr(whole, "keywords", ())]):
+            text = meant(part.value) if isinstance(part, ast.Constant) else None
+            if text:
+                return (
+                    failure.replaced(node, text) if made is None else (failure.in_text(made, part, text), made.lineno)
+                )
+    for name, (value, _) in arguments_of(failure.module).items() if failure.module is not None else ():
+        if text := meant(value):
+            again, place = like(failure.module, **{name: ast.literal_eval(text)}), made_at(failure)
+            return (again, place) if place else again
+    return f"{ast.unparse(failure.member.value)}.to({_CUDA})" if cuda and failure.member.attr == "cuda" else None
 
 
 @remedy("positional arguments but", "positional argument but")
-def arguments_of_hook(failure: Failure) -> tuple[str, str] | None:
-    """Give a hook of a module all the arguments that it is called with."""
+def parameters_of_function(failure: Failure) -> tuple[str, str] | None:
+    """Give `forward` its `self`, and a hook of a module all the arguments that it is called with."""
     name, module = failure.text.partition("(")[0], failure.module
+    forward: Any = getattr(type(module), "forward", None)
+    code = getattr(forward, "__code__", None)
+    if code is not None and code.co_qualname == name and code.co_varnames[:1] != ("self",):
+        header, line = header_of(forward)
+        text = header.replace("forward(", "forward(self, ", 1).replace("self, )", "self)")
+        return text, f"{code.co_filename}:{line}"
     kinds = (("_forward_hooks", "input"), ("_backward_hooks", "grad_input"), ("_forward_pre_hooks", ""))
     for hooks, middle in kinds if module is not None else ():
         for hook in getattr(module, hooks).values():
@@ -225,7 +269,12 @@ def arguments_of_hook(failure: Failure) -> tuple[str, str] | None:
 
 
 @remedy("has been modified by an inplace operation")
-def computed_again(failure: Failure) -> tuple[str, int] | None:
+def not_modified(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Compute again what an optimizer has changed, or write out of place, also in a layer."""
+    return _computed_again(failure) or _layer_in_place(failure) or _out_of_place(failure)
+
+
+def _computed_again(failure: Failure) -> tuple[str, int] | None:
     """Compute a loss again after a step of an optimizer that changed parameters that it uses, as for two networks."""
     _, cell, _ = saved(failure)
     models = [(name, value) for name, value in failure.variables.items() if is_model(value)]
@@ -386,15 +435,6 @@ def each_element(failure: Failure) -> str | None:
     return f"torch.stack({text}).{method}" if whole and alike else f"[each.{method} for each in {text}]"
 
 
-@remedy("object has no attribute")
-def of_wrapped(failure: Failure) -> str | None:
-    """Look for a member in the model or the data set that another object wraps."""
-    node = failure.member
-    owner = failure.value(node.value)
-    found = [name for name in ("module", "dataset") if hasattr(getattr(owner, name, None), node.attr)]
-    return failure.replaced(node.value, f"{ast.unparse(node.value)}.{found[0]}") if found else None
-
-
 @remedy("'NoneType' object has no attribute", "must be Tensor, not NoneType")
 def unless_none(failure: Failure) -> str | None:
     """Leave out a call for a member of a layer that is None, such as the bias of one without."""
@@ -547,13 +587,19 @@ def misspelt_constructor(failure: Failure) -> tuple[str, str] | None:
     """Name the constructor of a module, where the class has a method of a similar name."""
     kinds = [type(each) for each in (failure.self, *failure.modules[::-1])]
     kinds += [each for each in [failure.function, failure.called()] if isinstance(each, type)]
-    for kind in kinds:
-        if not is_users(kind) or "__init__" in vars(kind) or not hasattr(kind, "load_state_dict"):
-            continue
-        for name, function in vars(kind).items():
-            if get_close_matches(name.strip("_").lower(), ["init"], 1, 0.75) and inspect.isfunction(function):
-                return _named_header(function, "__init__")
-    return None
+    own = [each for each in kinds if is_users(each) and hasattr(each, "load_state_dict")]
+    return next(filter(None, [_misspelt_method(each, "__init__", 0.75) for each in own]), None)
+
+
+def _misspelt_method(kind: type, wanted: str, least: float = 0.6) -> tuple[str, str] | None:
+    """Return the header of a method by the name that a base class calls, where a class has a similar one."""
+    own = {name.replace("_", "").lower(): each for name, each in vars(kind).items() if inspect.isfunction(each)}
+    found = [] if wanted in vars(kind) else get_close_matches(wanted.strip("_"), list(own), 1, least)
+    if not found:
+        return None
+    function: Any = own[found[0]]
+    header, line = header_of(function)
+    return header.replace(f"def {function.__name__}", f"def {wanted}", 1), f"{function.__code__.co_filename}:{line}"
 
 
 @remedy("Legacy autograd function with non-static forward", "object has no attribute", "unsupported operand type(s)",
@@ -605,12 +651,8 @@ def _collated_by(failure: Failure, text: str) -> str | tuple[str, int]:
     return failure.at(call).with_keywords(collate_fn=text), call.lineno
 
 
-@remedy("stack expects each tensor to be equal size")
-def padded_batch(failure: Failure) -> str | tuple[str, int] | None:
+def _padded(failure: Failure, batch: list[Any]) -> str | tuple[str, int] | None:
     """Pad the samples of a batch, or leave them a list."""
-    batch = batch_of(failure)
-    if not isinstance(batch, list):
-        return None
     if all(isinstance(each, Tensor) for each in batch) and len({tuple(each.shape[1:]) for each in batch}) == 1:
         return _collated_by(failure, "lambda batch: nn.utils.rnn.pad_sequence(batch, batch_first=True)")
     first = batch[0]
@@ -633,12 +675,14 @@ def _column(text: str, values: list[Any]) -> str:
     return f"torch.utils.data.default_collate({text})"
 
 
-@remedy("default_collate: batch must contain", "NoneType")
-def list_of_samples(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
-    """Return the sample from `__getitem__`, or drop samples that are None; leave objects of other classes a list."""
+@remedy("default_collate: batch must contain", "NoneType", "stack expects each tensor to be equal size")
+def collated(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
+    """Return the sample from `__getitem__`, or drop samples that are None; pad tensors; leave other objects a list."""
     batch = batch_of(failure)
     if not isinstance(batch, (list, tuple)):
         return None
+    if "equal size" in failure.text:
+        return _padded(failure, list(batch))
     if all(each is None for each in batch):
         return _with_return(getattr(type(_users_data(failure)), "__getitem__", None))
     if any(each is None for each in batch):
@@ -686,18 +730,12 @@ def misspelt_method(failure: Failure) -> tuple[str, str] | None:
     """Name a method that a base class calls, where the class has one of a similar name."""
     wanted = next(name for name in ("__getitem__", "forward", "__len__") if name.strip("_") in failure.text)
     owner: Any = failure.module if wanted == "forward" else _data_set(failure)
-    own = {name: value for name, value in vars(type(owner)).items() if inspect.isfunction(value)}
-    plain = {name.replace("_", "").lower(): name for name in own if name != wanted}
-    found = get_close_matches(wanted.strip("_"), list(plain), 1, 0.6)
-    if not found:
-        return None
-    return _named_header(own[plain[found[0]]], wanted)
+    return _misspelt_method(type(owner), wanted) or (_length(owner) if wanted == "__len__" else None)
 
 
-@remedy("has no len()")
-def length(failure: Failure) -> tuple[str, str] | None:
+def _length(data: Any) -> tuple[str, str] | None:
     """Give a data set the length of that from which it takes the items."""
-    own = vars(type(_data_set(failure)))
+    own = vars(type(data))
     if "__len__" in own or not inspect.isfunction(own.get("__getitem__")):
         return None
     function: Any = own["__getitem__"]
@@ -708,12 +746,6 @@ def length(failure: Failure) -> tuple[str, str] | None:
     if not taken or not all(each.startswith("self.") for each in taken):
         return None
     return f"def __len__(self): return len({taken[0]})", f"{function.__code__.co_filename}:{tree.lineno}"
-
-
-def _named_header(function: Any, name: str) -> tuple[str, str]:
-    """Return the line of a function's definition with another name, and its place."""
-    header, line = header_of(function)
-    return header.replace(f"def {function.__name__}", f"def {name}", 1), f"{function.__code__.co_filename}:{line}"
 
 
 def _data_set(failure: Failure) -> Any:
@@ -744,6 +776,12 @@ def whole_split(failure: Failure) -> str | None:
     return failure.rewritten(lengths=f"[{', '.join(kept)}, {' - '.join([count, *kept])}]")
 
 
+def _detached(failure: Failure, node: ast.Name) -> str:
+    """Return a variable without its graph: a tensor, or a tuple of them."""
+    of_tuple = isinstance(failure.value(node), tuple)
+    return f"tuple([each.detach() for each in {node.id}])" if of_tuple else f"{node.id}.detach()"
+
+
 @remedy("Trying to backward through the graph a second time")
 def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Detach what is passed on from one step of a loop to the next, or keep the graph of the first backward."""
@@ -751,16 +789,13 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
     for node in ast.walk(loops[-1]) if loops else ():
         if isinstance(node, ast.Assign):
             targets = {each.id for target in node.targets for each in _names_in(target)}
-            for each in [each for each in _names_in(node.value) if each.id in targets]:
-                value = failure.value(each)
-                text = (
-                    f"tuple([each.detach() for each in {each.id}])"
-                    if isinstance(value, tuple)
-                    else f"{each.id}.detach()"
-                )
-                if has_graph(value):
-                    changed = failure.in_text(node.value, each, text)
-                    return f"{ast.unparse(node.targets[0]).strip('()')} = {changed}", node.lineno
+            read = [each.id for each in _names_in(loops[-1]) if each.lineno < node.lineno]
+            copied = isinstance(node.value, (ast.Name, ast.Tuple)) and not targets.isdisjoint(read)
+            parts = [each for each in _names_in(node.value) if copied or each.id in targets]
+            texts = {id(each): _detached(failure, each) for each in parts if has_graph(failure.value(each))}
+            if texts:
+                changed = failure.unparsed(with_texts(node.value, texts))
+                return f"{ast.unparse(node.targets[0]).strip('()')} = {changed}", node.lineno
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and isinstance(node.value, ast.Name):
             sums.setdefault(f"{ast.unparse(node.target)}.backward", f"{node.value.id}.backward()")
     if call is not None and (said := ast.unparse(call).partition("(")[0]) in sums:
@@ -777,9 +812,69 @@ def once_more(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | Non
     return failure.with_keywords(retain_graph="True")
 
 
+@remedy("returned an incorrect number of gradients")
+def gradient_for_each(failure: Failure) -> tuple[str, str] | None:
+    """Return None from `backward` for the last inputs of `forward`, for which it returns no gradient."""
+    expected, got = map(int, re.findall(r"expected (\d+), got (\d+)", failure.text)[0])
+    function, _ = backward_of(failure)
+    for node in ast.walk(function_tree(function)) if function is not None and got < expected else ():
+        if isinstance(node, ast.Return) and node.value is not None:
+            parts = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value]
+            text = ", ".join([*map(ast.unparse, parts), *["None"] * (expected - got)])
+            return f"return {text}", f"{function.__code__.co_filename}:{node.lineno}"
+    return None
+
+
+@remedy("Expected all tensors to have the same size in the mapped dimension")
+def in_dims(failure: Failure) -> str | tuple[str, int] | None:
+    """Do not map over the arguments whose first sizes are not those of the others, such as parameters."""
+    made = failure.assignment(failure.calling.func)
+    call = failure.calling.func if made is None else made.value
+    given = next((each for each in failure.arguments.values() if isinstance(each, tuple)), ())
+    sizes = [{x.shape[0] if x.ndim else 0 for x in tensors_in(each)} for each in given]
+    own = [each for each in sizes if len(each) == 1]
+    batch = max(own, key=own.count, default=set())
+    if not isinstance(call, ast.Call) or not own or (own.count(batch) == 1 < len(own)):
+        return None
+    dims = ", ".join(["0" if each == batch else "None" for each in sizes])
+    return failure.at(call).with_keywords(in_dims=f"({dims})"), getattr(made, "lineno", 0)
+
+
+@remedy("The specified number of total steps is")
+def all_steps(failure: Failure) -> tuple[str, int] | None:
+    """Count the steps of a schedule in batches rather than in epochs, where it steps in the loop over the batches."""
+    made, loops = failure.assignment(failure.member.value), failure.user.loops()
+    total = [each.value for each in made.value.keywords if each.arg == "total_steps"]
+    batches = getattr(loops[-1], "iter", None)
+    while isinstance(batches, ast.Call) and ast.unparse(batches.func) in ("enumerate", "tqdm"):
+        batches = batches.args[0]
+    if len(loops) < 2 or not total or not isinstance(batches, ast.Name):
+        return None
+    text = f"{operand(total[0])} * len({batches.id})"
+    return failure.in_text(made.value, total[0], text), made.lineno
+
+
+@remedy("takes no arguments", "positional argument but", "missing 1 required positional argument")
+def object_in_list(failure: Failure) -> tuple[str, str] | None:
+    """Make an object of a class that is given among others, and called as if it were one."""
+    kind, module = failure.called(), parsed(failure.user.file, failure.user.frame.f_globals)
+    if not isinstance(kind, type) or ast.unparse(failure.calling.func) == kind.__name__ or module is None:
+        return None
+    for statement in [each for each in ast.walk(module) if isinstance(each, (ast.Assign, ast.Expr))]:
+        calls = [each.func for each in ast.walk(statement) if isinstance(each, ast.Call)]
+        for node in _names_in(statement):
+            if node.id == kind.__name__ and node not in calls:
+                return failure.in_text(statement, node, f"{node.id}()"), f"{failure.user.file}:{statement.lineno}"
+    return None
+
+
 @remedy("does not require grad and does not have a grad_fn")
 def with_graph(failure: Failure) -> str | tuple[str, int] | None:
-    """Leave out what cut the graph."""
+    """Leave out what cut the graph; switch gradients on where a context is made, but not entered."""
+    module = parsed(failure.user.file, failure.user.frame.f_globals)
+    for node in ast.walk(module) if module is not None and not is_grad_enabled() else ():
+        if isinstance(node, ast.Expr) and ast.unparse(node).endswith("enable_grad()"):
+            return "torch.set_grad_enabled(True)", node.lineno
     inputs = read_gradient(failure)
     if inputs is not None:
         return inputs
@@ -833,8 +928,7 @@ def points_require_grad(failure: Failure) -> tuple[str, int] | None:
     return f"{node.id}.requires_grad_(); {ast.unparse(users[0])}", users[0].lineno
 
 
-@remedy("has been modified by an inplace operation")
-def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
+def _out_of_place(failure: Failure) -> str | tuple[str, int] | None:
     """Make the write out of place."""
     found = [(name, node) for name, node, step in writes(failure) if step.file == failure.user.file]
     found = found or later_writes(failure)
@@ -858,8 +952,7 @@ def out_of_place(failure: Failure) -> str | tuple[str, int] | None:
     return None
 
 
-@remedy("has been modified by an inplace operation")
-def layer_in_place(failure: Failure) -> tuple[str, str] | None:
+def _layer_in_place(failure: Failure) -> tuple[str, str] | None:
     """Make the layer without `inplace=True` that has overwritten what the layer before it needs in backward."""
     node, _, _ = saved(failure)
     name, found = str(node.name()).partition("Backward")[0].lower() if node is not None else "", []
@@ -901,18 +994,6 @@ def _without_last_batch(failure: Failure, step: Step) -> tuple[str, str] | None:
     if call is None or not sizes or failure.value(sizes[0], variables_of(step)) == 1:
         return None
     return failure.at(call).with_keywords(drop_last="True"), f"{step.file}:{call.lineno}"
-
-
-@remedy("is not a Module subclass")
-def module_of_function(failure: Failure) -> str | None:
-    """Name the module that does what a function does: `nn.ReLU()` for `F.relu`."""
-    kinds = {each.lower(): each for each in dir(nn) if isinstance(getattr(nn, each), type)}
-    for node in [each for each in failure.calling.args if isinstance(each, (ast.Attribute, ast.Name))]:
-        name = ast.unparse(node).rpartition(".")[2]
-        kind = kinds.get(name.replace("_", "").lower())
-        if kind is not None and not isinstance(failure.value(node), type):
-            return failure.replaced(node, f"nn.{kind}({'dim=-1' if 'softmax' in name else ''})")
-    return None
 
 
 def pair(failure: Failure) -> tuple[Any, Any]:
@@ -967,10 +1048,7 @@ def elementwise(failure: Failure) -> str | None:
         if isinstance(node, ast.BoolOp):
             first = failure.value(node.values[0])
             if isinstance(first, Tensor) and str(first.dtype) != "torch.bool":
-                if not isinstance(node.op, ast.Or) or len(node.values) != 2:
-                    return None
-                name, other = map(ast.unparse, node.values)
-                return f"{name} if {name} is not None else {other}"
+                return None
             sign = " & " if isinstance(node.op, ast.And) else " | "
             parts = [f"({ast.unparse(each)})" if isinstance(each, ast.Compare) else ast.unparse(each)
                      for each in node.values]  # fmt: skip
@@ -992,11 +1070,17 @@ def misspelt(failure: Failure) -> str | None:
     owner = failure.error.obj if owner is None else owner
     if not isinstance(owner, (Tensor, ModuleType)) and not _is_ours(owner):
         return None
-    names = [name for name in dir(owner) if not name.startswith("_")]
-    alike = [name for name in names if name.lower() == wrong.lower()] or get_close_matches(wrong, names, 1, 0.7)
-    of_arrays = {"astype": "to", "copy": "clone", "array": "numpy", "np": "numpy"}
-    meant = of_arrays.get(wrong) if isinstance(owner, Tensor) else None
-    return f"{ast.unparse(node.value)}.{meant or alike[0]}" if meant or alike else None
+    wrapped = [name for name in ("module", "dataset") if hasattr(getattr(owner, name, None), wrong)]
+    if wrapped:
+        return f"{ast.unparse(node.value)}.{wrapped[0]}.{wrong}"
+    if wrong in _OF_NUMPY and isinstance(owner, ModuleType) and isinstance(whole := called(failure), ast.Call):
+        return f"{ast.unparse(node.value)}.{_OF_NUMPY[wrong].format(', '.join(map(ast.unparse, whole.args)))}"
+    outer = node.value.value if isinstance(node.value, ast.Attribute) else node.value
+    above = failure.value(outer)
+    if isinstance(above, ModuleType) and hasattr(above, wrong):  # (NumPy has it in a module: `random.rand`)
+        return f"{ast.unparse(outer)}.{wrong}"
+    meant = _meant(wrong, [name for name in dir(owner) if not name.startswith("_")], 0.7)
+    return f"{ast.unparse(node.value)}.{meant}" if meant else None
 
 
 def _is_ours(owner: Any) -> bool:
@@ -1014,7 +1098,7 @@ def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
             continue
         assigned = failure.assignment(node.value)
         if not owner.is_leaf:
-            return _updated(failure, text) or (None if owner.retains_grad else f"{text}.retain_grad()")
+            return _updated(failure, assigned, text) or (None if owner.retains_grad else f"{text}.retain_grad()")
         if not owner.requires_grad:
             if assigned is None or not owner.dtype.is_floating_point or len(assigned.targets) != 1:
                 return None
@@ -1030,15 +1114,15 @@ def gradient_that_is_none(failure: Failure) -> str | tuple[str, int] | None:
     return None
 
 
-def _updated(failure: Failure, text: str) -> str | None:
+def _updated(failure: Failure, made: ast.Assign | None, text: str) -> tuple[str, int] | None:
     """Return a step of gradient descent by hand as one that is written in place, and not recorded."""
-    statement = failure.statement()
-    value = getattr(statement, "value", None)
-    if not isinstance(statement, ast.Assign) or not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Sub):
-        return None
-    own = ast.unparse(statement.targets[0]) == ast.unparse(value.left) == text
-    change = ast.unparse(value.right)
-    return f"with torch.no_grad(): {text} -= {change}" if own and f"{text}.grad" in change else None
+    for statement, line in ((failure.statement(), 0), (made, getattr(made, "lineno", 0))):
+        value = getattr(statement, "value", None)
+        if isinstance(statement, ast.Assign) and isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub):
+            change = ast.unparse(value.right)
+            if ast.unparse(statement.targets[0]) == ast.unparse(value.left) == text and f"{text}.grad" in change:
+                return f"with torch.no_grad(): {text} -= {change}", line
+    return None
 
 
 @remedy("'NoneType' object has no attribute", "'NoneType' object is not", "must be Tensor, not NoneType",
@@ -1075,21 +1159,10 @@ def initialized(failure: Failure) -> str | tuple[str, int] | None:
     return "super().__init__()"
 
 
-@remedy("positional argument but", "positional arguments but")
-def method_without_self(failure: Failure) -> str | tuple[str, int] | None:
-    """Give `forward` its `self`."""
-    function: Any = getattr(type(failure.module), "forward", None)
-    code = getattr(function, "__code__", None)
-    if code is None or f"{code.co_qualname}()" not in failure.text or code.co_varnames[:1] == ("self",):
-        return None
-    header, line = header_of(function)
-    text = header.replace("forward(", "forward(self, ", 1).replace("self, )", "self)")
-    return text, line if code.co_filename == failure.user.file else 0
-
-
 @remedy("is not a Module subclass")
 def modules_of_sequence(failure: Failure) -> str | None:
-    """Unpack a list of modules; make modules of classes."""
+    """Unpack a list of modules; make modules of classes, and of functions: `nn.ReLU()` for `F.relu`."""
+    kinds = {each.lower(): each for each in dir(nn) if isinstance(getattr(nn, each), type)}
     for node in failure.calling.args:
         value = failure.value(node)
         if isinstance(value, (list, tuple)) or isinstance(node, (ast.List, ast.ListComp)):
@@ -1097,13 +1170,20 @@ def modules_of_sequence(failure: Failure) -> str | None:
             return failure.replaced(node, f"[*{text}]").replace(f"[*{text}]", f"*{text}")
         if isinstance(value, type):
             return failure.replaced(node, f"{ast.unparse(node)}()")
+        name = ast.unparse(node).rpartition(".")[2]
+        kind = kinds.get(name.replace("_", "").lower()) if isinstance(node, (ast.Attribute, ast.Name)) else None
+        if kind is not None:
+            return failure.replaced(node, f"nn.{kind}({'dim=-1' if 'softmax' in name else ''})")
     return None
 
 
 @remedy("optimizer got an empty parameter list")
 def registered_list(failure: Failure) -> str | tuple[str, int] | None:
-    """Make a `ModuleList` of a list of modules."""
+    """Make a `ModuleList` of a list of modules, a parameter of a tensor, and a list of what can be used once."""
     node = failure.node("params")
+    assigned = failure.assignment(node)
+    if assigned is not None and hasattr(failure.arguments.get("params"), "__next__"):
+        return f"{ast.unparse(assigned.targets[0])} = list({ast.unparse(assigned.value)})", assigned.lineno
     owner: Any = node.func.value if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else None
     value = failure.value(owner.func if isinstance(owner, ast.Call) else owner)
     kind = value if isinstance(value, type) else type(value)
@@ -1113,6 +1193,8 @@ def registered_list(failure: Failure) -> str | tuple[str, int] | None:
             continue
         held = () if value is kind else vars(value).get(each.targets[0].attr)
         written = isinstance(each.value, (ast.List, ast.ListComp)) and "nn." in ast.unparse(each.value)
+        if isinstance(held, Tensor) and held.is_leaf:
+            return f"{ast.unparse(each.targets[0])} = nn.Parameter({ast.unparse(each.value)})", each.lineno
         if written or (isinstance(held, list) and any(isinstance(item, nn.Module) for item in held)):
             text = f"{ast.unparse(each.targets[0])} = nn.ModuleList({ast.unparse(each.value)})"
             return text, each.lineno
@@ -1144,7 +1226,7 @@ def matching_state(failure: Failure) -> str | None:
         return failure.rewritten(state_dict=text)
     if "size mismatch" not in failure.text and 2 * len(own & set(state)) >= len(own | set(state)):
         return failure.with_keywords(strict="False")
-    return None
+    return _matching_sizes(failure)
 
 
 def _same_sizes(own: Mapping[str, Any], state: Mapping[str, Any], old: str, new: str) -> bool:
@@ -1163,8 +1245,7 @@ def _renamed(missing: set[str], unexpected: set[str]) -> tuple[str, str] | None:
     return (old, new) if alike else None
 
 
-@remedy("size mismatch for")
-def matching_sizes(failure: Failure) -> str | None:
+def _matching_sizes(failure: Failure) -> str | None:
     """Derive the layer for which the weights were saved."""
     pattern = r"size mismatch for (?:(\S+)\.)?weight: copying a param with shape torch.Size\(\[([\d, ]*)\]"
     found = re.search(pattern, failure.text)

@@ -60,9 +60,6 @@ def found_by_trying(failure: Failure) -> list[Any]:
             found = found or way(failure)
     if len(found) == 1:
         found = _outside(failure, found[0]) or found
-    turned = len(found) == 1 and re.search(r"\.(transpose\(|T\b)", str(found[0])) is not None
-    if turned and failure.is_users_call and hasattr(failure.module, "batch_first"):
-        found += _resized(failure)  # (another layer is as likely as another order of the dimensions)
     return found if len(found) <= 2 else found[:1]
 
 
@@ -295,6 +292,10 @@ def _made_otherwise(failure: Failure, made: ast.expr) -> Iterator[tuple[str, Any
     elif call is not None and call is not failure.call and isinstance(call.func, ast.Attribute):
         if not call.args and not call.keywords:
             yield ast.unparse(call.func.value), None
+    elif isinstance(made, ast.Subscript) and ast.unparse(made.slice) == "-1" and failure.modules:
+        if any(getattr(each, "bidirectional", False) for each in failure.modules[0].modules()):
+            state = ast.unparse(made.value)
+            yield f"torch.cat(({state}[-2], {state}[-1]), dim=1)", None
     elif isinstance(made, ast.Tuple) and len(made.elts) == 1:
         yield ast.unparse(made.elts[0]), None
 
