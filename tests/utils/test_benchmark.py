@@ -126,9 +126,9 @@ TABLES: dict[str, Any] = {
     "none": lambda b: [],
 }  # fmt: skip
 SETTINGS: dict[str, Any] = {
-    "plain": lambda c: None, "trimmed": lambda c: c.trim_significant_figures(),
-    "warnings": lambda c: c.highlight_warnings(),
-    "all": lambda c: (c.trim_significant_figures(), c.highlight_warnings()),
+    "plain": lambda c: None, "trimmed": lambda c: c.trim_significant_figures(), "by columns": lambda c: c.colorize(),
+    "by rows": lambda c: c.colorize(rowwise=True), "warnings": lambda c: c.highlight_warnings(),
+    "all": lambda c: (c.trim_significant_figures(), c.colorize(), c.highlight_warnings()),
 }  # fmt: skip
 
 

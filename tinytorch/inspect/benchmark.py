@@ -407,6 +407,22 @@ class Timer:
 
 # Tables -------------------------------------------------------------------------------------------
 
+# Escape sequences of terminals for times up to a multiple of the best time.
+_GOOD_COLOURS = ((1.01, "\033[92m\033[1m"), (1.1, "\033[34m\033[1m"))
+_BAD, _VERY_BAD, _PLAIN = "\033[2m\033[91m", "\033[31m\033[1m", "\033[0m\033[0m"
+_JITTER = 100e-9  # a difference in seconds that is not significant
+
+
+def _coloured(text: str, time: float, best: float) -> str:
+    if time <= best + _JITTER:
+        return f"{_GOOD_COLOURS[0][1]}{text}{_PLAIN}"
+    for ratio, colour in _GOOD_COLOURS:
+        if time <= best * ratio:
+            return f"{colour}{text}{_PLAIN}"
+    if time >= best * 2:
+        return f"{_VERY_BAD if time >= best * 5 else _BAD}{text}{_PLAIN}"
+    return text
+
 
 class _Table:
     """A table of measurements of one label, with a row per task and number of threads and a column per description."""
@@ -460,6 +476,14 @@ class _Table:
             previous = threads, env
         return names
 
+    def _best(self, row: tuple[int, Any, str], description: str) -> float:
+        """Return the smallest time in the row or column of a cell."""
+        if self.compare._colorize == "rowwise":
+            keys = [(row, column) for column in self.columns]
+        else:
+            keys = [(other, description) for other in self.rows if other[0] == row[0]]
+        return min(self.cells[key].median for key in keys if key in self.cells)
+
     def render(self) -> str:
         titles = ["", *[column or "" for column in self.columns]]
         texts = [self._row_names(), *[self._column(column) for column in self.columns]]
@@ -471,7 +495,11 @@ class _Table:
                 threads = row[0]
                 lines.append(f"{threads} threads: ".ljust(width, "-"))
             parts = [name.ljust(widths[0])]
-            parts += [text.center(w) for text, w in zip(cells, widths[1:], strict=True)]
+            for description, text, w in zip(self.columns, cells, widths[1:], strict=True):
+                text, result = text.center(w), self.cells.get((row, description))
+                if self.compare._colorize and result is not None:
+                    text = _coloured(text, result.median, self._best(row, description))
+                parts.append(text)
             lines.append("  |  ".join(parts))
         lines = [f"[{f' {self.label} '.center(width - 2, '-')}]", *lines, ""]
         lines.append(f"Times are in {unit_to_english(self.unit)}s ({self.unit}).")
@@ -508,6 +536,7 @@ class Compare:
         self._results: list[Measurement] = []
         self.extend_results(results)
         self._trim_significant_figures = False
+        self._colorize: str | None = None
         self._highlight_warnings = False
 
     def extend_results(self, results: Iterable[Measurement]) -> None:
@@ -527,7 +556,8 @@ class Compare:
         self._trim_significant_figures = True
 
     def colorize(self, rowwise: bool = False) -> None:
-        """Accepted for compatibility: the tables have no colours."""
+        """Show the best times of each column (or row) in green and bad ones in red."""
+        self._colorize = "rowwise" if rowwise else "columnwise"
 
     def highlight_warnings(self) -> None:
         """Mark measurements with a high variance."""
