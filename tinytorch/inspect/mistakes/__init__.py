@@ -10,6 +10,11 @@
 | `edits`, `layers` | the changes that are tried where no row says anything: **a new one is a `yield` there** |
 | `trying`, `running`, `trial` | the search for the smallest change that works, on copies; no code of the user's runs |
 | `graph` | what is said of the graph; **what cuts it** is the table of `inspect.why` |
+
+**To keep a remedy from being shown**: a function of `rows` that returns None leaves the error to the search, in which
+an edit is guarded at its `yield`, or by how it fits what follows (`trying.Site.fit`); `edits._NOT_AGAIN` names the
+functions, and `edits._NO_EDITS` the messages, of which nothing is tried. Each remedy has a program in
+`tests/inspect/mistakes.txt`.
 """
 
 from tinytorch.inspect.mistakes import graph, rows

@@ -3,7 +3,8 @@
 An edit is a template for an operand of the expression, in which `{name}` stands for an operand:
 `{other}.unsqueeze(-1)`; or it changes what is called. What an operand is says which edits there are (`_of_operand`:
 `_casts` of its dtype, `_dims` of its shape, `_of_number`, `_of_sequence`), and what is called (`_of_call`); `options`
-are those of a call before. The words of the message say which kinds are tried (`_ABOUT`). `trying` finds what works.
+are those of a call before. The words of the message say which kinds are tried: if `_ABOUT` has none of them, nothing
+is. `trying` finds what works.
 """
 
 from __future__ import annotations
@@ -51,7 +52,8 @@ class Edit:
     """An edit of an expression.
 
     Attributes:
-        size: how large it is; the smallest one that fits is the remedy.
+        size: how large it is: below 1 another name or option, 1 one method, 1.1 to 1.5 two or what is seldom meant. The
+            smallest one that fits is the remedy; of three that are as small, none is (`trying.search`).
         texts: the templates of the operands that are edited.
         name: the function that is called instead, or "" for the same one.
         keywords: the keywords that are added, or left out where the text is None.
@@ -83,8 +85,8 @@ class Edits:
         if isinstance(failure.error, LookupError):
             self.about.add("kind")
         self.about = self.about if about is None else about
-        if "constraint" in failure.text:
-            self.about = set()  # (the values are wrong)
+        if any(words in failure.text for words in _NO_EDITS):
+            self.about = set()
         self.nodes: dict[str, ast.expr] = {}
         self.values: dict[str, Any] = {}
         self._raw: dict[str, Any] = {}
@@ -176,10 +178,10 @@ class Edits:
                 yield Edit(0.9, whole=f"{{{names[0]}}}({{{names[1]}}})")
             elif isinstance(owner, dict) and isinstance(index, str):
                 keys = [key for key in owner if isinstance(key, str)]
-                yield from (Edit(1, {names[1]: json.dumps(key)}) for key in get_close_matches(index, keys, 1, 0.6))
+                yield from (Edit(1, {names[1]: _quoted(key)}) for key in get_close_matches(index, keys, 1, 0.6))
         owner = self.values.get(names[0]) if names else None
         if isinstance(call, ast.Attribute) and isinstance(owner, dict) and call.attr in owner:
-            yield Edit(0.9, whole=f"{{{names[0]}}}[{json.dumps(call.attr)}]")
+            yield Edit(0.9, whole=f"{{{names[0]}}}[{_quoted(call.attr)}]")
         if isinstance(call, ast.BinOp) and len(self.tensors()) == 2 and "cast" in self.about:
             yield Edit(1.5, {each: f"{{{each}}}.bool()" for each in names})
         if isinstance(call, ast.BinOp) and isinstance(call.op, ast.MatMult) and len(self.tensors()) == 2:
@@ -209,11 +211,11 @@ class Edits:
         if name.endswith("_") and failure.of_method:
             yield Edit(1.2, name=name.rstrip("_"))
         if len(call.args) > 1 and not call.keywords:
-            yield Edit(1.2, whole=f"{ast.unparse(call.func)}(({', '.join(map(ast.unparse, call.args))}))")
+            yield Edit(1.2, whole=f"{_text(call.func)}(({', '.join(map(_text, call.args))}))")
         if len(call.args) == 1 and isinstance(call.args[0], (ast.Tuple, ast.List)):
-            yield Edit(1.2, whole=f"{ast.unparse(call.func)}({', '.join(map(ast.unparse, call.args[0].elts))})")
+            yield Edit(1.2, whole=f"{_text(call.func)}({', '.join(map(_text, call.args[0].elts))})")
         if name in ("stack", "tensor") and call.args:
-            rows = ast.unparse(call.args[0])
+            rows = _text(call.args[0])
             rows = rows if name == "stack" else f"[torch.tensor(row) for row in {rows}]"
             yield Edit(1.15, whole=f"nn.utils.rnn.pad_sequence({rows}, batch_first=True)")
         if (
@@ -275,14 +277,12 @@ class Edits:
                 else ["transpose(1, 2)"] * 2
             )
             for there, back in (ways, ways[::-1]):
-                yield Edit(1.3, whole=f"{ast.unparse(call.func)}({{{x}}}.{there}).{back}")
+                yield Edit(1.3, whole=f"{_text(call.func)}({{{x}}}.{there}).{back}")
         equation = self.values[names[0]] if name == "einsum" and names else ""
         read, _, written = equation.partition("->") if isinstance(equation, str) else ("", "", "")
         for letter in sorted({*written} - {*read}):
             known = [each for each in dict.fromkeys(read) if each.isalpha() and each not in written]
-            yield from (
-                Edit(read.count(each), {names[0]: json.dumps(equation.replace(letter, each))}) for each in known
-            )
+            yield from (Edit(read.count(each), {names[0]: _quoted(equation.replace(letter, each))}) for each in known)
         places = [each for each in names if self.nodes[each] in call.args]
         for a, b in itertools.combinations(places, 2):
             if type(self.values[a]) is not type(self.values[b]) and "kind" in self.about:
@@ -317,7 +317,7 @@ class Edits:
         layers, failure = self.failure.function, self.failure
         places = [k for k, each in enumerate(layers) if each is failure.module] if type(layers) is nn.Sequential else []
         if places and places[0] and isinstance(next(iter(failure.given.values()), None), tuple):
-            (k, *_), func = places, ast.unparse(call.func)
+            (k, *_), func = places, _text(call.func)
             before, after = "0" if k == 1 else f":{k}", f"{k}:" if k < len(layers) - 1 else f"{k}"
             args = ", ".join(f"{{{name}}}" for name in self.nodes)
             yield Edit(1, whole=f"{func}[{after}]({func}[{before}]({args})[0])")
@@ -326,13 +326,13 @@ class Edits:
         """Return the calls of a module that give a mask as another one of its masks."""
         words = {id(node): f"{{{key}}}" for key, node in self.nodes.items()}
         for each in [each for each in self.nodes if each.endswith("mask") and self.failure.calls_module]:
-            kept = [words.get(id(node), ast.unparse(node)) for node in call.args if node is not self.nodes[each]]
-            kept += [f"{key.arg}={words.get(id(key.value), ast.unparse(key.value))}"
+            kept = [words.get(id(node), _text(node)) for node in call.args if node is not self.nodes[each]]
+            kept += [f"{key.arg}={words.get(id(key.value), _text(key.value))}"
                      for key in call.keywords if key.value is not self.nodes[each]]  # fmt: skip
             for parameter in signature(self.failure.function.forward):
                 if parameter.name.endswith("mask") and parameter.name not in self.failure.arguments:
                     again = ", ".join([*kept, f"{parameter.name}={{{each}}}"])
-                    yield Edit(0.95, whole=f"{ast.unparse(call.func)}({again})")
+                    yield Edit(0.95, whole=f"{_text(call.func)}({again})")
 
     def _of_operand(self, name: str, value: Any) -> Iterator[tuple[float, str]]:
         """Return the edits of an operand by its type, with their sizes."""
@@ -363,9 +363,9 @@ class Edits:
         elif name in ("params", "parameters") and isinstance(self.nodes[name], ast.Call):
             owner = getattr(self.nodes[name].func, "value", None)  # type: ignore[attr-defined]
             if owner is not None and isinstance(self.failure.value(owner), nn.Module):
-                yield 1, f"{ast.unparse(owner)}.parameters()"
+                yield 1, f"{_text(owner)}.parameters()"
         elif isinstance(value, dict) and not isinstance(self.failure.call, (ast.Attribute, ast.Subscript)):
-            yield from ((1, f"{this}[{json.dumps(key)}]") for key in value if isinstance(key, str))
+            yield from ((1, f"{this}[{_quoted(key)}]") for key in value if isinstance(key, str))
         elif isinstance(value, tuple) and hasattr(value, "values"):
             compared = isinstance(getattr(self.failure.call, "value", None), ast.Compare)
             yield 1, f"{this}.{'indices' if compared else 'values'}"
@@ -533,6 +533,8 @@ class Edits:
                     yield 1.1, f"{{{name}}}[{', '.join([*index[:last], '1:'])}]"
 
 
+#: Words of messages about values that are wrong, not about code: nothing is tried.
+_NO_EDITS = ("constraint",)
 #: Functions that are not called again: their arguments are right, or what they do is no computation.
 _NOT_AGAIN = ("backward", "step", "zero_grad", "load_state_dict", "save", "setitem")
 #: Expressions whose values are computed again, if the function does not tell them.
@@ -547,6 +549,15 @@ _FAMILY = {"view": "reshape", "bmm": "matmul", "mm": "matmul", "mv": "matmul", "
 
 #: What of a module is an argument of some name.
 _OF_MODULE = {"params": "parameters()", "parameters": "parameters()", "tensor": "weight", "state_dict": "state_dict()"}
+
+
+def _text(node: ast.AST) -> str:
+    """Return the text of an expression of the program, in a template: braces of its own stand in it doubled."""
+    return ast.unparse(node).replace("{", "{{").replace("}", "}}")
+
+
+def _quoted(word: Any) -> str:
+    return json.dumps(word).replace("{", "{{").replace("}", "}}")
 
 
 def _called(failure: Failure, call: Any) -> Any:

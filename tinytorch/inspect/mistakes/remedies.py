@@ -1,13 +1,13 @@
 """The registry of remedies: small functions, each of which derives one kind of remedy from a failed call.
 
-    @remedy("is not an Optimizer")
-    def optimizer(failure):
+    @remedy("is not a Module subclass")
+    def module_of_function(failure):
         ...
-        return "StepLR(optimizer, step_size=10)"
+        return "nn.ReLU()"
 
 A remedy is code that replaces what the user wrote, with the number of its line if that is not the line that failed, or
 "file:line" for another file; a function that cannot derive it with certainty returns None,
-or raises `Unknown`. Where no function gives a remedy, edits of the code are tried.
+or raises `Unknown`. Then edits of the code are tried, which may find one nevertheless.
 
 What else fails in a function is a fault of it: users do not see it, and tests do (`core.notes.shows_faults`).
 """

@@ -1,6 +1,7 @@
 """Remedies that no edit of an expression gives: for a message, what has to hold besides, and the code that replaces.
 
-Each is a function with the words of its messages: it returns the remedy, or None where what it needs does not hold.
+`TEMPLATES` has messages with their code; what needs a look at the values is a function below, with the words of its
+messages: it returns the remedy, or None where what it needs does not hold.
 """
 
 from __future__ import annotations
