@@ -58,6 +58,8 @@ LIMITS: Final[dict[str, Any]] = {
     "eps": 1e-2,
     # Scores of classes differ by about 1 in the first step, and more then.
     "spread of scores": 0.2,
+    # Differences in float64 agree to 1e-6; an approximation that is meant (an iteration, say) to some percent.
+    "derivatives apart": 0.1,
     # The highest rate of a schedule is the one given; a cosine or warm-up reaches it.
     "share of the rate": 0.2,
 }
