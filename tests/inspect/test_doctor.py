@@ -243,6 +243,7 @@ LOOP, CALL, ADAM = "for a, b in loader:\n", "model(a * scale)", "torch.optim.Ada
         ("backward-wrong", "loader =", WRONG),
         ("graph-cut", f"{CALL}, b)", f"{CALL}, b) + torch.autograd.grad(model(x).sum(), model[0].weight)[0].norm()"),
         ("module-shared", "    print(", "    models = [model.eval()] * 2; [m(x) for m in models]; print("),
+        ("inputs-unscaled", CALL, "model(a * scale * torch.logspace(0, -4, 6))"),
         ("class-weights-inverted", f"{CALL}, b", f"{CALL}, b * (a[:, 3] > 0.5), torch.tensor([0.85, 0.15])"),
         ("option-harmful", ADAM, "torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=1.0)"),
         (

@@ -32,6 +32,8 @@ LIMITS: Final[dict[str, Any]] = {
     "spectral radius": 0.4,
     # As much is usual (layers are initialized for 1), and normalised data seldom exceed 10.
     "largest input": 20,
+    # Standardised columns have 1; those of one unit (pixels, counts) differ less.
+    "scales of columns": 100,
     # In float32 nearly all elements move.
     "steps that change nothing": 0.5,
     # A schedule that is meant ends there; one that is meant for epochs stays there.

@@ -97,28 +97,15 @@ class Constants(Check):
             self.gradients += [(x, here()) for x in tensors_of(gradients) if not x.requires_grad]
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
-        places = {id(x): place for x, place in self.gradients}
-        for call in trace.calls if places else ():
+        for call in trace.calls if self.gradients else ():
             if call.name not in ("add", "sub") or not isinstance(call.out, Tensor) or call.out.ndim:
                 continue
-            if call.out.requires_grad and any(x.requires_grad for x in call.inputs):
-                for x in call.inputs:
-                    made = None if x.requires_grad else self._source(trace, x, places)
-                    if made is not None:
-                        self.seen.setdefault(made, [0, call.place.number])[0] += 1
-
-    @staticmethod
-    def _source(trace: Any, x: Any, places: dict[int, Place]) -> Place | None:
-        seen, waiting = set(), [x]
-        while waiting and len(seen) < 60:
-            x = waiting.pop()
-            if id(x) in places:
-                return places[id(x)]
-            call = trace.made.get(id(x))
-            if call is not None and id(x) not in seen:
-                waiting += call.inputs
-            seen.add(id(x))
-        return None
+            if not call.out.requires_grad or not any(x.requires_grad for x in call.inputs):
+                continue
+            for x in call.inputs:
+                made = next((line for g, line in self.gradients if not x.requires_grad and trace.leads(g, x, 8)), None)
+                if made is not None:
+                    self.seen.setdefault(made, [0, call.place.number])[0] += 1
 
     def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
         self.gradients.clear()
@@ -138,7 +125,7 @@ class Derivatives(Check):
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         for call in trace.calls:
-            node = call.args[0] if call.args else None
+            node = next(iter(call.args), None)
             if not isinstance(node, FunctionNode) or type(node).function in self.compared or len(self.compared) > 8:
                 continue
             function, args = type(node).function, call.args[1]
