@@ -121,7 +121,7 @@ class Derivatives(Check):
 
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
-        self.compared: dict[type, Any] = {}  # by function: two numbers that should be equal, or None
+        self.compared: dict[Any, Any] = {}  # by function: two numbers that should be equal, or None
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         for call in trace.calls:

@@ -307,7 +307,7 @@ def _hidden(step: Step) -> Iterator[Finding]:
     """Find weights of attention that are zero at all places but those of padding."""
     tokens = [x for x in step.inputs if x.ndim == 2 and not x.dtype.is_floating_point]
     for k, call in enumerate(step.trace.calls if tokens else ()):
-        weights = array_of(call.out) if call.name == "_softmax" else None
+        weights: Any = array_of(call.out) if call.name == "_softmax" else None
         for given in tokens if weights is not None and weights.ndim > 1 else ():
             x = array_of(given)
             if x is None or x.shape != (weights.shape[0], weights.shape[-1]):
