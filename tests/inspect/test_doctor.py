@@ -207,6 +207,16 @@ def test_mistakes_are_found(name, tmp_path):
     assert row["said"] == cause and row["near"], corpus.shown(row)
 
 
+WRONG = """class F(torch.autograd.Function):
+    forward = staticmethod(lambda ctx, x: (ctx.save_for_backward(x), x.sin())[1])
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0].sin()
+model.register_forward_hook(lambda *a: F.apply(a[2])); loader ="""
+AVERAGED = """average = nn.BatchNorm1d(6).eval()
+for p, q in zip(average.parameters(), nn.BatchNorm1d(6).parameters()):
+    p.data.lerp_(q.data + 1, 0.5)
+average(x); loader ="""
 LOOP, CALL, ADAM = "for a, b in loader:\n", "model(a * scale)", "torch.optim.Adam(model.parameters(), lr=0.01)"
 
 
@@ -224,6 +234,17 @@ LOOP, CALL, ADAM = "for a, b in loader:\n", "model(a * scale)", "torch.optim.Ada
         ("written-to-copy", LOOP, f"{LOOP}        a[a[:, 0] > 0][:, 1] = 0.0\n"),
         ("precision-too-low", LOOP, f"{LOOP}        a = a + ((1.7e9 + a.double()).float() - 1.7e9)\n"),
         ("running-statistics", "nn.Dropout(0.2)", "nn.BatchNorm1d(16, momentum=0.99)"),
+        ("running-statistics", "loader =", AVERAGED),
+        (
+            "attribute-of-module",
+            "loader =",
+            "model[0].weight.requires_grad_(False); model[0].requires_grad = True; loader =",
+        ),
+        ("backward-wrong", "loader =", WRONG),
+        ("graph-cut", f"{CALL}, b)", f"{CALL}, b) + torch.autograd.grad(model(x).sum(), model[0].weight)[0].norm()"),
+        ("module-shared", "    print(", "    models = [model.eval()] * 2; [m(x) for m in models]; print("),
+        ("inputs-unscaled", CALL, "model(a * scale * torch.logspace(0, -4, 6))"),
+        ("class-weights-inverted", f"{CALL}, b", f"{CALL}, b * (a[:, 3] > 0.5), torch.tensor([0.85, 0.15])"),
         ("option-harmful", ADAM, "torch.optim.SGD(model.parameters(), lr=0.1, weight_decay=1.0)"),
         (
             "gradients-clipped",

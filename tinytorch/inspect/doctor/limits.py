@@ -32,6 +32,8 @@ LIMITS: Final[dict[str, Any]] = {
     "spectral radius": 0.4,
     # As much is usual (layers are initialized for 1), and normalised data seldom exceed 10.
     "largest input": 20,
+    # Standardised columns have 1; those of one unit (pixels, counts) differ less.
+    "scales of columns": 100,
     # In float32 nearly all elements move.
     "steps that change nothing": 0.5,
     # A schedule that is meant ends there; one that is meant for epochs stays there.
@@ -58,6 +60,8 @@ LIMITS: Final[dict[str, Any]] = {
     "eps": 1e-2,
     # Scores of classes differ by about 1 in the first step, and more then.
     "spread of scores": 0.2,
+    # Differences in float64 agree to 1e-6; an approximation that is meant (an iteration, say) to some percent.
+    "derivatives apart": 0.1,
     # The highest rate of a schedule is the one given; a cosine or warm-up reaches it.
     "share of the rate": 0.2,
 }

@@ -178,6 +178,7 @@ class Watch:
         "loader_begins": "info: an iteration over a `DataLoader` (`LoaderInfo`)", "batch": "info, batch",
         "loader_ends": "info", "state_loaded": "module, state: `load_state_dict(state)`",
         "cut": "x, alias: values of `x` left the graph, as the tensor `alias`, or as numbers if it is None",
+        "differentiated": "gradients: of `autograd.grad`, without a graph",
         "seeded": "seed: of a generator", "criterion": "module, args: the call of a loss module",
     }  # fmt: skip
 
@@ -230,7 +231,7 @@ class Watch:
             *[(owner, "__init__", self._makes) for owner in (Module, Optimizer, DataLoader)],
             (Module, "load_state_dict", self._loads), (DataLoader, "__iter__", self._iterates),
             (Tensor, "backward", self._goes_back), (autograd, "backward", self._goes_back),
-            (Generator, "manual_seed", self._seeds),
+            (autograd, "grad", self._differentiates), (Generator, "manual_seed", self._seeds),
         )  # fmt: skip
         for owner, name, advice in listens:
             self._replace(owner, name, advice)
@@ -396,6 +397,12 @@ class Watch:
         self.tracer.next_step(self.always or often or self.backwards < 6)
         self.on_backward()
         return out
+
+    def _differentiates(self, plain: Any, *args: Any, **kwargs: Any) -> Any:
+        gradients = plain(*args, **kwargs)
+        if not self.in_backward:
+            self.tell("differentiated", gradients)
+        return gradients
 
     def info_of(self, optimizer: Optimizer) -> OptimizerInfo:
         """Return what is known of an optimizer."""

@@ -32,6 +32,7 @@ __all__ = ["Facts"]
 
 _FLAT = ("round", "floor", "ceil", "trunc", "sign", "heaviside", "floor_divide")  # ops whose derivative is zero
 _ARITHMETIC = ("add", "sub", "mul", "div", "_clamp", "pow", "neg", "addcmul")
+_COMPARISONS = ("eq", "ne", "gt", "ge", "lt", "le")
 _LOSSY = ("floor_divide", "to", "round", "floor", "trunc", "_clamp", "remainder")
 
 
@@ -302,9 +303,43 @@ def _terms(step: Step) -> Iterator[Finding]:
                     where=sums[0].place)  # fmt: skip
 
 
+def _hidden(step: Step) -> Iterator[Finding]:
+    """Find weights of attention that are zero at all places but those of padding."""
+    tokens = [x for x in step.inputs if x.ndim == 2 and not x.dtype.is_floating_point]
+    for k, call in enumerate(step.trace.calls if tokens else ()):
+        weights: Any = array_of(call.out) if call.name == "_softmax" else None
+        for given in tokens if weights is not None and weights.ndim > 1 else ():
+            x = array_of(given)
+            if x is None or x.shape != (weights.shape[0], weights.shape[-1]):
+                continue
+            shown = (weights > 0).any(tuple(range(1, weights.ndim - 1)))
+            kept, others = x[shown], np.unique(x[~shown])
+            if shown.sum(1).max() < 2 or (kept != kept[0]).any() or len(others) < 4 or kept[0] in others:
+                continue
+            made = [each for each in step.trace.calls[:k] if each.name in _COMPARISONS and each.inputs[0] is given]
+            yield found("mask-inverted", (made[-1] if made else call).place, token=kept[0], kept=len(kept),
+                        others=len(others))  # fmt: skip
+
+
+def _scaled(step: Step) -> Iterator[Finding]:
+    """Find tables whose columns have very different scales, such as one that is standardised as a whole."""
+    for given in step.inputs:
+        x = array_of(given)
+        if x is None or x.dtype.kind != "f" or x.ndim != 2 or len(x) < 16 or not 1 < x.shape[1] <= 1000:
+            continue
+        scales = [float(column.std()) for column in x.T.astype(np.float64) if len(np.unique(column)) > 4]
+        if len(scales) > 1 and max(scales) > LIMITS["scales of columns"] * min(scales):
+            made = [
+                call for call in _sources(step.trace, given) if call.name in ("div", "mul") and len(call.inputs) > 1
+            ]
+            scale = step.trace.maker(made[0].inputs[1]) if made else None
+            place = (scale or made[0]).place if made else next(iter(step.facts.watch.models.values())).place
+            yield found("inputs-unscaled/columns", place, least=min(scales), most=max(scales))
+
+
 FACTS: tuple[Callable[[Step], Iterator[Finding]], ...] = (
     _reshaped, _ignored, _wrapped, _flattened, _cancelled, _leaked, _alike, _unweighted, _unread, _merged, _emptied,
-    _terms,
+    _terms, _hidden, _scaled,
 )  # fmt: skip
 
 
@@ -351,7 +386,7 @@ class Facts(Check):
         step = Step(trace, loss, given, self)
         for each in itertools.chain(*[fact(step) for fact in FACTS]):
             # (The first step shows best where data are from.)
-            line = None if each.cause in ("target-in-inputs", "samples-alike") else each.place
+            line = None if each.cause in ("target-in-inputs", "samples-alike", "inputs-unscaled") else each.place
             self.seen.setdefault((each.cause, line), [0, each])[0] += 1
         for each in trace.losses:
             if each.input.ndim and each.target.numel() == each.input.shape[0]:

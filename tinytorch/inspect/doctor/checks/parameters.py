@@ -166,6 +166,8 @@ class Gradients(Check):
             place, kind = self.backward_place, row.partition("/")[2]
             if row.startswith("zero_grad-misplaced"):
                 place = line_with(place, r"\.zero_grad\(", info.step_place) or info.step_place
+            elif kind == "stale" and info and 2 < state.kinds[kind] < state.steps - 2:  # cleared, but too seldom
+                place = line_with(place, r"\.zero_grad\(", place) or place
             elif kind == "frozen":
                 place = line_with(place, r"requires_grad(_\(False| *= *False)") or info.place
             elif kind in ("without", "none"):
