@@ -43,15 +43,20 @@ def outer_statements(tree: ast.Module) -> ast.Module:
     return ast.Module([each for each in tree.body if not isinstance(each, (ast.FunctionDef, ast.ClassDef))], [])
 
 
-def definition_of(code: CodeType, tree: ast.Module) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
-    """Return the definition in a file's syntax tree of the function that has a code, or None."""
-    found = None
+@functools.lru_cache(maxsize=64)
+def _definitions(tree: ast.Module) -> dict[tuple[int, str], Any]:
+    """Return the definitions of functions in a file's syntax tree, by their first lines and names."""
+    found = {}
     for node in ast.walk(tree):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
             first = min([node.lineno, *[each.lineno for each in getattr(node, "decorator_list", [])]])
-            if first == code.co_firstlineno and getattr(node, "name", "<lambda>") == code.co_name:
-                found = node
+            found[first, getattr(node, "name", "<lambda>")] = node
     return found
+
+
+def definition_of(code: CodeType, tree: ast.Module) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda | None:
+    """Return the definition in a file's syntax tree of the function that has a code, or None."""
+    return _definitions(tree).get((code.co_firstlineno, code.co_name))
 
 
 def tree_of(code: CodeType) -> ast.AST | None:
