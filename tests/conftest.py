@@ -12,7 +12,6 @@ from hypothesis import seed, settings
 
 from tests.oracle import torch
 from tinytorch.core import warning
-from tinytorch.ops import overrides as _overrides
 
 # By default every run uses the same examples, so that results of different commits are comparable.
 # HYPOTHESIS_PROFILE=explore searches for new examples; =long runs very many, which TINYTORCH_SEED determines.
@@ -52,8 +51,6 @@ def seeded(test: Any) -> Any:
 def restored_global_state() -> Iterator[None]:
     """Restore global state that tests may change, so that the order of tests does not matter."""
     yield
-    if _overrides.active:  # a subclass of Tensor was defined, and all functions check for `__torch_function__`
-        _overrides.deactivate()
     if torch is not None:  # PyTorch's compiler disables the argument checks of distributions
         torch.distributions.Distribution.set_default_validate_args(True)
 

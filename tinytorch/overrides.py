@@ -73,8 +73,7 @@ def get_ignored_functions() -> set[Any]:
 
 def get_default_nowrap_functions() -> set[Any]:
     """Return the members of Tensor whose results `Tensor.__torch_function__` does not convert to the subclass."""
-    overrides.activate()
-    return set(overrides.as_they_are)
+    return set(overrides.as_they_are())
 
 
 def get_testing_overrides() -> dict[Any, Callable[..., int]]:

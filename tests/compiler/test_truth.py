@@ -12,7 +12,6 @@ import pytest
 
 import tinytorch as torch
 from tinytorch.compiler.compiled import Compiled
-from tinytorch.ops import overrides
 
 D = torch.distributions
 
@@ -256,17 +255,12 @@ def test_a_file_that_has_been_edited(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_classes_derived_from_tensor_elsewhere() -> None:
-    overrides.activate()
-    try:
-        alike(lambda x: (x.sin() + x.relu()).sum(), *[(torch.randn(4),) for _ in range(3)])
+    class Loud(torch.Tensor):
+        pass
 
-        class Loud(torch.Tensor):
-            pass
-
-        compiled = Compiled(lambda x: x * 2)
-        plain = [type(compiled(torch.ones(2))) for _ in range(3)]
-        loud = [type(compiled(torch.ones(2).as_subclass(Loud))) for _ in range(3)]
-        assert plain == [torch.Tensor] * 3
-        assert loud == [Loud] * 3
-    finally:
-        overrides.deactivate()
+    alike(lambda x: (x.sin() + x.relu()).sum(), *[(torch.randn(4),) for _ in range(3)])
+    compiled = Compiled(lambda x: x * 2)
+    plain = [type(compiled(torch.ones(2))) for _ in range(3)]
+    loud = [type(compiled(torch.ones(2).as_subclass(Loud))) for _ in range(3)]
+    assert plain == [torch.Tensor] * 3
+    assert loud == [Loud] * 3

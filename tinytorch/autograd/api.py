@@ -664,7 +664,7 @@ def _backward(
 
 members(
     {
-        "backward": _backward,
+        "backward": quiet(_backward),
         "_current": _current,
         "requires_grad": property(_requires_grad, _set_requires_grad),
         "requires_grad_": requires_grad_,

@@ -38,8 +38,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.core import inplace, narrow
-from tinytorch.core.complex import HOLOMORPHIC, conjugate_plan, guard_kernels
+from tinytorch.core import inplace
+from tinytorch.core.complex import HOLOMORPHIC
 from tinytorch.core.declaration import MISSING, NUMBERS, Op
 from tinytorch.core.graph import FREES_BY_RECURSION, add_tail, leaf_edge, numbers
 from tinytorch.core.layout import HasBits, NoArray
@@ -84,6 +84,7 @@ class Facts(NamedTuple):
         saved: the expression of the saved values: of an op of one tensor; of two operands that both need a gradient,
             where it is a common one.
         holds_first: whether formulas of a write use the first argument, so that a copy of its old elements is saved.
+        holomorphic: whether the formulas are others for complex gradients.
         Others: as in `Op`; for attributes that are functions, whether the op has one.
     """
 
@@ -111,8 +112,9 @@ class Facts(NamedTuple):
     is_ufunc: bool
     direct: str
     quick: bool
-    refuses: bool
+    selects: bool
     holds_first: bool
+    holomorphic: bool
     saved: str | None
 
 
@@ -136,7 +138,7 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
     operands = op.operands
     facts: dict[str, Any] = dict.fromkeys(Facts._fields, False)
     facts |= {"form": form, "witnessed": witnessed, "laid": op.laid and form in (CALL, OPERATOR)}
-    facts |= {"refuses": op.refuses is not None, "operands": operands}
+    facts |= {"selects": op.selects, "operands": operands, "holomorphic": op.complex == HOLOMORPHIC}
     facts |= {"residuals": len(op.residuals), "arguments": operands, "inputs": (), "constant": (), "keywords": ()}
     facts |= {
         "incomplete": None,
@@ -241,11 +243,9 @@ class Caller:
         overload = None if op.overload is None else op.overload[1]
         kernels = op.kernel, supplied("direct")(_of_arrays(op)), getattr(op.kernel, "ufunc", op.kernel), op.of_floats
         plan = _plan(op) if facts.saved is not None else None
-        if plan is not None and op.complex == HOLOMORPHIC:
-            conjugate_plan(plan)
         scope = self.scope
-        template, change = factory(
-            op, self, *kernels, op.node_class, overload, op.plans, plan, op.result,
+        template = factory(
+            op, self, *kernels, op.accepted, op.node_class, overload, op.plans, plan, op.result,
             scope.get("WRITE"), scope.get("REPEATS"), scope.get("READS"),
             *map(supplied, ("settled", "ordered", "arranged")),
         )  # fmt: skip
@@ -259,15 +259,12 @@ class Caller:
         call: Any = FunctionType(code, template.__globals__, op.name, defaults, template.__closure__)
         if defaults is not None and op.positional < len(names):
             call.__kwdefaults__ = dict(zip(names[op.positional :], op.defaults[op.positional :], strict=True))
-        if op.complex is None:
-            guard_kernels(op.name, change)
-        if not (op.view or op.moves):
-            narrow.guard_kernels(op.name, change)
         return call
 
 
 _NAMES = (
-    "OP THIS KERNEL DIRECT UFUNC OF_FLOATS NODE OVERLOAD PLANS PLAN RESULT WRITE REPEATS READS SETTLED ORDERED ARRANGED"
+    "OP THIS KERNEL DIRECT UFUNC OF_FLOATS ACCEPTED NODE OVERLOAD PLANS PLAN RESULT WRITE REPEATS READS SETTLED "
+    "ORDERED ARRANGED"
 )
 _factories: dict[Facts, Callable[..., Any]] = {}
 _HERE = __file__.removesuffix("call.py")
@@ -275,7 +272,7 @@ _texts: dict[str, Callable[..., Any]] = {}
 
 
 def _compiled(text: str) -> Callable[..., Any]:
-    """Compile a text and return its function `factory`, which returns the function `call` for an op, and `change`."""
+    """Compile a text and return its function `factory`, which returns the function `call` for an op."""
     file = f"{_HERE}<call of ops {len(_texts)}>"
     linecache.cache[file] = (len(text), None, text.splitlines(True), file)  # for tracebacks and debuggers
     scope: dict[str, Any] = {}
@@ -283,6 +280,11 @@ def _compiled(text: str) -> Callable[..., Any]:
     factory: Callable[..., Any] = scope["factory"]
     _texts[text] = factory
     return factory
+
+
+def _unusual(kind: str) -> str:
+    """Return the expression of whether the kernel may not compute with a dtype: most tensors are of float32."""
+    return f"{kind} is not F32 and {kind} not in ACCEPTED"
 
 
 class _Text:
@@ -324,11 +326,7 @@ class _Text:
             self.unwrap_and_compute()
             (self.wrap_several if self.several else self.wrap)()
         self.catch()
-        # The kernels are variables of the factory: see `guard_kernels`.
-        self.lines.append("    def change(wrapped):")
-        kernels = "KERNEL, DIRECT, UFUNC, OF_FLOATS, WRITE"
-        self.put(0, f"nonlocal {kernels}", f"{kernels} = map(wrapped, ({kernels}))")
-        self.lines.append("    return call, change")
+        self.lines.append("    return call")
         return "\n".join(self.lines)
 
     def catch(self) -> None:
@@ -408,7 +406,6 @@ class _Text:
             self.put(
                 1, "if isinstance(error, NoArray):\n    return supplied('of_sparse')(OP.name, (a0, a1), {}, error)"
             )
-            self.put(1, "if supplied('first_contact')((a0, a1), {}):\n    return getattr(Tensor, OP.name)(a0, a1)")
             self.put(1, "return NotImplemented" if facts.form == OPERATOR else "raise")
             self.compute_operands()
         elif facts.operands == 1:
@@ -417,7 +414,13 @@ class _Text:
         else:
             self.unwrap()
             by_name = [f"{x}={array}" for x, array in zip(facts.keywords, self.arrays[facts.positional :], strict=True)]
-            self.refuse_dtypes("arrays0[0]" if facts.many else self.arrays[facts.inputs[0]])
+            if self.one:
+                self.refuse_dtypes(f"{self.arrays[facts.inputs[0]]}.dtype")
+            elif not facts.many and facts.inputs:
+                self.refuse_dtypes(*[f"array{k}.dtype" for k in range(len(facts.inputs))], given="is_tensor")
+            elif facts.many and facts.selects:
+                self.put(0, "if not ACCEPTED.issuperset([x.dtype for x in arrays0]):")
+                self.put(1, f"OP.refuse_dtypes({self.tuple_of_arrays()})")
             self.put(0, "try:")
             self.compute(1, *self.arrays[: facts.positional], *by_name)
             if self.one and facts.view:
@@ -435,12 +438,16 @@ class _Text:
         else:
             self.put(indent, f"array = KERNEL({call})" if self.facts.view else f"array = state.quietly(KERNEL, {call})")
 
-    def refuse_dtypes(self, array: str, condition: str = "") -> None:
-        """Refuse unsigned integers wider than a byte, if PyTorch's kernel does; `array` has the dtype to check."""
-        if self.facts.refuses:
-            if not (self.one or self.facts.operands or self.facts.many):
-                condition = f"hasattr({array}, 'dtype') and "
-            self.put(0, f"if {condition}{array}.dtype.kind == 'u':\n    OP.refuse_dtypes({self.tuple_of_arrays()})")
+    def refuse_dtypes(self, *kinds: str, given: str = "") -> None:
+        """Refuse dtypes that the kernel does not compute with.
+
+        Args:
+            kinds: the expressions of the tensors' dtypes.
+            given: the name, without its number, of the variable that says whether an argument is a tensor.
+        """
+        if self.facts.selects:
+            each = [f"{given}{k} and {_unusual(kind)}" if given else _unusual(kind) for k, kind in enumerate(kinds)]
+            self.put(0, f"if {' or '.join(each)}:\n    OP.refuse_dtypes({self.tuple_of_arrays()})")
 
     def translate(self) -> None:
         """Convert NumPy's errors to PyTorch's classes and messages."""
@@ -462,10 +469,12 @@ class _Text:
         self.put(0, "if type(a0) is not Tensor and not isinstance(a0, Tensor):\n    a0 = OP.adopted(a0, 0)")
         self.put(0, "x = a0._array")
         self.arrays = ["x"]
+        if self.facts.floating or self.facts.selects:
+            self.put(0, "kind = x.dtype")
+        self.refuse_dtypes("kind")
         if self.facts.floating:
-            self.put(0, "kind = x.dtype", "if kind is not F32 and kind.kind not in DIFFERENTIABLE:")
+            self.put(0, "if kind is not F32 and kind.kind not in DIFFERENTIABLE:")
             self.put(1, "x = x.astype(get_default_dtype().numpy)")
-        self.refuse_dtypes("x")
 
     def compute_operand(self) -> None:
         """Compute a ufunc of one operand; large arrays are shared among threads."""
@@ -478,7 +487,11 @@ class _Text:
 
     def unwrap_operands(self, indent: int) -> None:
         """Set `x` and `y` to the operands of a binary ufunc: arrays of one dtype, or a number."""
-        differ = "kind is not y.dtype" + " or (kind is not F32 and kind is not F64)" * self.facts.floating
+        differ = "kind is not y.dtype"
+        if self.facts.floating:
+            differ += " or (kind is not F32 and kind is not F64)"
+        elif self.facts.selects:
+            differ += f" or ({_unusual('kind')})"
         promote = "x, y = promoted(OP, a0, a1)"
         self.put(indent, "is_tensor0 = type(a0) is Tensor or isinstance(a0, Tensor)")
         self.put(indent, "is_tensor1 = type(a1) is Tensor or isinstance(a1, Tensor)")
@@ -493,7 +506,6 @@ class _Text:
 
     def compute_operands(self) -> None:
         """Compute a ufunc of two operands."""
-        self.refuse_dtypes("(x if is_tensor0 else y)", "not (is_tensor0 and kind is F32) and ")
         self.put(0, "try:")
         indent = 1
         if self.facts.elementwise:  # (the kernel for float32 has threads)
@@ -679,6 +691,8 @@ class _Text:
         if not self.one:
             self.put(indent, f"node.plan = plan = PLANS.get({key}) or OP.plan_of({key})")
             self.put(indent, f"node.saved = plan.keep({', '.join(self.a)}, array, out._cell, ())")
+        if facts.holomorphic:
+            self.put(4, "if dtype is not F32 and dtype.kind == 'c':\n    node.plan = node.plan.conjugated()")
         self.put(3, "except TypeError:\n    raise RuntimeError(INFERENCE_NOT_SAVED) from None")
         self.put(3, "out._edge = (node, 0)", "out._requires_grad = True")
 
@@ -694,7 +708,6 @@ class _Text:
             self.put(1, "return supplied('of_sparse')(f'{OP.name}_', (a0, a1), {}, error)")
             self.tell("writes", "None")
             if facts.is_ufunc:  # the fast path: nothing is recorded, nothing is converted
-                self.refuse_dtypes("x", "kind is not F32 and ")
                 self.put(0, "if edges is None and x is target and fits(y, target):")
                 if facts.of_floats:
                     self.put(1, "if kind is F32:\n    state.quietly(OF_FLOATS, x, y, out=target)")
@@ -723,8 +736,9 @@ class _Text:
     def tell_of_arrays(self, kernel: str) -> None:
         """Refuse unsupported dtypes of `arrays`, and report the write to the witness."""
         self.arrays = []
-        if self.facts.refuses:
-            self.put(0, "OP.refuse_dtypes(arrays)")
+        if self.facts.selects:
+            self.put(0, "if not ACCEPTED.issuperset([x.dtype for x in arrays if type(x) is ndarray]):")
+            self.put(1, "OP.refuse_dtypes(arrays)")
         self.tell("writes", kernel)
 
     def record_write(self) -> None:
@@ -782,12 +796,14 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
         if isinstance(x, Tensor) and not isinstance(y, Tensor):
             kind = x._array.dtype.kind
             if kind == "f" and type(y) in _PLAIN_NUMBERS:  # (NumPy would widen bfloat16)
+                made.refuse_dtype(x._array.dtype)
                 return x._array, y
             if type(y) is int and x._array.dtype is _I64 and not made.floating and -(2**63) <= y < 2**63:
                 return x._array, y
         elif isinstance(y, Tensor) and not isinstance(x, Tensor):
             kind = y._array.dtype.kind
             if kind == "f" and type(x) in _PLAIN_NUMBERS:
+                made.refuse_dtype(y._array.dtype)
                 return x, y._array
     x, y = (
         each if isinstance(each, (Tensor, np.ndarray, *NUMBERS)) else made.adopted(each, k)
@@ -814,7 +830,10 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
         narrow = _cast(x, numpy_dtype) if isinstance(x, Tensor) else x
         wide = silence.quiet(made.kernel)(_cast(narrow, _F32), _cast(y, _F32))
         return silence.cast(wide, numpy_dtype), np.ones((), numpy_dtype)  # the result, and 1, which leaves it unchanged
-    return _cast(x, numpy_dtype), _cast(y, numpy_dtype)
+    operands = _cast(x, numpy_dtype), _cast(y, numpy_dtype)
+    if numpy_dtype not in made.accepted:
+        made.refuse_dtypes(operands)
+    return operands
 
 
 def refuse_booleans(x: Any, y: Any) -> None:

@@ -7,34 +7,18 @@ numbers, and how its formulas are meant:
   convention a gradient is the conjugate of the Wirtinger derivative, so the engine computes `conj(formula(conj(g)))`
   for a complex `g`.
 - `OWN`: the formulas follow PyTorch's convention themselves, or their factors are real (views, sums).
-
-Programs without complex numbers pay nothing for this: only when a program first uses a complex dtype are the kernels of
-the other ops replaced by functions that look for complex arguments, and the formulas of holomorphic functions wrapped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tinytorch.core.kernel_guards import KernelGuards
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 
-if TYPE_CHECKING:
-    from tinytorch.core.node import Plan
-
 HOLOMORPHIC, OWN = "holomorphic", "own"
-
-
-#: The plans of holomorphic functions whose formulas are wrapped when the program first uses complex numbers.
-_plans: list[Plan] = []
-
-
-def is_active() -> bool:
-    """Return whether the program has used a complex dtype."""
-    return _guards.active
 
 
 def refused(name: str, kind: Any) -> NotImplementedError:
@@ -53,36 +37,26 @@ def refused(name: str, kind: Any) -> NotImplementedError:
 
 def refuse(name: str, *tensors: Any) -> None:
     """Raise NotImplementedError if one of the tensors is complex: for functions that are composed of ops."""
-    if _guards.active:
-        for each in tensors:
-            if isinstance(each, Tensor) and each._array.dtype.kind == "c":
-                raise refused(name, each._array.dtype)
-
-
-def _refusal(name: str, value: Any) -> NotImplementedError | None:
-    kind = getattr(value, "dtype", None)
-    return refused(name, kind) if getattr(kind, "kind", None) == "c" else None
-
-
-_guards = KernelGuards(_refusal)
-#: Make a generated function refuse complex arguments; raise the error for such an argument.
-guard_kernels, check = _guards.add, _guards.check
+    for each in tensors:
+        if isinstance(each, Tensor) and each._array.dtype.kind == "c":
+            raise refused(name, each._array.dtype)
 
 
 def conjugated(formula: Callable[..., Any]) -> Callable[..., Any]:
     """Return the formula of a holomorphic function for real and for complex gradients."""
 
     def call(g: Any, *values: Any) -> Any:
-        if not _is_complex(g):
+        if not is_complex(g):
             return formula(g, *values)
         return _conj(formula(_conj(g), *values))
 
     return call
 
 
-def _is_complex(g: Any) -> bool:
+def is_complex(g: Any) -> bool:
+    """Return whether a gradient is complex, or one of a sequence of gradients."""
     if isinstance(g, (tuple, list)):
-        return any(map(_is_complex, g))
+        return any(map(is_complex, g))
     return g is not None and g.dtype.numpy.kind == "c"  # (a sparse gradient has no array)
 
 
@@ -90,21 +64,3 @@ def _conj(g: Any) -> Any:
     if isinstance(g, (tuple, list)):
         return type(g)([_conj(each) for each in g])
     return supplied("conjugate")(g) if isinstance(g, Tensor) and g._array.dtype.kind == "c" else g
-
-
-def conjugate_plan(plan: Plan) -> None:
-    """Wrap the formulas of a plan of a holomorphic function: now, or when the program first uses complex numbers."""
-    if _guards.active:
-        plan.rules[:] = [(k, conjugated(formula), indices) for k, formula, indices in plan.rules]
-    else:
-        _plans.append(plan)
-
-
-def _begin() -> None:
-    _guards.begin()
-    for plan in _plans:
-        conjugate_plan(plan)
-    _plans.clear()
-
-
-dtypes.on_complex.append(_begin)

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tinytorch.core.complex import HOLOMORPHIC, check, conjugate_plan, is_active
+from tinytorch.core.complex import HOLOMORPHIC, refused
 from tinytorch.core.graph import FREES_BY_RECURSION, Edge, add_tail, leaf_edge, numbers
 from tinytorch.core.names import module_of
 from tinytorch.core.node import (
@@ -102,6 +102,10 @@ class Op:
             formulas.get(arguments[i]) is None and (joint is None or arguments[i] in formulas) for i in self.inputs
         ]
         self.plans: dict[Any, Plan] = {}
+        #: The dtypes that the kernel is known to compute with: `refuse_dtypes` adds those that it does not refuse.
+        self.accepted = {np.dtype(name) for name in ("float32", "float64", "int64", "bool")}
+        #: Whether there are dtypes that the kernel refuses.
+        self.selects = self.complex is None or self.refuses is not None or not (self.view or self.moves)
         #: Per formula the names of its parameters after `g` (and `needs`).
         self.wants = {key: _parameter_names(formula)[1:] for key, formula in formulas.items() if formula is not None}
         if joint is not None:
@@ -171,7 +175,10 @@ class Op:
 
     def checked(self, value: Any, i: int) -> Any:
         """Return a number unchanged and the array of a PyTorch tensor; raise TypeError for anything else."""
-        return value if isinstance(value, NUMBERS) else self.adopted(value, i)._array
+        checked = value if isinstance(value, NUMBERS) else self.adopted(value, i)._array
+        if self.selects and hasattr(checked, "dtype"):
+            self.refuse_dtype(checked.dtype)
+        return checked
 
     def adopted(self, value: Any, i: int) -> Tensor:
         """Return a PyTorch tensor (torchvision's data sets return these) as a tinytorch tensor on the same memory.
@@ -198,12 +205,36 @@ class Op:
     def compute(self, arrays: list[Any]) -> Any:
         """Call the kernel with the arguments that the method `arrays` has returned."""
         by_name = dict(zip(self.arguments[self.positional :], arrays[self.positional :], strict=True))
-        if self.complex is None and is_active():
-            check(self.name, arrays)
+        if self.selects:
+            self.refuse_dtypes(arrays)
         return self.kernel(*arrays[: self.positional], **by_name)
 
     def refuse_dtypes(self, arrays: Sequence[Any]) -> None:
-        """Raise PyTorch's error if an array has unsigned integers wider than a byte that PyTorch does not support."""
+        """Raise PyTorch's error if the kernel does not compute with the dtype of one of its arguments.
+
+        Those are complex dtypes, unless the op is declared with `complex`; 8-bit floats, unless it returns a view or is
+        declared with `moves`; and unsigned integers wider than a byte, if it is declared with `refuses`.
+        """
+        for each in arrays:
+            for x in each if isinstance(each, (list, tuple)) else (each,):
+                kind = getattr(x, "dtype", None)
+                if isinstance(kind, np.dtype):
+                    self.refuse_dtype(kind)
+        if self.refuses is not None and any([is_wide_unsigned(arrays[i]) for i in self.inputs[: self.operands or 1]]):
+            self._refuse_unsigned(arrays)
+
+    def refuse_dtype(self, kind: np.dtype[Any]) -> None:
+        """Raise PyTorch's error for a complex dtype, or for 8-bit floats, with which the kernel does not compute."""
+        if kind.kind == "c" and self.complex is None:
+            raise refused(self.name, kind)
+        if kind.itemsize == 1 and kind.kind in dtypes.FLOATS and not (self.view or self.moves):
+            name = dtypes.from_numpy_dtype(kind).tensor_name
+            raise NotImplementedError(f"\"{self.name.strip('_')}\" not implemented for '{name}'")
+        if kind.kind != "u" or kind.itemsize == 1 or self.refuses is None:
+            self.accepted.add(kind)
+
+    def _refuse_unsigned(self, arrays: Sequence[Any]) -> None:
+        """Raise PyTorch's error for unsigned integers wider than a byte, unless it computes with these arguments."""
         wide = [array.dtype for array in arrays if is_wide_unsigned(array)]
         index = self.position.get("index")
         if not wide or (index is not None and is_wide_unsigned(arrays[index])):  # (the kernel checks the index itself)
@@ -303,7 +334,7 @@ class Op:
         else:
             node = overload[1]()
         node.edges = tuple(edges)
-        node.plan = plan
+        node.plan = plan.conjugated() if self.complex == HOLOMORPHIC and outs[0].dtype.kind == "c" else plan
         node.hooks = None
         node.number = next(numbers)
         if FREES_BY_RECURSION:
@@ -332,8 +363,6 @@ class Op:
         count = range(len(self.inputs))
         plan = self._plan(tuple([bool(bits >> k & 1) for k in count]), tuple([bool(bits >> k & 256) for k in count]))
         plan.compile(len(self.arguments), self.outputs != 1)
-        if self.complex == HOLOMORPHIC:
-            conjugate_plan(plan)
         self.plans[key] = plan
         return plan
 

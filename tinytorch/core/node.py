@@ -56,7 +56,9 @@ class Plan:
         keep: the function that returns the saved values of a call, see `compile`.
     """
 
-    __slots__ = ("any_number", "holds_tensors", "index", "joint", "keep", "many", "packed", "rules", "sources")
+    __slots__ = (
+        "any_number", "conjugate", "holds_tensors", "index", "joint", "keep", "many", "packed", "rules", "sources",
+    )  # fmt: skip
 
     keep: Callable[..., list[Any]]
 
@@ -69,6 +71,7 @@ class Plan:
         self.rules: list[tuple[int, Formula, tuple[int, ...]]] = []
         self.holds_tensors = False
         self.packed: Plan | None = None  # the plan of the same values, packed by hooks
+        self.conjugate: Plan | None = None  # the plan of the same values for complex gradients
 
     def compile(self, count: int, several: bool) -> None:
         """Generate `keep(*arguments, out, cell, residuals)`, which returns the saved values.
@@ -112,10 +115,11 @@ class Plan:
 
     def conjugated(self) -> Plan:
         """Return the plan of the same values with the formulas of a holomorphic function for complex gradients."""
-        plan = Plan(self.joint, self.many, self.any_number)
-        plan.sources, plan.holds_tensors = self.sources, self.holds_tensors
-        plan.rules = [(k, conjugated(formula), indices) for k, formula, indices in self.rules]
-        return plan
+        if self.conjugate is None:
+            plan = self.conjugate = Plan(self.joint, self.many, self.any_number)
+            plan.sources, plan.holds_tensors = self.sources, self.holds_tensors
+            plan.rules = [(k, conjugated(formula), indices) for k, formula, indices in self.rules]
+        return self.conjugate
 
     def save(self, source: tuple[int, Any]) -> int:
         """Return the index of the saved value of `source`, which is added if it is new."""

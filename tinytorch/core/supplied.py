@@ -37,7 +37,6 @@ _MODULES = {
     "inspect.finite": "nonfinite",  # names the op that made a number which is not finite
     "inspect.mistakes": "add_notes",  # notes on errors
     "serialization.saving": "reduced",  # how a pickle rebuilds a tensor
-    "ops.overrides": "first_contact",  # `__torch_function__`
 }
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
 

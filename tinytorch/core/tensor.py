@@ -230,7 +230,6 @@ _rebuild_from_type_v2.__module__ = "tinytorch._tensor"  # its public place
 
 def _unpickle(cls: type[Tensor], array: Any, requires_grad: bool, attributes: dict[str, Any]) -> Tensor:
     """Return a tensor on an array: what messages between processes say, and the pickles of former versions."""
-    dtypes.from_numpy_dtype(array.dtype)  # the first use of some dtypes changes other ops (`dtypes.on_complex`)
     made: Tensor = wrap(array, cls)
     made._requires_grad = requires_grad
     made.__dict__.update(attributes)

@@ -12,7 +12,6 @@ from typing import Any
 
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.ops import overrides
 from tinytorch.ops.register import Builtin, Function, functions
 
 #: Functions whose name in a graph is not that of their declaration.
@@ -80,8 +79,7 @@ def _is_member(function: Any, name: str) -> bool:
         return False
     if getattr(function, "__qualname__", "") == f"Tensor.{name}" and _home(function) == "torch":
         return True
-    member = vars(Tensor).get(name)
-    return member is not None and (member is function or (overrides.active and member == function))
+    return vars(Tensor).get(name) is function
 
 
 def qualified_name(func: Callable[..., Any]) -> str:

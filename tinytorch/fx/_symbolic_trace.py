@@ -23,7 +23,7 @@ from tinytorch.fx._names import root as package
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import base_types, map_aggregate
-from tinytorch.fx.proxy import Dispatching, ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
+from tinytorch.fx.proxy import ParameterProxy, Proxy, Scope, ScopeContextManager, TracerBase
 from tinytorch.nn.modules.container import Sequential
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
@@ -471,8 +471,7 @@ class Tracer(TracerBase):
         """
         _Traces.running += 1
         try:
-            with Dispatching():
-                return self._trace(root, concrete_args)
+            return self._trace(root, concrete_args)
         finally:
             _Traces.running -= 1
 

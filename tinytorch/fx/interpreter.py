@@ -10,7 +10,7 @@ from tinytorch.fx._symbolic_trace import Tracer
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.graph_module import GraphModule
 from tinytorch.fx.node import Node, last_uses, map_aggregate, map_arg
-from tinytorch.fx.proxy import Dispatching, Proxy, preserve_node_meta, set_current_meta
+from tinytorch.fx.proxy import Proxy, preserve_node_meta, set_current_meta
 from tinytorch.nn.modules.module import Module
 
 __all__ = ["Interpreter", "Transformer"]
@@ -195,7 +195,7 @@ class Transformer(Interpreter):
 
     def transform(self) -> GraphModule:
         """Return the new graph module."""
-        with Dispatching(), preserve_node_meta():
+        with preserve_node_meta():
             result = super().run(enable_io_processing=False)
         if result is not None:
             nodes = map_aggregate(result, lambda x: x.node if isinstance(x, Proxy) else x)

@@ -38,21 +38,6 @@ _COPIED_META = (
 _FOLDER = __file__.rpartition("proxy.py")[0]
 
 
-class Dispatching:
-    """A context manager in which public functions and members of Tensor ask symbolic values for overrides."""
-
-    depth = 0
-
-    def __enter__(self) -> None:
-        Dispatching.depth += 1
-        overrides.activate(lasting=False)
-
-    def __exit__(self, *error: object) -> None:
-        Dispatching.depth -= 1
-        if not Dispatching.depth:
-            overrides.relax()
-
-
 def check_for_mutable_operation(target: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
     """Raise an error if a call changes its arguments."""
     if not isinstance(target, Function):
@@ -318,8 +303,6 @@ class Proxy:
     tracer: TracerBase
 
     def __init__(self, node: Node, tracer: TracerBase | None = None) -> None:
-        if not Dispatching.depth:
-            overrides.activate()
         self.tracer = GraphAppendingTracer(node.graph) if tracer is None else tracer
         self.node = node
 
@@ -396,7 +379,7 @@ class Proxy:
                 f"Found multiple different tracers {list(tracers)} while trying to trace operations {orig_method}"
             )
         (tracer,) = tracers
-        if overrides.is_member(orig_method):
+        if overrides.is_tensor_method_or_property(orig_method):
             name = "eq" if orig_method.__name__ == "__eq__" else orig_method.__name__  # (as of a tensor and a proxy)
             return tracer.create_proxy("call_method", name, args, kwargs)
         if isinstance(orig_method, Function):

@@ -9,7 +9,6 @@ from __future__ import annotations
 import builtins
 import functools
 import itertools
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -59,9 +58,8 @@ class dtype:
         self.is_floating_point = category == FLOATING
         self.is_complex = category == COMPLEX
         self.is_signed = name != "bool" and not name.startswith("uint")
-        # bfloat16 and float8 are not NumPy's own: they are looked up when first used. So are complex dtypes, see
-        # `on_complex`.
-        late = name == "bfloat16" or name.startswith("float8") or category == COMPLEX
+        # bfloat16 and float8 are not NumPy's own: they are looked up when first used.
+        late = name == "bfloat16" or name.startswith("float8")
         self._numpy: np.dtype[Any] | None = None if late else np.dtype(name)
 
     @property
@@ -72,10 +70,6 @@ class dtype:
             NotImplementedError: there are no tensors of this type.
         """
         if self._numpy is None:
-            if self is complex64 or self is complex128:
-                _begin_complex()
-                assert self._numpy is not None
-                return self._numpy
             if self is not bfloat16 and self not in FLOAT8:
                 raise NotImplementedError(f"tinytorch has no tensors of dtype {self!r}")
             try:
@@ -86,9 +80,6 @@ class dtype:
                 raise ImportError(f"{self.name} needs a newer ml_dtypes: pip install -U ml_dtypes")
             self._numpy = np.dtype(getattr(ml_dtypes, self.name))
             _FROM_NUMPY[self._numpy] = self
-            if self is not bfloat16:
-                while on_float8:
-                    on_float8.pop()()
         return self._numpy
 
     def to_complex(self) -> dtype:
@@ -186,22 +177,6 @@ _FROM_PYTHON: dict[Any, dtype] = {
     builtins.bool: bool, builtins.int: int64, builtins.float: float64, complex: complex128,
 }  # fmt: skip
 
-#: Functions that are called when a program first uses a complex dtype. Until then no tensor is complex, so nothing on
-#: the way of an op has to look for complex numbers.
-on_complex: list[Callable[[], None]] = []
-#: Those that are called when it first uses a dtype of 8-bit floats.
-on_float8: list[Callable[[], None]] = []
-
-
-def _begin_complex() -> None:
-    """Look up the complex dtypes, and call the functions of `on_complex`."""
-    if complex64._numpy is None:
-        for made in (complex64, complex128):
-            made._numpy = np.dtype(made.name)
-            _FROM_NUMPY[made._numpy] = made
-        for function in on_complex:
-            function()
-
 
 def narrowed(values: Any, kind: np.dtype[Any]) -> Any:
     """Return numbers as an array of 8-bit floats, rounded as in PyTorch; if `kind` is no such dtype, as they are.
@@ -228,8 +203,6 @@ def from_numpy_dtype(numpy_dtype: np.dtype[Any]) -> dtype:
             if numpy_dtype.name == late.name:
                 late.numpy  # noqa: B018  (adds it to the table)
                 return late
-        if numpy_dtype.kind == "c":
-            _begin_complex()
         kind = _FROM_NUMPY.get(numpy_dtype.newbyteorder("="))
     if kind is None:
         raise TypeError(

@@ -50,7 +50,7 @@ def real_to_complex(x: Array, dims: tuple[int, ...], scale: int, onesided: bool)
     order = _order(x, (*_by_stride(x, dims[:-1]), last))
     length = x.shape[last]
     shape = (*x.shape[:last], length // 2 + 1 if onesided else length, *x.shape[last + 1 :])
-    kind = dtypes.from_numpy_dtype(x.dtype).to_complex().numpy  # (the first use of a complex dtype guards other ops)
+    kind = dtypes.from_numpy_dtype(x.dtype).to_complex().numpy
     if meta.is_meta(x) or not x.size:
         return _allocated(x, kind, shape, order)
     if _suits(x, length):

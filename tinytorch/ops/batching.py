@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core import mode
-from tinytorch.core.complex import HOLOMORPHIC, conjugate_plan
+from tinytorch.core.complex import HOLOMORPHIC, is_complex
 from tinytorch.core.declaration import Op
 from tinytorch.core.engine import _as_gradient_of_input
 from tinytorch.core.graph import FREED, Edge, Node, leaf_edge, numbers
@@ -922,7 +922,8 @@ class _Mixed(Node):
                 if kind == OUTPUT and cells[k] is not None and cells[k][0][0] != cells[k][1]:
                     raise modified(self, arrays[k], self.output(k), cells[k][0][0], cells[k][1])
             node = op.node_class()
-            node.plan, node.edges = plan, edges
+            node.plan = plan.conjugated() if op.complex == HOLOMORPHIC and is_complex(gs) else plan
+            node.edges = edges
             node.saved = [value_of(source, values, outs) for source in sources]
             if not op.outputs:
                 node.outputs = self.outputs
@@ -946,8 +947,6 @@ class _Mixed(Node):
 def _plan(op: Op, needs: tuple[bool, ...], are_tensors: tuple[bool, ...]) -> tuple[Plan, list[Any]]:
     """Return the plan of the formulas with plain values as its sources, and its original sources."""
     plan = op._plan(needs, are_tensors)
-    if op.complex == HOLOMORPHIC:
-        conjugate_plan(plan)
     sources = plan.sources
     plan.sources = [(PLAIN, None)] * len(sources)
     return plan, sources

@@ -1,9 +1,8 @@
 """`__torch_function__`: classes, derived from Tensor or not, that override PyTorch's functions.
 
 A class overrides what `torch` functions do with its instances by a class method `__torch_function__`. Public functions
-(`register.Function`) look for it while `active` is set: from the moment a program derives a class from Tensor, enters a
-`TorchFunctionMode`, or calls a function of `torch.overrides`. Members of Tensor bypass `register.Function`; `activate`
-wraps each of them at that moment. Other programs never pay for the lookup.
+(`register.Function`) and members of Tensor (`asking`) look at the classes of their arguments, and at the number of
+modes that are on, before they do anything else. Classes without overrides are remembered (`plain`), so this is quick.
 
 Classes with `__torch_function__` disabled, like Parameter, are exempt as in PyTorch: results on them are Tensors.
 """
@@ -12,8 +11,10 @@ from __future__ import annotations
 
 import enum
 import functools
+import inspect
+import threading
 import types
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tinytorch.core.mode import PerThread, traced_as
@@ -23,7 +24,7 @@ from tinytorch.core.warning import warn
 from tinytorch.ops.later import load
 
 __all__ = [
-    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "activate",
+    "BaseTorchFunctionMode", "DisableTorchFunction", "DisableTorchFunctionSubclass", "TorchFunctionMode", "asking",
     "handle_torch_function", "has_torch_function",
     "is_tensor_like", "is_tensor_method_or_property", "resolve_name", "wrap_torch_function",
 ]  # fmt: skip
@@ -43,8 +44,18 @@ class _State(PerThread):
 
 
 state = _State()
-active = _lasts = False
-_before: list[tuple[Any, str, Any]] = []  # the attributes that `activate` has set: owner, name, previous value
+
+
+class _Modes:
+    """How many modes are on, in all threads: while there are none, only the classes of arguments matter."""
+
+    __slots__ = ("lock", "on")
+
+    def __init__(self) -> None:
+        self.on, self.lock = 0, threading.Lock()
+
+
+modes = _Modes()
 
 
 # Which types override functions ------------------------------------------------------------------
@@ -59,26 +70,28 @@ class _Disabled:
 
 
 disabled = _Disabled()
-_answers: dict[type, bool] = {}
+#: Classes that are known to override nothing (lists and tuples may contain what does).
+plain: set[type] = {Tensor}
 
 
 def _has_say(kind: type) -> bool:
-    known = _answers.get(kind)
-    if known is None:
-        known = _answers[kind] = (
-            kind is not Tensor
-            and getattr(kind, "__torch_function__", disabled) is not disabled
-            and not issubclass(kind, type)
-            # (PyTorch's tensors count as plain Tensors: their `__torch_function__` would call PyTorch.)
-            and not any(module_of(each) == "torch" and each.__name__ == "Tensor" for each in kind.__mro__)
-        )
-    return known
+    if (
+        getattr(kind, "__torch_function__", disabled) is not disabled
+        and not issubclass(kind, type)
+        # (PyTorch's tensors count as plain Tensors: their `__torch_function__` would call PyTorch.)
+        and not any(module_of(each) == "torch" and each.__name__ == "Tensor" for each in kind.__mro__)
+    ):
+        return True
+    plain.add(kind)
+    return False
 
 
 def _concerned(values: Iterable[Any], found: list[Any], depth: int = 0) -> None:
     """Collect overriding arguments, one of each type: subclasses before their bases, else from left to right."""
     for value in values:
         kind = type(value)
+        if kind in plain:
+            continue
         if kind is list or kind is tuple:
             if depth < 3:  # (a list may contain itself)
                 _concerned(value, found, depth + 1)
@@ -101,7 +114,6 @@ def has_torch_function(relevant_args: Iterable[Any]) -> bool:
         >>> torch.overrides.has_torch_function((torch.ones(1), Mine([1.0])))
         True
     """
-    activate()
     return asked(tuple(relevant_args), {}) is not None
 
 
@@ -117,13 +129,13 @@ def handle_torch_function(
     if state.asks is ENABLED:
         _concerned(relevant_args, found)
     kinds = tuple([type(each) for each in found])
-    modes = state.modes
-    if modes:
-        state.modes = modes[:-1]
+    stack = state.modes
+    if stack:
+        state.modes = stack[:-1]
         try:
-            result = modes[-1].__torch_function__(public_api, kinds, args, kwargs)
+            result = stack[-1].__torch_function__(public_api, kinds, args, kwargs)
         finally:
-            state.modes = modes
+            state.modes = stack
         if result is not NotImplemented:
             return result
     for each in found:
@@ -134,9 +146,9 @@ def handle_torch_function(
     if name is None:
         raise TypeError(
             f"no implementation found for '{public_api.__module__}.{public_api.__name__}' on types that implement "
-            f"__torch_function__: {list(kinds)}{f' nor in mode {modes[-1]}' if modes else ''}"
+            f"__torch_function__: {list(kinds)}{f' nor in mode {stack[-1]}' if stack else ''}"
         )
-    lines = "".join([f"\n  - mode object {each}" for each in modes[-1:]])
+    lines = "".join([f"\n  - mode object {each}" for each in stack[-1:]])
     lines += "".join([f"\n  - tensor subclass {kind}" for kind in kinds])
     raise TypeError(
         f"Multiple dispatch failed for '{name}'; all __torch_function__ handlers returned NotImplemented:\n{lines}\n\n"
@@ -150,7 +162,7 @@ def _default(cls: Any, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs
         return NotImplemented
     with DisableTorchFunctionSubclass():
         result = func(*args, **(kwargs or {}))
-    return result if func in as_they_are else _converted(result, cls)
+    return result if func in as_they_are() else _converted(result, cls)
 
 
 def _converted(result: Any, cls: type) -> Any:
@@ -228,8 +240,9 @@ class TorchFunctionMode:
 
 def push_mode(mode: TorchFunctionMode) -> None:
     """Push a mode onto the stack: the top of the stack intercepts calls first."""
-    activate()
     state.modes = (*state.modes, mode)
+    with modes.lock:
+        modes.on += 1
 
 
 def pop_mode() -> TorchFunctionMode:
@@ -238,6 +251,8 @@ def pop_mode() -> TorchFunctionMode:
         raise RuntimeError("trying to pop from empty mode stack")
     *_, last = state.modes
     state.modes = state.modes[:-1]
+    with modes.lock:
+        modes.on -= 1
     return last
 
 
@@ -265,14 +280,6 @@ def asked(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
     return found if found or state.modes else None
 
 
-def first_contact(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Activate dispatch if it is inactive and the arguments of a failed call override it; return whether they do."""
-    if active or asked(args, kwargs) is None:
-        return False
-    activate()
-    return True
-
-
 def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Return a decorator that lets arguments override a function by `__torch_function__`.
 
@@ -285,7 +292,6 @@ def wrap_torch_function(dispatcher: Callable[..., Iterable[Any]]) -> Callable[[C
         >>> half(torch.tensor(3.0))
         tensor(1.5000)
     """
-    activate()
 
     def decorator(function: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(function)
@@ -320,76 +326,86 @@ _BINARY = frozenset(
 _ACCESSORS = ("__get__", "__set__", "__delete__")
 
 #: Members of Tensor that do not dispatch to `__torch_function__`, and private members that do.
-_SILENT = frozenset("__hash__ __init_subclass__ __module__ __new__ __torch_function__ as_subclass".split())
+_SILENT = frozenset("__hash__ __init_subclass__ __iter__ __module__ __new__ __torch_function__ as_subclass".split())
 _ASKING = frozenset("_base _cdata _indices _is_view _nnz _values _version".split())
 
-ROOT = __name__.partition(".")[0]
-_names: dict[Any, str] = {}  # dotted names of Tensor's wrapped members
-as_they_are: set[Any] = set()  # functions whose results `_default` does not convert to the subclass
+
+def asking(name: str, member: Any) -> Any:
+    """Return a member of Tensor that hands its call to the mode, or the argument, that overrides it."""
+    if name in _SILENT or (name.startswith("_") and not name.endswith("__") and name not in _ASKING):
+        return member
+    if isinstance(member, property):
+        parts = zip(_ACCESSORS, (member.fget, member.fset, member.fdel), strict=True)
+        made = property(*[part and _asking(f"{name}.{key}", part) for key, part in parts])
+        made.__doc__ = member.__doc__
+        return made
+    return _asking(name, member) if isinstance(member, types.FunctionType) else member
 
 
-class _Member:
-    """A method of Tensor, or a property's `__get__`, `__set__` or `__delete__`, that dispatches to its arguments.
+def _asking(name: str, function: Any) -> Any:
+    """Return a function that asks first: the shortest one for its arguments, since every call runs it."""
+    code = function.__code__
+    starred = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount
+    if name in _BINARY:
+        make = _of_operands
+    else:
+        make = _of_self if code.co_argcount == 1 and not starred else _of_arguments
+    made = functools.wraps(function)(make(_NAMES.get(name, name), function))
+    made.__name__, made.__qualname__ = _CALLED.get(name, name.rpartition(".")[2]), f"Tensor.{name}"
+    made.member = name
+    return made
 
-    A wrapper equals the member that it wraps, which may already be a key of dictionaries.
-    """
 
-    __wrapped__: Any
+def _of_self(name: str, function: Any) -> Any:
+    def method(self: Any) -> Any:
+        if modes.on or (type(self) is not Tensor and type(self) not in plain):
+            found = asked((self,), {})
+            if found is not None:
+                return handle_torch_function(_public(name), found, self)
+        return function(self)
 
-    def __init__(self, name: str, function: Any, stands_for: Any) -> None:
-        functools.update_wrapper(self, function)
-        self.__name__, self.__qualname__ = _CALLED.get(name, name), f"Tensor.{name}"
-        self.__module__ = Tensor.__module__
-        self._stands_for, self._binary = stands_for, name in _BINARY
-        self._public = None if name in _ACCESSORS else _NAMES.get(name, name)
+    return method
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        try:
-            found = asked(args, kwargs)
-            if found is None:
-                return self.__wrapped__(*args, **kwargs)
-            public = self if self._public is None else vars(Tensor)[self._public]
-            return handle_torch_function(public, found, *args, **kwargs)
-        except TypeError:
-            if self._binary and len(args) == 2:
+
+def _of_operands(name: str, function: Any) -> Any:
+    """Return a binary operator: it returns NotImplemented on TypeError, so that Python tries the other operand's."""
+
+    def method(self: Any, other: Any) -> Any:
+        if modes.on or type(other) not in plain or type(self) not in plain:
+            try:
+                found = asked((self, other), {})
+                if found is not None:
+                    of_tensors = any([isinstance(each, Tensor) for each in found])
+                    asked_of = "eq" if name == "__eq__" and found and not of_tensors else name
+                    return handle_torch_function(_public(asked_of), found, self, other)
+            except TypeError:
                 return NotImplemented
-            raise
+        return function(self, other)
 
-    def __eq__(self, other: object) -> bool:
-        return other is self or (not isinstance(other, _Member) and other == self._stands_for)
-
-    def __hash__(self) -> int:
-        return hash(self._stands_for)
-
-    def __get__(self, instance: Any, owner: Any = None) -> Any:
-        return self if instance is None else types.MethodType(self, instance)
-
-    def __repr__(self) -> str:
-        return repr(self._stands_for)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return getattr, (Tensor, self.__qualname__.removeprefix("Tensor."))
+    return method
 
 
-class _Property(property):
-    """A property whose `__get__`, `__set__` and `__delete__` dispatch to `__torch_function__`."""
+def _of_arguments(name: str, function: Any) -> Any:
+    def method(*args: Any, **kwargs: Any) -> Any:
+        for each in args if not kwargs else (*args, *kwargs.values()):
+            if type(each) not in plain:
+                break
+        else:
+            if not modes.on:
+                return function(*args, **kwargs)
+        found = asked(args, kwargs)
+        if found is not None:
+            return handle_torch_function(_public(name), found, *args, **kwargs)
+        return function(*args, **kwargs)
 
-    def __init__(self, name: str, was: property) -> None:
-        parts = zip(_ACCESSORS, (was.fget, was.fset, was.fdel), strict=True)
-        made = {key: part and _Member(key, part, getattr(was, key)) for key, part in parts}
-        read, write, delete = made.values()
-        super().__init__(read, write, delete)
-        self.__doc__ = was.__doc__  # (not by `property`: the docstring of this class would hide it)
-        for key, each in made.items():
-            if each is not None:
-                vars(self)[key] = each
-                _names[each] = f"torch.Tensor.{name}.{key}"
+    return method
 
 
-def _iter(self: Any) -> Iterator[Any]:
-    if self.dim() == 0:
-        raise TypeError("iteration over a 0-d tensor")
-    return iter(self.unbind(0))
+def _public(name: str) -> Any:
+    """Return the member of Tensor with a name, or the accessor of a property, as `__torch_function__` receives it."""
+    own, _, accessor = name.partition(".")
+    member = getattr(Tensor, own)
+    return getattr(member, accessor) if accessor else member
 
 
 def quiet(function: Any) -> Any:
@@ -397,71 +413,13 @@ def quiet(function: Any) -> Any:
 
     @functools.wraps(function)
     def quiet(*args: Any, **kwargs: Any) -> Any:
-        with DisableTorchFunction():
+        before, state.asks = state.asks, ALL_DISABLED
+        try:
             return function(*args, **kwargs)
+        finally:
+            state.asks = before
 
     return quiet
-
-
-def activate(lasting: bool = True) -> None:
-    """Let public functions and the members of Tensor dispatch to `__torch_function__` from now on.
-
-    Unless `lasting`, only until `relax` is called, if it is not activated for longer meanwhile.
-    """
-    global active, _lasts
-    _lasts = _lasts or lasting
-    if active:
-        return
-    load()
-    active = True
-    for name, member in list(vars(Tensor).items()):
-        if name in _SILENT or (name.startswith("_") and not name.endswith("__") and name not in _ASKING):
-            continue
-        function = member.fget if isinstance(member, property) else member
-        home = getattr(function, "__globals__", {"__name__": ""}).get("__name__", ROOT)
-        if home.partition(".")[0] != ROOT:  # (set by the program, not by the library)
-            continue
-        if function is not member:
-            _put(Tensor, name, _Property(name, member))
-        else:
-            asking = _Member(name, quiet(member) if name == "backward" else member, member)
-            _put(Tensor, name, asking)
-            _names[asking] = f"torch.Tensor.{name}"
-    _put(Tensor, "__iter__", _iter)
-    as_they_are.update((vars(Tensor)["grad"].__get__, vars(Tensor)["_base"].__get__))
-
-
-def _put(owner: Any, name: str, made: Any) -> None:
-    _before.append((owner, name, vars(owner).get(name)))
-    setattr(owner, name, made)
-
-
-def relax() -> None:
-    """Undo `activate(lasting=False)`, unless something else has activated dispatch."""
-    if active and not _lasts:
-        deactivate()
-
-
-def deactivate() -> None:
-    """Undo `activate`, so that each test starts with the library in its initial state."""
-    global active, _lasts
-    while _before:
-        owner, name, member = _before.pop()
-        if member is None:
-            delattr(owner, name)
-        else:
-            setattr(owner, name, member)
-    _names.clear()
-    as_they_are.clear()
-    active = _lasts = False
-
-
-def _derived(cls: Any, /, **kwargs: Any) -> None:
-    """Activate dispatch when a program derives a class from Tensor."""
-    super(Tensor, cls).__init_subclass__(**kwargs)
-    ours = module_of(cls).partition(".")[0] == "tinytorch"
-    if not ours and getattr(cls, "__torch_function__", disabled) is not disabled:
-        activate()
 
 
 def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
@@ -472,11 +430,7 @@ def _make_subclass(cls: Any, data: Tensor, require_grad: bool = False) -> Any:
 
 
 #: Members of Tensor that support subclassing; `register` binds them.
-MEMBERS: dict[str, Any] = {
-    "__torch_function__": classmethod(_default),
-    "__init_subclass__": classmethod(_derived),
-    "_make_subclass": staticmethod(_make_subclass),
-}
+MEMBERS: dict[str, Any] = {"__torch_function__": classmethod(_default), "_make_subclass": staticmethod(_make_subclass)}
 
 
 # Queries ------------------------------------------------------------------------------------------
@@ -489,19 +443,12 @@ def is_tensor_like(inp: Any) -> bool:
         >>> torch.overrides.is_tensor_like(torch.ones(1)), torch.overrides.is_tensor_like(1)
         (True, False)
     """
-    activate()
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """Return whether a function passed to `__torch_function__` is a method of Tensor, or a property's `__get__`."""
-    activate()
-    return is_member(func)
-
-
-def is_member(func: Callable[..., Any]) -> bool:
-    """Return the same, while dispatch is active."""
-    return func.__name__ == "__get__" or (func in _names and func.__name__ not in _ACCESSORS)
+    return func.__name__ == "__get__" or (hasattr(func, "member") and func.__name__ not in _ACCESSORS)
 
 
 def resolve_name(f: Any) -> str | None:
@@ -511,12 +458,28 @@ def resolve_name(f: Any) -> str | None:
         >>> torch.overrides.resolve_name(torch.nn.functional.gelu)
         'torch.nn.functional.gelu'
     """
-    activate()
-    found: str | None = getattr(f, "path", None) if isinstance(f, staticmethod) else _names.get(f)
+    if isinstance(f, staticmethod):
+        path: str | None = getattr(f, "path", None)
+        return path
+    return members().get(f) if hasattr(f, "member") or hasattr(f, "__self__") else None
+
+
+@functools.cache
+def members() -> dict[Any, str]:
+    """Return the dispatching members of Tensor, as `__torch_function__` receives them, with their names."""
+    load()
+    found: dict[Any, str] = {}
+    for name, member in vars(Tensor).items():
+        if isinstance(member, property):
+            for key, part in zip(_ACCESSORS, (member.fget, member.fset, member.fdel), strict=True):
+                if hasattr(part, "member"):
+                    found[getattr(member, key)] = f"torch.Tensor.{name}.{key}"
+        elif hasattr(member, "member"):
+            found[member] = f"torch.Tensor.{name}"
     return found
 
 
-def members() -> dict[Any, str]:
-    """Return the dispatching members of Tensor, as `__torch_function__` receives them, with their names."""
-    activate()
-    return _names
+def as_they_are() -> frozenset[Any]:
+    """Return the members of Tensor whose results `Tensor.__torch_function__` does not convert to the subclass."""
+    bound = vars(Tensor)
+    return frozenset((bound["grad"].__get__, bound["_base"].__get__))

@@ -18,7 +18,7 @@ import importlib
 import inspect
 import sys
 from collections.abc import Callable
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
 from tinytorch.core import op as core
@@ -51,7 +51,7 @@ unlisted: set[str] = set()
 #: Whether both operands must be tensors, and if not, the signatures that PyTorch lists in its error.
 Operands = tuple[bool, tuple[str, ...]]
 
-_NOT_GIVEN: Any = object()
+_NOT_GIVEN: Any = type("NotGiven", (), {})()
 #: The annotations of arguments that may be 0-d tensors, of which PyTorch takes the number.
 _NUMBERS = ("float", "int")
 
@@ -182,11 +182,7 @@ class Function(Builtin):
         return signature.replace(parameters=parameters)
 
     def called(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a call that may involve `__torch_function__`, `out=` or autocasting."""
-        if overrides.active and self.asks != "nobody":
-            found = overrides.asked(args, kwargs) if self.asks == "arguments" else overrides.asked((), {})
-            if found is not None:
-                return overrides.handle_torch_function(self, found, *args, **kwargs)
+        """Return the result of a call that may involve `out=` or autocasting."""
         out = None
         if self.rule is not None and "out" in kwargs:
             out = (kwargs := dict(kwargs)).pop("out")
@@ -199,21 +195,25 @@ class Function(Builtin):
             return self.run(lambda *args, **kwargs: write(self, out, args, kwargs), args, kwargs)
         return self.run(self.lowered if autocast.on else self.raw, args, kwargs)
 
-    def failed(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Retry a failed call with `__torch_function__` active if an argument overrides it; else raise `error`.
+    def asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
+        """Return the arguments that override the call; None if neither an argument nor a mode overrides it."""
+        if self.asks == "nobody":
+            return None
+        return overrides.asked(args, kwargs) if self.asks == "arguments" else overrides.asked((), {})
 
-        A call with sparse tensors goes to the function's rule for them.
+    def failed(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of a failed call by the function's rule for sparse or batched tensors; else raise `error`.
+
+        0-d tensors in the place of numbers are replaced by numbers first.
         """
         if isinstance(error, NoArray):
             return supplied("of_sparse")(self.name, args, kwargs, error)
         if isinstance(error, NoBatch):
             return supplied("of_batched")(self.raw, args, kwargs, error)
-        if self.asks != "nobody" and overrides.first_contact(args, kwargs):
-            return self.called(args, kwargs)
         if self.of_tensors and isinstance(error, TypeError) and "out" not in kwargs:
             self._given(args, kwargs)  # (says which arguments are wrong)
         if isinstance(error, (TypeError, AttributeError)) and (numbers := self._as_numbers(args, kwargs)):
-            return self(*numbers[0], **numbers[1])
+            return self.called(tuple(numbers[0]), numbers[1])
         if isinstance(error, AttributeError):
             raise self.not_a_tensor(error, args, kwargs) from None
         raise error
@@ -307,52 +307,71 @@ class Function(Builtin):
 def _call(function: Function) -> Any:
     """Return the function's entry point; it is minimal since every public call runs it."""
     raw, of_tensors = function.raw, function.of_tensors
+    plain, modes = overrides.plain, overrides.modes
 
     def call(*args: Any, **kwargs: Any) -> Any:
+        for each in args if not kwargs else (*args, *kwargs.values()):
+            if type(each) not in plain and not (type(each) is list and plain.issuperset(map(type, each))):
+                break
+        else:
+            if not (kwargs or modes.on or autocast.on):
+                try:
+                    return raw(*args)
+                except Exception as error:
+                    return failed(error, args, kwargs)
+        found = function.asked(args, kwargs)
+        if found is not None:
+            return overrides.handle_torch_function(function, found, *args, **kwargs)
         try:
-            if kwargs or overrides.active or autocast.on:
-                if of_tensors or "out" in kwargs or overrides.active or autocast.on:
-                    return function.called(args, kwargs)
-                return function.run(raw, args, kwargs)
-            return raw(*args)
+            if of_tensors or "out" in kwargs or autocast.on:
+                return function.called(args, kwargs)
+            return function.run(raw, args, kwargs)
         except Exception as error:
-            try:
-                if overrides.active and not isinstance(error, (NoArray, NoBatch)):
-                    raise
-                return function.failed(error, args, kwargs)
-            except Exception:
-                leave()
-                raise
+            return failed(error, args, kwargs)
+
+    def failed(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            return function.failed(error, args, kwargs)
+        except Exception:
+            leave()
+            raise
 
     return call
-
-
-def _given(*args: Any) -> tuple[Any, ...]:
-    return tuple([each for each in args if each is not _NOT_GIVEN])
 
 
 def _of_operands(function: Function) -> Any:
     """As `_call`, for a function of two operands that may not both be numbers."""
     raw = function.raw
     both = function.operands is not None and function.operands[0]
+    plain, modes = overrides.plain, overrides.modes
 
     def call(x: Any = _NOT_GIVEN, y: Any = _NOT_GIVEN, /, *more: Any, **kwargs: Any) -> Any:
-        try:
-            if (
-                type(x) is Tensor
-                and (type(y) is Tensor or (y is not _NOT_GIVEN and not both))
-                and not (more or kwargs or overrides.active or autocast.on)
-            ):
-                return raw(x, y)
-            return function.called(_given(x, y, *more), kwargs)
-        except Exception as error:
+        if (
+            type(x) is Tensor
+            and (type(y) is Tensor or (type(y) in plain and not both))
+            and not (more or kwargs or modes.on or autocast.on)
+        ):
             try:
-                if not isinstance(error, TypeError) or (overrides.active and not isinstance(error, (NoArray, NoBatch))):
-                    raise
-                return function.failed(error, _given(x, y, *more), kwargs)
-            except Exception:
-                leave()
-                raise
+                return raw(x, y)
+            except Exception as error:
+                return failed(error, (x, y), kwargs)
+        args = tuple([each for each in (x, y, *more) if each is not _NOT_GIVEN])
+        found = function.asked(args, kwargs)
+        if found is not None:
+            return overrides.handle_torch_function(function, found, *args, **kwargs)
+        try:
+            return function.called(args, kwargs)
+        except Exception as error:
+            return failed(error, args, kwargs)
+
+    def failed(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        try:
+            if not isinstance(error, TypeError):
+                raise error
+            return function.failed(error, args, kwargs)
+        except Exception:
+            leave()
+            raise
 
     return call
 
@@ -501,11 +520,14 @@ def _bind(name: str, function: Any) -> None:
     if name in methods:
         raise TypeError(f"two methods are declared as Tensor.{name}")
     methods[name] = function
-    setattr(Tensor, name, function)
+    setattr(Tensor, name, overrides.asking(name, function))
     for follow in followers:
         follow(name, function)
 
 
+for _name, _member in list(vars(Tensor).items()):
+    if isinstance(_member, (FunctionType, property)):  # what the body of the class defines
+        setattr(Tensor, _name, overrides.asking(_name, _member))
 for _name, _member in overrides.MEMBERS.items():
     setattr(Tensor, _name, _member)
 

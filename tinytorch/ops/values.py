@@ -164,7 +164,7 @@ def _index(self: Tensor) -> int:
 
 
 def _iter(self: Tensor) -> Iterator[Tensor]:
-    if self._array.ndim == 0:
+    if self.dim() == 0:
         raise TypeError("iteration over a 0-d tensor")
     return iter(self.unbind(0))
 

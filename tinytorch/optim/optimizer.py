@@ -19,7 +19,6 @@ import numpy as np
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import record_function
-from tinytorch.core.complex import is_active
 from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
@@ -609,19 +608,16 @@ def by_kernel(kernel: Callable[[Any, Any, dict[str, Any], dict[str, Any]], None]
     """
     call = quiet(kernel)
 
-    def begin_complex() -> None:
-        nonlocal call
-        call = functools.partial(_on_pairs, quiet(kernel))
-
-    begin_complex() if is_active() else dtypes.on_complex.append(begin_complex)
-
     def _update(self: Optimizer, p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
         arrays: dict[str, Any] = {}
         for name, x in state.items():  # (a comprehension is a call more)
             if isinstance(x, Tensor):
                 arrays[name] = x._array
         known = len(arrays)
-        call(p, g, arrays, group)
+        if p.dtype.kind == "c":
+            _on_pairs(call, p, g, arrays, group)
+        else:
+            call(p, g, arrays, group)
         if len(arrays) != known:
             state.update({name: wrap(arrays[name]) for name in list(arrays)[known:]})
 
@@ -630,10 +626,7 @@ def by_kernel(kernel: Callable[[Any, Any, dict[str, Any], dict[str, Any]], None]
 
 
 def _on_pairs(kernel: Callable[..., None], p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
-    """Call the kernel of a step; complex parameters, gradients and states are passed as pairs of real numbers."""
-    if p.dtype.kind != "c":
-        kernel(p, g, state, group)
-        return
+    """Call the kernel of a step of a complex parameter, gradient and state as pairs of real numbers."""
     if group.get("fused"):
         raise RuntimeError(
             "`fused=True` requires all the params to be floating point Tensors of supported devices: ['cpu'] but "
