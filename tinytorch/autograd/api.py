@@ -656,7 +656,7 @@ def _backward(
         tensor([2., 4.])
     """
     try:
-        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        _quiet_backward(self, gradient, retain_graph, create_graph, inputs=inputs)
     except Exception:
         leave()
         raise
@@ -664,7 +664,7 @@ def _backward(
 
 members(
     {
-        "backward": quiet(_backward),
+        "backward": _backward,
         "_current": _current,
         "requires_grad": property(_requires_grad, _set_requires_grad),
         "requires_grad_": requires_grad_,
@@ -688,5 +688,5 @@ members(
 )
 
 # A `__torch_function__` may override these two, but not the operations of a backward pass.
-public("autograd.backward")(quiet(backward))
+_quiet_backward = public("autograd.backward")(quiet(backward))
 public("autograd.grad")(quiet(grad))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import OURS
 from tinytorch.nn.modules.module import Module
+from tinytorch.ops.overrides import ASKING
 
 #: Where libraries are, whose functions are neither read for suspicious lines nor searched for models.
 _LIBRARIES = tuple(
@@ -66,7 +67,8 @@ class Line(NamedTuple):
 def our_frames(frame: FrameType | None) -> Iterator[FrameType]:
     """Yield the frames of the package that run inside of the user's innermost one, from a frame outwards."""
     while frame is not None and is_ours(frame.f_code):
-        yield frame
+        if frame.f_code not in ASKING:
+            yield frame
         frame = frame.f_back
 
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from tinytorch.core.mode import PerThread, traced_as
 from tinytorch.core.names import module_of
+from tinytorch.core.notes import leave
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.ops.later import load
@@ -358,47 +359,66 @@ def _asking(name: str, function: Any) -> Any:
 
 def _of_self(name: str, function: Any) -> Any:
     def method(self: Any) -> Any:
-        if modes.on or (type(self) is not Tensor and type(self) not in plain):
-            found = asked((self,), {})
-            if found is not None:
-                return handle_torch_function(_public(name), found, self)
-        return function(self)
+        try:
+            if modes.on or (type(self) is not Tensor and type(self) not in plain):
+                found = asked((self,), {})
+                if found is not None:
+                    return handle_torch_function(_public(name), found, self)
+            return function(self)
+        except Exception:
+            leave()
+            raise
 
     return method
 
 
 def _of_operands(name: str, function: Any) -> Any:
-    """Return a binary operator: it returns NotImplemented on TypeError, so that Python tries the other operand's."""
-
     def method(self: Any, other: Any) -> Any:
-        if modes.on or type(other) not in plain or type(self) not in plain:
-            try:
+        try:
+            if modes.on or type(other) not in plain or type(self) not in plain:
                 found = asked((self, other), {})
                 if found is not None:
-                    of_tensors = any([isinstance(each, Tensor) for each in found])
-                    asked_of = "eq" if name == "__eq__" and found and not of_tensors else name
-                    return handle_torch_function(_public(asked_of), found, self, other)
-            except TypeError:
-                return NotImplemented
-        return function(self, other)
+                    return _operated(name, found, self, other)
+            return function(self, other)
+        except Exception:
+            leave()
+            raise
 
     return method
+
+
+def _operated(name: str, found: list[Any], self: Any, other: Any) -> Any:
+    """Return the result of an operator that a mode or an operand overrides."""
+    of_tensors = any([isinstance(each, Tensor) for each in found])
+    try:
+        public = _public("eq" if name == "__eq__" and found and not of_tensors else name)
+        return handle_torch_function(public, found, self, other)
+    except TypeError:
+        return NotImplemented
 
 
 def _of_arguments(name: str, function: Any) -> Any:
     def method(*args: Any, **kwargs: Any) -> Any:
-        for each in args if not kwargs else (*args, *kwargs.values()):
-            if type(each) not in plain:
-                break
-        else:
-            if not modes.on:
-                return function(*args, **kwargs)
-        found = asked(args, kwargs)
-        if found is not None:
-            return handle_torch_function(_public(name), found, *args, **kwargs)
-        return function(*args, **kwargs)
+        try:
+            for each in args if not kwargs else (*args, *kwargs.values()):
+                if type(each) not in plain:
+                    break
+            else:
+                if not modes.on:
+                    return function(*args, **kwargs)
+            found = asked(args, kwargs)
+            if found is not None:
+                return handle_torch_function(_public(name), found, *args, **kwargs)
+            return function(*args, **kwargs)
+        except Exception:
+            leave()
+            raise
 
     return method
+
+
+#: The code of members that ask first: what an error or a report is about is the function that they call.
+ASKING = frozenset(make("", None).__code__ for make in (_of_self, _of_operands, _of_arguments))
 
 
 def _public(name: str) -> Any:

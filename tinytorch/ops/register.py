@@ -310,28 +310,25 @@ def _call(function: Function) -> Any:
     plain, modes = overrides.plain, overrides.modes
 
     def call(*args: Any, **kwargs: Any) -> Any:
-        for each in args if not kwargs else (*args, *kwargs.values()):
-            if type(each) not in plain and not (type(each) is list and plain.issuperset(map(type, each))):
-                break
-        else:
-            if not (kwargs or modes.on or autocast.on):
-                try:
-                    return raw(*args)
-                except Exception as error:
-                    return failed(error, args, kwargs)
-        found = function.asked(args, kwargs)
-        if found is not None:
-            return overrides.handle_torch_function(function, found, *args, **kwargs)
         try:
-            if of_tensors or "out" in kwargs or autocast.on:
-                return function.called(args, kwargs)
-            return function.run(raw, args, kwargs)
-        except Exception as error:
-            return failed(error, args, kwargs)
-
-    def failed(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        try:
-            return function.failed(error, args, kwargs)
+            for each in args if not kwargs else (*args, *kwargs.values()):
+                if type(each) not in plain and not (type(each) is list and plain.issuperset(map(type, each))):
+                    break
+            else:
+                if not (kwargs or modes.on or autocast.on):
+                    try:
+                        return raw(*args)
+                    except Exception as error:
+                        return function.failed(error, args, kwargs)
+            found = function.asked(args, kwargs)
+            if found is not None:
+                return overrides.handle_torch_function(function, found, *args, **kwargs)
+            try:
+                if of_tensors or "out" in kwargs or autocast.on:
+                    return function.called(args, kwargs)
+                return function.run(raw, args, kwargs)
+            except Exception as error:
+                return function.failed(error, args, kwargs)
         except Exception:
             leave()
             raise
@@ -346,29 +343,24 @@ def _of_operands(function: Function) -> Any:
     plain, modes = overrides.plain, overrides.modes
 
     def call(x: Any = _NOT_GIVEN, y: Any = _NOT_GIVEN, /, *more: Any, **kwargs: Any) -> Any:
-        if (
-            type(x) is Tensor
-            and (type(y) is Tensor or (type(y) in plain and not both))
-            and not (more or kwargs or modes.on or autocast.on)
-        ):
+        try:
+            if (
+                type(x) is Tensor
+                and (type(y) is Tensor or (type(y) in plain and not both))
+                and not (more or kwargs or modes.on or autocast.on)
+            ):
+                try:
+                    return raw(x, y)
+                except TypeError as error:
+                    return function.failed(error, (x, y), kwargs)
+            args = tuple([each for each in (x, y, *more) if each is not _NOT_GIVEN])
+            found = function.asked(args, kwargs)
+            if found is not None:
+                return overrides.handle_torch_function(function, found, *args, **kwargs)
             try:
-                return raw(x, y)
-            except Exception as error:
-                return failed(error, (x, y), kwargs)
-        args = tuple([each for each in (x, y, *more) if each is not _NOT_GIVEN])
-        found = function.asked(args, kwargs)
-        if found is not None:
-            return overrides.handle_torch_function(function, found, *args, **kwargs)
-        try:
-            return function.called(args, kwargs)
-        except Exception as error:
-            return failed(error, args, kwargs)
-
-    def failed(error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        try:
-            if not isinstance(error, TypeError):
-                raise error
-            return function.failed(error, args, kwargs)
+                return function.called(args, kwargs)
+            except TypeError as error:
+                return function.failed(error, args, kwargs)
         except Exception:
             leave()
             raise

@@ -16,6 +16,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.stack import N, Step, locals_of
 from tinytorch.inspect.mistakes.trial import Trial, Unknown, is_users, static
 from tinytorch.inspect.source import around, assigned_attribute, assignment, parsed
+from tinytorch.ops.overrides import ASKING
 
 __all__ = [
     "Failure", "assigned", "described", "is_layer", "is_model", "module_text", "named_arguments", "operand",
@@ -55,7 +56,8 @@ class Failure:
         self.self: Any = None
         self.arguments: dict[str, Any] = {}
         self.calls_module = False
-        self.entrance: Step | None = next((step for step in steps[user + 1 :] if step.ours), None)
+        inner = [step for step in steps[user + 1 :] if step.ours]
+        self.entrance: Step | None = next((step for step in inner if step.code not in ASKING), next(iter(inner), None))
         self.inside = self.entrance is not None
         calls = module_calls(steps)
         self.modules = [module for module, _ in calls]
@@ -89,9 +91,9 @@ class Failure:
                 self.arguments |= found.get("kwargs", {})
             else:
                 self.arguments = {name: found[name] for name in names if name in found}
-        elif hasattr(found.get("function"), "raw"):
+        elif hasattr(found.get("function"), "raw") or code in ASKING:
             function = found["function"]
-            self.name, self.function = function.name, function
+            self.name, self.function = getattr(function, "name", function.__name__), function
             args = found.get("args", ())
             if "x" in found and "y" in found:
                 args = [each for each in (found["x"], found["y"], *found.get("more", ())) if type(each) is not object]
