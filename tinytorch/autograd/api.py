@@ -15,7 +15,7 @@ from tinytorch.autograd.hooks import RemovableHandle, add_hook, keep_tensor_hook
 from tinytorch.core import graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
-from tinytorch.core.layout import NoArray
+from tinytorch.core.layout import strided
 from tinytorch.core.mode import in_vmap, innermost, local, traced_as
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
@@ -250,11 +250,10 @@ def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
     if isinstance(root, GradientEdge):
         shape, kind = shape_and_kind(_edge(root))
     elif isinstance(root, Tensor):
-        try:
-            shape, kind = root._array.shape, root._array.dtype
-        except NoArray:
+        if root.layout is not strided:
             values: Tensor = supplied("sparse_root_gradient")(root, g)
             return values
+        shape, kind = root._array.shape, root._array.dtype
     else:
         raise AssertionError("Expected output to be a torch.Tensor")
     if g is None:

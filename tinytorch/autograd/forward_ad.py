@@ -73,7 +73,7 @@ class Level(DispatchMode):
             if tensor._array.dtype.kind not in DIFFERENTIABLE:
                 raise ValueError(f"Expected {what} to be floating point or complex, but got: {tensor.dtype}")
         dual = _alias(primal)
-        if isinstance(dual, core_mode.lazy):
+        if core_mode.is_lazy(dual):
             self._set(dual._under, without_bits(supplied("with_bits")(tangent, dual._conjugated, dual._negated)))
         else:
             self._set(dual, without_bits(tangent))
@@ -91,7 +91,7 @@ class Level(DispatchMode):
 
     def tangent(self, x: Tensor) -> Tensor | None:
         """Return the tangent of a tensor, or None."""
-        if isinstance(x, core_mode.lazy):
+        if core_mode.is_lazy(x):
             found = self.tangent(x._under)
             return None if found is None else supplied("with_bits")(found, x._conjugated, x._negated)
         if type(x) is not Tensor and (
@@ -442,7 +442,7 @@ def _leaf_like(x: Tensor) -> Tensor:
 
 def _alias(x: Tensor) -> Tensor:
     """Return a tensor with the same memory and edge, but an array object of its own."""
-    if isinstance(x, core_mode.lazy):
+    if core_mode.is_lazy(x):
         return supplied("through_bits")(_alias, x)
     alias: Tensor = x.view_as(x)
     if (

@@ -42,7 +42,6 @@ from tinytorch.core import inplace
 from tinytorch.core.complex import HOLOMORPHIC
 from tinytorch.core.declaration import MISSING, NUMBERS, Op
 from tinytorch.core.graph import FREES_BY_RECURSION, add_tail, leaf_edge, numbers
-from tinytorch.core.layout import HasBits, NoArray
 from tinytorch.core.mode import dispatch, local, runs
 from tinytorch.core.node import INFERENCE_NOT_SAVED, INPUT, Plan
 from tinytorch.core.notes import leave
@@ -360,10 +359,17 @@ class _Text:
         this = "OP.caller" if self.facts.form == OPERATOR else "THIS.function"
         self.lines.append(f"    def call({', '.join(self.a)}):")
         self.put(0, "state = local.state")
-        two = self.facts.operands == 2  # then the other operand may handle a TypeError, also one that a mode raises
-        if two:
-            self.put(0, "try:")
-        self.put(int(two), f"if state.modes is not None:\n    return dispatch(OP, {this}, {self.values}, {{}})")
+        self.put(0, "if state.modes is not None:")
+        self.trying(1, f"return dispatch(OP, {this}, {self.values}, {{}})")
+
+    def trying(self, indent: int, *lines: str) -> None:
+        """Add lines; of an operator, the other operand may handle a TypeError in them."""
+        if self.facts.form == OPERATOR and self.facts.operands == 2:
+            self.put(indent, "try:")
+            self.put(indent + 1, *lines)
+            self.put(indent, "except TypeError:\n    return NotImplemented")
+        else:
+            self.put(indent, *lines)
 
     def bind(self) -> None:
         """Bind the arguments by the signature of the op."""
@@ -384,9 +390,9 @@ class _Text:
         self.lines.append("    def call(a0, *args, **kwargs):")
         self.put(0, "state = local.state", "if state.modes is not None:")
         self.put(1, "return dispatch(OP, THIS.function, (a0, *args), kwargs)")
-        self.put(0, "if not isinstance(a0, Tensor):\n    OP.refuse(a0, 0)")
-        self.put(0, "try:\n    target = a0._exposed\nexcept HasBits:")
-        self.put(1, "return supplied('write_to_bits')(THIS.function, a0, args, kwargs)")
+        self.put(0, "if type(a0) is not Tensor:\n    if not isinstance(a0, Tensor):\n        OP.refuse(a0, 0)")
+        self.receive(1, "a0", "(a0, *args), kwargs")
+        self.put(0, "target = a0._array")
         self.put(0, "if state.run is not None:\n    state.run.check(a0)")
         self.put(0, "values = OP.bind((a0, *args), kwargs)")
         self.put(0, f"edges = edges_of_write(OP, a0, values) if state.grad{floats} else None")
@@ -401,12 +407,7 @@ class _Text:
         """Set `array` to what the kernel returns."""
         facts = self.facts
         if facts.operands == 2:
-            self.unwrap_operands(1)
-            self.put(0, "except TypeError as error:")
-            self.put(
-                1, "if isinstance(error, NoArray):\n    return supplied('of_sparse')(OP.name, (a0, a1), {}, error)"
-            )
-            self.put(1, "return NotImplemented" if facts.form == OPERATOR else "raise")
+            self.unwrap_operands()
             self.compute_operands()
         elif facts.operands == 1:
             self.unwrap_operand()
@@ -423,8 +424,6 @@ class _Text:
                 self.put(1, f"OP.refuse_dtypes({self.tuple_of_arrays()})")
             self.put(0, "try:")
             self.compute(1, *self.arrays[: facts.positional], *by_name)
-            if self.one and facts.view:
-                self.catch_bits()
             self.translate()
 
     def compute(self, indent: int, *arguments: str) -> None:
@@ -466,7 +465,7 @@ class _Text:
 
     def unwrap_operand(self) -> None:
         """Set `x` to the array of the operand of a unary ufunc."""
-        self.put(0, "if type(a0) is not Tensor and not isinstance(a0, Tensor):\n    a0 = OP.adopted(a0, 0)")
+        self.adopt("a0", 0)
         self.put(0, "x = a0._array")
         self.arrays = ["x"]
         if self.facts.floating or self.facts.selects:
@@ -485,7 +484,7 @@ class _Text:
         self.put(0, f"except TypeError as error:\n    raise translated(OP, {self.values}, error) from None")
         self.without_data()
 
-    def unwrap_operands(self, indent: int) -> None:
+    def unwrap_operands(self) -> None:
         """Set `x` and `y` to the operands of a binary ufunc: arrays of one dtype, or a number."""
         differ = "kind is not y.dtype"
         if self.facts.floating:
@@ -493,15 +492,16 @@ class _Text:
         elif self.facts.selects:
             differ += f" or ({_unusual('kind')})"
         promote = "x, y = promoted(OP, a0, a1)"
-        self.put(indent, "is_tensor0 = type(a0) is Tensor or isinstance(a0, Tensor)")
-        self.put(indent, "is_tensor1 = type(a1) is Tensor or isinstance(a1, Tensor)")
-        self.put(indent, "if is_tensor0:")
-        self.put(indent + 1, "x = a0._array", "kind = x.dtype")
-        self.put(indent + 1, f"if is_tensor1:\n    y = a1._array\n    if {differ}:\n        {promote}")
-        self.put(indent + 1, "elif (kind is F32 or kind is F64) and (type(a1) is float or type(a1) is int):")
-        self.put(indent + 2, f"y = {'number(a1, kind) if a1 else a1' if self.facts.quick else 'a1'}")
-        self.put(indent + 1, f"else:\n    {promote}")
-        self.put(indent, f"else:\n    {promote}")
+        self.look(0, "a0")
+        self.look(1, "a1")
+        self.trying(
+            0, "if is_tensor0:", "    x = a0._array", "    kind = x.dtype",
+            f"    if is_tensor1:\n        y = a1._array\n        if {differ}:\n            {promote}",
+            "    elif (kind is F32 or kind is F64) and (type(a1) is float or type(a1) is int):",
+            f"        y = {'number(a1, kind) if a1 else a1' if self.facts.quick else 'a1'}",
+            f"    else:\n        {promote}",
+            f"else:\n    {promote}",
+        )  # fmt: skip
         self.arrays = ["x", "y"]
 
     def compute_operands(self) -> None:
@@ -526,40 +526,45 @@ class _Text:
 
     def unwrap(self) -> None:
         """Unwrap the tensors among the arguments."""
-        several = not (self.one or self.facts.many) and bool(self.facts.inputs)
-        if several:
-            self.put(0, "try:")
         for k, i in enumerate(self.facts.inputs):
             x = self.a[i]
-            array = "_exposed" if self.facts.view else "_array"
-            self.arrays[i] = f"{x}.{array}" if self.one else f"array{k}"
+            self.arrays[i] = f"{x}._array" if self.one else f"array{k}"
             if self.one:
-                self.put(0, f"if type({x}) is not Tensor and not isinstance({x}, Tensor):")
-                self.put(1, f"{x} = OP.adopted({x}, {i})")
+                self.adopt(x, i)
             elif self.facts.many:
                 self.arrays[i] = "arrays0"
                 self.put(0, f"try:\n    arrays0 = [x._array for x in {x}]")
                 self.put(0, f"except AttributeError:\n    arrays0 = OP.elements({x}, {i})")
             else:
-                self.put(1, f"is_tensor{k} = type({x}) is Tensor or isinstance({x}, Tensor)")
-                self.put(1, f"if is_tensor{k}:\n    array{k} = {x}.{array}\nelse:")
-                self.put(2, f"array{k} = {x} if {x} is None or type({x}) in PLAIN_NUMBERS else OP.checked({x}, {i})")
-        if several:
-            self.put(0, "except NoArray as error:")
-            self.put(1, f"return supplied('of_sparse')(OP.name, {self.call_of_this()}, error)")
-            if self.facts.view:
-                self.catch_bits()
+                self.look(k, x)
+                self.put(0, f"if is_tensor{k}:\n    array{k} = {x}._array\nelse:")
+                self.put(1, f"array{k} = {x} if {x} is None or type({x}) in PLAIN_NUMBERS else OP.checked({x}, {i})")
+
+    def adopt(self, x: str, i: int) -> None:
+        """Make sure that argument `i`, whose expression is `x`, is an ordinary tensor."""
+        self.put(0, f"if type({x}) is not Tensor:\n    if not isinstance({x}, Tensor):")
+        self.put(2, f"{x} = OP.adopted({x}, {i})")
+        self.receive(1, x, self.call_of_this())
+
+    def look(self, k: int, x: str) -> None:
+        """Set `is_tensor{k}`: whether the argument `x` is a tensor."""
+        self.put(0, f"is_tensor{k} = type({x}) is Tensor")
+        self.put(0, f"if not is_tensor{k}:\n    is_tensor{k} = isinstance({x}, Tensor)\n    if is_tensor{k}:")
+        self.receive(2, x, self.call_of_this())
+
+    def receive(self, indent: int, x: str, call: str) -> None:
+        """Hand the call to the class of a tensor that is not an ordinary one, if that computes it in its own way."""
+        name = "f'{OP.name}_'" if self.facts.form == IN_PLACE else "OP.name"
+        self.put(indent, f"if {x}._receives is not None:")
+        self.put(indent + 1, f"received = {x}._receives({name}, THIS.function, {call})")
+        self.put(indent + 1, "if received is not NotImplemented:\n    return received")
 
     def call_of_this(self) -> str:
         """Return the expression of the positional arguments of the call, and of those by name."""
-        count = self.facts.positional
+        count = self.facts.positional or self.facts.arguments
         given = "".join([f"{x}, " for x in self.a[:count]])
         named = ", ".join([f"{name!r}: {x}" for name, x in zip(self.facts.keywords, self.a[count:], strict=True)])
         return f"({given}), {{{named}}}"
-
-    def catch_bits(self) -> None:
-        """Give the views of a lazy conjugate or negative its bits."""
-        self.put(0, f"except HasBits:\n    return supplied('of_bits')(THIS.function, {self.call_of_this()})")
 
     # Wrap and record ------------------------------------------------------------------------------
 
@@ -702,10 +707,8 @@ class _Text:
         """Compute the result, which is copied into the first argument later, or write it there directly."""
         facts = self.facts
         if facts.operands == 2:
-            self.put(0, "a1 = values[1]", "try:")
-            self.unwrap_operands(1)
-            self.put(0, "except NoArray as error:")
-            self.put(1, "return supplied('of_sparse')(f'{OP.name}_', (a0, a1), {}, error)")
+            self.put(0, "a1 = values[1]")
+            self.unwrap_operands()
             self.tell("writes", "None")
             if facts.is_ufunc:  # the fast path: nothing is recorded, nothing is converted
                 self.put(0, "if edges is None and x is target and fits(y, target):")
@@ -960,7 +963,7 @@ SMALL = 2**12
 _SCOPE = {
     "__name__": __name__,
     "DIFFERENTIABLE": DIFFERENTIABLE, "F32": _F32, "F64": _F64,
-    "INFERENCE_NOT_SAVED": INFERENCE_NOT_SAVED, "MISSING": MISSING, "NoArray": NoArray,
+    "INFERENCE_NOT_SAVED": INFERENCE_NOT_SAVED, "MISSING": MISSING,
     "PLAIN_NUMBERS": _PLAIN_NUMBERS, "Tensor": Tensor, "as_array": as_array,
     "arrays_of_write": inplace.arrays_of_write, "check_operands_of_write": inplace.check_operands_of_write,
     "check_result": inplace.check_result, "count_write": count_write, "dispatch": dispatch,
@@ -970,6 +973,6 @@ _SCOPE = {
     "parallel": parallel, "promoted": promoted, "record_write": inplace.record_write, "refresh": refresh,
     "add_tail": add_tail, "runs": runs, "record_several": record_several, "shared_places": shared_places,
     "silence": silence,
-    "SEVERAL": SEVERAL, "USUAL": USUAL, "HasBits": HasBits, "NoData": NoData, "is_meta": is_meta, "leave": leave,
+    "SEVERAL": SEVERAL, "USUAL": USUAL, "NoData": NoData, "is_meta": is_meta, "leave": leave,
     "supplied": supplied, "translated": translated, "unusual": unusual, "without_data": without_data,
 }  # fmt: skip

@@ -14,7 +14,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from tinytorch.core.graph import Edge, Node, Start, Watch, in_use, leaf_edge, running
-from tinytorch.core.layout import HasBits, NoArray, strided
+from tinytorch.core.layout import strided
 from tinytorch.core.mode import dispatch_step, local, on_another_stack
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
@@ -115,15 +115,13 @@ def walk(
                         waiting[order] = [target, None, False]
                         push(heap, order)
                     continue
-                try:
-                    array = g._exposed
-                except NoArray:
-                    g = supplied("fitted_gradient")(g, *shape_and_kind(edge))
-                    _collect_sparse(g, edge, waiting, functools.partial(push, heap))
-                    continue
-                except HasBits:
+                if g._receives is not None:
+                    if g.layout is not strided:
+                        g = supplied("fitted_gradient")(g, *shape_and_kind(edge))
+                        _collect_sparse(g, edge, waiting, functools.partial(push, heap))
+                        continue
                     g = supplied("resolved")(g)
-                    array = g._array
+                array = g._array
                 if array.dtype is not target.dtype or array.shape != target.shape:
                     if target.outputs == 1:
                         g = _as_gradient_of_input(node, grads, g, target.shape, target.dtype)
@@ -222,11 +220,10 @@ def _as_gradient_of_input(node: Node, grads: Sequence[Any], g: Tensor, shape: An
     Raises:
         RuntimeError: its shape does not broadcast from that of the input.
     """
-    try:
-        shape_of_g = g._array.shape
-    except NoArray:
+    if g._receives is not None and g.layout is not strided:
         fitted: Tensor = supplied("fitted_gradient")(g, shape, dtype)
         return fitted
+    shape_of_g = g._array.shape
     if shape_of_g != shape:
         if len(shape) > len(shape_of_g) or any(
             want not in (1, have) for want, have in zip(reversed(shape), reversed(shape_of_g), strict=False)

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tinytorch.core import mode
-from tinytorch.core.layout import HasBits, NoArray
+from tinytorch.core.layout import strided
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels.places import is_dense
 from tinytorch.kernels.silence import add_into
@@ -390,6 +390,10 @@ class Start(Node):
         return self.saved
 
 
+def _is_sparse(x: Tensor) -> bool:
+    return x._receives is not None and x.layout is not strided
+
+
 class AccumulateGrad(Node):
     """The node of a leaf, `variable`: adds the gradient that arrives into the leaf's `.grad`.
 
@@ -425,18 +429,18 @@ class AccumulateGrad(Node):
         hooks = leaf._hooks
         # Several threads may run backward through one model.
         with _accumulation_lock if hooks is None else hooks.lock:
-            try:
-                if create_graph:
-                    leaf._grad = _clone(g, leaf) if leaf._grad is None else leaf._grad + g
-                elif leaf._grad is None:
-                    leaf._grad = self._owned(g)
-                else:
-                    add_into(leaf._grad._exposed, g._array)
-                    leaf._grad._bump()
-            except NoArray:  # one of the two is sparse
-                leaf._grad = supplied("add_gradient")(leaf._grad, g, create_graph)
-            except HasBits:
-                leaf._grad.add_(g)  # type: ignore[union-attr]
+            before = leaf._grad
+            if _is_sparse(g) or (before is not None and _is_sparse(before)):
+                leaf._grad = supplied("add_gradient")(before, g, create_graph)
+            elif create_graph:
+                leaf._grad = _clone(g, leaf) if before is None else before + g
+            elif before is None:
+                leaf._grad = self._owned(g)
+            elif before._receives is not None:  # (a lazy conjugate or negative)
+                before.add_(g)
+            else:
+                add_into(before._array, g._array)
+                before._bump()
             if hooks is not None:
                 _run_accumulated(hooks, leaf)
         return ()

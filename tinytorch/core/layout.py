@@ -9,20 +9,12 @@ __all__ = [
 
 
 class NoArray(NotImplementedError, TypeError):
-    """Raised where a function reads the array of a tensor that has none: a sparse one.
+    """Raised where a function reads the array of a tensor that has none: a sparse one (see `sparse/rules.py`).
 
-    The callers of kernels catch it, and look for a rule for sparse tensors (`sparse/rules.py`): so the dispatch to such
-    rules costs dense tensors nothing. It is a TypeError so that an operator leaves the call to the other operand.
+    It is a TypeError so that an operator leaves the call to the other operand.
     """
 
     __module__ = "tinytorch"
-
-
-class HasBits(RuntimeError):
-    """Raised where the memory of a lazy conjugate or negative is asked for as if it held the elements (`ops/bits.py`).
-
-    The generated functions of ops catch it: the dispatch to views with bits costs other tensors nothing.
-    """
 
 
 class layout:

@@ -183,8 +183,6 @@ class _Local(PerThread):
 
 
 local = _Local()
-#: The class of lazy conjugates and negatives, once there is one: modes receive calls of plain tensors alone.
-lazy: Any = ()
 
 
 class DispatchMode:
@@ -301,8 +299,8 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
     state = local.state
     modes = state.modes
     assert modes is not None
-    if lazy and any([isinstance(each, lazy) for each in _tensors((*args, *kwargs.values()))]):
-        return supplied("of_bits")(caller, args, kwargs)
+    if any([is_lazy(each) for each in _tensors((*args, *kwargs.values()))]):
+        return supplied("resolving")(caller, args, kwargs)
     state.modes = modes[:-1] or None
     try:
         return modes[-1].call(op, caller, args, kwargs)
@@ -310,9 +308,14 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
         state.modes = modes
 
 
+def is_lazy(x: Any) -> bool:
+    """Return whether a tensor is a lazy conjugate or negative; modes receive calls of other tensors alone."""
+    return hasattr(type(x), "_conjugated")
+
+
 def without_bits(x: Any) -> Any:
     """Return a tensor in memory of its own if it is a lazy conjugate or negative, else `x`."""
-    return supplied("resolved")(x) if isinstance(x, lazy) else x
+    return supplied("resolved")(x) if is_lazy(x) else x
 
 
 def innermost(x: Any) -> Any:

@@ -19,7 +19,7 @@ _MODULES = {
     "autograd.node": "input_metadata shown",
     "autograd.pytorch_graph": "node_name inputs_shown next_functions",  # what PyTorch's graph shows
     "autograd.references": "count_own_references",  # how many references to a gradient a walk itself holds
-    "sparse.rules": "of_sparse",  # calls the rule of a function for sparse tensors
+    "sparse.rules": "of_sparse refused",  # calls the rule of a function for sparse tensors, or says that there is none
     "sparse.gradients": "add_gradient fitted_gradient sparse_root_gradient sparse_rows",
     "sparse.construct": "sparsified compressed_from_dense sparse_zeros",
     "fx._aten": "aten profiler",  # `torch.ops`
@@ -27,7 +27,7 @@ _MODULES = {
     "torchaudio_ops": "torchaudio_operators",
     "ops.memory": "from_dlpack",
     "ops.complex": "conjugate lazy_conjugate as_kind real_part imaginary_part",
-    "ops.bits": "through_bits of_bits write_to_bits bit_view with_bits into_bits resolved",
+    "ops.bits": "through_bits bit_view with_bits into_bits resolved resolving",
     "ops.batching": "batched refuse_out batched_grad of_batched",  # tensors inside of `vmap`
     "autograd.batches": "gradients_of_batch",
     "autograd.batched_function": "by_rule function_of_batch",

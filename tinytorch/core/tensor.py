@@ -128,13 +128,11 @@ class Tensor:
     # _view         for a view its `View`: the base and the location in its memory; None for other tensors
     # _hooks        a leaf's `Hooks`, or None
     # _accumulator  weak reference to the leaf's AccumulateGrad, or None
-    # Further names of `_array`, which lazy conjugates and negatives answer differently (`ops/bits.py`):
-    # _exposed      the memory, for what returns views of it or writes into it: they have none to expose
+    # Another name of `_array`, which lazy conjugates and negatives answer differently (`ops/bits.py`):
     # _memory       the memory, for what tells of addresses and strides and reads no elements
     __slots__ = ("__dict__", "__weakref__", *_SLOTS)
 
     _array: Any
-    _exposed: Any
     _memory: Any
     _cell: list[int] | None
     _requires_grad: bool
@@ -152,6 +150,10 @@ class Tensor:
     is_meta = property(lambda self: type(self._array) is MetaArray)
     layout = property(lambda _: strided)
     names: Any = None
+    #: How a class of tensors that have no ordinary array computes a call in its own way: a function of the name of the
+    #: op or of the public function, of the function of tensors, and of the arguments; it returns NotImplemented for
+    #: calls that are like those of other tensors.
+    _receives: Any = None
 
     @property
     def shape(self) -> Size:
@@ -185,7 +187,7 @@ class Tensor:
         def __getattr__(self, name: str) -> Any: ...
 
 
-Tensor._exposed = Tensor._memory = vars(Tensor)["_array"]
+Tensor._memory = vars(Tensor)["_array"]
 
 
 def _makes_tensors(function: Any) -> Any:
@@ -200,6 +202,17 @@ def _makes_tensors(function: Any) -> Any:
 @_makes_tensors
 def wrap(array: Any, cls: type[Tensor] = Tensor) -> Any:
     """Return `array` as a tensor on the same memory, a leaf that does not require grad."""
+
+
+def received(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what the class of an argument makes of a call (see `Tensor._receives`), or NotImplemented."""
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        for each in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(each, Tensor) and each._receives is not None:
+                made = each._receives(name, function, args, kwargs)
+                if made is not NotImplemented:
+                    return made
+    return NotImplemented
 
 
 def constant(array: Any) -> Any:

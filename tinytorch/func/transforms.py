@@ -220,7 +220,7 @@ def _levels() -> list[Level]:
 
 def _without_graph(x: Tensor) -> Tensor:
     """Return a tensor on the same memory, with the same tangents, that does not require grad."""
-    if isinstance(x, mode.lazy):
+    if mode.is_lazy(x):
         made: Tensor = supplied("through_bits")(_without_graph, x)
         return made
     if batches := levels(x):

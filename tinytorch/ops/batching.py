@@ -187,7 +187,7 @@ class Batched(Tensor):
             raise NotImplementedError("vmap: the memory of a batched tensor cannot be replaced")
         self._under._array = array.under._array
 
-    _exposed = _memory = _array
+    _memory = _array
     _view = property(lambda self: None)
     _grad = property(lambda self: None, lambda self, g: None)
 
@@ -318,7 +318,7 @@ def batched(under: Tensor, level: Batch) -> Any:
 def levels(x: Any) -> list[Batch]:
     """Return the levels at which a tensor is batched, the innermost first."""
     found = []
-    x = x._under if isinstance(x, mode.lazy) else x
+    x = x._under if mode.is_lazy(x) else x
     while type(x) is Batched:
         found.append(x._level)
         x = x._under
@@ -337,7 +337,7 @@ def is_batchedtensor(x: Any) -> bool:
 
 def plain(x: Any) -> Any:
     """Return the plain tensor under a batched one, with a dimension for each level, the outermost first."""
-    if isinstance(x, mode.lazy) and type(x._under) is Batched:
+    if mode.is_lazy(x) and type(x._under) is Batched:
         return supplied("through_bits")(plain, x)
     while type(x) is Batched:
         x = x._under
@@ -354,14 +354,14 @@ def physical(x: Any, level: Batch) -> Any:
             return x._under
         if x._level.number > level.number:
             return batched(physical(x._under, level).transpose(0, 1), x._level)
-    elif isinstance(x, mode.lazy):
+    elif mode.is_lazy(x):
         return supplied("through_bits")(functools.partial(physical, level=level), x)
     return x.unsqueeze(0).expand(level.size, *x.shape)
 
 
 def wrapped(x: Any, level: Batch) -> Any:
     """Return the batched tensor of all examples along a first dimension: the inverse of `physical`."""
-    if isinstance(x, mode.lazy):
+    if mode.is_lazy(x):
         return supplied("through_bits")(functools.partial(wrapped, level=level), x)
     if type(x) is Batched and x._level.number > level.number:
         return batched(wrapped(x._under.transpose(0, 1), level), x._level)

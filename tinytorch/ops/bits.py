@@ -3,14 +3,12 @@
 `x.conj()` of complex numbers, and `x.conj().imag`, share the memory of `x`. Such a view is a `BitView`: a tensor that
 refers to a plain view of the memory, and has two bits, as in PyTorch. Functions read its `_array`, which is a new
 array with the conjugates: every function computes right without knowing of the bits. What must reach the memory itself
-reads `_exposed` instead, another name of the slot `_array`, for which a `BitView` raises `HasBits`; the generated
-functions of ops catch it:
+is received by the class (`_received`) before the op does anything:
 
-- an op that returns views is called on the plain view, and its results get the same bits (`of_bits`);
+- an op that returns views is called on the plain view, and its results get the same bits (`_of_view`);
 - an op that writes is called on a copy with the elements of the view, which is then written back (`write_to_bits`).
 
-So the plain tensors pay nothing for the lazy ones. The array that `_array` returns is read-only: a write that took
-neither way raises an error, and is never lost.
+The array that `_array` returns is read-only: a write that took neither way raises an error, and is never lost.
 """
 
 from __future__ import annotations
@@ -21,10 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core import mode
 from tinytorch.core.complex import OWN
 from tinytorch.core.graph import leaf_edge
-from tinytorch.core.layout import HasBits
 from tinytorch.core.mode import innermost, local, recording
 from tinytorch.core.op import pointwise
 from tinytorch.core.tensor import Size, Tensor
@@ -36,7 +32,7 @@ from tinytorch.ops import values
 from tinytorch.ops.overrides import disabled
 from tinytorch.ops.shape import aliased
 
-__all__ = ["BitView", "bit_view", "of_bits", "resolved", "through_bits", "write_to_bits"]
+__all__ = ["BitView", "bit_view", "resolved", "resolving", "through_bits", "write_to_bits"]
 
 _conj = pointwise("_conj", _conjugate, node_name="Conj", complex=OWN, x=lambda g: _conj(g))
 _neg = pointwise("_neg_view", np.negative, node_name="NegView", complex=OWN, x=lambda g: _neg(g))
@@ -84,10 +80,6 @@ class BitView(Tensor):
     @_array.setter
     def _array(self, array: Any) -> None:  # (`data = ...`, `set_`: the memory changes, the bits stay, as in PyTorch)
         self._under._array = array
-
-    @property
-    def _exposed(self) -> Any:
-        raise HasBits("the memory of a conjugate or negative view is needed: use resolve_conj() or resolve_neg()")
 
     _memory = property(lambda self: self._under._array)
     _view = property(lambda self: None)
@@ -235,7 +227,6 @@ def bit_view(under: Tensor, conjugated: bool, negated: bool) -> Tensor:
     made._under, made._conjugated, made._negated, made._own, made._made = under, conjugated, negated, False, None
     made._grad = made._hooks = None
     made._accumulator = functools.partial(Nowhere, under._array)
-    mode.lazy = BitView
     return made
 
 
@@ -276,16 +267,27 @@ def _with_resolved(value: Any) -> Any:
     return value
 
 
-def of_bits(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Return the result of an op's function some of whose arguments have bits.
+def _received(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the result of an op that writes into, or returns a view of, a tensor with bits; else NotImplemented.
 
-    Of a view op it has the bits of the argument; a write goes to the memory; other ops get resolved arguments.
+    The result of a view op has the bits of the argument; a write goes to the memory.
     """
-    if isinstance(args[0] if args else None, BitView):
-        if function.writes:  # type: ignore[attr-defined]
+    if isinstance(args[0], BitView) and hasattr(function, "caller"):
+        if function.writes:
             return write_to_bits(function, args[0], args[1:], kwargs)
-        if function.op.view:  # type: ignore[attr-defined]
+        if function.op.view:
             return _of_view(function, args[0], args[1:], kwargs)
+    return NotImplemented
+
+
+BitView._receives = staticmethod(_received)
+
+
+def resolving(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the result of an op's function some of whose arguments have bits, for modes: they see plain tensors."""
+    made = _received("", function, args, kwargs) if args else NotImplemented
+    if made is not NotImplemented:
+        return made
     return function(*_with_resolved(args), **{key: _with_resolved(value) for key, value in kwargs.items()})
 
 

@@ -39,7 +39,7 @@ def view_as_real(input: Tensor) -> Tensor:
         tensor([[ 1.,  2.],
                 [ 3., -1.]])
     """
-    if isinstance(input, mode.lazy):
+    if mode.is_lazy(input):
         if input._conjugated:
             raise RuntimeError(
                 "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so "
@@ -60,7 +60,7 @@ def view_as_complex(input: Tensor) -> Tensor:
         >>> torch.view_as_complex(torch.tensor([[1.0, 2.0], [3.0, -1.0]]))
         tensor([1.+2.j, 3.-1.j])
     """
-    if isinstance(input, mode.lazy):
+    if mode.is_lazy(input):
         return _bit_view(view_as_complex(input._plain))
     return _view_as_complex(input)
 
@@ -88,7 +88,7 @@ def _bit_view(negated: Tensor) -> Tensor:
 
 
 def _part(input: Tensor, k: int) -> Tensor:
-    if isinstance(input, mode.lazy):
+    if mode.is_lazy(input):
         part = _part(input._plain, k)
         return _bit_view(part) if input._negated is not (input._conjugated and k == 1) else part
     return select(view_as_real(input), -1, k)

@@ -55,7 +55,7 @@ def _copied(view: Tensor, name: str | None = None) -> Tensor:
 
 def _copies(outputs: Sequence[Tensor], name: str | None = None) -> list[Tensor]:
     """Return contiguous copies of all outputs of a view op; see `_copied`."""
-    if local.state.modes is not None or any([isinstance(each, mode.lazy) for each in outputs]):
+    if local.state.modes is not None or any([mode.is_lazy(each) for each in outputs]):
         return [views.clone(view, memory_format="torch.contiguous_format") for view in outputs]
     copies = [wrap(view._array.copy("C")) for view in outputs]
     edge = outputs[0]._edge if outputs else None

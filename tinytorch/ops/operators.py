@@ -6,10 +6,8 @@ from typing import Any
 
 from tinytorch.core.call import refuse_booleans
 from tinytorch.core.inplace import check_overlap
-from tinytorch.core.layout import NoArray
 from tinytorch.core.notes import leave
 from tinytorch.core.op import in_place, operator_of
-from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.dtypes import FLOATS
@@ -101,11 +99,8 @@ def add_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
 @public("", method="sub_ subtract_")
 def sub_(self: Tensor, other: Any, alpha: Any = 1) -> Tensor:
     """In-place version of `sub`."""
-    try:
-        _check_read(self, other)
-        refuse_booleans(self, other)
-    except NoArray as error:
-        return supplied("of_sparse")("sub_", (self, other, alpha), {}, error)
+    _check_read(self, other)
+    refuse_booleans(self, other)
     if (type(alpha) is not int or alpha != 1) and _in_half(self, other):
         return _sub_scaled(self, *arithmetic.factor("sub_", self, other, alpha))
     return _sub(self, arithmetic.scaled("sub_", self, other, alpha))

@@ -260,7 +260,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             raise TypeError(f"expected Tensor as element {k} in argument 'out', but got {type(each).__name__}")
     if mode.in_vmap():
         supplied("refuse_out")(name, (args, kwargs, outs))
-    if mode.lazy and any([isinstance(each, mode.lazy) for each in outs]):
+    if any([mode.is_lazy(each) for each in outs]):
         into_bits = supplied("into_bits")
         return into_bits(lambda plain: into(public, plain, args, kwargs), out, outs)
     read = list(_tensors((args, kwargs)))

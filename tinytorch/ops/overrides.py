@@ -20,7 +20,7 @@ from typing import Any
 from tinytorch.core.mode import PerThread, traced_as
 from tinytorch.core.names import module_of
 from tinytorch.core.notes import leave
-from tinytorch.core.tensor import Tensor
+from tinytorch.core.tensor import Tensor, received
 from tinytorch.core.warning import warn
 from tinytorch.ops.later import load
 
@@ -71,7 +71,7 @@ class _Disabled:
 
 
 disabled = _Disabled()
-#: Classes that are known to override nothing (lists and tuples may contain what does).
+#: Classes that are known to override and to receive nothing (lists and tuples may contain what does).
 plain: set[type] = {Tensor}
 
 
@@ -83,7 +83,8 @@ def _has_say(kind: type) -> bool:
         and not any(module_of(each) == "torch" and each.__name__ == "Tensor" for each in kind.__mro__)
     ):
         return True
-    plain.add(kind)
+    if getattr(kind, "_receives", None) is None:
+        plain.add(kind)
     return False
 
 
@@ -332,7 +333,10 @@ _ASKING = frozenset("_base _cdata _indices _is_view _nnz _values _version".split
 
 
 def asking(name: str, member: Any) -> Any:
-    """Return a member of Tensor that hands its call to the mode, or the argument, that overrides it."""
+    """Return a member of Tensor that hands its call to the mode, or the argument, that overrides it.
+
+    Then come the classes of tensors that compute calls in their own way (`Tensor._receives`).
+    """
     if name in _SILENT or (name.startswith("_") and not name.endswith("__") and name not in _ASKING):
         return member
     if isinstance(member, property):
@@ -361,9 +365,9 @@ def _of_self(name: str, function: Any) -> Any:
     def method(self: Any) -> Any:
         try:
             if modes.on or (type(self) is not Tensor and type(self) not in plain):
-                found = asked((self,), {})
-                if found is not None:
-                    return handle_torch_function(_public(name), found, self)
+                made = answered(name, function, (self,), {})
+                if made is not NotImplemented:
+                    return made
             return function(self)
         except Exception:
             leave()
@@ -379,6 +383,9 @@ def _of_operands(name: str, function: Any) -> Any:
                 found = asked((self, other), {})
                 if found is not None:
                     return _operated(name, found, self, other)
+                made = received(name, function, (self, other), {})
+                if made is not NotImplemented:
+                    return made
             return function(self, other)
         except Exception:
             leave()
@@ -406,10 +413,8 @@ def _of_arguments(name: str, function: Any) -> Any:
             else:
                 if not modes.on:
                     return function(*args, **kwargs)
-            found = asked(args, kwargs)
-            if found is not None:
-                return handle_torch_function(_public(name), found, *args, **kwargs)
-            return function(*args, **kwargs)
+            made = answered(name, function, args, kwargs)
+            return function(*args, **kwargs) if made is NotImplemented else made
         except Exception:
             leave()
             raise
@@ -417,8 +422,16 @@ def _of_arguments(name: str, function: Any) -> Any:
     return method
 
 
+def answered(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return what a mode, or the class of an argument, makes of a member's call; NotImplemented if it is as usual."""
+    found = asked(args, kwargs)
+    if found is not None:
+        return handle_torch_function(_public(name), found, *args, **kwargs)
+    return received(name, function, args, kwargs)
+
+
 #: The code of members that ask first: what an error or a report is about is the function that they call.
-ASKING = frozenset(make("", None).__code__ for make in (_of_self, _of_operands, _of_arguments))
+ASKING = frozenset([make("", None).__code__ for make in (_of_self, _of_operands, _of_arguments)] + [answered.__code__])
 
 
 def _public(name: str) -> Any:

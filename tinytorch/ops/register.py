@@ -27,7 +27,7 @@ from tinytorch.core.layout import NoArray
 from tinytorch.core.mode import traced_as
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
-from tinytorch.core.tensor import Tensor
+from tinytorch.core.tensor import Tensor, received
 from tinytorch.kernels.meta import NoBatch
 from tinytorch.ops import autocast, overrides
 
@@ -202,12 +202,12 @@ class Function(Builtin):
         return overrides.asked(args, kwargs) if self.asks == "arguments" else overrides.asked((), {})
 
     def failed(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the result of a failed call by the function's rule for sparse or batched tensors; else raise `error`.
+        """Return the result of a failed call with numbers for 0-d tensors, or per example; else raise `error`.
 
-        0-d tensors in the place of numbers are replaced by numbers first.
+        A function that has read the elements of a batched tensor outside of ops is called per example.
         """
         if isinstance(error, NoArray):
-            return supplied("of_sparse")(self.name, args, kwargs, error)
+            raise supplied("refused")(self.name, args, kwargs, error) from None
         if isinstance(error, NoBatch):
             return supplied("of_batched")(self.raw, args, kwargs, error)
         if self.of_tensors and isinstance(error, TypeError) and "out" not in kwargs:
@@ -323,6 +323,9 @@ def _call(function: Function) -> Any:
             found = function.asked(args, kwargs)
             if found is not None:
                 return overrides.handle_torch_function(function, found, *args, **kwargs)
+            made = received(function.name, function, args, kwargs)
+            if made is not NotImplemented:
+                return made
             try:
                 if of_tensors or "out" in kwargs or autocast.on:
                     return function.called(args, kwargs)
@@ -357,6 +360,9 @@ def _of_operands(function: Function) -> Any:
             found = function.asked(args, kwargs)
             if found is not None:
                 return overrides.handle_torch_function(function, found, *args, **kwargs)
+            made = received(function.name, function, args, kwargs)
+            if made is not NotImplemented:
+                return made
             try:
                 return function.called(args, kwargs)
             except TypeError as error:

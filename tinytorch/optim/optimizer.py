@@ -19,7 +19,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import enable_grad
 from tinytorch.autograd.hooks import RemovableHandle
 from tinytorch.autograd.profiler import record_function
-from tinytorch.core.layout import NoArray
+from tinytorch.core.layout import strided
 from tinytorch.core.mode import local
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.warning import warn
@@ -244,17 +244,21 @@ class Optimizer:
             for p in params:
                 grad, known = p.grad, state_of(p)
                 state = known or self._new_state(p, group)
-                try:
+                if _is_sparse(p):
+                    self._update_sparse(p, grad, state, group)
+                else:
                     update(p._array, grad._array, state, group)
                     p._bump()
-                except NoArray:
-                    self._update_sparse(p, grad, state, group)
                 if state and state is not known:
                     self.state[p] = state
         return loss
 
     def _update_together(self, params: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
         """Update the parameters by one call of the kernel, or of several that agree; return those that are left."""
+        sparse = list(filter(_is_sparse, params))
+        if sparse:
+            dense = [p for p in params if not _is_sparse(p)]
+            return sparse + (self._update_together(dense, group) if len(dense) > 1 else dense)
         states = [self.state.get(p) or {} for p in params]
         first, counts = states[0], [name for name in self._counts if name in states[0]]
         gradients: list[Any] = [p.grad for p in params]
@@ -262,12 +266,8 @@ class Optimizer:
             arrays: list[Any] = [p._array for p in params]
             slopes = [g._array for g in gradients]
             lists: dict[str, Any] = {name: [state[name]._array for state in states] for name in first}
-        except (AttributeError, KeyError, NoArray):
-            sparse = [p for p, g in zip(params, gradients, strict=True) if g.is_sparse]
-            if not 0 < len(sparse) < len(params) - 1:  # (a new state)
-                return params
-            dense = [p for p, g in zip(params, gradients, strict=True) if not g.is_sparse]
-            return sparse + self._update_together(dense, group)
+        except (AttributeError, KeyError):  # a new state
+            return params
         numbers = [[array.item() for array in lists[name]] for name in counts]
         kinds = [array.dtype for array in arrays]
         if len(set(kinds)) > 1 or any(len(set(each)) > 1 for each in numbers):
@@ -623,6 +623,12 @@ def by_kernel(kernel: Callable[[Any, Any, dict[str, Any], dict[str, Any]], None]
 
     _update.kernel, _update.on_arrays = kernel, quiet(kernel)  # type: ignore[attr-defined]
     return _update
+
+
+def _is_sparse(p: Tensor) -> bool:
+    """Return whether a parameter, or its gradient, has no array."""
+    grad: Any = p.grad
+    return any([x._receives is not None and x.layout is not strided for x in (p, grad)])
 
 
 def _on_pairs(kernel: Callable[..., None], p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:

@@ -259,7 +259,7 @@ def _reduced(obj: Any, keep: Callable[..., Any]) -> tuple[Any, ...] | None:
             return _rebuild_parameter, arguments
         return _rebuild_parameter_with_state, (*arguments, obj.__dict__)
     rebuild: Any
-    if isinstance(obj, mode.lazy):
+    if mode.is_lazy(obj):
         rebuild, arguments = _described(obj._under, keep)
         bits = {name: True for name, bit in (("conj", obj._conjugated), ("neg", obj._negated)) if bit}
         *described, _, hooks = arguments

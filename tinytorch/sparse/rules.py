@@ -1,20 +1,21 @@
 """The rules of functions for sparse tensors, and how a call finds its rule.
 
-A sparse tensor has no array. A function that reads one raises `NoArray`; what called the function catches the error and
-calls `of_sparse`, which calls the rule declared for the function's name, or raises an error that names the function.
-A method of a sparse tensor goes to `of_sparse` directly. So no function reads a sparse tensor as a dense one by
-accident, and calls with dense tensors do not know that there are sparse ones.
+A sparse tensor has no array. Its class receives the calls with it before anything is computed (`received`): those of
+public functions and of ops that have a rule declared for their name. Other functions are composed of these; an op
+without a rule raises an error that names it, as does what reads the array. So no function reads a sparse tensor as a
+dense one by accident. A method of a sparse tensor goes to `of_sparse` directly.
 """
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from tinytorch.core.layout import NoArray, sparse_coo
 from tinytorch.core.tensor import Tensor
 
-__all__ = ["RULES", "no_rule", "of_sparse", "rule", "unsupported"]
+__all__ = ["RULES", "no_rule", "of_sparse", "received", "refused", "rule", "unsupported"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -57,13 +58,28 @@ def _arguments(args: Any) -> Iterator[Any]:
             yield each
 
 
-def of_sparse(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception | None = None) -> Any:
+def received(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Return the result of the rule of a function or op with this name; NotImplemented if it has none.
+
+    Raises:
+        NotImplementedError: an op has no rule.
+    """
+    if name not in RULES and not hasattr(function, "caller"):
+        return NotImplemented
+    code, given, named = inspect.unwrap(getattr(function, "raw", function)).__code__, list(args), dict(kwargs)
+    for parameter in code.co_varnames[len(given) : code.co_argcount]:  # (rules give some parameters other names)
+        if parameter not in named:
+            break
+        given.append(named.pop(parameter))
+    return of_sparse(name, tuple(given), named)
+
+
+def of_sparse(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of a function's rule for sparse tensors.
 
     Args:
         name: the function's name below `torch`, or the method's.
         args, kwargs: the arguments of the call.
-        error: the error that the function raised; None if it has not been called.
 
     Raises:
         NotImplementedError: there is no rule.
@@ -71,7 +87,7 @@ def of_sparse(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: E
     found = RULES.get(name)
     tensors = [each for each in _arguments((*args, *kwargs.values())) if is_sparse(each)]
     if not tensors:
-        raise NoArray(f"{name}: sparse tensors are not supported here") if error is None else error
+        raise NoArray(f"{name}: sparse tensors are not supported here")
     if found is None:
         raise no_rule(name, tensors[0]) from None
     for x in tensors:
@@ -110,6 +126,12 @@ def no_rule(name: str, x: Any) -> NoArray:
         f"from the '{backend}' backend: tinytorch has no rule for {x.layout} tensors. Convert the tensor by to_dense() "
         "where its dense form fits into memory."
     )
+
+
+def refused(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
+    """Return the error of a public function that has no rule for its sparse arguments; `error` if there are none."""
+    tensors = [each for each in _arguments((*args, *kwargs.values())) if is_sparse(each)]
+    return no_rule(name, tensors[0]) if tensors else error
 
 
 def unsupported(name: str, x: Any) -> RuntimeError:

@@ -23,7 +23,7 @@ from tinytorch.kernels.intp import as_intp
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.kernels.sparse import Rows, distinct, is_sorted, linear, places
 from tinytorch.ops.overrides import disabled
-from tinytorch.sparse.rules import is_sparse, of_sparse
+from tinytorch.sparse.rules import is_sparse, of_sparse, received
 
 __all__ = [
     "BACKENDS", "BY_ROWS", "OF_BLOCKS", "SparseCOO", "SparseCompressed", "SparseTensor", "compressed_like",
@@ -69,6 +69,7 @@ class SparseTensor(Tensor):
 
     __module__ = "tinytorch"
     __torch_function__: Any = disabled  # (a subclass of Tensor, but not a user's)
+    _receives = staticmethod(received)
 
     # The layouts ------------------------------------------------------------------------------------
 
@@ -111,7 +112,7 @@ class SparseTensor(Tensor):
     def _array(self) -> NoReturn:
         raise NoArray(f"a tensor of layout {self.layout} has no dense memory: convert it by to_dense()")
 
-    _exposed = _memory = _array
+    _memory = _array
 
     @property
     def _edge(self) -> Any:  # type: ignore[override]

@@ -18,11 +18,9 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
-from tinytorch.core.layout import NoArray
 from tinytorch.core.notes import leave
 from tinytorch.core.op import Op, op, pointwise
-from tinytorch.core.supplied import supplied
-from tinytorch.core.tensor import Tensor
+from tinytorch.core.tensor import Tensor, received
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, products
 from tinytorch.kernels.checks import tensor_name
@@ -127,10 +125,11 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
         _arrays("matmul", input, other)
     if autocast.on:
         input, other = autocast.lowered(input, other)
-    try:
-        a, b = input._array, other._array
-    except NoArray as error:
-        return supplied("of_sparse")("matmul", (input, other), {}, error)
+    if input._receives is not None or other._receives is not None:
+        made = received("matmul", matmul, (input, other), {})
+        if made is not NotImplemented:
+            return made
+    a, b = input._array, other._array
     m, n = a.ndim, b.ndim
     if m == 2 == n:  # the most common case, inlined
         if a.dtype is not b.dtype or a.shape[1] != b.shape[0]:
@@ -174,10 +173,10 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """
     if autocast.on:
         input, mat2 = autocast.lowered(input, mat2)
-    try:
-        a, b = _arrays("mm", input, mat2)
-    except NoArray as error:
-        return supplied("of_sparse")("mm", (input, mat2), {}, error)
+    made = received("mm", mm, (input, mat2), {})
+    if made is not NotImplemented:
+        return made
+    a, b = _arrays("mm", input, mat2)
     if a.ndim != 2:
         raise RuntimeError("self must be a matrix")
     if b.ndim != 2:
