@@ -314,6 +314,7 @@ MAY_LIST_OPS = {
     "ops.overrides._NAMES": "appearance: the names of operators in PyTorch's __torch_function__",
     "ops.overrides._CALLED": "appearance: the names of operators in PyTorch's __torch_function__",
     "ops.overrides._BINARY": "operators of Python",
+    "ops.overrides._SILENT": "appearance: members that PyTorch's __torch_function__ is not called for",
     "ops.overrides._ASKING": "appearance: private members that PyTorch's __torch_function__ is called for",
     "sparse.tensors._KEPT": "which members of Tensor sparse tensors have as they are",
     "ops.scatter._SCATTER_REDUCTIONS": "values of an argument",

@@ -16,13 +16,11 @@ from tests.compiler import visible
 from tests.compiler.checked import Checked, CheckError
 from tests.compiler.test_programs import PROGRAMS, batch, difference, outcome, plain, seen
 from tinytorch import nn
-from tinytorch.ops import overrides
 
 
 @pytest.fixture(autouse=True)
 def checking(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setattr("tinytorch.compiler.Compiled", Checked)
-    monkeypatch.setattr(overrides, "active", False)  # another test's class has a say in this process
     yield
 
 

@@ -20,7 +20,6 @@ import tinytorch as torch
 from tests.compiler.saving import SAVED
 from tests.compiler.test_programs import difference
 from tinytorch import nn
-from tinytorch.ops import overrides
 
 #: Runs all programs of a folder where no framework can be imported.
 ALONE = """
@@ -104,11 +103,6 @@ def module(path: Path) -> dict[str, Any]:
     scope: dict[str, Any] = {"__file__": str(path), "__name__": "saved"}
     exec(compile(path.read_text("utf-8"), str(path), "exec"), scope)
     return scope
-
-
-@pytest.fixture(autouse=True)
-def nobody_has_a_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overrides, "active", False)  # another test's class has, in this process
 
 
 def test_weights_are_those_of_the_time_of_saving(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from typing import Any, Final, NamedTuple, NoReturn
 from tinytorch.core.mode import DispatchMode, traced_as
 from tinytorch.core.warning import warn
 from tinytorch.nn.modules.module import Module
+from tinytorch.ops.overrides import ASKING
 
 from .names import Idle, answering
 
@@ -99,7 +100,7 @@ class _Traced(DispatchMode):
         """Warn of the kind of value that the outermost of these functions returns, of those in one module."""
         frame: types.FrameType | None = sys._getframe(2)
         names, kind = sys._getframe(2).f_globals, None
-        while frame is not None and frame.f_globals is names:
+        while frame is not None and (frame.f_globals is names or frame.f_code in ASKING):
             kind = self.KINDS.get(frame.f_code.co_name, kind)
             frame = frame.f_back
         if kind is not None:

@@ -479,9 +479,14 @@ def is_tensor_like(inp: Any) -> bool:
     return type(inp) is Tensor or hasattr(inp, "__torch_function__")
 
 
+def declared(function: Any) -> Any:
+    """Return the function that a member of Tensor calls after it has asked; other functions as they are."""
+    return function.__wrapped__ if hasattr(function, "member") else function
+
+
 def is_tensor_method_or_property(func: Callable[..., Any]) -> bool:
     """Return whether a function passed to `__torch_function__` is a method of Tensor, or a property's `__get__`."""
-    return func.__name__ == "__get__" or (hasattr(func, "member") and func.__name__ not in _ACCESSORS)
+    return func.__name__ == "__get__" or (isinstance(func, types.FunctionType) and hasattr(func, "member"))
 
 
 def resolve_name(f: Any) -> str | None:
@@ -494,7 +499,7 @@ def resolve_name(f: Any) -> str | None:
     if isinstance(f, staticmethod):
         path: str | None = getattr(f, "path", None)
         return path
-    return members().get(f) if hasattr(f, "member") or hasattr(f, "__self__") else None
+    return members().get(f) if isinstance(f, (types.FunctionType, types.MethodWrapperType)) else None
 
 
 @functools.cache

@@ -34,6 +34,7 @@ from tinytorch.func.pytree import TreeSpec, flatten, unflatten
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.node import Node, map_arg
 from tinytorch.nn.modules.module import Module
+from tinytorch.ops.overrides import declared
 from tinytorch.ops.register import Function, functions
 
 #: Operators of sizes, by the class of their node in a syntax tree.
@@ -379,12 +380,13 @@ class Transcript(base.Trace):
 
 def followed(function: Any) -> Any:
     """Return the Python function that a public function is, if that is composed of other functions; else None."""
-    raw = function.raw if isinstance(function, Function) else function
+    raw = function.raw if isinstance(function, Function) else declared(function)
     return raw if isinstance(raw, types.FunctionType) and not hasattr(raw, "op") else None
 
 
 def _public(function: Any) -> Any:
     """Return the public function of a declared one, if it has one."""
+    function = declared(function)
     if not isinstance(function, types.FunctionType) or function.__name__ == "<lambda>":
         return function
     for name in (function.__name__, f"nn.functional.{function.__name__}"):
