@@ -26,7 +26,8 @@ from tinytorch.kernels import dtypes, places
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.meta import is_meta
 from tinytorch.ops.arguments import check_tensor
-from tinytorch.ops.overrides import quiet
+from tinytorch.ops.overrides import ALL_DISABLED, quiet
+from tinytorch.ops.overrides import state as overriding
 from tinytorch.ops.register import members, public
 
 __all__ = ["backward", "grad"]
@@ -234,7 +235,7 @@ def _start(outputs: Any, gradients: Any) -> Start:
     root_gradients = [_root_gradient(k, *pair) for k, pair in enumerate(zip(roots, vectors, strict=False))]
     edges = []
     for k, root in enumerate(roots):
-        edge = _edge(root) if isinstance(root, GradientEdge) or root.requires_grad else None
+        edge = _edge(root) if isinstance(root, GradientEdge) or _is_recorded(root) else None
         if edge is None or (isinstance(edge[0], Nowhere) and edge[0].name() == "Nowhere"):
             raise RuntimeError(
                 f"element {k} of tensors does not require grad and does not have a grad_fn: nothing that it was "
@@ -245,19 +246,24 @@ def _start(outputs: Any, gradients: Any) -> Start:
     return Start(tuple(edges), root_gradients)
 
 
+def _is_recorded(x: Tensor) -> bool:
+    """Return `x.requires_grad`, of which other classes have their own."""
+    return _requires_grad(x) if type(x) is Tensor else x.requires_grad
+
+
 def _root_gradient(k: int, root: Place, g: Any) -> Tensor | None:
     """Return the gradient of the `k`-th root: the argument `g`, checked; if None, ones for a tensor of one element."""
     if isinstance(root, GradientEdge):
         shape, kind = shape_and_kind(_edge(root))
     elif isinstance(root, Tensor):
-        if root.layout is not strided:
+        if root._receives is not None and root.layout is not strided:
             values: Tensor = supplied("sparse_root_gradient")(root, g)
             return values
         shape, kind = root._array.shape, root._array.dtype
     else:
         raise AssertionError("Expected output to be a torch.Tensor")
     if g is None:
-        if isinstance(root, Tensor) and not root.requires_grad:
+        if isinstance(root, Tensor) and not _is_recorded(root):
             return None
         if math.prod(shape) != 1:
             raise RuntimeError(
@@ -566,7 +572,7 @@ def detach(self: Tensor) -> Tensor:
         >>> x.detach()
         tensor([1., 1.])
     """
-    alias = self.data
+    alias = _data(self) if type(self) is Tensor else self.data
     alias._cell = self._cell
     return alias
 
@@ -654,11 +660,14 @@ def _backward(
         >>> x.grad
         tensor([2., 4.])
     """
+    before, overriding.asks = overriding.asks, ALL_DISABLED  # (as `quiet`)
     try:
-        _quiet_backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+        backward(self, gradient, retain_graph, create_graph, inputs=inputs)
     except Exception:
         leave()
         raise
+    finally:
+        overriding.asks = before
 
 
 members(
@@ -687,5 +696,5 @@ members(
 )
 
 # A `__torch_function__` may override these two, but not the operations of a backward pass.
-_quiet_backward = public("autograd.backward")(quiet(backward))
+public("autograd.backward")(quiet(backward))
 public("autograd.grad")(quiet(grad))

@@ -42,7 +42,7 @@ from tinytorch.core import inplace
 from tinytorch.core.complex import HOLOMORPHIC
 from tinytorch.core.declaration import MISSING, NUMBERS, Op
 from tinytorch.core.graph import FREES_BY_RECURSION, add_tail, leaf_edge, numbers
-from tinytorch.core.mode import dispatch, local, runs
+from tinytorch.core.mode import dispatch, function_modes, local, plain, runs
 from tinytorch.core.node import INFERENCE_NOT_SAVED, INPUT, Plan
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
@@ -359,8 +359,18 @@ class _Text:
         this = "OP.caller" if self.facts.form == OPERATOR else "THIS.function"
         self.lines.append(f"    def call({', '.join(self.a)}):")
         self.put(0, "state = local.state")
+        if self.facts.form == OPERATOR:
+            self.ask()
         self.put(0, "if state.modes is not None:")
         self.trying(1, f"return dispatch(OP, {this}, {self.values}, {{}})")
+
+    def ask(self) -> None:
+        """Let a mode, or an operand's class, override the operator by `__torch_function__`."""
+        self.put(0, "is_tensor0 = type(a0) is Tensor", "is_tensor1 = type(a1) is Tensor")
+        strange = " or ".join([f"not (is_tensor{k} or type(a{k}) in plain)" for k in (0, 1)])
+        self.put(0, f"if function_modes.on or {strange}:")
+        self.put(1, "found = supplied('asked')((a0, a1), {})", "if found is not None:")
+        self.put(2, "return supplied('operator_overridden')(OP.name, found, a0, a1)")
 
     def trying(self, indent: int, *lines: str) -> None:
         """Add lines; of an operator, the other operand may handle a TypeError in them."""
@@ -548,7 +558,8 @@ class _Text:
 
     def look(self, k: int, x: str) -> None:
         """Set `is_tensor{k}`: whether the argument `x` is a tensor."""
-        self.put(0, f"is_tensor{k} = type({x}) is Tensor")
+        if self.facts.form != OPERATOR:
+            self.put(0, f"is_tensor{k} = type({x}) is Tensor")
         self.put(0, f"if not is_tensor{k}:\n    is_tensor{k} = isinstance({x}, Tensor)\n    if is_tensor{k}:")
         self.receive(2, x, self.call_of_this())
 
@@ -974,5 +985,6 @@ _SCOPE = {
     "add_tail": add_tail, "runs": runs, "record_several": record_several, "shared_places": shared_places,
     "silence": silence,
     "SEVERAL": SEVERAL, "USUAL": USUAL, "NoData": NoData, "is_meta": is_meta, "leave": leave,
+    "function_modes": function_modes, "plain": plain,
     "supplied": supplied, "translated": translated, "unusual": unusual, "without_data": without_data,
 }  # fmt: skip

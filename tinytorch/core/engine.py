@@ -115,7 +115,7 @@ def walk(
                         waiting[order] = [target, None, False]
                         push(heap, order)
                     continue
-                if g._receives is not None:
+                if type(g) is not Tensor and g._receives is not None:
                     if g.layout is not strided:
                         g = supplied("fitted_gradient")(g, *shape_and_kind(edge))
                         _collect_sparse(g, edge, waiting, functools.partial(push, heap))
@@ -220,7 +220,7 @@ def _as_gradient_of_input(node: Node, grads: Sequence[Any], g: Tensor, shape: An
     Raises:
         RuntimeError: its shape does not broadcast from that of the input.
     """
-    if g._receives is not None and g.layout is not strided:
+    if type(g) is not Tensor and g._receives is not None and g.layout is not strided:
         fitted: Tensor = supplied("fitted_gradient")(g, shape, dtype)
         return fitted
     shape_of_g = g._array.shape

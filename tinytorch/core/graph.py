@@ -390,10 +390,6 @@ class Start(Node):
         return self.saved
 
 
-def _is_sparse(x: Tensor) -> bool:
-    return x._receives is not None and x.layout is not strided
-
-
 class AccumulateGrad(Node):
     """The node of a leaf, `variable`: adds the gradient that arrives into the leaf's `.grad`.
 
@@ -430,13 +426,14 @@ class AccumulateGrad(Node):
         # Several threads may run backward through one model.
         with _accumulation_lock if hooks is None else hooks.lock:
             before = leaf._grad
-            if _is_sparse(g) or (before is not None and _is_sparse(before)):
+            ordinary = g._receives is None and (before is None or before._receives is None)
+            if not ordinary and not (g.layout is strided and (before is None or before.layout is strided)):
                 leaf._grad = supplied("add_gradient")(before, g, create_graph)
             elif create_graph:
                 leaf._grad = _clone(g, leaf) if before is None else before + g
             elif before is None:
                 leaf._grad = self._owned(g)
-            elif before._receives is not None:  # (a lazy conjugate or negative)
+            elif not ordinary:  # lazy conjugates or negatives
                 before.add_(g)
             else:
                 add_into(before._array, g._array)

@@ -185,6 +185,20 @@ class _Local(PerThread):
 local = _Local()
 
 
+class _FunctionModes:
+    """How many `TorchFunctionMode`s are on, in all threads: while there are none, only arguments' classes matter."""
+
+    __slots__ = ("lock", "on")
+
+    def __init__(self) -> None:
+        self.on, self.lock = 0, threading.Lock()
+
+
+function_modes = _FunctionModes()
+#: Classes that are known to override and to receive nothing; the elements of lists and tuples are looked at.
+plain: set[type] = {int, float, bool, type(None), str, slice, type(Ellipsis)}
+
+
 class DispatchMode:
     """A context manager that receives every call of an op, and every node of a backward pass, in its thread.
 
@@ -299,8 +313,9 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
     state = local.state
     modes = state.modes
     assert modes is not None
-    if any([is_lazy(each) for each in _tensors((*args, *kwargs.values()))]):
-        return supplied("resolving")(caller, args, kwargs)
+    for kind in map(type, (*args, *kwargs.values()) if kwargs else args):
+        if kind not in plain and any([is_lazy(each) for each in _tensors((*args, *kwargs.values()))]):
+            return supplied("resolving")(caller, args, kwargs)
     state.modes = modes[:-1] or None
     try:
         return modes[-1].call(op, caller, args, kwargs)

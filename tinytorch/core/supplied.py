@@ -34,6 +34,7 @@ _MODULES = {
     "compiler.sweep": "sweep",
     "inspect.bars": "progress",
     "nn.functional.padding": "pad",
+    "ops.overrides": "asked operator_overridden",  # `__torch_function__`
     "inspect.finite": "nonfinite",  # names the op that made a number which is not finite
     "inspect.mistakes": "add_notes",  # notes on errors
     "serialization.saving": "reduced",  # how a pickle rebuilds a tensor

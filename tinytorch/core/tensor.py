@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tinytorch.core import graph
 from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import local, runs, traced_as
+from tinytorch.core.mode import local, plain, runs, traced_as
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
@@ -186,6 +186,8 @@ class Tensor:
 
         def __getattr__(self, name: str) -> Any: ...
 
+
+plain.add(Tensor)
 
 Tensor._memory = vars(Tensor)["_array"]
 

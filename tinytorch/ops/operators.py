@@ -33,6 +33,7 @@ def _operator(op: Any) -> Any:
             leave()
             raise
 
+    call.operated = op  # type: ignore[attr-defined]
     return call
 
 
@@ -58,6 +59,7 @@ def _comparison(op: Any) -> Any:
                 raise
         return NotImplemented
 
+    compare.operated = op  # type: ignore[attr-defined]
     return compare
 
 

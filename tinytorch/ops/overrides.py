@@ -12,12 +12,13 @@ from __future__ import annotations
 import enum
 import functools
 import inspect
-import threading
 import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from tinytorch.core.mode import PerThread, traced_as
+from tinytorch.core.call import OPERATOR
+from tinytorch.core.mode import PerThread, plain, traced_as
+from tinytorch.core.mode import function_modes as modes
 from tinytorch.core.names import module_of
 from tinytorch.core.notes import leave
 from tinytorch.core.tensor import Tensor, received
@@ -47,18 +48,6 @@ class _State(PerThread):
 state = _State()
 
 
-class _Modes:
-    """How many modes are on, in all threads: while there are none, only the classes of arguments matter."""
-
-    __slots__ = ("lock", "on")
-
-    def __init__(self) -> None:
-        self.on, self.lock = 0, threading.Lock()
-
-
-modes = _Modes()
-
-
 # Which types override functions ------------------------------------------------------------------
 
 
@@ -71,8 +60,6 @@ class _Disabled:
 
 
 disabled = _Disabled()
-#: Classes that are known to override and to receive nothing (lists and tuples may contain what does).
-plain: set[type] = {Tensor}
 
 
 def _has_say(kind: type) -> bool:
@@ -351,14 +338,23 @@ def _asking(name: str, function: Any) -> Any:
     """Return a function that asks first: the shortest one for its arguments, since every call runs it."""
     code = function.__code__
     starred = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount
-    if name in _BINARY:
+    if hasattr(function, "caller") and function.caller.form == OPERATOR and name in _NAMES:
+        make = _alike  # (it asks itself)
+    elif name in _BINARY:
         make = _of_operands
+    elif code.co_argcount == 1 and not starred:
+        make = _of_self
     else:
-        make = _of_self if code.co_argcount == 1 and not starred else _of_arguments
+        make = _of_two if name == "__getitem__" or name.endswith(".__set__") else _of_arguments
     made = functools.wraps(function)(make(_NAMES.get(name, name), function))
     made.__name__, made.__qualname__ = _CALLED.get(name, name.rpartition(".")[2]), f"Tensor.{name}"
     made.member = name
     return made
+
+
+def _alike(name: str, function: Any) -> Any:
+    """Return a copy of an operator's function, which has its own name."""
+    return types.FunctionType(function.__code__, function.__globals__, name, None, function.__closure__)
 
 
 def _of_self(name: str, function: Any) -> Any:
@@ -377,12 +373,14 @@ def _of_self(name: str, function: Any) -> Any:
 
 
 def _of_operands(name: str, function: Any) -> Any:
+    operated = getattr(function, "operated", None)
+
     def method(self: Any, other: Any) -> Any:
         try:
             if modes.on or type(other) not in plain or type(self) not in plain:
                 found = asked((self, other), {})
                 if found is not None:
-                    return _operated(name, found, self, other)
+                    return operator_overridden(name, found, self, other)
                 made = received(name, function, (self, other), {})
                 if made is not NotImplemented:
                     return made
@@ -391,11 +389,26 @@ def _of_operands(name: str, function: Any) -> Any:
             leave()
             raise
 
-    return method
+    def quick(self: Any, other: Any) -> Any:
+        if type(self) is Tensor and type(other) in _OPERANDS and not modes.on:
+            try:
+                return operated(self, other)
+            except TypeError:
+                return NotImplemented
+            except Exception:
+                leave()
+                raise
+        return method(self, other)
+
+    return method if operated is None else quick
 
 
-def _operated(name: str, found: list[Any], self: Any, other: Any) -> Any:
-    """Return the result of an operator that a mode or an operand overrides."""
+#: The classes of operands with which every operator computes.
+_OPERANDS = frozenset((Tensor, int, float))
+
+
+def operator_overridden(name: str, found: list[Any], self: Any, other: Any) -> Any:
+    """Return the result of a binary operator that a mode, or one of the operands `found`, overrides."""
     of_tensors = any([isinstance(each, Tensor) for each in found])
     try:
         public = _public("eq" if name == "__eq__" and found and not of_tensors else name)
@@ -404,22 +417,54 @@ def _operated(name: str, found: list[Any], self: Any, other: Any) -> Any:
         return NotImplemented
 
 
-def _of_arguments(name: str, function: Any) -> Any:
-    def method(*args: Any, **kwargs: Any) -> Any:
+def _of_two(name: str, function: Any) -> Any:
+    def method(self: Any, value: Any) -> Any:
         try:
-            for each in args if not kwargs else (*args, *kwargs.values()):
-                if type(each) not in plain:
-                    break
-            else:
-                if not modes.on:
-                    return function(*args, **kwargs)
-            made = answered(name, function, args, kwargs)
-            return function(*args, **kwargs) if made is NotImplemented else made
+            if modes.on or type(self) not in plain or not (type(value) in plain or _are_plain(value)):
+                made = answered(name, function, (self, value), {})
+                if made is not NotImplemented:
+                    return made
+            return function(self, value)
         except Exception:
             leave()
             raise
 
     return method
+
+
+def _of_arguments(name: str, function: Any) -> Any:
+    def method(self: Any, first: Any = _NONE, /, *more: Any, **named: Any) -> Any:
+        try:
+            if type(self) in plain and not (more or named or modes.on) and (type(first) in plain or _are_plain(first)):
+                return function(self) if first is _NONE else function(self, first)
+            args = (self, *more) if first is _NONE else (self, first, *more)
+            if modes.on or not all(map(_is_plain, (self, first, *more, *named.values()))):
+                made = answered(name, function, args, named)
+                if made is not NotImplemented:
+                    return made
+            return function(*args, **named)
+        except Exception:
+            leave()
+            raise
+
+    return method
+
+
+def _are_plain(values: Any) -> bool:
+    """Return whether an argument is a list or tuple whose elements override nothing."""
+    return type(values) in (tuple, list) and plain.issuperset(map(type, values))
+
+
+def _is_plain(value: Any) -> bool:
+    return type(value) in plain or _are_plain(value)
+
+
+class _NotGiven:
+    """The class of what stands for an argument that is not given."""
+
+
+_NONE: Any = _NotGiven()
+plain.add(_NotGiven)
 
 
 def answered(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -431,7 +476,10 @@ def answered(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, 
 
 
 #: The code of members that ask first: what an error or a report is about is the function that they call.
-ASKING = frozenset([make("", None).__code__ for make in (_of_self, _of_operands, _of_arguments)] + [answered.__code__])
+ASKING = frozenset(
+    [make("", None).__code__ for make in (_of_self, _of_operands, _of_two, _of_arguments)]
+    + [answered.__code__, _of_operands("", _of_operands).__code__]
+)
 
 
 def _public(name: str) -> Any:

@@ -307,12 +307,17 @@ class Function(Builtin):
 def _call(function: Function) -> Any:
     """Return the function's entry point; it is minimal since every public call runs it."""
     raw, of_tensors = function.raw, function.of_tensors
-    plain, modes = overrides.plain, overrides.modes
+    plain, modes, sequences = overrides.plain, overrides.modes, (list, tuple)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
             for each in args if not kwargs else (*args, *kwargs.values()):
-                if type(each) not in plain and not (type(each) is list and plain.issuperset(map(type, each))):
+                kind = type(each)
+                if (
+                    kind is not Tensor
+                    and kind not in plain
+                    and not (kind in sequences and plain.issuperset(map(type, each)))
+                ):
                     break
             else:
                 if not (kwargs or modes.on or autocast.on):
@@ -320,12 +325,14 @@ def _call(function: Function) -> Any:
                         return raw(*args)
                     except Exception as error:
                         return function.failed(error, args, kwargs)
-            found = function.asked(args, kwargs)
-            if found is not None:
-                return overrides.handle_torch_function(function, found, *args, **kwargs)
-            made = received(function.name, function, args, kwargs)
-            if made is not NotImplemented:
-                return made
+                kind = Tensor
+            if modes.on or kind not in plain:
+                found = function.asked(args, kwargs)
+                if found is not None:
+                    return overrides.handle_torch_function(function, found, *args, **kwargs)
+                made = received(function.name, function, args, kwargs)
+                if made is not NotImplemented:
+                    return made
             try:
                 if of_tensors or "out" in kwargs or autocast.on:
                     return function.called(args, kwargs)

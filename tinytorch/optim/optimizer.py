@@ -244,24 +244,26 @@ class Optimizer:
             for p in params:
                 grad, known = p.grad, state_of(p)
                 state = known or self._new_state(p, group)
-                if _is_sparse(p):
-                    self._update_sparse(p, grad, state, group)
-                else:
+                if (grad._receives is None and p._receives is None) or p.layout is strided is grad.layout:
                     update(p._array, grad._array, state, group)
                     p._bump()
+                else:
+                    self._update_sparse(p, grad, state, group)
                 if state and state is not known:
                     self.state[p] = state
         return loss
 
     def _update_together(self, params: list[Tensor], group: dict[str, Any]) -> list[Tensor]:
         """Update the parameters by one call of the kernel, or of several that agree; return those that are left."""
-        sparse = list(filter(_is_sparse, params))
-        if sparse:
-            dense = [p for p in params if not _is_sparse(p)]
-            return sparse + (self._update_together(dense, group) if len(dense) > 1 else dense)
+        gradients: list[Any] = [p.grad for p in params]
+        if any([x._receives is not None for x in (*gradients, *params)]):
+            kinds = [p.layout is strided is g.layout for p, g in zip(params, gradients, strict=True)]
+            if not all(kinds):
+                dense = [p for p, is_dense in zip(params, kinds, strict=True) if is_dense]
+                left = self._update_together(dense, group) if len(dense) > 1 else dense
+                return left + [p for p, is_dense in zip(params, kinds, strict=True) if not is_dense]
         states = [self.state.get(p) or {} for p in params]
         first, counts = states[0], [name for name in self._counts if name in states[0]]
-        gradients: list[Any] = [p.grad for p in params]
         try:
             arrays: list[Any] = [p._array for p in params]
             slopes = [g._array for g in gradients]
@@ -623,12 +625,6 @@ def by_kernel(kernel: Callable[[Any, Any, dict[str, Any], dict[str, Any]], None]
 
     _update.kernel, _update.on_arrays = kernel, quiet(kernel)  # type: ignore[attr-defined]
     return _update
-
-
-def _is_sparse(p: Tensor) -> bool:
-    """Return whether a parameter, or its gradient, has no array."""
-    grad: Any = p.grad
-    return any([x._receives is not None and x.layout is not strided for x in (p, grad)])
 
 
 def _on_pairs(kernel: Callable[..., None], p: Any, g: Any, state: dict[str, Any], group: dict[str, Any]) -> None:
