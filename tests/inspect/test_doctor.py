@@ -19,6 +19,7 @@ from benchmarks.faults import __main__ as corpus
 from benchmarks.faults import patches
 from tinytorch.inspect import doctor as package
 from tinytorch.inspect.doctor import Doctor, judging
+from tinytorch.inspect.doctor.__main__ import main
 from tinytorch.inspect.doctor.causes import causes as all_causes
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.nn.modules import module as modules
@@ -339,6 +340,34 @@ def test_exit_codes(tmp_path):
                                        "torch.tensor([0, 3]))\n")  # fmt: skip
     assert code == 1 and report["findings"][0]["cause"] == "labels-out-of-range"
     assert report["findings"][0]["line"] == 2 and "IndexError" in errors
+
+
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["none.py"], "can't open file '{}none.py': [Errno 2] No such file or directory\n"),
+    (["."], "can't find '__main__' module in '.'\n"), (["-m", "none"], "No module named none\n"),
+    (["--report", "no/a.html", "b.py"], "can't write the report: [Errno 2] No such file or directory: 'no/a.html'\n"),
+])  # fmt: skip
+def test_what_cannot_be_run(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.setattr(sys, "argv", [])
+    try:
+        status = main(arguments)
+    except SystemExit as end:
+        status = end.code
+    assert (status, capsys.readouterr().err) == (2, f"python -m tinytorch doctor: {said.format(f'{tmp_path}{os.sep}')}")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", ["def f(:", "def f():\n    1 / 0\nf()"])
+def test_errors_of_a_program_are_shown_as_python_shows_them(text, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(text, "utf-8")
+    commands = [[sys.executable, *options, str(program)] for options in ([], ["-m", "tinytorch.inspect.doctor"])]
+    plain, ours = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True) for command in commands]
+    report = "doctor: no findings (0 backward passes" if "f()" in text else ""
+    assert ours.stderr.startswith(plain.stderr + report) and ours.returncode == 2
+    assert bool(report) or ours.stderr == plain.stderr
 
 
 def test_steps_end_the_program(tmp_path):
