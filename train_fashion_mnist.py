@@ -196,7 +196,7 @@ def parse(argv):
     option("--momentum", type=float, default=0.0, help="momentum (0)")
     option("--compile", action="store_true", help="compile the training step (torch.compile)")
     option("--seed", type=int, default=0, help="the seed of the initial weights (0)")
-    option("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    option("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="where to compute (cpu)")
     option(
         "--save", metavar="FILE", help="the file of the model (model.pth, in a new folder if this one is not writable)"
     )
@@ -270,8 +270,11 @@ def main(argv=None):
             print(notice)
         return
 
-    with or_exit(f"cannot save to {args.save!r}"):
-        os.stat(os.path.dirname(args.save) or ".")  # fail now instead of after the training
+    with or_exit(f"cannot save to {args.save!r}"):  # fail now instead of after the training
+        new = not os.path.exists(args.save)
+        open(args.save, "ab").close()
+        if new and not rank:
+            os.remove(args.save)
     first_epoch, history = 0, {}
     if args.resume:
         with or_exit(f"cannot resume from {args.resume!r}"):

@@ -269,7 +269,7 @@ def test_what_cannot_be_had_is_drawn(alone, tmp_path, capsys):
     assert out == ""
     assert said == (
         "Error downloading train-images-idx3-ubyte.gz: Connection refused\n"
-        "Pictures of clothes are drawn to take its place.\n"
+        "Pictures of clothes are drawn in some seconds, instead of FashionMNIST.\n"
     )
     assert files(tmp_path) == []
 

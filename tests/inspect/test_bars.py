@@ -99,27 +99,27 @@ def test_a_line_of_a_tool_gives_way_to_what_a_program_prints(monkeypatch: Any) -
         log.addHandler(logging.StreamHandler())
         plain = vars(sys.stderr).copy()
         status = terminal.Status()
-        status.show("tool: 1 of 3 steps, which take their time " * 2)
+        status.show("tool: 1 of 3 steps, which take their time " * 2, True)
         assert screen() == ["tool: 1 of 3 steps, which take their"]
         print("loss 0.5")
-        status.show("tool: 2 of 3")
+        status.show("tool: 2 of 3", True)
         assert screen() == ["loss 0.5", "tool: 2 of 3"]
         log.warning("careful")
         print("Go on? ", end="", flush=True)
-        status.show("tool: 3 of 3")
+        status.show("tool: 3 of 3", True)
         assert screen() == ["loss 0.5", "careful", "Go on?"]
         print("yes")
         for k in tqdm(range(2), ncols=30, mininterval=0, ascii=True):
-            status.show(f"tool: {k} in between")
+            status.show(f"tool: {k} in between", True)
         assert re.fullmatch(r"100%\|\S+ 2/2 .*", screen()[3])
-        status.show("tool: ends")
+        status.show("tool: ends", False)
         status.close()
         assert screen()[4:] == [""] and vars(sys.stderr) == plain
 
 
 def test_no_line_of_a_tool_elsewhere(capsys: Any) -> None:
     status = terminal.Status()
-    status.show("tool: 1 step")
+    status.show("tool: 1 step", True)
     status.close()
     assert capsys.readouterr() == ("", "") and not terminal.columns(None)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
+import stat
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-__all__ = ["Status", "columns", "failed", "shown", "wrapped"]
+__all__ = ["Status", "columns", "failed", "interrupted", "shown", "wrapped"]
 
 
 def columns(stream: Any) -> int:
@@ -61,18 +63,28 @@ def failed(error: Exception, tool: str) -> bool:
     return trace is not None
 
 
+def interrupted(tool: str) -> int:
+    """Say that Ctrl-C has ended a tool, in place of what it was drawing; return the exit status."""
+    blank = " " * (columns(sys.stderr) - 1)
+    print(f"\r{blank}\r{tool}: interrupted" if blank else f"{tool}: interrupted", file=sys.stderr)
+    return 130
+
+
 class Status:
     """A line of a tool on the terminal, while a program runs that prints, too; nothing elsewhere.
 
     It is erased before the program prints, and drawn again later, on an empty line alone: where the program has begun a
     line (a question, a bar of its own), nothing is drawn until it ends it. It hears what Python writes by the streams
-    that are `sys.stdout` and `sys.stderr` when it is made, also through others that hold them (`logging`, `tqdm`).
+    that are `sys.stdout` and `sys.stderr` when it is made, also through others that hold them (`logging`, `tqdm`). What
+    a program writes into a pipe (`| tee log`) comes to the terminal unheard: nothing is drawn then while it runs.
     """
 
     def __init__(self) -> None:
         self._drawn, self._next, self._process = 0, 0.0, os.getpid()
         self._begun = False  # whether the program has begun a line
-        self._file = sys.stderr
+        self._file, self._piped = sys.stderr, False
+        with suppress(AttributeError, OSError, ValueError):
+            self._piped = stat.S_ISFIFO(os.fstat(sys.stdout.fileno()).st_mode)
         self._streams = [each for each in {sys.stdout, sys.stderr} if columns(self._file) and columns(each)]
         if self._streams:
             self._write, self._flush = self._file.write, self._file.flush
@@ -91,9 +103,9 @@ class Status:
 
         stream.write, stream.flush = heard, flushed
 
-    def show(self, text: str) -> None:
-        """Show a text in place of the last one, at most ten times a second."""
-        if self._streams and not self._begun and time.monotonic() > self._next:
+    def show(self, text: str, runs: bool) -> None:
+        """Show a text in place of the last one, at most ten times a second; `runs` says whether the program runs."""
+        if self._streams and not (self._begun or (runs and self._piped)) and time.monotonic() > self._next:
             self._next = time.monotonic() + 0.1
             self._put(text[: columns(self._file) - 3])
 

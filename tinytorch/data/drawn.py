@@ -132,7 +132,8 @@ def fashion_or_drawn(
                 read_idx(path, ndim=3 if "idx3" in os.path.basename(path) else 1)
             known = os.path.exists(_file(root, 0, train=False))
             print(error.brief, file=sys.stderr)
-            print(f"Pictures of clothes {'take' if known else 'are drawn to take'} its place.", file=sys.stderr)
+            instead = "Drawn pictures of clothes are used" if known else "Pictures of clothes are drawn in some seconds"
+            print(f"{instead}, instead of FashionMNIST.", file=sys.stderr)
             return DrawnFashion
     elif which != "fashion":
         raise ValueError(f"which should be 'auto', 'fashion' or 'drawn', but got {which!r}")

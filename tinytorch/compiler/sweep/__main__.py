@@ -23,7 +23,7 @@ from tinytorch._atomic import check_writable
 from tinytorch.compiler.sweep import together
 from tinytorch.compiler.sweep.scheduler import Scheduler
 from tinytorch.compiler.sweep.script import neighbours, planned
-from tinytorch.core.terminal import failed, wrapped
+from tinytorch.core.terminal import failed, interrupted, wrapped
 from tinytorch.inspect.plots import check_plot
 
 
@@ -104,8 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
         with ExitStack() as stack, warnings.catch_warnings(), neighbours(folder):
             found = together([each[:3] for each in runs], options.show is None, run)
     except KeyboardInterrupt:
-        print("sweep: interrupted", file=sys.stderr)
-        return 130
+        return interrupted("sweep")
     except Exception as error:
         failed(error, "sweep")
         return 1

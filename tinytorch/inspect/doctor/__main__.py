@@ -15,7 +15,7 @@ import os
 import runpy
 import sys
 
-from tinytorch.core.terminal import failed
+from tinytorch.core.terminal import failed, interrupted
 from tinytorch.inspect.doctor.doctor import Doctor
 
 
@@ -66,8 +66,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt as error:
         status = 130
         if error is not doctor.error:
-            print("doctor: interrupted", file=sys.stderr)
-            return status
+            return interrupted("doctor")
     except Exception:
         status = 2
     if options.json and began:

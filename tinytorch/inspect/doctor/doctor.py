@@ -115,6 +115,7 @@ class Doctor:
         if self.replay.order is not None:  # a copy has come to the end of the program
             self.replay.send("" if error is None else f"{type(error).__name__}: {error}")
         self.error = error
+        print(end="", flush=True)  # (in a pipe, what the program printed comes before the report)
         self.watch.remove()
         Doctor._at_work = None
         try:
@@ -143,7 +144,7 @@ class Doctor:
             if watch.backwards >= order.steps:
                 self.replay.send()
             return
-        self._tell(f"watching, {watch.backwards} steps in {watch.seconds():.0f} s")
+        self._tell(f"watching, {watch.backwards} steps in {watch.seconds():.0f} s", runs=True)
         if not self._broken_at:
             values = [curve.values[-1] for curve in watch.curves.values() if curve.steps[-1] == watch.backwards]
             if values and not math.isfinite(values[0]):
@@ -163,9 +164,9 @@ class Doctor:
         now, replay = time.perf_counter(), self.replay
         return now - replay.last > max(1.0, 50 * 20 * replay.spent / max(replay.made, 1))
 
-    def _tell(self, text: str) -> None:
+    def _tell(self, text: str, runs: bool = False) -> None:
         if self._status is not None:
-            self._status.show(f"doctor: {text}")
+            self._status.show(f"doctor: {text}", runs)
 
     def _become(self, order: Order) -> None:
         self._status = None
