@@ -404,10 +404,10 @@ def test_a_block_leaves_the_library_as_it_was():
 
 
 def test_errors_of_the_block_pass():
-    with contextlib.redirect_stdout(io.TextIOWrapper(io.BytesIO())) as out:
-        with pytest.raises(ZeroDivisionError), Doctor(show=False) as doctor:
-            print("words")
-            raise ZeroDivisionError
+    out = io.TextIOWrapper(io.BytesIO())
+    with contextlib.redirect_stdout(out), pytest.raises(ZeroDivisionError), Doctor(show=False) as doctor:
+        print("words")
+        raise ZeroDivisionError
     assert out.buffer.getvalue() == b"words\n"  # before the report
     assert isinstance(doctor.error, ZeroDivisionError) and doctor.findings == []
 

@@ -167,7 +167,8 @@ class Replay:
         ]
         message = pickle.dumps(orders)
         self.taken[:] = bytes(8)
-        ready, until = [], time.monotonic() + seconds * len(orders) + 5
+        ready: list[int] = []
+        until = time.monotonic() + seconds * len(orders) + 5
         with contextlib.suppress(OSError):
             os.write(copy.orders, struct.pack("<Q", len(message)))
             _write_all(copy.orders, message)
