@@ -307,12 +307,13 @@ def test_compiled_it_prints_the_same(name, data, capsys, monkeypatch):
 
 
 @every_example
-def test_help(name, capsys):
+def test_help(name, capsys, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
     with pytest.raises(SystemExit) as caught:
         run(name, capsys, "--help")
     assert caught.value.code in (None, 0)
     said = capsys.readouterr().out
-    assert f"python examples/{name}.py --quick" in said
+    assert f"python examples/{name}.py --quick" in said and max(map(len, said.splitlines())) <= 80
     for option in re.findall(r"^  (--[a-z-]+)", said, re.MULTILINE):
         assert re.search(rf"^  {option}\b.*\S", said, re.MULTILINE)
 

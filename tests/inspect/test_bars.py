@@ -16,7 +16,7 @@ import pytest
 from tqdm import tqdm
 
 from tinytorch import inspect
-from tinytorch.core import terminal
+from tinytorch.core import notes, terminal
 
 
 class Terminal(io.StringIO):
@@ -125,11 +125,19 @@ def test_no_line_of_a_tool_elsewhere(capsys: Any) -> None:
 
 
 def test_lines_break_between_words_on_a_terminal() -> None:
+    """The notes of errors only when they are shown, and only those of the package."""
+    error = RuntimeError("wrong")
+    error.__notes__ = [notes.Note("  made at " + "a line " * 9), "theirs " * 9]
     text = "the models part at layer0 (Conv2d): different\n  a/path/that/is/longer/than/the/terminal/is.py:12 is wrong"
     with terminal_of_40_columns() as screen:
         print(terminal.wrapped(text, sys.stdout))
         assert terminal.wrapped(text, io.StringIO()) == text
+        notes._noted(error, None)
         assert screen() == [
             "the models part at layer0 (Conv2d):", "different", "  a/path/that/is/longer/than/the/terminal/is.py:12",
             "    is wrong", "",
         ]  # fmt: skip
+    assert error.__notes__ == [
+        "  made at a line a line a line a line a\n    line a line a line a line a line",
+        "theirs " * 9,
+    ]
