@@ -114,7 +114,7 @@ def fashion_or_drawn(
     Example:
         >>> from tinytorch.data import fashion_or_drawn
         >>> Fashion = fashion_or_drawn("data", "drawn")
-        >>> Fashion(root="data", train=False, download=True)
+        >>> Fashion(root="data", train=False)
         Dataset DrawnFashion
             Number of datapoints: 10000
             Seed: 0
