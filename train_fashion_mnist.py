@@ -1,17 +1,18 @@
-"""Train the model of PyTorch's quickstart tutorial on FashionMNIST, save it, and classify ten images.
+"""Train the model of PyTorch's quickstart on FashionMNIST; classify ten images.
 
-    python train_fashion_mnist.py
-    python train_fashion_mnist.py --epochs 10 --momentum 0.9
-    python train_fashion_mnist.py --plot curves.png
-    python train_fashion_mnist.py --resume model.checkpoint.pth --epochs 10
-    python train_fashion_mnist.py --evaluate model.pth
-    python -m tinytorch.distributed.run --nproc-per-node 2 train_fashion_mnist.py
+  python train_fashion_mnist.py
+  python train_fashion_mnist.py --epochs 10 --momentum 0.9
+  python train_fashion_mnist.py --plot curves.png
+  python train_fashion_mnist.py --resume model.checkpoint.pth --epochs 10
+  python train_fashion_mnist.py --evaluate model.pth
+  python -m tinytorch.distributed.run --nproc-per-node 2 train_fashion_mnist.py
 
-The data (30 MB) is downloaded to --data if it is not there; if that fails, generated images are used
-(--dataset). --torchvision reads the data through torchvision, which needs no PyTorch, or through
-tinytorch's replacement if torchvision is not installed. After each epoch a checkpoint for --resume is
-written beside the model; Ctrl-C stops at once and leaves the files intact. Several processes share each
-batch; the result is that of one process.
+The data (30 MB) is downloaded to --data if it is not there; if that fails,
+generated images are used, and kept there (--dataset). --torchvision reads the
+data through torchvision, which needs no PyTorch, or through tinytorch's
+replacement if torchvision is not installed. After each epoch a checkpoint for
+--resume is written beside the model; Ctrl-C stops at once and leaves the files
+intact. Several processes share each batch; the result is that of one process.
 """
 
 import argparse
@@ -177,7 +178,9 @@ def resume(path, model, optimizer):
 
 def parse(argv):
     """Return the options of the command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        usage="%(prog)s [options]", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     option = parser.add_argument
     option("--data", default=os.environ.get("TINYTORCH_DATA", "data"), help="the folder of the data")
     option(
@@ -193,7 +196,7 @@ def parse(argv):
     option("--momentum", type=float, default=0.0, help="momentum (0)")
     option("--compile", action="store_true", help="compile the training step (torch.compile)")
     option("--seed", type=int, default=0, help="the seed of the initial weights (0)")
-    option("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    option("--device", default="cuda" if torch.cuda.is_available() else "cpu", help="where to compute (cpu)")
     option(
         "--save", metavar="FILE", help="the file of the model (model.pth, in a new folder if this one is not writable)"
     )
@@ -214,11 +217,12 @@ def parse(argv):
 
 @contextlib.contextmanager
 def or_exit(doing):
-    """Report an error in the user's input by one message and exit status 2."""
+    """Report an error in the user's input by one line and exit status 2."""
     try:
         yield
     except Exception as error:
-        print(f"train_fashion_mnist.py: {doing}: {error}", file=sys.stderr)
+        text = " ".join(getattr(error, "brief", str(error)).split())
+        print(f"train_fashion_mnist.py: {doing}: {text}", file=sys.stderr)
         sys.exit(2)
 
 
@@ -266,8 +270,11 @@ def main(argv=None):
             print(notice)
         return
 
-    with or_exit(f"cannot save to {args.save!r}"):
-        os.stat(os.path.dirname(args.save) or ".")  # fail now instead of after the training
+    with or_exit(f"cannot save to {args.save!r}"):  # fail now instead of after the training
+        new = not os.path.exists(args.save)
+        open(args.save, "ab").close()
+        if new and not rank:
+            os.remove(args.save)
     first_epoch, history = 0, {}
     if args.resume:
         with or_exit(f"cannot resume from {args.resume!r}"):

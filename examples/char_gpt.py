@@ -1,17 +1,19 @@
 """Train a small GPT on the characters of a text, and generate some text.
 
     python examples/char_gpt.py
-    python examples/char_gpt.py --text shakespeare.txt --steps 5000 --length 1000
+    python examples/char_gpt.py --text plays.txt --steps 5000 --length 1000
     python examples/char_gpt.py --quick
     python examples/char_gpt.py --help
 
-The model is a transformer of 4 layers, 128 wide, with 800,000 parameters, which predicts the next
-character from up to 64 characters. Without --text it is trained on documents of this project, which it
-begins to memorize after some hundred steps; a longer text gives a better model. A tenth of the text is
-held out for testing. Ctrl-C ends the training; the model then generates text with its current weights.
+The model is a transformer of 4 layers, 128 wide, with 800,000 parameters,
+which predicts the next character from up to 64 characters. Without --text it
+is trained on documents of this project, which it begins to memorize after some
+hundred steps; a longer text gives a better model. A tenth of the text is held
+out for testing. Ctrl-C ends the training; the model then generates text with
+its current weights.
 
-Sources: Radford et al., Language models are unsupervised multitask learners (GPT-2), 2019; the sizes
-are those of Karpathy's nanoGPT for a CPU.
+Sources: Radford et al., Language models are unsupervised multitask learners
+(GPT-2), 2019; the sizes are those of Karpathy's nanoGPT for a CPU.
 """
 
 import argparse

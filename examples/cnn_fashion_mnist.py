@@ -1,16 +1,19 @@
-"""Train a convolutional network on FashionMNIST to a test accuracy of 92 %, in a few minutes.
+"""Train a convolutional network on FashionMNIST to an accuracy of 92 %.
 
     python examples/cnn_fashion_mnist.py
     python examples/cnn_fashion_mnist.py --epochs 3 --width 16
     python examples/cnn_fashion_mnist.py --quick
     python examples/cnn_fashion_mnist.py --help
 
-The network has three convolutions with batch normalization, and two linear layers. It is trained by
-Adam with the one-cycle learning rate schedule. Half of the training images are flipped; in the test,
-the scores of each image and of its mirror image are added. The data (30 MB) is downloaded to --data
-if it is not there; if that fails, generated images are used (--dataset). Ctrl-C ends the training.
+The network has three convolutions with batch normalization, and two linear
+layers. It is trained by Adam with the one-cycle learning rate schedule. Half
+of the training images are flipped; in the test, the scores of each image and
+of its mirror image are added. The data (30 MB) is downloaded to --data if it
+is not there; if that fails, generated images are used (--dataset). Ctrl-C ends
+the training.
 
-Sources: Ioffe and Szegedy, Batch normalization, 2015; Smith and Topin, Super-convergence, 2018.
+Sources: Ioffe and Szegedy, Batch normalization, 2015; Smith and Topin,
+Super-convergence, 2018.
 """
 
 import argparse
@@ -135,7 +138,7 @@ def main(argv=None):
     try:
         training_data, test_data, notice = load_data(args)
     except (OSError, RuntimeError, ImportError) as error:
-        sys.exit(f"cnn_fashion_mnist.py: cannot read the data in {args.data!r}: {error}")
+        sys.exit(f"cnn_fashion_mnist.py: cannot read the data in {args.data!r}: {getattr(error, 'brief', error)}")
     if notice:
         print(notice)
     torch.manual_seed(args.seed)

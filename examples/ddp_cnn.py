@@ -1,17 +1,19 @@
-"""Train a convolutional network on FashionMNIST in several processes, on one machine or many.
+"""Train a convolutional network on FashionMNIST in several processes.
 
     python -m tinytorch.distributed.run --nproc-per-node 2 examples/ddp_cnn.py
-    python -m tinytorch.distributed.run --nproc-per-node 2 examples/ddp_cnn.py --checkpoint cnn
+    python examples/ddp_cnn.py --checkpoint cnn
     python examples/ddp_cnn.py --quick
     python examples/ddp_cnn.py --help
 
-Each process has a copy of the network and a share of each batch; the gradients are averaged during the
-backward pass. The result is that of one process with the whole batches. After each epoch all processes
-write a checkpoint to the folder --checkpoint, from which training is resumed with any number of
-processes. The data (30 MB) is downloaded to --data if it is not there; if that fails, generated images
-are used (--dataset). Ctrl-C ends the training.
+Each process has a copy of the network and a share of each batch; the gradients
+are averaged during the backward pass. The result is that of one process with
+the whole batches. After each epoch all processes write a checkpoint to the
+folder --checkpoint, from which training is resumed with any number of
+processes. The data (30 MB) is downloaded to --data if it is not there; if that
+fails, generated images are used (--dataset). Ctrl-C ends the training.
 
-Sources: Li et al., PyTorch Distributed, 2020; He et al., Deep residual learning, 2015.
+Sources: Li et al., PyTorch Distributed, 2020; He et al., Deep residual
+learning, 2015.
 """
 
 import argparse
@@ -147,7 +149,7 @@ def main(argv=None):
     try:
         training_data, test_data, notice = load_data(args)
     except (OSError, RuntimeError, ImportError) as error:
-        sys.exit(f"ddp_cnn.py: cannot read the data in {args.data!r}: {error}")
+        sys.exit(f"ddp_cnn.py: cannot read the data in {args.data!r}: {getattr(error, 'brief', error)}")
     if "RANK" in os.environ:  # a process that torchrun started
         dist.init_process_group("gloo")
     else:

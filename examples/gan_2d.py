@@ -1,19 +1,22 @@
-"""Train a generative adversarial network on a mixture of eight Gaussians on a circle.
+"""Train a generative adversarial network on a mixture of eight Gaussians.
 
     python examples/gan_2d.py
     python examples/gan_2d.py --steps 5000 --out gan.png
     python examples/gan_2d.py --quick
     python examples/gan_2d.py --help
 
-The generator maps noise to points of the plane; the critic learns to distinguish them from points of
-the mixture, and the generator learns from the critic. Such a game tends to oscillate or to miss modes.
-A penalty on the gradient of the critic at true points (R1) prevents that; it is differentiated again,
-by `autograd.grad(..., create_graph=True)`. Two measures are printed: the number of Gaussians (clouds)
-that are covered, and the share of points that lie in one. --out plots the points (by matplotlib, the
-extra `plot`). Ctrl-C ends the training.
+The generator maps noise to points of the plane; the critic learns to
+distinguish them from points of the mixture, and the generator learns from the
+critic. Such a game tends to oscillate or to miss modes. A penalty on the
+gradient of the critic at true points (R1) prevents that; it is differentiated
+again, by `autograd.grad(..., create_graph=True)`. Two measures are printed:
+the number of Gaussians (clouds) that are covered, and the share of points that
+lie in one. --out plots the points (by matplotlib, the extra `plot`). Ctrl-C
+ends the training.
 
-Sources: Goodfellow et al., Generative adversarial nets, 2014; Mescheder, Geiger and Nowozin, Which
-training methods for GANs do actually converge?, 2018.
+Sources: Goodfellow et al., Generative adversarial nets, 2014; Mescheder,
+Geiger and Nowozin, Which training methods for GANs do actually converge?,
+2018.
 """
 
 import argparse

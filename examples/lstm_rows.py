@@ -5,9 +5,10 @@
     python examples/lstm_rows.py --quick
     python examples/lstm_rows.py --help
 
-An image is a sequence of 28 rows of 28 pixels; a linear layer classifies the hidden state after the
-last row. The data (30 MB) is downloaded to --data if it is not there; if that fails, generated images
-are used (--dataset). Ctrl-C ends the training.
+An image is a sequence of 28 rows of 28 pixels; a linear layer classifies the
+hidden state after the last row. The data (30 MB) is downloaded to --data if it
+is not there; if that fails, generated images are used (--dataset). Ctrl-C ends
+the training.
 
 Source: Hochreiter and Schmidhuber, Long short-term memory, 1997.
 """
@@ -121,7 +122,7 @@ def main(argv=None):
     try:
         training_data, test_data, notice = load_data(args)
     except (OSError, RuntimeError, ImportError) as error:
-        sys.exit(f"lstm_rows.py: cannot read the data in {args.data!r}: {error}")
+        sys.exit(f"lstm_rows.py: cannot read the data in {args.data!r}: {getattr(error, 'brief', error)}")
     if notice:
         print(notice)
     torch.manual_seed(args.seed)

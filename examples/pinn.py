@@ -4,17 +4,21 @@
     python examples/pinn.py --steps 3000 --no-plot
     python examples/pinn.py --help
 
-It is the simplest equation in which a smooth initial state develops a steep front:
+It is the simplest equation in which a smooth initial state develops a steep
+front:
 
     u_t + u u_x = (0.01 / pi) u_xx,    0 <= t <= 1,  -1 <= x <= 1,
     u(0, x) = -sin(pi x),  u(t, -1) = u(t, 1) = 0.
 
-A network u(t, x) is trained to satisfy both lines at random points. Its derivatives are computed by
-`autograd.grad(..., create_graph=True)`, so that a loss with derivatives can be differentiated again.
-The training uses no solution; at the end the network is compared with the exact solution and plotted
-(by matplotlib, the extra `plot`). Ctrl-C ends the training and continues with that comparison.
+A network u(t, x) is trained to satisfy both lines at random points. Its
+derivatives are computed by `autograd.grad(..., create_graph=True)`, so that a
+loss with derivatives can be differentiated again. The training uses no
+solution; at the end the network is compared with the exact solution and
+plotted (by matplotlib, the extra `plot`). Ctrl-C ends the training and
+continues with that comparison.
 
-Source: Raissi, Perdikaris and Karniadakis, Physics-informed neural networks, 2019.
+Source: Raissi, Perdikaris and Karniadakis, Physics-informed neural networks,
+2019.
 """
 
 import argparse

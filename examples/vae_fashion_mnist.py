@@ -1,16 +1,18 @@
 """Train a variational autoencoder on FashionMNIST, and generate images.
 
     python examples/vae_fashion_mnist.py
-    python examples/vae_fashion_mnist.py --epochs 20 --latent 32 --out pictures.png
+    python examples/vae_fashion_mnist.py --epochs 20 --latent 32 --out new.png
     python examples/vae_fashion_mnist.py --quick --no-plot
     python examples/vae_fashion_mnist.py --help
 
-The encoder maps an image to the mean and the variance of a normal distribution of latent points; the
-decoder maps a latent point to an image. The loss is the negative evidence lower bound (ELBO) in nats
-per image: the reconstruction error plus the KL divergence of the latent distribution from the
-standard normal distribution. At the end 64 random points are decoded into a PNG file (by Pillow, the
-extra `vision`). The data (30 MB) is downloaded to --data if it is not there; if that fails, generated
-images are used (--dataset). Ctrl-C ends the training.
+The encoder maps an image to the mean and the variance of a normal distribution
+of latent points; the decoder maps a latent point to an image. The loss is the
+negative evidence lower bound (ELBO) in nats per image: the reconstruction
+error plus the KL divergence of the latent distribution from the standard
+normal distribution. At the end 64 random points are decoded into a PNG file
+(by Pillow, the extra `vision`). The data (30 MB) is downloaded to --data if it
+is not there; if that fails, generated images are used (--dataset). Ctrl-C ends
+the training.
 
 Source: Kingma and Welling, Auto-encoding variational Bayes, 2013.
 """
@@ -159,7 +161,7 @@ def main(argv=None):
     try:
         training_data, test_data, notice = load_data(args)
     except (OSError, RuntimeError, ImportError) as error:
-        sys.exit(f"vae_fashion_mnist.py: cannot read the data in {args.data!r}: {error}")
+        sys.exit(f"vae_fashion_mnist.py: cannot read the data in {args.data!r}: {getattr(error, 'brief', error)}")
     if notice:
         print(notice)
     torch.manual_seed(args.seed)

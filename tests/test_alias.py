@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import importlib.util
 import json
 import os
@@ -21,6 +22,7 @@ import tinytorch
 from tests.oracle import needs_oracle
 from tests.programs.runner import SCRIPTS, compare_lines, run
 from tinytorch import _version, alias
+from tinytorch.__main__ import main
 
 ROOT = str(Path(tinytorch.__file__).parent.parent)
 PYTHON = [sys.executable]
@@ -83,6 +85,23 @@ def test_options_of_python_are_kept() -> None:
     code_, out, err = ran(sys.executable, "-m", "tinytorch")
     assert (code_, err) == (2, "") and "usage: python -m tinytorch SCRIPT" in out
     assert ran(sys.executable, "-m", "tinytorch", "--help")[:2] == (0, out)
+
+
+@pytest.mark.parametrize("module", [
+    "tinytorch.__main__", "tinytorch.compiler.sweep.__main__", "tinytorch.inspect.doctor.__main__",
+    "tinytorch.distributed.run", "train_fashion_mnist",
+])  # fmt: skip
+def test_help_fits_on_a_terminal(module: str, monkeypatch: Any, capsys: Any) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    with contextlib.suppress(SystemExit):
+        assert importlib.import_module(module).main(["--help"]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert len(shown) > 10 and max(map(len, shown)) <= 80
+
+
+def test_what_as_torch_does_not_know(capsys: Any) -> None:
+    assert main(["as-torch", "--help"]) == 0 and main(["as-torch", "--again"]) == 2
+    assert capsys.readouterr().err == "python -m tinytorch as-torch: unknown argument --again\n"
 
 
 def test_interrupted_by_the_terminal(tmp_path: Path) -> None:

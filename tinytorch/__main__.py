@@ -1,18 +1,21 @@
-"""`python -m tinytorch`: run a program written for PyTorch with tinytorch under the name `torch`.
+"""`python -m tinytorch`: run a program for PyTorch with tinytorch as `torch`.
 
 usage: python -m tinytorch SCRIPT [ARGS ...]
        python -m tinytorch -m MODULE [ARGS ...]
        python -m tinytorch -c CODE [ARGS ...]
-       python -m tinytorch sweep [--seeds N] [--set NAME=VALUE,...] SCRIPT [ARGS ...]
+       python -m tinytorch sweep [--set NAME=VALUE,...] SCRIPT [ARGS ...]
        python -m tinytorch doctor [--report FILE] SCRIPT [ARGS ...]
        python -m tinytorch as-torch [--undo]
        python -m tinytorch --version
 
-The first three forms are those of Python itself; in the program, and in all processes that it starts, `import torch`
-imports tinytorch. `sweep` runs a training script with several seeds and settings together (`sweep --help`).
-`doctor` runs a training script, watches it, and says what keeps the network from learning (`doctor --help`).
-`as-torch` installs the name in the environment: a distribution named torch, with the version of PyTorch that tinytorch
-follows, and a constraint for pip to keep it (`pip.conf`). `as-torch --undo` removes it.
+The first three forms are those of Python itself; in the program, and in all
+processes that it starts, `import torch` imports tinytorch. `sweep` runs a
+training script with several seeds and settings together (`sweep --help`).
+`doctor` runs a training script, watches it, and says what keeps the network
+from learning (`doctor --help`). `as-torch` installs the name in the
+environment: a distribution named torch, with the version of PyTorch that
+tinytorch follows, and a constraint for pip to keep it (`pip.conf`).
+`as-torch --undo` removes it.
 """
 
 from __future__ import annotations
@@ -77,9 +80,13 @@ def main(arguments: list[str]) -> int:
             f"tinytorch {_version.__version__} (the API of PyTorch {_version.PYTORCH}), Python {sys.version.split()[0]}"
         )
         return 0
-    if not arguments or arguments[0] in ("-h", "--help", "as-torch"):
+    asks = arguments[arguments[:1] == ["as-torch"] :][:1]
+    if asks in ([], ["-h"], ["--help"]):
         print(__doc__)
-        return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
+        return 0 if asks else 2
+    if arguments[0] == "as-torch":
+        print(f"python -m tinytorch as-torch: unknown argument {asks[0]}", file=sys.stderr)
+        return 2
     if arguments[0] in ("sweep", "doctor"):
         module = {"sweep": "tinytorch.compiler.sweep", "doctor": "tinytorch.inspect.doctor"}[arguments[0]]
         return run(["-m", module, *arguments[1:]])

@@ -23,7 +23,7 @@ try:
 except ImportError:  # Windows
     fcntl = None
 
-__all__ = ["replacing"]
+__all__ = ["check_writable", "replacing"]
 
 _PREFIX, _SUFFIX = ".tinytorch-", ".part"
 _STALE_AFTER = 3600.0  # seconds since the last write after which a temporary file is stale, if locks do not tell
@@ -162,6 +162,14 @@ def _remove_if_stale(part: str, own: bool) -> None:
             os.unlink(part)
     finally:
         os.close(file)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raise OSError now if a file could not be written later; leave no new file."""
+    existed = os.path.exists(path)
+    open(path, "ab").close()
+    if not existed:
+        os.remove(path)
 
 
 # Replacement --------------------------------------------------------------------------------------

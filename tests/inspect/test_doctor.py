@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import math
 import os
@@ -19,6 +21,7 @@ from benchmarks.faults import __main__ as corpus
 from benchmarks.faults import patches
 from tinytorch.inspect import doctor as package
 from tinytorch.inspect.doctor import Doctor, judging
+from tinytorch.inspect.doctor.__main__ import main
 from tinytorch.inspect.doctor.causes import causes as all_causes
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.nn.modules import module as modules
@@ -341,6 +344,34 @@ def test_exit_codes(tmp_path):
     assert report["findings"][0]["line"] == 2 and "IndexError" in errors
 
 
+@pytest.mark.parametrize(("arguments", "said"), [
+    (["none.py"], "can't open file '{}none.py': [Errno 2] No such file or directory\n"),
+    (["."], "can't find '__main__' module in '.'\n"), (["-m", "none"], "No module named none\n"),
+    (["--report", "no/a.html", "b.py"], "can't write the report: [Errno 2] No such file or directory: 'no/a.html'\n"),
+])  # fmt: skip
+def test_what_cannot_be_run(arguments, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", ["", *sys.path])
+    monkeypatch.setattr(sys, "argv", [])
+    try:
+        status = main(arguments)
+    except SystemExit as end:
+        status = end.code
+    assert (status, capsys.readouterr().err) == (2, f"python -m tinytorch doctor: {said.format(f'{tmp_path}{os.sep}')}")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", ["def f(:", "def f():\n    1 / 0\nf()"])
+def test_errors_of_a_program_are_shown_as_python_shows_them(text, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(text, "utf-8")
+    commands = [[sys.executable, *options, str(program)] for options in ([], ["-m", "tinytorch.inspect.doctor"])]
+    plain, ours = [subprocess.run(command, cwd=ROOT, capture_output=True, text=True) for command in commands]
+    report = "doctor: no findings (0 backward passes" if "f()" in text else ""
+    assert ours.stderr.startswith(plain.stderr + report) and ours.returncode == 2
+    assert bool(report) or ours.stderr == plain.stderr
+
+
 def test_steps_end_the_program(tmp_path):
     code, report, output, _ = diagnose(tmp_path, HEALTHY, "--steps", "30")
     assert (code, report["backwards"], len(output.splitlines())) == (0, 30, 1)
@@ -373,8 +404,11 @@ def test_a_block_leaves_the_library_as_it_was():
 
 
 def test_errors_of_the_block_pass():
-    with pytest.raises(ZeroDivisionError), Doctor(show=False) as doctor:
+    out = io.TextIOWrapper(io.BytesIO())
+    with contextlib.redirect_stdout(out), pytest.raises(ZeroDivisionError), Doctor(show=False) as doctor:
+        print("words")
         raise ZeroDivisionError
+    assert out.buffer.getvalue() == b"words\n"  # before the report
     assert isinstance(doctor.error, ZeroDivisionError) and doctor.findings == []
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 from tinytorch.core.names import module_of
 from tinytorch.core.supplied import supplied
+from tinytorch.core.terminal import wrapped
 from tinytorch.core.warning import is_ours
 
 __all__ = ["Note", "annotate", "leave", "shows_all", "watch_uncaught"]
@@ -84,10 +85,12 @@ def watch_uncaught() -> None:
 
 
 def _noted(error: BaseException | None, trace: TracebackType | None) -> TracebackType | None:
-    """Return the traceback of an error, after adding notes to one that gets some."""
+    """Return the traceback of an error that is about to be shown, after adding notes to one that gets some."""
     if not isinstance(error, Exception) or module_of(type(error)) not in _CLASSES:
         return trace
     annotate(error)
+    notes = getattr(error, "__notes__", [])
+    notes[:] = [Note(wrapped(note, sys.stderr)) if isinstance(note, Note) else note for note in notes]
     return error.__traceback__
 
 

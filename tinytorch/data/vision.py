@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
@@ -162,12 +163,16 @@ class DownloadError(RuntimeError):
     Attributes:
         failures: (mirror, reason), in the order of the attempts.
         found: the paths of the files of the dataset that exist.
+        brief: the message in a line of at most 100 characters.
     """
 
     def __init__(self, message: str, failures: Sequence[tuple[str, str]], found: Sequence[str]) -> None:
         super().__init__(message)
         self.failures = failures
         self.found = found
+        reasons = dict.fromkeys(re.sub(r"^<urlopen error |\[Errno -?\d+\] |>$", "", why) for _, why in failures)
+        line = f"{message.splitlines()[0]} {'; '.join(reasons)}"
+        self.brief = line if len(line) <= 100 else f"{line[:98].rpartition(' ')[0]} …"
 
 
 class MNIST(Pictures):

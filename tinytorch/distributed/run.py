@@ -68,6 +68,8 @@ def get_args_parser() -> argparse.ArgumentParser:
         names = dict.fromkeys([*short, f"--{name}", f"--{name.replace('-', '_')}"])
         if default is False:
             kwargs["nargs"] = 0
+        elif "choices" not in kwargs:
+            kwargs["metavar"] = name.rpartition("-")[2].upper()
         parser.add_argument(*names, dest=name.replace("-", "_"), action=_FromEnvironment, default=default, **kwargs)
 
     add("nnodes", "1:1", help="number of machines, or MIN:MAX, of which MAX start")

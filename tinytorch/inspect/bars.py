@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import functools
+import io
 import sys
 from typing import Any
+
+from tinytorch.core.terminal import columns
 
 __all__ = ["progress"]
 
@@ -37,6 +40,8 @@ def progress(iterable: Any = None, *, disable: bool = False, **options: Any) -> 
     file = options.setdefault("file", sys.stderr)
     drawn = disable or getattr(file, "isatty", bool)()
     options.setdefault("leave", False)
+    if width := columns(file):
+        options.setdefault("ncols", width - 3)  # (the ^C of a keyboard stays in the line, which can be erased then)
     return (tqdm if drawn else _line_class())(iterable, disable=disable, **options)
 
 
@@ -65,18 +70,8 @@ def _line_class() -> Any:
             line = self.format_meter(**told)
             text = f"{name}: {line}" if name else line
             self.leave = False
-            self.fp, file = _Silent(), self.fp
+            self.fp, file = io.StringIO(), self.fp  # (tqdm erases its bar)
             super().close()
             print(text, file=file, flush=True)
 
     return Line
-
-
-class _Silent:
-    """A file that swallows what tqdm writes to erase its bar."""
-
-    def write(self, text: str) -> None:
-        pass
-
-    def flush(self) -> None:
-        pass

@@ -13,6 +13,7 @@ import numpy as np
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.layout import NoArray
+from tinytorch.core.terminal import shown
 from tinytorch.inspect import pages
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops.random import fork_rng
@@ -72,6 +73,7 @@ class Comparison:
     def __bool__(self) -> bool:
         return self.first is None
 
+    @shown
     def __str__(self) -> str:
         compared = sum(layer.state == "equal" for layer in self.layers)
         if self.first is None:

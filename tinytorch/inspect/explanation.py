@@ -22,6 +22,7 @@ from tinytorch.core.engine import shape_and_kind
 from tinytorch.core.graph import AccumulateGrad, Node, leaf_edge
 from tinytorch.core.node import INPUT, PACKED, TENSORS, OpNode
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.terminal import shown
 from tinytorch.inspect import pages
 from tinytorch.inspect.calls import name_of_op, nodes_behind, owner_of
 from tinytorch.inspect.finite import is_finite
@@ -126,6 +127,7 @@ class Explanation:
                 return story
         raise KeyError(name)
 
+    @shown
     def __str__(self) -> str:
         lines = [self.title, *[f"  {note}" for note in self.notes]]
         if self.modules:
@@ -219,6 +221,7 @@ class ModelExplanation:
         """Return the rows of a state."""
         return [row for row in self.rows if row.state == state]
 
+    @shown
     def __str__(self) -> str:
         lines = [self.title, *[f"  {note}" for note in self.notes]]
         wide = max([len(row.name) for row in self.rows], default=0)

@@ -22,6 +22,7 @@ from tinytorch.core.graph import Start
 from tinytorch.core.mode import DispatchMode, local
 from tinytorch.core.node import INPUT, OUTPUT, PACKED, RESIDUAL, OpNode
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.terminal import shown
 from tinytorch.core.warning import warn
 from tinytorch.inspect.calls import array_of, name_of_op, named_arguments, nodes_behind, run_function
 from tinytorch.inspect.places import CALL, Line, innermost_module, is_ours, name_of, our_frames, path_of, users_line
@@ -86,6 +87,7 @@ class NonFinite(NamedTuple):
     elements: tuple[Element, ...]
     remedy: str
 
+    @shown
     def __str__(self) -> str:
         share = f"{self.wrong} of {self.size} elements" if self.size > 1 else "the only element"
         if self.phase == "input":

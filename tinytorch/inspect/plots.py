@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch._atomic import check_writable
+
 __all__ = ["check_plot", "plot_classifier", "plot_confusion", "plot_curves", "plot_mistakes"]
 
 
@@ -44,10 +46,7 @@ def check_plot(path: str | os.PathLike[str] | None = None) -> None:
     suffix = os.path.splitext(os.fspath(path))[1].lower().lstrip(".")
     if suffix not in known:
         raise ValueError(f"a plot is saved as .png, .svg or .pdf, not as {os.fspath(path)!r}")
-    existed = os.path.exists(path)
-    open(path, "ab").close()
-    if not existed:
-        os.remove(path)
+    check_writable(path)
 
 
 def plot_curves(history: Mapping[str, Sequence[float]], figure: Any = None) -> Any:

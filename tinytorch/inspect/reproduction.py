@@ -18,6 +18,7 @@ import numpy as np
 from tinytorch.autograd.profiler import tensors_in
 from tinytorch.core.mode import DispatchMode
 from tinytorch.core.tensor import Tensor
+from tinytorch.core.terminal import shown
 from tinytorch.inspect.calls import array_of, name_of_op, named_arguments
 from tinytorch.inspect.places import Line, innermost_module, name_of, path_of, users_line
 from tinytorch.ops.random import get_rng_state, set_rng_state
@@ -84,6 +85,7 @@ class Reproducibility:
     def __bool__(self) -> bool:
         return self.first is None
 
+    @shown
     def __str__(self) -> str:
         if self.first is None:
             return f"{self.runs} runs of {self.operations:,} ops are equal, bit for bit"

@@ -1,9 +1,11 @@
-"""`python -m tinytorch sweep`: run a training script with several seeds and settings, its steps made together.
+"""Run a training script with several seeds and settings, its steps together.
 
-The script needs no change. A setting NAME is its option `--NAME`, if it has one; else the constants of that name in
-its text: `lr = 1e-3`, `def main(lr=1e-3)`, `SGD(..., lr=1e-3)`, `{"lr": 1e-3}`. Each run has its own random numbers;
-seeds that the script sets itself are shifted by the run's seed, so that seed 0 is the script as it is. What the runs
-print is not shown, unless one is chosen with --show.
+The script needs no change. A setting NAME is its option `--NAME`, if it has
+one; else the constants of that name in its text: `lr = 1e-3`,
+`def main(lr=1e-3)`, `SGD(..., lr=1e-3)`, `{"lr": 1e-3}`. Each run has its own
+random numbers; seeds that the script sets itself are shifted by the run's seed,
+so that seed 0 is the script as it is. What the runs print is not shown, unless
+one is chosen with --show.
 """
 
 from __future__ import annotations
@@ -17,9 +19,12 @@ import warnings
 from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from typing import Any
 
+from tinytorch._atomic import check_writable
 from tinytorch.compiler.sweep import together
 from tinytorch.compiler.sweep.scheduler import Scheduler
 from tinytorch.compiler.sweep.script import neighbours, planned
+from tinytorch.core.terminal import failed, interrupted, wrapped
+from tinytorch.inspect.plots import check_plot
 
 
 class _Output(io.TextIOBase):
@@ -60,8 +65,10 @@ def _seeds(text: str) -> list[int]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command line; return the exit code."""
-    parser = argparse.ArgumentParser("python -m tinytorch sweep", description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)  # fmt: skip
+    parser = argparse.ArgumentParser(
+        "python -m tinytorch sweep", "%(prog)s [options] SCRIPT [ARGS ...]", __doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )  # fmt: skip
     parser.add_argument(
         "--seeds", type=_seeds, default=list(range(8)), help="their number, or a list: 0,5,7 (default: 8)"
     )
@@ -71,13 +78,17 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--plot", metavar="FILE", help="draw the curves (with matplotlib)")
     parser.add_argument("--show", type=int, metavar="RUN", help="show what this run prints")
     parser.add_argument("script", metavar="SCRIPT", help="the training script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="its own arguments")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="its arguments").required = False
     options = parser.parse_args(arguments)
     settings = dict(options.settings)
     combinations = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
     try:
+        if options.csv:
+            check_writable(options.csv)
+        if options.plot:
+            check_plot(options.plot)
         programs = planned(options.script, options.arguments, settings, combinations)
-    except (OSError, SyntaxError, ValueError) as error:
+    except (ImportError, OSError, SyntaxError, ValueError) as error:
         print(f"sweep: {error}", file=sys.stderr)
         return 2
     runs = [(seed, values, body, argv) for values, argv, body in programs for seed in options.seeds]
@@ -88,9 +99,16 @@ def main(arguments: list[str] | None = None) -> int:
         stack.enter_context(redirect_stdout(_Output(sys.stdout, scheduler, options.show)))
         stack.enter_context(redirect_stderr(_Output(sys.stderr, scheduler, options.show)))
 
-    with ExitStack() as stack, warnings.catch_warnings(), neighbours(os.path.dirname(os.path.abspath(options.script))):
-        found = together([(seed, values, body) for seed, values, body, _ in runs], chosen=run)
-    print(found)
+    folder = os.path.dirname(os.path.abspath(options.script))
+    try:
+        with ExitStack() as stack, warnings.catch_warnings(), neighbours(folder):
+            found = together([each[:3] for each in runs], options.show is None, run)
+    except KeyboardInterrupt:
+        return interrupted("sweep")
+    except Exception as error:
+        failed(error, "sweep")
+        return 1
+    print(wrapped(str(found), sys.stdout))
     if options.csv:
         found.csv(options.csv)
     if options.plot:

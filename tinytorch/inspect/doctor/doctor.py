@@ -6,12 +6,13 @@ import functools
 import json
 import math
 import os
+import struct
 import sys
 import time
 from typing import Any
 
-from tqdm import tqdm
-
+from tinytorch._atomic import check_writable
+from tinytorch.core.terminal import Status, wrapped
 from tinytorch.inspect.doctor.checks import Check, all_checks
 from tinytorch.inspect.doctor.checks.trials import Guess, Trials
 from tinytorch.inspect.doctor.course import Course
@@ -44,13 +45,14 @@ class Doctor:
         weak: also report suspicions that no counterfactual has confirmed and that may be meant.
         seconds: the most time that proofs may take; None for as long as the block took, at least 12 s and at most 60 s.
         steps: end the program (with `Stopped`) after this many backward passes.
-        bar: show a bar while it works.
+        bar: show what it is at, on a terminal.
 
     Attributes:
         findings: what was found, the proven first; filled at the end of the block.
 
     Raises:
         RuntimeError: another doctor is at work.
+        OSError: the report could not be written.
 
     Example:
         >>> model = torch.nn.Linear(2, 1)
@@ -78,6 +80,8 @@ class Doctor:
         bar: bool = False,
     ) -> None:
         self.report, self.show, self.weak, self.seconds, self.steps, self.bar = report, show, weak, seconds, steps, bar
+        if report is not None:
+            check_writable(report)
         self.findings: list[Finding] = []
         self.notes: list[str] = []
         self.tried: list[dict[str, Any]] = []  # what counterfactuals showed
@@ -91,7 +95,8 @@ class Doctor:
         self._processed = 0.0  # seconds of processor time when the block began
         self._controls: dict[tuple[str, int], dict[str, Any]] = {}
         self._trials = 0  # those that are still to be made
-        self._progress: Any = None
+        self._says = "looking again"  # what is tried
+        self._status: Status | None = None
         self._started = False
 
     # Watching ---------------------------------------------------------------------------------------
@@ -103,13 +108,14 @@ class Doctor:
         self._processed = time.process_time()
         self.watch.install()
         if self.bar:
-            self._progress = tqdm(desc="doctor: watching", unit=" steps", file=sys.stderr, leave=False, disable=None)
+            self._status = Status()
         return self
 
     def __exit__(self, kind: Any, error: BaseException | None, where: Any) -> bool:
         if self.replay.order is not None:  # a copy has come to the end of the program
             self.replay.send("" if error is None else f"{type(error).__name__}: {error}")
         self.error = error
+        print(end="", flush=True)  # (in a pipe, what the program printed comes before the report)
         self.watch.remove()
         Doctor._at_work = None
         try:
@@ -117,12 +123,12 @@ class Doctor:
                 self._diagnose()
         finally:
             self.replay.close()
-            if self._progress is not None:
-                self._progress.close()
+            if self._status is not None:
+                self._status.close()
         if self.report:
             self._write()
         if self.show:
-            print(self.text(), file=sys.stderr)
+            print(wrapped(self.text(), sys.stderr), file=sys.stderr)
         return isinstance(error, Stopped)
 
     def _start(self) -> None:
@@ -134,11 +140,11 @@ class Doctor:
     def _after_backward(self) -> None:
         order, watch = self.replay.order, self.watch
         if order is not None:
+            self.replay.taken[:] = struct.pack("<Q", watch.backwards)
             if watch.backwards >= order.steps:
                 self.replay.send()
             return
-        if self._progress is not None:
-            self._progress.update()
+        self._tell(f"watching, {watch.backwards} steps in {watch.seconds():.0f} s", runs=True)
         if not self._broken_at:
             values = [curve.values[-1] for curve in watch.curves.values() if curve.steps[-1] == watch.backwards]
             if values and not math.isfinite(values[0]):
@@ -158,8 +164,12 @@ class Doctor:
         now, replay = time.perf_counter(), self.replay
         return now - replay.last > max(1.0, 50 * 20 * replay.spent / max(replay.made, 1))
 
+    def _tell(self, text: str, runs: bool = False) -> None:
+        if self._status is not None:
+            self._status.show(f"doctor: {text}", runs)
+
     def _become(self, order: Order) -> None:
-        self._progress = None
+        self._status = None
         self.watch.become(order.patch)
 
     # Diagnosing -------------------------------------------------------------------------------------
@@ -249,16 +259,25 @@ class Doctor:
         left = self._until - time.monotonic()
         if left <= 0.2:
             return [None for _ in patches]
-        if self._progress is not None:
-            self._progress.set_description(f"doctor: taking {steps} steps again, {len(patches)} times")
-        return self.replay.run(name, patches, steps, left)
+        more = f" ({self._trials} trials left)" if self._trials > 1 else ""
+
+        def tell(taken: int) -> None:
+            self._tell(f"{self._says}, step {taken} of {steps}{more}")
+
+        try:
+            return self.replay.run(name, patches, steps, left, tell)
+        except KeyboardInterrupt:
+            self._until = 0.0
+            self.notes.append("interrupted: not all that is suspected was tried")
+            return [None for _ in patches]
 
     def _diagnose(self) -> None:
         elapsed = self.watch.seconds()
         # A busy machine makes steps slow: they get as much longer.
         slowness = min(max(elapsed / max(time.process_time() - self._processed, 0.1), 1.0), 4.0)
         budget = self.seconds if self.seconds is not None else min(max(elapsed, 12.0 * slowness), 60.0 * slowness)
-        self._until = time.monotonic() + budget
+        begin = time.monotonic()
+        self._until = begin + budget
         hindrance = self.replay.hindrance()
         if hindrance:
             self.notes.append(f"nothing could be proven: {hindrance}")
@@ -280,7 +299,7 @@ class Doctor:
         self._drop_consequences()
         if not self.findings and not hindrance and self.watch.backwards >= 8:
             self._try_others(elapsed)
-        self.tried_for = time.monotonic() - self._until + budget
+        self.tried_for = time.monotonic() - begin
 
     def _try_others(self, elapsed: float) -> None:
         """Take steps again with one thing changed that needs no cause to be guessed, and note what came of it."""
@@ -328,6 +347,7 @@ class Doctor:
             start = "first"
         if start not in self.replay.copies:
             return ""
+        self._says = trial.says or "as it was"
         kept = self.replay.copies[start].backwards
         steps = trial.step - kept + 10 if trial.start == "before" else self.steps_for(start)
         control = self._known(start, steps)

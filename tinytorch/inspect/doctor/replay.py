@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import mmap
 import os
 import pickle
 import random
@@ -67,6 +68,7 @@ class Replay:
         self.made = 0  # copies so far
         self.spent = 0.0  # seconds that the calls of `os.fork` took
         self.last = 0.0  # when the last copy was made
+        self.taken = mmap.mmap(-1, 8)  # how many steps the copy has taken that has told last: all share it
         self._home = os.getpid()
         self._folder = ""
         self._sending = False
@@ -143,7 +145,9 @@ class Replay:
 
     # In the first process ---------------------------------------------------------------------------
 
-    def run(self, name: str, patches: list[Any], steps: int, seconds: float) -> list[dict[str, Any] | None]:
+    def run(
+        self, name: str, patches: list[Any], steps: int, seconds: float, tell: Callable[[int], None]
+    ) -> list[dict[str, Any] | None]:
         """Return what copies saw that went on from a point of time, each with a patch; None for one that did not end.
 
         Args:
@@ -151,6 +155,7 @@ class Replay:
             patches: what is changed in each.
             steps: how many backward passes they run.
             seconds: how long each may take.
+            tell: called with the number of steps taken, now and then.
         """
         copy = self.copies.get(name)
         if copy is None:
@@ -161,13 +166,15 @@ class Replay:
             for k, patch in enumerate(patches)
         ]
         message = pickle.dumps(orders)
-        limit = seconds * len(orders) + 5
-        try:
+        self.taken[:] = bytes(8)
+        ready: list[int] = []
+        until = time.monotonic() + seconds * len(orders) + 5
+        with contextlib.suppress(OSError):
             os.write(copy.orders, struct.pack("<Q", len(message)))
             _write_all(copy.orders, message)
-            ready, _, _ = select.select([copy.answers], [], [], limit)
-        except OSError:
-            ready = []
+            while not ready and time.monotonic() < until:
+                tell(struct.unpack("<Q", self.taken)[0])
+                ready, _, _ = select.select([copy.answers], [], [], 0.2)
         if ready:
             os.read(copy.answers, 1)
         else:
