@@ -126,6 +126,8 @@ def test_reasons(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(native, "_failure", ImportError("symbol not found"))
     monkeypatch.setattr(native, "__file__", str(tmp_path / "__init__.py"))
     assert native.absence() == "the library has not been built"
+    (tmp_path / "build.txt").write_text("built elsewhere\n")
+    assert native.absence() == "the library has not been built"
     (tmp_path / "build.txt").write_text("no C compiler was found (cc)\n")
     assert native.absence() == "no C compiler was found (cc)"
     (tmp_path / "_native.abi3.so").touch()
