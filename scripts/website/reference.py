@@ -368,8 +368,11 @@ def markdown(docstring: str, context: str, page: str, own: frozenset[str] = froz
         if match := SECTION.match(line):
             title, body = match[1], [match[2]] if match[2] else []
             sections.append((title, body))
-        else:
-            body.append(line)
+            continue
+        if title and line[:1].strip() and body and not body[-1].strip():  # a paragraph after the section
+            title, body = "", []
+            sections.append((title, body))
+        body.append(line)
     out = []
     for title, lines in sections:
         lines = textwrap.dedent("\n".join(lines)).strip("\n").splitlines() if title else lines

@@ -39,7 +39,8 @@ for path in sorted(pathlib.Path(sys.argv[1]).glob("*.py")):
     results = []
     for call in given:
         results.append(pickle.loads(pickle.dumps(module.step(*call))))
-    kept = [array.tobytes() for array in getattr(module, "parameters", {}).values()]
+    kinds = [getattr(module, kind, {}) for kind in ("parameters", "buffers", "others")]
+    kept = [array.tobytes() for arrays in kinds for array in arrays.values()]
     path.with_suffix(".found").write_bytes(pickle.dumps((results, kept)))
 assert not {name.partition(".")[0] for name in sys.modules} & {"tinytorch", "torch", "ml_dtypes", "tqdm"}
 """
@@ -171,9 +172,9 @@ def test_training_goes_on_in_the_module_alone(tmp_path: Path) -> None:
     losses = [[function(*call) for call in calls], [made["step"](*[x.numpy() for x in call]) for call in calls]]
     np.testing.assert_allclose(*losses, rtol=1e-4)  # (native kernels may round otherwise)
     made["adam_groups"][0]["lr"] = 0.0
-    before = made["parameters"]["weight"].copy()
+    before = made["parameters"]["1.weight"].copy()
     made["step"](*[x.numpy() for x in calls[0]])
-    assert (made["parameters"]["weight"] == before).all()
+    assert (made["parameters"]["1.weight"] == before).all()
     assert not any(each is not None for each in made["gradients"].values())
 
 
@@ -192,6 +193,114 @@ def test_gradients_are_by_name(tmp_path: Path) -> None:
     made = module(tmp_path / "step.py")
     assert made["step"](x.numpy()) is None
     assert made["gradients"]["weight"].tolist() == [[3.0, 5.0, 7.0]]
+
+
+def test_gradients_are_added_up_by_name(folder: Path) -> None:
+    made = module(folder / "accumulated.py")
+    before = {name: x.copy() for name, x in made["gradients"].items()}
+    made["step"](np.zeros((4, 3), np.float32))
+    assert (made["gradients"]["weight"] == before["weight"]).all()
+    assert (made["gradients"]["bias"] == before["bias"] + 8 * made["parameters"]["bias"]).all()
+
+
+class Words(nn.Module):
+    """A model with a tied weight, statistics, and tensors that no state dict has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words, self.norm, self.out = nn.Embedding(7, 4), nn.BatchNorm1d(4), nn.Linear(4, 7)
+        self.out.weight = self.words.weight
+        self.register_buffer("place", torch.randn(4), persistent=False)
+        self.scale = torch.ones(4)
+
+    def forward(self, x: Any) -> Any:
+        return self.out(self.norm(self.words(x) * self.scale + self.place))
+
+
+def of_a_model(compiled: bool) -> tuple[Any, nn.Module, tuple[Any, Any]]:
+    model, loss_fn = Words(), nn.CrossEntropyLoss(weight=torch.rand(7))
+    optimizer = torch.optim.Adam(model.parameters())
+    called = torch.compile(model) if compiled else model
+
+    @torch.compile
+    def step(x: Any, y: Any) -> Any:
+        loss = loss_fn(called(x), y)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.item()
+
+    return step, model, (torch.arange(5), torch.arange(5))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_names_are_those_of_the_state_dict(compiled: bool, tmp_path: Path) -> None:
+    step, model, given = of_a_model(compiled)
+    names = list(model.state_dict())
+    start = {name: x.clone() for name, x in model.state_dict().items()}
+    losses = [step(*given) for _ in range(3)]
+    step.save(tmp_path / "step.py")
+    made = module(tmp_path / "step.py")
+    trained = [name for name, _ in model.named_parameters()]  # of the tied weight, the first name
+    assert list(made["parameters"]) == list(made["adam_state"]) == made["adam_groups"][0]["params"] == trained
+    assert sorted(made["buffers"]) == sorted(
+        ["loss_fn.weight", *[name for name, _ in Words().norm.named_buffers("norm")]]
+    )
+    assert sorted(made["others"]) == ["place", "scale"]
+    state = made["state_dict"]()
+    assert sorted(state) == sorted(["loss_fn.weight", *names])
+    assert state["out.weight"] is state["words.weight"]
+    with pytest.raises(KeyError, match=r"loss_fn\.weight"):
+        made["load_state_dict"](start)
+    made["load_state_dict"]({**state, **start, "unknown": 0})
+    for each in made["adam_state"].values():
+        for x in each.values():
+            x[...] = 0
+    np.testing.assert_allclose([made["step"](*[x.numpy() for x in given]) for _ in range(3)], losses, rtol=1e-4)
+    found = model.load_state_dict({name: torch.from_numpy(x) for name, x in made["state_dict"]().items()}, strict=False)
+    assert found == ([], ["loss_fn.weight"])
+
+
+def test_names_of_several_models_begin_with_those_of_the_models(tmp_path: Path) -> None:
+    first, models = nn.Linear(2, 2), [nn.Linear(2, 2), nn.ModuleDict({'a "b"': nn.Linear(2, 2, bias=False)})]
+    weight = torch.ones(2, requires_grad=True)
+
+    @torch.compile
+    def step(x: Any) -> Any:
+        return models[1]['a "b"'](models[0](first(x))) * weight  # type: ignore[index]
+
+    x = torch.ones(1, 2)
+    expected = step(x)
+    step.save(tmp_path / "step.py")
+    made = module(tmp_path / "step.py")
+    of_two = ["first.weight", "first.bias", "models_0.weight", "models_0.bias"]
+    assert list(made["parameters"]) == [*of_two, 'models_1.a "b".weight', "weight"]
+    np.testing.assert_allclose(made["step"](x.numpy()), expected.detach().numpy(), rtol=1e-6)
+
+
+def test_weights_that_share_memory_go_on_sharing_it(tmp_path: Path) -> None:
+    layers = [nn.Linear(2, 2, bias=False) for _ in range(2)]
+    layers[1].weight = nn.Parameter(layers[0].weight.detach())
+    compiled = torch.compile(nn.Sequential(*layers))
+    compiled(torch.ones(1, 2))
+    compiled.save(tmp_path / "shared.py")
+    made = module(tmp_path / "shared.py")
+    assert made["parameters"]["0.weight"] is made["parameters"]["1.weight"]
+
+
+@pytest.mark.parametrize("mode", ["default", "inference"])
+def test_a_program_takes_other_weights(mode: str, tmp_path: Path) -> None:
+    models = [nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.ReLU()).eval() for _ in range(2)]
+    compiled, x = torch.compile(models[0], mode=mode), torch.randn(4, 2, 5, 5)
+    with torch.no_grad():
+        compiled(x)
+        compiled.save(tmp_path / "cnn.py")
+        made = module(tmp_path / "cnn.py")
+        made["step"](x.numpy())
+        made["load_state_dict"](models[1].state_dict())
+        np.testing.assert_allclose(made["step"](x.numpy()), models[1](x).numpy(), 1e-5, 1e-6)
+    with pytest.raises(ValueError, match=r"0\.bias: an array of shape \(3,\) is needed, not one of shape \(1,\)"):
+        made["load_state_dict"]({**models[1].state_dict(), "0.bias": np.zeros(1)})
 
 
 def test_what_is_given_must_be_like_what_was_given(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ __all__ = ["parallel_info", "show"]
 
 
 def show() -> str:
-    """Return the versions of Python, NumPy and BLAS, and the native kernels' instruction set, or why there are none.
+    """Return the versions of Python, NumPy and BLAS; of the native kernels, which and how built, or why there are none.
 
     Example:
         >>> print(torch.__config__.show())
@@ -32,7 +32,7 @@ def show() -> str:
         f"Python {sys.version.split()[0]}",
         f"NumPy {np.__version__}",
         f"BLAS {blas.get('name', 'unknown')} {blas.get('version', '')}".rstrip(),
-        f"native kernels: {native.instructions or f'none ({native.absence()})'}",
+        f"native kernels: {native.instructions or 'none'} ({native.absence() or native.build() or 'built by hand'})",
     )
     return f"tinytorch {__version__} on:\n" + "".join(f"  - {fact}\n" for fact in facts)
 

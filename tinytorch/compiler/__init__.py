@@ -35,19 +35,10 @@ _PLAIN = ("eager", "eager_noexcept", "aot_eager", "aot_eager_decomp_partition", 
 
 
 def compile(
-    model: Any = None,
-    *,
-    fullgraph: bool = False,
-    dynamic: bool | None = None,
-    backend: Any = "inductor",
-    mode: str | None = None,
-    options: dict[str, Any] | None = None,
-    name: str | None = None,
-    disable: bool = False,
-    recompile_limit: int | None = None,
-    isolate_recompiles: bool = False,
-    shapes_spec: Any = None,
-) -> Any:
+    model: Any = None, *, fullgraph: bool = False, dynamic: bool | None = None, backend: Any = "inductor",
+    mode: str | None = None, options: dict[str, Any] | None = None, name: str | None = None, disable: bool = False,
+    recompile_limit: int | None = None, isolate_recompiles: bool = False, shapes_spec: Any = None,
+) -> Any:  # fmt: skip
     """Return a function, or a module, that does the same as `model` by a program of NumPy calls where that is possible.
 
     A whole training step can be compiled: forward, `backward`, the optimizer's `step` and `zero_grad`. The results are

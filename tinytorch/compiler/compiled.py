@@ -294,10 +294,10 @@ class Compiled:
         """Write the program that was made last as a module that needs NumPy alone, with an `.npz` file beside it.
 
         The module has a function `step`, which takes arrays for the tensors of the call and returns arrays in the same
-        structure. The parameters, as they are now, and copies of the modules of kernels that the program calls lie in
-        the `.npz` file of the same name; a training step changes the parameters in the module, as `parameters`, by
-        name. The results are those of the compiled function under `TINYTORCH_NATIVE=0`, bit for bit; of a result that
-        has a graph, its numbers.
+        structure. `parameters` and `buffers`, as they are now, have the names of the model's state dict, and
+        `load_state_dict` takes others; a training step changes them in the module. They lie in the `.npz` file, with
+        copies of the modules of kernels that the program calls. The results are those of the compiled function under
+        `TINYTORCH_NATIVE=0`, bit for bit; of a result that has a graph, its numbers.
 
         Args:
             path: of the file, which ends in `.py`.

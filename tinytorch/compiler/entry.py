@@ -66,7 +66,7 @@ class Entry:
 
     Attributes:
         enter: takes a call's arguments as a tuple and a dictionary, and returns its result, or MISSED, BAILOUT or BUSY.
-        guards: the source of the conditions.
+        guards: the source of the conditions; `called` are names of the objects in these, by id.
         programs: the program, then its backward programs; `inputs` describe the first one's arguments.
         broken: the reason why the program cannot run, or an empty string.
         retired: whether the program must not run again.
@@ -93,6 +93,7 @@ class Entry:
         inputs = list(guards.inputs.values())
         tensors = [item.tensor for item in inputs]
         recorder.check()
+        self.called = guards.called
         self.has_effects = recorder.has_effects() or any(c.random or c.kind == Call.GRADIENT for c in recorder.calls)
         values = list(recorder.given)
         results = Results(recorder, guards, tensors, args)

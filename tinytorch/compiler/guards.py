@@ -67,6 +67,7 @@ class Guards:
         texts: the guards, in order.
         objects: what these refer to, by name.
         inputs: tensors that existed before the call, by id.
+        called: what an object may be called, by id.
         steady: what is read now is not changed by optimizers' steps.
         renewed: arguments that are objects of users' classes may be other objects in each call.
     """
@@ -77,6 +78,7 @@ class Guards:
         self.texts: dict[str, None] = {}
         self.objects: dict[str, Any] = {}
         self.inputs: dict[int, Input] = {}
+        self.called: dict[int, str] = {}
         self.steady = self.renewed = False
         self._names: dict[int, str] = {}
         self._given: dict[int, str] = {}  # by id, the expressions of objects that a call is given
@@ -172,6 +174,7 @@ class Guards:
             self._see_given(x, where)
         else:
             self.require(f"{where} is {self.refer(x)}")
+            self.called.setdefault(id(x), name)
 
     def _see_given(self, x: Any, where: str) -> None:
         """Guard the class of an object that each call may be given anew; what is read of it is found by its path."""

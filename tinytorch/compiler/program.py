@@ -36,7 +36,8 @@ LARGE = 2**16  # size in bytes from which an array is deleted after its last use
 #: Names of a saved module, and the builtins that it calls, which the source of its program does not use otherwise.
 RESERVED = frozenset(
     """
-    Path arrays gradients importlib kernel checked package parameters path program programs sys types warnings
+    Path arrays buffers checked functools gradients importlib kernel load_state_dict others package parameters path
+    program state_dict sys types
     """.split()
 ) | {builtin.__name__ for builtin in (all, float, isinstance, iter, len, list, next, range, tuple, zip)}
 

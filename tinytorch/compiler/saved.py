@@ -2,7 +2,8 @@
 
 An `.npz` file is a zip file, and Python can import modules from it: the modules of `kernels/` that the program calls,
 and those that these import (relatively), are copied into it as they are, as a package. The module has the source of the
-program as it is, and above it a line for each object that the source names. Gradients are arrays in a dictionary.
+program as it is, and above it a line for each object that the source names. Parameters, buffers and gradients are
+arrays in dictionaries, by their names in the state dict of the model.
 """
 
 from __future__ import annotations
@@ -12,14 +13,17 @@ import builtins
 import functools
 import hashlib
 import importlib.util
+import itertools
+import json
 import os
 import re
+import runpy
 import sys
 import tempfile
 import threading
 import types
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any
 
@@ -32,8 +36,11 @@ from tinytorch.compiler.program import BATCH
 from tinytorch.compiler.recorder import expression
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.func.pytree import tree_map_only
 from tinytorch.kernels import dtypes, parallel
 from tinytorch.kernels.random import Source
+from tinytorch.nn.modules.module import Module
+from tinytorch.nn.parameter import Parameter
 from tinytorch.optim.lr_scheduler import LRScheduler
 from tinytorch.optim.optimizer import Optimizer
 
@@ -51,6 +58,7 @@ The kernels are the definitions in NumPy: with these (`TINYTORCH_NATIVE=0`) the 
 the same, bit for bit; its native kernels may round otherwise.
 """
 
+import functools
 import importlib
 import sys
 import types
@@ -60,7 +68,7 @@ import numpy as np
 
 path = Path(__file__).with_suffix(".npz")
 with np.load(path) as file:
-    arrays = {{name: file[name] for name in file.files if not name.endswith(".py")}}
+    arrays = {{name: file[name] for name in file.files if not name.startswith("{package}/")}}
 
 #: The modules of kernels, which Python imports from the `.npz` file: it is a zip file.
 package = sys.modules.setdefault("{package}", types.ModuleType("{package}"))
@@ -77,31 +85,18 @@ def kernel(name):
 kernel("parallel.set_threads")({threads})
 kernel("dtypes.set_default_dtype")(kernel("dtypes.{dtype}"))
 '''
-_CHECKED = '''
+_STATE = '''
 
-def checked(name, x, shape, dtype, order="C"):
-    """Return an argument as an array; ValueError if it is not like the one that the program was made for."""
-    of_python = isinstance(x, (list, tuple, float))
-    x = np.asarray(x, order=order)
-    if of_python and x.dtype == np.float64:  # Python's numbers have the default dtype
-        x = x.astype(kernel("dtypes.get_default_dtype")().numpy)
-    fits = len(x.shape) == len(shape) and all(want in (None, have) for have, want in zip(x.shape, shape))
-    if not fits or x.dtype != dtype:
-        shape = str(shape).replace("None", "n")
-        wanted = f"an array of shape {shape} and dtype {np.dtype(dtype)} is needed"
-        raise ValueError(f"{name}: {wanted}, not one of shape {x.shape} and dtype {x.dtype}")
-    return x.view(dtype)  # kernels ask for the very dtype; an array that was pickled has another, equal one
+def state_dict():
+    """Return the parameters and buffers by their names in the model."""
+    return {{**parameters, **buffers{tied}}}
+
+
+def load_state_dict(state):
+    """Write arrays, by name, into the parameters and buffers; names of what the program does not use have no effect."""
+    kernel("programs.write")({{**parameters, **buffers}}, state)
+    program.cache_clear()
 '''
-_BATCHES = f"""
-programs = {{}}  # by batch size
-
-
-def program({BATCH}, *arrays):
-    \"""Run the program for a batch size, which has buffers of its own.\"""
-    if {BATCH} not in programs:
-        while len(programs) >= 8:
-            del programs[next(iter(programs))]
-""".splitlines()
 _UPDATES = '''
 
 def {name}():
@@ -122,8 +117,9 @@ class Saved:
     """The source of the module for a program, and what is stored beside it.
 
     Args:
+        function: the compiled function.
         entry: the program, with its guards.
-        name: the name of the compiled function.
+        name: the name of the function.
 
     Attributes:
         text: the source of the module.
@@ -135,18 +131,22 @@ class Saved:
         NotSaved: the program needs an object that cannot be written without the framework.
     """
 
-    def __init__(self, entry: Entry, name: str) -> None:
+    def __init__(self, function: Callable[..., Any], entry: Entry, name: str) -> None:
         self.arrays: dict[str, Any] = {}
         self.arguments: dict[str, tuple[Any, Any, bool]] = {}
         self._entry, program = entry, entry.programs[0]
         self._layout, self._scope = program.layout, program.scope
         self.batched: list[str] = []
-        self._tensors: dict[str, Tensor] = {}  # tensors that the calls share, by the names of their arrays
-        self._grads: dict[str, str] = {}  # by name of an input that is a gradient, the name of its tensor's array
+        self._tensors: dict[str, Tensor] = {}  # tensors that the calls share, by name in the model
+        self._keys: dict[str, str] = {}  # by name of an input, that of its tensor
+        self._tied: dict[str, str] = {}  # by further names of a tensor, the first one
+        self._state: Container[int] = ()  # the ids of what is in state dicts
+        self._grads: dict[str, str] = {}  # by name of an input that is a gradient, that of its tensor
         self._modules = {f"{KERNELS}parallel", f"{KERNELS}dtypes"}  # modules of kernels that are imported
         self._lines: list[str] = []  # the lines that define the objects which the program names
         self._known: dict[int, str] = {}  # the names of these objects, by id
         self._sort()
+        self._name(function)
         body = self._program(program.source.splitlines())
         before = [*self._parameters(), *self._gradients(), _title("Kernels"), *self._objects()]
         package, self.files = _package(self._modules)
@@ -158,8 +158,7 @@ class Saved:
             name=name, arguments=listed, package=package, threads=parallel.get_threads(),
             dtype=dtypes.get_default_dtype().name,
         )  # fmt: skip
-        checks = _CHECKED if self.arguments else ""
-        text = "\n".join([head, *before, checks, _title("The program"), *body, "", *self._step(name)])
+        text = "\n".join([head, *before, _title("The program"), *body, "", *self._step(name)])
         self.text = re.sub(r"\n{4,}", "\n\n\n", re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE))
 
     # Inputs ---------------------------------------------------------------------------------------
@@ -167,12 +166,13 @@ class Saved:
     def _sort(self) -> None:
         """Separate the inputs that are arguments of each call from those that the function finds elsewhere."""
         scope = self._entry.enter.__globals__
-        places: dict[str, str] = {}
+        places: dict[Any, str] = {}  # the names of inputs, by expression, and by id of a tensor
         for k, (name, each) in enumerate(zip(self._layout.inputs, self._entry.inputs, strict=True)):
             places[each.where] = name
             of = each.where.removesuffix("._grad")
-            if of != each.where and of in places:
-                self._grads[name] = places[of]
+            leaf = places.get(of) or places.get(id(scope.get(of)))
+            if of != each.where and leaf is not None:
+                self._grads[name] = leaf
             elif each.where.startswith(("args[", "kwargs[")):
                 self.arguments[name] = each.shape, each.dtype, each.contiguous
                 if each.where in self._entry.batched:
@@ -182,27 +182,66 @@ class Saved:
                 if found._array.shape != each.shape or found._array.dtype != each.dtype:
                     raise NotSaved(f"{name} has another shape or dtype now than when the program was made")
                 self._tensors[name] = found
+                places[id(found)] = name
+
+    def _name(self, function: Any) -> None:
+        """Name the tensors: those of a module as its state dict does, and in this order; others as variables.
+
+        The names of modules other than the model, which is what is compiled, or else the only module that has
+        parameters, come before those of their tensors.
+        """
+        owner, scope = getattr(function, "__self__", function), self._entry.enter.__globals__
+        met = {id(x): x for x in (owner, *scope.values()) if isinstance(x, Module)}
+        met = {id(x): x for x in [x._modules.get("_orig_mod") or x for x in met.values()]}
+        inner = {id(x) for outer in met.values() for x in outer.modules() if x is not outer}
+        outer = [x for key, x in met.items() if key not in inner]
+        found, self._tensors = self._tensors, {}
+        given = {id(x): name for name, x in found.items()}
+        trained = [x for x in outer if not given.keys().isdisjoint(map(id, x.parameters()))]
+        model = owner if owner in outer else trained[0] if len(trained) == 1 else None
+        names: dict[int, list[str]] = {}
+        for module in outer:
+            called = self._entry.called.get(id(module)) or type(module).__name__.lower()
+            state = module.state_dict(prefix="" if module is model else f"{called}.", keep_vars=True)
+            for name, x in state.items():
+                names.setdefault(id(x), []).append(name)
+        self._state = names.keys()
+        for key in [key for key in {**names, **given} if key in given]:
+            name, *others = names.get(key, [given[key]])
+            name = self._keys[given[key]] = unique(name, self._tensors)
+            self._tensors[name] = found[given[key]]
+            self._tied |= dict.fromkeys(others, name)
+        self._grads = {name: self._keys.get(of, of) for name, of in self._grads.items()}
 
     def _input(self, name: str) -> str:
         """Return the expression of an input in `step`, or where `bind` is called."""
         if name in self._grads:
-            return f'gradients["{self._grads[name]}"]'
-        return f'parameters["{name}"]' if name in self._tensors else name
+            return f"gradients[{_quoted(self._grads[name])}]"
+        return self._place(self._keys[name]) if name in self._keys else name
+
+    def _place(self, key: str) -> str:
+        """Return the expression of the array of a tensor that the calls share."""
+        x = self._tensors[key]
+        kind = "buffers" if id(x) in self._state else "others"
+        return f"{'parameters' if isinstance(x, Parameter) or x._requires_grad else kind}[{_quoted(key)}]"
 
     def _leaf(self, name: str) -> str:
-        """Return the name of the array of a tensor whose `.grad` the program sets."""
+        """Return the name of a tensor whose `.grad` the program sets."""
         tensor = self._scope.get(name)
         names = [each for each, x in self._tensors.items() if x is tensor]
         return names[0] if names else name.removesuffix("_tensor")
 
     def _parameters(self) -> list[str]:
-        if not self._tensors:
-            return []
-        texts = [f'    "{name}": {self.stored(name, x._array)},' for name, x in self._tensors.items()]
-        return [
-            "", "#: What was there before the calls, by name; training changes these arrays.", "parameters = {", *texts,
-            "}",
-        ]  # fmt: skip
+        texts: dict[str, list[str]] = {"parameters": [], "buffers": [], "others": []}
+        stored: dict[Any, str] = {}  # by place in memory: parameters may share it
+        for key, x in self._tensors.items():
+            place = x._array.__array_interface__["data"], x._array.shape, x._array.strides
+            stored[place] = stored.get(place) or self.stored(key, x._array)
+            texts[self._place(key).partition("[")[0]].append(f"    {_quoted(key)}: {stored[place]},")
+        lines = ["", "#: What was there before the calls, by name; training changes it. No state dict has the others."]
+        for kind, each in texts.items():
+            lines += [f"{kind} = {{", *each, "}"] if each else [f"{kind} = {{}}"]
+        return lines if self._tensors else []
 
     def _gradients(self) -> list[str]:
         """Return the lines that define the gradients that exist before the first call."""
@@ -212,7 +251,7 @@ class Saved:
         for name in names:
             leaf = self._tensors.get(name)
             if leaf is not None and leaf._grad is not None:
-                entries.append(f'    "{name}": {self.stored(f"{name}.grad", leaf._grad._array)},')
+                entries.append(f"    {_quoted(name)}: {self.stored(f'{name}.grad', leaf._grad._array)},")
             elif name in self._grads.values():
                 raise NotSaved(f"the program adds to the gradient of {name}, which has none now")
         texts = ["gradients = {", *entries, "}"] if entries else ["gradients = {}"]
@@ -224,7 +263,7 @@ class Saved:
         """Return the lines of the program, with gradients in a dictionary."""
         for k, (leaf, gradient) in self._layout.gradients.items():
             indent = lines[k][: len(lines[k]) - len(lines[k].lstrip())]
-            lines[k] = f'{indent}gradients["{self._leaf(leaf)}"] = {gradient}'
+            lines[k] = f"{indent}gradients[{_quoted(self._leaf(leaf))}] = {gradient}"
         return lines
 
     def _step(self, name: str) -> list[str]:
@@ -244,15 +283,16 @@ class Saved:
             )
             if self.batched[:1] == [argument]:
                 checks.append(f"    {BATCH} = len({argument})")
-        bind = [*_filled("program = bind(", bound, ")"), ""]
-        if self.batched:
-            bind = [*_BATCHES, *_filled(f"        programs[{BATCH}] = bind(", [*bound, BATCH], ")"),
-                    f"    return programs[{BATCH}](*arrays)", ""]  # fmt: skip
-            given.insert(0, BATCH)
+        size = [BATCH] if self.batched else []
+        tied = "".join([f", {_quoted(name)}: {self._place(first)}" for name, first in self._tied.items()])
+        state = _STATE.format(tied=tied) if self._tensors else ""
+        program = f"{'= ' if results else ''}program({', '.join(size)})"
         return [
-            "", *bind, "", '@np.errstate(all="ignore")',
+            "", "", "@functools.lru_cache(8)", f"def program({', '.join(size)}):",
+            '    """Return the program, which has buffers of its own for each batch size."""',
+            *_filled("    return bind(", [*bound, *size], ")"), state, "", '@np.errstate(all="ignore")',
             f"def step({', '.join(self.arguments)}):", f'    """Do what `{name}` does."""', *checks,
-            f"    {''.join([f'{each}, ' for each in results])}{'= ' if results else ''}program({', '.join(given)})",
+            f"    {''.join([f'{each}, ' for each in results])}{program}({', '.join(given)})",
             f"    return {self._returned(results)!r}", "",
         ]  # fmt: skip
 
@@ -276,6 +316,8 @@ class Saved:
 
     def _objects(self) -> list[str]:
         """Return the lines that define the objects which the program names."""
+        if self.arguments:
+            self._lines.append(f"checked = {self._kernel('programs.checked')}")
         used = set(re.findall(r"\w+", re.sub(r"#.*", "", self._entry.programs[0].source)))
         for name, value in self._scope.items():
             if name in used and name not in ("np", "bind", "wrap", "written") and not isinstance(value, Tensor):
@@ -308,31 +350,25 @@ class Saved:
             named = {id(x): key for key, x in self._tensors.items()}
             params = [(named[id(p)], p) for p in group["params"] if id(p) in named]
             left_out = ("params", "param_names", "foreach", "fused", "differentiable", "capturable")
-            options = {key: self._option(kind, key, value) for key, value in group.items() if key not in left_out}
-            groups += ["    {", *_filled('        "params": [', [f'"{key}"' for key, _ in params], "],")]
+            options = {key: self._option(value, key) for key, value in group.items() if key not in left_out}
+            groups += ["    {", *_filled('        "params": [', [_quoted(key) for key, _ in params], "],")]
             groups += [*[f'        "{key}": {text},' for key, text in options.items()], "    },"]
             for key, p in params:
                 state = optimizer.state.get(p) or optimizer._new_state(p, group)
                 texts = [
                     f'"{part}": '
-                    + (self.stored(f"{key}.{part}", x._array) if isinstance(x, Tensor) else self._option(kind, part, x))
+                    + (self.stored(f"{key}.{part}", x._array) if isinstance(x, Tensor) else self._option(x, part))
                     for part, x in state.items()
                 ]
-                states += _filled(f'    "{key}": {{', texts, "},")
+                states += _filled(f"    {_quoted(key)}: {{", texts, "},")
         return [
             "", f"#: The options of {kind}, by group, and what it keeps, by parameter.",
             f"{short}_groups = [", *groups, "]", f"{short}_state = {{", *states, "}",
             f"{short}_update = {self._kernel(update)}", _UPDATES.format(name=name, kind=kind, short=short),
         ]  # fmt: skip
 
-    def _option(self, kind: str, key: str, value: Any) -> str:
-        if isinstance(value, Tensor):
-            return repr(float(value))
-        if isinstance(value, tuple | list):
-            return _tuple([self._option(kind, key, each) for each in value])
-        if value is None or isinstance(value, bool | int | float | str):
-            return repr(value)
-        raise NotSaved(f"the option {key} of {kind} is a {type(value).__name__}")
+    def _option(self, value: Any, name: str) -> str:
+        return self.value(tree_map_only(Tensor, float, value), name)
 
     # Objects --------------------------------------------------------------------------------------
 
@@ -372,7 +408,7 @@ class Saved:
         if isinstance(value, functools.partial):
             texts = [self.value(each, name) for each in (value.func, *value.args)]
             texts += [f"{key}={self.value(each, key)}" for key, each in value.keywords.items()]
-            return f'importlib.import_module("functools").partial({", ".join(texts)})'
+            return f"functools.partial({', '.join(texts)})"
         if isinstance(value, np.ndarray):
             return literal(value) or self.stored(name, value)
         if isinstance(value, np.dtype):
@@ -405,12 +441,9 @@ class Saved:
 
     def stored(self, name: str, array: Any) -> str:
         """Store an array beside the module, and return the expression that restores it with its memory layout."""
-        key, count = name, 1
-        while key in self.arrays:
-            count += 1
-            key = f"{name}_{count}"
+        key = unique(name, self.arrays)
         self.arrays[key], before, after = laid_down(array)
-        return f'{before}arrays["{key}"]{after}'
+        return f"{before}arrays[{_quoted(key)}]{after}"
 
 
 class _Text(str):
@@ -501,6 +534,15 @@ def laid_down(array: Any) -> tuple[Any, str, str]:
     return memory, f"np.ndarray({array.shape}, {kind}, ", f", 0, {array.strides})"
 
 
+def unique(name: str, taken: Container[str]) -> str:
+    """Return a name that is not taken: the name itself, or with a number."""
+    return next(key for key in itertools.chain([name], (f"{name}_{k}" for k in itertools.count(2))) if key not in taken)
+
+
+def _quoted(name: str) -> str:
+    return json.dumps(name, ensure_ascii=False)
+
+
 def _title(words: str) -> str:
     return f"\n# {words} {'-' * (WIDTH - 20 - len(words) - 3)}\n"
 
@@ -563,7 +605,7 @@ def save(function: Callable[..., Any], entry: Entry, name: str, path: str | os.P
 
 
 def _save(function: Callable[..., Any], entry: Entry, name: str, target: Path) -> None:
-    saved = Saved(entry, name)
+    saved = Saved(function, entry, name)
     with tempfile.TemporaryDirectory(dir=target.parent) as folder:
         trial = Path(folder) / target.name
         trial.write_text(saved.text, "utf-8")
@@ -619,16 +661,15 @@ def _write(path: Path, arrays: dict[str, Any], modules: dict[str, str]) -> None:
 
 def _try(path: Path, arguments: dict[str, tuple[Any, Any, bool]]) -> Callable[..., Any]:
     """Run a saved program on zeros, so that missing objects raise an error now; return its function `step`."""
-    spec: Any = importlib.util.spec_from_file_location("tinytorch_saved_step", path)
-    module = importlib.util.module_from_spec(spec)
+    step: Any = None
     try:
-        exec(compile(path.read_text("utf-8"), str(path), "exec"), vars(module))
-        vars(module)["step"](*[np.zeros(shape, dtype) for shape, dtype, _ in arguments.values()])
+        step = runpy.run_path(str(path))["step"]
+        step(*[np.zeros(shape, dtype) for shape, dtype, _ in arguments.values()])
     except (NameError, AttributeError, TypeError, ImportError, SyntaxError) as error:
         raise NotSaved(f"the program does not run without the framework: {type(error).__name__}: {error}") from error
     except Exception:  # other errors may come from the zeros, which need not be valid inputs
         pass
-    return vars(module)["step"]
+    return step
 
 
 __all__ = ["NotSaved", "Saved", "home_of", "save"]

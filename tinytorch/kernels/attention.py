@@ -61,16 +61,9 @@ def _softmax(scores: Array, bias: Array | None, scale: float) -> None:
 
 @twin
 def attend(
-    query: Array,
-    key: Array,
-    value: Array,
-    keep: Array | None,
-    is_causal: bool,
-    scale: float,
-    weights: Array,
-    out: Array,
-    mask: Array | None,
-) -> None:
+    query: Array, key: Array, value: Array, keep: Array | None, is_causal: bool, scale: float, weights: Array,
+    out: Array, mask: Array | None,
+) -> None:  # fmt: skip
     """Write the softmax of the scores into `weights`, and its product with the values into `out`.
 
     All are matrices with the same leading dimensions, to which a mask broadcasts; arguments as of `attention`.
@@ -118,20 +111,10 @@ def attention(
 
 @twin
 def attend_grad(
-    query: Array,
-    key: Array,
-    value: Array,
-    keep: Array | None,
-    is_causal: bool,
-    scale: float,
-    weights: Array,
-    out: Array | None,
-    g: Array,
-    of_query: Array | None,
-    of_key: Array | None,
-    of_value: Array | None,
+    query: Array, key: Array, value: Array, keep: Array | None, is_causal: bool, scale: float, weights: Array,
+    out: Array | None, g: Array, of_query: Array | None, of_key: Array | None, of_value: Array | None,
     of_mask: Array | None,
-) -> None:
+) -> None:  # fmt: skip
     """Write the gradients of query, key, value and mask into the arrays that are not None.
 
     The gradient of a softmax subtracts a sum over the keys, which equals the sum of `g * out` over the features; the
@@ -157,17 +140,9 @@ def attend_grad(
 
 
 def attention_grad(
-    g: Array,
-    needs: tuple[bool, ...],
-    query: Array,
-    key: Array,
-    value: Array,
-    keep: Array | None,
-    is_causal: bool,
-    scale: float,
-    weights: Array,
-    out: Array,
-) -> list[Array | None]:
+    g: Array, needs: tuple[bool, ...], query: Array, key: Array, value: Array, keep: Array | None, is_causal: bool,
+    scale: float, weights: Array, out: Array,
+) -> list[Array | None]:  # fmt: skip
     """Return the gradients of query, key, value and mask, for the whole batch; None where not needed."""
     dtype = query.dtype
     q, k, v, g, out = (_matrices(widened(x)) for x in (query, key, value, g, out))

@@ -158,15 +158,9 @@ def _gradients(
 
 
 def gradients(
-    g: Array,
-    x: Array,
-    weight: Array | None,
-    mean: Array,
-    scale: Array,
-    wanted: bool,
-    dtype: Any,
+    g: Array, x: Array, weight: Array | None, mean: Array, scale: Array, wanted: bool, dtype: Any,
     across: Callable[[Array], tuple[Array, float]] | None = None,
-) -> tuple[Array | None, Array, Array]:
+) -> tuple[Array | None, Array, Array]:  # fmt: skip
     """Return the gradients of input, weight and bias for arrays (N, C, M); None for the input's if it is not wanted.
 
     Args:

@@ -28,13 +28,9 @@ _options: dict[str, Any] = {**_PROFILES["default"], "sci_mode": None}
 
 
 def set_printoptions(
-    precision: int | None = None,
-    threshold: float | None = None,
-    edgeitems: int | None = None,
-    linewidth: int | None = None,
-    profile: str | None = None,
-    sci_mode: bool | None = None,
-) -> None:
+    precision: int | None = None, threshold: float | None = None, edgeitems: int | None = None,
+    linewidth: int | None = None, profile: str | None = None, sci_mode: bool | None = None,
+) -> None:  # fmt: skip
     """Set how tensors are printed; options that are None keep their value, except `sci_mode`.
 
     Args:
@@ -88,16 +84,9 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 @quiet
 def format_tensor(
-    array: np.ndarray[Any, Any],
-    dtype: dtypes.dtype,
-    *,
-    name: str = "tensor",
-    requires_grad: bool = False,
-    grad_fn: str | None = None,
-    device: str | None = None,
-    tangent: str | None = None,
-    contents: str | None = None,
-) -> str:
+    array: np.ndarray[Any, Any], dtype: dtypes.dtype, *, name: str = "tensor", requires_grad: bool = False,
+    grad_fn: str | None = None, device: str | None = None, tangent: str | None = None, contents: str | None = None,
+) -> str:  # fmt: skip
     """Return PyTorch's `repr` of a tensor that holds `array`, character for character.
 
     Args:

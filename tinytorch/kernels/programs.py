@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from .dtypes import get_default_dtype
 from .places import is_dense
 
-__all__ = ["Bailout", "as_array", "copy_into", "fill", "holds", "laid_out", "out_of_place"]
+__all__ = ["Bailout", "as_array", "checked", "copy_into", "fill", "holds", "laid_out", "out_of_place", "write"]
 
 
 def as_array(result: Any) -> Any:
@@ -51,3 +52,25 @@ def laid_out(g: Any, leaf: Any) -> Any:
     copy = np.empty_like(leaf, order="K" if is_dense(leaf) else "C")
     copy[...] = g
     return copy
+
+
+def checked(name: str, x: Any, shape: tuple[int | None, ...], dtype: Any, order: Any = "C") -> Any:
+    """Return an argument of a saved program as an array; ValueError if it is not like the one that it was made for."""
+    of_python = isinstance(x, (list, tuple, float))
+    x = np.asarray(x, order=order)
+    if of_python and x.dtype == np.float64:  # Python's numbers have the default dtype
+        x = x.astype(get_default_dtype().numpy)
+    fits = len(x.shape) == len(shape) and all(want in (None, have) for have, want in zip(x.shape, shape, strict=True))
+    if not fits or x.dtype != dtype:
+        wanted = f"an array of shape {str(shape).replace('None', 'n')} and dtype {np.dtype(dtype)} is needed"
+        raise ValueError(f"{name}: {wanted}, not one of shape {x.shape} and dtype {x.dtype}")
+    return x.view(dtype)  # kernels ask for the very dtype; an array that was pickled has another, equal one
+
+
+def write(arrays: dict[str, Any], state: Any) -> None:
+    """Write arrays over those of a saved program that have the same names; ValueError if a shape is another one."""
+    for name, array in arrays.items():
+        given = np.asarray(state[name])
+        if given.shape != array.shape:
+            raise ValueError(f"{name}: an array of shape {array.shape} is needed, not one of shape {given.shape}")
+        array[...] = given

@@ -17,16 +17,9 @@ __all__ = ["make_tensor"]
 
 
 def make_tensor(
-    *shape: Any,
-    dtype: dtypes.dtype,
-    device: Any,
-    low: float | None = None,
-    high: float | None = None,
-    requires_grad: bool = False,
-    noncontiguous: bool = False,
-    exclude_zero: bool = False,
-    memory_format: Any = None,
-) -> Tensor:
+    *shape: Any, dtype: dtypes.dtype, device: Any, low: float | None = None, high: float | None = None,
+    requires_grad: bool = False, noncontiguous: bool = False, exclude_zero: bool = False, memory_format: Any = None,
+) -> Tensor:  # fmt: skip
     """Return a tensor of random numbers from [low, high).
 
     Args:

@@ -143,12 +143,9 @@ def _curve(losses: Sequence[float], width: int = 16) -> str:
 
 
 def sweep(
-    make: Callable[..., Any],
-    seeds: Iterable[int] | int = 8,
-    steps: int | None = None,
-    progress: bool = True,
+    make: Callable[..., Any], seeds: Iterable[int] | int = 8, steps: int | None = None, progress: bool = True,
     **settings: Any,
-) -> Sweep:
+) -> Sweep:  # fmt: skip
     """Return the runs of a training program with several seeds and settings, made together.
 
     Every combination of a seed and of settings is one run. It has its own model, optimizer, order of data and random

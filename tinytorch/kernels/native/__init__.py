@@ -11,13 +11,15 @@ processors.
 from __future__ import annotations
 
 import functools
+import logging
 import os
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .. import parallel
 
-__all__ = ["absence", "defaults", "direct", "instructions", "quick", "twin"]
+__all__ = ["absence", "build", "defaults", "direct", "instructions", "quick", "twin"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -38,19 +40,32 @@ if _library is not None:
     instructions = _setting if _setting in _library.SETS else _library.SETS[-1]
 
 
+def build() -> str:
+    """Return what the installation noted: when and how the library was built, or why not; "" if it noted nothing."""
+    try:
+        with open(os.path.join(os.path.dirname(__file__), "build.txt"), encoding="utf-8") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
 def absence() -> str | None:
     """Return why there are no native kernels: a setting, or what the installation noted; None if there are."""
     if _library is not None:
         return None
     if _failure is None:
         return "disabled by TINYTORCH_NATIVE=0"
-    folder = os.path.dirname(__file__)
-    try:
-        with open(os.path.join(folder, "not_built.txt"), encoding="utf-8") as file:
-            return file.read().strip()
-    except OSError:
-        built = any(name.startswith("_native.") and name.endswith((".so", ".pyd")) for name in os.listdir(folder))
-        return f"the library cannot be loaded: {_failure}" if built else "the library has not been built"
+    names = os.listdir(os.path.dirname(__file__))
+    if any(name.startswith("_native.") and name.endswith((".so", ".pyd")) for name in names):
+        return f"the library cannot be loaded: {_failure}"
+    noted = build()  # (of a library that is not here, in a copy of the package)
+    return noted if noted and not noted.startswith(("built", "reused")) else "the library has not been built"
+
+
+# (Not in a saved program, which has a copy of this module, nor where none can be built.)
+_expected = sys.platform == "emscripten" or build().startswith("omitted")
+if _failure and not _expected and __name__ == "tinytorch.kernels.native":
+    logging.getLogger(__name__).warning("NumPy computes all, which takes longer: no native kernels, %s", absence())
 
 
 _WRAPPER_ATTRIBUTES = (*functools.WRAPPER_ASSIGNMENTS, "__code__", "__defaults__", "__kwdefaults__")
