@@ -15,7 +15,7 @@ import tinytorch
 import tinytorch.core.tensor
 import tinytorch.nn
 from scripts import make_docs_picture
-from scripts.website import lessons, reference
+from scripts.website import from_numpy, lessons, reference
 from scripts.website.executed import Stale, executed, not_run, run_session, sections
 from tests.declared import FUNCTIONS
 from tests.oracle import needs_oracle
@@ -64,19 +64,20 @@ def test_blocks_run_and_print_what_is_shown(page):
 
 @pytest.mark.parametrize("path", lessons.notebooks(), ids=lambda path: path.stem)
 def test_lessons_run_and_their_tests_test(path):
-    found = lessons.outputs(path)
-    assert sum(bool(cell.solution) for cell, _, _ in found) >= 3
+    found, answered = lessons.outputs(path, lessons.answers(path)), {number for number, *_ in lessons.answers(path)}
+    assert sum(bool(cell.solution) for cell, _, _ in found) == len(answered) >= 3
     assert any(drawing for _, _, drawing in found)
 
 
 def test_an_exercise_is_not_solved_before_it_is_done(tmp_path):
-    """Run a lesson whose test tests nothing."""
-    test = {"cell_type": "code", "metadata": {"tags": ["test"]}, "source": ["assert True"]}
+    """Run a lesson whose test tests nothing, or says nothing."""
     exercise = {"cell_type": "code", "metadata": {"tags": ["exercise"]}, "source": ["x = 0"]}
     path = tmp_path / "lesson.ipynb"
-    path.write_text(json.dumps({"cells": [exercise, test]}))
-    with pytest.raises(Stale, match="passes without a solution"):
-        lessons.outputs(path)
+    for source, words in [("assert True, 1", "passes without a solution"), ("assert x", "an assertion has no message")]:
+        test = {"cell_type": "code", "metadata": {"tags": ["test"]}, "source": [source]}
+        path.write_text(json.dumps({"cells": [exercise, test]}))
+        with pytest.raises(Stale, match=words):
+            lessons.outputs(path)
 
 
 @pytest.mark.parametrize(
@@ -121,6 +122,11 @@ def test_every_public_name_has_an_example():
     layers = {f"nn.{name}" for name in tinytorch.nn.__all__ if isinstance(getattr(tinytorch.nn, name), type)}
     assert len(layers) > 150 and layers <= set(reference.entries())
     assert {f"Tensor.{name}" for name in dir(tinytorch.Tensor) if name[0] != "_"} <= set(reference.entries())
+
+
+@pytest.mark.parametrize("library", ["tinytorch", pytest.param("torch", marks=needs_oracle)])
+def test_every_row_of_what_differs_from_numpy(library):
+    assert from_numpy.check(importlib.import_module(library)) > 50
 
 
 def overlooked():

@@ -30,7 +30,9 @@ ELSEWHERE = {**FROM_ROOT, "README.md": "index.md", mistakes.TABLE.relative_to(RO
 #: The navigation: a page that does not exist is left out, and one that is not named here is in the last section.
 NAVIGATION: dict[str, str | list[str]] = {
     "Home": "index.md",
-    "Start": ["start/install.md", "start/quickstart.md", "start/from-pytorch.md", "start/moving.md"],
+    "Start": [
+        "start/install.md", "start/quickstart.md", "start/from-numpy.md", "start/from-pytorch.md", "start/moving.md",
+    ],
     "Learn": [
         "autograd.md", "learn/training.md", "learn/data.md", "learn/saving.md", "debugging.md", "doctor.md",
         "pictures.md", "compile.md", "learn/deploying.md", "distributed.md", "sweep.md",

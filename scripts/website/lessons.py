@@ -1,7 +1,8 @@
 """Run the notebooks of the course in docs/course, and write them as pages with their outputs.
 
 Notebooks are stored without outputs. After a cell with the tag `exercise` follow one with the tag `test`, which fails
-for the exercise as it is, and a text with the tag `solution`, whose code runs in place of the exercise.
+for the exercise as it is, and a text with the tag `solution`, whose code runs in place of the exercise. Every
+assertion of a test has a message: what was found, what was wanted, a hint.
 
     python -m scripts.website.lessons docs/course/*.ipynb      # run them
 """
@@ -12,8 +13,10 @@ import ast
 import contextlib
 import io
 import json
+import logging
 import os
 import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -63,31 +66,39 @@ def run(code: str, names: dict[str, Any], file: str) -> str:
     return printed.getvalue()
 
 
-def outputs(path: Path) -> list[tuple[Cell, str, str]]:
+def outputs(path: Path, answers: Sequence[tuple[int, str, str, str]] = ()) -> list[tuple[Cell, str, str]]:
     """Run a notebook, and return (cell, text printed, figure) for each of its cells.
 
+    Args:
+        path: the notebook.
+        answers: those of `answers`, if they are tested, too.
+
     Raises:
-        Stale: a cell raises an exception, or a test passes without a solution.
+        Stale: a cell raises an exception or logs a warning, or a test does not say what it should.
     """
     names: dict[str, Any] = {"__name__": "__main__"}
-    unsolved: dict[str, Any] = {}
+    before: dict[str, Any] = {}
+    exercise, exercises = Cell("", True), 0
     found = []
     os.environ.setdefault("MPLBACKEND", "agg")
-    every = cells(path)
-    with workplace():
-        for number, cell in enumerate(every):
+    with workplace(), logged() as log:
+        for number, cell in enumerate(cells(path)):
             text = drawing = ""
             where, file = f"{path}, cell {number}", f"cell_{number}.py"
             if "exercise" in cell.tags:
-                unsolved = dict(names)
-                run(cell.text, unsolved, file)
-            if "test" in cell.tags and passes(cell.text, unsolved, file):
-                raise Stale(f"{where}: the test passes without a solution")
+                exercise, before, exercises = cell, dict(names), exercises + 1
+            if "test" in cell.tags:
+                check(
+                    cell.text, exercise, [rest for which, *rest in answers if which == exercises], before, file, where
+                )
+                log.truncate(0)
             if cell.is_code:
                 try:
                     text = run(cell.solution or cell.text, names, file)
                 except Exception as error:
                     raise Stale(f"{where} raises {type(error).__name__}: {error}") from error
+                if log.getvalue():
+                    raise Stale(f"{where} logs: {log.getvalue()}")
                 plots = sys.modules.get("matplotlib.pyplot")
                 if plots is not None and plots.get_fignums():
                     drawing = figure("The figure of the lines above")
@@ -95,16 +106,58 @@ def outputs(path: Path) -> list[tuple[Cell, str, str]]:
     return found
 
 
-def passes(test: str, names: dict[str, Any], file: str) -> bool:
-    """Return whether a test passes, and leave the random numbers as they were."""
+@contextlib.contextmanager
+def logged() -> Iterator[io.StringIO]:
+    """Collect what tinytorch logs."""
+    log = io.StringIO()
+    handler, logger = logging.StreamHandler(log), logging.getLogger("tinytorch")
+    logging.disable(logging.NOTSET)  # (`workplace` has changed it, and changes it back)
+    logger.addHandler(handler)
+    try:
+        yield log
+    finally:
+        logger.removeHandler(handler)
+
+
+def check(
+    test: str, exercise: Cell, answers: Sequence[Sequence[str]], names: dict[str, Any], file: str, where: str
+) -> None:
+    """Give a test the exercise as it is, and other answers, as (a part of the solution, what stands there, words).
+
+    Raises:
+        Stale: an assertion has no message, or the test does not say of an answer what it should.
+    """
+    if any(isinstance(node, ast.Assert) and node.msg is None for node in ast.walk(ast.parse(test))):
+        raise Stale(f"{where}: an assertion has no message")
+    if not said(test, exercise.text, dict(names), file):
+        raise Stale(f"{where}: the test passes without a solution")
+    for part, instead, words in answers:
+        if part not in exercise.solution:
+            raise Stale(f"{where}: the solution has no {part!r}")
+        answer = exercise.solution.replace(part, instead) if part else instead
+        heard = said(test, answer, dict(names), file)
+        if not (words in heard if words else not heard):
+            raise Stale(f"{where}: the test says {heard!r} of this answer:\n{answer}")
+
+
+def said(test: str, answer: str, names: dict[str, Any], file: str) -> str:
+    """Return what a test says of an answer, nothing if it passes, and leave the random numbers as they were."""
     state = tinytorch.get_rng_state()
     try:
+        run(answer, names, file)
         run(test, names, file)
-    except Exception:
-        return False
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
     finally:
         tinytorch.set_rng_state(state)
-    return True
+    return ""
+
+
+def answers(path: Path) -> list[tuple[int, str, str, str]]:
+    """Return the answers of answers.txt to a notebook's exercises, as (exercise, part, what stands there, words)."""
+    lines = (Path(__file__).parent / "answers.txt").read_text("utf-8").splitlines()
+    fields = [[field.strip() for field in line.split("|")] for line in lines if line.startswith(path.name[0] + ".")]
+    return [(int(number.partition(".")[2]), part, instead, words) for number, part, instead, words in fields]
 
 
 def notebooks() -> list[Path]:
