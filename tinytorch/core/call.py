@@ -79,7 +79,7 @@ class Facts(NamedTuple):
         outputs, residuals: how many arrays the kernel returns (0 outputs: any number).
         overload: the position of the argument that decides the name of the node, or None.
         direct: for which arrays the kernel is first called directly (`kernels/native`): of floats, always, or never.
-        quick: whether the kernel is faster with a 0-d array than with a Python number.
+        quick: whether the kernel gets a 0-d array for a Python number, because it is faster so or takes no numbers.
         laid: whether the order of the result's dimensions in memory is PyTorch's for elementwise functions.
         saved: the expression of the saved values: of an op of one tensor; of two operands that both need a gradient,
             where it is a common one.
@@ -146,7 +146,8 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
         "floating": bool(operands) and op.floating,
     }
     if operands == 2:
-        facts |= {"elementwise": op.elementwise, "of_floats": op.of_floats is not None, "quick": op.kernel in _QUICK}
+        facts |= {"elementwise": op.elementwise, "of_floats": op.of_floats is not None}
+        facts["quick"] = op.kernel in _QUICK or not op.numbers
         facts["is_ufunc"] = form == IN_PLACE and isinstance(op.kernel, np.ufunc)
     if form == IN_PLACE:
         first = op.arguments[op.inputs[0]]
@@ -486,7 +487,7 @@ class _Text:
         self.put(indent + 1, "x = a0._array", "kind = x.dtype")
         self.put(indent + 1, f"if is_tensor1:\n    y = a1._array\n    if {differ}:\n        {promote}")
         self.put(indent + 1, "elif (kind is F32 or kind is F64) and (type(a1) is float or type(a1) is int):")
-        self.put(indent + 2, f"y = {'number(a1, kind) if a1 else a1' if self.facts.quick else 'a1'}")
+        self.put(indent + 2, f"y = {'number(a1, kind) if a1 else np.asarray(a1, kind)' if self.facts.quick else 'a1'}")
         self.put(indent + 1, f"else:\n    {promote}")
         self.put(indent, f"else:\n    {promote}")
         self.arrays = ["x", "y"]
@@ -772,13 +773,13 @@ def record_several(
 
 
 def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
-    """Return the operands of a ufunc: arrays of PyTorch's result dtype, or an unchanged Python number.
+    """Return the operands of a ufunc: arrays of PyTorch's result dtype, or an unchanged Python number (`made.numbers`).
 
     NumPy's weak promotion of Python numbers equals PyTorch's unless the number's category is the higher one.
     """
     if made.name == "sub":
         refuse_booleans(x, y)
-    if not made.in_float32:
+    if made.numbers and not made.in_float32:
         if isinstance(x, Tensor) and not isinstance(y, Tensor):
             kind = x._array.dtype.kind
             if kind == "f" and type(y) in _PLAIN_NUMBERS:  # (NumPy would widen bfloat16)
