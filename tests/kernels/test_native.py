@@ -874,8 +874,8 @@ def test_every_twin_has_a_kernel_and_samples() -> None:
         for node in [each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.FunctionDef)]:
             decorators = [ast.unparse(each).partition("(")[0] for each in node.decorator_list]
             if not {"twin", "step"}.isdisjoint(decorators):
-                assert decorators[0] in ("twin", "step"), f"{path}: @twin is not above all decorators of {node.name}"
-                assert path.parent.name == "kernels", f"{path}: @twin is for functions in kernels/, not {node.name}"
+                right = decorators[0] in ("twin", "step") and path.parent.name == "kernels"
+                assert right, f"{path}: @twin is above all other decorators, in kernels/, but not of {node.name}"
                 twins.append(node.name)
     assert len(twins) == len(set(twins)), f"two functions with @twin have one name: {sorted(twins)}"
     places = {"ENTRY in C that scripts/build_native.py has built": library.KERNELS, "function with @twin": twins}
