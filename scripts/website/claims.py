@@ -131,6 +131,14 @@ def claims() -> Iterator[Claim]:
     errors = (ROOT / "docs/errors.md").read_text("utf-8")
     strange = [line for line in block[1].splitlines() if line not in errors] if block else ["no block"]
     yield Claim("docs/index.md", "lines of its error that docs/errors.md lacks", (), tuple(strange))
+    guide = text_of("CONTRIBUTING.md")
+    homes = {"tinytorch": Path(tinytorch.__file__).parents[1]}  # (which may be installed elsewhere)
+    paths = set(re.findall(r"\b((?:tests|scripts|tinytorch|docs|benchmarks|examples)/[\w./-]*\w)", guide))
+    lost = [each for each in paths if not (homes.get(each.split("/")[0], ROOT) / each).exists()]
+    yield Claim("CONTRIBUTING.md", "paths that lead nowhere", (), tuple(sorted(lost)))
+    named = re.findall(r"`(\w+)` (?:in|of) `(tests/[\w/]+\.py)`", guide)
+    lost = [f"{name} in {path}" for name, path in named if name not in (ROOT / path).read_text("utf-8")]
+    yield Claim("CONTRIBUTING.md", "names that are in no test", (), tuple(lost))
     minutes = re.search(r"\| fast \| .* \| (\d+) minutes \|", (ROOT / "CONTRIBUTING.md").read_text("utf-8"))
     yield claim("README.md", r"That takes (\w+) minutes on two cores", WORDS[int(minutes[1])] if minutes else None)
     if importlib.util.find_spec("torch"):
