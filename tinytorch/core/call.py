@@ -779,17 +779,17 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
     """
     if made.name == "sub":
         refuse_booleans(x, y)
-    if made.numbers and not made.in_float32:
+    if not made.in_float32:
         if isinstance(x, Tensor) and not isinstance(y, Tensor):
             kind = x._array.dtype.kind
             if kind == "f" and type(y) in _PLAIN_NUMBERS:  # (NumPy would widen bfloat16)
-                return x._array, y
+                return x._array, _taken(made, y, x._array.dtype)
             if type(y) is int and x._array.dtype is _I64 and not made.floating and -(2**63) <= y < 2**63:
-                return x._array, y
+                return x._array, _taken(made, y, _I64)
         elif isinstance(y, Tensor) and not isinstance(x, Tensor):
             kind = y._array.dtype.kind
             if kind == "f" and type(x) in _PLAIN_NUMBERS:
-                return x, y._array
+                return _taken(made, x, y._array.dtype), y._array
     x, y = (
         each if isinstance(each, (Tensor, np.ndarray, *NUMBERS)) else made.adopted(each, k)
         for k, each in enumerate((x, y))
@@ -816,6 +816,11 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
         wide = silence.quiet(made.kernel)(_cast(narrow, _F32), _cast(y, _F32))
         return silence.cast(wide, numpy_dtype), np.ones((), numpy_dtype)  # the result, and 1, which leaves it unchanged
     return _cast(x, numpy_dtype), _cast(y, numpy_dtype)
+
+
+def _taken(made: Op, value: Any, kind: Any) -> Any:
+    """Return a number as the kernel takes it: as it is, or as an array."""
+    return value if made.numbers else number(value, kind) if value else np.asarray(value, kind)
 
 
 def refuse_booleans(x: Any, y: Any) -> None:
