@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-import importlib.util
 import inspect
 import re
-import sys
 from functools import cache
 from itertools import chain
-from pathlib import Path
 from typing import Any
 
 import pytest
 
+from scripts import make_coverage as coverage
 from tests.oracle import module
 from tinytorch.core import declaration
 from tinytorch.ops.register import NUMPY, Function
 
 torch = module()
-HERE = Path(__file__).resolve().parent
-
-
-def load_script() -> Any:
-    """Import scripts/make_coverage.py, which does not belong to a package."""
-    path = HERE.parent / "scripts" / "make_coverage.py"
-    spec = importlib.util.spec_from_file_location("make_coverage", path)
-    assert spec is not None and spec.loader is not None
-    loaded = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = loaded  # (dataclasses look it up there)
-    spec.loader.exec_module(loaded)
-    return loaded
-
-
-coverage = load_script()
 #: The version of PyTorch for which the page is written; other versions have other names.
 of_this_version = pytest.mark.skipif(not torch.__version__.startswith("2.13"), reason="the table is of PyTorch 2.13")
 

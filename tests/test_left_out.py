@@ -6,12 +6,13 @@ import importlib
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import tinytorch
-from tinytorch.ops import left_out
+from tinytorch.ops import left_out, register
 
 MODULES = ["torch", "torch.nn", "torch.nn.functional", "torch.linalg", "torch.fft", "torch.special"]
 
@@ -48,6 +49,13 @@ def test_names_that_pytorch_has_not_either(path: str) -> None:
     with pytest.raises(AttributeError, match=f"^module '{ours.__name__}' has no attribute 'no_such_name'$"):
         ours.no_such_name  # noqa: B018
     assert not hasattr(ours, "no_such_name") and getattr(ours, "no_such_name", 3) == 3
+
+
+@pytest.mark.skipif(not (Path(tinytorch.__file__).parents[1] / "scripts").exists(), reason="this is not a checkout")
+def test_a_declared_name_that_no_table_has_yet(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(register.functions, "new_name", None)
+    with pytest.raises(AttributeError, match=r"^torch.new_name is declared, but .* run scripts/make_names.py$"):
+        tinytorch.new_name  # noqa: B018
 
 
 def test_the_error_can_be_pickled_and_the_table_is_read_when_it_is_needed() -> None:

@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 import tinytorch
+from scripts.website.claims import claims
 
 README = Path(__file__).resolve().parent.parent / "README.md"
 
@@ -40,6 +41,12 @@ def test_files_it_points_at_exist():
     folders = (README.parent, Path(tinytorch.__file__).parents[1])  # the wheel is tested without the checkout
     for target in targets:
         assert any((folder / target).exists() for folder in folders), target
+
+
+def test_what_the_first_pages_state_is_right(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    wrong = [each for each in claims() if each.stated != each.right]
+    assert not wrong
 
 
 def test_commands_name_what_exists():

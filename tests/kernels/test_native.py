@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
@@ -865,24 +866,34 @@ def _threads() -> Iterator[None]:
 
 
 def test_every_twin_has_a_kernel_and_samples() -> None:
-    folder = Path(tinytorch.__file__).parent / "kernels"
-    decorated = re.compile(r"^@(?:twin|step\(.*\))\n(?:@.*\n)*def (\w+)", re.MULTILINE)
-    of_ufuncs = re.compile(r"^(\w+) = twin\(np\.", re.MULTILINE)
-    texts = [path.read_text("utf-8") for path in folder.rglob("*.py")]
-    twins = [name for text in texts for each in (decorated, of_ufuncs) for name in each.findall(text)]
-    assert sorted(twins) == sorted(library.KERNELS) == sorted(SAMPLES)
+    twins: list[str] = []
+    for path in Path(tinytorch.__file__).parent.rglob("*.py"):
+        if "twin" not in (text := path.read_text("utf-8")):
+            continue
+        twins += re.findall(r"^(\w+) = twin\(np\.", text, re.MULTILINE)
+        for node in [each for each in ast.walk(ast.parse(text)) if isinstance(each, ast.FunctionDef)]:
+            decorators = [ast.unparse(each).partition("(")[0] for each in node.decorator_list]
+            if not {"twin", "step"}.isdisjoint(decorators):
+                right = decorators[0] in ("twin", "step") and path.parent.name == "kernels"
+                assert right, f"{path}: @twin is above all other decorators, in kernels/, but not of {node.name}"
+                twins.append(node.name)
+    assert len(twins) == len(set(twins)), f"two functions with @twin have one name: {sorted(twins)}"
+    places = {"ENTRY in C that scripts/build_native.py has built": library.KERNELS, "function with @twin": twins}
+    places |= {"line in SAMPLES": SAMPLES}
+    names = {*twins, *library.KERNELS, *SAMPLES}
+    wrong = [f"{name} has no {place}" for name in sorted(names) for place, known in places.items() if name not in known]
+    assert not wrong
 
 
 @EACH
 def test_a_kernel_has_the_parameters_of_its_definition(name: str) -> None:
-    definition = inspect.unwrap(SAMPLES[name].definition)
-    names = library.KERNELS[name]
+    definition, names = inspect.unwrap(SAMPLES[name].definition), library.KERNELS[name]
     if isinstance(definition, np.ufunc):
-        assert names == (*(("x1", "x2") if definition.nin == 2 else "x"), "out")  # as in NumPy's documentation
-        return
-    parameters = tuple(inspect.signature(definition).parameters)
+        parameters: tuple[str, ...] = ("x1", "x2") if definition.nin == 2 else ("x",)  # as in NumPy's documentation
+    else:
+        parameters = tuple(inspect.signature(definition).parameters)
     # (A pointwise kernel can take `out`, whether its definition does or not.)
-    assert names in (parameters, (*parameters, "out"))
+    assert names in (parameters, (*parameters, "out")), f"{name} in C has {names}, in Python {parameters}"
 
 
 def test_constants_that_python_and_c_share_are_equal() -> None:

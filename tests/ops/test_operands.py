@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import operator
 import warnings
 from collections.abc import Callable
@@ -10,6 +12,8 @@ from typing import Any
 import numpy
 import pytest
 
+import tinytorch
+from tests.declared import registered
 from tests.same import compared, expressions, of_each, programs
 
 pytestmark = [pytest.mark.filterwarnings("ignore:index_reduce")]
@@ -32,6 +36,19 @@ EITHER = """
 @compared
 def test_numbers_for_tensors(torch: Any, name: str, numbers: tuple[bool, bool]) -> Any:
     return getattr(torch, name)(*[2 if each else torch.tensor([1, 2, 3]) for each in numbers])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int32"])
+def test_a_kernel_gets_numbers_that_are_promoted(dtype: str) -> None:
+    """A number gives the dtype that a tensor of it gives, whatever the kernel does with it."""
+    x, wrong = tinytorch.tensor([1, 2], dtype=getattr(tinytorch, dtype)), []
+    ops = [op for op in registered() if op.operands == 2 and op.elementwise]
+    for op, value, first in itertools.product(ops, (0, 2, 0.5, True), (True, False)):
+        with contextlib.suppress(NotImplementedError, RuntimeError, TypeError):
+            args = [(x, each) if first else (each, x) for each in (tinytorch.tensor(value), value)]
+            by_tensor, by_number = [op.caller(*each).dtype for each in args]
+            wrong += [(op.name, args[1], by_number, by_tensor)] if by_number is not by_tensor else []
+    assert len(ops) > 50 and not wrong, wrong
 
 
 @pytest.mark.parametrize("name", ["eq", "maximum", "bitwise_and"])

@@ -78,7 +78,7 @@ class Facts(NamedTuple):
         outputs, residuals: how many arrays the kernel returns (0 outputs: any number).
         overload: the position of the argument that decides the name of the node, or None.
         direct: for which arrays the kernel is first called directly (`kernels/native`): of floats, always, or never.
-        quick: whether the kernel is faster with a 0-d array than with a Python number.
+        quick: whether the kernel gets a 0-d array for a Python number, because it is faster so or takes no numbers.
         laid: whether the order of the result's dimensions in memory is PyTorch's for elementwise functions.
         saved: the expression of the saved values: of an op of one tensor; of two operands that both need a gradient,
             where it is a common one.
@@ -147,7 +147,8 @@ def _facts(op: Op, form: str, witnessed: bool) -> Facts:
         "floating": bool(operands) and op.floating,
     }
     if operands == 2:
-        facts |= {"elementwise": op.elementwise, "of_floats": op.of_floats is not None, "quick": op.kernel in _QUICK}
+        facts |= {"elementwise": op.elementwise, "of_floats": op.of_floats is not None}
+        facts["quick"] = op.kernel in _QUICK or not op.numbers
         facts["is_ufunc"] = form == IN_PLACE and isinstance(op.kernel, np.ufunc)
     if form == IN_PLACE:
         first = op.arguments[op.inputs[0]]
@@ -508,7 +509,7 @@ class _Text:
             0, "if is_tensor0:", "    x = a0._array", "    kind = x.dtype",
             f"    if is_tensor1:\n        y = a1._array\n        if {differ}:\n            {promote}",
             "    elif (kind is F32 or kind is F64) and (type(a1) is float or type(a1) is int):",
-            f"        y = {'number(a1, kind) if a1 else a1' if self.facts.quick else 'a1'}",
+            f"        y = {'number(a1, kind) if a1 else np.asarray(a1, kind)' if self.facts.quick else 'a1'}",
             f"    else:\n        {promote}",
             f"else:\n    {promote}",
         )  # fmt: skip
@@ -800,7 +801,7 @@ def record_several(
 
 
 def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
-    """Return the operands of a ufunc: arrays of PyTorch's result dtype, or an unchanged Python number.
+    """Return the operands of a ufunc: arrays of PyTorch's result dtype, or an unchanged Python number (`made.numbers`).
 
     NumPy's weak promotion of Python numbers equals PyTorch's unless the number's category is the higher one.
     """
@@ -811,14 +812,14 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
             kind = x._array.dtype.kind
             if kind == "f" and type(y) in _PLAIN_NUMBERS:  # (NumPy would widen bfloat16)
                 made.refuse_dtype(x._array.dtype)
-                return x._array, y
+                return x._array, _taken(made, y, x._array.dtype)
             if type(y) is int and x._array.dtype is _I64 and not made.floating and -(2**63) <= y < 2**63:
-                return x._array, y
+                return x._array, _taken(made, y, _I64)
         elif isinstance(y, Tensor) and not isinstance(x, Tensor):
             kind = y._array.dtype.kind
             if kind == "f" and type(x) in _PLAIN_NUMBERS:
                 made.refuse_dtype(y._array.dtype)
-                return x, y._array
+                return _taken(made, x, y._array.dtype), y._array
     x, y = (
         each if isinstance(each, (Tensor, np.ndarray, *NUMBERS)) else made.adopted(each, k)
         for k, each in enumerate((x, y))
@@ -848,6 +849,11 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
     if numpy_dtype not in made.accepted:
         made.refuse_dtypes(operands)
     return operands
+
+
+def _taken(made: Op, value: Any, kind: Any) -> Any:
+    """Return a number as the kernel takes it: as it is, or as an array."""
+    return value if made.numbers else number(value, kind) if value else np.asarray(value, kind)
 
 
 def refuse_booleans(x: Any, y: Any) -> None:

@@ -15,6 +15,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tinytorch.core.call import CALL, IN_PLACE, OPERATOR, Caller
 from tinytorch.core.complex import OWN
 from tinytorch.core.declaration import DIMENSIONS, MISSING, Op, camel, signature
@@ -28,7 +30,7 @@ _FACTS = frozenset(
     "many joint outputs nondiff residuals view broadcasts result overload refuses data_dependent holds complex moves "
     "batch own_layout".split()
 )
-_OF_POINTWISE = frozenset("floating in_float32 refuses complex moves batch own_layout".split())
+_OF_POINTWISE = frozenset("floating in_float32 numbers refuses complex moves batch own_layout".split())
 
 
 def op(
@@ -104,10 +106,12 @@ def pointwise(
         of_floats: replaces the ufunc for arrays of float32.
         refuses, complex, moves, batch, own_layout: see `op`.
         in_float32: do not round a number to the 16 bits of the tensor, but compute in float32; needs `f(x, 1) == x`.
+        numbers: the kernel gets a Python number as it is, as NumPy's ufuncs do; any other kernel an array of the dtype.
         **facts: also, per argument, in order, the formula of its gradient, or None.
     """
     facts, formulas = _parted(facts, _OF_POINTWISE)
     facts.setdefault("batch", None if linear else "elementwise")
+    facts.setdefault("numbers", linear or isinstance(kernel, np.ufunc))
     count = len(formulas)
     declared = Op(
         kernel, formulas, arguments=tuple(formulas), defaults=(MISSING,) * count, positional=count, name=name,

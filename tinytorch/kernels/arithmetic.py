@@ -153,24 +153,20 @@ def lerp_to(x: Array, end: Array, weight: Array) -> Array:
 # Division with rounding ---------------------------------------------------------------------------
 
 
-def _refuse_zero(a: Any, b: Any, name: str) -> None:
+def _refuse_zero(a: Array, b: Array, name: str) -> None:
     """Raise PyTorch's errors for booleans, and for integers divided by zero (NumPy would warn and return 0)."""
-    if a is not None and getattr(a, "dtype", None) == np.bool_:
+    if a.dtype == np.bool_:
         raise refused(name, a)
-    if not getattr(a, "size", 1):
-        return
-    if getattr(b, "dtype", None) is not None and b.dtype.kind in "iu" and not np.all(b):
-        raise RuntimeError("ZeroDivisionError")
-    if b is not None and isinstance(b, int) and b == 0 and a.dtype.kind in "iu":
+    if b.dtype.kind in "iu" and a.size and not np.all(b):
         raise RuntimeError("ZeroDivisionError")
 
 
-def floor_divide(a: Any, b: Any) -> Array:
+def floor_divide(a: Array, b: Array) -> Array:
     """Return `a / b`, rounded towards minus infinity."""
     _refuse_zero(a, b, "div_floor_cpu")
-    if getattr(b, "ndim", 1) == 0 and b.dtype.itemsize == 2 and b.dtype.kind in FLOATS and b == 1:
+    if not b.ndim and _is_half(b) and b == 1:
         return np.floor(a)  # of 16 bits: `a` was divided in float32 (see `promoted`), and may be infinite
-    if getattr(a, "dtype", None) == getattr(b, "dtype", 0) and _is_half(a):
+    if _is_half(a):
         return _half_floor_divide(a, b)
     return np.floor_divide(a, b)
 
@@ -187,26 +183,26 @@ def _half_floor_divide(a: Array, b: Array) -> Array:
     return np.where(b == 0, a / b, down)
 
 
-def trunc_divide(a: Any, b: Any) -> Array:
+def trunc_divide(a: Array, b: Array) -> Array:
     """Return `a / b`, rounded towards zero."""
     _refuse_zero(a, b, "div_trunc_cpu")
-    if np.result_type(a, b).kind in "iu":
+    if a.dtype.kind in "iu":
         quotient = np.floor_divide(a, b)
         return quotient + ((quotient < 0) & (quotient * b != a))
     return np.trunc(np.true_divide(a, b))
 
 
-def remainder(a: Any, b: Any) -> Array:
+def remainder(a: Array, b: Array) -> Array:
     """Return the remainder of `a / b` with the sign of `b`."""
     _refuse_zero(a, b, "remainder_cpu")
-    if np.result_type(a, b).kind in "iu":
+    if a.dtype.kind in "iu":
         return np.remainder(a, b)
     # Not `np.remainder`, whose zeros have the sign of b; PyTorch's have the sign of a.
     out = np.fmod(a, b)
     return np.where((out != 0) & ((out < 0) != np.less(b, 0)), out + b, out)
 
 
-def fmod(a: Any, b: Any) -> Array:
+def fmod(a: Array, b: Array) -> Array:
     """Return the remainder of `a / b` with the sign of `a`."""
     _refuse_zero(a, b, "fmod_cpu")
     return np.fmod(a, b)
@@ -357,16 +353,16 @@ def nan_to_num(x: Array, nan: Any = None, posinf: Any = None, neginf: Any = None
 # Bits ---------------------------------------------------------------------------------------------
 
 
-def _of_bits(ufunc: Any, name: str, x: Any, y: Any) -> Array:
+def _of_bits(ufunc: Any, name: str, x: Array, y: Array) -> Array:
     """Return `ufunc(x, y)` of integers and booleans, with PyTorch's error for other dtypes."""
     try:
         return ufunc(x, y)
     except TypeError:
-        raise refused(name, x if hasattr(x, "dtype") else y) from None
+        raise refused(name, x) from None
 
 
-def _shifted(ufunc: Any, name: str, x: Any, y: Any) -> Array:
-    if getattr(x, "dtype", None) == np.bool_:
+def _shifted(ufunc: Any, name: str, x: Array, y: Array) -> Array:
+    if x.dtype == np.bool_:
         raise refused(name, x)
     return _of_bits(ufunc, name, x, y)
 

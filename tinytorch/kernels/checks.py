@@ -56,7 +56,7 @@ def refused(name: str, x: Any) -> NotImplementedError:
 def refusing(kernel: Callable[..., Any], name: str, kinds: str, *operands: Any) -> Any:
     """Return `kernel(*operands)`; raise PyTorch's error for an array of one of NumPy's dtype kinds `kinds`."""
     for each in operands:
-        if hasattr(each, "dtype") and each.dtype.kind in kinds:
+        if each.dtype.kind in kinds:
             raise refused(name, each)
     return kernel(*operands)
 

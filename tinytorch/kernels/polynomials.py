@@ -99,12 +99,11 @@ def _hermite_of_all(factor: int, x: Array, n: Array) -> Array:
     return _recurrence(x, np.minimum(n, 513), factor * x, lambda k, x, value, before: factor * (x * value - k * before))
 
 
-def _hermite(factor: int, x: Any, n: Any) -> Array:
+def _hermite(factor: int, x: Array, n: Array) -> Array:
     """Return Hermite's polynomial, the physicists' (factor 2) or the probabilists' (1); NaN above PyTorch's limit."""
-    kind = (x if hasattr(x, "dtype") else n).dtype
     value = in_double(functools.partial(_hermite_of_all, factor), x, n)
-    limit = 512 if kind.itemsize == 8 else 128
-    return np.where(np.greater(n, limit) & np.isfinite(n), np.nan, value).astype(kind, copy=False)
+    limit = 512 if x.itemsize == 8 else 128
+    return np.where(np.greater(n, limit) & np.isfinite(n), np.nan, value).astype(x.dtype, copy=False)
 
 
 hermite_h, hermite_he = functools.partial(_hermite, 2), functools.partial(_hermite, 1)

@@ -118,19 +118,14 @@ _BLOCK = 16384  # elements: many temporary arrays of this size stay in the proce
 
 
 def in_double(function: Callable[..., Any], *operands: Any) -> Any:
-    """Return a function of arrays that broadcast, or numbers, computed in float64, in the dtype of the arrays.
+    """Return a function of arrays that broadcast, computed in float64, in the dtype of the arrays.
 
     PyTorch computes float32 in float32; the result here has an error of at most one unit in the last place.
     """
-    first = next(x for x in operands if hasattr(x, "dtype"))
-    if len(operands) == 1:
-        arrays = list(operands)
-    else:
-        arrays = [x if hasattr(x, "dtype") else np.full_like(first, x, dtype=np.float64) for x in operands]
-        if arrays[0].shape != arrays[1].shape:
-            arrays = list(np.broadcast_arrays(*arrays))
+    first, *others = operands
+    arrays = np.broadcast_arrays(*operands) if others and others[0].shape != first.shape else operands
     shape = arrays[0].shape
-    if len(arrays) == 1 and not first.flags.c_contiguous and 0 not in first.strides:
+    if not others and not first.flags.c_contiguous and 0 not in first.strides:
         out = np.empty_like(first)  # with the memory layout of the argument
         out[...] = in_double(function, first.copy("C"))
         return out
@@ -148,7 +143,7 @@ def in_double(function: Callable[..., Any], *operands: Any) -> Any:
 def refusing_half(kernel: Callable[..., Any], name: str, *operands: Any) -> Any:
     """Return `kernel(*operands)`; raise PyTorch's error for 16-bit floats."""
     for each in operands:
-        if hasattr(each, "dtype") and each.dtype.itemsize == 2 and each.dtype.kind in FLOATS:
+        if each.dtype.itemsize == 2 and each.dtype.kind in FLOATS:
             raise refused(name, each)
     return kernel(*operands)
 

@@ -22,27 +22,26 @@ from .special import as_floating
 Array = Any
 
 
-def _of_floats(ufunc: Any, name: str, x: Any, y: Any) -> Array:
+def _of_floats(ufunc: Any, name: str, x: Array, y: Array) -> Array:
     """Return `ufunc(x, y)` of two floating-point operands, with PyTorch's error for integers.
 
     bfloat16 is computed in float32.
     """
-    dtype = x.dtype if hasattr(x, "dtype") else y.dtype
-    if dtype.kind == "f":
+    if x.dtype.kind == "f":
         return ufunc(x, y)
-    if dtype.kind == "c" and ufunc is np.logaddexp:
+    if x.dtype.kind == "c" and ufunc is np.logaddexp:
         return complexes.logaddexp(x, y)
-    if dtype.kind != "V":
+    if x.dtype.kind != "V":
         raise refused(name, x)
-    return ufunc(x.astype(np.float32), y.astype(np.float32)).astype(dtype)
+    return ufunc(x.astype(np.float32), y.astype(np.float32)).astype(x.dtype)
 
 
 def _in_float32(function: Any, *operands: Any) -> Array:
-    """Return a function of one or two arrays or numbers; 16-bit floats are computed in float32."""
-    first = next(each for each in operands if hasattr(each, "dtype"))
-    if first.dtype.itemsize != 2 or first.dtype.kind in "iu":
+    """Return a function of one or two arrays; 16-bit floats are computed in float32."""
+    kind = operands[0].dtype
+    if kind.itemsize != 2 or kind.kind in "iu":
         return function(*operands)
-    return function(*[widened(each) if hasattr(each, "dtype") else each for each in operands]).astype(first.dtype)
+    return function(*map(widened, operands)).astype(kind)
 
 
 # Powers -------------------------------------------------------------------------------------------
@@ -114,7 +113,7 @@ def rsqrt(x: Array) -> Array:
     return out
 
 
-def _ldexp(a: Any, b: Any) -> Array:
+def _ldexp(a: Array, b: Array) -> Array:
     power = np.exp2(b)
     if a.dtype.kind != "c":
         power = in_rows(power)
@@ -147,17 +146,13 @@ logaddexp = functools.partial(_of_floats, np.logaddexp, "logaddexp_cpu")
 logaddexp2 = functools.partial(_of_floats, np.logaddexp2, "logaddexp2_cpu")
 
 
-def xlogy(a: Any, b: Any) -> Array:
+def xlogy(a: Array, b: Array) -> Array:
     """Return `a * log(b)`, which is 0 where a is 0."""
-    if isinstance(b, (int, float)):
-        b = np.full_like(a, b)
     return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(b), a * elementary.log(b))
 
 
-def xlog1py(a: Any, b: Any) -> Array:
+def xlog1py(a: Array, b: Array) -> Array:
     """Return `a * log(1 + b)`, which is 0 where a is 0."""
-    if not hasattr(b, "dtype"):
-        b = a.dtype.type(b)
     value = a * elementary.log1p(b)
     return np.where(np.equal(a, 0) & ~np.isnan(b), np.zeros_like(value), value)
 

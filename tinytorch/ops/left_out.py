@@ -5,7 +5,13 @@ Imported when a name is not found. `NAMES` is the table of `scripts/make_coverag
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
+import sys
+from pathlib import Path
+
 from tinytorch._version import __version__
+from tinytorch.ops import register
 
 
 def error(module: str, name: str) -> AttributeError:
@@ -15,6 +21,14 @@ def error(module: str, name: str) -> AttributeError:
         if name in names.split():
             words = f": {reason}" if reason else ""
             return AttributeError(f"{theirs}.{name} is not in tinytorch {__version__}{words}", name=name)
+    here = Path(__file__).parent
+    if module == "tinytorch" and name[:2] != "__" and (here.parents[1] / "scripts" / "make_names.py").exists():
+        for each in pkgutil.walk_packages([str(here)], "tinytorch.ops."):
+            importlib.import_module(each.name)
+        known = " ".join(sys.modules[module]._NAMES.values()).split()  # (what is known may have been deleted)
+        if name in register.functions and name not in known:  # in a checkout, in which the table of names is stale
+            words = "is declared, but not in the table of names: run scripts/make_names.py"
+            return AttributeError(f"{theirs}.{name} {words}", name=name)
     return AttributeError(f"module {module!r} has no attribute {name!r}", name=name)
 
 

@@ -66,7 +66,7 @@ def _refused_power(base: Any, exponent: Any) -> str | None:
 _raised, _raised_to, _number_raised = (
     pointwise(
         "pow", kernel, node_name=f"PowBackward{k}", refuses=_refused_power, complex=HOLOMORPHIC, own_layout=k == 2,
-        x=_pow_x, y=_pow_y,
+        numbers=True, x=_pow_x, y=_pow_y,
     )
     for k, kernel in enumerate((kernels.power, kernels.power, kernels.power_of_number))
 )  # fmt: skip
@@ -193,12 +193,9 @@ exp, exp2, expm1, log, log2, log10, log1p = (
 
 
 @elementwise(
-    kernels.logaddexp,
-    complex=HOLOMORPHIC,
-    x=lambda g, x, y: g * sigmoid(x - y),
-    y=lambda g, x, y: g * sigmoid(y - x),
+    kernels.logaddexp, complex=HOLOMORPHIC, x=lambda g, x, y: g * sigmoid(x - y), y=lambda g, x, y: g * sigmoid(y - x),
     **_OF_TWO,
-)
+)  # fmt: skip
 def logaddexp(x: Any, y: Any) -> Any:
     """Return `log(exp(x) + exp(y))`, computed without overflow.
 
@@ -209,13 +206,9 @@ def logaddexp(x: Any, y: Any) -> Any:
 
 
 @elementwise(
-    kernels.xlogy,
-    x=lambda g, x, y: xlogy(g, y).masked_fill((x == 0) & (y <= 0), 0),
-    y=lambda g, x, y: g * x / y,
-    also="special.xlogy",
-    operands="either",
-    **_OF_FLOATS,
-)
+    kernels.xlogy, x=lambda g, x, y: xlogy(g, y).masked_fill((x == 0) & (y <= 0), 0), y=lambda g, x, y: g * x / y,
+    also="special.xlogy", operands="either", **_OF_FLOATS,
+)  # fmt: skip
 def xlogy(x: Any, y: Any) -> Any:
     """Return `x * log(y)`, which is 0 where x is 0.
 
