@@ -257,11 +257,12 @@ class Optimizer:
         """Update the parameters by one call of the kernel, or of several that agree; return those that are left."""
         gradients: list[Any] = [p.grad for p in params]
         if any([x._receives is not None for x in (*gradients, *params)]):
-            kinds = [p.layout is strided is g.layout for p, g in zip(params, gradients, strict=True)]
-            if not all(kinds):
-                dense = [p for p, is_dense in zip(params, kinds, strict=True) if is_dense]
-                left = self._update_together(dense, group) if len(dense) > 1 else dense
-                return left + [p for p, is_dense in zip(params, kinds, strict=True) if not is_dense]
+            sparse: list[Tensor] = []
+            dense: list[Tensor] = []
+            for p, g in zip(params, gradients, strict=True):
+                (dense if p.layout is strided is g.layout else sparse).append(p)
+            if sparse:  # (they come first: most optimizers refuse them, before anything is updated)
+                return sparse + (self._update_together(dense, group) if len(dense) > 1 else dense)
         states = [self.state.get(p) or {} for p in params]
         first, counts = states[0], [name for name in self._counts if name in states[0]]
         try:
