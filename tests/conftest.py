@@ -3,13 +3,16 @@
 import gc
 import importlib.util
 import os
+import runpy
 import signal
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import seed, settings
 
+import tinytorch
 from tests.oracle import torch
 from tinytorch.core import warning
 
@@ -53,6 +56,17 @@ def restored_global_state() -> Iterator[None]:
     yield
     if torch is not None:  # PyTorch's compiler disables the argument checks of distributions
         torch.distributions.Distribution.set_default_validate_args(True)
+
+
+def pytest_sessionstart() -> None:
+    """Refuse to test a checkout with a native library that was built of other sources."""
+    root = Path(__file__).parent.parent
+    libraries = list((root / "tinytorch" / "kernels" / "native").glob("_native.*.so"))
+    if Path(tinytorch.__file__).parent.parent != root or not any([b"sources " in x.read_bytes() for x in libraries]):
+        return
+    script = runpy.run_path(str(root / "scripts" / "build_native.py"))
+    if script["existing"]() is None:
+        raise pytest.UsageError("the native library was built of other sources: run python scripts/build_native.py")
 
 
 def pytest_collection_finish() -> None:

@@ -144,7 +144,11 @@ def _parted(given: dict[str, Any], known: frozenset[str]) -> tuple[dict[str, Any
     facts = {k: x for k, x in given.items() if k in known}
     if facts.get("view") or facts.get("moves"):
         facts["complex"] = facts.get("complex") or OWN
-    return facts, {k: x for k, x in given.items() if k not in known}
+    formulas = {k: x for k, x in given.items() if k not in known}
+    for name, formula in formulas.items():
+        if formula is not None and not callable(formula):
+            raise TypeError(f"{name}={formula!r} is no formula of an argument; the facts are {', '.join(sorted(known))}")
+    return facts, formulas
 
 
 def _named(function: Any, name: str, doc: str | None) -> Any:

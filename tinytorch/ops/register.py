@@ -462,6 +462,11 @@ def public(
         traced: how `torch.compile` treats the function: a policy of `core.mode.traced_as`.
     """
 
+    chosen: list[tuple[Any, Any]] = [(operands, OPERANDS), (autocast, AUTOCAST), (asks, ("arguments", "modes", "nobody"))]
+    for value, known in chosen:
+        if value is not None and value not in known:
+            raise TypeError(f"{value!r} is none of {', '.join(known)}")
+
     def declare(function: F) -> F:
         raw: Any = traced_as(traced)(function) if traced else function
         names = [raw.__name__ if name is None else name, *also.split()]
