@@ -845,10 +845,10 @@ def promoted(made: Op, x: Any, y: Any) -> tuple[Any, Any]:
         narrow = _cast(x, numpy_dtype) if isinstance(x, Tensor) else x
         wide = silence.quiet(made.kernel)(_cast(narrow, _F32), _cast(y, _F32))
         return silence.cast(wide, numpy_dtype), np.ones((), numpy_dtype)  # the result, and 1, which leaves it unchanged
-    operands = _cast(x, numpy_dtype), _cast(y, numpy_dtype)
+    arrays = _cast(x, numpy_dtype), _cast(y, numpy_dtype)
     if numpy_dtype not in made.accepted:
-        made.refuse_dtypes(operands)
-    return operands
+        made.refuse_dtypes(arrays)
+    return arrays
 
 
 def _taken(made: Op, value: Any, kind: Any) -> Any:

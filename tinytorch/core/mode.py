@@ -12,7 +12,7 @@ import itertools
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels import silence
@@ -323,7 +323,7 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
         state.modes = modes
 
 
-def is_lazy(x: Any) -> bool:
+def is_lazy(x: Any) -> TypeGuard[Any]:
     """Return whether a tensor is a lazy conjugate or negative; modes receive calls of other tensors alone."""
     return hasattr(type(x), "_conjugated")
 

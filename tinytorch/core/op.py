@@ -147,7 +147,7 @@ def _parted(given: dict[str, Any], known: frozenset[str]) -> tuple[dict[str, Any
     formulas = {k: x for k, x in given.items() if k not in known}
     for name, formula in formulas.items():
         if formula is not None and not callable(formula):
-            raise TypeError(f"{name}={formula!r} is no formula of an argument; the facts are {', '.join(sorted(known))}")
+            raise TypeError(f"{name}={formula!r} is no formula; the facts are {', '.join(sorted(known))}")
     return facts, formulas
 
 

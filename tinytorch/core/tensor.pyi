@@ -65,26 +65,26 @@ class Tensor:
     def __abs__(self) -> Tensor: """Return the absolute value; its gradient at 0 is 0."""
     def __add__(self, other: Any) -> Tensor: """Return `x + y`."""
     def __and__(self, other: Any) -> Tensor: ...
-    def __array__(self, dtype: Any = ..., copy: Any = ...) -> Tensor: ...
+    def __array__(self, dtype: Any=None, copy: builtins.bool | None=None) -> Any: ...
     def __array_wrap__(self, array: Any, context: Any = ..., return_scalar: Any = ...) -> Tensor: """Return the result of a NumPy function called on this tensor as a tensor (`Tensor.__array_wrap__`)."""
-    def __bool__(self) -> Tensor: ...
-    def __complex__(self) -> Tensor: ...
+    def __bool__(self) -> builtins.bool: ...
+    def __complex__(self) -> builtins.complex: ...
     def __contains__(self, element: Any) -> Tensor: """Return whether any element equals `element`, a number or broadcast tensor (`element in tensor`)."""
     @property
     def __cuda_array_interface__(self) -> Tensor: ...
-    def __deepcopy__(self, memo: Any) -> Tensor: ...
+    def __deepcopy__(self, memo: dict[builtins.int, Any]) -> Tensor: ...
     def __delitem__(self, key: Any) -> None: """Raise TypeError: elements of a tensor cannot be deleted."""
-    def __dir__(self) -> Tensor: """Default dir() implementation."""
+    def __dir__(self) -> Iterable[str]: ...
     def __div__(self, other: Any) -> Tensor: """Return `x / y`; integers are divided as floating-point numbers."""
     def __dlpack__(self, *, stream: Any = ..., max_version: Any = ..., dl_device: Any = ..., copy: Any = ...) -> Tensor: """Return a DLPack capsule that shares the tensor's memory with another library (`Tensor.__dlpack__`)."""
     def __dlpack_device__(self) -> Tensor: """Return DLPack's device type and index of the CPU (`Tensor.__dlpack_device__`)."""
     def __eq__(self, other: Any) -> Tensor: ...  # type: ignore[override]
-    def __float__(self) -> Tensor: ...
+    def __float__(self) -> builtins.float: ...
     def __floordiv__(self, other: Any) -> Tensor: ...
-    def __format__(self, spec: Any) -> Tensor: """Default object formatter."""
-    def __ge__(self, other: Any) -> Tensor: """Return self>=value."""
+    def __format__(self, spec: str) -> str: ...
+    def __ge__(self, other: Any) -> Tensor: ...
     def __getitem__(self, key: Any) -> Tensor: """Return the elements selected by `key`: a view for ints, slices, None and ..., a copy for tensors."""
-    def __gt__(self, other: Any) -> Tensor: """Return self>value."""
+    def __gt__(self, other: Any) -> Tensor: ...
     def __iadd__(self, other: Any) -> Tensor: ...
     def __iand__(self, other: Any) -> Tensor: ...
     def __idiv__(self, other: Any) -> Tensor: ...
@@ -92,8 +92,8 @@ class Tensor:
     def __ilshift__(self, other: Any) -> Tensor: ...
     def __imod__(self, other: Any) -> Tensor: ...
     def __imul__(self, other: Any) -> Tensor: ...
-    def __index__(self) -> Tensor: ...
-    def __int__(self) -> Tensor: ...
+    def __index__(self) -> builtins.int: ...
+    def __int__(self) -> builtins.int: ...
     def __invert__(self) -> Tensor: """Return `~self`; see `bitwise_not`."""
     def __ior__(self, other: Any) -> Tensor: ...
     def __ipow__(self, other: Any) -> Tensor: ...
@@ -102,30 +102,30 @@ class Tensor:
     def __iter__(self) -> Iterator[Tensor]: ...
     def __itruediv__(self, other: Any) -> Tensor: ...
     def __ixor__(self, other: Any) -> Tensor: ...
-    def __le__(self, other: Any) -> Tensor: """Return self<=value."""
-    def __len__(self) -> Tensor: ...
+    def __le__(self, other: Any) -> Tensor: ...
+    def __len__(self) -> builtins.int: ...
     def __lshift__(self, other: Any) -> Tensor: ...
-    def __lt__(self, other: Any) -> Tensor: """Return self<value."""
+    def __lt__(self, other: Any) -> Tensor: ...
     def __matmul__(self, other: Any) -> Tensor: ...
     def __mod__(self, other: Any) -> Tensor: ...
     def __mul__(self, other: Any) -> Tensor: """Return `x * y`, elementwise with broadcasting."""
     def __ne__(self, other: Any) -> Tensor: ...  # type: ignore[override]
     def __neg__(self) -> Tensor: """Return `-x`."""
     def __new__(self, *args: Any, **kwargs: Any) -> Tensor: """Create a tensor from sizes (uninitialised), data, or another tensor: PyTorch's legacy constructor."""
-    def __or__(self, other: Any) -> Tensor: """Return self|value."""
+    def __or__(self, other: Any) -> Tensor: ...
     def __pos__(self) -> Tensor: """Return `input` itself. RuntimeError for booleans."""
     def __pow__(self, other: Any) -> Tensor: ...
     def __radd__(self, other: Any) -> Tensor: """Return `x + y`."""
     def __rand__(self, other: Any) -> Tensor: ...
     def __rdiv__(self, other: Any) -> Tensor: ...
-    def __repr__(self, *, tensor_contents: Any = ...) -> Tensor: """Return repr(self)."""
+    def __repr__(self, *, tensor_contents: str | None=None) -> str: ...
     def __reversed__(self) -> Tensor: ...
     def __rfloordiv__(self, other: Any) -> Tensor: ...
     def __rlshift__(self, other: Any) -> Tensor: ...
     def __rmatmul__(self, other: Any) -> Tensor: ...
     def __rmod__(self, other: Any) -> Tensor: ...
     def __rmul__(self, other: Any) -> Tensor: """Return `x * y`, elementwise with broadcasting."""
-    def __ror__(self, other: Any) -> Tensor: """Return value|self."""
+    def __ror__(self, other: Any) -> Tensor: ...
     def __rpow__(self, other: Any) -> Tensor: ...
     def __rrshift__(self, other: Any) -> Tensor: ...
     def __rshift__(self, other: Any) -> Tensor: ...
@@ -137,7 +137,7 @@ class Tensor:
     def __truediv__(self, other: Any) -> Tensor: """Return `x / y`; integers are divided as floating-point numbers."""
     def __xor__(self, other: Any) -> Tensor: ...
     @property
-    def _base(self) -> Tensor: ...
+    def _base(self) -> Tensor | None: ...
     @property
     def _cdata(self) -> Tensor: ...
     def _conj(self) -> Tensor: """Return the lazy complex conjugates of a complex tensor; see `conj`."""
@@ -145,7 +145,7 @@ class Tensor:
     def _indices(self, *args: Any, **kwargs: Any) -> Tensor: """Raise NotImplementedError: PyTorch has it for other tensors than strided ones only."""
     def _is_all_true(self) -> Tensor: """Return whether all elements of a tensor of bools are True: inside of `vmap` of all examples, as one tensor."""
     def _is_any_true(self) -> Tensor: """Return whether any element of a tensor of bools is True: inside of `vmap` of all examples, as one tensor."""
-    def _is_view(self) -> Tensor: ...
+    def _is_view(self) -> builtins.bool: ...
     def _neg_view(self) -> Tensor: """Return the negatives of numbers, as a view whose elements are negated when they are read."""
     def _nnz(self, *args: Any, **kwargs: Any) -> Tensor: """Raise NotImplementedError: PyTorch has it for other tensors than strided ones only."""
     def _only(self) -> Any: ...
@@ -155,7 +155,7 @@ class Tensor:
     def _typed_storage(self) -> Tensor: ...
     def _values(self, *args: Any, **kwargs: Any) -> Tensor: """Raise NotImplementedError: PyTorch has it for other tensors than strided ones only."""
     @property
-    def _version(self) -> Tensor: """How many times the tensor's memory was written to in place."""
+    def _version(self) -> builtins.int: """How many times the tensor's memory was written to in place."""
     def _view_func(self, new_base: Tensor, symint_visitor_fn: Any=None, tensor_visitor_fn: Any=None) -> Tensor | None: """Return the same view of another tensor; None if this is no view, or the tensor does not lie as its base does."""
     def _warn_of_a_scalar(self) -> None: ...
     def abs(self) -> Tensor: """Return the absolute value; its gradient at 0 is 0."""
@@ -221,7 +221,7 @@ class Tensor:
     def atan_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `atan`: writes the result into this tensor and returns it."""
     def atanh(self) -> Tensor: """Return the inverse of tanh; NaN outside -1 to 1."""
     def atanh_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `atanh`: writes the result into this tensor and returns it."""
-    def backward(self, gradient: Any = ..., retain_graph: Any = ..., create_graph: Any = ..., inputs: Any = ...) -> None: """Accumulate the gradient of this tensor into `.grad` of the leaves that it was computed from."""
+    def backward(self, gradient: Tensor | None=None, retain_graph: builtins.bool | None=None, create_graph: builtins.bool=False, inputs: Any=None) -> None: """Accumulate the gradient of this tensor into `.grad` of the leaves that it was computed from."""
     def baddbmm(self, batch1: Any, batch2: Any, *, beta: Any = ..., alpha: Any = ...) -> Tensor: """Return `beta * x + alpha * (batch1 @ batch2)`, `(b, n, m)` and `(b, m, p)`; with `beta` 0, `x` is ignored."""
     def baddbmm_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `baddbmm`: writes the result into this tensor and returns it."""
     def bernoulli(self, p: Any = ..., *, generator: Any = ..., out: Any = ...) -> Tensor: """Return Bernoulli samples with the probabilities `input`; the gradient is zero."""
@@ -294,9 +294,9 @@ class Tensor:
     @property
     def data(self) -> Tensor: """A tensor that shares this one's memory but not its version counter; an assignment replaces the memory."""
     @data.setter
-    def data(self, value: Any) -> None: ...
+    def data(self, value: Tensor) -> None: ...
     @data.deleter
-    def data(self) -> Tensor: ...
+    def data(self) -> None: ...
     def data_ptr(self) -> builtins.int: """Return the memory address of the first element."""
     def deg2rad(self) -> Tensor: """Convert degrees to radians."""
     def deg2rad_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `deg2rad`: writes the result into this tensor and returns it."""
@@ -374,15 +374,15 @@ class Tensor:
     def ger(self, vec2: Any) -> Tensor: """Return the outer product of two vectors, `(n,)` and `(m,)`, as a matrix `(n, m)`."""
     def get_device(self) -> builtins.int: """Return -1, PyTorch's device index for the CPU."""
     @property
-    def grad(self) -> Tensor: """The gradient that `backward` has accumulated, of the same shape; None before the first backward."""
+    def grad(self) -> Tensor | None: """The gradient that `backward` has accumulated, of the same shape; None before the first backward."""
     @grad.setter
-    def grad(self, value: Any) -> None: ...
+    def grad(self, g: Tensor | None) -> None: ...
     @grad.deleter
-    def grad(self) -> Tensor: ...
+    def grad(self) -> None: ...
     @property
     def grad_dtype(self) -> Tensor: ...
     @property
-    def grad_fn(self) -> Tensor: """The node of the operation that computed this tensor, or None for a leaf."""
+    def grad_fn(self) -> graph.Node | None: """The node of the operation that computed this tensor, or None for a leaf."""
     def greater(self, other: Any) -> Tensor: """Return whether `x > y`, elementwise with broadcasting."""
     def greater_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `gt`: writes the result into this tensor and returns it."""
     def greater_equal(self, other: Any) -> Tensor: """Return whether `x >= y`, elementwise with broadcasting."""
@@ -432,11 +432,11 @@ class Tensor:
     def is_contiguous(self, memory_format: Any = ...) -> builtins.bool: """Return whether the tensor is contiguous in `memory_format` (row-major by default)."""
     def is_distributed(self) -> Tensor: """Return False: no tensor is distributed over processes."""
     def is_floating_point(self) -> builtins.bool: """Return whether the dtype is a floating-point type."""
-    def is_inference(self) -> Tensor: """Return whether this tensor was created in `inference_mode` (and so can never be part of a graph)."""
+    def is_inference(input: Tensor) -> builtins.bool: """Return whether this tensor was created in `inference_mode` (and so can never be part of a graph)."""
     @property
     def is_ipu(self) -> Tensor: ...
     @property
-    def is_leaf(self) -> Tensor: """Whether this tensor is not the result of a recorded operation (a tensor that does not require grad is a leaf)."""
+    def is_leaf(self) -> builtins.bool: """Whether this tensor is not the result of a recorded operation (a tensor that does not require grad is a leaf)."""
     @property
     def is_maia(self) -> Tensor: ...
     @property
@@ -462,9 +462,9 @@ class Tensor:
     def isposinf(self) -> Tensor: """Return whether each element is plus infinity."""
     def isreal(self) -> Tensor: """Return whether the imaginary part is 0."""
     def istft(self, n_fft: Any, hop_length: Any = ..., win_length: Any = ..., window: Any = ..., center: Any = ..., normalized: Any = ..., onesided: Any = ..., length: Any = ..., return_complex: Any = ...) -> Tensor: """Return the signal with the given short-time Fourier transform, by least squares: the inverse of `stft`."""
-    def item(self) -> Tensor: """Return the single element as a Python number. RuntimeError unless there is exactly one."""
+    def item(self) -> Any: """Return the single element as a Python number. RuntimeError unless there is exactly one."""
     @property
-    def itemsize(self) -> Tensor: """The size of one element in bytes."""
+    def itemsize(self) -> builtins.int: """The size of one element in bytes."""
     def kron(self, other: Any) -> Tensor: """Return the Kronecker product: each element of `input` is replaced by its product with all of `other`."""
     def kthvalue(self, k: Any, dim: Any = ..., keepdim: Any = ..., *, axis: Any = ..., keepdims: Any = ...) -> Any: """Return `(values, indices)` of the k-th smallest element along `dim`, counted from 1; NaN counts as the largest."""
     def lcm(self, other: Any) -> Tensor: """Return the least common multiple of integers."""
@@ -557,9 +557,9 @@ class Tensor:
     def narrow(self, dim: Any, start: Any, length: Any) -> Tensor: """Return a view of the elements from `start` to `start + length` of a dimension."""
     def narrow_copy(self, dim: Any, start: Any, length: Any) -> Tensor: """Return a contiguous copy of the view `narrow(input, dim, start, length)`."""
     @property
-    def nbytes(self) -> Tensor: """The size of all elements in bytes."""
+    def nbytes(self) -> builtins.int: """The size of all elements in bytes."""
     @property
-    def ndim(self) -> Tensor: """The number of dimensions."""
+    def ndim(self) -> builtins.int: """The number of dimensions."""
     def ndimension(self) -> builtins.int: """Return the number of dimensions."""
     def ne(self, other: Any) -> Tensor: """Return whether `x != y`, elementwise with broadcasting."""
     def ne_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `ne`: writes the result into this tensor and returns it."""
@@ -584,12 +584,12 @@ class Tensor:
     def not_equal(self, other: Any) -> Tensor: """Return whether `x != y`, elementwise with broadcasting."""
     def not_equal_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `ne`: writes the result into this tensor and returns it."""
     def numel(self) -> builtins.int: """Return the number of elements."""
-    def numpy(self, *, force: Any = ...) -> Tensor: """Return the elements as a NumPy array that shares the tensor's memory."""
+    def numpy(self, *, force: builtins.bool=False) -> Any: """Return the elements as a NumPy array that shares the tensor's memory."""
     def orgqr(self, tau: Any) -> Tensor: """Return the first columns of a product of Householder reflections; see `linalg.householder_product`."""
     def ormqr(self, input2: Any, input3: Any, left: Any = ..., transpose: Any = ...) -> Tensor: """Return the product of a matrix C with the orthogonal (or unitary) matrix Q of Householder reflections."""
     def outer(self, vec2: Any) -> Tensor: """Return the outer product of two vectors, `(n,)` and `(m,)`, as a matrix `(n, m)`."""
     @property
-    def output_nr(self) -> Tensor: """Which output of `grad_fn` this is."""
+    def output_nr(self) -> builtins.int: """Which output of `grad_fn` this is."""
     def permute(self, *dims: Any, **named: Any) -> Tensor: """Return a view with the dimensions in the order `dims`, given as ints or as one sequence."""
     def pin_memory(self, device: Any = ...) -> Tensor: """Raise RuntimeError, as PyTorch does without a GPU to pin for."""
     def pinverse(self, rcond: Any = ...) -> Tensor: """Return the pseudoinverse; see `linalg.pinv`, whose `rtol` is `rcond`."""
@@ -621,8 +621,8 @@ class Tensor:
     def reciprocal(self) -> Tensor: """Return `1 / x`."""
     def reciprocal_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `reciprocal`: writes the result into this tensor and returns it."""
     def record_stream(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: there are no streams."""
-    def register_hook(self, hook: Any) -> Tensor: """Run `hook(grad)` whenever this tensor's gradient is computed; its result, unless None, replaces the gradient."""
-    def register_post_accumulate_grad_hook(self, hook: Any) -> Tensor: """Run `hook(tensor)` after `backward` has brought `.grad` of this leaf up to date."""
+    def register_hook(self, hook: Any) -> RemovableHandle: """Run `hook(grad)` whenever this tensor's gradient is computed; its result, unless None, replaces the gradient."""
+    def register_post_accumulate_grad_hook(self, hook: Any) -> RemovableHandle: """Run `hook(tensor)` after `backward` has brought `.grad` of this leaf up to date."""
     def reinforce(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: PyTorch removed it."""
     def relu(self) -> Tensor: """Return `max(x, 0)`, elementwise."""
     def relu_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `relu`: writes the result into this tensor and returns it."""
@@ -633,10 +633,10 @@ class Tensor:
     def repeat(self, *repeats: Any, **named: Any) -> Tensor: """Return a copy of the tensor repeated along each dimension; unlike `expand`, the repeats occupy memory."""
     def repeat_interleave(self, repeats: Any = ..., dim: Any = ..., *, output_size: Any = ..., axis: Any = ...) -> Tensor: """Return a copy with each element along `dim` (of the flattened tensor by default) repeated consecutively."""
     @property
-    def requires_grad(self) -> Tensor: """Whether operations on this tensor are recorded; can be set on leaves of floating point."""
+    def requires_grad(self) -> builtins.bool: """Whether operations on this tensor are recorded; can be set on leaves of floating point."""
     @requires_grad.setter
-    def requires_grad(self, value: Any) -> None: ...
-    def requires_grad_(self, requires_grad: Any = ...) -> Tensor: """Set `requires_grad` in place and return the tensor."""
+    def requires_grad(self, value: builtins.bool) -> None: ...
+    def requires_grad_(self, requires_grad: builtins.bool=True) -> Tensor: """Set `requires_grad` in place and return the tensor."""
     def reshape(self, *shape: Any, **named: Any) -> Tensor: """Return the elements in another shape: a view where the strides allow it, otherwise a copy."""
     def reshape_as(self, other: Any) -> Tensor: """Return `input` in the shape of `other`; see `reshape`."""
     def resize(self, *sizes: Any) -> Tensor: """Return the tensor in another shape with as many elements; deprecated, as in PyTorch: use `reshape`."""
@@ -646,9 +646,9 @@ class Tensor:
     def resize_as_sparse_(self, *args: Any, **kwargs: Any) -> Tensor: """Raise RuntimeError: it is a strided tensor, not a sparse one."""
     def resolve_conj(self) -> Tensor: """Return a copy of a lazy conjugate, with the conjugates in its memory; other tensors themselves."""
     def resolve_neg(self) -> Tensor: """Return a copy of a lazy negative (`x.conj().imag`), with the negatives in its memory; other tensors themselves."""
-    def retain_grad(self) -> Tensor: """Let `backward` keep the `.grad` of this non-leaf; leaves keep theirs anyway."""
+    def retain_grad(self) -> None: """Let `backward` keep the `.grad` of this non-leaf; leaves keep theirs anyway."""
     @property
-    def retains_grad(self) -> Tensor: """Whether this non-leaf keeps its `.grad` (`retain_grad` was called)."""
+    def retains_grad(self) -> builtins.bool: """Whether this non-leaf keeps its `.grad` (`retain_grad` was called)."""
     def roll(self, shifts: Any, dims: Any = ...) -> Tensor: """Return a copy with the elements shifted along dimensions; elements shifted past the end reappear at the start."""
     def rot90(self, k: Any = ..., dims: Any = ...) -> Tensor: """Return a copy rotated k times by 90 degrees in the plane of two dimensions, from the first to the second."""
     def round(self, *, decimals: Any = ...) -> Tensor: """Return `x` rounded to `decimals` places, halves to the even neighbour."""
@@ -737,7 +737,7 @@ class Tensor:
     def to_sparse_coo(self) -> Tensor: """Return the tensor in the layout `torch.sparse_coo`; see `to_sparse`."""
     def to_sparse_csc(self, dense_dim: Any = ...) -> Tensor: """Return matrices in the layout `torch.sparse_csc`; see `to_sparse`."""
     def to_sparse_csr(self, dense_dim: Any = ...) -> Tensor: """Return matrices in the layout `torch.sparse_csr`; see `to_sparse`."""
-    def tolist(self) -> Tensor: """Return the elements as nested lists of Python numbers; a number for a 0-d tensor."""
+    def tolist(self) -> Any: """Return the elements as nested lists of Python numbers; a number for a 0-d tensor."""
     def topk(self, k: Any, dim: Any = ..., largest: Any = ..., sorted: Any = ..., *, axis: Any = ...) -> Any: """Return the k largest elements along a dimension, and their indices, as a named tuple `(values, indices)`."""
     def trace(self) -> Tensor: """Return the sum of the diagonal of a matrix."""
     def transpose(self, dim0: Any, dim1: Any) -> Tensor: """Return a view with two dimensions exchanged."""
@@ -751,7 +751,7 @@ class Tensor:
     def true_divide_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `div`: writes the result into this tensor and returns it."""
     def trunc(self) -> Tensor: """Return the integer part of x: x rounded towards zero."""
     def trunc_(self, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `trunc`: writes the result into this tensor and returns it."""
-    def type(self, dtype: Any = ..., non_blocking: Any = ...) -> Tensor: """Return the type's name ("torch.FloatTensor"), or the tensor converted to `dtype`."""
+    def type(self, dtype: Any=None, non_blocking: builtins.bool=False) -> Any: """Return the type's name ("torch.FloatTensor"), or the tensor converted to `dtype`."""
     def type_as(self, other: Any) -> Tensor: """Return the tensor in the dtype of `other`."""
     def unbind(self, dim: Any = ..., *, axis: Any = ...) -> tuple[Tensor, ...]: """Return the slices along a dimension as views without that dimension."""
     def unflatten(self, dim: Any, sizes: Any) -> Tensor: """Return the tensor with dimension `dim` split into dimensions of `sizes`, one of which may be -1 (inferred)."""

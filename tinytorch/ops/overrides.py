@@ -346,7 +346,7 @@ def _asking(name: str, function: Any) -> Any:
         make = _of_self
     else:
         make = _of_two if name == "__getitem__" or name.endswith(".__set__") else _of_arguments
-    made = functools.wraps(function)(make(_NAMES.get(name, name), function))
+    made: Any = functools.wraps(function)(make(_NAMES.get(name, name), function))
     made.__name__, made.__qualname__ = _CALLED.get(name, name.rpartition(".")[2]), f"Tensor.{name}"
     made.member = name
     return made
@@ -373,7 +373,7 @@ def _of_self(name: str, function: Any) -> Any:
 
 
 def _of_operands(name: str, function: Any) -> Any:
-    operated = getattr(function, "operated", None)
+    operated: Any = getattr(function, "operated", None)
 
     def method(self: Any, other: Any) -> Any:
         try:

@@ -24,7 +24,7 @@ from typing import Any, TypeVar
 from tinytorch.core import op as core
 from tinytorch.core.declaration import NUMPY, NUMPY_DIMS, Op, too_many
 from tinytorch.core.layout import NoArray
-from tinytorch.core.mode import traced_as
+from tinytorch.core.mode import function_modes, plain, traced_as
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, received
@@ -307,7 +307,7 @@ class Function(Builtin):
 def _call(function: Function) -> Any:
     """Return the function's entry point; it is minimal since every public call runs it."""
     raw, of_tensors = function.raw, function.of_tensors
-    plain, modes, sequences = overrides.plain, overrides.modes, (list, tuple)
+    modes, sequences = function_modes, (list, tuple)
 
     def call(*args: Any, **kwargs: Any) -> Any:
         try:
@@ -350,7 +350,7 @@ def _of_operands(function: Function) -> Any:
     """As `_call`, for a function of two operands that may not both be numbers."""
     raw = function.raw
     both = function.operands is not None and function.operands[0]
-    plain, modes = overrides.plain, overrides.modes
+    modes = function_modes
 
     def call(x: Any = _NOT_GIVEN, y: Any = _NOT_GIVEN, /, *more: Any, **kwargs: Any) -> Any:
         try:
@@ -425,6 +425,9 @@ AUTOCAST: dict[str, Callable[[Any], Any]] = {
 }
 
 
+_ASKED = ("arguments", "modes", "nobody")
+
+
 def public(
     name: str | None = None,
     *,
@@ -461,8 +464,7 @@ def public(
         axis: whether the method takes NumPy's names `axis` and `keepdims`, too, as functions and ops do.
         traced: how `torch.compile` treats the function: a policy of `core.mode.traced_as`.
     """
-
-    chosen: list[tuple[Any, Any]] = [(operands, OPERANDS), (autocast, AUTOCAST), (asks, ("arguments", "modes", "nobody"))]
+    chosen: tuple[tuple[Any, Any], ...] = (operands, OPERANDS), (autocast, AUTOCAST), (asks, _ASKED)
     for value, known in chosen:
         if value is not None and value not in known:
             raise TypeError(f"{value!r} is none of {', '.join(known)}")
