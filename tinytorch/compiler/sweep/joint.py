@@ -26,7 +26,7 @@ from tinytorch.compiler.fusing import function_of, is_elementwise
 from tinytorch.compiler.program import Program, line_of, written
 from tinytorch.compiler.recorder import WIDE, Call, Memory, Value, expression, mapped, parts_of
 from tinytorch.compiler.sweep.comparison import Comparison, NotJoined, PerRun, Steps, value_of
-from tinytorch.compiler.sweep.updates import Update
+from tinytorch.compiler.sweep.updates import Update, address, whole_of
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention, loss, native, parallel, products, programs, reduce, shape, stacked
 from tinytorch.kernels.programs import Bailout
@@ -528,16 +528,16 @@ class Joint:
             params = [p for group in optimizers[0].param_groups for p in group["params"]]  # type: ignore[union-attr]
             if all(id(p) in places for p in params):
                 grads = [self._grads.get(places[id(p)]) for p in params]  # type: ignore[arg-type]
-                unknown = [p for p in params if places[id(p)] not in self._grads and p._grad is not None]
+                earlier = [k for k, p in enumerate(params) if places[id(p)] not in self._grads]
                 stacks = [self._value(first.inputs[places[id(p)]]) for p in params]  # type: ignore[index]
-                if not unknown:
-                    update = Update(
-                        optimizers, [g is not None for g in grads], functools.partial(self._adopted, owned=True)
-                    )
-                    self._updates.append(update)
-                    given = [g for g in grads if g is not None]
-                    self._add(Call.STATE, update, [*stacks, *given], call, "update")
-                    return
+                present = [(p._grad if k in earlier else grads[k]) is not None for k, p in enumerate(params)]
+                if earlier:  # (the program may have written to these gradients)
+                    self._add(Call.STATE, self._copy_back, (), call, "copy_back")
+                adopted = functools.partial(self._adopted, owned=True)
+                update = Update(optimizers, present, adopted, earlier, [each.function for each in calls])
+                self._updates.append(update)
+                self._add(Call.STATE, update, [*stacks, *[g for g in grads if g is not None]], call, "update")
+                return
         functions = [each.function for each in calls]
 
         def step() -> None:
@@ -572,7 +572,7 @@ class Joint:
         self._whole, changing = {}, []
         for place, stack, _ in self._copied:
             arrays, stays = self._arrays_of(place), self._all[0].bound[place]
-            whole = None if stays else _whole_of(arrays, stack)
+            whole = None if stays else whole_of(arrays, stack)
             if whole is None:
                 for k, array in enumerate(arrays):
                     stack[k] = array
@@ -632,7 +632,7 @@ class Joint:
             return part
         array = self._arrays_of(place)[k]
         order = sorted(range(array.ndim), key=lambda d: -array.strides[d])
-        where = _address(part) - _address(stack[k, ...])
+        where = address(part) - address(stack[k, ...])
         return np.ndarray(part.shape, part.dtype, array.transpose(order), where, part.strides)
 
 
@@ -663,10 +663,6 @@ def _is_alone(array: Any) -> bool:
     return plain and _counted_of_base(array) - _UNCOUNTED_OF_BASE == 1
 
 
-def _address(array: Any) -> int:
-    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
-
-
 def _are_apart(arrays: Sequence[Any]) -> bool:
     """Return whether no two arrays overlap in memory."""
     ends = sorted(map(byte_bounds, arrays))
@@ -683,27 +679,15 @@ def _array_like(value: Value) -> Any:
         return np.empty(value.shape, value.dtype)
 
 
-def _whole_of(arrays: Sequence[Any], like: Any) -> Any:
-    """Return the array, laid out as `like`, of which the given ones are the parts in their order, or None."""
-    base, step = arrays[0].base, like.strides[0]
-    if type(base) is not np.ndarray or not base.flags.c_contiguous or not like.size:
-        return None
-    first = _address(arrays[0])
-    for k, x in enumerate(arrays):
-        if x.base is not base or x.strides != like.strides[1:] or _address(x) != first + k * step:
-            return None
-    return np.ndarray(like.shape, like.dtype, base, first - _address(base), like.strides)
-
-
 def existing(tensors: Sequence[Any]) -> Any:
     """Return the stack whose elements are the arrays of tensors, or None."""
     base = tensors[0]._array.base
     if type(base) is not np.ndarray or base.shape != (len(tensors), *tensors[0]._array.shape):
         return None
-    at = _address(base)
+    at = address(base)
     for k, x in enumerate(tensors):
         array = x._array
-        if array.base is not base or _address(array) != at + k * base.strides[0] or array.strides != base.strides[1:]:
+        if array.base is not base or address(array) != at + k * base.strides[0] or array.strides != base.strides[1:]:
             return None
     return base
 

@@ -27,7 +27,7 @@ from tinytorch.autograd import api
 from tinytorch.autograd.saved import _disabled
 from tinytorch.compiler import entry as entries
 from tinytorch.compiler.compiled import recording
-from tinytorch.compiler.recorder import Call, Recorder, Value, fault
+from tinytorch.compiler.recorder import Call, NotRecorded, Recorder, Value, fault
 from tinytorch.compiler.sources import FOLDER
 from tinytorch.compiler.sweep.comparison import NotJoined, Steps, copied, difference
 from tinytorch.compiler.sweep.joint import Joint, Unable
@@ -480,7 +480,7 @@ class Scheduler:
             group.waited, group.joint, group.joined = 0, None, programs
             try:
                 group.joint = Joint([x.steps for x in programs], [x.run for x in programs])
-            except NotJoined as reason:
+            except (NotJoined, NotRecorded) as reason:
                 group.refused = str(reason)
             except Exception as error:
                 group.refused = fault(error)
