@@ -209,9 +209,10 @@ class Entry:
             self.parts: Callable[..., Any] = scope["parts"]
             self.step = observer.made(self, program, steps, backward is not None)
             del self._bind
-            for (bits, walk), back in zip(backward.walks.items(), backward.programs, strict=True) if backward else ():
-                again = observer.made(self, back, backward.steps[bits], True, walk.step)
-                backward.walks[bits] = walk._replace(step=again)
+            if backward is not None:
+                for (bits, walk), back in zip(backward.walks.items(), backward.programs, strict=True):
+                    again = observer.made(self, back, backward.steps[bits], True, walk.step)
+                    backward.walks[bits] = walk._replace(step=again)
 
     @functools.cached_property
     def step(self) -> Callable[..., Any]:

@@ -627,9 +627,9 @@ class Joint:
         if self._shared_results[j]:
             return x if j in self._all[0].views else x.copy()
         part = x[k, ...]
-        place, stack = self._views.get(j, (None, None))
-        if place is None or place in self._whole:
+        if j not in self._views or self._views[j][0] in self._whole:
             return part
+        place, stack = self._views[j]
         array = self._arrays_of(place)[k]
         order = sorted(range(array.ndim), key=lambda d: -array.strides[d])
         where = address(part) - address(stack[k, ...])

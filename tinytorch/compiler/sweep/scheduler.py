@@ -458,7 +458,7 @@ class Scheduler:
         for run, program, arrays in zip(runs, programs, given, strict=True):
             default_generator._source = run.source
             if not run.reason and not program.backward:  # (else its forward program says why)
-                run.reason = program.group.refused or self._why(program)
+                run.reason = (program.group and program.group.refused) or self._why(program)
             try:
                 run.answer = program.alone(arrays)
             except BaseException as error:

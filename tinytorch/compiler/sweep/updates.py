@@ -29,7 +29,7 @@ def _cut(spans: list[tuple[int, int]], counts: list[Any]) -> list[tuple[int, int
 
 def address(array: Any) -> int:
     """Return where an array begins in memory."""
-    return array.__array_interface__["data"][0]  # type: ignore[no-any-return]
+    return array.__array_interface__["data"][0]
 
 
 def whole_of(arrays: Sequence[Any], like: Any) -> Any:
