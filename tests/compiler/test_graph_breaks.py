@@ -630,6 +630,44 @@ def test_messages_are_shown_in_each_call(caplog: pytest.LogCaptureFixture) -> No
     assert sum(variant.runs for part in compiled.whole() for variant in part.variants) >= 10
 
 
+def test_a_part_that_begins_at_the_line_with_a_variable_that_may_be_unbound() -> None:
+    def f(x: Any, given: bool) -> Any:
+        if given:
+            shown = []
+        y = x.sin()
+        LOG.append(y.sum().item())
+        (shown if given else LOG).append(y.sum().item())
+        return y.cos() * 2
+
+    compiled = Compiled(f)
+    for _ in range(8):
+        assert torch.equal(compiled(torch.ones(3), False), f(torch.ones(3), False))
+    assert len([*compiled.whole()]) < 8
+
+
+def test_what_computes_nothing_with_tensors_runs_as_python() -> None:
+    class Meter:
+        total = 0.0
+
+        def update(self, value: float) -> None:
+            self.total += value
+            LOG.append(self.total)
+
+    meter = Meter()
+
+    def f(x: Any) -> Any:
+        y = x.sin()
+        meter.update(y.sum().item())
+        return y.cos()
+
+    compiled = Compiled(f)
+    for _ in range(9):
+        compiled(torch.ones(3))
+    (update,) = [part for part in compiled.whole() if part._name().endswith("update")]
+    assert update.failed and update.split is None and not update.graph_breaks
+    assert meter.total == pytest.approx(9 * 3 * math.sin(1)) and len(LOG) >= 9
+
+
 def test_a_gradient_of_another_layout() -> None:
     """A program of a backward pass is for a layout of the gradient: the order of sums depends on it."""
 

@@ -1,9 +1,14 @@
 """`torch.func.sweep`, and `python -m tinytorch sweep`: each run is the program's own run with that seed."""
 
+import contextlib
 import csv
+import functools
+import io
+import logging
 import math
 import os
 import random
+import re
 import subprocess
 import sys
 import textwrap
@@ -600,3 +605,229 @@ def test_reasons_have_the_line(tmp_path):
     assert all(len(run.losses) == 12 for run in runs)
     for run in runs:
         assert run.together == 1 or "train.py" in run.reason, (run.together, run.reason)
+
+
+# Scripts as people write them ---------------------------------------------------------------------
+
+HEAD = """
+import tinytorch as torch
+from tinytorch import nn, optim
+from tinytorch.nn import functional as F
+from tinytorch.utils.data import DataLoader, TensorDataset
+torch.manual_seed(1)
+x = torch.randn(48, 6)
+y = (x[:, 0] > 0).long()
+loader = DataLoader(TensorDataset(x, y), batch_size=8, shuffle=True)
+model = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2))
+"""
+
+PRINTS = """
+optimizer = optim.RMSprop(model.parameters(), lr=1e-3)
+for t in range(60):
+    loss = F.cross_entropy(model(x), y)
+    if t % 20 == 19:
+        print(t, loss.item())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+EPOCHS = """
+import argparse
+def train(args, model, loader, optimizer, epoch):
+    model.train()
+    total = 0
+    for batch_idx, (data, target) in enumerate(loader):
+        optimizer.zero_grad()
+        loss = F.nll_loss(F.log_softmax(F.dropout(model(data), 0.1, model.training), 1), target)
+        loss.backward()
+        total += loss.item()
+        optimizer.step()
+        if batch_idx % args.log_interval == 0:
+            print(f"{epoch} {100. * batch_idx / len(loader):.0f}% {loss.item():.6f} {total / (batch_idx + 1)}")
+@torch.no_grad()
+def test(model, loader):
+    model.eval()
+    print(sum((model(data).argmax(1) == target).sum().item() for data, target in loader))
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--lr", type=float, default=0.5)
+    parser.add_argument("--log-interval", type=int, default=2)
+    args = parser.parse_args()
+    optimizer = optim.Adadelta(model.parameters(), lr=args.lr)
+    scheduler = optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.7)
+    for epoch in range(1, 10):
+        train(args, model, loader, optimizer, epoch)
+        test(model, loader)
+        scheduler.step()
+if __name__ == "__main__":
+    main()
+"""
+
+METERS = """
+import logging, time
+from tqdm import tqdm
+class Meter:
+    def __init__(self):
+        self.sum = self.count = 0
+    def update(self, value, n=1):
+        self.sum, self.count = self.sum + value * n, self.count + n
+    def __str__(self):
+        return f"{self.sum / self.count:.4f}"
+class Trainer:
+    def __init__(self):
+        self.optimizer = optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        self.history, self.best = [], 1e9
+    def epoch(self, number):
+        meter, end, bar = Meter(), time.time(), tqdm(loader, leave=False)
+        for images, labels in bar:
+            loss = F.cross_entropy(model(images), labels)
+            meter.update(loss.item(), images.size(0))
+            bar.set_postfix(loss=loss.item())
+            self.optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            self.optimizer.step()
+            end = time.time() - end
+        self.history.append(float(loss.detach()))
+        logging.getLogger("t").info("epoch %d", number)
+        if self.history[-1] < self.best:
+            self.best, self.saved = self.history[-1], {k: v.clone() for k, v in model.state_dict().items()}
+        print(number, meter, self.best)
+trainer = Trainer()
+for number in range(9):
+    trainer.epoch(number)
+"""
+
+BY_HAND = """
+weights = [nn.Parameter(torch.randn(6, 8)), nn.Parameter(torch.zeros(8, 2))]
+running, losses, lr = torch.zeros(8), [], 0.1
+for i in range(60):
+    ix = torch.randint(0, 48, (16,))
+    h = x[ix] @ weights[0]
+    with torch.no_grad():
+        running = 0.9 * running + 0.1 * h.mean(0)
+    loss = F.cross_entropy(torch.tanh(h) @ weights[1], y[ix])
+    for p in weights:
+        p.grad = None
+    loss.backward()
+    rate = lr if i < 40 else lr / 10
+    for p in weights:
+        p.data += -rate * p.grad
+    losses.append(loss.log10().item())
+    if losses[-1] < -5:
+        break
+def shown():
+    return running.sum().item(), losses
+print(shown(), i)
+"""
+
+PHASES = """
+import copy
+optimizer, best = optim.Adam(model.parameters(), lr=0.01), 0.0
+for epoch in range(9):
+    for phase in ["train", "val"]:
+        model.train(phase == "train")
+        corrects = 0
+        for inputs, labels in loader:
+            optimizer.zero_grad()
+            with torch.set_grad_enabled(phase == "train"):
+                outputs = model(inputs)
+                _, preds = torch.max(outputs, 1)
+                loss = F.cross_entropy(outputs, labels)
+                if phase == "train":
+                    loss.backward()
+                    optimizer.step()
+            corrects += torch.sum(preds == labels.data)
+        if phase == "val" and corrects.double() / 48 > best:
+            best, kept = corrects.double() / 48, copy.deepcopy(model.state_dict())
+    print(f"{epoch} {best:.4f}")
+"""
+
+RECURRENT = """
+rnn, head, lr, best = nn.LSTM(6, 8, batch_first=True), nn.Linear(8, 2), 0.5, None
+parameters = [*rnn.parameters(), *head.parameters()]
+def train():
+    total, hidden = 0.0, (torch.zeros(1, 8, 8), torch.zeros(1, 8, 8))
+    for batch, i in enumerate(range(0, 48 - 8, 8)):
+        data, target = x[i : i + 8, None], y[i : i + 8]
+        hidden = tuple(h.detach() for h in hidden)
+        output, hidden = rnn(data, hidden)
+        loss = F.cross_entropy(head(output[:, -1]), target)
+        for p in parameters:
+            p.grad = None
+        loss.backward()
+        nn.utils.clip_grad_norm_(parameters, 0.25)
+        for p in parameters:
+            p.data.add_(p.grad, alpha=-lr)
+        total += loss.item()
+        if batch % 2 == 0 and batch > 0:
+            print(epoch, batch, lr, total)
+    return total
+try:
+    for epoch in range(1, 13):
+        value = train()
+        if best is None or value < best - 0.03:
+            best = value
+        else:
+            lr /= 4.0
+except KeyboardInterrupt:
+    pass
+"""
+
+
+class Shown(io.StringIO):
+    """What each run prints."""
+
+    def __init__(self):
+        super().__init__()
+        self.texts, self.scheduler = {}, None
+
+    def write(self, text):
+        run = self.scheduler.current
+        self.texts.setdefault(run and run.number, []).append(text)
+
+
+def made(bodies):
+    shown = Shown()
+
+    def chosen(scheduler):
+        shown.scheduler = scheduler
+        for run in scheduler.runs:
+            run.arguments = ["train.py"]
+
+    with contextlib.redirect_stdout(shown):
+        runs = together([(seed, {}, body) for seed, body in bodies], False, chosen)
+    return list(runs), ["".join(shown.texts[k]) for k in range(len(runs))]
+
+
+@pytest.mark.parametrize("text", [PRINTS, EPOCHS, METERS, BY_HAND, PHASES, RECURRENT])
+def test_scripts_that_log_run_together(tmp_path, text):
+    path = tmp_path / "train.py"
+    path.write_text(HEAD + text)
+    ((_, _, body),) = planned(str(path), [], {}, [{}])
+    runs, texts = made([(seed, body) for seed in range(3)])
+    for run, shown in zip(runs, texts, strict=True):
+        plain = functools.partial(exec, compile(HEAD + text, str(path), "exec"), {"__name__": "__main__"})
+        (single,), (printed,) = made([(run.seed, plain)])
+        assert run.losses == single.losses and len(run.losses) > 50 and shown == printed
+        assert run.together >= 0.9, run.reason
+
+
+def test_an_error_of_the_sweep_itself_does_not_reach_the_user(monkeypatch, caplog):
+    def broken(*given):
+        raise ZeroDivisionError("a fault")
+
+    monkeypatch.setattr(scheduler, "Joint", broken)
+    monkeypatch.setattr(logging.getLogger("tinytorch.compiler.recorder"), "handlers", [])  # (they fail the test)
+    runs = torch.func.sweep(mlp, seeds=3, steps=6, progress=False)
+    assert [run.losses for run in runs] == curves(mlp, range(3), 6)
+    assert sum("a fault" in record.getMessage() for record in caplog.records) == 1
+    assert all(run.together == 0 and "a fault" in run.reason for run in runs)
+
+
+def test_the_bar_counts_the_steps_of_all_runs(capfd):
+    torch.func.sweep(mlp, seeds=3, steps=6)
+    assert re.match(r"3 runs: 18 steps in 00:0\d, .* steps/s, together=100%", capfd.readouterr().err)
+    torch.func.sweep(lambda: None, seeds=2)
+    assert re.match(r"2 runs: 0 steps in 00:0\d, together=0%", capfd.readouterr().err)

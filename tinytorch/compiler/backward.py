@@ -87,11 +87,13 @@ class Backward:
         inputs: the tensors that the function takes as arguments, or reads elsewhere.
         layouts: the layouts of gradients.
         passed: objects in the result that the call has not created: tensors in them are no results.
+        observed: returns what a sweep notes of a program, if one observes.
 
     Attributes:
         calls: the steps of the forward program.
         saved: the values that the forward program saves for the backward ones.
-        programs: the backward programs; `walks` describes them, by bit mask of the results from which they start.
+        programs: the backward programs; `walks` describes them, by bit mask of the results from which they start, and
+            `steps` has what `observed` has returned.
         written: the indices of inputs that the function writes to: running statistics, for instance.
         partial: whether only some combinations of results have programs.
         random: whether the function draws random numbers.
@@ -114,7 +116,7 @@ class Backward:
 
     def __init__(
         self, function: Callable[..., Any], recorder: Recorder, result: Any, outputs: Sequence[Tensor],
-        inputs: Sequence[Tensor], layouts: Layouts, passed: Sequence[Any] = (),
+        inputs: Sequence[Tensor], layouts: Layouts, passed: Sequence[Any] = (), observed: Any = None,
     ) -> None:  # fmt: skip
         self._function, self.calls = function, list(recorder.calls)
         self.random, self.partial = any(call.random for call in self.calls), len(outputs) > MOST
@@ -146,6 +148,7 @@ class Backward:
         self.saved: list[Value] = []
         self.programs: list[Program] = []
         self.walks: dict[int, Walk] = {}
+        self.steps: dict[int, Any] = {}
         with _arriving(roots, ends) as arrivals:
             self._ends = [ends[end] for end in arrivals.values()]
             whole = (1 << len(outputs)) - 1
@@ -171,6 +174,8 @@ class Backward:
                     raise NotRecorded("an input is written to, and its value is needed for a gradient")
                 as_it_came = {k for k, value in enumerate(made) if value.memory in [value.memory for value in begins]}
                 values = [*kept, *read, *begins]
+                if observed:
+                    self.steps[bits] = observed(after, values, [False] * len(values), made, as_it_came)
                 program = Program(after, values, [False] * len(values), made, as_it_came)
                 self.programs.append(program)
                 self.saved += [value for value in kept if value not in self.saved]

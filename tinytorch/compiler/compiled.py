@@ -36,6 +36,7 @@ DEPTH = 40  # parts in parts; functions that run in parts within others
 LIMIT = 8  # programs, after which the least used one makes room: PyTorch's number
 SIZES = 2  # programs that differ in nothing but sizes, after which one for any size is made
 COUNTED = 2  # values of a number that a part is given, beyond which it is split where it reads the number
+IDLE = 3  # calls of a part, one after another, that compute nothing with tensors: from then on it runs as Python
 RARELY = 8  # runs, below which that one replaces them
 
 
@@ -82,6 +83,7 @@ class Compiled:
         strict: a tensor's truth value is not compiled: it has been another than before too often.
         infers: whether programs are rewritten for inference where nothing requires a gradient.
         recorded, plain: the number of calls that were recorded as programs, and that ran as Python for good.
+        idle: the number of the last calls that were traced and did nothing with tensors.
         dynamic: whether programs are for tensors of any size: True, False, or None for those whose sizes change.
         split: the function in parts, or None; `parts` are these, and the compiled forms of what it calls elsewhere.
         graph_breaks: the place and the reason of each statement of the function that runs as Python.
@@ -111,7 +113,7 @@ class Compiled:
         self.variants: list[Entry | General] = []
         self.reasons: list[str] = []
         self.failed = self.strict = False
-        self.recorded = self.plain = 0
+        self.recorded = self.plain = self.idle = 0
         self.split: Callable[..., Any] | None = None
         self.parts: list[Compiled] = []
         self.graph_breaks: list[tuple[str, str]] = []
@@ -374,6 +376,10 @@ class Compiled:
             tracer.close()
             if 0 < collected[0] < GC_THRESHOLD:
                 gc.set_threshold(*collected)
+        idle = self.outer is not None and not recorder.used
+        self.idle = self.idle + 1 if idle else 0
+        if self.idle >= IDLE:
+            self.failed, self.variants = True, [each for each in self.variants if each.programs[0].count]
         if recorder.stopped is None:
             self.recorded += 1
         else:
@@ -383,7 +389,7 @@ class Compiled:
                 self.failed = len(self.reasons) > 1
                 raise CompileError(f"torch.compile(fullgraph=True): {recorder.stopped}")
             # (A first call may differ: it may initialize something.)
-            if len(self.reasons) > 1 or self.outer is not None:
+            if (len(self.reasons) > 1 or self.outer is not None) and not idle:
                 self._split(recorder.stopped, *tracer.stopped_at, through=tracer.through)
         return _without_late(result)
 

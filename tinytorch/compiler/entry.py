@@ -104,7 +104,7 @@ class Entry:
         backward, known = None, len(guards.texts)
         if results.differentiable:
             backward = Backward(function, recorder, result, results.differentiable, tensors, self._layouts,
-                                list(results.passed.values()))  # fmt: skip
+                                list(results.passed.values()), observer and observer.steps_of)  # fmt: skip
             backward.learn = self._learn
             backward.counters = list({(id(x), name): (x, name) for x, name, *_ in tracer.counted}.values())
             if len(guards.inputs) > len(inputs):
@@ -122,11 +122,9 @@ class Entry:
         )  # fmt: skip
         if self.frozen:
             calls, shown = inference.rewritten(calls, values, stays, shown)
-        steps = (
-            None
-            if observer is None or backward is not None
-            else observer.steps_of(recorder, values, stays, shown, results.views)
-        )
+        steps = None
+        if observer is not None and calls:
+            steps = observer.steps_of(calls, values, stays, shown, results.views, recorder)
         program = Program(calls, values, stays, shown, results.views, restores, self.frozen)
         self.guards = all_guards(guards, inputs, args, kwargs)
         changing = [line for k, item in enumerate(inputs) if not item.stays for line in _of_given(guards, inputs, k)]
@@ -210,7 +208,12 @@ class Entry:
             text = "\n".join(lines).replace("def enter(", "def parts(", 1).replace(call, f"(yield ({arrays}))")
             exec(cache.compiled(text, "<guards of a compiled step>"), scope)
             self.parts: Callable[..., Any] = scope["parts"]
-            observer.made(self, steps)
+            self.step = observer.made(self, program, steps, backward is not None)
+            del self._bind
+            if backward is not None:
+                for (bits, walk), back in zip(backward.walks.items(), backward.programs, strict=True):
+                    again = observer.made(self, back, backward.steps[bits], True, walk.step)
+                    backward.walks[bits] = walk._replace(step=again)
 
     @functools.cached_property
     def step(self) -> Callable[..., Any]:

@@ -424,7 +424,10 @@ class _Splitting:
     ) -> list[ast.stmt]:  # fmt: skip
         """Return the body of a part, which returns how it has ended, and what it has assigned."""
         where = run[0]
-        body = [*parsed(_forgetting(unsure_in), where), *copies, *copy.deepcopy(run)]
+        forgetting = parsed(_forgetting(unsure_in), where)
+        for statement in forgetting:  # (a line at which the part is split is none of these)
+            statement.lineno = statement.end_lineno = where.lineno - 1
+        body = [*forgetting, *copies, *copy.deepcopy(run)]
         if simple:
             return body
 

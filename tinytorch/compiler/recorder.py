@@ -283,6 +283,7 @@ class Recorder(DispatchMode):
         tried: whether the call catches errors of its steps.
         changed_state: whether a step has changed Python objects.
         reads: whether reading a tensor's values ends the recording.
+        used: whether there was an operation on tensors, be it after the recording has ended.
         trusts: whether a trusted function of the package is running: its effects depend only on its arguments, so
             tensors that it creates are constants, and the program checks the truth values that it reads.
         shared: the memory of inputs that have the same elements as others.
@@ -306,6 +307,7 @@ class Recorder(DispatchMode):
         self.raised: Exception | None = None
         self.tried = False
         self.reads = True
+        self.used = False
         self.trusts = False
         self.trial: set[Memory] | None = None
         self.shared: set[Memory] = set()
@@ -482,6 +484,7 @@ class Recorder(DispatchMode):
 
     def call(self, op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Run a call of an op, which reports to `computed` or `writes`."""
+        self.used = True
         if self.stopped is not None:
             return caller(*args, **kwargs)
         if not isinstance(op, Op):
@@ -665,6 +668,7 @@ class Recorder(DispatchMode):
     def step(self, node: Any, run: Callable[[], Any]) -> Any:
         """Record a node of a backward pass, such as the accumulation into a leaf's `.grad`."""
         self.released.add(node)
+        self.used = True
         if self.stopped is not None:
             return run()
         if node.hooks is not None:
@@ -742,6 +746,7 @@ class Recorder(DispatchMode):
     def state(self, function: Callable[[], Any], name: str, written: Iterable[Tensor] = ()) -> None:
         """Record a call that changes Python objects, and the tensors `written`."""
         self._changed.update(id(x) for x in written)
+        self.used = True
         self.calls.append(Call(Call.STATE, function, (), {}, name, self.line))
 
 

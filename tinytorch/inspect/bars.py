@@ -64,7 +64,7 @@ def _line_class() -> Any:
             name = self.desc.removesuffix(": ")
             count = "{n_fmt}/{total_fmt}" if self.total else "{n_fmt}"
             unit = {"it": ""}.get(self.unit, f"{'' if self.unit_scale else ' '}{self.unit.strip()}")
-            form = f"{count}{unit} in {{elapsed}}, {{rate_fmt}}{{postfix}}"
+            form = f"{count}{unit} in {{elapsed}}{', {rate_fmt}' * bool(self.n)}{{postfix}}"
             # (Without a rate tqdm shows the mean one.)
             told = {**self.format_dict, "bar_format": form, "prefix": "", "rate": None, "ncols": None}
             line = self.format_meter(**told)

@@ -11,6 +11,7 @@ import csv
 import itertools
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -39,7 +40,7 @@ class Run:
         self.seed, self.settings, self.losses = run.seed, settings, run.losses
         self.result, self.error = run.result, run.error
         self.together = run.joint / (run.joint + run.alone) if run.joint else 0.0
-        self.reason = run.why_alone()
+        self.reason = re.sub(r" \[[^]]*\](?=:\d)", "", run.why_alone())  # (without the settings)
 
     @property
     def final(self) -> float:
@@ -196,8 +197,8 @@ def sweep(
     def body(options: dict[str, Any]) -> Callable[[], Any]:
         def whole() -> Any:
             if steps is None:
-                return scheduler[0].compiles(Compiled(make))(**options)
-            step, left, result = scheduler[0].compiles(Compiled(make(**options))), steps, None
+                return scheduler[0].compiles(Compiled(make, dynamic=False))(**options)
+            step, left, result = scheduler[0].compiles(Compiled(make(**options), dynamic=False)), steps, None
             while left > 0:
                 result = step()
                 left -= 1
@@ -224,10 +225,12 @@ def together(
     """
     runs = [_Run(k, seed, body) for k, (seed, _, body) in enumerate(planned)]
     with bars.progress(unit=" steps", desc=f"{len(runs)} runs", disable=not progress) as bar:
-        scheduler = Scheduler(runs, lambda count: bar.update())
+        scheduler = Scheduler(runs, bar.update)
         if chosen is not None:
             chosen(scheduler)
         scheduler.start()
+        joint, alone = sum([run.joint for run in runs]), sum([run.alone for run in runs])
+        bar.set_postfix(together=f"{joint / max(joint + alone, 1):.0%}")
     made = [Run(run, settings) for run, (_, settings, _) in zip(runs, planned, strict=True)]
     if all(run.error is not None for run in made):
         raise made[0].error  # type: ignore[misc]

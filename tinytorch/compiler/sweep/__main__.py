@@ -1,11 +1,21 @@
 """Run a training script with several seeds and settings, its steps together.
 
-The script needs no change. A setting NAME is its option `--NAME`, if it has
-one; else the constants of that name in its text: `lr = 1e-3`,
-`def main(lr=1e-3)`, `SGD(..., lr=1e-3)`, `{"lr": 1e-3}`. Each run has its own
-random numbers; seeds that the script sets itself are shifted by the run's seed,
-so that seed 0 is the script as it is. What the runs print is not shown, unless
-one is chosen with --show.
+  python -m tinytorch sweep train.py                   8 seeds
+  python -m tinytorch sweep --seeds 4 --set lr=1e-3,3e-3 train.py
+                                                       4 seeds of each rate
+  python -m tinytorch sweep --seeds 0,7 --show 0 train.py --epochs 5
+                                                       the script's options last
+
+The script needs no change, whether it imports torch or tinytorch. A setting
+NAME is its option `--NAME`, if it has one; else the constants of that name in
+its text: `lr = 1e-3`, `def main(lr=1e-3)`, `SGD(..., lr=1e-3)`,
+`{"lr": 1e-3}`. Each run has its own random numbers; seeds that the script sets
+itself are shifted by the run's seed, so that seed 0 is the script as it is.
+Each run's results are those of running it alone.
+
+The table has a row for each run: its last and its least loss, its steps, the
+share of them that was made together with other runs, and the curve. Below it
+stands why runs were apart, with the line.
 """
 
 from __future__ import annotations
@@ -70,15 +80,18 @@ def main(arguments: list[str] | None = None) -> int:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )  # fmt: skip
     parser.add_argument(
-        "--seeds", type=_seeds, default=list(range(8)), help="their number, or a list: 0,5,7 (default: 8)"
-    )
+        "--seeds", type=_seeds, default=list(range(8)), metavar="N|SEED,...",
+        help="the number of seeds, or the seeds: 0,5,7 (default: 8)",
+    )  # fmt: skip
     parser.add_argument("--set", type=_setting, action="append", default=[], metavar="NAME=VALUE,...", dest="settings",
-                        help="the values of a setting; may be given for several")  # fmt: skip
-    parser.add_argument("--csv", metavar="FILE", help="write the curves as a table")
+                        help="the values of a setting; several settings are combined with each other")  # fmt: skip
+    parser.add_argument("--csv", metavar="FILE", help="write the curves as a table: run, settings, seed, step, loss")
     parser.add_argument("--plot", metavar="FILE", help="draw the curves (with matplotlib)")
-    parser.add_argument("--show", type=int, metavar="RUN", help="show what this run prints")
-    parser.add_argument("script", metavar="SCRIPT", help="the training script")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="its arguments").required = False
+    parser.add_argument(
+        "--show", type=int, metavar="RUN", help="show what the run of this number prints (the others are silent)"
+    )
+    parser.add_argument("script", metavar="SCRIPT", help="the training script: its steps are the calls of backward()")
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="its own arguments").required = False
     options = parser.parse_args(arguments)
     settings = dict(options.settings)
     combinations = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]

@@ -65,11 +65,16 @@ class Comparison:
         first = steps[0]
         for other in steps[1:]:
             if (other.bound, other.views, other.losses) != (first.bound, first.views, first.losses):
-                raise NotJoined("other inputs or results")
+                raise NotJoined("it reads or returns other tensors than another run")
             if len(other.calls) != len(first.calls):
-                raise NotJoined(f"{len(other.calls)} steps, not {len(first.calls)}{_where(_different(first, other))}")
+                counts = f"it makes {len(other.calls)} operations, another run {len(first.calls)}"
+                raise NotJoined(f"{counts}{_where(_different(first, other))}")
         for values in zip(*[each.inputs for each in steps], strict=True):
-            self._pair(values, "an input")
+            try:
+                self._pair(values, "an input")
+            except NotJoined as reason:
+                uses = next((call for call in steps[-1].calls if values[-1] in call.inputs()), None)
+                raise NotJoined(f"{reason}{_where(uses)}") from None
         for calls in zip(*[each.calls for each in steps], strict=True):
             try:
                 self._compare(calls)
@@ -81,8 +86,10 @@ class Comparison:
     def _pair(self, values: Sequence[Value], what: str) -> None:
         v = values[0]
         for k, other in enumerate(values):
-            if (other.shape, other.dtype, other.strides) != (v.shape, v.dtype, v.strides):
-                raise NotJoined(f"{what} has the shape {other.shape}, not {v.shape}, or another dtype or layout")
+            if other.shape != v.shape:
+                raise NotJoined(f"{what} has the shape {other.shape}, in another run {v.shape}")
+            if (other.dtype, other.strides) != (v.dtype, v.strides):
+                raise NotJoined(f"{what} has another dtype or layout than in another run")
             if self._memories[k].setdefault(v.memory, other.memory) is not other.memory:
                 raise NotJoined(f"{what} shares memory with another array")
         self.values[id(v)] = tuple(values)

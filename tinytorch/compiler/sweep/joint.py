@@ -12,19 +12,21 @@ view of one. Where anybody else refers to the memory of a tensor, it is copied b
 from __future__ import annotations
 
 import functools
+import itertools
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from tinytorch.compiler import lowering
 from tinytorch.compiler.backward import marks_of, put_back
 from tinytorch.compiler.fusing import function_of, is_elementwise
 from tinytorch.compiler.program import Program, line_of, written
-from tinytorch.compiler.recorder import WIDE, Call, Memory, Value, expression, mapped, parts_of, root
+from tinytorch.compiler.recorder import WIDE, Call, Memory, Value, expression, mapped, parts_of
 from tinytorch.compiler.sweep.comparison import Comparison, NotJoined, PerRun, Steps, value_of
-from tinytorch.compiler.sweep.updates import Update
+from tinytorch.compiler.sweep.updates import Update, address, whole_of
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import attention, loss, native, parallel, products, programs, reduce, shape, stacked
 from tinytorch.kernels.programs import Bailout
@@ -111,8 +113,11 @@ class Joint:
         self._written = self._find_written(first)
         self._find_stacked(first)
         self._given: Sequence[Sequence[Any]] = ()
-        #: Places of inputs that are copied before each step, their stacks, and whether they are copied back.
+        self._views: dict[int, tuple[int, Any]] = {}  # by place of a result, the input of which it is a view
+        #: Places of inputs that are copied before each step, their stacks, and whether they are copied back; and those
+        #: of which a call was given the parts of a stack, which is used as it is.
         self._copied: list[tuple[int, Any, bool]] = []
+        self._whole: dict[int, Any] = {}
         inputs, arrays = self._take_inputs(first)
         self.calls: list[Call] = []
         self._updates: list[Update] = []
@@ -145,7 +150,7 @@ class Joint:
             self.calls = [call for call in self.calls if call.kind != Call.GRADIENT or last[id(call.function)] is call]
         results = [self._value(value) for value in first.results]
         self._shared_results = [not self._is_stacked(value) for value in first.results]
-        self.program = _Program(self.calls, inputs, [True] * len(inputs), results, first.views)
+        self.program = _Program(self.calls, inputs, list(first.bound), results, first.views)
         self._effect = self.program.effect
         sources = [x for call in self.calls for x in _sources(call)]
         checks = any(call.kind == Call.TRUTH for call in self.calls)
@@ -215,16 +220,22 @@ class Joint:
             if not self._is_stacked(value):
                 arrays.append(value.tensor._array)  # type: ignore[union-attr]
                 continue
-            tensors: list[Any] = [v.tensor for v in self._compared.values[id(value)]]
-            own = len({id(root(x._array)) for x in tensors}) == self.count or existing(tensors) is not None
+            values = self._compared.values[id(value)]
+            tensors: list[Any] = [v.tensor for v in values]
+            own = value.tensor is not None and _are_apart([x._array for x in tensors])
             if value.memory in self._written and not own:
                 raise NotJoined("a tensor that is written to belongs to several runs")
-            arrays.append(self._adopted(tensors) if first.bound[place] and own else None)
-            if arrays[-1] is None:
-                arrays[-1] = stacked.stack_like(value.array, self.count)
-                self._copied.append((place, arrays[-1], value.memory in self._written))
-                if any(first.results[k].memory is value.memory for k in first.views):
-                    raise NotJoined("a result is a view of an input")
+            stack = self._adopted(tensors) if first.bound[place] and own else None
+            if stack is None:
+                stack = stacked.stack_like(_array_like(value), self.count)
+                self._copied.append((place, stack, value.memory in self._written))
+                shown = [k for k in first.views if first.results[k].memory is value.memory]
+                self._views.update(dict.fromkeys(shown, (place, stack)))
+                if shown and stack.strides[1:] != value.strides:
+                    raise NotJoined("a result is a view of an input with gaps")
+            inputs[-1].strides = stack.strides
+            if first.bound[place]:
+                arrays.append(stack)
         return inputs, arrays
 
     def _adopted(self, tensors: Sequence[Any], owned: bool = False) -> Any:
@@ -517,16 +528,16 @@ class Joint:
             params = [p for group in optimizers[0].param_groups for p in group["params"]]  # type: ignore[union-attr]
             if all(id(p) in places for p in params):
                 grads = [self._grads.get(places[id(p)]) for p in params]  # type: ignore[arg-type]
-                unknown = [p for p in params if places[id(p)] not in self._grads and p._grad is not None]
+                earlier = [k for k, p in enumerate(params) if places[id(p)] not in self._grads]
                 stacks = [self._value(first.inputs[places[id(p)]]) for p in params]  # type: ignore[index]
-                if not unknown:
-                    update = Update(
-                        optimizers, [g is not None for g in grads], functools.partial(self._adopted, owned=True)
-                    )
-                    self._updates.append(update)
-                    given = [g for g in grads if g is not None]
-                    self._add(Call.STATE, update, [*stacks, *given], call, "update")
-                    return
+                present = [(p._grad if k in earlier else grads[k]) is not None for k, p in enumerate(params)]
+                if earlier:  # (the program may have written to these gradients)
+                    self._add(Call.STATE, self._copy_back, (), call, "copy_back")
+                adopted = functools.partial(self._adopted, owned=True)
+                update = Update(optimizers, present, adopted, earlier, [each.function for each in calls])
+                self._updates.append(update)
+                self._add(Call.STATE, update, [*stacks, *[g for g in grads if g is not None]], call, "update")
+                return
         functions = [each.function for each in calls]
 
         def step() -> None:
@@ -556,16 +567,25 @@ class Joint:
         number = place - sum(first.bound[:place])  # among those that change
         return [arrays[number] for arrays in self._given]
 
-    def _copy_in(self) -> None:
-        """Copy the inputs that are not in stacks of their own."""
+    def _copy_in(self) -> list[Any]:
+        """Copy the inputs that are not in stacks of their own, and return the stacks of those that change."""
+        self._whole, changing = {}, []
         for place, stack, _ in self._copied:
-            for k, array in enumerate(self._arrays_of(place)):
-                stack[k] = array
+            arrays, stays = self._arrays_of(place), self._all[0].bound[place]
+            whole = None if stays else whole_of(arrays, stack)
+            if whole is None:
+                for k, array in enumerate(arrays):
+                    stack[k] = array
+            else:
+                self._whole[place] = whole
+            if not stays:
+                changing.append(stack if whole is None else whole)
+        return changing
 
     def _copy_back(self) -> None:
         """Copy what has been written to such inputs."""
         for place, stack, changed in self._copied:
-            if changed:
+            if changed and place not in self._whole:
                 for array, new in zip(self._arrays_of(place), stack, strict=True):
                     array[...] = new
 
@@ -588,22 +608,32 @@ class Joint:
             for _, leaves in self._leaves.values():
                 leaves.waits = True
         self._given = given
-        self._copy_in()
-        marks = marks_of(self._sources)
+        marks, changing = marks_of(self._sources), None
         try:
-            results = self._function()
+            changing = self._copy_in()
+            results = self._function(*changing)
         except Exception as error:
-            if line_of(error) >= self._effect and not isinstance(error, Bailout):
+            if changing is not None and line_of(error) >= self._effect and not isinstance(error, Bailout):
                 raise
             put_back(self._sources, marks)
             raise Unable from error
         self._copy_back()
         if last:
             self.set_gradients()
-        return [
-            tuple([x.copy() if shared else x[k, ...] for x, shared in zip(results, self._shared_results, strict=True)])
-            for k in range(self.count)
-        ]
+        return [tuple([self._of_run(k, j, x) for j, x in enumerate(results)]) for k in range(self.count)]
+
+    def _of_run(self, k: int, j: int, x: Any) -> Any:
+        """Return a run's part of a result, of which the number is given."""
+        if self._shared_results[j]:
+            return x if j in self._all[0].views else x.copy()
+        part = x[k, ...]
+        if j not in self._views or self._views[j][0] in self._whole:
+            return part
+        place, stack = self._views[j]
+        array = self._arrays_of(place)[k]
+        order = sorted(range(array.ndim), key=lambda d: -array.strides[d])
+        where = address(part) - address(stack[k, ...])
+        return np.ndarray(part.shape, part.dtype, array.transpose(order), where, part.strides)
 
 
 def _counted(arrays: Sequence[Any], k: int) -> int:
@@ -633,16 +663,31 @@ def _is_alone(array: Any) -> bool:
     return plain and _counted_of_base(array) - _UNCOUNTED_OF_BASE == 1
 
 
+def _are_apart(arrays: Sequence[Any]) -> bool:
+    """Return whether no two arrays overlap in memory."""
+    ends = sorted(map(byte_bounds, arrays))
+    return all(high <= low for (_, high), (low, _) in itertools.pairwise(ends))
+
+
+def _array_like(value: Value) -> Any:
+    """Return an array laid out as a value."""
+    if value.array is not None:
+        return value.array
+    try:
+        return np.ndarray(value.shape, value.dtype, strides=value.strides)
+    except ValueError:  # it has gaps
+        return np.empty(value.shape, value.dtype)
+
+
 def existing(tensors: Sequence[Any]) -> Any:
     """Return the stack whose elements are the arrays of tensors, or None."""
     base = tensors[0]._array.base
     if type(base) is not np.ndarray or base.shape != (len(tensors), *tensors[0]._array.shape):
         return None
-    at = base.__array_interface__["data"][0]
+    at = address(base)
     for k, x in enumerate(tensors):
         array = x._array
-        here = array.__array_interface__["data"][0]
-        if array.base is not base or here != at + k * base.strides[0] or array.strides != base.strides[1:]:
+        if array.base is not base or address(array) != at + k * base.strides[0] or array.strides != base.strides[1:]:
             return None
     return base
 

@@ -15,6 +15,7 @@ import logging
 import random
 import sys
 import threading
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -26,7 +27,8 @@ from tinytorch.autograd import api
 from tinytorch.autograd.saved import _disabled
 from tinytorch.compiler import entry as entries
 from tinytorch.compiler.compiled import recording
-from tinytorch.compiler.recorder import Recorder, Value
+from tinytorch.compiler.recorder import Call, NotRecorded, Recorder, Value, fault
+from tinytorch.compiler.sources import FOLDER
 from tinytorch.compiler.sweep.comparison import NotJoined, Steps, copied, difference
 from tinytorch.compiler.sweep.joint import Joint, Unable
 from tinytorch.core.graph import running
@@ -58,7 +60,9 @@ class Run:
     Attributes:
         number: its place among the runs.
         losses: what `backward` was called on, in order.
-        joint, alone: the number of programs that it ran jointly with others, and that it ran alone.
+        joint, alone: the number of its steps, that is of losses, that were made jointly with others, and alone.
+        met: the number of programs that it has run since the last loss.
+        begun: whether `backward` runs outside of a program: the step is joint if its backward program is.
         reason: why it ran programs, or steps of Python, alone.
         result, error: what it returned, or raised.
     """
@@ -67,6 +71,8 @@ class Run:
         self.number, self.seed, self.body = number, seed, body
         self.losses: list[float] = []
         self.joint = self.alone = 0
+        self.begun = False
+        self.met = 0
         self.reason = ""
         self.result: Any = None
         self.error: BaseException | None = None
@@ -113,14 +119,24 @@ class Run:
 
 
 class _Program:
-    """A program of a run."""
+    """A program of a run: that of an entry, or a backward program, which exists as `own` already.
 
-    def __init__(self, run: Run, entry: Any, steps: Steps) -> None:
-        self.run, self.entry, self.steps = run, entry, steps
+    Attributes:
+        repeats: whether nothing but its results is seen, so that it can be run again without Python in between.
+    """
+
+    def __init__(self, run: Run, entry: Any, program: Any, steps: Steps, own: Any, repeats: bool) -> None:
+        self.run, self.entry, self.program, self.steps, self.repeats = run, entry, program, steps, repeats
+        self.backward = own is not None
         self.group: _Group | None = None
+        frames = traceback.walk_stack(sys._getframe(1))
+        of_user = [
+            (frame.f_code.co_filename, line) for frame, line in frames if "<" not in frame.f_code.co_filename[:1]
+        ]
+        self.line = next((at for at in of_user if not at[0].startswith(FOLDER)), None)
         owners = [getattr(call.function, "__self__", None) for call in steps.calls]
         self.optimizers = [x for x in owners if hasattr(x, "_plans")]
-        self._own: Any = None
+        self._own = own
         self._arrays: list[Any] = []
 
     def references(self, array: Any) -> int:
@@ -147,7 +163,7 @@ class _Program:
         arrays = [v.tensor._array for v, stays in zip(steps.inputs, steps.bound, strict=True) if stays]  # type: ignore[union-attr]
         if self._own is None or any(a is not b for a, b in zip(arrays, self._arrays, strict=True)):
             self._arrays = arrays
-            self._own = self.entry.programs[0].binding(arrays)()
+            self._own = self.program.binding(arrays)()
         return self._own(*given)
 
 
@@ -168,7 +184,7 @@ class Scheduler:
 
     Args:
         runs: the runs.
-        told: called after each joint step with the number of programs that ran.
+        told: called with the number of steps that have been made, in all runs.
     """
 
     def __init__(self, runs: Sequence[Run], told: Callable[[int], None] = lambda count: None) -> None:
@@ -239,8 +255,8 @@ class Scheduler:
             entries.observer = api.observer = None
 
     def _is_first(self, record: Any) -> bool:
-        """Return whether a message is one of the first run: those of the others say the same."""
-        return self.current in (None, self.runs[0])
+        """Return whether a message is one of the first run, or an error: those of the others say the same."""
+        return record.levelno >= logging.ERROR or self.current in (None, self.runs[0])
 
     # Switching ------------------------------------------------------------------------------------
 
@@ -294,7 +310,8 @@ class Scheduler:
         run = program.run
         if self._stopped:
             raise Stopped
-        run.waits, run.last = (program, given), program
+        run.met += 1
+        run.waits, run.last = (program, given), program if program.repeats else None
         self._pass_on(run)
         answer, run.answer = run.answer, None
         if isinstance(answer, BaseException):
@@ -302,6 +319,8 @@ class Scheduler:
         count = program.steps.losses
         if count:
             run.losses += [float(x) for x in answer[-count:]]
+            run.met = 0
+            self.told(count)
         return answer
 
     def _pass_on(self, run: Run) -> None:
@@ -367,16 +386,17 @@ class Scheduler:
                 with suppress(StopIteration):
                     step.send(answer)
             for run, answer in zip(runs, answers, strict=True):
-                run.joint += 1
+                run.joint += losses
                 if losses:
                     run.losses += [float(x) for x in answer[-losses:]]
-            self.told(len(runs))
+            self.told(len(runs) * losses)
         return most
 
     def _serve(self, run: Run | None = None) -> None:
         """Run the programs at which the runs wait, if all of them wait, or if all of a full group do.
 
         A full group, that of a run that has begun to wait, goes on before the others: its arrays are in the cache.
+        Where runs wait at different programs, those that are behind go on, so that they meet the others again.
         """
         group = None if run is None or run.waits is None else run.waits[0].group
         if group is not None and len(group.programs) >= group.capacity:
@@ -391,9 +411,10 @@ class Scheduler:
         by_group: dict[int, list[Run]] = {}
         for each in waiting:
             by_group.setdefault(id(each.waits[0].group), []).append(each)  # type: ignore[index]
-        asking = [each for each in waiting if each.repeats]
+        asking = any(each.repeats for each in waiting)
+        behind = min([(len(each.losses), each.met) for each in waiting], default=None)
         for runs in by_group.values():
-            if not asking or any(each.repeats for each in runs):
+            if any(each.repeats if asking else (len(each.losses), each.met) == behind for each in runs):
                 self._answer(runs)
         self._ready.extend([each for each in waiting if each.waits is None])
 
@@ -402,7 +423,6 @@ class Scheduler:
         asking = [run for run in runs if run.repeats]
         if not asking:
             self._run_group(runs)
-            self.told(len(runs))
         else:
             count: Any = 0
             if len(asking) == len(runs):
@@ -431,27 +451,25 @@ class Scheduler:
             else:
                 for run, answer in zip(runs, answers, strict=True):
                     run.answer = answer
-                    run.joint += 1
+                    run.joint += run.begun if programs[0].backward else programs[0].steps.losses
+                    run.alone -= run.begun and programs[0].backward
+                    run.begun &= not programs[0].backward
                 return
         for run, program, arrays in zip(runs, programs, given, strict=True):
             default_generator._source = run.source
+            if not run.reason and not program.backward:  # (else its forward program says why)
+                run.reason = (program.group and program.group.refused) or self._why(program)
             try:
                 run.answer = program.alone(arrays)
             except BaseException as error:
                 run.answer = error
-            run.alone += 1
+            run.alone += program.steps.losses
 
     def _joint_of(self, programs: list[_Program]) -> Joint | None:
         """Return the joint program of programs of one group, or None."""
         group = programs[0].group
         assert group is not None
-        if len(programs) == 1:
-            if not programs[0].run.reason:
-                programs[0].run.reason = group.refused or self._why(programs[0])
-            return None
-        if group.refused:
-            for program in programs:
-                program.run.reason = program.run.reason or group.refused
+        if len(programs) == 1 or group.refused:
             return None
         if programs != group.joined or group.joint is None or not group.joint.is_valid():
             alive = [program for program in group.programs if not program.run.finished]
@@ -462,31 +480,34 @@ class Scheduler:
             group.waited, group.joint, group.joined = 0, None, programs
             try:
                 group.joint = Joint([x.steps for x in programs], [x.run for x in programs])
-            except NotJoined as reason:
+            except (NotJoined, NotRecorded) as reason:
                 group.refused = str(reason)
-                for program in programs:
-                    program.run.reason = program.run.reason or group.refused
+            except Exception as error:
+                group.refused = fault(error)
         return group.joint
 
     def _why(self, program: _Program) -> str:
         """Return why a program is in no group with others."""
-        others = [x for group in self._groups for x in group.programs if x.run is not program.run]
-        reasons = [difference(other.steps, program.steps) for other in others]
-        closest = [reason for reason in reasons if reason and ", at " in reason]
-        return next(iter(closest or [reason for reason in reasons if reason]), "the other runs have ended")
+        others = [run.waits[0] for run in self.runs if run.waits and run.waits[0].group is not program.group]
+        others += [x for group in self._groups for x in group.programs if x.run is not program.run]
+        reasons = [reason for other in others if (reason := difference(other.steps, program.steps))]
+        found = next(iter([each for each in reasons if ", at " in each] or reasons), "the other runs have ended")
+        where = f", at {program.line[0]}:{program.line[1]}" if reasons and program.line else ""
+        return found if ", at " in found else found + where
 
     # Programs -------------------------------------------------------------------------------------
 
     def steps_of(
-        self, recorder: Recorder, values: list[Value], bound: list[bool], shown: list[Value], views: set[int]
-    ) -> Steps | None:
+        self, calls: list[Call], values: list[Value], bound: list[bool], shown: list[Value], views: set[int],
+        recorder: Recorder | None = None,
+    ) -> Steps | None:  # fmt: skip
         """Return the steps of a program that is being made, whose results get the losses in addition."""
         if self.current is None:
             return None
-        losses = [value for of, at, value in self._pending if of is recorder and at <= len(recorder.calls)]
+        losses = [value for of, at, value in self._pending if of is recorder and at <= len(calls)]
         self._pending = [x for x in self._pending if x[0] is not recorder]
         shown += losses
-        return Steps(copied(recorder.calls), values, list(bound), list(shown), set(views), len(losses))
+        return Steps(copied(calls), values, list(bound), list(shown), set(views), len(losses))
 
     def compiles(self, function: Any) -> Any:
         """Return a compiled function of the current run, after noting it."""
@@ -494,24 +515,23 @@ class Scheduler:
             self.current.compiled.append(function)
         return function
 
-    def made(self, entry: Any, steps: Steps) -> None:
-        """Let a program meet those of the other runs."""
+    def made(self, entry: Any, made: Any, steps: Steps, in_graph: bool, own: Any = None) -> Callable[..., Any]:
+        """Return the function of a program that has been made: it meets those of the other runs."""
         run = self.current
         assert run is not None
-        program = _Program(run, entry, steps)
+        program = _Program(run, entry, made, steps, own, not in_graph)
         run.programs.append(program)
         for group in self._groups:
             free = len(group.programs) < group.capacity and all(x.run is not run for x in group.programs)
             if free and not difference(group.programs[0].steps, steps):
                 break
         else:
-            used = sum(v.size * v.dtype.itemsize for v in steps.inputs) + entry.programs[0].peak
+            used = sum(v.size * v.dtype.itemsize for v in steps.inputs) + made.peak
             group = _Group(CACHE // max(used, 1))
             self._groups.append(group)
         group.programs.append(program)
         program.group = group
-        entry.__dict__.pop("_bind", None)
-        entry.__dict__["step"] = lambda *given: self.meet(program, given)
+        return lambda *given: self.meet(program, given)
 
     def _observe_loss(self, tensors: Any) -> None:
         """Note the loss that `backward` is called on."""
@@ -520,12 +540,15 @@ class Scheduler:
             return
         recorder = next((mode for mode in local.state.modes or () if isinstance(mode, Recorder)), None)
         run.losses.append(float(tensors._array.item()))
+        run.begun, run.met = False, 0
+        self.told(1)
         if recorder is not None and recorder.stopped is None:
             value = recorder.find(tensors._array)
             if value is not None and value.source is not None:
                 self._pending.append((recorder, len(recorder.calls), value))
         else:
             run.alone += 1
+            run.begun = True
 
 
 def _states() -> tuple[Any, ...]:

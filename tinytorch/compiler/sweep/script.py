@@ -65,8 +65,11 @@ class Script:
         found: list[Any] = []
         for node in ast.walk(self.tree):
             if isinstance(node, (ast.Assign, ast.AnnAssign)):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-                found += [node.value for target in targets if name in (_of(target, "id"), _of(target, "attr"))]
+                for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                    pairs: Any = [(target, node.value)]
+                    if isinstance(target, ast.Tuple) and isinstance(node.value, ast.Tuple):
+                        pairs = zip(target.elts, node.value.elts, strict=False)
+                    found += [value for each, value in pairs if name in (_of(each, "id"), _of(each, "attr"))]
             elif isinstance(node, ast.arguments):
                 args = [*[*node.posonlyargs, *node.args][::-1][: len(node.defaults)], *node.kwonlyargs]
                 defaults = [*node.defaults[::-1], *node.kw_defaults]
@@ -147,12 +150,16 @@ class _Loops(ast.NodeTransformer):
 
     def visit_For(self, node: Any) -> Any:
         stored = _stored(node) if _calls_backward(node) else None
-        if stored is None or not stored.isdisjoint(self.script.read_elsewhere(node)):
-            return node  # its variables must remain global
-        names, name = sorted(stored), f"{LOOP}{len(self.made)}"
+        if stored is None:
+            return node
+        shared = stored & self.script.read_elsewhere(node)  # (these remain global)
+        names, name = sorted(stored - shared), f"{LOOP}{len(self.made)}"
         given = "".join([f"{each}, " for each in names])
-        function, run = parsed(f"def {name}({given}):\n    return ({given})\n{RUN}({name}, {names!r})", node)
-        function.body.insert(0, node)
+        kept = f"    global {', '.join(sorted(shared))}\n" if shared else ""
+        function, run = parsed(f"def {name}({given}):\n{kept}    return ({given})\n{RUN}({name}, {names!r})", node)
+        if shared:  # (the loop shall be the first statement at its line)
+            function.body[0].lineno = function.body[0].end_lineno = node.lineno - 1
+        function.body.insert(-1, node)
         self.made[name] = copy.deepcopy(function)
         return [function, run]
 
@@ -172,7 +179,8 @@ def _in_parts(line: int) -> Callable[[Callable[..., Any]], Any]:
     """Return a decorator that compiles a function, in parts if a loop of training steps is at the line."""
 
     def decorate(function: Callable[..., Any]) -> Any:
-        made = Compiled(function).split_at(line) if line else Compiled(function)
+        made = Compiled(function, dynamic=False)  # (programs for any size are not joined)
+        made = made.split_at(line) if line else made
         return entry.observer.compiles(made) if entry.observer is not None else made
 
     return decorate

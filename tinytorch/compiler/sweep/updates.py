@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter, is_, itemgetter
 from typing import Any
 
+import numpy as np
+
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.optim.optimizer import Optimizer
 
@@ -25,6 +27,23 @@ def _cut(spans: list[tuple[int, int]], counts: list[Any]) -> list[tuple[int, int
     return found
 
 
+def address(array: Any) -> int:
+    """Return where an array begins in memory."""
+    return array.__array_interface__["data"][0]
+
+
+def whole_of(arrays: Sequence[Any], like: Any) -> Any:
+    """Return the array, laid out as `like`, of which the given ones are the parts in their order, or None."""
+    base, step = arrays[0].base, like.strides[0]
+    if type(base) is not np.ndarray or not base.flags.c_contiguous or not like.size:
+        return None
+    first = address(arrays[0])
+    for k, x in enumerate(arrays):
+        if x.base is not base or x.strides != like.strides[1:] or address(x) != first + k * step:
+            return None
+    return np.ndarray(like.shape, like.dtype, base, first - address(base), like.strides)
+
+
 class Update:
     """The step of optimizers whose update is elementwise, on stacks of parameters and of their gradients.
 
@@ -32,14 +51,17 @@ class Update:
         optimizers: one for each run.
         has_grad: for each parameter, whether it has a gradient.
         adopted: a function that moves the arrays of tensors into a stack, and returns it.
+        earlier: places of the parameters whose gradients were there before the program.
+        steps: the steps of the optimizers, for when other parameters have gradients.
     """
 
     __name__ = "update"
 
     def __init__(
-        self, optimizers: Sequence[Any], has_grad: Sequence[bool], adopted: Callable[[Sequence[Tensor]], Any]
-    ) -> None:
-        self.optimizers, self.has_grad = optimizers, has_grad
+        self, optimizers: Sequence[Any], has_grad: Sequence[bool], adopted: Callable[[Sequence[Tensor]], Any],
+        earlier: Sequence[int], steps: Sequence[Callable[[], Any]],
+    ) -> None:  # fmt: skip
+        self.optimizers, self.has_grad, self._earlier, self._alone = optimizers, has_grad, earlier, steps
         self.kernel = type(optimizers[0])._update.kernel
         self.params = [[p for group in x.param_groups for p in group["params"]] for x in optimizers]
         numbers = [[g] * len(group["params"]) for g, group in enumerate(optimizers[0].param_groups)]
@@ -102,7 +124,21 @@ class Update:
 
     def __call__(self, *stacks: Any) -> None:
         """Make the step, with the stacks of all parameters and of the gradients."""
-        params, grads = stacks[: len(self.has_grad)], stacks[len(self.has_grad) :]
+        params, known = stacks[: len(self.has_grad)], iter(stacks[len(self.has_grad) :])
+        grads = []
+        for place, present in enumerate(self.has_grad):
+            if place not in self._earlier:
+                grads += [next(known)] * present
+                continue
+            found = [x[place]._grad for x in self.params]
+            if any((g is not None) is not present for g in found):
+                for step in self._alone:
+                    step()
+                self.stale = True
+                return
+            arrays = [g._array for g in found if present]
+            whole = whole_of(arrays, params[place]) if present else None
+            grads += [np.stack(arrays) if whole is None else whole] * present
         spans = [self._spans(g) for g in range(len(self._names))]
         for (place, state), g in zip(self._states, grads, strict=True):
             p, number = params[place], self._group_of[place]
@@ -139,4 +175,4 @@ class Update:
         return True
 
 
-__all__ = ["Update"]
+__all__ = ["Update", "address", "whole_of"]
