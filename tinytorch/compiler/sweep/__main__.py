@@ -91,7 +91,7 @@ def main(arguments: list[str] | None = None) -> int:
         "--show", type=int, metavar="RUN", help="show what the run of this number prints (the others are silent)"
     )
     parser.add_argument("script", metavar="SCRIPT", help="the training script: its steps are the calls of backward()")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="its own arguments").required = False
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="ARGS", help="its own ones").required = False
     options = parser.parse_args(arguments)
     settings = dict(options.settings)
     combinations = [dict(zip(settings, values, strict=True)) for values in itertools.product(*settings.values())]
