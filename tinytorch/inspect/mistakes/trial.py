@@ -177,7 +177,7 @@ class Trial(DispatchMode):
     def private(self, x: Any) -> Any:
         """Return a copy of an object, in which nothing is shared with it that could be written; others as they are."""
         kind = type(x)
-        if kind in _PLAIN:
+        if kind in _PLAIN or isinstance(x, type):
             return x
         if kind in (Tensor, nn.Parameter):
             return self._tensor(x)
