@@ -17,7 +17,7 @@ import numpy as np
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.failure import Failure, operand, with_texts
-from tinytorch.inspect.mistakes.running import NAMES, evaluated, works
+from tinytorch.inspect.mistakes.running import NAMES, evaluated, statements_from, works
 from tinytorch.inspect.mistakes.trial import Failed, Unknown, tensors_in
 from tinytorch.ops.register import functions
 
@@ -27,6 +27,8 @@ __all__ = ["of_library", "of_numpy"]
 _NOT_CALLED = re.compile("random|save|load|from|set|memmap|print|err|test|show|info")
 #: NumPy's functions that make arrays of something else: that is what is wanted, where nothing is differentiated.
 _ARRAYS = ("array", "asarray", "asanyarray", "ascontiguousarray", "copy")
+#: How many elements the operands have, at most, of which all of torch's functions are called.
+MOST = 1 << 14
 #: How the operands of NumPy's function are given to torch's, and how the call ends: from the smallest change.
 _CHANGES: tuple[tuple[Callable[[Any], str], str], ...] = (
     (lambda value: "{}", ")"),
@@ -40,24 +42,39 @@ _CHANGES: tuple[tuple[Callable[[Any], str], str], ...] = (
 
 
 def of_numpy(failure: Failure) -> list[str]:
-    """Return torch's function for one of NumPy's that was called with tensors: the call whose result is the same."""
-    call, function = failure.call, failure.called()
-    if not isinstance(call, ast.Call) or not (module_of(function) or "").startswith("numpy"):
-        return []
+    """Return torch's function for one of NumPy's that was called with tensors, and for those that are called of it."""
+    call, place = failure.call, None
+    found = _of_torch(failure, call)
+    while found and not works(failure, found, place):
+        body, k, inner = statements_from(failure.user, place)
+        outer = [each for each in ast.walk(body[k]) if isinstance(each, ast.Call) and inner in ast.walk(each)]
+        place = next((each for each in outer[::-1] if each is not inner and _is_numpys(failure.value(each.func))), None)
+        found = "" if place is None else _of_torch(failure, with_texts(place, {id(inner): found}))
+    return [found] if found else []
+
+
+def _is_numpys(function: Any) -> bool:
+    return (module_of(function) or "").startswith("numpy")
+
+
+def _of_torch(failure: Failure, call: ast.expr | None) -> str:
+    """Return the call of torch whose result is that of a call of NumPy; "" if there is none."""
+    if not isinstance(call, ast.Call) or not _is_numpys(function := failure.value(call.func)):
+        return ""
     path = ast.unparse(call.func)
     name = path.rpartition(".")[2]
     nodes = [*call.args, *[each.value for each in call.keywords]]
     starred = any(isinstance(each, ast.Starred) for each in nodes) or any(each.arg is None for each in call.keywords)
     if starred or _NOT_CALLED.search(path) or (name in _ARRAYS and not failure.learns):
-        return []
+        return ""
     keys = [""] * len(call.args) + [f"{each.arg}=" for each in call.keywords]
     try:
         values = [evaluated(failure.trial, each, NAMES | failure.variables) for each in nodes]
     except Failed:
-        return []
+        return ""
     given = list(tensors_in(values))
     if not given or any(each.is_meta for each in given):
-        return []
+        return ""
     learned = any(each.requires_grad for each in given)
     words = {f"operand{k}_": value for k, value in enumerate(values)}
     wanted = [_result(function, keys, each) for each in (values, list(map(_other, values)))]
@@ -86,14 +103,12 @@ def of_numpy(failure: Failure) -> list[str]:
     own = f"torch.linalg.{name}" if ".linalg." in path else f"torch.{name}"
     for change, end in _CHANGES:
         if same(own, change, end):
-            found = text(own, change, end, nodes)
-            return [found] if works(failure, found) else []
-    first = _CHANGES[0]
-    found = [each for each in _functions() if same(f"torch.{each}", *first)]
+            return text(own, change, end, nodes)
+    first, few = _CHANGES[0], sum(each.numel() for each in given) <= MOST
+    found = [each for each in _functions() if few and same(f"torch.{each}", *first)]
     alike = {each: SequenceMatcher(None, each, name).ratio() for each in found}
     found.sort(key=lambda each: (-alike[each] * (alike[each] > 0.5), len(each)))
-    found = [shown for each in found if works(failure, shown := text(f"torch.{each}", *first, nodes))]
-    return found[:1]
+    return text(f"torch.{found[0]}", *first, nodes) if found else ""
 
 
 def _functions() -> Iterator[str]:
@@ -150,13 +165,16 @@ def of_library(failure: Failure) -> list[str]:
         call, nodes = statement, [statement.value]  # type: ignore[assignment]
     texts = {}
     for node in nodes:
+        if isinstance(node, (ast.List, ast.Tuple)):
+            nodes += node.elts
+            continue
         try:
             value = evaluated(failure.trial, node, NAMES | failure.variables)
         except Failed:
             return []
         if isinstance(value, Tensor) and value.requires_grad:
             texts[id(node)] = f"{operand(node)}.detach()"
-        elif type(value) is list and any(each.requires_grad for each in value if isinstance(each, Tensor)):
-            numbers = all(isinstance(each, Tensor) and each.numel() == 1 for each in value)
+        elif type(value) is list and all(isinstance(each, Tensor) for each in value):
+            numbers = all(each.numel() == 1 for each in value)
             texts[id(node)] = f"[each.{'item' if numbers else 'detach'}() for each in {ast.unparse(node)}]"
     return [failure.unparsed(with_texts(call, texts))] if texts else []

@@ -210,11 +210,14 @@ class Edits:
                 yield Edit(1 + 0.001 * (parts - fitting[0]), {a: str(parts * max(round(many / parts), 1))})
         if name.endswith("_") and failure.of_method:
             yield Edit(1.2, name=name.rstrip("_"))
-        arrays = [each for each, value in self.values.items() if type(value).__module__ == "numpy"]
-        if len(arrays) > 1:
-            yield Edit(1.05, {each: f"torch.from_numpy({{{each}}})" for each in arrays})
-        if len(call.args) > 1 and not call.keywords:
-            yield Edit(1.2, whole=f"{_text(call.func)}(({', '.join(map(_text, call.args))}))")
+        ways = {np.ndarray: "from_numpy", list: "tensor"}
+        made = {each: f"torch.{ways[type(value)]}({{{each}}})" for each, value in self.values.items()
+                if type(value) in ways}  # fmt: skip
+        if len(made) > 1:
+            yield Edit(1.05, made)
+        if len(call.args) > 1:
+            rest = [f", {_text(each)}" for each in call.keywords]
+            yield Edit(1.2, whole=f"{_text(call.func)}(({', '.join(map(_text, call.args))}){''.join(rest)})")
         if len(call.args) == 1 and isinstance(call.args[0], (ast.Tuple, ast.List)):
             yield Edit(1.2, whole=f"{_text(call.func)}({', '.join(map(_text, call.args[0].elts))})")
         if name in ("stack", "tensor") and call.args:
@@ -584,6 +587,7 @@ def place_of(site: Edits, name: str) -> int:
 def named_dtype(value: Any) -> str:
     """Return torch's name of a dtype that is given as NumPy's, as its name, or as a type of Python; "" for others."""
     name = value if isinstance(value, str) else ""
+    value = {"int": int, "float": float}.get(name, value)
     if isinstance(value, np.dtype) or value in (bool, int, float, complex) or (
         isinstance(value, type) and issubclass(value, np.generic)
     ):  # fmt: skip

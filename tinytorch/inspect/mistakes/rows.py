@@ -701,10 +701,15 @@ def _column(text: str, values: list[Any]) -> str:
     return f"torch.utils.data.default_collate({text})"
 
 
-@remedy("object is not iterable")
+@remedy("object is not iterable", "but one of the params is")
 def parameters_of_model(failure: Failure) -> str | None:
-    """Give an optimizer the parameters of a model."""
-    return failure.rewritten(params="{}.parameters()") if is_model(failure.arguments.get("params")) else None
+    """Give an optimizer the parameters of a model, or of several."""
+    value, node = failure.arguments.get("params"), failure.node("params")
+    if is_model(value):
+        return failure.rewritten(params="{}.parameters()")
+    models = isinstance(value, (list, tuple)) and all(map(is_model, value))
+    parts = [f"{operand(each)}.parameters()" for each in getattr(node, "elts", ())]
+    return failure.rewritten(params=parts[0] if len(parts) == 1 else f"[*{', *'.join(parts)}]") if models else None
 
 
 @remedy("has no len()")
