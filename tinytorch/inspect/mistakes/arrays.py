@@ -27,7 +27,8 @@ __all__ = ["of_library", "of_numpy"]
 _NOT_CALLED = re.compile("random|save|load|from|set|memmap|print|err|test|show|info")
 #: NumPy's functions that make arrays of something else: that is what is wanted, where nothing is differentiated.
 _ARRAYS = ("array", "asarray", "asanyarray", "ascontiguousarray", "copy")
-#: How many elements the operands have, at most, of which all of torch's functions are called.
+#: How many elements the operands have, at most, of which all of torch's functions are called, not only those that are
+#: called alike.
 MOST = 1 << 14
 #: How the operands of NumPy's function are given to torch's, and how the call ends: from the smallest change.
 _CHANGES: tuple[tuple[Callable[[Any], str], str], ...] = (
@@ -105,8 +106,8 @@ def _of_torch(failure: Failure, call: ast.expr | None) -> str:
         if same(own, change, end):
             return text(own, change, end, nodes)
     first, few = _CHANGES[0], sum(each.numel() for each in given) <= MOST
-    found = [each for each in _functions() if few and same(f"torch.{each}", *first)]
-    alike = {each: SequenceMatcher(None, each, name).ratio() for each in found}
+    alike = {each: SequenceMatcher(None, each, name).ratio() for each in _functions()}
+    found = [each for each in alike if (few or alike[each] > 0.5) and same(f"torch.{each}", *first)]
     found.sort(key=lambda each: (-alike[each] * (alike[each] > 0.5), len(each)))
     return text(f"torch.{found[0]}", *first, nodes) if found else ""
 
@@ -147,7 +148,7 @@ def _alike(found: Any, wanted: Any) -> bool:
     """Return whether a tensor has the shape, the kind of numbers, and the values of a result of NumPy."""
     if not isinstance(found, Tensor) or wanted is None or found.is_meta:
         return False
-    a, b = found.detach().numpy(), np.asarray(wanted)
+    a, b = np.asarray(found.detach()), np.asarray(wanted)
     if a.shape != b.shape or a.dtype.kind != b.dtype.kind:
         return False
     return bool(np.allclose(a, b, 1e-4, 1e-6, equal_nan=True))
@@ -177,4 +178,4 @@ def of_library(failure: Failure) -> list[str]:
         elif type(value) is list and all(isinstance(each, Tensor) for each in value):
             numbers = all(each.numel() == 1 for each in value)
             texts[id(node)] = f"[each.{'item' if numbers else 'detach'}() for each in {ast.unparse(node)}]"
-    return [failure.unparsed(with_texts(call, texts))] if texts else []
+    return [failure.unparsed(with_texts(call, texts))] if call is not None and texts else []

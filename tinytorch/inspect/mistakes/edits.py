@@ -398,6 +398,7 @@ class Edits:
             if math.isfinite(value) and (value == int(value) or isinstance(self.failure.call, ast.Subscript)):
                 yield 1, f"int({this})"
             yield 1.1, f"torch.tensor({this})"
+            yield 1.15, f"torch.tensor([{this}])"
         elif isinstance(value, int) and not isinstance(value, bool):
             yield from self._of_number(name, value)
 

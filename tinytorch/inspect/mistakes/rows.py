@@ -58,7 +58,7 @@ TEMPLATES = (
     ("elements cannot be converted to Scalar", "{owner}.tolist()"),
     ("invalid index of a 0-dim tensor", "{owner}.item()"),
     ("begins with b'\\x93NUMPY", "torch.from_numpy(np.load({args}))"),
-    ("Weights only load failed", "{func}({args}, weights_only=False)"),
+    ("Weights only load failed. This file can still", "{func}({args}, weights_only=False)"),
     ("Invalid magic number", "pickle.load(open({args}, 'rb'))"),
     ("got <class 'str'>", "{func}(torch.load({args}))"),
     ("appears to not have been used in the graph", "{func}({args}, allow_unused=True)"),
@@ -75,6 +75,7 @@ TEMPLATES = (
     ("doesn't define __round__", "{first}.round(decimals={rest})"),
     ("doesn't define __round__", "{first}.round()"),
     ("for +: 'generator' and 'list'", "list({left}) + {right}"),
+    ("for +: 'generator' and 'generator'", "[*{left}, *{right}]"),
     ("missing 1 required positional argument: 'steps'", "{func}({args}, 50)"),
     ("has no attribute 'save'", "torch.save({state}, {args})"),
     ("Can't pickle", "{func}({state}, {rest})"),
@@ -227,7 +228,7 @@ def named_otherwise(failure: Failure) -> str | None:
         return None
     keywords = [ast.keyword(meant if each.arg == wrong else each.arg, each.value) for each in call.keywords]
     for each in keywords:
-        each.arg = _ELSEWHERE.get(each.arg, each.arg) if each.arg not in names and each.arg not in _ALSO else each.arg
+        each.arg = each.arg if each.arg in names or each.arg in _ALSO else _ELSEWHERE.get(f"{each.arg}", each.arg)
     return failure.unparsed(ast.Call(call.func, call.args, keywords))
 
 
@@ -756,7 +757,7 @@ def compared_first(failure: Failure) -> str | None:
     statement = failure.statement()
     for node in ast.walk(statement) if statement is not None else ():
         middle: Any = node.comparators[0] if isinstance(node, ast.Compare) and len(node.ops) == 2 else None
-        sign = {ast.BitAnd: " & ", ast.BitOr: " | "}.get(type(getattr(middle, "op", None)))  # type: ignore[call-overload]
+        sign = {"BitAnd": " & ", "BitOr": " | "}.get(type(getattr(middle, "op", None)).__name__)
         if isinstance(node, ast.Compare) and sign:
             pairs = (node.left, middle.left), (middle.right, node.comparators[1])
             return sign.join(_compared(node, pairs))
@@ -786,9 +787,9 @@ def collated(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None
     if not isinstance(batch, (list, tuple)):
         return None
     call, owners = loader_of(failure.user), [locals_of(step.frame).get("self") for step in failure.steps]
-    data = next((each.dataset for each in owners if hasattr(each, "dataset")), None)
-    columns = call is not None and isinstance(data, (tuple, list)) and isinstance(call.args[0], (ast.Tuple, ast.List))
-    if columns and len({len(each) for each in data if isinstance(each, (Tensor, np.ndarray))}) == 1:
+    data: Any = next((each.dataset for each in owners if hasattr(each, "dataset")), None)  # type: ignore[union-attr]
+    lengths = {x.shape[:1] for x in data if isinstance(x, (Tensor, np.ndarray))} if type(data) in (tuple, list) else {}
+    if len(lengths) == 1 and call is not None and isinstance(call.args[0], (ast.Tuple, ast.List)):
         parts = [f"torch.from_numpy({ast.unparse(node)})" if isinstance(each, np.ndarray) else ast.unparse(node)
                  for node, each in zip(call.args[0].elts, data, strict=True)]  # fmt: skip
         text = f"torch.utils.data.TensorDataset({', '.join(parts)})"
@@ -1166,10 +1167,12 @@ def logits(failure: Failure) -> str | None:
 def elementwise(failure: Failure) -> str | None:
     """Join masks elementwise: `&` for `and`, `~` for `not`; ask whether a condition is true of all elements."""
     statement = failure.statement()
-    if isinstance(statement, (ast.If, ast.While, ast.Assert)) or statement is None:
-        joined = any(isinstance(each, ast.BoolOp) for each in ast.walk(statement))
-        alone = isinstance(failure.call, ast.Compare) and len(failure.call.ops) == 1 and not joined
-        return f"({ast.unparse(failure.call)}).all()" if alone else None  # type: ignore[arg-type]
+    if statement is None:
+        return None
+    if isinstance(statement, (ast.If, ast.While, ast.Assert)):
+        alone = not any(isinstance(each, ast.BoolOp) for each in ast.walk(statement))
+        call = failure.call if isinstance(failure.call, ast.Compare) and len(failure.call.ops) == 1 else None
+        return f"({ast.unparse(call)}).all()" if call is not None and alone else None
     for node in ast.walk(statement):
         if isinstance(node, ast.Compare) and len(node.ops) == 2:
             return " & ".join(_compared(node, ((node.left, node.comparators[0]), node.comparators)))
@@ -1211,8 +1214,7 @@ def misspelt(failure: Failure) -> str | tuple[str, int] | None:
         return None
     if wrong == "append" and isinstance(owner, Tensor):
         made = failure.assignment(node.value)
-        empty = made is not None and owner.numel() == 0
-        return (f"{text} = []", made.lineno) if empty else None  # type: ignore[return-value]
+        return (f"{text} = []", made.lineno) if made is not None and owner.numel() == 0 else None
     outer = node.value.value if isinstance(node.value, ast.Attribute) else node.value
     above = failure.value(outer)
     if isinstance(above, ModuleType) and hasattr(above, wrong):  # (NumPy has it in a module: `random.rand`)
