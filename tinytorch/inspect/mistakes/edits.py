@@ -252,6 +252,8 @@ class Edits:
                 yield Edit(0.95, keywords={parameter.name: str(not value)})
             elif parameter.name == "dim" and "dim" not in self.values and parameter.name not in given:
                 needed = parameter.default is parameter.empty or parameter.default is None
+                if name.startswith("cum") and any(x.ndim > 1 for x in self.tensors().values()):
+                    continue  # (NumPy's would be of all elements)
                 yield from (Edit(1.1 + 0.01 * k, keywords={"dim": each})
                             for k, each in enumerate(["-1"] if needed else ["1", "-1", "2", "0"]))  # fmt: skip
             elif parameter.name == "dtype" and "cast" in self.about and not self.tensors() and "dtype" not in given:
