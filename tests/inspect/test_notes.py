@@ -10,6 +10,7 @@ import threading
 import traceback
 import weakref
 
+import numpy as np
 import pytest
 
 import tinytorch as torch
@@ -89,6 +90,12 @@ def test_the_full_traceback(monkeypatch):
         lambda: torch.cat([torch.zeros(3, 2), torch.zeros(4, 5)]),
         lambda: F.cross_entropy(torch.zeros(3, 2), torch.zeros(3)),
         lambda: F.relu("x"),
+        lambda: torch.optim.Adam(Net()),
+        lambda: nn.Parameter(np.zeros(2)),
+        lambda: torch.utils.data.TensorDataset(np.zeros(2), torch.zeros(2)),
+        lambda: torch.utils.data.DataLoader(zip(), shuffle=True),
+        lambda: f"{torch.zeros(3):.2f}",
+        lambda: torch.zeros(3).shape[1],
         lambda: nn.Linear(2, 3)(torch.zeros(3)),
         lambda: torch.func.vmap(nn.Linear(2, 3))(torch.zeros(4, 3)),
         lambda: torch.func.grad(lambda x: (x @ torch.zeros(4)).sum())(torch.zeros(3)),
@@ -103,11 +110,38 @@ def test_tracebacks_end_at_the_users_line(function):
     assert sum(note.startswith("at ") for note in notes) == 1
 
 
+def test_an_error_in_another_library_ends_at_the_users_line():
+    axes, layer = pytest.importorskip("matplotlib.figure").Figure().subplots(), nn.Linear(2, 2)
+
+    def plot():
+        axes.imshow(layer.weight)
+
+    error, notes = failed(plot)
+    annotate(error)
+    assert ends_here(error) and not any("matplotlib" in each for each in (*files(error), *notes))
+    assert notes[-1] == "remedy: axes.imshow(layer.weight.detach())"
+
+
+def test_what_the_user_asserts_is_shown_and_not_edited():
+    class Checked(nn.Module):
+        def forward(self, x):
+            assert x.sum().item() == 8
+            return x
+
+    _, notes = failed(Checked(), torch.zeros(2))
+    assert notes[-1] == "x.sum().item() is 0.0"
+
+
 def test_what_was_called_and_its_arguments():
     _, notes = failed(lambda: torch.zeros(3).sum(axes=1))
     assert notes[0] == "calling sum(input=float32 [3])"
     assert "its arguments: sum(input, dim=None, keepdim=False, *, dtype=None)" in notes
     assert notes[-1] == "remedy: torch.zeros(3).sum(dim=1)"
+    assert failed(lambda: torch.zeros(3).cumsum())[1][0] == "calling cumsum(input=float32 [3])"
+    error, _ = failed(lambda: np.mean(torch.zeros(3)))
+    annotate(error)
+    assert error.__notes__[-1] == "  remedy: torch.mean(torch.zeros(3))"
+    assert not any("arguments" in note for note in error.__notes__)
     _, notes = failed(lambda: torch.cat([torch.zeros(3, 2), torch.zeros(4, 5)], dim=-2))
     assert notes[0] == "calling cat(tensors=[float32 [3, 2], float32 [4, 5]], dim=-2)"
     _, notes = failed(lambda: nn.Linear(2, 3)(torch.zeros(3), 1))

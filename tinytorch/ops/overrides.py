@@ -433,11 +433,11 @@ def _of_two(name: str, function: Any) -> Any:
 
 
 def _of_arguments(name: str, function: Any) -> Any:
-    def method(self: Any, first: Any = _NONE, /, *more: Any, **named: Any) -> Any:
+    def method(self: Any, first: Any = NOT_GIVEN, /, *more: Any, **named: Any) -> Any:
         try:
             if type(self) in plain and not (more or named or modes.on) and (type(first) in plain or _are_plain(first)):
-                return function(self) if first is _NONE else function(self, first)
-            args = (self, *more) if first is _NONE else (self, first, *more)
+                return function(self) if first is NOT_GIVEN else function(self, first)
+            args = (self, *more) if first is NOT_GIVEN else (self, first, *more)
             if modes.on or not all(map(_is_plain, (self, first, *more, *named.values()))):
                 made = answered(name, function, args, named)
                 if made is not NotImplemented:
@@ -463,7 +463,7 @@ class _NotGiven:
     """The class of what stands for an argument that is not given."""
 
 
-_NONE: Any = _NotGiven()
+NOT_GIVEN: Any = _NotGiven()
 plain.add(_NotGiven)
 
 

@@ -30,6 +30,7 @@ from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.kernels.meta import NoBatch
 from tinytorch.ops import autocast, overrides
+from tinytorch.ops.overrides import NOT_GIVEN
 
 __all__ = [
     "Builtin", "Function", "asking", "autocasting", "functions", "members", "methods", "namespace", "no_such_call",
@@ -51,7 +52,6 @@ unlisted: set[str] = set()
 #: Whether both operands must be tensors, and if not, the signatures that PyTorch lists in its error.
 Operands = tuple[bool, tuple[str, ...]]
 
-_NOT_GIVEN: Any = type("NotGiven", (), {})()
 #: The annotations of arguments that may be 0-d tensors, of which PyTorch takes the number.
 _NUMBERS = ("float", "int")
 
@@ -352,18 +352,18 @@ def _of_operands(function: Function) -> Any:
     both = function.operands is not None and function.operands[0]
     modes = function_modes
 
-    def call(x: Any = _NOT_GIVEN, y: Any = _NOT_GIVEN, /, *more: Any, **kwargs: Any) -> Any:
+    def call(x: Any = NOT_GIVEN, y: Any = NOT_GIVEN, /, *more: Any, **kwargs: Any) -> Any:
         try:
             if (
                 type(x) is Tensor
-                and (type(y) is Tensor or (type(y) in plain and not both))
+                and (type(y) is Tensor or (type(y) in plain and y is not NOT_GIVEN and not both))
                 and not (more or kwargs or modes.on or autocast.on)
             ):
                 try:
                     return raw(x, y)
                 except TypeError as error:
                     return function.failed(error, (x, y), kwargs)
-            args = tuple([each for each in (x, y, *more) if each is not _NOT_GIVEN])
+            args = tuple([each for each in (x, y, *more) if each is not NOT_GIVEN])
             found = function.asked(args, kwargs)
             if found is not None:
                 return overrides.handle_torch_function(function, found, *args, **kwargs)

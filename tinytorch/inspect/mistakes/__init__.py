@@ -8,6 +8,7 @@
 | `stack`, `failure`, `places` | the frames; what is known of the call that failed; where a module was made |
 | `remedies`, `rows` | remedies for a message: **a new one is a row** of `TEMPLATES`, or a function with its messages |
 | `edits`, `layers` | the changes that are tried where no row says anything: **a new one is a `yield` there** |
+| `arrays` | functions of NumPy and of other libraries: torch's functions in their place, found by comparing results |
 | `trying`, `running`, `trial` | the search for the smallest change that works, on copies; no code of the user's runs |
 | `graph` | what is said of the graph; **what cuts it** is the table of `inspect.why` |
 

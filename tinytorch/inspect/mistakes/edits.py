@@ -10,7 +10,6 @@ is. `trying` finds what works.
 from __future__ import annotations
 
 import ast
-import builtins
 import inspect
 import itertools
 import json
@@ -21,6 +20,8 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any
 
+import numpy as np
+
 from tinytorch import nn
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
@@ -29,7 +30,7 @@ from tinytorch.inspect.mistakes.running import NAMES, evaluated, variables_of
 from tinytorch.inspect.mistakes.trial import Failed, Unknown
 from tinytorch.kernels import dtypes
 
-__all__ = ["TRIES", "Edit", "Edits", "signature"]
+__all__ = ["TRIES", "Edit", "Edits", "named_dtype", "signature"]
 
 #: How many edits are tried, at most.
 TRIES = 300
@@ -39,10 +40,10 @@ _ABOUT = {
     "cast": r"dtypes?|scalar type|not implemented for '\w+'|bool\w*|floating|\w*Type|type|Long|Float|integers?",
     "dims": r"shapes?|sizes?|dimensions?|dims?|[1-5]-?[dD]|must match|multiplied|matri\w+|channels|batch\w*|ordering|"
     r"multi-target|targets|tensors? expected|view size|is invalid for input|input_lengths|concatenated|permute",
-    "kind": r"must be|not iterable|has no attribute|unsupported operand|[eE]xpected|not a Module|cannot assign|"
-    r"callable|subscriptable|indices|numpy\(\)|deepcopy|only|can't convert|iterable|stride|ambiguous|converted|element|"
-    r"slice|missing 1 required|sequence of length|stack expects|not supported between|exclusive|Invalid|Scalar|"
-    r"between 0 and 1|subscript",
+    "kind": r"must be|arguments?|interpreted|not iterable|has no attribute|unsupported operand|[eE]xpected|"
+    r"not a Module|cannot assign|callable|subscriptable|indices|numpy\(\)|deepcopy|only|can't convert|iterable|stride|"
+    r"ambiguous|converted|element|slice|missing 1 required|sequence of length|stack expects|not supported between|"
+    r"exclusive|Invalid|Scalar|between 0 and 1|subscript",
     "order": r"batch_size|lengths|running_mean",
 }
 
@@ -121,9 +122,8 @@ class Edits:
 
     def _take(self, name: str, node: ast.expr, value: Any) -> None:
         """Note an operand; of a list or tuple that is written out, its items."""
-        written = isinstance(node, (ast.List, ast.Tuple)) and not all(
-            isinstance(each, ast.Constant) for each in node.elts
-        )
+        plain = (ast.Constant, ast.List, ast.Tuple, ast.UnaryOp, ast.USub, ast.Load)
+        written = isinstance(node, (ast.List, ast.Tuple)) and not all(isinstance(x, plain) for x in ast.walk(node))
         items = value if isinstance(value, (list, tuple)) and written else ()
         if items and len(items) == len(node.elts):  # type: ignore[attr-defined]
             for k, (part, item) in enumerate(zip(node.elts, items, strict=True)):  # type: ignore[attr-defined]
@@ -210,8 +210,14 @@ class Edits:
                 yield Edit(1 + 0.001 * (parts - fitting[0]), {a: str(parts * max(round(many / parts), 1))})
         if name.endswith("_") and failure.of_method:
             yield Edit(1.2, name=name.rstrip("_"))
-        if len(call.args) > 1 and not call.keywords:
-            yield Edit(1.2, whole=f"{_text(call.func)}(({', '.join(map(_text, call.args))}))")
+        ways = {np.ndarray: "from_numpy", list: "tensor"}
+        made = {each: f"torch.{ways[type(value)]}({{{each}}})" for each, value in self.values.items()
+                if type(value) in ways}  # fmt: skip
+        if len(made) > 1:
+            yield Edit(1.05, made)
+        if len(call.args) > 1:
+            rest = [f", {_text(each)}" for each in call.keywords]
+            yield Edit(1.2, whole=f"{_text(call.func)}(({', '.join(map(_text, call.args))}){''.join(rest)})")
         if len(call.args) == 1 and isinstance(call.args[0], (ast.Tuple, ast.List)):
             yield Edit(1.2, whole=f"{_text(call.func)}({', '.join(map(_text, call.args[0].elts))})")
         if name in ("stack", "tensor") and call.args:
@@ -224,17 +230,17 @@ class Edits:
             and any(type(each) is int and each == -1 for each in self.values.values())
         ):
             yield Edit(1.2, whole=f"{{{names[0]}}}.flatten(1)")
-        elsewhere = module_of(_called(failure, call))
-        if elsewhere == "math" or (elsewhere == "numpy" and self.learns()):
-            lists = [each for each in names if isinstance(self.values[each], list)]
-            words = [f"torch.stack({{{each}}})" if each in lists else f"{{{each}}}" for each in names]
-            yield Edit(0.9, whole=f"torch.{name}({', '.join(words)})")
+        if module_of(_called(failure, call)) == "math":
+            yield Edit(0.9, whole=f"torch.{name}({', '.join([f'{{{each}}}' for each in names])})")
         if name.startswith(("xavier", "kaiming")):
             yield Edit(0.9, name="zeros_")
         if name in _FAMILY:
             builtin = isinstance(call.func, ast.Name) and module_of(_called(failure, call)) == "builtins"
             own = f"{failure.named('', 'torch')}." * builtin
             yield from (Edit(0.9, name=own + each) for each in _FAMILY[name].split())
+        scores = self.values.get("input")
+        if name == "cross_entropy" and isinstance(scores, Tensor) and scores.shape[1:] == (1,):
+            yield Edit(0.9, {"input": "{input}.squeeze(1)"}, name="binary_cross_entropy_with_logits")
         yield from self._between_layers(call)
         given = {each.arg for each in call.keywords}
         for parameter in _parameters(failure):
@@ -246,9 +252,11 @@ class Edits:
                 yield Edit(0.95, keywords={parameter.name: str(not value)})
             elif parameter.name == "dim" and "dim" not in self.values and parameter.name not in given:
                 needed = parameter.default is parameter.empty or parameter.default is None
+                if name.startswith("cum") and any(x.ndim > 1 for x in self.tensors().values()):
+                    continue  # (NumPy's would be of all elements)
                 yield from (Edit(1.1 + 0.01 * k, keywords={"dim": each})
                             for k, each in enumerate(["-1"] if needed else ["1", "-1", "2", "0"]))  # fmt: skip
-            elif parameter.name == "dtype" and "cast" in self.about and not self.tensors():
+            elif parameter.name == "dtype" and "cast" in self.about and not self.tensors() and "dtype" not in given:
                 yield Edit(0.9, keywords={"dtype": "torch.float32"})
             elif said and parameter.name in given and re.search("exclusive|only one|not both|can only", failure.text):
                 yield Edit(1, keywords={parameter.name: None})
@@ -348,8 +356,8 @@ class Edits:
             if name == "hx":
                 yield 1.2, f"({this}, torch.zeros_like({this}))"
             if "kind" in about:
-                if value.requires_grad and not self.learns():
-                    yield 1, f"{this}.detach()"
+                if value.requires_grad and (self.failure.is_unused or not self.failure.learns):
+                    yield 1.25, f"{this}.detach()"
                 if value.numel() == 1:
                     yield 1, f"{this}.item()"
                     yield 1.1, f"int({this})"
@@ -357,7 +365,7 @@ class Edits:
                     yield 1, f"[{this}]"
         elif module_of(type(value)) == "numpy" and hasattr(value, "ndim"):
             yield 1, f"torch.from_numpy({this})"
-            yield 1.2, f"torch.from_numpy({this}).float()"
+            yield 0.95 if self.failure.name == "Parameter" else 1.2, f"torch.from_numpy({this}).float()"
             yield 0.99, f"{this}.copy()"
             yield 1, f'{this}.astype("float32")'
         elif name in ("params", "parameters") and isinstance(self.nodes[name], ast.Call):
@@ -369,13 +377,20 @@ class Edits:
         elif isinstance(value, tuple) and hasattr(value, "values"):
             compared = isinstance(getattr(self.failure.call, "value", None), ast.Compare)
             yield 1, f"{this}.{'indices' if compared else 'values'}"
+            if isinstance(self.failure.call, ast.BinOp):
+                yield from ((1.3, f"{this}.values.unsqueeze({k})") for k in range(1, value[0].ndim + 1))
         elif isinstance(value, (list, tuple)):
             yield from self._of_sequence(name, value)
+        elif named_dtype(value):
+            yield 0.85, named_dtype(value)
         elif isinstance(value, type):
             yield 1, f"{this}()"
         elif isinstance(value, nn.Module) and name in _OF_MODULE:
             yield 1, f"{this}.{_OF_MODULE[name]}"
         elif inspect.isroutine(value):
+            node = self.nodes[name]
+            if isinstance(node, ast.Attribute) and node.attr == "size":
+                yield 0.9, f"{_text(node.value)}.numel()"
             yield 1, f"{this}()"
         elif isinstance(value, str):
             yield 1, f"float({this})"
@@ -385,6 +400,7 @@ class Edits:
             if math.isfinite(value) and (value == int(value) or isinstance(self.failure.call, ast.Subscript)):
                 yield 1, f"int({this})"
             yield 1.1, f"torch.tensor({this})"
+            yield 1.15, f"torch.tensor([{this}])"
         elif isinstance(value, int) and not isinstance(value, bool):
             yield from self._of_number(name, value)
 
@@ -408,17 +424,9 @@ class Edits:
         if not tensors:
             yield 1.1, f"[torch.tensor(each) for each in {this}]"
         else:
-            if not self.learns():
+            if not self.failure.learns:
                 yield 1.1, f"[each.item() for each in {this}]"
             yield 1.1, f"[each.transpose(0, 1) for each in {this}]"
-
-    def learns(self) -> bool:
-        """Return whether the user's function calls `backward`: what is detached is of no use then."""
-        tree = self.failure.user.tree()
-        return tree is not None and any(
-            isinstance(node, ast.Attribute) and node.attr == "backward" and node.lineno >= self.failure.user.line
-            for node in ast.walk(tree)
-        )
 
     def _of_number(self, name: str, value: int) -> Iterator[tuple[float, str]]:
         """Return the edits of an integer."""
@@ -482,13 +490,20 @@ class Edits:
             for place in lacking if other != name and y.ndim - n <= 1 < n else ():
                 sizes = [f"{{{other}}}.shape[{k}]" if k == place else "-1" for k in range(y.ndim)]
                 yield 1.3, f"{this}.expand({', '.join(sizes)})"
-        for k in range(n + 1):
+        node, ranks = self.nodes[name], {y.ndim for y in self.tensors().values()}
+        matrices = self.failure.name in ("matmul", "mm") and ranks == {2}
+        #: Of the scores of a batch a call without their last dimension would make those of one sample.
+        classes = n == 2 and name == "input" and re.search("cross_?entropy", self.failure.name, re.IGNORECASE)
+        transposed = isinstance(node, ast.Attribute) and node.attr in ("T", "mT")
+        if transposed:
+            yield 0.9, _text(node.value)  # type: ignore[attr-defined]
+        for k in range(n + 1) if not matrices else ():
             if k or not (loss or n > 3):
                 yield 1, f"{this}.unsqueeze({k if k < n or k <= 1 else -1})"
         for k in range(n):
-            if x.shape[k] == 1 and (k or not (loss or first) or (loss and n > 2)):
+            if x.shape[k] == 1 and (k or not (loss or first) or (loss and n > 2)) and not classes:
                 yield 1, f"{this}.squeeze({k})"
-        if n == 2 and not (module and first) and not loss:
+        if n == 2 and not (module and first) and not loss and not transposed:
             yield 1, f"{this}.T"
         if n > 2:
             yield 1, f"{this}.transpose({'1, 2' if n == 3 else '-2, -1'})"
@@ -534,7 +549,7 @@ class Edits:
 
 
 #: Words of messages about values that are wrong, not about code: nothing is tried.
-_NO_EDITS = ("constraint",)
+_NO_EDITS = ("constraint", "one of the params is numpy.ndarray")
 #: Functions that are not called again: their arguments are right, or what they do is no computation.
 _NOT_AGAIN = ("backward", "step", "zero_grad", "load_state_dict", "save", "setitem")
 #: Expressions whose values are computed again, if the function does not tell them.
@@ -542,7 +557,7 @@ _COMPUTED = (ast.Call, ast.BinOp, ast.List, ast.Tuple, ast.Subscript, ast.Compar
 #: Functions that do the same for other arguments.
 _FAMILY = {"view": "reshape", "bmm": "matmul", "mm": "matmul", "mv": "matmul", "dot": "matmul", "inv": "pinv",
            "inverse": "linalg.pinv", "cat": "stack", "concat": "stack", "from_numpy": "tensor", "tensor": "stack",
-           "max": "maximum", "min": "minimum", "stack": "tensor",
+           "max": "maximum", "min": "minimum", "stack": "tensor", "transpose": "permute", "repeat": "repeat_interleave",
            "binary_cross_entropy": "binary_cross_entropy_with_logits", "conv1d": "conv2d", "conv2d": "conv1d conv3d",
            "max_pool2d": "max_pool1d max_pool3d", "avg_pool2d": "avg_pool1d avg_pool3d"}  # fmt: skip
 
@@ -564,15 +579,23 @@ def _called(failure: Failure, call: Any) -> Any:
     """Return the function that an expression calls, also one of Python's; None if it is not known."""
     if not isinstance(call, ast.Call):
         return None
-    function = failure.value(call.func)
-    if function is None and isinstance(call.func, ast.Name):
-        function = getattr(builtins, call.func.id, None)
-    return function
+    return failure.value(call.func)
 
 
 def place_of(site: Edits, name: str) -> int:
     """Return the place of an operand among the others."""
     return list(site.values).index(name)
+
+
+def named_dtype(value: Any) -> str:
+    """Return torch's name of a dtype that is given as NumPy's, as its name, or as a type of Python; "" for others."""
+    name = value if isinstance(value, str) else ""
+    value = {"int": int, "float": float}.get(name, value)
+    if isinstance(value, np.dtype) or value in (bool, int, float, complex) or (
+        isinstance(value, type) and issubclass(value, np.generic)
+    ):  # fmt: skip
+        name = np.dtype(value).name
+    return f"torch.{name}" if isinstance(getattr(dtypes, name or "_", None), dtypes.dtype) else ""
 
 
 def _is_ours(function: Any) -> bool:
@@ -603,6 +626,8 @@ def _operands(failure: Failure, call: ast.expr) -> list[ast.expr]:
         return [call.left, call.right]
     if isinstance(call, ast.UnaryOp):
         return [call.operand]
+    if isinstance(call, ast.Compare) and len(call.ops) == 1:
+        return [call.left, *call.comparators]
     if isinstance(call, ast.Subscript):
         parts = call.slice.elts if isinstance(call.slice, ast.Tuple) else [call.slice]
         ends = [

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import re
 from types import CodeType, FrameType
 from typing import Any
 
 from tinytorch.core.mode import local, unnoticed
+from tinytorch.core.names import module_of
 from tinytorch.core.notes import Note, shows_all
 from tinytorch.inspect.mistakes.failure import Failure, described, module_text
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import facts_of, remedies_of
 from tinytorch.inspect.mistakes.stack import Step, entries_of, is_raised, joined, steps_of
 from tinytorch.inspect.mistakes.trial import Trial
+from tinytorch.ops.overrides import ASKING
 
 __all__ = ["add_notes"]
 
@@ -67,16 +70,29 @@ def _shorten(error: BaseException, steps: list[Step], user: int) -> None:
     """
     inner = steps[user + 1 :]
     plain = not inner or is_raised(inner[-1]) or inner[-1].code.co_name in _ENTRANCES
-    if not plain and not any(note.startswith("  remedy") for note in getattr(error, "__notes__", ())):
+    plain = plain or _is_direct(inner) or any(word not in _OWN for word in _KINDS.findall(str(error)))
+    named = [note for note in getattr(error, "__notes__", ()) if isinstance(note, Note)]
+    if not plain and not any(note.startswith("  remedy") for note in named):
         return
     entries = [
         step.entry
         for k, step in enumerate(steps)
         if step.entry is not None
         and (step.users or not step.ours)
-        and not (k > user and any(each.ours for each in inner))
+        and not (k > user and (named or any(each.ours for each in inner)))
     ]
     error.__traceback__ = joined(entries)
+
+
+#: The types that messages name: those of objects that are not the package's own are the user's.
+_KINDS = re.compile(r"(?:^|type )'(\w+)'")
+_OWN = ("NoneType", "Tensor", "Parameter", "tuple", "list", "dict", "int", "float", "str", "method", "function")
+
+
+def _is_direct(inner: list[Step]) -> bool:
+    """Return whether the function that the user called failed itself, or a constructor, rather than one further in."""
+    codes = [step.code for step in inner if step.code not in ASKING and not step.code.co_name.startswith("<")]
+    return len(codes) <= 1 or all(code.co_name in ("__init__", "__new__") for code in codes)
 
 
 #: The functions that call others with the user's arguments: where these do not fit is the user's line.
@@ -150,6 +166,8 @@ def signature_of(failure: Failure) -> str:
     function = failure.function
     if not isinstance(failure.error, TypeError) or not any(word in failure.text for word in _WRONG) or not function:
         return ""
+    if module_of(function).startswith("numpy"):
+        return ""  # (what it called has other arguments)
     try:
         signature = inspect.signature(function.forward if failure.calls_module else function)
     except (TypeError, ValueError):

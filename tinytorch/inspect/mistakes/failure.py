@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import copy
 import functools
 import inspect
+import itertools
 from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
@@ -16,7 +18,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.mistakes.stack import N, Step, locals_of
 from tinytorch.inspect.mistakes.trial import Trial, Unknown, is_users, static
 from tinytorch.inspect.source import around, assigned_attribute, assignment, parsed
-from tinytorch.ops.overrides import ASKING
+from tinytorch.ops.overrides import ASKING, NOT_GIVEN
 
 __all__ = [
     "Failure", "assigned", "described", "is_layer", "is_model", "module_text", "named_arguments", "operand",
@@ -38,6 +40,7 @@ class Failure:
         steps: the frames from the outermost to the one that raised the error.
         user: the user's frame that called the package, or raised the error.
         inside: whether the package raised the error; `entrance` is then the frame of the function that the user called.
+        foreign: whether the user called another library, which called the package.
         function: the function of the package that the user called, or None if it cannot be told; `name` is its name.
         arguments: the arguments of that call by their names.
         modules: the modules whose calls have not returned, the outermost first.
@@ -67,6 +70,10 @@ class Failure:
         if calls:
             self.module, self.given = calls[-1]
             self.path = _path_of(self.module, self.modules)
+        between = itertools.takewhile(lambda step: step is not self.entrance, steps[user + 1 :])
+        self.foreign = any(step.installed for step in between)
+        if self.foreign:
+            return
         if self.entrance is not None:
             self._enter(self.entrance)
         else:
@@ -94,10 +101,10 @@ class Failure:
         elif hasattr(found.get("function"), "raw") or code in ASKING:
             function = found["function"]
             self.name, self.function = getattr(function, "name", function.__name__), function
-            args = found.get("args", ())
-            if "x" in found and "y" in found:
-                args = [each for each in (found["x"], found["y"], *found.get("more", ())) if type(each) is not object]
-            self.arguments = named_arguments(function, args, found.get("kwargs", {}))
+            by_place = [found[name] for name in ("self", "first", "other", "value", "x", "y") if name in found]
+            args = [each for each in (*by_place, *found.get("more", ())) if each is not NOT_GIVEN]
+            named = found.get("named", found.get("kwargs", {}))
+            self.arguments = named_arguments(function, args or found.get("args", ()), named)
         else:
             self.arguments = {name: found[name] for name in names if name in found}
             flags, k = code.co_flags, len(names)
@@ -120,6 +127,7 @@ class Failure:
         first = next(iter(self.arguments), "")
         if first in ("x", "self") and isinstance(self.arguments[first], Tensor) and "input" not in self.arguments:
             self.arguments = {"input" if name == first else name: value for name, value in self.arguments.items()}
+        self.arguments = {name: value for name, value in self.arguments.items() if type(value) is not object}
         if "deepcopy" in code.co_name:
             self.arguments.pop("memo", None)  # (of objects that have been copied, by their identities)
         self._name_as_called(code.co_name)
@@ -227,7 +235,8 @@ class Failure:
             variables: the variables by their names; by default those of the user's frame.
         """
         if isinstance(node, ast.Name):
-            return (self.variables if variables is None else variables).get(node.id)
+            known = self.variables if variables is None else variables
+            return known[node.id] if node.id in known else getattr(builtins, node.id, None)
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Attribute):
@@ -242,7 +251,8 @@ class Failure:
         if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
             owner = self.value(node.value, variables)
             key: Any = node.slice.value
-            return owner[key] if isinstance(owner, (list, tuple, dict)) else None
+            with contextlib.suppress(LookupError, TypeError):
+                return owner[key] if isinstance(owner, (list, tuple, dict)) else None
         return None
 
     def assignment(self, node: ast.AST | None) -> Any:
@@ -394,6 +404,32 @@ class Failure:
         return text if '"' in text else text.replace("'", '"')
 
     # What it was about ------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def learns(self) -> bool:
+        """Whether a gradient may flow through what the user's expression computes, so that it must not be detached.
+
+        That is so in a module, in what a function returns, and before a call of `backward` in a function that runs.
+        """
+        before = self.steps[: next(k for k, step in enumerate(self.steps) if step is self.user)]
+        if any(step.ours and step.code.co_name == "_call_impl" for step in before):
+            return True
+        if isinstance(self.statement(), ast.Return):
+            return True
+        for step in [each for each in (*before, self.user) if each.users]:
+            first = min([each.lineno for each in step.loops()], default=step.line)
+            calls = [each for each in step.nodes(ast.Attribute) if each.attr in ("backward", "grad")]
+            if any(each.lineno >= first for each in calls):
+                return True
+        return False
+
+    @property
+    def is_unused(self) -> bool:
+        """Whether the program does not go on with what the user's expression computes."""
+        statement = self.statement()
+        whole = statement.value if isinstance(statement, ast.Expr) else None
+        shown = isinstance(whole, ast.Call) and ast.unparse(whole.func) == "print"
+        return whole is not None and self.call is not None and (shown or ast.unparse(whole) == ast.unparse(self.call))
 
     @property
     def is_users_call(self) -> bool:

@@ -15,11 +15,14 @@ from difflib import get_close_matches
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 from tinytorch import nn
 from tinytorch.autograd.grad_mode import is_grad_enabled
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
-from tinytorch.inspect.mistakes.failure import Failure, is_layer, is_model, operand, with_texts
+from tinytorch.inspect.mistakes.edits import named_dtype
+from tinytorch.inspect.mistakes.failure import Failure, described, is_layer, is_model, operand, with_texts
 from tinytorch.inspect.mistakes.graph import (
     backward_of,
     cuts_of,
@@ -37,7 +40,7 @@ from tinytorch.inspect.mistakes.graph import (
 from tinytorch.inspect.mistakes.layers import arguments_of, constructor, like, number
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import fact, remedy
-from tinytorch.inspect.mistakes.running import NAMES, evaluated, variables_of
+from tinytorch.inspect.mistakes.running import NAMES, evaluated, variables_of, works
 from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Unknown, is_users, tensors_in
 from tinytorch.inspect.source import assigned_attribute, function_tree, header_of, parsed
@@ -46,19 +49,33 @@ from tinytorch.ops.register import methods
 #: A message, and the code that takes the place of the call that failed. {func} stands for what it calls, {args} for its
 #: arguments, {first} for the first one and {rest} for the others, {owner} for what is before the last dot, {attr} for
 #: what is behind it, {line} for the line, {target} and {value} for the sides of an assignment, {object} for that whose
-#: attribute is assigned; the others are `WORDS`. A row of which a word is not to be found says nothing.
+#: attribute is assigned, {left} and {right} for those of an operation; the others are `WORDS`. A row of which a word is
+#: not to be found, or whose code fails where it is tried, says nothing: then the next one for the message does.
 TEMPLATES = (
     ("grad can be implicitly created only for scalar outputs", "{owner}.mean().backward()"),
     ("leaf Variable that requires grad is being used in an in-place operation", "with torch.no_grad(): {line}"),
     ("refers to a single memory location", "{owner} = {owner}.clone(); {line}"),
     ("elements cannot be converted to Scalar", "{owner}.tolist()"),
     ("invalid index of a 0-dim tensor", "{owner}.item()"),
-    ("Weights only load failed", "{func}({args}, weights_only=False)"),
+    ("begins with b'\\x93NUMPY", "torch.from_numpy(np.load({args}))"),
+    ("Weights only load failed. This file can still", "{func}({args}, weights_only=False)"),
+    ("Invalid magic number", "pickle.load(open({args}, 'rb'))"),
+    ("got <class 'str'>", "{func}(torch.load({args}))"),
     ("appears to not have been used in the graph", "{func}({args}, allow_unused=True)"),
+    ("cannot assign 'numpy.ndarray' as parameter", "{target} = nn.Parameter(torch.from_numpy({value}).float())"),
     ("' as parameter '", "{target} = nn.Parameter({value})"),
+    ("can't assign a list", "{target} = torch.tensor({value})"),
+    ("can't assign a numpy.ndarray", "{target} = torch.from_numpy({value})"),
     ("Module [ModuleList] is missing the required", "nn.Sequential(*{func})({args})"),
     ("missing 2 required positional arguments: 'key' and 'value'", "{func}({first}, {first}, {first})"),
     ("missing 2 required positional arguments: 'dim0' and 'dim1'", "{owner}.T"),
+    ("missing 2 required positional arguments: 'dim0' and 'dim1'", "{owner}.transpose(-2, -1)"),
+    ("seed() takes 0 positional arguments", "torch.manual_seed({args})"),
+    ("doesn't define __round__", "{func}({first}.item(), {rest})"),
+    ("doesn't define __round__", "{first}.round(decimals={rest})"),
+    ("doesn't define __round__", "{first}.round()"),
+    ("for +: 'generator' and 'list'", "list({left}) + {right}"),
+    ("for +: 'generator' and 'generator'", "[*{left}, *{right}]"),
     ("missing 1 required positional argument: 'steps'", "{func}({args}, 50)"),
     ("has no attribute 'save'", "torch.save({state}, {args})"),
     ("Can't pickle", "{func}({state}, {rest})"),
@@ -138,8 +155,6 @@ WORDS: dict[str, Callable[[Failure], str]] = {
 def filled(failure: Failure) -> str | None:
     """Fill the template of a message with the user's words."""
     call, statement = failure.call, failure.statement()
-    template = next(text for message, text in TEMPLATES if message in failure.text)
-    fields = re.findall(r"{(\w+)}", template)
     words = {"line": failure.user.text().partition("  #")[0]}
     whole = called(failure) if isinstance(call, ast.Attribute) else call
     if isinstance(whole, ast.Call) and not any(isinstance(each, ast.Starred) for each in whole.args):
@@ -149,6 +164,8 @@ def filled(failure: Failure) -> str | None:
         words |= {"first": given[0]} if given else {}
         if not whole.args:
             words["keywords"] = ", ".join(keywords)
+    if isinstance(call, ast.BinOp):
+        words |= {"left": ast.unparse(call.left), "right": ast.unparse(call.right)}
     if isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and failure.of_method:
         words["owner"] = operand(call.func.value)
     elif isinstance(call, (ast.Subscript, ast.Attribute)):
@@ -162,12 +179,15 @@ def filled(failure: Failure) -> str | None:
         target = statement.targets[0]
         words |= {"target": ast.unparse(target), "value": ast.unparse(statement.value)}
         words |= {"object": ast.unparse(target.value)} if isinstance(target, ast.Attribute) else {}
-    words |= {name: WORDS[name](failure) for name in fields if name in WORDS}
-    if not all(words.get(name) or name == "keywords" in words for name in fields):
-        return None
-    if words["line"].endswith(":") and "line" in fields:
-        return None
-    return template.format_map(words).replace(", )", ")")
+    for template in [text for message, text in TEMPLATES if message in failure.text]:
+        fields = re.findall(r"{(\w+)}", template)
+        words |= {name: WORDS[name](failure) for name in fields if name in WORDS}
+        if not all(words.get(name) or name == "keywords" in words for name in fields):
+            continue
+        text = template.format_map(words).replace(", )", ")")
+        if not (words["line"].endswith(":") and "line" in fields) and works(failure, text):
+            return text
+    return None
 
 
 #: What arguments, members and words are called in NumPy, in Keras, and elsewhere.
@@ -176,10 +196,13 @@ _ELSEWHERE = {
     "units": "out_features", "filters": "out_channels", "rate": "p", "beta": "betas", "epsilon": "eps",
     "decay": "weight_decay", "shape": "size", "requires_gradient": "requires_grad", "nb_workers": "num_workers",
     "batchsize": "batch_size", "astype": "to", "copy": "clone", "np": "numpy", "array": "tensor", "gpu": "cuda",
-    "expand_dims": "unsqueeze", "repeat": "repeat_interleave", "avg": "mean", "average": "mean",
+    "expand_dims": "unsqueeze", "repeat": "repeat_interleave", "avg": "mean", "average": "mean", "num": "steps",
+    "ddof": "correction", "permutation": "randperm", "a_min": "min", "a_max": "max",
 }  # fmt: skip
 #: The calls for those of NumPy's functions that get their arguments in another way.
-_OF_NUMPY = {"append": "cat(({}))", "default_rng": "Generator().manual_seed({})"}
+_OF_NUMPY = {"append": "cat(({}))", "default_rng": "Generator().manual_seed({})", "flat": "flatten()"}
+#: NumPy's names of arguments that torch's functions have, too.
+_ALSO = ("axis", "keepdims")
 _CUDA = '"cuda" if torch.cuda.is_available() else "cpu"'
 
 
@@ -204,6 +227,8 @@ def named_otherwise(failure: Failure) -> str | None:
     if meant is None or wrong not in [each.arg for each in call.keywords]:
         return None
     keywords = [ast.keyword(meant if each.arg == wrong else each.arg, each.value) for each in call.keywords]
+    for each in keywords:
+        each.arg = each.arg if each.arg in names or each.arg in _ALSO else _ELSEWHERE.get(f"{each.arg}", each.arg)
     return failure.unparsed(ast.Call(call.func, call.args, keywords))
 
 
@@ -399,11 +424,12 @@ def _sequential(failure: Failure, call: ast.Call) -> str | tuple[str, int] | tup
     return f"{ast.unparse(found.targets[0])} = nn.Sequential({inner})", place
 
 
-@remedy("'NoneType'", "not NoneType")
+@remedy("'NoneType'", "not NoneType", "'_IncompatibleKeys' object")
 def not_assigned(failure: Failure) -> tuple[str, int] | None:
     """Leave out an assignment of a result, where the method changed its object: `parts.append(part)`."""
     for node in expressions(failure):
-        assigned = failure.assignment(node) if isinstance(node, ast.Name) and failure.value(node) is None else None
+        nothing = isinstance(node, ast.Name) and type(failure.value(node)).__name__ in ("NoneType", "_IncompatibleKeys")
+        assigned = failure.assignment(node) if nothing else None
         made: Any = getattr(assigned, "value", None)
         owner: Any = getattr(made.func, "value", None) if isinstance(made, ast.Call) else None
         if assigned is not None and owner is not None and ast.unparse(owner) == node.id:
@@ -676,20 +702,118 @@ def _column(text: str, values: list[Any]) -> str:
     return f"torch.utils.data.default_collate({text})"
 
 
+@remedy("object is not iterable", "but one of the params is")
+def parameters_of_model(failure: Failure) -> str | None:
+    """Give an optimizer the parameters of a model, or of several."""
+    value, node = failure.arguments.get("params"), failure.node("params")
+    if is_model(value):
+        return failure.rewritten(params="{}.parameters()")
+    models = isinstance(value, (list, tuple)) and all(map(is_model, value))
+    parts = [f"{operand(each)}.parameters()" for each in getattr(node, "elts", ())]
+    return failure.rewritten(params=parts[0] if len(parts) == 1 else f"[*{', *'.join(parts)}]") if models else None
+
+
+@remedy("has no len()")
+def listed(failure: Failure) -> str | tuple[str, int] | None:
+    """Make a list of what a loader cannot index, such as `zip(x, y)`."""
+    call = loader_of(failure.user)
+    node = call.args[0] if call is not None and call.args else None
+    made = failure.assignment(node)
+    source = node if made is None else made.value
+    if not isinstance(source, ast.Call) or not re.search("'(zip|map|enumerate|filter)'", failure.text):
+        return None
+    text = f"list({ast.unparse(source)})"
+    whole = call if made is None else made
+    return failure.in_text(whole, source, text), whole.lineno  # type: ignore[arg-type, union-attr]
+
+
+@remedy("one of the params is numpy.ndarray")
+def parameters_of_arrays(failure: Failure) -> tuple[str, int] | None:
+    """Make a tensor with a gradient of an array, where it was made."""
+    for node in expressions(failure):
+        made = failure.assignment(node)
+        if made is not None and isinstance(failure.value(node), np.ndarray):
+            value = ast.unparse(made.value)
+            return f"{ast.unparse(made.targets[0])} = torch.from_numpy({value}).requires_grad_()", made.lineno
+    return None
+
+
+@remedy("step must be greater than zero")
+def flipped(failure: Failure) -> str | None:
+    """Flip the dimensions that are indexed backwards."""
+    call: Any = failure.call
+    parts = call.slice.elts if isinstance(call.slice, ast.Tuple) else [call.slice]
+    texts = list(map(ast.unparse, parts))
+    dims = [k - sum(":" not in each for each in texts[:k]) for k, each in enumerate(texts) if each == "::-1"]
+    rest = [":" if each == "::-1" else each for each in texts]
+    index = "" if {*rest} == {":"} else f"[{', '.join(rest)}]"
+    text = f"{operand(call.value)}{index}.flip({', '.join(map(str, dims))})"
+    return text if dims and not {"None", "..."} & {*texts} and works(failure, text) else None
+
+
+@remedy("bitwise_")
+def compared_first(failure: Failure) -> str | None:
+    """Put the comparisons that are joined in brackets: `&` binds more closely than `>`."""
+    statement = failure.statement()
+    for node in ast.walk(statement) if statement is not None else ():
+        middle: Any = node.comparators[0] if isinstance(node, ast.Compare) and len(node.ops) == 2 else None
+        sign = {"BitAnd": " & ", "BitOr": " | "}.get(type(getattr(middle, "op", None)).__name__)
+        if isinstance(node, ast.Compare) and sign:
+            pairs = (node.left, middle.left), (middle.right, node.comparators[1])
+            return sign.join(_compared(node, pairs))
+    return None
+
+
+def _compared(node: ast.Compare, pairs: Iterable[Iterable[ast.expr]]) -> list[str]:
+    """Return the comparisons of pairs of expressions, by the signs of a chain, in brackets."""
+    return [f"({ast.unparse(ast.Compare(a, [op], [b]))})" for op, (a, b) in zip(node.ops, pairs, strict=True)]
+
+
+@fact("")
+def what_is_asserted(failure: Failure) -> str | None:
+    """Show what an assertion compares."""
+    statement = failure.statement()
+    test = statement.test if isinstance(statement, ast.Assert) else None
+    if failure.inside or not isinstance(failure.error, AssertionError) or not isinstance(test, ast.Compare):
+        return None
+    value = evaluated(failure.trial, test.left, failure.variables)
+    return f"{ast.unparse(test.left)} is {described(value)}"
+
+
 @remedy("default_collate: batch must contain", "NoneType", "stack expects each tensor to be equal size")
 def collated(failure: Failure) -> str | tuple[str, int] | tuple[str, str] | None:
     """Return the sample from `__getitem__`, or drop samples that are None; pad tensors; leave other objects a list."""
     batch = batch_of(failure)
     if not isinstance(batch, (list, tuple)):
         return None
+    call, owners = loader_of(failure.user), [locals_of(step.frame).get("self") for step in failure.steps]
+    data: Any = next((each.dataset for each in owners if hasattr(each, "dataset")), None)  # type: ignore[union-attr]
+    lengths = {x.shape[:1] for x in data if isinstance(x, (Tensor, np.ndarray))} if type(data) in (tuple, list) else {}
+    if len(lengths) == 1 and call is not None and isinstance(call.args[0], (ast.Tuple, ast.List)):
+        parts = [f"torch.from_numpy({ast.unparse(node)})" if isinstance(each, np.ndarray) else ast.unparse(node)
+                 for node, each in zip(call.args[0].elts, data, strict=True)]  # fmt: skip
+        text = f"torch.utils.data.TensorDataset({', '.join(parts)})"
+        return failure.in_text(call, call.args[0], text), call.lineno
     if "equal size" in failure.text:
         return _padded(failure, list(batch))
+    if "PIL" in failure.text:
+        return _with_transform(failure, call)
     if all(each is None for each in batch):
         return _with_return(getattr(type(_users_data(failure)), "__getitem__", None))
     if any(each is None for each in batch):
         kept = "[each for each in batch if each is not None]"
         return _collated_by(failure, f"lambda batch: torch.utils.data.default_collate({kept})")
     return _collated_by(failure, "list") if "default_collate: batch must contain" in failure.text else None
+
+
+def _with_transform(failure: Failure, loader: ast.Call | None) -> str | tuple[str, int] | None:
+    """Return the constructor of a data set of images with what makes tensors of them."""
+    node = loader.args[0] if loader is not None and loader.args else None
+    made = failure.assignment(node)
+    call = node if made is None else made.value
+    if not isinstance(call, ast.Call) or any(each.arg == "transform" for each in call.keywords):
+        return None
+    return failure.at(call).with_keywords(transform="transforms.ToTensor()"), call.lineno
 
 
 def _with_return(function: Any) -> tuple[str, str] | None:
@@ -1043,9 +1167,15 @@ def logits(failure: Failure) -> str | None:
 def elementwise(failure: Failure) -> str | None:
     """Join masks elementwise: `&` for `and`, `~` for `not`; ask whether a condition is true of all elements."""
     statement = failure.statement()
-    if isinstance(statement, (ast.If, ast.While, ast.Assert)) or statement is None:
-        return f"({ast.unparse(failure.call)}).all()" if isinstance(failure.call, ast.Compare) else None
+    if statement is None:
+        return None
+    if isinstance(statement, (ast.If, ast.While, ast.Assert)):
+        alone = not any(isinstance(each, ast.BoolOp) for each in ast.walk(statement))
+        call = failure.call if isinstance(failure.call, ast.Compare) and len(failure.call.ops) == 1 else None
+        return f"({ast.unparse(call)}).all()" if call is not None and alone else None
     for node in ast.walk(statement):
+        if isinstance(node, ast.Compare) and len(node.ops) == 2:
+            return " & ".join(_compared(node, ((node.left, node.comparators[0]), node.comparators)))
         if isinstance(node, ast.BoolOp):
             first = failure.value(node.values[0])
             if isinstance(first, Tensor) and str(first.dtype) != "torch.bool":
@@ -1061,7 +1191,7 @@ def elementwise(failure: Failure) -> str | None:
 
 
 @remedy("has no attribute")
-def misspelt(failure: Failure) -> str | None:
+def misspelt(failure: Failure) -> str | tuple[str, int] | None:
     """Name the member of a similar name."""
     wrong = re.findall(r"'(\w+)'", failure.text)[-1]
     node = next((each for each in failure.parts(ast.Attribute) if each.attr == wrong), None)
@@ -1074,14 +1204,36 @@ def misspelt(failure: Failure) -> str | None:
     wrapped = [name for name in ("module", "dataset") if hasattr(getattr(owner, name, None), wrong)]
     if wrapped:
         return f"{ast.unparse(node.value)}.{wrapped[0]}.{wrong}"
-    if wrong in _OF_NUMPY and isinstance(owner, ModuleType) and isinstance(whole := called(failure), ast.Call):
-        return f"{ast.unparse(node.value)}.{_OF_NUMPY[wrong].format(', '.join(map(ast.unparse, whole.args)))}"
+    whole, text = called(failure), ast.unparse(node.value)
+    if wrong in _OF_NUMPY and (isinstance(owner, ModuleType) is isinstance(whole, ast.Call)):
+        args = getattr(whole, "args", [])
+        for given in (map(ast.unparse, args), (_as_vector(failure, each) for each in args)):
+            again = f"{text}.{_OF_NUMPY[wrong].format(', '.join(given))}"
+            if works(failure, again):
+                return again
+        return None
+    if wrong == "append" and isinstance(owner, Tensor):
+        made = failure.assignment(node.value)
+        return (f"{text} = []", made.lineno) if made is not None and owner.numel() == 0 else None
     outer = node.value.value if isinstance(node.value, ast.Attribute) else node.value
     above = failure.value(outer)
     if isinstance(above, ModuleType) and hasattr(above, wrong):  # (NumPy has it in a module: `random.rand`)
         return f"{ast.unparse(outer)}.{wrong}"
-    meant = _meant(wrong, [name for name in dir(owner) if not name.startswith("_")], 0.7)
-    return f"{ast.unparse(node.value)}.{meant}" if meant else None
+    names = [name for name in dir(owner) if not name.startswith("_") and name.endswith("_") is wrong.endswith("_")]
+    meant = _meant(wrong, names, 0.7)
+    if meant is None or works(failure, f"{text}.{meant}"):
+        return meant and f"{text}.{meant}"
+    args = [named_dtype(failure.value(each)) or ast.unparse(each) for each in getattr(whole, "args", [])]
+    again = f"{text}.{meant}({', '.join(args)})"
+    return again if isinstance(whole, ast.Call) and works(failure, again, whole) else None
+
+
+def _as_vector(failure: Failure, node: ast.expr) -> str:
+    """Return an operand that is joined with others as one with a dimension."""
+    value, text = failure.value(node), ast.unparse(node)
+    if isinstance(value, Tensor):
+        return text if value.ndim else f"{operand(node)}.reshape(1)"
+    return f"torch.tensor([{text}])" if isinstance(value, (int, float)) else f"torch.tensor({text})"
 
 
 def _is_ours(owner: Any) -> bool:
@@ -1208,6 +1360,9 @@ def matching_state(failure: Failure) -> str | None:
     module, state = failure.self, failure.arguments["state_dict"]
     own = set(module.state_dict())
     said = failure.said("state_dict")
+    if state and all(isinstance(value, np.ndarray) for value in state.values()):
+        text = f"{{name: torch.from_numpy(array) for name, array in {said}.items()}}"
+        return failure.rewritten(state_dict=text)
     for key, value in state.items():
         if isinstance(value, Mapping) and own & set(value):
             return failure.rewritten(state_dict=f"{{}}[{key!r}]")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import contextlib
 import inspect
 import operator
 import re
@@ -26,7 +27,10 @@ from tinytorch.inspect.mistakes.stack import Step, locals_of
 from tinytorch.inspect.mistakes.trial import Failed, Trial, Unknown, is_users, static
 from tinytorch.inspect.source import function_tree
 
-__all__ = ["NAMES", "Interpreter", "called", "evaluated", "onward", "statements_from", "values_before", "variables_of"]
+__all__ = [
+    "NAMES", "Interpreter", "called", "evaluated", "onward", "statements_from", "plain", "values_before",
+    "variables_of", "works",
+]  # fmt: skip
 
 _BINARY = {"Add": "add", "Sub": "sub", "Mult": "mul", "Div": "truediv", "FloorDiv": "floordiv", "Mod": "mod",
            "Pow": "pow", "MatMult": "matmul", "BitAnd": "and_", "BitOr": "or_", "BitXor": "xor"}  # fmt: skip
@@ -200,9 +204,19 @@ class Interpreter:
         """Return the truth value of a value."""
         return bool(self.trial.do(bool, value))
 
+    def _on_joined_str(self, node: ast.JoinedStr) -> str:
+        return "".join(map(self.visit, node.values))
+
+    def _on_formatted_value(self, node: ast.FormattedValue) -> str:
+        value = self.visit(node.value)
+        spec = "" if node.format_spec is None else self.visit(node.format_spec)
+        return str(self.trial.do(format, repr(value) if node.conversion >= 0 else value, spec))
+
     def _on_call(self, node: ast.Call) -> Any:
         function = self.visit(node.func)
         if function is print:
+            with contextlib.suppress(Unknown):
+                self._items(node.args)
             return None
         kwargs: dict[str, Any] = {}
         for each in node.keywords:
@@ -371,6 +385,34 @@ def onward(
                 return
     except Unknown:
         return
+
+
+def works(failure: Failure, text: str, place: ast.expr | None = None) -> bool:
+    """Return whether code in the place of an expression works to the end of the statement.
+
+    The expression is by default the one that failed. What cannot be known counts as working, and so does the same
+    mistake at another place of the statement.
+    """
+    trial, step = failure.trial, failure.user
+    trial.renew()
+    try:
+        (made,) = ast.parse(text).body
+        value = evaluated(trial, made.value, NAMES | failure.variables)  # type: ignore[attr-defined]
+        if isinstance(made, ast.Expr):
+            body, k, node = statements_from(step, place)
+            interpreter = Interpreter(trial, variables_of(step))
+            interpreter.given[id(node)] = value
+            interpreter.visit(body[k])
+    except Failed as error:
+        return plain(str(error)) == plain(failure.text)
+    except (Unknown, _Returned, SyntaxError, ValueError, AttributeError):
+        return True
+    return True
+
+
+def plain(text: str) -> str:
+    """Return a message without its numbers, and what it says in brackets: which operation, of which shapes."""
+    return re.sub(r"\d+|\(.*?\)", "", text)
 
 
 def _rest_of(trial: Trial, step: Step, value: Any, changed: dict[str, Any] | None, node: ast.expr | None) -> Any:

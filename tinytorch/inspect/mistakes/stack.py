@@ -7,6 +7,7 @@ import dis
 import linecache
 import os
 import sys
+import sysconfig
 from collections.abc import Iterable
 from types import CodeType, FrameType, TracebackType
 from typing import Any, NamedTuple, TypeVar
@@ -18,7 +19,7 @@ __all__ = ["N", "Step", "entries_of", "is_raised", "joined", "locals_of", "steps
 
 N = TypeVar("N", bound=ast.AST)
 _LIBRARY = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "")
-_INSTALLED = os.path.join(_LIBRARY, "site-packages", "")
+_INSTALLED = tuple([os.path.join(sysconfig.get_path(name), "") for name in ("purelib", "platlib")])
 _OPTIMIZED = 1  # a flag of code: its variables are not those of a dictionary
 _RAISE = dis.opmap["RAISE_VARARGS"]
 
@@ -31,7 +32,8 @@ class Step(NamedTuple):
         place: the index of the instruction.
         line: the line number.
         ours: whether the frame runs code of the package, or of Python called by it.
-        users: whether it runs the user's code; Python's own modules are neither.
+        users: whether it runs the user's code; Python's own modules, and other libraries that the user calls, are
+            neither.
         entry: its entry in the traceback, if it is in it.
     """
 
@@ -51,6 +53,11 @@ class Step(NamedTuple):
     def file(self) -> str:
         """The name of the file of the code."""
         return self.code.co_filename
+
+    @property
+    def installed(self) -> bool:
+        """Whether the code is of another library."""
+        return not self.ours and self.file.startswith(_INSTALLED)
 
     def text(self) -> str:
         """Return the line of the source, without indentation; "" if there is none."""
@@ -132,13 +139,15 @@ def steps_of(entries: Iterable[TracebackType], running: FrameType | None) -> lis
     found += [(entry.tb_frame, entry.tb_lasti, entry.tb_lineno, entry) for entry in entries]
     steps = []
     ours = False
+    known = (*_INSTALLED, _LIBRARY, "<frozen ")
+    written = any(not (is_ours(each[0]) or each[0].f_code.co_filename.startswith(known)) for each in found)
     for frame, place, line, entry in found:
         file = frame.f_code.co_filename
         users = False
         if is_ours(frame):
             ours = True
         elif not (file.startswith("<frozen ") or (file.startswith(_LIBRARY) and not file.startswith(_INSTALLED))):
-            ours, users = False, True
+            ours, users = False, not (written and file.startswith(_INSTALLED))
         steps.append(Step(frame, place, line, ours, users, entry))
     return steps
 

@@ -177,7 +177,7 @@ class Trial(DispatchMode):
     def private(self, x: Any) -> Any:
         """Return a copy of an object, in which nothing is shared with it that could be written; others as they are."""
         kind = type(x)
-        if kind in _PLAIN:
+        if kind in _PLAIN or isinstance(x, type):
             return x
         if kind in (Tensor, nn.Parameter):
             return self._tensor(x)
@@ -284,7 +284,7 @@ class Trial(DispatchMode):
         if kind in (dict, OrderedDict):
             return all(map(self.is_known, x.values()))
         if isinstance(x, (type, FunctionType, BuiltinFunctionType, Function)):
-            return x in _BUILTINS or x in _OF_NUMPY or not is_users(x)
+            return x in _BUILTINS or x in _OF_NUMPY or _is_scalar(x) or not is_users(x)
         if kind is MethodType:
             return self.is_known(x.__self__)
         return not is_users(kind) and id(x) in self._objects and self._objects[id(x)][1] is x
@@ -367,6 +367,10 @@ class Trial(DispatchMode):
                 raise Failed(error) from error
             self.tick()
             yield item
+
+
+def _is_scalar(x: Any) -> bool:
+    return isinstance(x, type) and issubclass(x, np.generic)
 
 
 def _array(x: Any) -> Any:

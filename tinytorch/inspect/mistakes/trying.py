@@ -22,8 +22,10 @@ from functools import partial
 from typing import Any
 
 from tinytorch import nn
+from tinytorch.autograd import grad
 from tinytorch.core.names import module_of
 from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.mistakes.arrays import of_library, of_numpy
 from tinytorch.inspect.mistakes.edits import TRIES, Edit, Edits
 from tinytorch.inspect.mistakes.failure import Failure, assigned, module_calls, operand, with_texts
 from tinytorch.inspect.mistakes.layers import arguments_of, constructor, constructors, like, may_be_made, number
@@ -34,6 +36,7 @@ from tinytorch.inspect.mistakes.running import (
     called,
     evaluated,
     onward,
+    plain,
     statements_from,
     values_before,
     variables_of,
@@ -54,6 +57,8 @@ def found_by_trying(failure: Failure) -> list[Any]:
         failure.error, (RuntimeError, TypeError, ValueError, AttributeError, LookupError, AssertionError)
     ):
         return []
+    if isinstance(failure.error, AssertionError) and not failure.inside:
+        return []  # (what the user asserts is not so)
     found: list[Any] = []
     for way in WAYS:
         with contextlib.suppress(Unknown):
@@ -81,11 +86,6 @@ def search(trial: Trial, candidates: Iterable[Candidate], most: int = 2) -> list
     best = max(found.values(), default=None)
     remedies = [remedy for remedy, fit in found.items() if fit == best]
     return remedies if len(remedies) <= most else []
-
-
-def _plain(text: str) -> str:
-    """Return a message without its numbers, and what it says in brackets: which operation, of which shapes."""
-    return re.sub(r"\d+|\(.*?\)", "", text)
 
 
 class Site(Edits):
@@ -162,6 +162,8 @@ class Site(Edits):
         call = self.failure.call
         if result is None:
             return None
+        if self._is_constant(result):
+            return None
         norm = (
             self.failure.calls_module and "Norm" in self.failure.name and isinstance(result, Tensor) and self.tensors()
         )
@@ -176,7 +178,7 @@ class Site(Edits):
             onward(self.trial, self.failure, index, result)
         except Failed as error:
             goes_on = 0
-            same = _plain(str(error)) == _plain(self.failure.text)  # (the same mistake, at another place)
+            same = plain(str(error)) == plain(self.failure.text)  # (the same mistake, at another place)
             name = self.variable(edit)
             if not name and not same:
                 raise
@@ -193,6 +195,16 @@ class Site(Edits):
         batch = isinstance(result, Tensor) and first is not None and result.shape[:1] == first.shape[:1]
         kept = sum(self.keeps_batch(name, text) for name, text in edit.texts.items())
         return goes_on, alike, kept, any("unsqueeze(0)" in text for text in edit.texts.values()), batch
+
+    def _is_constant(self, result: Any) -> bool:
+        """Return whether a loss is the same whatever the model computes, as that of a single class."""
+        if not re.search("loss|entropy", self.failure.name, re.IGNORECASE) or not isinstance(result, Tensor):
+            return False
+        given = [self.trial.private(self._raw[name]) for name, x in self.tensors().items() if x.requires_grad]
+        if result.numel() != 1 or not result.requires_grad or result.is_meta or not given:
+            return False
+        found = self.trial.do(partial(grad, allow_unused=True, retain_graph=True), result, given)
+        return not any(each is not None and bool((each != 0).any()) for each in found)
 
     def keeps_batch(self, name: str, text: str) -> bool:
         """Return whether an edit gives a tensor the first size that one of the other tensors has."""
@@ -524,6 +536,6 @@ def _of_state(failure: Failure) -> list[str]:
 
 #: The ways in which remedies are looked for, in this order, until one finds some.
 WAYS: tuple[Callable[[Failure], list[Any]], ...] = (
-    lambda failure: Site(failure).tried(), _of_other_batch, _of_origin, _of_sizes, _of_whole_model, _sibling, _resized,
-    _of_state, _of_earlier,
+    of_numpy, lambda failure: Site(failure).tried(), of_library, _of_other_batch, _of_origin, _of_sizes,
+    _of_whole_model, _sibling, _resized, _of_state, _of_earlier,
 )  # fmt: skip
