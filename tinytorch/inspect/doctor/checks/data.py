@@ -19,7 +19,7 @@ from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.inspect.doctor.source import option_at
 from tinytorch.inspect.doctor.trace import MOST_ORDERED, data_of, tensors_of
-from tinytorch.inspect.doctor.watch import array_of
+from tinytorch.inspect.doctor.watch import array_of, root_of
 
 __all__ = ["Errors", "Inputs", "Labels", "Pairs", "Repeats"]
 
@@ -228,6 +228,7 @@ class Repeats(Check):
         self.loaded: dict[int, list[Any]] = {}  # by loader: it, the marks of batches, samples ...
         self.seeds: dict[Place, list[Any]] = {}  # by line: seeds, the first inputs after each, steps, whether drawn
         self.after_seed: Place | None = None
+        self.given: tuple[Any, int] = (None, 0)  # the memory of the last input, and its version
         self.seed: tuple[int, str, Any, bytes] = (0, "", None, b"")  # its function, the state, and as it was then
         self.steps = 0
 
@@ -258,15 +259,19 @@ class Repeats(Check):
         elif info.parameters:
             if len(self.inputs) < 10_000:
                 self.inputs[first] += 1
+            given_now = root_of(array), given[0]._version
             if self.after_seed is not None:
                 seed, name, state, fresh = self.seed
-                if pickle.dumps(state()) != fresh:
+                # (What is in the same memory as before was not drawn anew.)
+                old = given_now[0] is self.given[0] and given_now[1] == self.given[1]
+                if pickle.dumps(state()) != fresh and not old:
                     entry = self.seeds.setdefault(self.after_seed, [[], [], [], False, name])
                     entry[0].append(seed)
                     entry[1].append(first)
                     entry[2].append((id(info), self.watch.backwards))
                     entry[3] |= self.watch.drawn
                 self.after_seed = None
+            self.given = given_now
             self.watch.drawn = False
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
