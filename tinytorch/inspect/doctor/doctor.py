@@ -191,9 +191,11 @@ class Doctor:
         return next((check for check in self.checks if isinstance(check, Guess)), Guess(self))
 
     @property
-    def classes(self) -> bool:
-        """Whether the loss is one of classes, and nothing else."""
-        return self._guess.kind in ("class", "two")
+    def untrained(self) -> float | None:
+        """The loss of predictions of zero, or of a constant guess, if that is known: a new model's is about as high."""
+        sizes = [np.abs(y.astype(np.float64)) for y in self._guess.targets]
+        power = {"square": 2, "apart": 1}.get(self._guess.kind)
+        return max([self.guess, *[float((y**power).mean()) for y in sizes if power]]) if self.guess else None
 
     @property
     def poor(self) -> bool:

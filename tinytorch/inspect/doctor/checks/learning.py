@@ -99,12 +99,11 @@ class Gradients(Check):
         weight = next((assigned_at(info.module.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2])
                        for info in self.watch.models.values() for name in info.parameters
                        if f"{info.name}.{name}" == deep), None)  # fmt: skip
-        begun, course, guess = self.doctor.initialized_at(), self.doctor.course, self.doctor.guess
+        begun, course, usual = self.doctor.initialized_at(), self.doctor.course, self.doctor.untrained
         large = any(each.largest() > LIMITS["largest input"] for each in self.doctor.checks if isinstance(each, Inputs))
-        # (The first scores of classes are about as good as a guess.)
-        wild = begun and not large and self.doctor.classes and guess and course.begin > 1000 * guess
+        wild = not large and usual and course.begin > 1000 * usual
         yield found("gradients-explode/first" if wild else "gradients-explode", begun or weight or self.step_place,
-                    first=first, largest=largest, deep=deep, begin=course.begin, guess=guess,
+                    first=first, largest=largest, deep=deep, begin=course.begin, usual=usual,
                     rank=5 if first >= 50 else 6)  # fmt: skip
 
     def _forgets(self) -> Iterator[Finding]:
