@@ -269,6 +269,7 @@ MAY_LIST_OPS = {
     "inspect.doctor.checks.losses": "what goes wrong before a loss, which no declaration says",
     "inspect.doctor.limits.LIMITS": "words of sentences",
     "inspect.doctor.trace._UPDATES": "what a step that a program takes itself may call",
+    "inspect.doctor.trace._PRODUCTS": "by what a program may apply its first weights itself",
     "inspect.doctor.checks.parameters._HARD": "which results programs use as if they had a derivative",
     "inspect.doctor.checks.numbers._CAUSES": "what ops do to the values of data, which no declaration says",
     "inspect.doctor.patches": "where the results of ops are finite, which no declaration says",

@@ -72,6 +72,9 @@ for epoch in range(5):
 def test_a_healthy_program_has_no_finding(tmp_path):
     code, report, output, errors = diagnose(tmp_path, HEALTHY)
     assert (code, report["findings"], report["error"], report["notes"]) == (0, [], None, []), errors
+    first, printed = report["curves"][0]["losses"][0], float(report["standing"].split()[4])
+    assert math.isclose(printed, first, rel_tol=1e-3) and "(the mean of the last 10) in 100 steps" in report["standing"]
+    assert 0 < report["tried_for"] < 290
     assert (
         report["guess"] > 0.6
         and {"with one batch in all steps", "with no dropout"}
@@ -140,6 +143,7 @@ def test_uncommon_habits_are_no_mistakes(train):
     with Doctor(show=False) as doctor:
         train()
     assert doctor.findings == [] and not [note for note in doctor.notes if "failed" in note]
+    assert ("12 updates by the program itself" if train is gradients_cleared_by_zeros else "") in doctor.text()
 
 
 def test_the_report_is_a_page(tmp_path):
@@ -262,6 +266,63 @@ def test_what_no_table_knows_is_found(cause, old, new, tmp_path):
     _, report, _, errors = diagnose(tmp_path, text.replace(old, new), "--seconds", "4")
     assert report["findings"] and report["findings"][0]["cause"] == cause, (report["findings"], errors)
     assert abs(report["findings"][0]["line"] - line) <= 1
+
+
+SCRATCH = """
+import numpy as np
+import torch
+torch.manual_seed(0)
+x = torch.rand(40, 2) * 2 - 1
+y = x[:, :1] * 2 - x[:, 1:]
+w, v = (torch.randn(2, 16) * 0.5).requires_grad_(), (torch.randn(16, 1) * 0.3).requires_grad_()
+for step in range(60):
+    h = torch.tanh(x @ w)
+    loss = ((h @ v - y) ** 2).mean()
+    loss.backward()
+    with torch.no_grad():
+        for p in (w, v):
+            p -= 0.1 * p.grad
+            p.grad = None
+"""
+
+
+@needs_fork
+@pytest.mark.parametrize(
+    "cause, old, new",
+    [
+        ("", "0.5", "0.5"),
+        ("update-lost", "p -= 0.1 *", "p = p - 0.1 *"),
+        ("update-lost", "p -= 0.1 *", "p.data - 0.1 *"),
+        ("graph-cut", "torch.tanh(x @ w)", "torch.tensor(np.tanh((x @ w).detach().numpy()))"),
+        ("broadcast-in-loss", "- y)", "- y.T)"),
+        ("targets-unscaled", "y = ", "y = 1e5 + 2e4 * "),
+        ("inputs-unscaled", "x @ w", "(400 * x) @ w"),
+    ],
+)
+def test_programs_without_modules(cause, old, new, tmp_path):
+    _, report, _, errors = diagnose(tmp_path, SCRATCH.replace(old, new))
+    causes = [each["cause"] for each in report["findings"]]
+    assert causes[:1] == [cause] * bool(cause), (report["findings"], errors)
+    line = SCRATCH[: SCRATCH.index(old)].count("\n") + 1
+    assert not cause or report["findings"][0]["line"] == line
+    if not cause:  # (all data in each step: one batch in all steps would be the same)
+        assert {each["says"] for each in report["tried"]} == {
+            f"with updates {much} as large" for much in ("a third", "three times")
+        }
+
+
+@needs_fork
+@pytest.mark.parametrize(
+    "new, expected",
+    [
+        ("x = torch.zeros(400, 6); np.random.seed(0)", ["samples-alike"]),
+        ("x = torch.cat([torch.zeros(400, 300), x], 1)", []),
+    ],
+)
+def test_equal_elements_are_not_the_same_batch(new, expected, tmp_path):
+    text = HEALTHY.replace("model =", f"{new}\nmodel =", 1).replace("nn.Linear(6,", "nn.Linear(x.shape[1],")
+    _, report, _, errors = diagnose(tmp_path, text)
+    assert [each["cause"] for each in report["findings"]] == expected, (report["findings"], errors)
 
 
 def test_the_corpus_is_marked(tmp_path):

@@ -17,6 +17,7 @@ class Course:
         values: the finite losses of the line that called `backward` most often.
         place: that line.
         count: how many there were.
+        begin: the first of them.
         first, last: the mean of the first and of the last of them.
         broken: whether one was not finite.
         supervised: whether the predictions of a model were compared with targets, by a loss function or a difference.
@@ -31,6 +32,7 @@ class Course:
         self.values = [x for x in every if math.isfinite(x)]
         self.broken = any(not math.isfinite(x) for curve in curves.values() for x in curve.values)
         self.count = n = len(self.values)
+        self.begin = self.values[0] if n else math.nan
         # (If the first steps make the loss much larger, the mean of them is no beginning.)
         self.first = min(self.values[0], float(np.mean(self.values[: max(n // 20, 1)]))) if n else math.nan
         self.last = float(np.mean(self.values[-max(n // 10, 1) :])) if n else math.nan

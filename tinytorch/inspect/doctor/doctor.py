@@ -11,13 +11,15 @@ import sys
 import time
 from typing import Any
 
+import numpy as np
+
 from tinytorch._atomic import check_writable
 from tinytorch.core.terminal import Status, wrapped
 from tinytorch.inspect.doctor.checks import Check, all_checks
 from tinytorch.inspect.doctor.checks.trials import Guess, Trials
 from tinytorch.inspect.doctor.course import Course
 from tinytorch.inspect.doctor.finding import Finding, Trial
-from tinytorch.inspect.doctor.judging import judged, series, tail
+from tinytorch.inspect.doctor.judging import judged, score, series, tail
 from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.page import page
 from tinytorch.inspect.doctor.patches import Patch
@@ -94,6 +96,7 @@ class Doctor:
         self._broken_at = 0  # the backward pass at which a loss was not finite first
         self._processed = 0.0  # seconds of processor time when the block began
         self._controls: dict[tuple[str, int], dict[str, Any]] = {}
+        self._patches: set[Any] = set()  # what has been tried: names and options
         self._trials = 0  # those that are still to be made
         self._says = "looking again"  # what is tried
         self._status: Status | None = None
@@ -120,7 +123,8 @@ class Doctor:
         Doctor._at_work = None
         try:
             if error is None or isinstance(error, (Exception, Stopped, SystemExit, KeyboardInterrupt)):
-                self._diagnose()
+                with np.errstate(all="ignore"):
+                    self._diagnose()
         finally:
             self.replay.close()
             if self._status is not None:
@@ -191,7 +195,18 @@ class Doctor:
     @functools.cached_property
     def guess(self) -> float | None:
         """The loss of the best constant prediction, if it is known what the loss is."""
-        return next((check.value() for check in self.checks if isinstance(check, Guess)), None)
+        return self._guess.value()
+
+    @functools.cached_property
+    def _guess(self) -> Guess:
+        return next((check for check in self.checks if isinstance(check, Guess)), Guess(self))
+
+    @property
+    def untrained(self) -> float | None:
+        """The loss of predictions of zero, or of a constant guess, if that is known: a new model's is about as high."""
+        sizes = [np.abs(y.astype(np.float64)) for y in self._guess.targets]
+        power = {"square": 2, "apart": 1}.get(self._guess.kind)
+        return max([self.guess, *[float((y**power).mean()) for y in sizes if power]]) if self.guess else None
 
     @property
     def poor(self) -> bool:
@@ -215,7 +230,8 @@ class Doctor:
         course = self.course
         if not course.count:
             return "No loss was seen."
-        text = f"The loss went from {course.first:.4g} to {course.last:.4g} in {course.count} steps"
+        mean = f" (the mean of the last {course.count // 10})" if course.count >= 20 else ""
+        text = f"The loss went from {course.begin:.4g} to {course.last:.4g}{mean} in {course.count} steps"
         if self.guess is None:
             return text + "."
         return text + f"; the best constant guess has {self.guess:.4g}."
@@ -272,12 +288,11 @@ class Doctor:
             return [None for _ in patches]
 
     def _diagnose(self) -> None:
-        elapsed = self.watch.seconds()
+        elapsed, began = self.watch.seconds(), time.monotonic()
         # A busy machine makes steps slow: they get as much longer.
         slowness = min(max(elapsed / max(time.process_time() - self._processed, 0.1), 1.0), 4.0)
         budget = self.seconds if self.seconds is not None else min(max(elapsed, 12.0 * slowness), 60.0 * slowness)
-        begin = time.monotonic()
-        self._until = begin + budget
+        self._until = began + budget
         hindrance = self.replay.hindrance()
         if hindrance:
             self.notes.append(f"nothing could be proven: {hindrance}")
@@ -290,7 +305,7 @@ class Doctor:
         self.notes += self.watch.failures
         suspicions.sort(key=lambda each: (not each.certain, each.rank))
         self._trials = sum(len(each.trials) for each in suspicions if not each.proven)
-        found = [each for each in suspicions if self._stands(each)]
+        found = self._best([each for each in suspicions if self._stands(each)])
         found.sort(key=lambda each: (not each.proven, each.rank))
         first: dict[Any, Finding] = {}
         for each in found:
@@ -299,7 +314,7 @@ class Doctor:
         self._drop_consequences()
         if not self.findings and not hindrance and self.watch.backwards >= 8:
             self._try_others(elapsed)
-        self.tried_for = time.monotonic() - begin
+        self.tried_for = time.monotonic() - began
 
     def _try_others(self, elapsed: float) -> None:
         """Take steps again with one thing changed that needs no cause to be guessed, and note what came of it."""
@@ -307,8 +322,23 @@ class Doctor:
         rows = next(check.panel() for check in self.checks if isinstance(check, Trials))
         self._trials = len(rows)
         for says, patch in rows:
-            self._proof(Trial(patch, "", says=f"with {says}"), False)
+            if (patch.name, repr(patch.options)) not in self._patches:
+                self._proof(Trial(patch, "", says=f"with {says}"))
             self._trials -= 1
+
+    def _best(self, found: list[Finding]) -> list[Finding]:
+        """Leave out what was proven by trying alone, if trying something else gets much further."""
+        tried = [each for each in found if each.losses and each.general]
+        count = min([len(each.losses) for each in tried], default=0)
+        ends = {id(each): tail(each.losses[:count]) for each in tried}
+        # (What is far below a guess is learned, be it more or less.)
+        least = max(2 * min(ends.values(), default=0.0), LIMITS["learned"] * (self.guess or 0.0))
+        if min(ends.values(), default=0.0) <= 0:
+            return found
+        # What follows from a cause is still seen, but no trial of it helps.
+        helped = bool(tried) and not self.weak
+        return [each for each in found if (ends[id(each)] <= least if id(each) in ends
+                                           else each.proven or each.rank < 4 or not helped)]  # fmt: skip
 
     def _drop_consequences(self) -> None:
         """Drop general findings where a more special one is proven."""
@@ -334,20 +364,21 @@ class Doctor:
     def _stands(self, each: Finding) -> bool:
         """Return whether a suspicion is proven, certain, or asked for."""
         for trial in [] if each.proof else each.trials:
-            each.proof = self._proof(trial, each.certain)
+            each.proof = self._proof(trial, each)
             self._trials -= 1
             if each.proof:
                 each.remedy = trial.remedy or each.remedy
                 break
         return each.proven or each.certain or self.weak
 
-    def _proof(self, trial: Trial, certain: bool) -> str:
+    def _proof(self, trial: Trial, finding: Finding | None = None) -> str:
         start = self.before(trial.step) if trial.start == "before" else trial.start
         if start not in self.replay.copies:
             start = "first"
         if start not in self.replay.copies:
             return ""
         self._says = trial.says or "as it was"
+        self._patches.add((trial.patch.name, repr(trial.patch.options)))
         kept = self.replay.copies[start].backwards
         steps = trial.step - kept + 10 if trial.start == "before" else self.steps_for(start)
         control = self._known(start, steps)
@@ -363,7 +394,21 @@ class Doctor:
             n = min(len(a), len(b))
             if n:
                 self.tried.append({"says": trial.says, "steps": n, "loss": tail(b[:n]), "unchanged": tail(a[:n])})
-        return judged(trial.judge, control, other, trial.says, certain)
+        proof = judged(trial.judge, control, other, trial.says, finding is not None and finding.certain)
+        if not proof or finding is None or other is None or trial.judge == "finite":
+            return proof
+        if finding.general and not self._is_good(other):
+            return ""
+        finding.losses = series(other)[0]
+        return proof
+
+    def _is_good(self, result: dict[str, Any]) -> bool:
+        """Return whether what was learned is better than a constant guess, where that is known."""
+        losses, scores = series(result)
+        found, guess = score("accuracy", scores), self.guess
+        if guess is None or tail(losses) < LIMITS["as a constant"] * guess:
+            return True
+        return found is not None and found[0] - self._guess.most > max(0.04, 2 * found[1])
 
     def _known(self, start: str, steps: int) -> dict[str, Any] | None:
         """Return what was seen when the steps were taken again unchanged, if they were."""
@@ -399,11 +444,15 @@ class Doctor:
         """Say what was looked at, and what was tried."""
         watch = self.watch
         lines = [self.standing()]
-        models = ", ".join([info.name for info in watch.models.values()][:5]) or "no module"
-        steps = sum(info.steps for info in watch.optimizers.values())
-        batches = sum(info.batches for info in watch.loaders.values())
-        lines.append(f"Seen: {models}; {steps} steps of {len(watch.optimizers)} optimizers; {batches} batches of "
-                     f"{len(watch.loaders)} loaders.")  # fmt: skip
+        seen = [", ".join([info.name for info in watch.models.values()][:5]) or "no module"]
+        for what, each, infos, count in (
+            ("step", "optimizer", watch.optimizers, sum(info.steps for info in watch.optimizers.values())),
+            ("batch", "loader", watch.loaders, sum(info.batches for info in watch.loaders.values())),
+        ):
+            seen += [f"{_counted(count, what)} of {_counted(len(infos), each)}"] if infos else []
+        if not watch.optimizers:
+            seen.append(f"{_counted(watch.updates, 'update')} by the program itself")
+        lines.append(f"Seen: {'; '.join(seen)}.")
         if self.tried:
             lines.append(f"Tried, in {self.tried_for:.1f} s:")
         lines += [f"  {each['says']}: a loss of {each['loss']:.4g} rather than {each['unchanged']:.4g} after "
@@ -436,6 +485,10 @@ class Doctor:
         text = page(self.as_dict(), name) if self.report.endswith((".html", ".htm")) else json.dumps(self.as_dict())
         with open(self.report, "w", encoding="utf-8") as file:
             file.write(text)
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 'es' if what.endswith('ch') else 's'}"
 
 
 def _plain(x: float) -> float | None:

@@ -45,6 +45,7 @@ class Finding:
         rank: the lower, the more specific: such are reported first, among those proven, and among those not proven.
         certain: whether what was seen is a mistake whatever the counterfactuals show.
         trials: the counterfactuals that would prove it; one that succeeds is enough.
+        losses: those of the counterfactual that has proven it.
     """
 
     cause: str
@@ -55,11 +56,17 @@ class Finding:
     rank: int = 5
     certain: bool = False
     trials: list[Trial] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
 
     @property
     def proven(self) -> bool:
         """Whether the observation is a proof, or a counterfactual has removed the symptom."""
         return bool(self.proof)
+
+    @property
+    def general(self) -> bool:
+        """Whether there is no more to it than that trying it helps, or is it one of several things that might be."""
+        return not self.certain or self.rank >= 3
 
     def as_dict(self) -> dict[str, Any]:
         """Return the finding as an object for JSON."""

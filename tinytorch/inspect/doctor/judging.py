@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["judged", "series", "tail"]
+__all__ = ["judged", "score", "series", "tail"]
 
 Result = dict[str, Any]
 
@@ -28,8 +28,8 @@ def tail(values: list[float]) -> float:
     return float(np.mean(part)) if part else math.nan
 
 
-def score(kind: str, scores: list[Any]) -> float | None:
-    """Return the mean score of a kind in the last quarter of the steps, None if that is not known.
+def score(kind: str, scores: list[Any]) -> tuple[float, float] | None:
+    """Return the mean score of a kind in the last quarter of the steps, and its error; None if that is not known.
 
     Args:
         kind: "accuracy", or "error" for the mean squared error.
@@ -38,7 +38,8 @@ def score(kind: str, scores: list[Any]) -> float | None:
     part = [each for each in scores[-max(len(scores) // 4, 1) :] if each is not None]
     if not part or part[0][0] != kind:
         return None
-    return float(np.mean([each[1] for each in part]))
+    values = [each[1] for each in part]
+    return float(np.mean(values)), float(np.std(values)) / math.sqrt(len(values))
 
 
 def judged(judge: str, control: Result | None, other: Result | None, says: str, certain: bool = False) -> str:
@@ -105,12 +106,15 @@ def scores_better(control: Result, other: Result, says: str) -> str:
     n = min(len(a), len(b))
     if n < 3 or not all(math.isfinite(x) for x in values):
         return ""
-    x, y = score("accuracy", a[:n]), score("accuracy", b[:n])
-    if x is not None and y is not None and (y - x > 0.04 or (y > x + 0.01 and (1 - y) < 0.7 * (1 - x))):
-        return f"{says} the accuracy after the same {n} steps is {y:.1%} rather than {x:.1%}"
-    x, y = score("error", a[:n]), score("error", b[:n])
-    if x is not None and y is not None and y < 0.8 * x:
-        return f"{says} the mean squared error after the same {n} steps is {y:.4g} rather than {x:.4g}"
+    one, two = score("accuracy", a[:n]), score("accuracy", b[:n])
+    if one is not None and two is not None:
+        (x, noise), (y, other_noise) = one, two
+        clear = y - x > 2 * math.hypot(noise, other_noise)
+        if clear and (y - x > 0.04 or (y > x + 0.01 and (1 - y) < 0.7 * (1 - x))):
+            return f"{says} the accuracy after the same {n} steps is {y:.1%} rather than {x:.1%}"
+    one, two = score("error", a[:n]), score("error", b[:n])
+    if one is not None and two is not None and two[0] < 0.8 * one[0]:
+        return f"{says} the mean squared error after the same {n} steps is {two[0]:.4g} rather than {one[0]:.4g}"
     return ""
 
 
@@ -122,7 +126,7 @@ def learns_better(control: Result, other: Result, says: str) -> str:
     if n < 3 or not all(math.isfinite(x) for x in b):
         return ""
     if not all(math.isfinite(x) for x in a):
-        return f"{says} the loss stays finite and is {b[-1]:.4g} after {n} steps"
+        return f"{says} the loss stays finite and is {b[-1]:.4g} after {n} steps" if tail(b) < b[0] else ""
     a, b = a[:n], b[:n]
     first, x, y = float(np.mean(a[: max(n // 20, 1)])), tail(a), tail(b)
     start = max(first, float(np.mean(b[:1])))
@@ -145,7 +149,7 @@ def fits(control: Result, other: Result, says: str) -> str:
         return ""
     first, x, y = min(a[0], float(np.mean(a[: max(n // 20, 1)]))), tail(a[:n]), tail(b[:n])
     if not math.isfinite(x):
-        return f"{says} the loss stays finite and is {y:.4g} after {n} steps"
+        return f"{says} the loss stays finite and is {y:.4g} after {n} steps" if y < first else ""
     if (first - y > 4 * max(first - x, 0) and y < 0.7 * x) or (0 < y < 0.2 * x and y < 0.5 * first):
         return f"{says} the loss after the same {n} steps is {y:.4g} rather than {x:.4g}"
     better = scores_better(control, other, says)

@@ -52,6 +52,10 @@ LIMITS: Final[dict[str, Any]] = {
     "share of a clipped gradient": 0.1,
     # A model that has learned is below half the loss of a constant guess (corpus).
     "share of a constant's loss": 0.5,
+    # So far below a constant guess's loss, it matters little which of two trials is lower.
+    "learned": 0.1,
+    # The mean or the deviation of targets; the outputs of new layers are about 1.
+    "scale of targets": (0.02, 20.0),
     # PyTorch's quickstart, whose rate is small, is at 0.98 after an epoch; a model that learns nothing at 1.
     "as a constant": 0.99,
     # Weights that decay by this share of themselves in a step's direction: usual values are from 1e-5 to 0.1 (AdamW).

@@ -20,11 +20,13 @@ from tinytorch.data.dataloader import DataLoader
 from tinytorch.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.inspect.doctor.shapes import transposition
-from tinytorch.inspect.doctor.trace import LossCall, tensors_of
+from tinytorch.inspect.doctor.trace import LossCall, data_of, tensors_of
+from tinytorch.kernels import dtypes
 from tinytorch.nn import functional as F
 from tinytorch.nn.init import kaiming_normal_, orthogonal_
 from tinytorch.nn.modules.dropout import _DropoutNd
 from tinytorch.nn.utils.clip_grad import clip_grad_norm_
+from tinytorch.ops.create import tensor
 from tinytorch.ops.random import get_rng_state, set_rng_state
 
 __all__ = ["CHANGES", "Patch", "leaves"]
@@ -77,13 +79,13 @@ class Patch:
 def leaves(loss: Any) -> list[Tensor]:
     """Return the tensors into whose `grad` a backward pass from `loss` accumulates."""
     found: dict[int, Tensor] = {}
-    seen: set[int] = set()
+    seen: dict[int, Any] = {}  # (kept, so that no other node gets the same id)
     nodes: list[Any] = [loss.grad_fn] if isinstance(loss, Tensor) and loss.grad_fn is not None else []
     while nodes:
         node = nodes.pop()
         if node is None or id(node) in seen:
             continue
-        seen.add(id(node))
+        seen[id(node)] = node
         variable = getattr(node, "variable", None)
         if isinstance(variable, Tensor):
             found[id(variable)] = variable
@@ -311,30 +313,44 @@ def _double_inputs(patch: Patch, watch: Any, args: Any, module: Any) -> Any:
 
 
 def _normalise(patch: Patch, watch: Any, args: Any, module: Any) -> Any:
+    if args and isinstance(args[0], Tensor) and args[0].dtype == dtypes.uint8 and args[0].ndim > 1:
+        args = (args[0].float(), *args[1:])  # an image
     if not args or not isinstance(args[0], Tensor) or not args[0].dtype.is_floating_point:
         return args
-    x, known = args[0], patch.own.get(id(module))
+    key = module if isinstance(module, Place) else id(module)
+    x, known = args[0], patch.own.get(key)
     with no_grad():
         if known is None:
             if not patch.options and float(x.abs().max()) <= 10:
                 return args
             along = [0] if x.ndim == 2 and x.shape[0] >= 8 else [0, 1] if x.ndim == 3 else list(range(x.ndim))
             known = x.mean(along, keepdim=True), x.std(along, keepdim=True).clamp(min=1e-6)
-            patch.own[id(module)] = known
+            patch.own[key] = known
         return ((x - known[0]) / known[1], *args[1:])
 
 
+def _normalise_data(patch: Patch, watch: Any, name: str, caller: Any, args: Any, kwargs: Any) -> Any:
+    x = None if watch.models else data_of(name, args)
+    if x is not None:
+        given = _normalise(patch, watch, (x,), here())[0]
+        args = tuple([given if each is x else each for each in args])
+    return caller(*args, **kwargs)
+
+
 def _first_inputs(patch: Patch, watch: Any, args: Any, module: Any) -> Any:
-    if not local.state.grad:
+    if not local.state.grad or any(x.requires_grad for x in tensors_of(args)):  # (a state of a recurrent layer, say)
         return args
-    known = patch.own.setdefault(id(module), args)
+    step, count = patch.own.get("call", (0, 0))
+    count = count + 1 if step == watch.backwards else 0
+    patch.own["call"] = watch.backwards, count
+    known = patch.own.setdefault((id(module), count), args)
     shapes = [[getattr(x, "shape", None) for x in each] for each in (known, args)]
     return known if shapes[0] == shapes[1] else args
 
 
 def _first_targets(patch: Patch, watch: Any, name: str, caller: Any, args: Any, kwargs: Any) -> Any:
     pair = list(tensors_of(args[:2])) if LossCall.KINDS.get(name) and not watch.stack else []
-    if len(pair) == 2 and pair[0].requires_grad and not pair[1].requires_grad:
+    if len(pair) == 2 and pair[0].requires_grad and not pair[0].is_leaf and not pair[1].requires_grad:
         y = patch.own.setdefault(f"{name} {here()}", args[1])
         if y.shape == args[1].shape:
             args = (args[0], y, *args[2:])
@@ -362,13 +378,13 @@ def _at_line(change: Callable[..., Any]) -> Callable[..., Any]:
             line = here()
             made = watch.line_of(line, watch.stack[-1] if watch.stack else None)
             if patch.options[1][:2] in (line[:2], made[:2]):
-                return change(name, caller, args, kwargs)
+                return change(patch, caller, args, kwargs)
         return caller(*args, **kwargs)
 
     return op
 
 
-def _transposed(name: str, caller: Any, args: Any, kwargs: Any) -> Any:
+def _transposed(patch: Patch, caller: Any, args: Any, kwargs: Any) -> Any:
     out = caller(*args, **kwargs)
     order = transposition(tuple(args[0].shape), tuple(out.shape))
     if order is None:
@@ -376,8 +392,27 @@ def _transposed(name: str, caller: Any, args: Any, kwargs: Any) -> Any:
     return args[0].reshape([out.shape[k] for k in order]).permute([order.index(k) for k in range(len(order))])
 
 
-def _passed(name: str, caller: Any, args: Any, kwargs: Any) -> Any:
+def _passed(patch: Patch, caller: Any, args: Any, kwargs: Any) -> Any:
     return args[0] + (caller(*args, **kwargs) - args[0]).detach()
+
+
+def _aligned(patch: Patch, caller: Any, args: Any, kwargs: Any) -> Any:
+    x, y, *rest = args
+    if x.numel() == y.numel():
+        x, y = (x.reshape(y.shape), y) if y.requires_grad else (x, y.reshape(x.shape))
+    return caller(x, y, *rest, **kwargs)
+
+
+def _reordered(patch: Patch, caller: Any, args: Any, kwargs: Any) -> Any:
+    x, y, *rest = args
+    order = patch.options[2]
+    return caller(x, y[tensor(order)] if len(y) == len(order) else y, *rest, **kwargs)
+
+
+def _predictions_scaled(patch: Patch, caller: Any, args: Any, kwargs: Any) -> Any:
+    mean, deviation = patch.options[2:4]
+    scaled = [x * deviation + mean if isinstance(x, Tensor) and x.requires_grad else x for x in args]
+    return caller(*scaled, **kwargs)
 
 
 def _in_ops(names: tuple[str, ...], change: Callable[[Patch, Any, Any], Any]) -> Callable[..., Any]:
@@ -415,9 +450,9 @@ _RANGES = {
 }  # fmt: skip
 
 
-def _stable(name: str, caller: Any, args: Any, kwargs: Any) -> Any:
+def _stable(patch: Patch, caller: Any, args: Any, kwargs: Any) -> Any:
     """Run an op with its argument kept within the range in which its result and gradient are finite."""
-    x, *rest = args
+    name, (x, *rest) = patch.options[0], args
     if name in _RANGES:
         x = x.clamp(*_RANGES[name])
     elif name == "reciprocal":
@@ -534,6 +569,9 @@ def _is_finite(x: Tensor, masked: bool = False) -> bool:
     return masked and bool((np.isfinite(array) | (array == -math.inf)).all())
 
 
+_SCALES: dict[str, Callable[..., Any]] = {
+    "op": _at_line(_predictions_scaled), "loss": lambda patch, watch, loss: loss / patch.options[4]}  # fmt: skip
+
 #: What is changed, by the name of a change and where it acts: `what(patch, watch, ...)`. "loss", "forward" and "loader"
 #: return what takes the place of the loss, the arguments of a model, a loader; "op" returns the result of an op.
 CHANGES: dict[str, dict[str, Callable[..., Any]]] = {
@@ -562,12 +600,18 @@ CHANGES: dict[str, dict[str, Callable[..., Any]]] = {
     "no-dropout": {"start": _no_dropout},
     "float64": {"start": _double, "forward": _double_inputs},
     "mode": {"forward": _mode},  # whether it is that of training
-    "normalise": {"forward": _normalise},  # an option: small numbers, too
+    "normalise": {"forward": _normalise, "op": _normalise_data},  # an option: small numbers, too
     "one-batch": {"forward": _first_inputs, "op": _first_targets},
     "shuffle": {"loader": _shuffle},
-    "leave-out": {"op": _at_line(lambda name, caller, args, kwargs: args[0])},  # the name and the line of an op
-    "no-term": {"op": _at_line(lambda name, caller, args, kwargs: caller(*args, **kwargs) * 0.0)},
+    # The losses stay those of the program's targets; their gradients are those of targets with mean 0 and deviation 1.
+    # Options: the name and the line of an op, the mean, the deviation, and by what the loss is divided.
+    "scale-targets": _SCALES,
+    "scale-both": {"forward": _normalise, **_SCALES},
+    "leave-out": {"op": _at_line(lambda patch, caller, args, kwargs: args[0])},  # the name and the line of an op
+    "no-term": {"op": _at_line(lambda patch, caller, args, kwargs: caller(*args, **kwargs) * 0.0)},
     "transpose": {"op": _at_line(_transposed)},
+    "align": {"op": _at_line(_aligned)},
+    "reorder": {"op": _at_line(_reordered)},  # the name and the line of an op, and the order of its targets
     "pass-gradient": {"op": _at_line(_passed)},
     "scale-scores": {"op": _scale_scores},  # a factor
     "stable": {"op": _at_line(_stable)},  # the name and the line of an op

@@ -13,12 +13,14 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.nn.parameter import is_lazy
 
-__all__ = ["MOST_ORDERED", "Call", "LossCall", "Trace", "Tracer", "tensors_of"]
+__all__ = ["MOST_ORDERED", "Call", "LossCall", "Trace", "Tracer", "data_of", "tensors_of"]
 
 #: How many calls are kept before and in the first step; of a later one, a fifth (it has many time steps, alike).
 _MOST = 20_000
 #: Elements of a tensor that is kept although no gradient flows through it.
 _LARGE = 100_000
+#: Ops by which inputs meet the first weights of a network that is written without modules.
+_PRODUCTS = ("mul", "mm", "mv", "addmm", "matmul", "bmm", "linear", "Convolution", "conv2d")
 #: Those of a tensor whose elements are put into another order.
 MOST_ORDERED = 10_000_000
 
@@ -32,6 +34,13 @@ def tensors_of(values: Any) -> Iterator[Tensor]:
             yield from tensors_of(each)
     elif isinstance(values, dict):
         yield from tensors_of(list(values.values()))
+
+
+def data_of(name: str, args: Any) -> Tensor | None:
+    """Return what an op multiplies with a parameter; None if it does not, or that has a graph."""
+    values = [x for x in args if isinstance(x, Tensor)] if name in _PRODUCTS else []
+    given = [x for x in values if not x.requires_grad and x.dtype.is_floating_point and x.numel() > 8]
+    return given[0] if given and any(x.is_leaf and x.requires_grad for x in values) else None
 
 
 def name_of(op: Any) -> str:

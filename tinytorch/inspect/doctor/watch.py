@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import importlib
 import math
+import random
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -179,7 +180,7 @@ class Watch:
         "loader_ends": "info", "state_loaded": "module, state: `load_state_dict(state)`",
         "cut": "x, alias: values of `x` left the graph, as the tensor `alias`, or as numbers if it is None",
         "differentiated": "gradients: of `autograd.grad`, without a graph",
-        "seeded": "seed: of a generator", "criterion": "module, args: the call of a loss module",
+        "seeded": "name, seed, state: of a generator", "criterion": "module, args: the call of a loss module",
     }  # fmt: skip
 
     def __init__(self, checks: list[Any], on_start: Callable[[], None], on_backward: Callable[[], None]) -> None:
@@ -198,6 +199,7 @@ class Watch:
         self.open_loaders: list[LoaderInfo] = []
         self.made_at: dict[int, Place] = {}  # layers of the library, optimizers and loaders, by id
         self.updated_at: Place | None = None  # where the program itself updates a parameter
+        self.updates = 0  # how often its own parameters had changed from one backward pass to the next
         self.early: tuple[str, Place, list[float]] | None = None  # the first op that was not finite before training
         self.given: list[Tensor] = []  # the tensors that models got for a graph, in a step that is traced
         self.unrecorded: dict[int, Place] = {}  # where a layer ran in `no_grad` inside of a model, by id of its info
@@ -232,6 +234,8 @@ class Watch:
             (Module, "load_state_dict", self._loads), (DataLoader, "__iter__", self._iterates),
             (Tensor, "backward", self._goes_back), (autograd, "backward", self._goes_back),
             (autograd, "grad", self._differentiates), (Generator, "manual_seed", self._seeds),
+            (np.random, "seed", functools.partial(self._seeds_globally, "np.random.seed", np.random.get_state)),
+            (random, "seed", functools.partial(self._seeds_globally, "random.seed", random.getstate)),
         )  # fmt: skip
         for owner, name, advice in listens:
             self._replace(owner, name, advice)
@@ -272,7 +276,8 @@ class Watch:
         """Hand an event to the checks."""
         for receive in self.events[event]:
             try:
-                receive(*args)
+                with np.errstate(all="ignore"):  # (numbers that overflow are the program's)
+                    receive(*args)
             except Exception as error:  # a check that fails must not end the program
                 self.events[event] = [each for each in self.events[event] if each is not receive]
                 self.failures.append(f"{receive.__qualname__} failed: {type(error).__name__}: {error}")
@@ -357,8 +362,14 @@ class Watch:
         return plain(module, state, *args, **kwargs)
 
     def _seeds(self, plain: Any, generator: Any, seed: int) -> Any:
-        self.tell("seeded", seed)
-        return plain(generator, seed)
+        out = plain(generator, seed)
+        self.tell("seeded", "generator.manual_seed", seed, generator._source.state)
+        return out
+
+    def _seeds_globally(self, name: str, state: Callable[[], Any], plain: Any, seed: Any = None, *args: Any) -> None:
+        plain(seed, *args)
+        if isinstance(seed, (int, np.integer)):
+            self.tell("seeded", name, seed, state)
 
     # Steps --------------------------------------------------------------------------------------------
 

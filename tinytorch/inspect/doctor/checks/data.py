@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import pickle
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
@@ -17,8 +18,8 @@ from tinytorch.inspect.doctor.finding import Finding
 from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.place import Place, here
 from tinytorch.inspect.doctor.source import option_at
-from tinytorch.inspect.doctor.trace import MOST_ORDERED, tensors_of
-from tinytorch.inspect.doctor.watch import array_of
+from tinytorch.inspect.doctor.trace import MOST_ORDERED, data_of, tensors_of
+from tinytorch.inspect.doctor.watch import array_of, root_of
 
 __all__ = ["Errors", "Inputs", "Labels", "Pairs", "Repeats"]
 
@@ -210,30 +211,37 @@ class Labels(Check):
                             count=classes - len(missing))  # fmt: skip
 
 
+def _mark(arrays: Any) -> bytes:
+    """Return some elements of arrays, to tell them from others; nothing if all are the same number."""
+    parts = [array.reshape(-1)[:: max(array.size // 64, 1)] for array in arrays]
+    return b"" if all((part == part[:1]).all() for part in parts) else b"".join(part.tobytes() for part in parts)
+
+
 class Repeats(Check):
     """Which samples the steps use: all of them, or the same few again."""
 
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
-        self.inputs: Counter[bytes] = Counter()  # the first elements of what models got for a graph
+        self.inputs: Counter[bytes] = Counter()  # marks of what models got for a graph
         self.others = False  # whether a model got other data in `no_grad`
         self.rows: dict[int, list[Any]] = {}  # by data: them, the line, the choices, samples, their number, steps
-        self.loaded: dict[int, list[Any]] = {}  # by loader: it, the first elements of batches, samples ...
+        self.loaded: dict[int, list[Any]] = {}  # by loader: it, the marks of batches, samples ...
         self.seeds: dict[Place, list[Any]] = {}  # by line: seeds, the first inputs after each, steps, whether drawn
         self.after_seed: Place | None = None
-        self.seed = 0
+        self.given: tuple[Any, int] = (None, 0)  # the memory of the last input, and its version
+        self.seed: tuple[int, str, Any, bytes] = (0, "", None, b"")  # its function, the state, and as it was then
         self.steps = 0
 
-    def seeded(self, seed: int) -> None:  # noqa: D102
+    def seeded(self, name: str, seed: int, state: Any) -> None:  # noqa: D102
         self.after_seed, self.watch.drawn = here(), False
-        self.seed = seed
+        self.seed = seed, name, state, pickle.dumps(state())
 
     def batch(self, info: Any, batch: Any) -> None:  # noqa: D102
         arrays = [array for x in tensors_of(batch) if (array := array_of(x)) is not None and array.ndim]
         if not arrays:
             return
         entry = self.loaded.setdefault(id(info), [info, Counter(), set(), 0, here()])
-        entry[1][arrays[0].reshape(-1)[:64].tobytes()] += 1
+        entry[1][_mark(arrays)] += 1
         count = len(arrays[0])
         if info.epochs == 1 and entry[3] < 1000:
             parts = [array.reshape(count, -1) for array in arrays if len(array) == count]
@@ -245,19 +253,25 @@ class Repeats(Check):
         array = array_of(given[0]) if given else None
         if array is None:
             return
-        first = array.reshape(-1)[:64].tobytes()
+        first = _mark([array])
         if not local.state.grad:
             self.others |= first not in self.inputs
         elif info.parameters:
             if len(self.inputs) < 10_000:
                 self.inputs[first] += 1
+            given_now = root_of(array), given[0]._version
             if self.after_seed is not None:
-                entry = self.seeds.setdefault(self.after_seed, [[], [], [], False])
-                entry[0].append(self.seed)
-                entry[1].append(first)
-                entry[2].append((id(info), self.watch.backwards))
-                entry[3] |= self.watch.drawn
+                seed, name, state, fresh = self.seed
+                # (What is in the same memory as before was not drawn anew.)
+                old = given_now[0] is self.given[0] and given_now[1] == self.given[1]
+                if pickle.dumps(state()) != fresh and not old:
+                    entry = self.seeds.setdefault(self.after_seed, [[], [], [], False, name])
+                    entry[0].append(seed)
+                    entry[1].append(first)
+                    entry[2].append((id(info), self.watch.backwards))
+                    entry[3] |= self.watch.drawn
                 self.after_seed = None
+            self.given = given_now
             self.watch.drawn = False
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
@@ -290,10 +304,11 @@ class Repeats(Check):
         for info, firsts, distinct, count, place in self.loaded.values():
             loader = info.loader()
             batches, number, steps = size_of(loader, True), size_of(loader), sum(firsts.values())
-            used = self.inputs.most_common(1)[0][1] if self.inputs else 0
-            anew = max(firsts.values()) >= max(steps - 1, 5) and info.backwards >= 4 and info.epochs >= 5
+            same, used = self.inputs.most_common(1)[0] if self.inputs else (b"", 0)
+            # (An iterator that is gone through gives more than one batch, be they equal or not.)
+            anew = max(firsts.values()) >= max(steps - 1, 5) and info.backwards >= 4 and info.epochs >= steps - 1
             once = steps == 1 and self.others and used >= max(20, 0.9 * watch.backwards)
-            if batches > 1 and (anew or once):
+            if batches > 1 and ((anew and b"" not in firsts) or (once and same)):
                 yield found(f"same-batch-again/{'iterator' if anew else 'fetched'}", place, steps=max(steps, used),
                             number=batches, others=batches - 1)  # fmt: skip
                 continue
@@ -304,13 +319,13 @@ class Repeats(Check):
                     sampler = option_at(info.made, "sampler" if loader.sampler else "batch_sampler")
                     yield found("samples-repeated/loader", sampler, count=count, few=len(distinct), number=number,
                                 there=there)  # fmt: skip
-        for place, (seeds, first, steps, drawn) in self.seeds.items():
+        for place, (seeds, first, steps, drawn, name) in self.seeds.items():
             each_step = len(first) >= 0.8 * (watch.backwards - 1)
             models = {model for model, _ in steps}  # (several models may be trained from the same beginning)
-            same = len(set(seeds)) == len(set(first)) == len(models) == 1
-            if same and len(first) >= 3 and len(set(steps)) > 2 and (each_step or drawn):
+            again = len(set(seeds)) == len(set(first)) == len(models) == 1 and first[0]
+            if again and len(first) >= 3 and len(set(steps)) > 2 and (each_step or drawn):
                 row = "same-batch-again/seeded" if each_step else "seeded-again"
-                yield found(row, place, seed=seeds[0], count=len(seeds))
+                yield found(row, place, seed=seeds[0], count=len(seeds), name=name)
 
 
 def _distinct(dataset: Any, count: int) -> int:
@@ -324,7 +339,7 @@ class Inputs(Check):
 
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
-        self.seen: dict[int, tuple[Any, float, float, float, Any]] = {}
+        self.seen: dict[int, tuple[str, float, float, float, Any]] = {}  # by model: its name, what it got, a line
         self.norms: dict[Any, list[int]] = {}  # by line and module: batches of one sample, all
         self.kept: dict[Any, list[Any]] = {}  # by model, shape, and whether for a graph: inputs, and a line
 
@@ -334,15 +349,26 @@ class Inputs(Check):
             kept = self.kept.setdefault((id(info), x.shape[1:], local.state.grad), [info, here()])
             if len(kept) < 12:
                 kept.append(x.reshape(len(x), -1)[:: max(len(x) // 100, 1)].astype(np.float64))
-        x = x if id(info) not in self.seen and self.watch.tracer.on else None
-        if x is None or x.dtype.kind != "f" or not x.size or args[0].requires_grad or not np.isfinite(x).all():
+        if args and not args[0].requires_grad and self.watch.tracer.on and id(info) not in self.seen:
+            self._look_at(x, id(info), info.name, here())
+
+    def largest(self) -> float:
+        """Return the largest number that a model got."""
+        return max((largest for _, largest, *_ in self.seen.values()), default=0.0)
+
+    def _look_at(self, x: Any, key: int, name: str, place: Place) -> None:
+        # (Bytes of two dimensions or more are images.)
+        image = x is not None and x.dtype == np.uint8 and x.ndim > 1
+        if x is None or not (image or x.dtype.kind == "f") or not x.size or not np.isfinite(x).all():
             return
         columns = x.reshape(len(x), -1).astype(np.float64) if x.ndim > 1 else x.reshape(-1, 1).astype(np.float64)
         sizes = columns.std(0) if x.ndim == 2 else columns.std(keepdims=True)
-        self.seen[id(info)] = (info, float(np.abs(columns).max()), float(sizes.max()), float(columns.mean()), here())
+        self.seen[key] = name, float(np.abs(columns).max()), float(sizes.max()), float(columns.mean()), place
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         for call in trace.calls:
+            if not self.watch.models and 0 not in self.seen and (x := data_of(call.name, call.args)) is not None:
+                self._look_at(array_of(x), 0, "the network", call.place)
             if call.name == "_by_batch" and call.inputs and "InstanceNorm" not in type(call.owner).__name__:
                 entry = self.norms.setdefault((call.place, call.module), [0, 0])
                 entry[0] += call.inputs[0].shape[0] == 1
@@ -350,10 +376,10 @@ class Inputs(Check):
 
     def finish(self) -> Iterator[Finding]:  # noqa: D102
         course = self.doctor.course
-        for info, largest, deviation, mean, place in self.seen.values():
+        for name, largest, deviation, mean, place in self.seen.values():
             large = largest > LIMITS["largest input"] and (deviation >= 8 or abs(mean) >= 20)
             if large and course.supervised and not course.adversarial:
-                yield found("inputs-unscaled", place, model=info.name, largest=largest, deviation=deviation, mean=mean)
+                yield found("inputs-unscaled", place, model=name, largest=largest, deviation=deviation, mean=mean)
         yield from self._differ()
         for (place, module), (ones, count) in self.norms.items():
             if ones >= 5 and ones > 0.9 * count:

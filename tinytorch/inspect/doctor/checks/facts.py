@@ -113,6 +113,8 @@ def _wrapped(step: Step) -> Iterator[Finding]:
     for call in step.trace.calls:
         if call.name not in ("sub", "add", "mul") or call.module or not isinstance(call.out, Tensor):
             continue
+        if call.out is call.args[0]:
+            continue  # (in place: what it was is gone)
         out = array_of(call.out)
         if out is None or out.dtype.itemsize > 1 or out.dtype.kind not in "iu" or out.size > 1_000_000:
             continue
@@ -216,8 +218,10 @@ def _alike(step: Step) -> Iterator[Finding]:
             same.append(given)
         for given in same[:1]:
             place, shared = step.facts.emptied_by(step.trace, given)
-            yield found("samples-alike", place or each.call.place, count=len(given),
-                        shared=": they share one memory, which the next sample overwrites" * shared)  # fmt: skip
+            values = np.unique(array_of(given)[:1])
+            value = f"all {values[0]:g}" if len(values) == 1 else "bit for bit"
+            yield found("samples-alike/shared" if shared else "samples-alike", place or each.call.place,
+                        count=len(given), value=value)  # fmt: skip
 
 
 def _unweighted(step: Step) -> Iterator[Finding]:

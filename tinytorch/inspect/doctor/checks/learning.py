@@ -11,6 +11,7 @@ import numpy as np
 from tinytorch.core.names import module_of
 from tinytorch.inspect.doctor.causes import found
 from tinytorch.inspect.doctor.checks import Check
+from tinytorch.inspect.doctor.checks.data import Inputs
 from tinytorch.inspect.doctor.finding import Finding
 from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.place import here
@@ -98,8 +99,12 @@ class Gradients(Check):
         weight = next((assigned_at(info.module.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2])
                        for info in self.watch.models.values() for name in info.parameters
                        if f"{info.name}.{name}" == deep), None)  # fmt: skip
-        yield found("gradients-explode", self.doctor.initialized_at() or weight or self.step_place, first=first,
-                    largest=largest, deep=deep, rank=5 if first >= 50 else 6)  # fmt: skip
+        begun, course, usual = self.doctor.initialized_at(), self.doctor.course, self.doctor.untrained
+        large = any(each.largest() > LIMITS["largest input"] for each in self.doctor.checks if isinstance(each, Inputs))
+        wild = not large and usual and course.begin > 1000 * usual
+        yield found("gradients-explode/first" if wild else "gradients-explode", begun or weight or self.step_place,
+                    first=first, largest=largest, deep=deep, begin=course.begin, usual=usual,
+                    rank=5 if first >= 50 else 6)  # fmt: skip
 
     def _forgets(self) -> Iterator[Finding]:
         """Find recurrent layers whose weights make a state small within a few steps."""

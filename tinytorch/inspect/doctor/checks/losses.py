@@ -13,9 +13,9 @@ from tinytorch.inspect.doctor.causes import found
 from tinytorch.inspect.doctor.checks import Check
 from tinytorch.inspect.doctor.finding import Finding
 from tinytorch.inspect.doctor.source import option_at
-from tinytorch.inspect.doctor.watch import array_of
+from tinytorch.inspect.doctor.watch import array_of, root_of
 
-__all__ = ["ArgumentsOfLoss", "InputOfLoss", "ShapesOfLoss", "TargetsOfLoss"]
+__all__ = ["ArgumentsOfLoss", "InputOfLoss", "OrderOfLoss", "ShapesOfLoss", "TargetsOfLoss"]
 
 
 #: Ops that must not come last before a loss of a kind, and the row of what that means.
@@ -79,6 +79,7 @@ class ShapesOfLoss(Check):
     def __init__(self, doctor: Any) -> None:
         super().__init__(doctor)
         self.seen: dict[Any, tuple[Any, Any, str]] = {}
+        self.pairs: dict[Any, tuple[Any, Any, str]] = {}  # the same of shapes that may be meant so
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         def whole(x: Any) -> Any:
@@ -90,6 +91,8 @@ class ShapesOfLoss(Check):
             apart = x.shape != y.shape and x.numel() == y.numel() > 1 and {x.ndim, y.ndim} == {1, 2}
             if each.kind == "value" and apart:
                 self.seen[each.call.place] = tuple(x.shape), tuple(y.shape), "Predictions and targets"
+            elif each.kind == "value" and not each.call.module and x.numel() == y.numel() < _numbers(x.shape, y.shape):
+                self.pairs[each.call.place] = tuple(x.shape), tuple(y.shape), each.call.name
         for call in trace.calls:
             if call.name not in ("mul", "div", "add", "sub") or call.module or len(call.inputs) != 2:
                 continue
@@ -106,6 +109,87 @@ class ShapesOfLoss(Check):
     def finish(self) -> Iterator[Finding]:  # noqa: D102
         for place, (x, y, what) in self.seen.items():
             yield found("broadcast-in-loss", place, x=x, y=y, n=max(*x, *y), what=what)
+        for place, (x, y, op) in self.pairs.items():
+            yield found("broadcast-in-loss/pairs", place, x=x, y=y, n=_numbers(x, y), op=op)
+
+
+def _numbers(a: Any, b: Any) -> int:
+    """Return how many elements there are of two shapes together."""
+    return math.prod(np.broadcast_shapes(tuple(a), tuple(b)))
+
+
+def _addresses(array: Any) -> Any:
+    """Return where the elements of an array are, in their order."""
+    at = np.full(array.shape, array.__array_interface__["data"][0])
+    for k, (size, stride) in enumerate(zip(array.shape, array.strides, strict=True)):
+        at += stride * np.arange(size).reshape(-1, *[1] * (array.ndim - 1 - k))
+    return at.reshape(-1)
+
+
+def _places(trace: Any, x: Any) -> Any:
+    """Return of which tensor `x`, a vector or a matrix, has the elements or rows, and which; and the last shape of it.
+
+    It is the first one known that has a dimension more.
+    """
+    rows = np.arange(len(x))  # of x, or their first elements, in what it was made of
+    width, seen = x[:1].numel(), 0
+    found, shown = (x, rows), ()
+    while (call := trace.made.get(id(x))) is not None and call.inputs and call.out is x and seen < 20:
+        seen += 1
+        a, b = array_of(x), array_of(call.inputs[0])
+        if a is None or b is None or b.size > 200_000:
+            break
+        if call.is_view and root_of(a) is root_of(b):
+            order = np.argsort(at := _addresses(b))
+            rows = order[np.searchsorted(at[order], _addresses(a)[rows * width])] // width
+        elif a.size != b.size and a.shape[:-1] == b.shape[:-1] and call.name in _BY_ROWS and width > 1:
+            width = b.shape[-1]  # (a row of each for a row)
+        elif a.size != b.size or not (call.is_view or call.name in ("contiguous", "_unsafe_view", "to", *_BY_ROWS)):
+            break
+        x = call.inputs[0]
+        if x.ndim == 2 + (width > 1) and x.shape[-1] == (width if width > 1 else x.shape[-1]):
+            found, shown = (x, rows), shown or tuple(x.shape)
+    return (*found, shown)
+
+
+#: Ops that make one row of each row, or one element of each.
+_BY_ROWS = ("linear", "relu", "gelu", "tanh", "layer_norm", "dropout", "_dropout", "mul", "add", "div")
+
+
+class OrderOfLoss(Check):
+    """Scores and targets of sequences that are put into one row each, in different orders."""
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.seen: dict[Any, list[Any]] = {}  # by line: steps, shapes, the right order, the share that is right
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        for each in trace.losses:
+            if each.kind not in ("class", "nll") or each.input.ndim != 2 or not 8 < len(each.input) < 100_000:
+                continue
+            targets, j, _ = _places(trace, each.target)
+            scores, i, a = _places(trace, each.input) if targets.ndim == 2 else (each.input, j, ())
+            if scores.ndim != 3:
+                continue
+            i, j = np.unravel_index(i, scores.shape[:2]), np.unravel_index(j, targets.shape)
+            i, j = [x - x.min() for x in i], [x - x.min() for x in j]
+            sizes = [[int(x.max()) + 1 for x in each] for each in (i, j)]
+            if sizes[0] != sizes[1]:
+                j, sizes[1] = j[::-1], sizes[1][::-1]
+            if sizes[0] != sizes[1] or sizes[0][0] == sizes[0][1] or math.prod(sizes[0]) != len(i[0]):
+                continue
+            own, other = i[0] * sizes[0][1] + i[1], j[0] * sizes[0][1] + j[1]
+            if len(np.unique(own)) == len(np.unique(other)) == len(own) and (own != other).any():
+                order = np.argsort(other)[own]
+                entry = self.seen.setdefault(each.call.place, [0, a, targets.shape, order, each.call.name])
+                entry[0] += 1
+                entry[3] = max(entry[3], order, key=len)
+
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
+        for place, (count, a, b, order, op) in self.seen.items():
+            if count > 1:
+                share = float((order == np.arange(len(order))).mean())
+                yield found("labels-mismatched/positions", place, a=a, b=tuple(b), order=order, op=op, share=share)
 
 
 class TargetsOfLoss(Check):

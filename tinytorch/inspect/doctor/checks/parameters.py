@@ -19,11 +19,11 @@ from tinytorch.inspect.doctor.patches import leaves
 from tinytorch.inspect.doctor.place import frame_here, here
 from tinytorch.inspect.doctor.source import assigned_at, in_one_loop, line_with, variable_at
 from tinytorch.inspect.doctor.trace import tensors_of
-from tinytorch.inspect.doctor.watch import array_of, node_of
+from tinytorch.inspect.doctor.watch import array_of, node_of, root_of
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 
-__all__ = ["Gradients", "Symmetric", "Untrained"]
+__all__ = ["Gradients", "Symmetric", "Untrained", "Unwritten"]
 
 
 _BROKEN = b"not finite"
@@ -104,11 +104,9 @@ class Gradients(Check):
             self.states[0] = _State(changed)
         if 0 in self.states and not watch.optimizers:
             own = self.states[0]
-            values = [p._array.reshape(-1)[:64].tobytes() for p in own.params]
-            if own.values and any(a != b for a, b in zip(values, own.values, strict=True)):
+            if self._updated(own):
                 self._steps(own, False)
                 own.stepped()
-            own.values = values
         for state in [*map(self.state, watch.optimizers.values()), *[s for key, s in self.states.items() if not key]]:
             state.held = state.unused()
             if not state.any():
@@ -116,6 +114,13 @@ class Gradients(Check):
                 if state.filled and state.backwards:
                     state.cleared = True
                     state.dropped += not self.of_inputs
+
+    def _updated(self, own: _State) -> bool:
+        """Return whether the program's own parameters have changed since the last backward pass began, and count it."""
+        before, own.values = own.values, [p._array.reshape(-1)[:64].tobytes() for p in own.params]
+        changed = bool(before) and before != own.values
+        self.watch.updates += changed
+        return changed
 
     def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
         for state in self.states.values():
@@ -158,6 +163,8 @@ class Gradients(Check):
         state.stepped()
 
     def finish(self) -> Iterator[Finding]:  # noqa: D102
+        if 0 in self.states and not self.watch.optimizers:
+            self._updated(self.states[0])
         for number, info in enumerate([*self.watch.optimizers.values(), None]):
             state = self.states.get(0 if info is None else id(info))
             row = self._row(state, info) if state is not None else None
@@ -218,6 +225,40 @@ def _hidden(module: Module) -> Iterator[tuple[str, Module | Tensor]]:
 _HARD = ("argmax", "gt", "lt", "ge", "le", "topk", "argsort", "searchsorted", "bucketize")
 
 
+class Unwritten(Check):
+    """Parameters that nothing writes to, although the program computes what they should become."""
+
+    def __init__(self, doctor: Any) -> None:
+        super().__init__(doctor)
+        self.first: list[tuple[Tensor, Any]] | None = None  # the parameters of the first step, and copies of them
+        self.gradients: list[tuple[Tensor, Any]] = []  # those parameters with the gradients that they got last
+        self.dropped: Counter[Any] = Counter()  # by line: how often the new values of a parameter were computed
+
+    def backward_begins(self, loss: Any, place: Any) -> None:  # noqa: D102
+        if self.first is None:
+            changed = [] if self.watch.optimizers else leaves(loss)
+            self.first = [(p, p._array.copy()) for p in changed if array_of(p) is not None]
+
+    def backward_ends(self, loss: Any, place: Any) -> None:  # noqa: D102
+        self.gradients = [(p, p._grad) for p, _ in self.first or () if p._grad is not None]
+
+    def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
+        for call in trace.calls if len(self.dropped) < 50 else ():
+            roots = {id(root_of(x)): x for x in call.inputs} if call.args and call.out is not call.args[0] else {}
+            for p, g in self.gradients if len(roots) > 1 else ():
+                x = roots.pop(id(root_of(p)), None)
+                if x is not None and x.shape == p.shape and any(
+                        root_of(y) is root_of(g) or trace.leads(g, y) for y in roots.values()):  # fmt: skip
+                    self.dropped[call.place] += 1
+
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
+        watch, first = self.watch, self.first or []
+        if watch.backwards < 3 or not self.dropped or any(info.steps for info in watch.optimizers.values()):
+            return
+        if all(np.array_equal(p._array, before) for p, before in first):
+            yield found("update-lost", self.dropped.most_common(1)[0][0], backwards=watch.backwards, count=len(first))
+
+
 class Untrained(Check):
     """Which parameters get gradients, and which of them optimizers have."""
 
@@ -230,7 +271,9 @@ class Untrained(Check):
         self.cuts: Counter[Any] = Counter()  # by line: how often values left the graph
         self.inside: set[Any] = set()  # of these lines, those in the forward pass of a model, or that cut its output
         self.outputs: list[Any] = []  # the last ones of models
-        self.cut_now: list[tuple[Any, Any, Any]] = []  # what was cut since the last steps that were traced
+        self.cut_now: list[tuple[Any, Any, Any, Any]] = []  # what was cut since the last steps that were traced
+        self.own: dict[int, Any] = {}  # the parameters of a program without modules, of the steps that were traced
+        self.behind: dict[Any, set[int]] = {}  # by line: the ids of those whose results became numbers there
         self.returned: dict[Any, set[int]] = {}  # by line: the steps whose loss used values that were cut there
         self.numbers: set[Any] = set()  # of these lines, those that took numbers
         self.used_as_well: set[Any] = set()  # lines that cut what was used with its graph, too
@@ -256,6 +299,7 @@ class Untrained(Check):
         self.outputs.clear()  # (they have graphs)
         if not self.watch.tracer.on:
             self.cut_now.clear()
+        self.got.update(key for key, p in self.own.items() if p._grad is not None)
         if self.watch.backwards <= 40 or self.watch.tracer.on:
             self.got.update(id(p) for info in self.watch.models.values() for p in self._parameters(info)
                             if p._grad is not None)  # fmt: skip
@@ -271,7 +315,7 @@ class Untrained(Check):
         if alias is None and x.numel() > 1:
             self.numbers.add(place)
         if x.numel() > 1 and not x.is_leaf and len(self.cut_now) < 50:
-            self.cut_now.append((place, x, inside))
+            self.cut_now.append((place, x, inside, alias))
 
     def forward_ends(self, info: Any, args: Any, kwargs: Any, out: Any) -> None:  # noqa: D102
         if self.watch.tracer.on and local.state.grad:
@@ -280,7 +324,11 @@ class Untrained(Check):
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         self.steps += 1
         inputs = [each for call in trace.calls if call.name != "detach" for each in call.inputs]
-        for where, x, inside in self.cut_now:
+        if not self.watch.models:
+            self.own.update((id(x), x) for x in inputs if x.is_leaf and x.requires_grad)
+        for where, x, inside, alias in self.cut_now:
+            if self.own and not any(each is alias for each in inputs):
+                self.behind.setdefault(where, set()).update(map(id, leaves(x)))
             array = array_of(x)
             made = trace.made.get(id(x))
             if array is None or (made is not None and made.name == "sub" and any(
@@ -335,6 +383,12 @@ class Untrained(Check):
             if count >= 3 and count > 0.8 * watch.backwards:
                 line = next((line for line, often in self.cuts.items() if often >= min(count, 4)), place)
                 yield found("graph-cut/leaf", line, count=count, proven=not self.got)
+                return
+        lost = self.own.keys() - self.got
+        for place, ids in self.behind.items():
+            if ids and ids <= lost and (watch.backwards > 2 or self.doctor.error is not None):
+                shapes = ", ".join(str(tuple(self.own[key].shape)) for key in self.own if key in ids)
+                yield found("graph-cut/numbers", place, count=len(ids), steps=watch.backwards, shapes=shapes)
                 return
         optimizers = list(watch.optimizers.values())
         owned = set(itertools.chain(*[info.ids for info in optimizers]))

@@ -16,9 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.tensor import Tensor
 from tinytorch.data.sampler import SequentialSampler
 from tinytorch.inspect.doctor.causes import found
 from tinytorch.inspect.doctor.checks import Check
+from tinytorch.inspect.doctor.checks.data import Repeats
 from tinytorch.inspect.doctor.finding import Finding, Trial
 from tinytorch.inspect.doctor.limits import LIMITS
 from tinytorch.inspect.doctor.patches import Patch
@@ -39,6 +41,9 @@ class Guess(Check):
         super().__init__(doctor)
         self.kind = ""
         self.targets: list[Any] = []
+        self.most = 1.0  # the share of the most frequent class
+        self.call: Any = None  # the name and the line of the op that compares predictions with targets
+        self.made: Any = None  # the line that made the targets
 
     def traced(self, trace: Any, loss: Any, place: Any) -> None:  # noqa: D102
         value = array_of(loss)
@@ -53,10 +58,12 @@ class Guess(Check):
             apart = np.abs(x.astype(np.float64) - y)
             sizes = {"square": float(np.square(apart).mean()), "apart": float(apart.mean())}
             kind = next((k for k, size in sizes.items() if math.isclose(size, float(value), rel_tol=1e-3)), "")
-        elif kind and each.call.out is not loss:
+        elif kind and (each.call.out is not loss or each.call.name == "smoothed_cross_entropy" or any(
+                isinstance(weight, Tensor) for weight in each.call.args[2:])):  # fmt: skip
             kind = ""
         if kind and kind in (self.kind, self.kind or kind):
-            self.kind = kind
+            self.kind, self.call = kind, (each.call.name, each.call.place)
+            self.made = self.made or (trace.before(each.target) or each.call).place
             self.targets.append(y.copy())
 
     def value(self) -> float | None:
@@ -65,16 +72,33 @@ class Guess(Check):
             return None
         shapes = {each.shape[1:] for each in self.targets if each.ndim}
         whole = len(shapes) == 1 and all(each.ndim for each in self.targets)
+        # (If they are one sample, its elements are what is learned.)
+        first = self.targets[0]
+        whole = whole and (len(first) > 1 or first.size == 1 or any((each != first).any() for each in self.targets))
         y = np.concatenate(self.targets if whole else [each.reshape(-1) for each in self.targets]).astype(np.float64)
         if self.kind == "class":
             y = y[y >= 0]
             shares = np.unique(y, return_counts=True)[1] / max(y.size, 1)
+            self.most = float(shares.max(initial=0.0))
             return float(-(shares * np.log(shares)).sum())
         if self.kind == "two":
             p = np.clip(y.mean(0), 1e-12, 1 - 1e-12)
+            self.most = float(np.maximum(p, 1 - p).mean())
             return float(-(p * np.log(p) + (1 - p) * np.log(1 - p)).mean())
         middle = y.mean(0) if self.kind == "square" else np.median(y, 0)
         return float((np.square(y - middle) if self.kind == "square" else np.abs(y - middle)).mean())
+
+    def finish(self) -> Iterator[Finding]:  # noqa: D102
+        course, guess = self.doctor.course, self.doctor.guess
+        if self.kind not in ("square", "apart") or not guess or course.adversarial:
+            return
+        y = np.concatenate([each.reshape(-1) for each in self.targets]).astype(np.float64)
+        mean, deviation, (low, high) = float(y.mean()), float(y.std()), LIMITS["scale of targets"]
+        if low < max(abs(mean), deviation) < high or not (self.doctor.poor or course.broken):
+            return
+        for row in ("targets-unscaled", "targets-unscaled/both"):
+            yield found(row, self.made, mean=mean, deviation=deviation, op=self.call[0], where=self.call[1],
+                        guess=guess)  # fmt: skip
 
 
 class Trials(Check):
@@ -219,11 +243,15 @@ class Trials(Check):
         loaders = [loader for info in watch.loaders.values() if info.backwards and (loader := info.loader())]
         dropout = any(isinstance(each, _DropoutNd) for each in modules)
         decays = any(group.get("weight_decay") for group in groups)
+        several = any(len(each.inputs) > 1 for each in self.doctor.checks if isinstance(each, Repeats))
+        stepped = any(info.steps for info in watch.optimizers.values())
         sequential = any(isinstance(getattr(each, "sampler", None), SequentialSampler) for each in loaders)
         rows = (
-            (True, "a third of the learning rate", Patch("rate", 1 / 3)),
-            (True, "three times the rate", Patch("rate", 3.0)),
-            (True, "one batch in all steps", Patch("one-batch")),
+            (stepped, "a third of the learning rate", Patch("rate", 1 / 3)),
+            (stepped, "three times the rate", Patch("rate", 3.0)),
+            (watch.updates and not stepped, "updates a third as large", Patch("scale", 1 / 3)),
+            (watch.updates and not stepped, "updates three times as large", Patch("scale", 3.0)),
+            (several, "one batch in all steps", Patch("one-batch")),
             (decays, "no weight decay", Patch("option", "weight_decay", 0.0)),
             (self.left, "the gradients as computed", Patch("as-computed")),
             (dropout, "no dropout", Patch("no-dropout")),
@@ -281,7 +309,7 @@ class Sign(Check):
              watch.updated_at or course.place, False),
         ):  # fmt: skip
             if applies:
-                yield found(f"loss-sign/{row}", place, certain=certain, first=course.first, last=course.last)
+                yield found(f"loss-sign/{row}", place, certain=certain, first=course.begin, last=course.last)
                 return
 
 
@@ -326,7 +354,7 @@ class Rates(Check):
         if rate > high or not usual:  # (with a usual rate, a loss that does not fall has other causes)
             unruly |= course.spikes or course.stagnates or course.jumps
         slow = course.supervised and course.count >= 20 and not course.broken and course.fell < 0.3
-        words = {"first": course.first, "steps": watch.backwards, "rate": rate,
+        words = {"first": course.begin, "steps": watch.backwards, "rate": rate,
                  "now": "is not finite" if course.broken else f"is {course.last:.4g}"}  # fmt: skip
         if info is None and watch.updated_at is not None and (course.diverges or course.stagnates):
             yield found("learning-rate-too-high/own", place, **words)
