@@ -21,6 +21,7 @@ import tinytorch
 from tests.oracle import needs_oracle
 from tests.programs.runner import SCRIPTS, compare_lines, run
 from tinytorch import _version, alias
+from tinytorch.__main__ import main
 
 ROOT = str(Path(tinytorch.__file__).parent.parent)
 PYTHON = [sys.executable]
@@ -444,3 +445,8 @@ def test_as_torch_refuses(environment: Path) -> None:
 def test_its_version_is_the_packages() -> None:
     metadata = (alias.FOLDER / "torch.dist-info" / "METADATA").read_text("utf-8")
     assert f"\nVersion: {tinytorch.__version__}\n" in metadata
+
+
+def test_a_command_that_is_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctro", "x.py"]) == 2
+    assert capsys.readouterr().err == "doctro: no such file or command; did you mean 'doctor'?\n"

@@ -17,6 +17,7 @@ follows, and a constraint for pip to keep it (`pip.conf`). `as-torch --undo` rem
 
 from __future__ import annotations
 
+import difflib
 import os
 import subprocess
 import sys
@@ -80,9 +81,13 @@ def main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "as-torch"):
         print(__doc__)
         return 0 if arguments[:1] in (["-h"], ["--help"]) else 2
-    if arguments[0] in ("sweep", "doctor"):
-        module = {"sweep": "tinytorch.compiler.sweep", "doctor": "tinytorch.inspect.doctor"}[arguments[0]]
+    commands = {"sweep": "tinytorch.compiler.sweep", "doctor": "tinytorch.inspect.doctor", "as-torch": ""}
+    if module := commands.get(arguments[0]):
         return run(["-m", module, *arguments[1:]])
+    close = [] if os.path.exists(arguments[0]) else difflib.get_close_matches(arguments[0], commands, 1)
+    if close:
+        print(f"{arguments[0]}: no such file or command; did you mean {close[0]!r}?", file=sys.stderr)
+        return 2
     return run(arguments)
 
 
