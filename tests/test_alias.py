@@ -463,3 +463,8 @@ def test_as_torch_refuses(environment: Path) -> None:
 def test_its_version_is_the_packages() -> None:
     metadata = (alias.FOLDER / "torch.dist-info" / "METADATA").read_text("utf-8")
     assert f"\nVersion: {tinytorch.__version__}\n" in metadata
+
+
+def test_a_command_that_is_misspelt(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["doctro", "x.py"]) == 2
+    assert capsys.readouterr().err == "doctro: no such file or command; did you mean 'doctor'?\n"

@@ -602,6 +602,7 @@ try:
     with torch.autocast("cpu"):
         pass
 except ImportError as error:
+    assert error.__cause__ is None and error.__suppress_context__
     print(error, torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu"))
 """
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -414,20 +414,42 @@ def test_stubs_of_quantised_models() -> None:
     same_as_pytorch(program)
 
 
+def test_floating_point_operations() -> None:
+    def program(torch: Any) -> Any:
+        nn, ones = torch.nn, torch.ones
+        layers = nn.Conv2d(2, 4, 3, groups=2), nn.ReLU(), nn.ConvTranspose2d(4, 2, 2), nn.Flatten()
+        model = nn.Sequential(*layers, nn.Sequential(nn.Linear(98, 8), nn.Linear(8, 2, bias=False)))
+        attention = nn.MultiheadAttention(4, 2)
+        x = ones(2, 3, 4, requires_grad=True)
+
+        def count() -> None:
+            model(ones(2, 2, 8, 8)).sum().backward()
+            attention(x, x, x)[0].sum().backward()
+            (torch.einsum("bij,bkj->bik", x, x) + x @ x.mT).sum().backward()
+            torch.baddbmm(x, x, ones(2, 4, 4)) + torch.addmm(ones(4), x[0], ones(4, 4))
+
+        counter = of(torch, "utils.flop_counter").FlopCounterMode(display=False)
+        with counter:
+            count()
+        return {path: {str(name): n for name, n in each.items()} for path, each in counter.get_flop_counts().items()}
+
+    same_as_pytorch(program)
+    from tinytorch.utils.flop_counter import FlopCounterMode
+
+    with pytest.raises(NotImplementedError, match="custom_mapping"):
+        FlopCounterMode(custom_mapping={tinytorch.ops.aten.mm: abs})
+
+
 # Features that are not implemented raise an error -------------------------------------------------
 
 
 def test_parts_that_are_not_done() -> None:
-    from tinytorch.utils.flop_counter import FlopCounterMode
-
     import tinytorch as torch
     from tinytorch.distributed.optim import PostLocalSGDOptimizer
 
     groups = of(torch, "utils._foreach_utils")._group_tensors_by_device_and_dtype
     with pytest.raises(RuntimeError, match="length of the first"):  # PyTorch's message is a C++ expression
         groups([[torch.ones(1)], [torch.ones(1), torch.ones(1)]])
-    with pytest.raises(NotImplementedError, match="does not count"):
-        FlopCounterMode(display=False)
     with pytest.raises(NotImplementedError, match="spreads no tensors"):
         PostLocalSGDOptimizer(torch.optim.SGD([torch.ones(1)], lr=0.1), None)
 

@@ -295,11 +295,17 @@ def test_depth_adds_up_what_is_not_shown():
         ((nn.ReLU(), 3), TypeError, "input_size should be a size"),
         ((nn.ReLU(), (1, 2.0)), TypeError, "input_size should be a size"),
         ((nn.ReLU(), (1, -2)), ValueError, "cannot be negative"),
+        ((nn.Embedding(3, 2), (4,)), RuntimeError, "pass dtype=torch.int64, or the data as input_data"),
     ],
 )
 def test_arguments_that_cannot_be(arguments, error, words):
     with pytest.raises(error, match=words):
         torch.summary(*arguments)
+
+
+@pytest.mark.parametrize("data", [torch.zeros(2, 3), [torch.zeros(2, 3)]])
+def test_tensors_are_data(data):
+    assert torch.summary(nn.ReLU(), data).layers[0].output_shape == (2, 3)
 
 
 @pytest.mark.parametrize(

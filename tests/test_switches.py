@@ -18,6 +18,7 @@ from tests.oracle import needs_oracle, torch
 from tests.same import same_as_pytorch
 from tinytorch import _version
 from tinytorch.kernels import blas
+from tinytorch.utils import collect_env
 
 
 def test_threads_are_those_of_the_blas() -> None:
@@ -210,6 +211,7 @@ def test_multiprocessing_is_pythons() -> None:
 
 def test_config_names_what_the_library_runs_on() -> None:
     assert np.__version__ in tinytorch.__config__.show()
+    assert all(fact in collect_env.get_pretty_env_info() for fact in (*collect_env.libraries(), "PyTorch 2.13"))
     assert str(tinytorch.get_num_threads()) in tinytorch.__config__.parallel_info()
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -20,6 +20,7 @@ tinytorch follows, and a constraint for pip to keep it (`pip.conf`).
 
 from __future__ import annotations
 
+import difflib
 import os
 import subprocess
 import sys
@@ -87,9 +88,13 @@ def main(arguments: list[str]) -> int:
     if arguments[0] == "as-torch":
         print(f"python -m tinytorch as-torch: unknown argument {asks[0]}", file=sys.stderr)
         return 2
-    if arguments[0] in ("sweep", "doctor"):
-        module = {"sweep": "tinytorch.compiler.sweep", "doctor": "tinytorch.inspect.doctor"}[arguments[0]]
+    commands = {"sweep": "tinytorch.compiler.sweep", "doctor": "tinytorch.inspect.doctor", "as-torch": ""}
+    if module := commands.get(arguments[0]):
         return run(["-m", module, *arguments[1:]])
+    close = [] if os.path.exists(arguments[0]) else difflib.get_close_matches(arguments[0], commands, 1)
+    if close:
+        print(f"{arguments[0]}: no such file or command; did you mean {close[0]!r}?", file=sys.stderr)
+        return 2
     return run(arguments)
 
 

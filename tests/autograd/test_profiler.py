@@ -105,6 +105,7 @@ class TestCounts:
                 c = a @ b
                 xs @ ys
                 xs @ b
+                lib.ones(2, 3, 4, 5) @ lib.ones(2, 3, 5, 6)
                 b.t() @ a.t()
                 lib.addmm(lib.ones(6), a, b)
                 lib.baddbmm(lib.ones(3, 4, 6), xs, ys)

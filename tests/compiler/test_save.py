@@ -327,6 +327,8 @@ def test_errors(tmp_path: Path) -> None:
     compiled(torch.zeros(2))
     with pytest.raises(ValueError, match=r"f: the name of a module ends in \.py"):
         compiled.save(tmp_path / "f")
+    with pytest.raises(ValueError, match=r"my-model.py: no program can import .*; my_model\.py, say, is one"):
+        compiled.save(tmp_path / "my-model.py")
     decides = torch.compile(lambda x: x * float(x.sum()))
     decides(torch.zeros(2))
     with pytest.raises(RuntimeError, match="value is read by Python"):

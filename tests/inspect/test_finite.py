@@ -473,8 +473,9 @@ def test_it_may_be_entered_again_and_inside_of_anomaly_detection() -> None:
         pass
     torch.tensor(-1.0).log()
     assert len(seen.found) == 2
-    with pytest.raises(ValueError, match="action should be"):
-        inspect.nonfinite("stop")
+    for action, got in [("stop", "'stop'"), (torch.ones(99), "Tensor")]:
+        with pytest.raises(ValueError, match=f"action should be .* but got {got}$"):
+            inspect.nonfinite(action)
 
 
 def test_only_the_thread_that_enters_it_is_watched() -> None:

@@ -439,18 +439,22 @@ def test_doctests_see_the_message_last():
 
 
 def test_notebooks_show_the_notes(tmp_path):
-    (tmp_path / "IPython.py").write_text(
+    folder = tmp_path / "ipykernel_21"
+    folder.mkdir()
+    (folder / "IPython.py").write_text(
         "class Shell:\n"
+        "    class compile:\n"
+        "        format_code_name = lambda name: ('Cell', 'In[3]')\n"
         "    custom_exceptions = ()\n"
         "    def set_custom_exc(self, classes, handler):\n"
         "        self.custom_exceptions, self.handler = classes, handler\n"
         "    def showtraceback(self, error, tb_offset=None):\n"
-        "        print(error[0].__name__, error[1].__notes__[-1], error[2].tb_next, tb_offset)\n"
+        "        print(error[0].__name__, *error[1].__notes__[-2:], error[2].tb_next, tb_offset)\n"
         "shell = Shell()\n"
         "get_ipython = lambda: shell\n",
         "utf-8",
     )
-    program = tmp_path / "cell.py"
+    program = folder / "3188.py"
     program.write_text(
         "import sys\n"
         "from IPython import shell\n"
@@ -463,4 +467,22 @@ def test_notebooks_show_the_notes(tmp_path):
         "utf-8",
     )
     run = subprocess.run([sys.executable, str(program)], capture_output=True, text=True)
-    assert run.stdout == "ValueError   remedy: torch.stack([torch.zeros(2), torch.zeros(2)]) None 1\n", run.stderr
+    call = "torch.tensor([torch.zeros(2), torch.zeros(2)])"
+    told = f"at Cell In[3]:6: {call}   remedy: {call.replace('tensor', 'stack', 1)}"
+    assert run.stdout == f"ValueError   {told} None 1\n", run.stderr
+
+
+def test_what_only_looks_a_name_up_calls_nothing():
+    error, _ = failed(lambda: nn.Conv2D(1, 2, 3))
+    annotate(error)
+    assert error.__notes__[-1] == "  remedy: nn.Conv2d"
+    assert not any("calling" in note for note in error.__notes__)
+
+
+def test_parameters_of_modules_of_programs_keep_their_names():
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            return x
+
+    _, notes = failed(lambda: Net()(1, 2))
+    assert "its arguments: Net(x)" in notes

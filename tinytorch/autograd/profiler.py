@@ -16,7 +16,7 @@ import os
 import re
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from time import perf_counter_ns
 from typing import Any
 
@@ -222,14 +222,13 @@ def _events(recorder: EventRecorder, origin: int, with_flops: bool) -> Iterator[
         if details is not None:
             event.input_shapes, event.stack = details.shapes, details.stack
             event.cpu_memory_usage = event.self_cpu_memory_usage = details.memory
-            event.flops = _flops(name, details) if with_flops else 0
+            event.flops = flops_of(name, details.shapes, details.shape) if with_flops else 0
         yield event
         number += 1
 
 
-def _flops(name: str, details: _Details) -> int:
+def flops_of(name: str, shapes: list[list[int]], out: Sequence[int]) -> int:
     """Return the number of floating-point operations of a call, for the ops that PyTorch counts."""
-    shapes = details.shapes
     if name in ("aten::mul", "aten::add"):
         return math.prod(shapes[0])
     if name in ("aten::mm", "aten::bmm", "aten::linear"):
@@ -239,8 +238,8 @@ def _flops(name: str, details: _Details) -> int:
     else:
         return 0
     # The square root of (m k) (k n) (m n) is m k n, whether or not the factors are transposed.
-    batch = details.shape[0] if "bmm" in name else 1
-    product = math.prod(factors[0]) * math.prod(factors[1]) * math.prod(details.shape)
+    batch = math.prod(out[:-2]) if "bmm" in name else 1
+    product = math.prod(factors[0]) * math.prod(factors[1]) * math.prod(out)
     return 2 * math.isqrt(product // max(batch, 1))
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-
-import numpy as np
-
 from tinytorch._version import __version__
-from tinytorch.kernels import blas, native
+from tinytorch.kernels import blas
+from tinytorch.utils.collect_env import libraries
 
 from .switches import get_num_interop_threads, get_num_threads
 
@@ -25,16 +22,7 @@ def show() -> str:
           - BLAS ...
           - native kernels: ...
     """
-    settings = np.show_config(mode="dicts")
-    built = (settings or {}).get("Build Dependencies", {})
-    blas = built.get("blas", {})
-    facts = (
-        f"Python {sys.version.split()[0]}",
-        f"NumPy {np.__version__}",
-        f"BLAS {blas.get('name', 'unknown')} {blas.get('version', '')}".rstrip(),
-        f"native kernels: {native.instructions or 'none'} ({native.absence() or native.build() or 'built by hand'})",
-    )
-    return f"tinytorch {__version__} on:\n" + "".join(f"  - {fact}\n" for fact in facts)
+    return f"tinytorch {__version__} on:\n" + "".join(f"  - {fact}\n" for fact in libraries())
 
 
 def parallel_info() -> str:

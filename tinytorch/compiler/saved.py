@@ -15,6 +15,7 @@ import hashlib
 import importlib.util
 import itertools
 import json
+import keyword
 import os
 import re
 import runpy
@@ -598,6 +599,9 @@ def save(function: Callable[..., Any], entry: Entry, name: str, path: str | os.P
     target = Path(path)
     if target.suffix != ".py":
         raise ValueError(f"{target}: the name of a module ends in .py")
+    if not target.stem.isidentifier() or keyword.iskeyword(target.stem):
+        usual = re.sub(r"\W", "_", target.stem)
+        raise ValueError(f"{target}: no program can import a module of this name; {usual}.py, say, is one")
     try:
         _save(function, of_any_batch(function, entry), name, target)
     except (Unlike, NotSaved):

@@ -10,6 +10,7 @@ imported at the first error.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable
@@ -73,6 +74,16 @@ def annotate(error: BaseException, frame: Any = None) -> None:
     except Exception:  # whatever a strange module or file does, the user gets the error itself
         if shows_faults():
             raise
+
+
+def with_cells(text: str) -> str:
+    """Return a text in which cells of a notebook have the names that IPython shows, such as "Cell In[3]"."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+
+    def named(match: re.Match[str]) -> str:
+        return " ".join(shell.compile.format_code_name(match[0]) or [match[0]])
+
+    return text if shell is None else re.sub(r"\S*ipykernel_\d+\S+?\.py|<ipython-input-[^>]*>", named, text)
 
 
 def watch_uncaught() -> None:

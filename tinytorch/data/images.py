@@ -78,8 +78,8 @@ def pillow(what: str, remedy: str = "") -> Any:
     """Return the module `PIL.Image`, or raise an error that tells what needs it, and the remedy."""
     try:
         from PIL import Image
-    except ImportError as error:
-        raise ImportError(f"{what}, and Pillow is not installed: pip install pillow{remedy}") from error
+    except ModuleNotFoundError:
+        raise ImportError(f"{what}, and Pillow is not installed: pip install pillow{remedy}") from None
     return Image
 
 

@@ -25,10 +25,10 @@ def mpi() -> Any:
         # One thread at a time calls MPI. `rendezvous` decides when to call MPI_Finalize, which waits for all ranks.
         mpi4py.rc(initialize=False, finalize=False, thread_level="serialized")
         from mpi4py import MPI
-    except ModuleNotFoundError as error:
+    except ModuleNotFoundError:
         raise ModuleNotFoundError(
             f"torch.distributed with several processes needs mpi4py, which is not installed: {_HINT}", name="mpi4py"
-        ) from error
+        ) from None
     except (RuntimeError, ImportError) as error:
         raise ImportError(f"mpi4py finds no MPI library to load: {_HINT}", name="mpi4py") from error
     return MPI

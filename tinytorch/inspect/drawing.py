@@ -856,7 +856,7 @@ def draw(model: Module, input: Any = None, *, depth: int | None = None, fold: bo
     if not isinstance(model, Module):
         raise TypeError(f"draw(): model should be a Module, but got {type(model).__name__}")
     if depth is not None and (not isinstance(depth, int) or depth < 0):
-        raise ValueError(f"draw(): depth should be None or a number from 0, but got {depth!r}")
+        raise ValueError(f"draw(): depth should be None or a number from 0, but got {depth!r:.60}")
     tracer = _CallTracer(model, depth)
     with fork_rng():
         args: Sequence[Any] = ()

@@ -212,7 +212,8 @@ class nonfinite(DispatchMode):
 
     def __init__(self, action: str = "raise", *, allow_inf: bool = False) -> None:
         if action not in ("raise", "warn", "record"):
-            raise ValueError(f"nonfinite(): action should be 'raise', 'warn' or 'record', but got {action!r}")
+            got = repr(action) if isinstance(action, str) else type(action).__name__
+            raise ValueError(f"nonfinite(): action should be 'raise', 'warn' or 'record', but got {got}")
         self.action, self.allow_inf = action, allow_inf
         self.found: list[NonFinite] = []
         self._explained = False  # whether there was a finding since the last backward pass

@@ -302,7 +302,7 @@ def inputs_of(input_size: Any, dtype: Any, model: Module, caller: str = "summary
         if not is_size(size):
             raise TypeError(
                 f"{caller}: input_size should be a size such as (1, 3, 32, 32), or a list of sizes, "
-                f"but got {input_size!r}"
+                f"but got {input_size!r:.60}"
             )
         if any(length < 0 for length in size):
             raise ValueError(f"{caller}: a size cannot be negative, but got input_size={input_size!r}")
@@ -312,7 +312,7 @@ def inputs_of(input_size: Any, dtype: Any, model: Module, caller: str = "summary
     kinds = list(dtype) if isinstance(dtype, (list, tuple)) else [dtype] * len(sizes)
     for kind in kinds:
         if not isinstance(kind, dtypes.dtype):
-            raise TypeError(f"summary(): dtype should be a dtype or a list of dtypes, but got {kind!r}")
+            raise TypeError(f"summary(): dtype should be a dtype or a list of dtypes, but got {kind!r:.60}")
     if len(kinds) != len(sizes):
         raise ValueError(f"summary(): got {len(sizes)} sizes but {len(kinds)} dtypes")
     return [
@@ -323,7 +323,7 @@ def inputs_of(input_size: Any, dtype: Any, model: Module, caller: str = "summary
 
 def summary(
     model: Module,
-    input_size: Sequence[int] | Sequence[Sequence[int]] | None = None,
+    input_size: Any = None,
     input_data: Any = None,
     *,
     dtype: dtypes.dtype | Sequence[dtypes.dtype] | None = None,
@@ -337,7 +337,8 @@ def summary(
     products, convolutions, recurrent layers and attention, but not in other ops or for biases.
 
     Args:
-        input_size: the size of the input, including the batch; or a list of sizes, for several inputs.
+        input_size: the size of the input, including the batch; or a list of sizes, for several inputs. Tensors are
+            taken for `input_data`.
         input_data: alternatively, the input: a tensor, a list or tuple of arguments, or a dict of keyword arguments.
         dtype: the dtype of inputs created from sizes, or a list of dtypes; by default that of the parameters. Inputs
             of integer dtypes are 0.
@@ -381,7 +382,9 @@ def summary(
     if (input_size is None) == (input_data is None):
         raise ValueError("summary(): give either input_size or input_data")
     if depth is not None and (not isinstance(depth, int) or depth < 0):
-        raise ValueError(f"summary(): depth should be None or a number from 0, but got {depth!r}")
+        raise ValueError(f"summary(): depth should be None or a number from 0, but got {depth!r:.60}")
+    if input_data is None and next(tensors_in(input_size), None) is not None:
+        input_size, input_data = None, input_size
     tracer = _LayerTracer(model)
     with fork_rng():
         args: Sequence[Any] = ()
@@ -394,7 +397,10 @@ def summary(
         try:
             call_once(model, tracer, args, kwargs)
         except Exception as error:
-            raise RuntimeError(_failure(tracer, args, kwargs, error)) from error
+            text = _failure(tracer, args, kwargs, error)
+            if dtype is None and input_size is not None and "Long" in str(error):
+                text += "; inputs made of sizes are floats: pass dtype=torch.int64, or the data as input_data"
+            raise RuntimeError(text) from error
     tracer.count_parameters()
     assert tracer.root is not None
     layers = list(tracer.root)

@@ -74,8 +74,8 @@ class dtype:
                 raise NotImplementedError(f"tinytorch has no tensors of dtype {self!r}")
             try:
                 import ml_dtypes
-            except ImportError as error:
-                raise ImportError(f"{self.name} needs ml_dtypes (the extra `bf16`): pip install ml_dtypes") from error
+            except ModuleNotFoundError:
+                raise ImportError(f"{self.name} needs ml_dtypes (the extra `bf16`): pip install ml_dtypes") from None
             if not hasattr(ml_dtypes, self.name):
                 raise ImportError(f"{self.name} needs a newer ml_dtypes: pip install -U ml_dtypes")
             self._numpy = np.dtype(getattr(ml_dtypes, self.name))

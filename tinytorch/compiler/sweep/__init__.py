@@ -113,8 +113,8 @@ class Sweep(Sequence[Run]):
         """
         try:
             from matplotlib.figure import Figure
-        except ImportError as error:
-            raise ImportError("Sweep.plot draws with matplotlib: pip install matplotlib") from error
+        except ModuleNotFoundError:
+            raise ImportError("Sweep.plot draws with matplotlib: pip install matplotlib") from None
         figure = Figure(figsize=(8, 5), layout="constrained")
         axes = figure.subplots()
         labels = [", ".join([f"{name}={x}" for name, x in run.settings.items()]) for run in self.runs]

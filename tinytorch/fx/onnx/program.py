@@ -25,8 +25,8 @@ def needed(name: str) -> Any:
     """Return a package that writing ONNX needs."""
     try:
         return importlib.import_module(name)
-    except ImportError as error:
-        raise ModuleNotFoundError(f"torch.onnx needs the package {name}: pip install onnx", name=name) from error
+    except ModuleNotFoundError:
+        raise ModuleNotFoundError(f"torch.onnx needs the package {name}: pip install onnx", name=name) from None
 
 
 class ONNXProgram:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dis
 import inspect
 import re
 from types import CodeType, FrameType
@@ -9,12 +10,12 @@ from typing import Any
 
 from tinytorch.core.mode import local, unnoticed
 from tinytorch.core.names import module_of
-from tinytorch.core.notes import Note, shows_all
+from tinytorch.core.notes import Note, shows_all, with_cells
 from tinytorch.inspect.mistakes.failure import Failure, described, module_text
 from tinytorch.inspect.mistakes.places import made_at
 from tinytorch.inspect.mistakes.remedies import facts_of, remedies_of
 from tinytorch.inspect.mistakes.stack import Step, entries_of, is_raised, joined, steps_of
-from tinytorch.inspect.mistakes.trial import Trial
+from tinytorch.inspect.mistakes.trial import Trial, is_users
 from tinytorch.ops.overrides import ASKING
 
 __all__ = ["add_notes"]
@@ -42,7 +43,7 @@ def add_notes(error: BaseException, frame: Any = None) -> None:
         with unnoticed(trial):
             notes = notes_of(Failure(error, steps, user, trial, modes))
         for note in notes:
-            error.add_note(Note(f"  {note}"))
+            error.add_note(Note(f"  {with_cells(note)}"))
     if not shows_all():
         _shorten(error, steps, user)
         _shorten_context(error)
@@ -122,7 +123,8 @@ def notes_of(failure: Failure) -> list[str]:
             notes.append("given " + ", ".join([f"{name}: {described(value)}" for name, value in given.items()]))
     facts, remedies = facts_of(failure), remedies_of(failure)
     if failure.inside or failure.function is not None or facts or remedies:
-        if not failure.calls_module and failure.name and not failure.name.rpartition(".")[2].startswith("_"):
+        looked_up = dis.opname[failure.user.code.co_code[failure.user.place]].startswith(("IMPORT_", "LOAD_"))
+        if not (failure.calls_module or looked_up) and failure.name.rpartition(".")[2][:1].strip("_"):
             given = _changed(failure.function, failure.arguments)
             shown = ", ".join([f"{name}={described(value)}" for name, value in given.items()])
             notes.append(f"calling {failure.name}({shown})")
@@ -172,15 +174,17 @@ def signature_of(failure: Failure) -> str:
         signature = inspect.signature(function.forward if failure.calls_module else function)
     except (TypeError, ValueError):
         return ""
-    return f"{failure.name.rpartition('.')[2]}{_plain(signature)}"
+    return f"{failure.name.rpartition('.')[2]}{_plain(signature, is_users(function))}"
 
 
-def _plain(signature: inspect.Signature) -> str:
-    """Return a signature without annotations and `self`."""
+def _plain(signature: inspect.Signature, users: bool) -> str:
+    """Return a signature without annotations and `self`; in the package `x` is what PyTorch calls `input`."""
     parameters = []
     for each in signature.parameters.values():
         if each.name != "self":
-            shown = each.replace(annotation=inspect.Parameter.empty, name="input" if each.name == "x" else each.name)
+            shown = each.replace(
+                annotation=inspect.Parameter.empty, name="input" if each.name == "x" and not users else each.name
+            )
             if "<" in repr(each.default) and each.default is not inspect.Parameter.empty:
                 shown = shown.replace(default=...)
             parameters.append(shown)

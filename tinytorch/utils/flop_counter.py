@@ -1,0 +1,104 @@
+"""`torch.utils.flop_counter`: the floating-point operations of matrix products and convolutions."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from math import prod
+from typing import Any
+
+from tinytorch import ops
+from tinytorch.autograd.profiler import flops_of
+from tinytorch.core.declaration import Op
+from tinytorch.core.mode import DispatchMode
+from tinytorch.core.tensor import Tensor
+from tinytorch.inspect.calls import run_function
+from tinytorch.utils.module_tracker import ModuleTracker
+
+__all__ = ["FlopCounterMode"]
+
+_CONVOLUTIONS = ("_convolution", "_transposed_convolution", "_conv_weight")
+
+
+class FlopCounterMode(DispatchMode):
+    """A context manager that counts floating-point operations, forward and backward, by module and operator.
+
+    Args:
+        mods: not needed.
+        depth: how many levels of modules the table shows; None for all.
+        display: whether the table is printed at the end.
+
+    Example:
+        >>> from tinytorch.utils.flop_counter import FlopCounterMode
+        >>> with FlopCounterMode() as counter:
+        ...     y = torch.nn.Linear(3, 4)(torch.ones(2, 3))
+        Module     FLOP   % Total
+        Global  0.048K   100.00%
+        Linear  0.048K   100.00%
+        >>> counter.get_flop_counts()["Linear"]
+        {<OpOverloadPacket(op='aten.addmm')>: 48}
+    """
+
+    def __init__(
+        self, mods: Any = None, depth: int | None = 2, display: bool = True, custom_mapping: Any = None
+    ) -> None:
+        if custom_mapping:
+            raise NotImplementedError(
+                "FlopCounterMode: tinytorch counts with its own formulas, and takes no custom_mapping"
+            )
+        self.depth, self.display = depth, display
+        self.flop_counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
+        self.mod_tracker = ModuleTracker()
+
+    def __enter__(self) -> FlopCounterMode:
+        self.flop_counts.clear()
+        self.mod_tracker.__enter__()
+        return super().__enter__()
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self.mod_tracker.__exit__()
+        if self.display:
+            print(self.get_table())
+
+    def call(self, op: Any, caller: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of a call, and count its operations."""
+        if not isinstance(op, Op):
+            return run_function(self, op, args)
+        out = caller(*args, **kwargs)
+        name = op.name
+        if name in ("mm", "bmm", "addmm", "baddbmm", "linear", *_CONVOLUTIONS):
+            values = op.bind(args, kwargs)
+            if name == "_conv_weight":  # (groups are not considered, as in PyTorch)
+                count = 2 * prod(out.shape[2:]) * values[0].shape[1] * values[1].numel()
+            elif name in _CONVOLUTIONS:
+                count = 2 * (out if name == "_convolution" else values[0]).numel() * prod(values[1].shape[1:])
+            else:
+                count = flops_of(f"aten::{name}", [list(x.shape) for x in values if isinstance(x, Tensor)], out.shape)
+            if name == "linear":
+                name = "mm" if values[2] is None else "addmm"
+            elif name in _CONVOLUTIONS:
+                name = "convolution_backward" if self.mod_tracker.is_bw else "convolution"
+            for path in self.mod_tracker.parents:
+                self.flop_counts[path][getattr(ops.aten, name)] += count
+        return out
+
+    def get_total_flops(self) -> int:
+        """Return how many operations were counted."""
+        return sum(self.flop_counts["Global"].values())
+
+    def get_flop_counts(self) -> dict[str, dict[Any, int]]:
+        """Return the counts by the paths of modules, "Global" being all, and by operators."""
+        return {path: dict(counts) for path, counts in self.flop_counts.items()}
+
+    def get_table(self, depth: int | None = None) -> str:
+        """Return the counts of modules, to a depth, as text."""
+        depth, total = depth or self.depth, self.get_total_flops()
+        power = max(0, min(4, (len(str(total)) - 2) // 3))
+        rows = [("Module", "FLOP", "% Total")]
+        for path in sorted(self.flop_counts, key=lambda path: (path != "Global", path)):
+            if depth is None or path.count(".") < depth:
+                count = sum(self.flop_counts[path].values())
+                share = f"{count / total:.2%}" if total else "0%"
+                rows.append((" " * path.count(".") + path, f"{count / 1000**power:.3f}{' KMBT'[power].strip()}", share))
+        width = max(len(row[0]) for row in rows)
+        return "\n".join(f"{path:{width}}  {count:>8}  {share:>8}" for path, count, share in rows)
