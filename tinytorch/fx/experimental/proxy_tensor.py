@@ -75,7 +75,7 @@ class _Creations(TorchFunctionMode):
             if isinstance(each, Tensor):
                 recorder.given(each)
         declared = getattr(func, "raw", func)
-        if getattr(declared, "__traced_as__", None) != "creates":
+        if getattr(declared, "__traced_as__", None) not in ("creates", "draws"):
             rule = FUNCTIONS.get(getattr(func, "name", ""))
             result = func(*args, **kwargs) if rule is None else recorder.function(rule, func, args, kwargs)
             recorder.lose(result)
