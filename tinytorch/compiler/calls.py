@@ -132,7 +132,10 @@ def _written_down(
     owner = tracer.owners.get(id(function)) or getattr(function, "__self__", None)
     of_tensors = isinstance(function, (Function, Builtin)) or isinstance(owner, (Tensor, Optimizer, LRScheduler))
     if isinstance(function, types.FunctionType):
-        of_tensors |= policy_of(function) in (*OPS, CREATES) or (policy_of(function) == PURE and bool(tensors_of(args)))
+        policy = policy_of(function)
+        of_tensors |= policy in (*OPS, CREATES) or (policy == PURE and bool(tensors_of(args)))
+        if policy == TRUSTED:
+            trace.fail("a tensor's value decides what is done")
     elif isinstance(owner, Module):
         of_tensors = function.__func__ is Module.zero_grad
     elif isinstance(function, type):
