@@ -182,6 +182,8 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return next
     if function in (getattr, hasattr) and type(args[1]) is str:
         return tracer.getattr if function is getattr else tracer.hasattr
+    if function is vars and args and not isinstance(args[0], types.ModuleType):
+        return lambda x: tracer.attribute(x, "__dict__")
     if function in (setattr, delattr):
         return tracer.set_attribute if function is setattr else tracer.delete_attribute
     inner = original(function)

@@ -691,8 +691,8 @@ def normal(
     mean = mean if tensors[0] else _real("normal", "mean", 1, mean)
     std = std if tensors[1] else _real("normal", "std", 2, std)
     source = _source("normal", generator)
-    made: Tensor = _NORMAL_EACH[tensors](mean, std, source)
-    return made if out is None else written(blank(made._array.shape, out, None), made._array)
+    drawn: Tensor = _NORMAL_EACH[tensors](mean, std, source)
+    return drawn if out is None else written(blank(drawn._array.shape, out, None), drawn._array)
 
 
 #: The op for each combination of tensors among (mean, std): PyTorch has an overload for each.

@@ -299,7 +299,7 @@ class _Recorder(DispatchMode):
         """Refuse to fill a tensor with random numbers in place."""
         self._refuse_write(x._array, "filling a tensor with random numbers")
 
-    def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
+    def wrote(self, function: Callable[..., None], array: Any, *args: Any, counts: bool = False) -> None:
         """Refuse a write that no op does."""
         self._refuse_write(array, "what writes into a tensor")
 
