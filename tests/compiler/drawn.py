@@ -151,10 +151,9 @@ def code_of(text: str, name: str) -> Any:
     return compile(text, name, "exec")
 
 
-def defined(text: str) -> Any:
-    """Return the function of a text, so that its source is found."""
-    scope = dict(SCOPE)
-    scope["__name__"] = "drawn"
+def defined(text: str, **names: Any) -> Any:
+    """Return the function of a text, so that its source is found; it may use further `names`."""
+    scope = {**SCOPE, **names, "__name__": "drawn"}
     exec(code_of(text, f"<drawn {next(_numbers)}>"), scope)
     return scope["step"]
 

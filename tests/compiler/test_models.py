@@ -10,10 +10,13 @@ import pytest
 
 import tinytorch
 from benchmarks.work import WORK
-from tests.compiler.test_programs import difference, plain, seen
+from tests.compiler.drawn import defined
+from tests.compiler.test_programs import difference, plain, seen, values
+from tests.same import expressions
 from tests.test_benchmarks import TRAINING
 from tests.test_examples import COMPILED, run
 from tests.test_train_fashion_mnist import write_data
+from tinytorch import nn
 from tinytorch.optim.lr_scheduler import LRScheduler
 
 #: What runs as it is: sampling, packed sequences, bags of rows.
@@ -90,3 +93,41 @@ def test_examples_are_the_same_compiled(
         outcomes.append([re.sub(r"[\d.]+ s$", "", printed, flags=re.MULTILINE), [seen(x) for x in things]])
     assert not difference(*outcomes)
     assert len(noted[-1].step.variants) == COMPILED[name][1], noted[-1].step.explain()
+
+
+LAYER = {"d_model": 8, "nhead": 2, "dim_feedforward": 16, "batch_first": True}
+#: Attention `a`, an encoder `e` and a decoder `d`, with masks of booleans, of numbers, and made in the call.
+MASKED = expressions("""
+    a(x, x, x, key_padding_mask=t == 0)[0]; a(x, x, x, attn_mask=m, key_padding_mask=t == 0, need_weights=False)[0]
+    e(x, src_key_padding_mask=t == 0); e(x, m, t == 0); e(x, m); e.layers[0](x, src_key_padding_mask=t == 0)
+    e(x, nn.Transformer.generate_square_subsequent_mask(x.size(1)))
+    e(x, nn.Transformer.generate_square_subsequent_mask(x.size(1)), is_causal=True)
+    e.layers[0](x, nn.Transformer.generate_square_subsequent_mask(x.size(1)), is_causal=True)
+    d(x, x, m, memory_key_padding_mask=t == 0, tgt_key_padding_mask=t == 0); d(x, x, m, m.T)
+""")
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("train", [True, False])
+@pytest.mark.parametrize("text", MASKED)
+def test_masks_are_compiled_and_exported(text: str, train: bool) -> None:
+    tinytorch.manual_seed(2)
+    a = nn.MultiheadAttention(8, 2, 0.1, batch_first=True).train(train)
+    e = nn.TransformerEncoder(nn.TransformerEncoderLayer(**LAYER), 2).train(train)
+    d = nn.TransformerDecoder(nn.TransformerDecoderLayer(**LAYER), 2).train(train)
+    m = tinytorch.ones(5, 5, dtype=tinytorch.bool).triu(1)
+    step = defined(f"def step(x, t):\n    return {text}\n", a=a, e=e, d=d, m=m)
+    t = tinytorch.tensor([[1, 2, 3, 0, 0], [1, 1, 1, 1, 1]])
+    for grad in (True, False):
+        found = []
+        for function in (step, tinytorch.compile(step, fullgraph=True)):
+            tinytorch.manual_seed(1)
+            with tinytorch.set_grad_enabled(grad):
+                found.append([values(function(tinytorch.randn(2, 5, 8), t.roll(k, 0))) for k in range(3)])
+        assert found[0] == found[1]
+    if "is_causal" in text or text.startswith("e.layers[0](x, src"):
+        module: Any = nn.Module()
+        module.e, module.forward = e, lambda x, t: step(x, t)
+        module.eval()
+        x = tinytorch.randn(2, 5, 8)
+        assert tinytorch.allclose(tinytorch.export.export(module, (x, t)).module()(x, t), step(x, t), atol=1e-6)

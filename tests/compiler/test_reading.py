@@ -6,6 +6,7 @@ how many programs the function becomes, so that a construct that is no longer fo
 
 from __future__ import annotations
 
+import argparse
 import collections
 import contextvars
 import copy  # noqa: F401  (cases use it)
@@ -19,6 +20,7 @@ import numpy as np  # noqa: F401
 import pytest
 
 import tinytorch as torch
+from tests.compiler.drawn import defined
 from tests.compiler.test_programs import difference, made, outcome, plain
 from tinytorch import nn
 
@@ -449,3 +451,19 @@ def test_gradients_of_some_of_many_results(bits: int) -> None:
     compiled = torch.compile(f)
     assert gradients(f) == gradients(compiled)
     assert len(compiled.variants) == 1 and not compiled.reasons
+
+
+LOOKS = [
+    "x * vars(a)['lr']", "x * dict(vars(a))['lr']", "x * a.__dict__['lr']", "sum(x * v for v in vars(a).values())",
+    "(lambda lr, n: x * lr * n)(**vars(a))", "x * getattr(a, 'lr', 1) if hasattr(a, 'lr') else x",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("text", LOOKS)
+def test_options_are_looked_at_and_guarded(text: str) -> None:
+    a = argparse.Namespace(lr=0.5, n=3)
+    function = defined(f"def step(x):\n    return {text}\n", a=a)
+    compiled = torch.compile(function, fullgraph=True)
+    for a.lr in (0.5, 0.5, 0.25, 0.5):
+        assert torch.equal(compiled(torch.ones(2)), function(torch.ones(2)))
+    assert len(compiled.variants) == 2

@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import tinytorch
+from tests.declared import FUNCTIONS
 from tests.faces.calls import converted, function, tensors_in
 from tests.samples import Sample, all_samples
 from tests.turns import in_turn
 from tinytorch.compiler.compiled import Compiled
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-KINDS = ("forward", "whole", "module")
+KINDS = ("forward", "whole", "module", "out")
 
 
 def forward(call: Any, args: Any, kwargs: Any, leaves: Any) -> Any:
@@ -50,6 +51,14 @@ def whole(call: Any, args: Any, kwargs: Any, leaves: Any) -> Any:
 def plain(call: Any, args: Any, kwargs: Any) -> Any:
     """Call an op, whose result has a graph."""
     return call(*args, **kwargs)
+
+
+def out(call: Any, args: Any, kwargs: Any, leaves: Any) -> Any:
+    """Call an op that writes into new tensors."""
+    with tinytorch.no_grad():
+        outs = [tinytorch.empty_like(x) for x in tensors_in([call(*args, **kwargs)], tinytorch)]
+        call(*args, out=outs[0] if len(outs) == 1 else tuple(outs), **kwargs)
+    return outs
 
 
 def gradients_of(called: Any) -> Callable[..., Any]:
@@ -105,18 +114,19 @@ for _sample in in_turn(all_samples()):
 def test_programs_of_samples_are_the_ops(family: str) -> None:
     tried = compiled = 0
     for sample in SAMPLES[family]:
+        writes = getattr(FUNCTIONS.get(sample.name), "rule", None)
         for kind in KINDS:
-            arguments = given(sample, 0, kind != "forward")
-            if kind != "forward" and not arguments[-1]:
+            grads = kind in ("whole", "module")
+            if not (given(sample, 0, True)[-1] if grads else kind == "forward" or writes):
                 continue
-            eager = {"forward": forward, "whole": whole, "module": gradients_of(plain)}[kind]
-            program = Compiled({"forward": forward, "whole": whole, "module": plain}[kind])
+            eager = {"forward": forward, "whole": whole, "module": gradients_of(plain), "out": out}[kind]
+            program = Compiled({"forward": forward, "whole": whole, "module": plain, "out": out}[kind])
             run = gradients_of(program) if kind == "module" else program
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 for seed in (0, 0, 1, 2):
-                    expected = outcome(eager, given(sample, seed, kind != "forward"))
-                    found = outcome(run, given(sample, seed, kind != "forward"))
+                    expected = outcome(eager, given(sample, seed, grads))
+                    found = outcome(run, given(sample, seed, grads))
                     assert found == expected, f"{sample}, {kind}, {seed}\n{program.source}"
             tried += 1
             compiled += bool(program.variants)

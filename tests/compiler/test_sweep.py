@@ -134,6 +134,20 @@ def recurrent():
     return trained(model, optimizer, lambda model: F.l1_loss(head(model(x)[0][:, -1]), y))
 
 
+def mixed():
+    model = nn.Linear(4, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
+    data, weights, generator = torch.randn(32, 4), torch.rand(8), torch.Generator().manual_seed(7)
+
+    def loss_of(model):
+        x = data[torch.randperm(32)[:8]]
+        x = torch.lerp(x, x[torch.randperm(8, generator=generator)], torch.rand(1))
+        kept = torch.multinomial(weights, 4, out=torch.empty(4, dtype=torch.int64))
+        return model(x[kept]).square().mean()
+
+    return trained(model, optimizer, loss_of)
+
+
 def of_other_streams():
     model = nn.Linear(2, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
@@ -141,7 +155,7 @@ def of_other_streams():
     return trained(model, optimizer, lambda model: model(x).square().mean())
 
 
-MAKES = [mlp, noisy, convolutions, physics, policy, attention, recurrent, of_other_streams]
+MAKES = [mlp, noisy, convolutions, physics, policy, attention, recurrent, mixed, of_other_streams]
 
 
 @pytest.mark.parametrize("make", MAKES, ids=lambda make: make.__name__)

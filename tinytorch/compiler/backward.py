@@ -6,7 +6,7 @@ import contextlib
 import functools
 import operator
 import threading
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -387,7 +387,7 @@ def marks_of(sources: list[Source]) -> list[Any]:
     return [(source.mark(), source.normal) for source in sources]
 
 
-def put_back(sources: list[Source], marks: Sequence[Any]) -> None:
+def put_back(sources: Iterable[Source], marks: Iterable[Any]) -> None:
     """Restore the states of sources of random numbers."""
     for source, (mark, normal) in zip(sources, marks, strict=True):
         source.restore(mark)

@@ -26,7 +26,7 @@ from tinytorch.autograd import function as autograd
 from tinytorch.autograd.function import FunctionMeta
 from tinytorch.autograd.grad_mode import no_grad
 from tinytorch.compiler.guards import ITERTOOLS, KEYS, PLAIN, static_member
-from tinytorch.compiler.policy import CALLS, CREATES, INLINE, OP, OPAQUE, PURE, STATEFUL, TRUSTED, declared, policy_of
+from tinytorch.compiler.policy import CALLS, CREATES, INLINE, OPAQUE, OPS, PURE, STATEFUL, TRUSTED, declared, policy_of
 from tinytorch.compiler.recorder import NotRecorded, fault, is_ours, parts_of, tensors_of
 from tinytorch.compiler.rewriting import OPERATORS
 from tinytorch.compiler.trace import Dimension, Trace, dimensions_in, fixed
@@ -73,14 +73,11 @@ _PURE = frozenset(
 _ARITHMETIC = (len, abs, round, divmod, pow, sum, min, max, int, float, bool)
 _HOLDING = frozenset([
     *_OF_TYPES, *_HOLDERS, *_OPERATORS, len, set, frozenset, slice, any, all, sum, min, max, abs, map, filter,
-    functools.reduce,
-    Size, object, getattr, hasattr, setattr, math.prod, next,
+    functools.reduce, Size, object, getattr, hasattr, setattr, math.prod, next,
 ])  # fmt: skip
 #: Methods of Python's containers that do not change them, of containers that existed before the call.
 _READING_METHODS = frozenset("get items keys values index count copy __getitem__ __contains__ __len__".split())
-_CONTAINERS = (
-    str, bytes, int, float, tuple, range, dict, list, set, frozenset, types.MappingProxyType, *KEYS,
-)  # fmt: skip
+_CONTAINERS = (str, bytes, int, float, tuple, range, dict, list, set, frozenset, types.MappingProxyType, *KEYS)
 #: Containers of which only the length is read by `len`, whatever their elements are.
 _SIZED = (list, tuple, dict, set, frozenset, types.MappingProxyType, *KEYS)
 #: Methods of containers and strings whose results the call creates.
@@ -135,7 +132,10 @@ def _written_down(
     owner = tracer.owners.get(id(function)) or getattr(function, "__self__", None)
     of_tensors = isinstance(function, (Function, Builtin)) or isinstance(owner, (Tensor, Optimizer, LRScheduler))
     if isinstance(function, types.FunctionType):
-        of_tensors |= policy_of(function) in (OP, CREATES) or (policy_of(function) == PURE and bool(tensors_of(args)))
+        policy = policy_of(function)
+        of_tensors |= policy in (*OPS, CREATES) or (policy == PURE and bool(tensors_of(args)))
+        if policy == TRUSTED:
+            trace.fail("a tensor's value decides what is done")
     elif isinstance(owner, Module):
         of_tensors = function.__func__ is Module.zero_grad
     elif isinstance(function, type):
@@ -182,6 +182,8 @@ def runner_of(tracer: Tracer, function: Any, args: tuple[Any, ...], kwargs: dict
         return next
     if function in (getattr, hasattr) and type(args[1]) is str:
         return tracer.getattr if function is getattr else tracer.hasattr
+    if function is vars and args and not isinstance(args[0], types.ModuleType):
+        return lambda x: tracer.attribute(x, "__dict__")
     if function in (setattr, delattr):
         return tracer.set_attribute if function is setattr else tracer.delete_attribute
     inner = original(function)
@@ -585,7 +587,7 @@ def _class(tracer: Tracer, kind: type) -> Run:
         return _own_class(tracer, kind)
     if policy == INLINE and issubclass(kind, Module):
         return functools.partial(_layer, tracer, kind)
-    return kind if policy in (OP, PURE) else None
+    return kind if policy in (*OPS, PURE) else None
 
 
 def _layer(tracer: Tracer, kind: type[Module], *args: Any, **kwargs: Any) -> Module:
@@ -660,7 +662,7 @@ def trusting(tracer: Tracer, function: Any) -> Callable[..., Any]:
 
 def _public(tracer: Tracer, function: Any, policy: str | None) -> Run:
     """Return what runs in the place of a function of tensors."""
-    if policy in (None, OP):
+    if policy in (None, *OPS):
         return function
     return _creating(tracer, function) if policy == CREATES else None
 
@@ -842,7 +844,7 @@ def _see_tree(tracer: Tracer, module: Module) -> None:
 #: The rules for methods, by the class of their object; and for functions in whose place another one runs.
 _METHODS: dict[type, Callable[..., Run]] = {
     Tensor: _tensor_method, Optimizer: _optimizer_method, Module: _module_method, logging.Logger: _logger_method,
-    contextvars.ContextVar: _context_variable,
+    contextvars.ContextVar: _context_variable, Generator: lambda *_: None,
 }  # fmt: skip
 _IN_PLACE_OF: dict[Any, Callable[..., Any]] = {
     functools.partial: _created, functools.wraps: _created, flatten: _tree, unflatten: _tree, copy.copy: _copy,

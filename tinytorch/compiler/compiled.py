@@ -15,7 +15,7 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from tinytorch.compiler.backward import Layouts, marks_of, put_back
+from tinytorch.compiler.backward import Layouts, put_back
 from tinytorch.compiler.calls import has_hooks
 from tinytorch.compiler.entry import BAILOUT, BUSY, MISSED, Entry
 from tinytorch.compiler.explained import shown_times, times_of
@@ -23,12 +23,11 @@ from tinytorch.compiler.general import General, without_sizes
 from tinytorch.compiler.graph_breaks import Children, split
 from tinytorch.compiler.guards import is_record
 from tinytorch.compiler.recorder import NotRecorded, Recorder, fault
-from tinytorch.compiler.trace import Unwritten
+from tinytorch.compiler.trace import Unwritten, plain
 from tinytorch.compiler.tracing import Late, Tracer, disabled
 from tinytorch.core.mode import PerThread, local
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops import overrides
-from tinytorch.ops.random import default_generator
 
 #: Allocations between garbage collections while a call is recorded: most objects live until its end.
 GC_THRESHOLD = 100_000
@@ -329,12 +328,11 @@ class Compiled:
         """
         self.variants = [variant for variant in self.variants if not variant.retired]
         sizes = sizes and not busy and self._is_for_any_size(args, kwargs)
-        marks = marks_of([default_generator._source])
         try:
             return self._record_call(args, kwargs, busy, sizes)
         except _Disturbed as disturbed:
             error, tracer = disturbed.args
-        put_back([default_generator._source], marks)
+        put_back(tracer.recorder.marks, tracer.recorder.marks.values())
         if sizes:  # perhaps the function does not take a `Dimension` for a number
             result = self._record(args, kwargs, busy, sizes=False)
             self.dynamic = False
@@ -512,10 +510,10 @@ def _observed() -> bool:
 
 
 def _without_late(x: Any) -> Any:
-    """Return a result with the numbers in the place of `Late` ones."""
+    """Return a result with the numbers in the place of `Late` ones, and of sizes."""
     if type(x) is Late:
         return x.number
-    return tuple([_without_late(element) for element in x]) if type(x) is tuple else x
+    return tuple([_without_late(element) for element in x]) if type(x) is tuple else plain(x)
 
 
 __all__ = ["CompileError", "Compiled", "disabled", "recording", "reset", "stance"]

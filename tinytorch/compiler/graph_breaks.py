@@ -23,7 +23,7 @@ from typing import Any
 from tinytorch.compiler.calls import has_hooks, original
 from tinytorch.compiler.liveness import SCOPES, Flow, Names, binding_counts, captures, mentioned, own_nodes
 from tinytorch.compiler.policy import OP, policy_of
-from tinytorch.compiler.rewriting import OF_FRAMES
+from tinytorch.compiler.rewriting import OF_FRAMES, OF_OBJECTS
 from tinytorch.compiler.sources import (
     as_function,
     code_of,
@@ -213,7 +213,8 @@ class _Splitting:
         if node is None:
             return None
         node = as_function(node)
-        if any(isinstance(part, _WAITING) or _reads_frame(part) for part in ast.walk(node)):
+        given = [part.func for part in ast.walk(node) if isinstance(part, ast.Call) and part.args]
+        if any(isinstance(part, _WAITING) or _reads_frame(part, part in given) for part in ast.walk(node)):
             return None
         self._names = Names(code.co_varnames, code.co_cellvars)
         arguments = [part.arg for part in ast.walk(node.args) if isinstance(part, ast.arg)]
@@ -562,10 +563,10 @@ def _clear_annotations(node: Any) -> None:
             part.annotation = None
 
 
-def _reads_frame(node: ast.AST) -> bool:
-    """Return whether a node names a function whose result depends on the calling frame."""
+def _reads_frame(node: ast.AST, given: bool) -> bool:
+    """Return whether a node names a function of the calling frame, and not of an object that it is `given`."""
     if isinstance(node, ast.Name):
-        return node.id in _OF_FRAMES
+        return node.id in _OF_FRAMES and not (given and node.id in OF_OBJECTS)
     return isinstance(node, ast.Attribute) and node.attr.strip("_") in ("getframe", "currentframe")
 
 

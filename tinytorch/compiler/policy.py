@@ -21,6 +21,9 @@ OP = "op"
 TRUSTED = "trusted"
 #: As OP; and it returns a tensor whose elements follow from numbers, and from the shapes and dtypes of tensors.
 CREATES = "creates"
+#: As OP; and it returns new random numbers, which are others in each call: no constants.
+DRAWS = "draws"
+OPS = (OP, DRAWS)
 #: It runs as it is, and returns a value that follows from its arguments and from nothing that changes.
 PURE = "pure"
 #: As PURE, of tensors: a call is one step of the program.

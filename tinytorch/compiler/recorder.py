@@ -31,6 +31,7 @@ from tinytorch.kernels.layouts import arranged
 from tinytorch.kernels.programs import copy_into, fill, holds, laid_out
 from tinytorch.kernels.random import Source
 
+DRAWN = "random numbers are drawn by something else than a traced operation"
 _told: set[str] = set()  # errors of the compiler
 
 
@@ -287,6 +288,7 @@ class Recorder(DispatchMode):
         trusts: whether a trusted function of the package is running: its effects depend only on its arguments, so
             tensors that it creates are constants, and the program checks the truth values that it reads.
         shared: the memory of inputs that have the same elements as others.
+        marks: by sources from which the call draws random numbers, their states before it.
         trial: while a backward pass runs that has no effects, the memory of what existed before it; else None.
         versions: by place, the versions of inputs before the call, plus writes that are counted outside of the program.
         tensors: by place, the inputs; `given` are their values.
@@ -325,6 +327,8 @@ class Recorder(DispatchMode):
         self._memories: dict[int, Memory] = {}  # by id of the array that owns it
         self._creations: set[int] = set()  # ids of live arrays that become constants when they are used
         self._deaths: dict[int, Any] = {}  # weak references to arrays, by id
+        self.marks: dict[Source, Any] = {}
+        self._drawing: set[Source] = set()  # sources of which a draw is expected
         self._outputs: dict[tuple[int, int], Value] = {}  # results of nodes, by id and index
 
     def stop(self, reason: str) -> None:
@@ -415,8 +419,13 @@ class Recorder(DispatchMode):
         self._graphs[place], self._sums[place] = _graph_of(x), _sum(x._array)
 
     def check(self) -> None:
-        """Raise NotRecorded if anything but recorded steps changed an input."""
+        """Raise NotRecorded if anything but recorded steps changed an input or a constant, or drew random numbers."""
         written = memories_written(self.calls)
+        if self._drawing:
+            raise NotRecorded(DRAWN)
+        for value in self.constants:
+            if value.memory not in written and _sum(value.array) != _sum(value.initial):
+                raise NotRecorded("a new tensor is written to by something else than a traced operation")
         for place, x in self.tensors.items():
             if self._graphs[place] != _graph_of(x):
                 raise NotRecorded("an input gets another graph or other memory")
@@ -490,11 +499,10 @@ class Recorder(DispatchMode):
         if not isinstance(op, Op):
             self.stop(f"calls {op.__name__}, a Function of its own")
             return caller(*args, **kwargs)
-        if self.trial is not None and any(type(x) is Source for x in args):
-            self.stop("a backward pass draws random numbers")
         foreign = next((x for x in tensors_of((args, kwargs)) if not is_ours(type(x))), None)
         if op.data_dependent or foreign is not None:
-            reason = "the shape of its result depends on values" if op.data_dependent else _overrides(foreign)
+            answers = f"a {type(foreign).__name__} answers itself"
+            reason = "the shape of its result depends on values" if op.data_dependent else answers
             self.stop(f"{op.name.strip('_')}: {reason}")
             return caller(*args, **kwargs)
         state = local.state
@@ -571,6 +579,7 @@ class Recorder(DispatchMode):
             named = dict(zip(op.arguments[op.positional :], taken[op.positional :], strict=True))
             call = self.add(Call.NEW, op.kernel, tuple(taken[: op.positional]), _name(op), named)
         call.random = Source in map(type, values)
+        self._drawing.difference_update(call.sources())
         return call
 
     def _converted(self, op: Op, values: tuple[Any, ...], arrays: Any) -> tuple[Any, ...]:
@@ -611,25 +620,34 @@ class Recorder(DispatchMode):
 
     # Effects outside of ops -----------------------------------------------------------------------
 
-    def filled(self, x: Tensor, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
-        """Record a fill with random numbers."""
+    def draws(self, source: Source) -> None:
+        """Expect the step that draws from a source: without one the numbers of the first call would be constants."""
         if self.trial is not None:
             self.stop("a backward pass draws random numbers")
+        self.marks.setdefault(source, (source.mark(), source.normal))
+        if source in self._drawing:
+            self.stop(DRAWN)
+        self._drawing.add(source)
+
+    def filled(self, x: Tensor, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
+        """Record a fill with random numbers."""
+        self._drawing.discard(args[0])
         if self.stopped is None:
             with self._noting("a random fill"):
                 last = self.calls.pop()  # the op that fills it with zeros first
                 value = self.value(x._array)
                 assert last.kind == Call.WRITE and last.args[0] is value
-                value.fills |= value.constant and value.array.base is None and not self._is_used(value)
+                used = any(each is value for call in self.calls for each in call.inputs())
+                value.fills |= value.constant and value.array.base is None and not used
                 self.add(Call.WRITE, fill, (x._array, kernel, *args), "fill").random = True
 
-    def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
-        """Record a write that increments no version."""
+    def wrote(self, function: Callable[..., None], array: Any, *args: Any, counts: bool = False) -> None:
+        """Record a write that is no op; it increments the version if it `counts`."""
         if self.trial is not None:
             self.stop("a backward pass writes to a tensor")
         if self.stopped is None:
             with self._noting("a write"):
-                self.add(Call.WRITE, function, (array, *args), function.__name__.strip("_")).counts = False
+                self.add(Call.WRITE, function, (array, *args), function.__name__.strip("_")).counts = counts
 
     def copied(self, array: Any, copy: Any) -> None:
         """Record the copy of an array."""
@@ -652,9 +670,6 @@ class Recorder(DispatchMode):
             yield
         except (NotRecorded, NoArray) as reason:
             self.stop(f"{what}: {reason}")
-
-    def _is_used(self, value: Value) -> bool:
-        return any(each is value for call in self.calls for each in call.inputs())
 
     def read(self, x: Any, truth: bool = False) -> None:
         """Stop when Python reads a tensor's values; record a check of a truth value that trusted code reads."""
@@ -760,10 +775,6 @@ def _gradient_of(run: Any) -> Any:
     while getattr(run.func, "__name__", "") == "step":
         run = run.args[-1]
     return run.args[0]
-
-
-def _overrides(x: Any) -> str:
-    return f"a {type(x).__name__} answers itself"
 
 
 @functools.cache

@@ -24,6 +24,8 @@ OPERATORS: dict[str, Any] = {
 _PLACES = (ast.Attribute, ast.Subscript)  # in objects
 #: Functions whose results depend on the calling frame.
 OF_FRAMES = frozenset("super locals globals vars eval exec dir".split())
+#: Those of them that look at an object instead, if they are given one.
+OF_OBJECTS = frozenset(["vars", "dir"])
 
 
 class Unreadable(Exception):
@@ -191,7 +193,8 @@ class _Rewriter(ast.NodeTransformer):
         return self.hook("slice", node, *[ast.Constant(None) if part is None else self.visit(part) for part in parts])
 
     def visit_Call(self, node: ast.Call) -> Any:
-        if isinstance(node.func, ast.Name) and node.func.id in OF_FRAMES:
+        given = OF_OBJECTS if node.args else ()
+        if isinstance(node.func, ast.Name) and node.func.id in OF_FRAMES and node.func.id not in given:
             if node.func.id != "super" or not all(isinstance(argument, ast.Name) for argument in node.args):
                 self.refuse(node)
             return node
@@ -327,4 +330,4 @@ def _made(name: str, where: ast.AST) -> list[Any]:
     return parsed(f"{name} = {TRACER}.make({name})", where)
 
 
-__all__ = ["OF_FRAMES", "OPERATORS", "TRACER", "Unreadable", "rewritten"]
+__all__ = ["OF_FRAMES", "OF_OBJECTS", "OPERATORS", "TRACER", "Unreadable", "rewritten"]

@@ -132,7 +132,9 @@ class Tracer:
         self.recorder.close()
 
     def _stops(self) -> None:
-        """Note where the tracing ends."""
+        """Note where the tracing ends; from there on numbers are no sizes."""
+        if self.trace is not None:
+            self.trace.fail(str(self.recorder.stopped))
         self._stop_in(self._running(), self.recorder.line)
 
     def _stop_in(self, running: list[tuple[types.CodeType, int]], line: tuple[str, int] | None) -> None:

@@ -272,11 +272,14 @@ class DispatchMode:
     def made(self, x: Any) -> None:
         """Notice a tensor that a creation function has returned."""
 
-    def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
-        """Notice that `function(array, *args)`, which is not an op, writes into an array."""
+    def wrote(self, function: Callable[..., None], array: Any, *args: Any, counts: bool = False) -> None:
+        """Notice that `function(array, *args)`, which is not an op, writes an array; a new version if it `counts`."""
 
     def copied(self, array: Any, copy: Any) -> None:
         """Notice that something other than an op has copied an array."""
+
+    def draws(self, source: Any) -> None:
+        """Notice that an op, or a fill, will draw random numbers from a source."""
 
     def filled(self, x: Any, kernel: Callable[..., None], args: tuple[Any, ...]) -> None:
         """Notice that `kernel(array, *args)` will fill a tensor with random numbers."""

@@ -619,11 +619,14 @@ def fill(x: Array) -> Array:
     raise NotImplementedError("a random fill stands for a write that has happened")
 
 
-def permutation(source: Source, n: int) -> Array:
-    """Return a random order of 0 … n-1, as int64."""
+def permutation(out: Array, source: Source) -> None:
+    """Fill `out` with a random order of 0 … n-1; of several rows, in the last dimension, the first index runs first."""
+    n = out.shape[-1]
     if n >= 214748364:  # there PyTorch draws 64-bit words in another order
         raise NotImplementedError("randperm of 214748364 or more numbers")
-    return shuffled(source.words(n - 1)) if n > 1 else np.arange(n, dtype=np.int64)
+    rows = np.moveaxis(out.T, 0, -1)
+    for at in np.ndindex(rows.shape[:-1]):
+        rows[at] = shuffled(source.words(n - 1)) if n > 1 else 0
 
 
 @twin

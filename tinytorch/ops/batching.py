@@ -661,7 +661,7 @@ class Batch(DispatchMode):
         made = wrap(np.empty((self.size, *array.shape), array.dtype))
         return at_levels(made, [*levels(x), self])
 
-    def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
+    def wrote(self, function: Callable[..., None], array: Any, *args: Any, counts: bool = False) -> None:
         """Refuse to write the statistics of examples into those of all: see `DispatchMode.wrote`."""
         if self._has_ours(args) and not self._is_ours(array):
             raise RuntimeError(STATISTICS)

@@ -28,6 +28,7 @@ from tinytorch.kernels import dtypes, layouts, meta, places
 from tinytorch.kernels.checks import MOST_DIMENSIONS, too_many_dimensions
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits, limits_of
+from tinytorch.kernels.programs import copy_into
 from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import named
 from tinytorch.ops.register import public
@@ -172,6 +173,15 @@ def bring_to(x: Tensor, shape: tuple[int, ...], order: Sequence[int] | None = No
             return
     if view is not None:
         view.array = x._array
+
+
+def written(x: Tensor, array: Array) -> Tensor:
+    """Return `x`, an `out` whose new version is counted already, after writing an array of its shape into it."""
+    for mode in local.state.modes or ():
+        mode.known(x)  # (it may have new memory)
+        mode.wrote(copy_into, x._array, array, counts=True)
+    copy_into(x._array, array)
+    return x
 
 
 def checked_device(device: Any, layout: Any = None) -> Device:

@@ -24,7 +24,7 @@ from tinytorch.kernels.shape import second
 from tinytorch.ops import arithmetic
 from tinytorch.ops.arguments import not_implemented, op_of
 from tinytorch.ops.autocast import outside
-from tinytorch.ops.create import bring_to
+from tinytorch.ops.create import bring_to, written
 
 Check = Callable[[str, dtypes.dtype, dtypes.dtype], None]
 
@@ -328,8 +328,7 @@ def into(public: Any, out: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -
             continue
         if each._array.itemsize == 1:
             array = dtypes.narrowed(array, each._array.dtype)
-        np.copyto(each._array, array, casting="unsafe")
-        count_write(each)
+        count_write(written(each, array))
     if isinstance(result, Tensor):
         return out
     if type(result) is tuple:

@@ -24,7 +24,7 @@ from tinytorch.core.complex import OWN
 from tinytorch.core.device import as_device
 from tinytorch.core.device import device as Device
 from tinytorch.core.inplace import record_write
-from tinytorch.core.mode import local, tell_of_reading
+from tinytorch.core.mode import local, tell_of_reading, traced_as
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_recorded, check_write
@@ -39,12 +39,13 @@ from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import check_tensor, named, op_of
 from tinytorch.ops.arithmetic import zero_gradient
 from tinytorch.ops.complex import view_as_real
-from tinytorch.ops.create import blank, blank_like, finished, is_index, number, plain, shape_of, whole
+from tinytorch.ops.create import blank, blank_like, finished, is_index, number, plain, shape_of, written
 from tinytorch.ops.register import public
 
 __all__ = ["Generator", "default_generator"]
 
 
+@traced_as("refused")  # (one that a call makes would be the same in each call of a program)
 class Generator:
     """A random number generator with an independent state.
 
@@ -152,11 +153,16 @@ default_generator.seed()
 
 
 def _source(name: str, generator: Generator | None) -> kernels.Source:
+    """Return what a function draws from, once for each op or fill that draws: modes notice the draw."""
     if generator is None:
-        return default_generator._source if local.state.trial is None else local.state.trial.source
-    if not isinstance(generator, Generator):
+        source = default_generator._source if local.state.trial is None else local.state.trial.source
+    elif not isinstance(generator, Generator):
         raise TypeError(f"{name}(): argument 'generator' must be torch.Generator, not {type(generator).__name__}")
-    return generator._source
+    else:
+        source = generator._source
+    for mode in local.state.modes or ():
+        mode.draws(source)
+    return source
 
 
 @public(binds=True, asks="nobody", traced="refused")
@@ -282,15 +288,12 @@ def apart(x: Tensor) -> Tensor:
     return x
 
 
-def _again(made: Op, kernel: Callable[..., None], inputs: tuple[Any, ...], x: Tensor, *args: Any) -> Tensor:
-    return _fill(made, x, kernel, *args, inputs=inputs)
-
-
 def _fill(made: Op, x: Tensor, kernel: Callable[..., None], *args: Any, inputs: tuple[Any, ...] = ()) -> Tensor:
     """Fill `x` in place by `kernel(array, *args)` and record the fill, with further differentiable `inputs`."""
-    _check_narrow(x)
+    if x._array.itemsize == 1 and x.dtype in dtypes.FLOAT8:
+        raise refused("normal_kernel_cpu", x._array)
     for mode in reversed(local.state.modes or ()):
-        if mode.fills(x, functools.partial(_again, made, kernel, inputs), args):
+        if mode.fills(x, lambda x, *args: _fill(made, x, kernel, *args, inputs=inputs), args):
             return x
     for mode in local.state.modes or ():
         mode.known(x)
@@ -344,11 +347,6 @@ def _integer(name: str, argument: str, position: int, value: Any) -> int:
     if not -(2**63) <= value < 2**63:
         raise ValueError("Overflow when unpacking long long")
     return int(value)
-
-
-def _check_narrow(x: Tensor) -> None:
-    if x._array.itemsize == 1 and x.dtype in dtypes.FLOAT8:
-        raise refused("normal_kernel_cpu", x._array)
 
 
 def _check_dtype(x: Tensor, kernel: str) -> None:
@@ -644,15 +642,14 @@ def bernoulli(
         tensor([0., 1.])
     """
     check_tensor(input, "bernoulli")
-    source = _source("bernoulli", generator)
     if p is not None:
         return bernoulli_(apart(wrap(np.empty_like(input._array, order="C"))), p, generator=generator)
     if out is not None:
         return bernoulli_(blank(input.shape, out, None), input.detach(), generator=generator)
-    return _bernoulli_each(input, input, source)
+    return _bernoulli_each(input, input, _source("bernoulli", generator))
 
 
-@public(listed=False, traced="creates")
+@public(listed=False, traced="draws")
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -691,17 +688,11 @@ def normal(
             f"normal() received an invalid combination of arguments - got ({type(mean).__name__}, "
             f"{type(std).__name__}, {type(size).__name__}): the tensors tell the shape"
         )
-    if not tensors[0]:
-        mean = _real("normal", "mean", 1, mean)
-    if not tensors[1]:
-        std = _real("normal", "std", 2, std)
+    mean = mean if tensors[0] else _real("normal", "mean", 1, mean)
+    std = std if tensors[1] else _real("normal", "std", 2, std)
     source = _source("normal", generator)
-    if out is None:
-        return _NORMAL_EACH[tensors](mean, std, source)
-    a, b = (each._array if isinstance(each, Tensor) else each for each in (mean, std))
-    array = kernels.normal_each(a, b, source)
-    blank(array.shape, out, None)._array[...] = array
-    return out
+    drawn: Tensor = _NORMAL_EACH[tensors](mean, std, source)
+    return drawn if out is None else written(blank(drawn._array.shape, out, None), drawn._array)
 
 
 #: The op for each combination of tensors among (mean, std): PyTorch has an overload for each.
@@ -775,7 +766,7 @@ def _distributed(name: str, op: Op, kernel: Any, fill: Any, check: Any, what: st
         >>> torch.{name}({argument})
         tensor({example})
     """
-        return public(listed=False, traced="creates")(named(made, name, doc))
+        return public(listed=False, traced="draws")(named(made, name, doc))
 
     end = ", with the shape and dtype of `input`"
     return published(of_size, name, "", "3"), published(like, f"{name}_like", end, "torch.zeros(3)")
@@ -792,7 +783,7 @@ randn, randn_like = _distributed(
 )  # fmt: skip
 
 
-@public(listed=False, traced="creates")
+@public(listed=False, traced="draws")
 def randint(
     *args: Any,
     low: int = 0,
@@ -839,7 +830,7 @@ def randint(
     return _requiring(made, requires_grad, out)
 
 
-@public(listed=False, traced="creates")
+@public(listed=False, traced="draws")
 def randperm(
     n: int,
     *,
@@ -870,14 +861,8 @@ def randperm(
         raise RuntimeError(f"n cannot be greater than {(1 << _digits(kind)) + 1} for {kind.tensor_name} type.")
     if not kind.is_floating_point and n - 1 > limits_of(kind)[1]:
         raise RuntimeError(f"value cannot be converted to type {kind.name}_t without overflow")
-    source = _source("randperm", generator)
-    made = apart(made) if out is None else made
-    with source.lock:
-        if n:
-            rows = np.moveaxis(whole(made).T, 0, -1)  # of examples of nested `vmap`s: the outermost ones vary fastest
-            for at in np.ndindex(rows.shape[:-1]):
-                rows[at] = kernels.permutation(source, n)
-    return _requiring(made, requires_grad) if out is None else made
+    made = _filled(_RANDOM, made, out is None, kernels.permutation, _source("randperm", generator))
+    return _requiring(made, requires_grad, out)
 
 
 def _bound(name: str, value: Any) -> int:
@@ -889,7 +874,7 @@ def _bound(name: str, value: Any) -> int:
     return _integer("randint_like", name, 2, value)
 
 
-@public(listed=False, traced="creates")
+@public(listed=False, traced="draws")
 def randint_like(
     input: Tensor,
     *args: Any,
@@ -956,10 +941,7 @@ def multinomial(
         chosen: Tensor = wrap(np.empty((*input._array.shape[:-1], n), np.int64, like=input._array))
     else:
         chosen = _multinomial(input, n, bool(replacement), _source("multinomial", generator))
-    if out is None:
-        return chosen
-    blank(chosen._array.shape, out, None)._array[...] = chosen._array
-    return out
+    return chosen if out is None else written(blank(chosen._array.shape, out, None), chosen._array)
 
 
 _multinomial = op_of(kernels.multinomial, batch="random", name="multinomial", weights=None)

@@ -75,7 +75,7 @@ class _Creations(TorchFunctionMode):
             if isinstance(each, Tensor):
                 recorder.given(each)
         declared = getattr(func, "raw", func)
-        if getattr(declared, "__traced_as__", None) != "creates":
+        if getattr(declared, "__traced_as__", None) not in ("creates", "draws"):
             rule = FUNCTIONS.get(getattr(func, "name", ""))
             result = func(*args, **kwargs) if rule is None else recorder.function(rule, func, args, kwargs)
             recorder.lose(result)
@@ -299,7 +299,7 @@ class _Recorder(DispatchMode):
         """Refuse to fill a tensor with random numbers in place."""
         self._refuse_write(x._array, "filling a tensor with random numbers")
 
-    def wrote(self, function: Callable[..., None], array: Any, *args: Any) -> None:
+    def wrote(self, function: Callable[..., None], array: Any, *args: Any, counts: bool = False) -> None:
         """Refuse a write that no op does."""
         self._refuse_write(array, "what writes into a tensor")
 

@@ -33,6 +33,7 @@ from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.func.pytree import TreeSpec, flatten, unflatten
 from tinytorch.fx.graph import Graph
 from tinytorch.fx.node import Node, map_arg
+from tinytorch.nn.modules import _fast_path
 from tinytorch.nn.modules.module import Module
 from tinytorch.ops.overrides import declared
 from tinytorch.ops.register import Function, functions
@@ -493,6 +494,8 @@ def traced(
     for name, x in zip(names, leaves, strict=True):
         transcript.given(name, x)
     recording.count += 1
+    imitates = _fast_path.get_fastpath_enabled()
+    _fast_path.set_fastpath_enabled(False)  # (which asks for the values of masks)
     try:
         with no_grad(), recorder:
             result = tracer.start(model, args, kwargs)
@@ -510,6 +513,7 @@ def traced(
             raise _failed(f"{transcript.failed_at}: {transcript.reason}".removeprefix(": "), transcript)
         without_sizes(result)
     finally:
+        _fast_path.set_fastpath_enabled(imitates)
         recording.count -= 1
         transcript.close()
         tracer.guards.close()

@@ -279,12 +279,10 @@ class Edits:
                 yield Edit(0.9, {a: str(self.values[a] - 1), b: str(self.values[b] - 1)})
         if failure.calls_module and "Norm" in failure.name and len(self.nodes) == 1:
             (x,) = self.nodes
-            ways = (
-                ["permute(0, 2, 3, 1)", "permute(0, 3, 1, 2)"]
-                if getattr(self.values[x], "ndim", 0) == 4
-                else ["transpose(1, 2)"] * 2
-            )
-            for there, back in (ways, ways[::-1]):
+            ends = ("permute(0, 2, 3, 1)", "permute(0, 3, 1, 2)")
+            if getattr(self.values[x], "ndim", 0) != 4:
+                ends = ("transpose(1, 2)", "transpose(1, 2)")
+            for there, back in (ends, ends[::-1]):
                 yield Edit(1.3, whole=f"{_text(call.func)}({{{x}}}.{there}).{back}")
         equation = self.values[names[0]] if name == "einsum" and names else ""
         read, _, written = equation.partition("->") if isinstance(equation, str) else ("", "", "")

@@ -102,9 +102,9 @@ class Failure:
             function = found["function"]
             self.name, self.function = getattr(function, "name", function.__name__), function
             by_place = [found[name] for name in ("self", "first", "other", "value", "x", "y") if name in found]
-            args = [each for each in (*by_place, *found.get("more", ())) if each is not NOT_GIVEN]
+            by_place = [each for each in (*by_place, *found.get("more", ())) if each is not NOT_GIVEN]
             named = found.get("named", found.get("kwargs", {}))
-            self.arguments = named_arguments(function, args or found.get("args", ()), named)
+            self.arguments = named_arguments(function, by_place or found.get("args", ()), named)
         else:
             self.arguments = {name: found[name] for name in names if name in found}
             flags, k = code.co_flags, len(names)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-import numpy as np
-
 from tinytorch.autograd.grad_mode import is_grad_enabled
-from tinytorch.core.mode import tell_of_reading
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.nn import functional as F
@@ -18,7 +16,7 @@ from tinytorch.nn.modules.linear import NonDynamicallyQuantizableLinear
 from tinytorch.nn.modules.module import Module
 from tinytorch.nn.parameter import Parameter
 from tinytorch.ops.create import empty
-from tinytorch.ops.nn.attention import canonical_mask, full_mask
+from tinytorch.ops.nn.attention import canonical_mask, decides, full_mask
 
 __all__ = [
     "CELU", "ELU", "GELU", "GLU", "SELU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh",
@@ -568,6 +566,5 @@ class MultiheadAttention(Module):
         """Return whether a query attends to no key, where PyTorch's fused kernel returns NaN instead of zeros."""
         if (mask is None and padding is None) or not self._fused(query):
             return False
-        combined: Any = full_mask(mask, padding, len(query), self.num_heads, 0)
-        tell_of_reading(combined)
-        return bool((combined._array == -np.inf).all(-1).any())
+        combined: Any = full_mask(mask, padding, query.shape[0], self.num_heads, 0)
+        return decides((combined == -math.inf).all(-1).any())

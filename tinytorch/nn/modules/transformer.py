@@ -7,8 +7,6 @@ import math
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-import numpy as np
-
 from tinytorch.autograd.grad_mode import is_grad_enabled
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -24,7 +22,7 @@ from tinytorch.nn.modules.module import Module
 from tinytorch.nn.modules.normalization import LayerNorm
 from tinytorch.ops import autocast
 from tinytorch.ops.create import full
-from tinytorch.ops.nn.attention import canonical_mask
+from tinytorch.ops.nn.attention import canonical_mask, decides
 
 __all__ = [
     "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
@@ -43,10 +41,7 @@ def _is_causal(mask: Tensor | None, hint: bool | None, length: int) -> bool:
     """Return the hint; if it is None, whether the mask is the causal mask."""
     if hint is not None or mask is None:
         return hint is True
-    array = mask._array
-    return array.shape == (length, length) and bool(
-        np.array_equal(array, _causal_mask(length, dtype=mask.dtype)._array)
-    )
+    return mask.shape == (length, length) and decides((mask == _causal_mask(length, dtype=mask.dtype)).all())
 
 
 def _length(x: Tensor, batch_first: bool) -> int:
@@ -300,7 +295,7 @@ class TransformerEncoder(Module):
         for layer in self.layers:
             out = layer(out, src_mask=mask, is_causal=is_causal, src_key_padding_mask=padding)
         if padding is not None and mask is None and self._skips_padding(src, padding):
-            if bool((padding != 0).all()):
+            if decides((padding != 0).all()):
                 raise RuntimeError("to_padded_tensor: at least one constituent tensor should have non-zero numel")
             out = out.masked_fill((padding != 0).unsqueeze(-1), 0)
         return out if self.norm is None else self.norm(out)
@@ -314,8 +309,8 @@ class TransformerEncoder(Module):
             is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in first.parameters()))
         ):
             return False
-        absent = padding._array != 0
-        return bool((absent[:, 1:] >= absent[:, :-1]).all())
+        absent = padding != 0
+        return decides((absent[:, 1:] >= absent[:, :-1]).all())
 
 
 def _reason_not_nested(layer: Any) -> str:

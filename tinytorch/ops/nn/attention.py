@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.mode import recording
-from tinytorch.core.tensor import Tensor, wrap
+from tinytorch.core.mode import recording, traced_as
+from tinytorch.core.tensor import Tensor, constant
 from tinytorch.core.warning import warn
 from tinytorch.kernels import attention, dtypes
 from tinytorch.kernels.products import check_bmm
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
 from tinytorch.ops.join import cat
+from tinytorch.ops.masks import where
 from tinytorch.ops.nn.activation import softmax
 from tinytorch.ops.nn.linear import linear
 from tinytorch.ops.random import apart
@@ -26,7 +27,7 @@ def _weights(query: Tensor, key: Tensor, attn_mask: Any, is_causal: bool, scale:
     """Return the attention weights as a composition of ops, for derivatives of a higher order."""
     scores: Tensor = query @ key.transpose(-2, -1) * scale
     if is_causal:
-        attn_mask = wrap(attention.causal(*scores.shape[-2:]))
+        attn_mask = constant(attention.causal(*scores.shape[-2:]))
     if attn_mask is not None:
         if attn_mask.dtype is dtypes.bool:
             scores = scores.masked_fill(~attn_mask, -math.inf)
@@ -83,7 +84,7 @@ def _drawn(like: Tensor, shape: tuple[int, ...], p: float) -> Tensor | None:
         return None
     if p > 1:
         raise RuntimeError(f"dropout probability has to be between 0 and 1, but got {p:g}")
-    factors: Tensor = wrap(np.zeros_like(like._array, shape=shape, order="C"))
+    factors: Tensor = constant(np.zeros_like(like._array, shape=shape, order="C"))
     if p < 1 and factors._array.size:
         with recording(False):
             factors = apart(factors).bernoulli_(1 - p).div_(1 - p)
@@ -155,7 +156,7 @@ def scaled_dot_product_attention(
         _check_mask(attn_mask, shape)
         attn_mask = attn_mask if attn_mask.ndim > 1 else attn_mask.reshape(1, -1)
         if is_causal:
-            causal = wrap(attention.causal(*shape[-2:]))
+            causal = constant(attention.causal(*shape[-2:]))
             attn_mask = attn_mask & causal if attn_mask.dtype is dtypes.bool else attn_mask.where(causal, -math.inf)
             is_causal = False
     if scale is None:
@@ -233,6 +234,13 @@ def _check_mask(mask: Tensor, scores: tuple[int, ...]) -> None:
 # Multi-head attention -----------------------------------------------------------------------------
 
 
+@traced_as("trusted")
+def decides(x: Tensor) -> bool:
+    """Return a truth value that a compiled program looks at: where it is another one, the function runs without it."""
+    return bool(x)
+
+
+@traced_as("inline")
 def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_name: str, dtype: Any) -> Tensor | None:
     """Return a mask as numbers to add: -inf where booleans are True.
 
@@ -240,13 +248,16 @@ def canonical_mask(mask: Tensor | None, name: str, other: Tensor | None, other_n
     """
     if mask is None:
         return None
-    if mask.dtype is not dtypes.bool and not mask.dtype.is_floating_point:
+    _check_kind(mask.dtype, name, None if other is None else other.dtype, other_name)
+    return where(mask, -math.inf, 0.0).to(dtype) if mask.dtype is dtypes.bool else mask
+
+
+@traced_as("pure")
+def _check_kind(kind: dtypes.dtype, name: str, other: dtypes.dtype | None, other_name: str) -> None:
+    if kind is not dtypes.bool and not kind.is_floating_point:
         raise AssertionError(f"only bool and floating types of {name} are supported")
-    if other is not None and other.dtype is not mask.dtype:
+    if other is not None and other is not kind:
         warn(f"Support for mismatched {name} and {other_name} is deprecated. Use same type for both instead.")
-    if mask.dtype is dtypes.bool:
-        return wrap(np.where(mask._array, -math.inf, 0.0).astype(dtype.numpy, copy=False))
-    return mask
 
 
 def _require(condition: bool, message: str) -> None:
@@ -432,7 +443,7 @@ def multi_head_attention_forward(
         for x, fixed, name in ((k, static_k, "static_k"), (v, static_v, "static_v"))
     )
     if add_zero_attn:
-        zeros: Tensor = wrap(np.zeros_like(k._array, shape=(batch, num_heads, 1, per_head)))
+        zeros: Tensor = constant(np.zeros_like(k._array, shape=(batch, num_heads, 1, per_head)))
         k, v = cat([k, zeros], 2), cat([v, zeros], 2)
     if key_padding_mask is not None:
         rows, columns = key_padding_mask.shape
