@@ -121,3 +121,14 @@ def test_explain_lists_guards_on_request() -> None:
     assert rest[-1].split()[1] == "guards" and not any(line.strip().startswith("if ") for line in rest)
     listed = [line for line in model.explain(guards=True).splitlines() if line.startswith("    if ")]
     assert len(listed) == int(rest[-1].split()[0])
+
+
+def test_an_op_that_is_not_compiled_is_named_with_the_users_line() -> None:
+    @torch.compile(fullgraph=True)
+    def drawing(x: Any) -> Any:
+        return torch.nn.functional.rrelu(x * 2, training=True)
+
+    with pytest.raises(
+        RuntimeError, match=r"fullgraph=True\): .*test_messages.py:\d+: rrelu: numbers were not produced"
+    ):
+        drawing(torch.ones(2))

@@ -92,8 +92,7 @@ class Guards:
 
     def stop(self, reason: str) -> None:
         """Note why the call is not compiled, with the user's line."""
-        line = self.recorder.line
-        self.recorder.stop(f"{line[0]}:{line[1]}: {reason}" if line else reason)
+        self.recorder.stop_here(reason)
 
     @property
     def stopped(self) -> bool:

@@ -339,6 +339,10 @@ class Recorder(DispatchMode):
         if self.trial is not None:
             raise NotRecorded(reason)
 
+    def stop_here(self, reason: str) -> None:
+        """Note why the call cannot be compiled, with the user's line."""
+        self.stop(f"{self.line[0]}:{self.line[1]}: {reason}" if self.line else reason)
+
     @contextlib.contextmanager
     def trying(self) -> Iterator[None]:
         """Let what stops the recording, and an effect, raise NotRecorded in a `with` block, before it happens."""
@@ -503,7 +507,7 @@ class Recorder(DispatchMode):
         if op.data_dependent or foreign is not None:
             answers = f"a {type(foreign).__name__} answers itself"
             reason = "the shape of its result depends on values" if op.data_dependent else answers
-            self.stop(f"{op.name.strip('_')}: {reason}")
+            self.stop_here(f"{op.name.strip('_')}: {reason}")
             return caller(*args, **kwargs)
         state = local.state
         before, state.witness = state.witness, self
@@ -669,7 +673,7 @@ class Recorder(DispatchMode):
         try:
             yield
         except (NotRecorded, NoArray) as reason:
-            self.stop(f"{what}: {reason}")
+            self.stop_here(f"{what}: {reason}")
 
     def read(self, x: Any, truth: bool = False) -> None:
         """Stop when Python reads a tensor's values; record a check of a truth value that trusted code reads."""
@@ -677,8 +681,7 @@ class Recorder(DispatchMode):
             with self._noting("a truth value"):
                 self.add(Call.TRUTH, holds, (x._array, bool(x._array.item())), "holds")
         elif self.reads:
-            where = f"{self.line[0]}:{self.line[1]}: " if self.line else ""
-            self.stop(f"{where}a tensor's value is read by Python")
+            self.stop_here("a tensor's value is read by Python")
 
     def step(self, node: Any, run: Callable[[], Any]) -> Any:
         """Record a node of a backward pass, such as the accumulation into a leaf's `.grad`."""

@@ -59,7 +59,7 @@ def leave() -> None:
 
 
 #: The modules that define the classes of errors that get notes: others belong to the user, or control the package.
-_CLASSES = ("builtins", "tinytorch.kernels.decompose", "_pickle")
+_CLASSES = ("builtins", "tinytorch.compiler.compiled", "tinytorch.kernels.decompose", "_pickle")
 
 
 def annotate(error: BaseException, frame: Any = None) -> None:
