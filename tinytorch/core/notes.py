@@ -77,7 +77,7 @@ def annotate(error: BaseException, frame: Any = None) -> None:
 
 def with_cells(text: str) -> str:
     """Return a text in which cells of a notebook have the names that IPython shows, such as "Cell In[3]"."""
-    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    shell: Any = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
 
     def named(match: re.Match[str]) -> str:
         return " ".join(shell.compile.format_code_name(match[0]) or [match[0]])
