@@ -65,6 +65,7 @@ TIER_OF: dict[str, str] = {
     "tests/test_imported_names.py": "ci",
     "tests/test_meta.py::test_it_takes_no_memory*": "ci",
     "tests/test_narrow.py::test_results_are_the_same*": "nightly",
+    "tests/test_package.py::test_types_of_results*": "ci",
     "tests/test_portability.py": "nightly",
     "tests/test_train_fashion_mnist.py::test_interrupted": "ci",
     "tests/test_train_fashion_mnist.py::test_statuses*": "ci",

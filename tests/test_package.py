@@ -73,3 +73,9 @@ def test_the_wheel_is_as_small_as_it_is_said_to_be() -> None:
 
 def test_the_program_that_type_checkers_read_runs() -> None:
     assert 0 <= typed_program.train() < 100
+
+
+def test_types_of_results_are_known() -> None:
+    api = pytest.importorskip("mypy.api")
+    found = api.run([f"--config-file={ROOT / 'pyproject.toml'}", typed_program.__file__])
+    assert found[2] == 0, found[0]

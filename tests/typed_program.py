@@ -5,6 +5,8 @@ Lines on which both must report an error have ignore comments; both are configur
 
 # pyright: reportUnnecessaryTypeIgnoreComment=true
 
+from typing import assert_type
+
 import tinytorch
 from tinytorch import Tensor, nn, optim
 from tinytorch.utils.data import DataLoader, TensorDataset
@@ -34,7 +36,26 @@ def train() -> float:
     return last
 
 
+@tinytorch.no_grad()
+def results(x: Tensor) -> Tensor:
+    assert_type(tinytorch.rand(3), Tensor)
+    assert_type(tinytorch.zeros_like(x), Tensor)
+    assert_type(tinytorch.sum(x), Tensor)
+    assert_type(tinytorch.where(x > 0, x, 0), Tensor)
+    assert_type(tinytorch.equal(x, x), bool)
+    assert_type(tinytorch.linalg.inv(x), Tensor)
+    assert_type(nn.functional.relu(x), Tensor)
+    assert_type((x.size(), x.size(0)), tuple[tinytorch.Size, int])
+    largest, places = tinytorch.topk(x, 2)
+    assert_type((tinytorch.max(x, 1).indices, largest, places), tuple[Tensor, Tensor, Tensor])
+    shape: tuple[int, ...] = x.numpy().shape
+    return tinytorch.max(x) + len(shape)
+
+
 def mistakes() -> None:
+    assert_type(results(tinytorch.ones(2, 3)), Tensor)
+    tinytorch.rand(2, dtyp=1)  # type: ignore[call-arg]
+    nn.LSTM(3, hidden=4)  # type: ignore[call-arg]
     nn.Linear("a", 2)  # type: ignore[arg-type]
     optim.SGD(Line(3).parameters(), lr="fast")  # type: ignore[arg-type]
     tinytorch.ones(2).no_such_method()  # type: ignore[attr-defined]

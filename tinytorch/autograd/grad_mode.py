@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar, overload
 
 from tinytorch.core.mode import local, set_grad, traced_as
 from tinytorch.core.warning import warn
@@ -110,7 +110,12 @@ class no_grad(_GradMode):
 
     mode = False
 
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+    @overload
+    def __new__(cls, function: None = None) -> Self: ...
+    @overload
+    def __new__(cls, function: F) -> F: ...  # type: ignore[misc]
+
+    def __new__(cls, function: Any = None) -> Any:
         """Return the context manager, or `function` decorated."""
         context = super().__new__(cls)
         if function is None:
@@ -181,6 +186,11 @@ class inference_mode(_DecoratorContextManager):
         >>> y.is_inference()
         True
     """
+
+    @overload
+    def __new__(cls, mode: bool = True) -> Self: ...
+    @overload
+    def __new__(cls, mode: F) -> F: ...  # type: ignore[misc]
 
     def __new__(cls, mode: Any = True) -> Any:
         """Return the context manager, or the function `mode` decorated."""

@@ -46,7 +46,7 @@ def _type(self: Tensor, dtype: Any = None, non_blocking: bool = False) -> Any:
     return self.to(named_type(dtype))
 
 
-def numpy(self: Tensor, *, force: bool = False) -> Any:
+def numpy(self: Tensor, *, force: bool = False) -> np.ndarray[Any, Any]:
     """Return the elements as a NumPy array that shares the tensor's memory.
 
     RuntimeError: the tensor requires grad, and grad mode is enabled; `force` returns `detach().cpu().numpy()`.

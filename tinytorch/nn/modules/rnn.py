@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import numbers
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ParamSpec
 
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -20,6 +21,7 @@ from tinytorch.ops.nn import rnn as _rnn  # noqa: F401 (declares the functions)
 from tinytorch.ops.register import functions
 
 __all__ = ["GRU", "GRUCell", "LSTM", "LSTMCell", "RNN", "RNNBase", "RNNCell", "RNNCellBase"]
+P = ParamSpec("P")
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
 
@@ -288,6 +290,17 @@ class RNN(RNNBase):
         self.nonlinearity = nonlinearity
 
 
+def _layers(
+    self: Any, input_size: int, hidden_size: int, num_layers: int = 1, bias: bool = True, batch_first: bool = False,
+    dropout: float = 0.0, bidirectional: bool = False, proj_size: int = 0, device: Any = None, dtype: Any = None,
+) -> None: ...  # fmt: skip
+
+
+def _as(known: Callable[P, None]) -> Callable[[Callable[..., None]], Callable[P, None]]:
+    """Return a decorator that tells type checkers the parameters of a function that passes its arguments on."""
+    return lambda function: function
+
+
 def _refuse_projection(kwargs: dict[str, Any]) -> None:
     if "proj_size" in kwargs:
         raise ValueError("proj_size argument is only supported for LSTM, not RNN or GRU")
@@ -318,6 +331,7 @@ class LSTM(RNNBase):
     Source: Hochreiter and Schmidhuber, "Long short-term memory", 1997.
     """
 
+    @_as(_layers)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__("LSTM", *args, **kwargs)
 
@@ -386,6 +400,7 @@ class GRU(RNNBase):
         2014.
     """
 
+    @_as(_layers)
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         _refuse_projection(kwargs)
         super().__init__("GRU", *args, **kwargs)
