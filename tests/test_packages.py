@@ -431,7 +431,8 @@ def test_floating_point_operations() -> None:
         counter = of(torch, "utils.flop_counter").FlopCounterMode(display=False)
         with counter:
             count()
-        return {path: {str(name): n for name, n in each.items()} for path, each in counter.get_flop_counts().items()}
+        counts = counter.get_flop_counts()  # (PyTorch's are in the order of a set)
+        return {path: {str(name): n for name, n in counts[path].items()} for path in sorted(counts)}
 
     same_as_pytorch(program)
     from tinytorch.utils.flop_counter import FlopCounterMode

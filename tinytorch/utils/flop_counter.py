@@ -78,7 +78,7 @@ class FlopCounterMode(DispatchMode):
                 name = "mm" if values[2] is None else "addmm"
             elif name in _CONVOLUTIONS:
                 name = "convolution_backward" if self.mod_tracker.is_bw else "convolution"
-            for path in self.mod_tracker.parents:
+            for path in sorted(self.mod_tracker.parents):
                 self.flop_counts[path][getattr(ops.aten, name)] += count
         return out
 

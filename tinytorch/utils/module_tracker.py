@@ -23,7 +23,7 @@ class ModuleTracker:
     Example:
         >>> from tinytorch.utils.module_tracker import ModuleTracker
         >>> layer = torch.nn.Linear(2, 2)
-        >>> handle = layer.register_forward_hook(lambda *_: print(sorted(tracker.parents)))
+        >>> handle = layer.register_forward_pre_hook(lambda *_: print(sorted(tracker.parents)))
         >>> with ModuleTracker() as tracker:
         ...     y = torch.nn.Sequential(layer)(torch.ones(2))
         ['Global', 'Sequential', 'Sequential.0']

@@ -347,7 +347,7 @@ class Trial(DispatchMode):
             check_hooks()
         module, refused = module_of(function) or "", getattr(function, "__traced_as__", "") == "refused"
         if isinstance(function, type):
-            return module.startswith(_CLASSES) and not refused
+            return module.startswith(_CLASSES)
         return isinstance(function, FunctionType) and module.startswith(_FUNCTIONS) and not refused
 
     def iterated(self, x: Any) -> Iterator[Any]:
