@@ -31,9 +31,9 @@ class FlopCounterMode(DispatchMode):
         >>> from tinytorch.utils.flop_counter import FlopCounterMode
         >>> with FlopCounterMode() as counter:
         ...     y = torch.nn.Linear(3, 4)(torch.ones(2, 3))
-        Module     FLOP   % Total
-        Global  0.048K   100.00%
-        Linear  0.048K   100.00%
+        Module      FLOP   % Total
+        Global    48.000   100.00%
+        Linear    48.000   100.00%
         >>> counter.get_flop_counts()["Linear"]
         {<OpOverloadPacket(op='aten.addmm')>: 48}
     """
