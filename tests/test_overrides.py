@@ -369,7 +369,7 @@ def test_what_is_asked_and_what_comes_of_it(name: str, pytorchs: dict[str, list[
 
 
 USING_EVERYTHING = """
-import gc, sys, types, warnings
+import gc, importlib.util, sys, types, warnings
 warnings.simplefilter("ignore")
 import tinytorch as torch
 import tinytorch._dynamo, tinytorch.fx, tinytorch.overrides
@@ -404,7 +404,8 @@ x, w = torch.rand(3, 4), torch.nn.Parameter(torch.rand(4, 4))
 Sub([1.0]) * x
 z = torch.fft.rfft(x)
 (z * z).abs().sum(), z.conj() @ z.mT, z.dtype
-x.to(torch.float8_e5m2).float(), x.to(torch.bfloat16) + 1
+if importlib.util.find_spec("ml_dtypes"):
+    x.to(torch.float8_e5m2).float(), x.to(torch.bfloat16) + 1
 x.to_sparse() @ w
 torch.vmap(lambda v: v @ w)(x)
 torch.func.hessian(lambda v: (v ** 3).sum())(x[0])
