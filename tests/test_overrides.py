@@ -414,7 +414,7 @@ with Mode():
 torch.fx.symbolic_trace(lambda v: v.relu() + 1)(x)
 step = torch.compile(torch.nn.Linear(4, 2))
 step(x), step(x)
-with torch.autocast("cpu"), torch.autograd.detect_anomaly():
+with torch.autocast("cpu", torch.float16), torch.autograd.detect_anomaly():
     torch.nn.functional.linear(x, w).sum().backward()
 torch.optim.Adam([w]).step()
 torch.empty(2, device="meta") + 1
