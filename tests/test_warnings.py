@@ -230,8 +230,8 @@ def test_warnings_that_come_once_can_be_repeated(monkeypatch: pytest.MonkeyPatch
 
 
 def test_no_other_warning_counts_calls() -> None:
-    """What a user's call causes is issued by `warn`, which finds the user's line."""
+    """What a user's call causes is issued by `warn`, which finds the user's line; deprecations may name ours."""
     for path in Path(tinytorch.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and ast.unparse(node.func) == "warnings.warn":
-                pytest.fail(f"{path}:{node.lineno}")
+            text = ast.unparse(node) if isinstance(node, ast.Call) else ""
+            assert not text.startswith("warnings.warn(") or "DeprecationWarning" in text, f"{path}:{node.lineno}"
