@@ -12,8 +12,15 @@ one tensor and a number, `scaled(x, factor=2)`, abridged:
             return dispatch(OP, THIS.function, *OP.given((a0, a1,), args, kwargs))
         if args or kwargs or a0 is MISSING:
             a0, a1, = OP.bound((a0, a1,), args, kwargs)      # PyTorch's or NumPy's argument names, or an error
-        if type(a0) is not Tensor and not isinstance(a0, Tensor):
-            a0 = OP.adopted(a0, 0)                           # PyTorch's tensor, or an error
+        if type(a0) is not Tensor:
+            if not isinstance(a0, Tensor):
+                a0 = OP.adopted(a0, 0)                       # PyTorch's tensor, or an error
+            if a0._receives is not None:                     # a class that computes some calls in its own way
+                received = a0._receives(OP.name, THIS.function, (a0, a1,), {})
+                if received is not NotImplemented:
+                    return received
+        if a0._array.dtype is not F32 and a0._array.dtype not in ACCEPTED:
+            OP.refuse_dtypes((a0._array, a1,))
         array = KERNEL(a0._array, a1)
         out = new(Tensor)                                    # and the initial values of its slots
         if state.grad:

@@ -30,6 +30,8 @@ from tinytorch.core.view import refresh
 from tinytorch.kernels import dtypes
 
 MISSING: Any = object()
+#: The dtypes with which every kernel computes.
+_USUAL = frozenset(map(np.dtype, ("float32", "float64", "int64", "bool")))
 #: The names of arguments that are dimensions.
 DIMENSIONS = ("dim", "dims", "dim0", "dim1", "dim2", "dimension")
 #: Names of node classes as they are; others get "Backward0".
@@ -103,7 +105,7 @@ class Op:
         ]
         self.plans: dict[Any, Plan] = {}
         #: The dtypes that the kernel is known to compute with: `refuse_dtypes` adds those that it does not refuse.
-        self.accepted = {np.dtype(name) for name in ("float32", "float64", "int64", "bool")}
+        self.accepted = set(_USUAL)
         #: Whether there are dtypes that the kernel refuses.
         self.selects = self.complex is None or self.refuses is not None or not (self.view or self.moves)
         #: Per formula the names of its parameters after `g` (and `needs`).

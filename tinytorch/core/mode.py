@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeGuard, TypeVar
 
@@ -316,9 +316,9 @@ def dispatch(op: Any, caller: Callable[..., Any], args: tuple[Any, ...], kwargs:
     state = local.state
     modes = state.modes
     assert modes is not None
-    for kind in map(type, (*args, *kwargs.values()) if kwargs else args):
-        if kind not in plain and any([is_lazy(each) for each in _tensors((*args, *kwargs.values()))]):
-            return supplied("resolving")(caller, args, kwargs)
+    given = (*args, *kwargs.values())
+    if not plain.issuperset(map(type, given)) and any(map(is_lazy, elements(given))):
+        return supplied("resolving")(caller, args, kwargs)
     state.modes = modes[:-1] or None
     try:
         return modes[-1].call(op, caller, args, kwargs)
@@ -343,7 +343,7 @@ def innermost(x: Any) -> Any:
     return x
 
 
-def _tensors(args: tuple[Any, ...]) -> Iterator[Any]:
+def elements(args: Iterable[Any]) -> Iterator[Any]:
     """Yield arguments, and the elements of those that are sequences."""
     for each in args:
         if isinstance(each, (list, tuple)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from tinytorch.core import graph
 from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import local, plain, runs, traced_as
+from tinytorch.core.mode import elements, local, plain, runs, traced_as
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
@@ -208,12 +208,11 @@ def wrap(array: Any, cls: type[Tensor] = Tensor) -> Any:
 
 def received(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return what the class of an argument makes of a call (see `Tensor._receives`), or NotImplemented."""
-    for value in (*args, *kwargs.values()) if kwargs else args:
-        for each in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(each, Tensor) and each._receives is not None:
-                made = each._receives(name, function, args, kwargs)
-                if made is not NotImplemented:
-                    return made
+    for each in elements((*args, *kwargs.values())):
+        if isinstance(each, Tensor) and each._receives is not None:
+            made = each._receives(name, function, args, kwargs)
+            if made is not NotImplemented:
+                return made
     return NotImplemented
 
 

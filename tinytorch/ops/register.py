@@ -195,11 +195,13 @@ class Function(Builtin):
             return self.run(lambda *args, **kwargs: write(self, out, args, kwargs), args, kwargs)
         return self.run(self.lowered if autocast.on else self.raw, args, kwargs)
 
-    def asked(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-        """Return the arguments that override the call; None if neither an argument nor a mode overrides it."""
-        if self.asks == "nobody":
-            return None
-        return overrides.asked(args, kwargs) if self.asks == "arguments" else overrides.asked((), {})
+    def answered(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return what a mode, or the class of an argument, makes of a call; NotImplemented if it is as usual."""
+        if self.asks != "nobody":
+            found = overrides.asked(args, kwargs) if self.asks == "arguments" else overrides.asked((), {})
+            if found is not None:
+                return overrides.handle_torch_function(self, found, *args, **kwargs)
+        return received(self.name, self, args, kwargs)
 
     def failed(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Return the result of a failed call with numbers for 0-d tensors, or per example; else raise `error`.
@@ -327,10 +329,7 @@ def _call(function: Function) -> Any:
                         return function.failed(error, args, kwargs)
                 kind = Tensor
             if modes.on or kind not in plain:
-                found = function.asked(args, kwargs)
-                if found is not None:
-                    return overrides.handle_torch_function(function, found, *args, **kwargs)
-                made = received(function.name, function, args, kwargs)
+                made = function.answered(args, kwargs)
                 if made is not NotImplemented:
                     return made
             try:
@@ -364,10 +363,7 @@ def _of_operands(function: Function) -> Any:
                 except TypeError as error:
                     return function.failed(error, (x, y), kwargs)
             args = tuple([each for each in (x, y, *more) if each is not NOT_GIVEN])
-            found = function.asked(args, kwargs)
-            if found is not None:
-                return overrides.handle_torch_function(function, found, *args, **kwargs)
-            made = received(function.name, function, args, kwargs)
+            made = function.answered(args, kwargs)
             if made is not NotImplemented:
                 return made
             try:

@@ -9,10 +9,11 @@ dense one by accident. A method of a sparse tensor goes to `of_sparse` directly.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tinytorch.core.layout import NoArray, sparse_coo
+from tinytorch.core.mode import elements
 from tinytorch.core.tensor import Tensor
 
 __all__ = ["RULES", "no_rule", "of_sparse", "received", "refused", "rule", "unsupported"]
@@ -49,15 +50,6 @@ def is_sparse(x: Any) -> bool:
     return isinstance(x, Tensor) and hasattr(x, "_held")
 
 
-def _arguments(args: Any) -> Iterator[Any]:
-    """Yield arguments, and the elements of those that are sequences."""
-    for each in args:
-        if isinstance(each, (list, tuple)):
-            yield from each
-        else:
-            yield each
-
-
 def received(name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Return the result of the rule of a function or op with this name; NotImplemented if it has none.
 
@@ -85,7 +77,7 @@ def of_sparse(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         NotImplementedError: there is no rule.
     """
     found = RULES.get(name)
-    tensors = [each for each in _arguments((*args, *kwargs.values())) if is_sparse(each)]
+    tensors = [each for each in elements((*args, *kwargs.values())) if is_sparse(each)]
     if not tensors:
         raise NoArray(f"{name}: sparse tensors are not supported here")
     if found is None:
@@ -130,7 +122,7 @@ def no_rule(name: str, x: Any) -> NoArray:
 
 def refused(name: str, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
     """Return the error of a public function that has no rule for its sparse arguments; `error` if there are none."""
-    tensors = [each for each in _arguments((*args, *kwargs.values())) if is_sparse(each)]
+    tensors = [each for each in elements((*args, *kwargs.values())) if is_sparse(each)]
     return no_rule(name, tensors[0]) if tensors else error
 
 
