@@ -12,7 +12,7 @@ import numpy as np
 
 from tinytorch.autograd.graph import GradientEdge
 from tinytorch.autograd.hooks import RemovableHandle, add_hook, keep_tensor_hooks
-from tinytorch.core import graph
+from tinytorch.core import engine, graph, native
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.layout import strided
@@ -670,9 +670,11 @@ def _backward(
         overriding.asks = before
 
 
+_walk_quietly = (*map(quiet, engine.HELPERS[:3]), *engine.HELPERS[3:])
+
 members(
     {
-        "backward": _backward,
+        "backward": native.method(_backward, "backward", globals(), _walk_quietly),
         "_current": _current,
         "requires_grad": property(_requires_grad, _set_requires_grad),
         "requires_grad_": requires_grad_,

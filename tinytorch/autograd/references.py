@@ -59,7 +59,8 @@ def count_own_references() -> tuple[int, int]:
             leaf._requires_grad = True
             edge = leaf_edge(leaf)
             gradients, arrays = edge[0].own_references = (_Count(), _Count())  # type: ignore[attr-defined]
-            walk(_Shared((edge,), (further, further_of_array, [])), False, False)
+            # (With targets: a walk without them may not run in Python.)
+            walk(_Shared((edge,), (further, further_of_array, [])), False, False, [edge])
             counts.add((gradients.value - further, arrays.value - further_of_array))
     finally:
         state.modes = modes

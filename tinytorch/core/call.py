@@ -45,7 +45,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tinytorch.core import inplace
+from tinytorch.core import inplace, native
 from tinytorch.core.complex import HOLOMORPHIC
 from tinytorch.core.declaration import MISSING, NUMBERS, Op
 from tinytorch.core.graph import FREES_BY_RECURSION, add_tail, leaf_edge, numbers
@@ -202,7 +202,11 @@ class Caller:
         # To compile a text takes 0.3 ms. Ops of operands and of one tensor share few texts; the functions of other ops
         # are generated at the first call.
         one = len(op.inputs) == 1 and op.outputs == 1 and not (op.many or op.joint or op.residuals or op.result)
-        self.function: Any = self.generated if op.operands or (one and form == CALL) else self._waiting()
+        definition = self.generated if op.operands or (one and form == CALL) else self._waiting()
+        self.function: Any = definition
+        if not self.writes:
+            laid = op.laid and (one or bool(op.operands))
+            self.function = native.function_of(op, form, definition, _of_arrays(op), laid)
         self.function.op, self.function.caller, self.function.writes = op, self, self.writes
 
     @property

@@ -13,16 +13,15 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import Any
 
-from tinytorch.core.graph import Edge, Node, Start, Watch, in_use, leaf_edge, running
+from tinytorch.core.graph import DEEPEST, Edge, Node, Start, Watch, in_use, leaf_edge, running
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import dispatch_step, local, on_another_stack
+from tinytorch.core.native import library
+from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.silence import add_into
-
-#: How many walks one thread runs inside of each other; Python limits the depth of each thread's stack.
-DEEPEST = 20
 
 
 def walk(
@@ -40,7 +39,8 @@ def walk(
     Returns:
         The gradients that arrived at the targets, if `capture`.
     """
-    if running.depth >= DEEPEST:
+    state = local.state
+    if state.depth >= DEEPEST:
         return on_another_stack(functools.partial(walk, start, retain_graph, create_graph, targets, capture))
     needed: set[Node] | None = None
     passed: set[Node] = set()
@@ -61,7 +61,6 @@ def walk(
         watch_before = running.watch
         watch = running.watch = Watch(start, needed, not capture)
         push = watch.push
-    state = local.state
     recording = state.grad
     state.grad = create_graph
     callbacks_before = state.callbacks
@@ -72,8 +71,11 @@ def walk(
     differentiable = create_graph or (modes is not None and any(mode.differentiates for mode in modes))
     # Whether no mode sees the accumulation into leaves, which can then take a gradient over rather than copy it.
     leaves_apart = modes is not None and not any(mode.sees_leaves for mode in modes)
-    running.depth += 1
+    state.depth += 1
     try:
+        if library is not None and not create_graph and modes is None and targets is None and watch is None:
+            library.run_walk(start, retain_graph, HELPERS)
+            heap.clear()
         while heap:
             order = heappop(heap)
             node, g, _ = waiting.pop(order)
@@ -163,10 +165,58 @@ def walk(
             callback()
         return captured
     finally:
-        running.depth -= 1
+        state.depth -= 1
         state.grad, state.callbacks = recording, callbacks_before
         if watch is not None:
             running.watch = watch_before
+
+
+# What the twin of the loop (kernels/native/walk.c) leaves to Python.
+
+
+def gradients_of(node: Node, g: Any) -> Any:
+    """Return the gradients of a node's inputs from the gradient of its output, or from None."""
+    return node.without_gradient(False, None) if g is None else node.backward(g, False, None)
+
+
+def hooked_before(node: Node, g: Any) -> Any:
+    """Return the gradient of a node's output after the hooks that run before the node."""
+    return node.run_hooks_before(g)
+
+
+def hooked_after(node: Node, grads: list[Any], g: Any) -> Any:
+    """Return the gradients of a node's inputs after the hooks that run after the node."""
+    assert node.hooks is not None
+    return node.run_hooks_after(_as_gradients_of_inputs(node, grads), g) if node.hooks.post else grads
+
+
+def _fitted(node: Node, g: Tensor, edge: Edge) -> Tensor:
+    """Return a gradient as the node at an edge takes it."""
+    shape, kind = shape_and_kind(edge)
+    if type(g) is not Tensor and g._receives is not None:
+        if g.layout is not strided:
+            return supplied("fitted_gradient")(g, shape, kind)  # type: ignore[no-any-return]
+        g = supplied("resolved")(g)
+    if g._array.dtype is kind and g._array.shape == shape:
+        return g
+    return _as_gradient_of_input(node, [g], g, shape, kind)
+
+
+def _sum(x: Tensor, g: Tensor) -> Tensor:
+    """Return the sum of two gradients, which may be sparse."""
+    return x + g if x.layout is strided else g + x
+
+
+def raised(error: Exception) -> None:
+    """Raise the error of a walk that leaves the package, with its notes."""
+    try:
+        raise error
+    except Exception:
+        leave()
+        raise
+
+
+HELPERS = (gradients_of, hooked_before, hooked_after, _fitted, _sum, raised)
 
 
 def _added(x: Tensor, g: Tensor) -> Tensor:

@@ -455,9 +455,13 @@ class AccumulateGrad(Node):
             and array.flags.writeable
         ):
             return g
+        return self.copied(g)
+
+    def copied(self, g: Tensor) -> Tensor:
+        """Return a copy of a gradient in memory for `.grad`."""
         copy = g.detach()
-        copy._array = _memory(leaf)
-        copy._array[...] = array
+        copy._array = _memory(self.variable)
+        copy._array[...] = g._array
         copy._cell = [0, mode.runs.begun]
         return copy
 
@@ -611,9 +615,12 @@ class Watch:
 _FIRST = -(1 << 62)  # less than minus any creation number
 
 
+#: How many walks one thread runs inside of each other; Python limits the depth of each thread's stack.
+DEEPEST = 20
+
+
 class _Running(threading.local):
     watch: Watch | None = None  # the look-ahead of the walk that runs in this thread, while hooks exist
-    depth = 0  # how many walks run in this thread, each called by a node or hook of the one before
 
 
 running = _Running()

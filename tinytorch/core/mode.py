@@ -30,13 +30,14 @@ class State:
         autocast: the `Autocast` mode of the thread; None while autocasting is off.
         modes: the `DispatchMode`s that are on, the innermost last; None if there are none.
         callbacks: functions to call when the running backward pass has ended; None while none runs.
+        depth: how many walks backward run in this thread, each called by a node or hook of the one before.
         witness: the mode to which a witnessed function (`Caller.witnessed`) reports what it computes, while it runs.
         run: the innermost `Run` of a function that a transform of `torch.func` differentiates; None outside of them.
         quietly: calls its first argument, a kernel, with the others: see `kernels/silence.py`.
         trial: what takes warnings and gives random numbers while calls are tried that nobody may notice; else None.
     """
 
-    __slots__ = ("asked", "autocast", "callbacks", "grad", "inference", "modes", "quietly", "run", "trial", "witness")
+    __slots__ = ("asked", "autocast", "callbacks", "depth", "grad", "inference", "modes", "quietly", "run", "trial", "witness")
 
     modes: tuple[DispatchMode, ...] | None
     callbacks: list[Callable[[], Any]] | None
@@ -51,6 +52,7 @@ class State:
         self.run: Run | None = None
         self.quietly = silence.runner()
         self.trial: Any = None
+        self.depth = 0
 
 
 class _Runs:

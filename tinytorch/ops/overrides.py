@@ -16,6 +16,7 @@ import types
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tinytorch.core import native
 from tinytorch.core.call import OPERATOR
 from tinytorch.core.mode import PerThread, plain, traced_as
 from tinytorch.core.mode import function_modes as modes
@@ -349,12 +350,13 @@ def _asking(name: str, function: Any) -> Any:
     made: Any = functools.wraps(function)(make(_NAMES.get(name, name), function))
     made.__name__, made.__qualname__ = _CALLED.get(name, name.rpartition(".")[2]), f"Tensor.{name}"
     made.member = name
-    return made
+    return native.asking(made, getattr(function, "operated", function))
 
 
 def _alike(name: str, function: Any) -> Any:
     """Return a copy of an operator's function, which has its own name."""
-    return types.FunctionType(function.__code__, function.__globals__, name, None, function.__closure__)
+    own = native.definition_of(function)
+    return types.FunctionType(own.__code__, own.__globals__, name, None, own.__closure__)
 
 
 def _of_self(name: str, function: Any) -> Any:

@@ -21,6 +21,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, TypeVar
 
+from tinytorch.core import native
 from tinytorch.core import op as core
 from tinytorch.core.declaration import NUMPY, NUMPY_DIMS, Op, too_many
 from tinytorch.core.layout import NoArray
@@ -143,7 +144,7 @@ class Function(Builtin):
         call.__name__ = call.__qualname__ = f"{home}_{own}" if home in ("fft", "linalg", "special") else own
         call.__module__ = f"{sys.modules['tinytorch'].__name__}.{home}".rstrip(".")
         call.__wrapped__ = raw
-        super().__init__(call)
+        super().__init__(native.asking(call, raw, bool(operands and operands[0])))
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return MethodType(self, instance) if self.binds and instance is not None else self

@@ -5,7 +5,7 @@ is written for (most often contiguous float32 arrays), if the library has been b
 arguments, and everything where there is no library. No other module knows about twins.
 
 `TINYTORCH_NATIVE=0` disables the library; `TINYTORCH_NATIVE=avx2` and `=baseline` choose its kernels for older
-processors.
+processors. `TINYTORCH_NATIVE=kernels` uses the kernels alone, and calls ops in Python.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from .. import parallel
 
-__all__ = ["absence", "build", "defaults", "direct", "instructions", "quick", "twin"]
+__all__ = ["absence", "build", "calls", "defaults", "direct", "instructions", "quick", "twin"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -34,6 +34,8 @@ if _setting != "0":
     else:
         parallel.on_threads_set(_library.set_threads)
 
+#: The library, if it also calls ops and walks backward (core/native.py).
+calls: Any = None if _setting == "kernels" else _library
 #: The instruction set of the kernels in use; None without the library.
 instructions: str | None = None
 if _library is not None:

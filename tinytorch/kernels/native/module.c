@@ -2,7 +2,7 @@
 // definition for arguments that the kernel leaves to it; `direct(definition)` one that tries the kernel of a twin, and
 // the loop of a ufunc, and returns NotImplemented for other arguments.
 #define TINYTORCH_MODULE
-#include "native.h"
+#include "calls.h"
 
 #include <numpy/ufuncobject.h>
 #include <stddef.h>
@@ -368,14 +368,20 @@ static PyObject *call_with_copy(const Twin *twin, PyObject **bound) {
     return result;
 }
 
+PyObject *tt_call_twin(PyObject *self, PyObject **bound) {
+    const Twin *twin = (Twin *)self;
+    PyObject *result = twin->call(bound);
+    if (result == FALLBACK && twin->of_gradient && tt_is_float32(bound[0]) && repeats(ARRAY(bound[0]))) {
+        result = call_with_copy(twin, bound);
+    }
+    return result;
+}
+
 static PyObject *twin_call(PyObject *self, PyObject *args, PyObject *keywords) {
     const Twin *twin = (Twin *)self;
     PyObject *bound[MAX_PARAMETERS];
     if (twin->call && bind(twin, args, keywords, bound)) {
-        PyObject *result = twin->call(bound);
-        if (result == FALLBACK && twin->of_gradient && tt_is_float32(bound[0]) && repeats(ARRAY(bound[0]))) {
-            result = call_with_copy(twin, bound);
-        }
+        PyObject *result = tt_call_twin(self, bound);
         if (result != FALLBACK) return result;
     }
     if (!twin->direct) return PyObject_Call(twin->definition, args, keywords);
@@ -413,6 +419,21 @@ static PyType_Slot twin_slots[] = {
 static PyType_Spec twin_spec = {"tinytorch.kernels.native.Twin", sizeof(Twin), 0,
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, twin_slots};
 static PyTypeObject *twin_type;
+
+bool tt_is_twin(PyObject *object) { return Py_TYPE(object) == twin_type && ((Twin *)object)->call; }
+
+Py_ssize_t tt_place_of(PyObject *twin, PyObject *name) {
+    const Twin *of = (Twin *)twin;
+    for (Py_ssize_t i = 0; i < of->count; i++) {
+        if (!PyUnicode_Compare(of->name[i], name)) return i;
+    }
+    return -1;
+}
+
+PyObject *const *tt_defaults_of(PyObject *twin, Py_ssize_t *count) {
+    *count = ((Twin *)twin)->count;
+    return ((Twin *)twin)->defaults;
+}
 
 static PyObject *make_twin(PyObject *module, PyObject *args) {
     (void)module;
@@ -533,7 +554,7 @@ PyMODINIT_FUNC PyInit__native(void) {
     tt_install_fork_handler();
     PyObject *module = PyModule_Create(&definition);
     twin_type = (PyTypeObject *)PyType_FromSpec(&twin_spec);
-    if (!module || !twin_type || add_sets(module) || add_kernels(module) ||
+    if (!module || !twin_type || add_sets(module) || add_kernels(module) || tt_add_calls(module) ||
         PyModule_AddIntConstant(module, "MIN_PRODUCT", MIN_PRODUCT)) {
         Py_XDECREF(module);
         return NULL;

@@ -1,0 +1,123 @@
+"""The twins in C of the call of an op and of the walk backward, where the native library has them.
+
+They do the common case: tensors of the class `Tensor` or `Parameter` on the CPU, and no mode. The functions in Python
+define what is computed, and get all other calls (`kernels/native/calls.h`).
+"""
+
+from __future__ import annotations
+
+import weakref
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tinytorch.core.declaration import MISSING
+from tinytorch.core.graph import DEEPEST, FREES_BY_RECURSION, AccumulateGrad, add_tail, leaf_edge, numbers
+from tinytorch.core.graph import in_use as hooks_in_use
+from tinytorch.core.mode import State, function_modes, local, runs
+from tinytorch.core.node import OpNode, Plan
+from tinytorch.core.supplied import supplied
+from tinytorch.core.tensor import _SLOTS, Size, Tensor
+from tinytorch.core.view import View, refresh
+from tinytorch.kernels import dtypes, native, silence
+
+if TYPE_CHECKING:
+    from tinytorch.core.declaration import Op
+
+__all__ = ["asking", "definition_of", "function_of", "library", "method", "set_parameter"]
+
+_NAMES = ("__name__", "__qualname__", "__doc__", "__module__", "__code__", "__defaults__", "__kwdefaults__",
+          "__globals__", "__closure__", "__annotations__")  # fmt: skip
+
+
+def _plan_of(op: Op, key: int) -> Plan:
+    return op.plans.get(key) or op.plan_of(key)
+
+
+def _node_of(op: Op, key: int, edges: Any, values: Any, array: Any, cell: Any) -> OpNode:
+    return op.node(key, edges, values, (array,), cell)
+
+
+def _configured() -> Any:
+    """Return the native library after telling it of this package's classes; None where it has no calls."""
+    if native.calls is None:
+        return None
+    new: Any = object.__new__
+    instances = (
+        new(Tensor), new(OpNode), State(), new(View), Plan(False, False, False), new(AccumulateGrad), runs,
+        function_modes,
+    )  # fmt: skip
+    objects = (
+        Tensor, None, Size, dtypes.dtype, View, OpNode, AccumulateGrad, weakref.ref,
+        local, runs, function_modes, numbers, hooks_in_use, np.add, DEEPEST,
+        refresh, leaf_edge, _plan_of, _node_of, add_tail if FREES_BY_RECURSION else None, MethodType,
+        supplied("arranged"), silence.add_into, AccumulateGrad.copied,
+    )  # fmt: skip
+    return native.calls if native.calls.configure(instances, objects, tuple(_SLOTS)) else None
+
+
+library = _configured()
+
+
+def function_of(op: Op, form: str, definition: Any, twin: Any, laid: bool) -> Any:
+    """Return the twin of a function of Tensors, which calls its definition where it declines; or the definition.
+
+    Args:
+        op, form: the op, and the form of its call.
+        definition: the function.
+        twin: what computes floats in place of the kernel: the twin of a kernel, or a ufunc.
+        laid: whether the result has the order in memory that PyTorch derives from the operands.
+    """
+    one = op.outputs == 1 and not (op.many or op.residuals or op.result or op.joint)
+    if library is None or not one or not op.inputs:
+        return definition
+    operands = op.operands
+    names = ("input", "other")[:operands] if operands else op.arguments
+    positional = operands or op.positional
+    overload = -1 if op.overload is None else op.overload[0]
+    function = library.function_of_op(
+        definition, op, op.kernel, getattr(op.kernel, "ufunc", op.kernel), twin, op.node_class,
+        None if op.overload is None else op.overload[1], names,
+        tuple([op if value is MISSING else value for value in op.defaults]), names[positional:] or None, op.inputs,
+        tuple(map(bool, op._constant)), operands, positional, overload, bool(op.wants) and 0 not in op.nondiff, op.view,
+        bool(operands) and op.floating, laid,
+    )  # fmt: skip
+    return definition if function is None else _named_as(definition, function)
+
+
+def asking(definition: Any, function: Any, of_tensors: bool = False) -> Any:
+    """Return the twin of a function that asks the classes of its arguments, and then calls `function`.
+
+    Args:
+        definition: the function.
+        function: what it calls; the result is the definition unless this is the function of an op with a twin.
+        of_tensors: whether a number in the place of a tensor is an error.
+    """
+    if library is None or type(function) is not library.function or not function.calls_op:
+        return definition
+    return _named_as(definition, library.asking(definition, function, of_tensors))
+
+
+def definition_of(function: Any) -> Any:
+    """Return the function of Python's that a twin calls where it declines; other functions as they are."""
+    return function if type(function) is FunctionType else function.definition
+
+
+def method(definition: Any, name: str, *others: Any) -> Any:
+    """Return the twin of a member of Tensor, by the name of the twin; `others` are what it calls, or reads."""
+    return definition if library is None else _named_as(definition, library.method(definition, name, others))
+
+
+def _named_as(definition: Any, function: Any) -> Any:
+    """Give a twin what Python's tools look for in a function."""
+    for name in _NAMES if isinstance(definition, FunctionType) else ():
+        setattr(function, name, getattr(definition, name))
+    vars(function).update(vars(definition))
+    return function
+
+
+def set_parameter(cls: Any) -> None:
+    """Tell the library which class parameters have: tensors as any other."""
+    if library is not None:
+        library.set_parameter(cls)

@@ -1,0 +1,907 @@
+// The twin of the call of an op (core/call.py): binds the arguments, unwraps the tensors, calls the kernel, makes the
+// tensor and its node. It is for calls of plain tensors with no mode on, and of kernels with one output.
+#include "calls.h"
+
+#define NO_IMPORT_UFUNC
+#define PY_UFUNC_UNIQUE_SYMBOL tinytorch_native_ufunc
+#include <numpy/ufuncobject.h>
+#include <stddef.h>
+#include <structmember.h>
+
+enum { MAX_INPUTS = 6, MAX_PLANS = 8, MAX_SOURCES = 8, SMALL = 1 << 15, MAX_ROWS = 64 };
+
+TensorSlots of_tensor;
+NodeSlots of_node;
+StateSlots of_state;
+ViewSlots of_view;
+PlanSlots of_plan;
+Py_ssize_t of_leaf, of_runs, of_function_modes;
+Package package;
+PyArray_Descr *tt_descriptions[KINDS];
+PyObject *tt_zero;
+
+// Threads ---------------------------------------------------------------------------------------
+
+// A look-up in `threading.local` takes a tenth of a call, so each thread's dictionary is remembered; by the number of the
+// interpreter's thread, since a thread that Python did not create may have several of these one after another.
+PyObject *tt_state(void) {
+    static _Thread_local uint64_t known_thread;
+    static _Thread_local PyObject *known;
+    static PyObject *name;
+    uint64_t thread = PyThreadState_GetID(PyThreadState_Get());
+    if (thread != known_thread) {
+        PyObject *attributes = PyObject_GetAttrString(package.local, "__dict__");
+        if (!attributes || (!name && !(name = PyUnicode_InternFromString("state")))) {
+            PyErr_Clear();
+            return NULL;
+        }
+        Py_DECREF(attributes);  // `local` holds it as long as the thread lives
+        known = attributes;
+        known_thread = thread;
+    }
+    return PyDict_GetItemWithError(known, name);
+}
+
+// Tensors and nodes -----------------------------------------------------------------------------
+
+PyObject *tt_new_cell(PyObject *state) {
+    if (SLOT(state, of_state.inference) == Py_True) return Py_NewRef(Py_None);
+    PyObject *cell = PyList_New(2);
+    if (cell) {
+        PyList_SetItem(cell, 0, Py_NewRef(tt_zero));
+        PyList_SetItem(cell, 1, Py_NewRef(SLOT(package.runs, of_runs)));
+    }
+    return cell;
+}
+
+PyObject *tt_new_tensor(PyObject *array, PyObject *cell) {
+    PyObject *out = array && cell ? PyType_GenericAlloc(package.tensor, 0) : NULL;
+    if (!out) {
+        Py_XDECREF(array);
+        Py_XDECREF(cell);
+        return NULL;
+    }
+    SLOT(out, of_tensor.array) = array;
+    SLOT(out, of_tensor.cell) = cell;
+    SLOT(out, of_tensor.requires_grad) = Py_NewRef(Py_False);
+    SLOT(out, of_tensor.edge) = Py_NewRef(Py_None);
+    SLOT(out, of_tensor.grad) = Py_NewRef(Py_None);
+    SLOT(out, of_tensor.view) = Py_NewRef(Py_None);
+    SLOT(out, of_tensor.hooks) = Py_NewRef(Py_None);
+    SLOT(out, of_tensor.accumulator) = Py_NewRef(Py_None);
+    return out;
+}
+
+PyObject *tt_shape(PyObject *array) {
+    int dims = PyArray_NDIM(ARRAY(array));
+    PyObject *shape = PyTuple_New(dims);
+    for (int d = 0; shape && d < dims; d++) PyTuple_SetItem(shape, d, PyLong_FromSsize_t(PyArray_DIM(ARRAY(array), d)));
+    return shape;
+}
+
+// Bring the edge of a view up to date (`refresh`); usually nothing was written to its memory.
+static bool refreshed(PyObject *x) {
+    PyObject *view = SLOT(x, of_tensor.view);
+    if (view == Py_None) return true;
+    PyObject *cell = SLOT(x, of_tensor.cell);
+    if (Py_TYPE(view) == package.view && PyList_Check(cell)) {
+        PyObject *base = SLOT(view, of_view.base);
+        if (PyList_GetItem(cell, 0) == SLOT(view, of_view.seen) && is_plain(base) &&
+            SLOT(x, of_tensor.requires_grad) == SLOT(base, of_tensor.requires_grad)) {
+            return true;
+        }
+    }
+    PyObject *done = PyObject_CallFunctionObjArgs(package.refresh, x, NULL);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
+PyObject *tt_edge_of(PyObject *x) {
+    PyObject *edge = SLOT(x, of_tensor.edge);
+    if (edge != Py_None) return Py_NewRef(edge);
+    PyObject *reference = SLOT(x, of_tensor.accumulator);
+    if (Py_TYPE(reference) == package.weak_reference) {
+        PyObject *node = PyObject_CallNoArgs(reference);
+        if (!node) return NULL;
+        if (node != Py_None) {
+            edge = PyTuple_Pack(2, node, tt_zero);
+            Py_DECREF(node);
+            return edge;
+        }
+        Py_DECREF(node);
+    }
+    return PyObject_CallFunctionObjArgs(package.leaf_edge, x, NULL);
+}
+
+bool tt_make_view(PyObject *out, PyObject *source, PyObject *state) {
+    PyObject *cell = SLOT(source, of_tensor.cell);
+    set_slot(out, of_tensor.cell, Py_NewRef(cell));
+    if (!PyList_Check(cell)) return true;
+    static PyObject *usual, *without_grad, *of_inference;  // as in core/view.py
+    if (!usual) {
+        usual = PyLong_FromLong(0);
+        without_grad = PyLong_FromLong(3);
+        of_inference = PyLong_FromLong(4);
+    }
+    PyObject *kind = usual, *parent = SLOT(source, of_tensor.view);
+    if (SLOT(state, of_state.grad) != Py_True) {
+        kind = SLOT(state, of_state.inference) == Py_True ? of_inference : without_grad;
+    }
+    PyObject *view = PyType_GenericAlloc(package.view, 0);
+    if (!view) return false;
+    SLOT(view, of_view.array) = Py_NewRef(SLOT(out, of_tensor.array));
+    SLOT(view, of_view.seen) = Py_NewRef(PyList_GetItem(cell, 0));
+    SLOT(view, of_view.own) = Py_NewRef(Py_False);
+    if (parent == Py_None) {
+        SLOT(view, of_view.base) = Py_NewRef(source);
+        SLOT(view, of_view.kind) = Py_NewRef(kind);
+    } else {
+        PyObject *kind_of_parent = SLOT(parent, of_view.kind);
+        SLOT(view, of_view.base) = Py_NewRef(SLOT(parent, of_view.base));
+        bool inherited = kind == usual || kind_of_parent == of_inference;
+        SLOT(view, of_view.kind) = Py_NewRef(inherited ? kind_of_parent : kind);
+    }
+    set_slot(out, of_tensor.view, view);
+    return true;
+}
+
+// Loops of ufuncs -------------------------------------------------------------------------------
+
+// NumPy's own loop over contiguous elements, without the choice of the loop, of the order of memory and of the casts
+// that a call of the ufunc makes. Nor does it look for floating-point errors.
+typedef struct {
+    PyUFuncGenericFunction function;
+    void *data;
+    int result;  // the type number of the result
+} Loop;
+
+static Loop additions[KINDS];
+
+static void find_loop(const PyUFuncObject *ufunc, int type, Loop *loop) {
+    loop->function = NULL;
+    if (ufunc->nout != 1 || ufunc->core_enabled) return;
+    for (int k = 0; k < ufunc->ntypes; k++) {
+        const char *types = ufunc->types + k * ufunc->nargs;
+        bool fits = ufunc->functions[k] != NULL;
+        for (int i = 0; i < ufunc->nin; i++) fits = fits && types[i] == type;
+        if (fits) {
+            *loop = (Loop){ufunc->functions[k], ufunc->data ? (void *)ufunc->data[k] : NULL, types[ufunc->nin]};
+            return;
+        }
+    }
+}
+
+// An array, or a number in the array's dtype.
+typedef struct {
+    char *data;
+    PyArrayObject *array;  // NULL: a number
+    npy_intp size;
+    int dims;
+} Operand;
+
+static Operand of_array(PyObject *array) {
+    return (Operand){PyArray_DATA(ARRAY(array)), ARRAY(array), PyArray_SIZE(ARRAY(array)), PyArray_NDIM(ARRAY(array))};
+}
+
+static bool same_strides(PyArrayObject *x, PyObject *y) {
+    return PyArray_CompareLists(PyArray_STRIDES(x), PyArray_STRIDES(ARRAY(y)), PyArray_NDIM(x));
+}
+
+// Run a loop over one or two operands (`y` may be NULL). FALLBACK for layouts that are not contiguous.
+static PyObject *run_loop(const Loop *loop, const Operand *x, const Operand *y, int itemsize) {
+    const Operand *large = x, *small = y;
+    if (!x->size || (y && !y->size)) return FALLBACK;
+    if (y && (y->size > x->size || (y->size == x->size && y->dims > x->dims))) {
+        large = y;
+        small = x;
+    }
+    if (!large->array || large->size > SMALL || !PyArray_ISALIGNED(large->array)) return FALLBACK;
+    npy_intp rows = 1, step = itemsize;
+    bool by_rows = PyArray_IS_C_CONTIGUOUS(large->array), same = false;
+    if (!by_rows && !PyArray_IS_F_CONTIGUOUS(large->array)) return FALLBACK;
+    if (small) {
+        if (small->dims > large->dims || (small->array && !PyArray_ISALIGNED(small->array))) return FALLBACK;
+        npy_intp *last = PyArray_DIMS(large->array) + large->dims - small->dims;
+        same = small->array && small->dims == large->dims &&
+               PyArray_CompareLists(PyArray_DIMS(small->array), last, small->dims);
+        if (same) {  // elements in the same order of memory
+            if (by_rows ? !PyArray_IS_C_CONTIGUOUS(small->array)
+                        : !same_strides(small->array, (PyObject *)large->array)) {
+                return FALLBACK;
+            }
+        } else if (small->size == 1 && (by_rows || !small->dims)) {
+            step = 0;
+        } else {  // a row that is repeated
+            if (!by_rows || !small->array || !PyArray_IS_C_CONTIGUOUS(small->array) ||
+                !PyArray_CompareLists(PyArray_DIMS(small->array), last, small->dims)) {
+                return FALLBACK;
+            }
+            rows = large->size / small->size;
+            if (rows > MAX_ROWS) return FALLBACK;
+        }
+    }
+    PyObject *out = PyArray_New(&PyArray_Type, large->dims, PyArray_DIMS(large->array), loop->result, NULL, NULL, 0,
+                                !by_rows, NULL);
+    if (!out) return NULL;
+    if (!by_rows && !same_strides(large->array, out)) {  // (lengths of 1 may have any stride, which tells an order)
+        if (PyArray_ITEMSIZE(large->array) == PyArray_ITEMSIZE(ARRAY(out))) {
+            Py_DECREF(out);
+            return FALLBACK;
+        }
+    }
+    npy_intp count = large->size / rows, out_step = PyArray_ITEMSIZE(ARRAY(out));
+    char *to = PyArray_DATA(ARRAY(out)), *from = large->data;
+    bool swapped = small && small == x;
+    for (npy_intp row = 0; row < rows; row++, from += count * itemsize, to += count * out_step) {
+        if (!small) {
+            char *places[] = {from, to};
+            npy_intp steps[] = {itemsize, out_step};
+            loop->function(places, &count, steps, loop->data);
+        } else {
+            char *places[] = {swapped ? small->data : from, swapped ? from : small->data, to};
+            npy_intp steps[] = {swapped ? step : itemsize, swapped ? itemsize : step, out_step};
+            loop->function(places, &count, steps, loop->data);
+        }
+    }
+    return out;
+}
+
+bool tt_add_in_place(PyObject *total, PyObject *array) {
+    int kind = kind_of(total);
+    if (kind < 0 || kind_of(array) != kind || !same_shape(total, array) || PyArray_SIZE(ARRAY(total)) > SMALL) return false;
+    if (!PyArray_ISCARRAY(ARRAY(total)) || !PyArray_ISCARRAY_RO(ARRAY(array))) return false;
+    npy_intp count = PyArray_SIZE(ARRAY(total)), step = PyArray_ITEMSIZE(ARRAY(total)), steps[] = {step, step, step};
+    char *places[] = {PyArray_DATA(ARRAY(total)), PyArray_DATA(ARRAY(array)), PyArray_DATA(ARRAY(total))};
+    if (count) additions[kind].function(places, &count, steps, additions[kind].data);
+    return true;
+}
+
+// The call --------------------------------------------------------------------------------------
+
+// A saved value: its kind, as in core/node.py, and its position.
+enum { INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE };
+typedef struct {
+    int kind, position;
+} Source;
+typedef struct {
+    long key;
+    PyObject *plan;
+    int count;  // of the sources; -1 for a plan whose values Python collects
+    Source sources[MAX_SOURCES];
+} Plan;
+
+// What is known of an op.
+typedef struct Facts {
+    PyObject *op, *kernel, *twin, *node_class, *overload_class;
+    PyObject *names, *defaults, *by_name;  // of the arguments; names of those that are passed by name, or NULL
+    int operands, arguments, positional, input_count, inputs[MAX_INPUTS], overload;
+    bool constant[MAX_INPUTS], records, view, floating, laid, has_loops;
+    Loop loops[KINDS];
+    int places[MAX_PARAMETERS];  // of the arguments among the twin's parameters
+    Py_ssize_t twin_count;
+    PyObject *const *twin_defaults;
+    int plan_count;
+    Plan plans[MAX_PLANS];
+} Facts;
+
+// The plan for a set of inputs (see `Op.plan_of`); NULL where it is left to Python, or after an error.
+static Plan *plan_of(Facts *facts, long key) {
+    for (int k = 0; k < facts->plan_count; k++) {
+        if (facts->plans[k].key == key) return &facts->plans[k];
+    }
+    if (facts->plan_count == MAX_PLANS) return NULL;
+    PyObject *plan = PyObject_CallFunction(package.plan_of, "Ol", facts->op, key);
+    if (!plan) return NULL;
+    Plan *known = &facts->plans[facts->plan_count++];
+    *known = (Plan){.key = key, .plan = plan, .count = -1};
+    PyObject *sources = SLOT(plan, of_plan.sources);
+    Py_ssize_t count = PyList_Size(sources);
+    if (count > MAX_SOURCES) return known;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        PyObject *source = PyList_GetItem(sources, k);
+        long kind = PyLong_AsLong(ITEM(source, 0));
+        if (kind == RESIDUAL || kind > SHAPE || !PyLong_Check(ITEM(source, 1))) return known;
+        known->sources[k] = (Source){(int)kind, (int)PyLong_AsLong(ITEM(source, 1))};
+        if (kind == OUTPUT && known->sources[k].position) return known;
+    }
+    known->count = (int)count;
+    return known;
+}
+
+// The saved values of a call, as `Plan.keep` returns them. NULL without an error for an inference tensor.
+static PyObject *saved_values(const Plan *plan, PyObject *const *values, PyObject *out) {
+    PyObject *saved = PyList_New(plan->count);
+    for (int k = 0; saved && k < plan->count; k++) {
+        int kind = plan->sources[k].kind;
+        PyObject *value = kind == OUTPUT ? out : values[plan->sources[k].position], *item = NULL;
+        if (kind == PLAIN) {
+            item = Py_NewRef(value);
+        } else if (kind == SHAPE) {
+            item = tt_shape(SLOT(value, of_tensor.array));
+        } else {
+            PyObject *cell = SLOT(value, of_tensor.cell);
+            if (PyList_Check(cell)) {
+                PyObject *version = PyList_GetItem(cell, 0);
+                item = kind == INPUT ? PyTuple_Pack(2, value, version)
+                                     : PyTuple_Pack(3, SLOT(out, of_tensor.array), cell, version);
+            }
+        }
+        if (item) {
+            PyList_SetItem(saved, k, item);
+        } else {
+            Py_CLEAR(saved);
+        }
+    }
+    return saved;
+}
+
+// A new node with its saved values. `edges` is stolen. NULL if it is left to Python's `Op.node`, or after an error.
+static PyObject *new_node(Facts *facts, const Plan *plan, PyObject *edges, PyObject *const *values, PyObject *out) {
+    PyObject *array = SLOT(out, of_tensor.array), *node_class = facts->node_class;
+    if (facts->overload >= 0 && values[facts->overload] != Py_None) node_class = facts->overload_class;
+    PyObject *saved = saved_values(plan, values, out), *shape = saved ? tt_shape(array) : NULL;
+    PyObject *number = shape ? PyIter_Next(package.numbers) : NULL;
+    PyObject *node = number ? PyType_GenericAlloc((PyTypeObject *)node_class, 0) : NULL;
+    if (!node) {
+        Py_DECREF(edges);
+        Py_XDECREF(saved);
+        Py_XDECREF(shape);
+        Py_XDECREF(number);
+        return NULL;
+    }
+    SLOT(node, of_node.edges) = edges;
+    SLOT(node, of_node.hooks) = Py_NewRef(Py_None);
+    SLOT(node, of_node.number) = number;
+    SLOT(node, of_node.shape) = shape;
+    SLOT(node, of_node.dtype) = Py_NewRef((PyObject *)PyArray_DESCR(ARRAY(array)));
+    SLOT(node, of_node.plan) = Py_NewRef(plan->plan);
+    SLOT(node, of_node.saved) = saved;
+    if (package.add_tail != Py_None) {
+        PyObject *done = PyObject_CallFunctionObjArgs(package.add_tail, node, NULL);
+        if (!done) Py_CLEAR(node);
+        Py_XDECREF(done);
+    }
+    return node;
+}
+
+// Give a result its node. `edges` (stolen) has one edge per input, NULL where no gradient flows; false after an error.
+static bool record(Facts *facts, const Plan *plan, PyObject **edges, PyObject *const *values, PyObject *out) {
+    PyObject *array = SLOT(out, of_tensor.array), *tuple = PyTuple_New(facts->input_count), *node = NULL;
+    for (int k = 0; tuple && k < facts->input_count; k++) {
+        PyTuple_SetItem(tuple, k, edges[k] ? edges[k] : Py_NewRef(Py_None));
+        edges[k] = NULL;
+    }
+    if (!tuple) return false;
+    if (plan->count >= 0 && !PyArray_ISCOMPLEX(ARRAY(array))) {
+        node = new_node(facts, plan, Py_NewRef(tuple), values, out);
+        if (!node && PyErr_Occurred()) {
+            Py_DECREF(tuple);
+            return false;
+        }
+    }
+    if (!node) {
+        PyObject *all = PyTuple_New(facts->arguments);
+        for (int i = 0; all && i < facts->arguments; i++) PyTuple_SetItem(all, i, Py_NewRef(values[i]));
+        node = all ? PyObject_CallFunction(package.node_of, "OlOOOO", facts->op, plan->key, tuple, all, array,
+                                           SLOT(out, of_tensor.cell))
+                   : NULL;
+        Py_XDECREF(all);
+    }
+    Py_DECREF(tuple);
+    PyObject *edge = node ? PyTuple_Pack(2, node, tt_zero) : NULL;
+    Py_XDECREF(node);
+    if (!edge) return false;
+    set_slot(out, of_tensor.edge, edge);
+    set_slot(out, of_tensor.requires_grad, Py_NewRef(Py_True));
+    return true;
+}
+
+// Bind a call's arguments to the op's, as Python would; false where Python must do it.
+static bool bind(const Facts *facts, PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject **values) {
+    if (count > facts->positional) return false;
+    for (Py_ssize_t i = 0; i < count; i++) values[i] = args[i];
+    for (int i = (int)count; i < facts->arguments; i++) values[i] = NULL;
+    Py_ssize_t named = names ? SIZE(names) : 0;
+    for (Py_ssize_t k = 0; k < named; k++) {
+        PyObject *name = ITEM(names, k);
+        int i = (int)count;
+        while (i < facts->arguments && ITEM(facts->names, i) != name) i++;
+        if (i == facts->arguments) return false;
+        values[i] = args[count + k];
+    }
+    for (int i = (int)count; i < facts->arguments; i++) {
+        if (!values[i] && !(values[i] = ITEM(facts->defaults, i))) return false;
+        if (values[i] == facts->op) return false;  // stands for an argument without a default
+    }
+    return true;
+}
+
+static bool is_number(PyObject *x) { return PyFloat_CheckExact(x) || PyLong_CheckExact(x) || PyBool_Check(x); }
+
+// Whether no class of an option can override the call: numbers, None, strings, dtypes, tensors, and lists of such.
+static bool is_usual(PyObject *x, bool in_list) {
+    if (x == Py_None || is_number(x) || is_plain(x) || PyUnicode_CheckExact(x)) return true;
+    if (Py_TYPE(x) == package.dtype) return true;
+    if (in_list) return false;
+    if (PyTuple_CheckExact(x) || Py_TYPE(x) == package.size) {
+        for (Py_ssize_t i = SIZE(x); i-- > 0;) {
+            if (!is_usual(ITEM(x, i), true)) return false;
+        }
+        return true;
+    }
+    if (!PyList_CheckExact(x)) return false;
+    for (Py_ssize_t i = PyList_Size(x); i-- > 0;) {
+        if (!is_usual(PyList_GetItem(x, i), true)) return false;
+    }
+    return true;
+}
+
+// Read a number in the dtype of a kind; false where Python must say what becomes of it.
+static bool read_as(PyObject *number, int kind, bool floating, void *into) {
+    if (kind == I64) {
+        int overflow = 1;
+        if (!floating && PyLong_CheckExact(number)) *(int64_t *)into = PyLong_AsLongLongAndOverflow(number, &overflow);
+        return !overflow;
+    }
+    if (!PyFloat_CheckExact(number) && !PyLong_CheckExact(number)) return false;
+    double value = PyFloat_AsDouble(number);
+    if (value == -1 && PyErr_Occurred()) {
+        PyErr_Clear();
+        return false;
+    }
+    if (kind == F64) {
+        *(double *)into = value;
+    } else {
+        *(float *)into = (float)value;
+        if (isinf(*(float *)into) && !isinf(value)) return false;
+    }
+    return true;
+}
+
+// Call the twin of a kernel, or else the kernel in Python. The array of the result; FALLBACK; or NULL after an error.
+static PyObject *call_kernel(const Facts *facts, PyObject *state, PyObject **arrays) {
+    PyObject *result = FALLBACK;
+    if (facts->twin) {
+        PyObject *bound[MAX_PARAMETERS];
+        bool complete = true;
+        for (Py_ssize_t i = 0; i < facts->twin_count; i++) bound[i] = facts->twin_defaults[i];
+        for (int i = 0; i < facts->arguments; i++) bound[facts->places[i]] = arrays[i];
+        for (Py_ssize_t i = 0; i < facts->twin_count; i++) complete = complete && bound[i];
+        if (complete) result = tt_call_twin(facts->twin, bound);
+    }
+    if (result == FALLBACK) {
+        if (facts->has_loops) return FALLBACK;  // (its loops are next)
+        if (facts->view) {
+            result = PyObject_Vectorcall(facts->kernel, arrays, (size_t)facts->positional, facts->by_name);
+        } else {
+            PyObject *all[MAX_PARAMETERS + 1] = {facts->kernel}, *quietly = Py_NewRef(SLOT(state, of_state.quietly));
+            for (int i = 0; i < facts->arguments; i++) all[i + 1] = arrays[i];
+            result = PyObject_Vectorcall(quietly, all, (size_t)facts->positional + 1, facts->by_name);
+            Py_DECREF(quietly);
+        }
+    }
+    if (!result || PyArray_CheckExact(result)) return result;
+    PyObject *array = PyArray_IsScalar(result, Generic) ? PyArray_FromScalar(result, NULL) : FALLBACK;
+    Py_DECREF(result);
+    return array;
+}
+
+// A result in the order of dimensions that PyTorch derives from the operands; `array` is stolen.
+static PyObject *laid_out(const Facts *facts, PyObject *array, PyObject *const *arrays) {
+    bool settled = PyArray_IS_C_CONTIGUOUS(ARRAY(array));
+    for (int i = 0; i < facts->arguments; i++) {
+        if (PyArray_Check(arrays[i]) && !PyArray_IS_C_CONTIGUOUS(ARRAY(arrays[i]))) settled = false;
+    }
+    if (settled) return array;
+    PyObject *all[MAX_PARAMETERS + 1] = {array};
+    for (int i = 0; i < facts->arguments; i++) all[i + 1] = arrays[i];
+    PyObject *arranged = PyObject_Vectorcall(package.arranged, all, (size_t)facts->arguments + 1, NULL);
+    Py_DECREF(array);
+    return arranged;
+}
+
+// The array of a call of one or two operands by NumPy's loops; FALLBACK; or NULL after an error.
+static PyObject *by_loops(const Facts *facts, int kind, PyObject *const *values, PyObject *const *arrays) {
+    if (kind < 0 || !facts->loops[kind].function) return FALLBACK;
+    Operand x = of_array(arrays[0]), y;
+    double number;
+    int itemsize = kind == F32 ? 4 : 8;
+    if (facts->operands == 1) return run_loop(&facts->loops[kind], &x, NULL, itemsize);
+    if (arrays[1] != values[1]) {
+        y = of_array(arrays[1]);
+    } else if (read_as(values[1], kind, facts->floating, &number)) {
+        y = (Operand){(char *)&number, NULL, 1, 0};
+    } else {
+        return FALLBACK;
+    }
+    return run_loop(&facts->loops[kind], &x, &y, itemsize);
+}
+
+// Whether ops of one tensor and options compute with an array's dtype: not complex, 8-bit or wide unsigned numbers.
+static bool is_usual_array(PyObject *array) {
+    if (!PyArray_CheckExact(array) || !PyArray_ISNOTSWAPPED(ARRAY(array))) return false;
+    int type = PyArray_TYPE(ARRAY(array));
+    return PyTypeNum_ISSIGNED(type) || type == NPY_BOOL || type == NPY_UBYTE || type == NPY_HALF || type == NPY_FLOAT ||
+           type == NPY_DOUBLE;
+}
+
+// The result of a call, FALLBACK (borrowed), or NULL after an error.
+PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Facts *facts = call->facts;
+    PyObject *state = tt_state();
+    if (!state || SLOT(state, of_state.modes) != Py_None || !no_function_modes()) return FALLBACK;
+    PyObject *values[MAX_PARAMETERS], *arrays[MAX_PARAMETERS];
+    if (!names && count == facts->arguments && count == facts->positional) {
+        for (Py_ssize_t i = 0; i < count; i++) values[i] = args[i];
+    } else if (!bind(facts, args, count, names, values)) {
+        return FALLBACK;
+    }
+    // Unwrap.
+    for (int i = 0; i < facts->arguments; i++) arrays[i] = values[i];
+    int kind = -1;
+    long key = 0;
+    for (int k = 0; k < facts->input_count; k++) {
+        PyObject *x = values[facts->inputs[k]];
+        if (!is_plain(x)) {
+            if (!k || !(is_number(x) || (x == Py_None && !facts->operands))) return FALLBACK;
+            continue;
+        }
+        PyObject *array = arrays[facts->inputs[k]] = SLOT(x, of_tensor.array);
+        int kind_of_input = kind_of(array);
+        if (kind_of_input < 0 && (facts->operands || !is_usual_array(array))) return FALLBACK;
+        if (!k) kind = kind_of_input;
+        else if (facts->operands && kind_of_input != kind) return FALLBACK;
+        key |= 256L << k;
+    }
+    bool has_number = facts->operands == 2 && !(key & 512);
+    if ((facts->floating && kind == I64) || (has_number && call->of_tensors)) return FALLBACK;
+    // A public function or a member asks the classes of all of its arguments.
+    for (int i = 0; call->owner && i < facts->arguments; i++) {
+        if (arrays[i] == values[i] && !is_usual(values[i], false)) return FALLBACK;
+    }
+    // Edges.
+    PyObject *edges[MAX_INPUTS] = {NULL};
+    Plan *plan = NULL;
+    PyObject *out = NULL, *array = FALLBACK;
+    if (facts->records && SLOT(state, of_state.grad) == Py_True) {
+        for (int k = 0; k < facts->input_count; k++) {
+            PyObject *x = values[facts->inputs[k]];
+            if (!(key & 256L << k)) continue;
+            if (!refreshed(x)) goto failed;
+            if (facts->constant[k] || SLOT(x, of_tensor.requires_grad) != Py_True) continue;
+            if (!(edges[k] = tt_edge_of(x))) goto failed;
+            key |= 1L << k;
+        }
+        // (Python's plans of two operands take a number for a tensor, since PyTorch converts it to one.)
+        if (key & 255 && !(plan = plan_of(facts, key))) goto failed;
+    }
+    // Compute. The kernel may run other threads, which may give a tensor another array: so arrays are held.
+    bool in_python = facts->operands && !facts->has_loops && !facts->twin;
+    if (in_python && PyArray_SIZE(ARRAY(arrays[0])) > SMALL) goto declined;  // (Python shares it among threads)
+    PyObject *held[MAX_INPUTS];
+    for (int k = 0; k < facts->input_count; k++) held[k] = Py_NewRef(arrays[facts->inputs[k]]);
+    if (facts->has_loops && facts->operands == 2) array = by_loops(facts, kind, values, arrays);
+    if (array == FALLBACK && !has_number && (facts->twin || !facts->has_loops)) array = call_kernel(facts, state, arrays);
+    if (array == FALLBACK && facts->has_loops && facts->operands == 1) array = by_loops(facts, kind, values, arrays);
+    if (array && array != FALLBACK && facts->laid) array = laid_out(facts, array, arrays);
+    for (int k = 0; k < facts->input_count; k++) Py_DECREF(held[k]);
+    if (array == FALLBACK) goto declined;
+    if (!array) goto failed;
+    // Wrap and record.
+    out = tt_new_tensor(array, facts->view ? Py_NewRef(Py_None) : tt_new_cell(state));
+    if (!out || (facts->view && !tt_make_view(out, values[facts->inputs[0]], state))) goto failed;
+    if (plan) {
+        char kind_of_out = PyArray_DESCR(ARRAY(array))->kind;
+        bool differentiable = kind_of_out == 'f' || kind_of_out == 'c' || kind_of_out == 'V';  // (`DIFFERENTIABLE`)
+        if (differentiable && !record(facts, plan, edges, values, out)) goto failed;
+        for (int k = 0; k < facts->input_count; k++) Py_XDECREF(edges[k]);
+    }
+    return out;
+
+failed:
+    Py_XDECREF(out);
+    // The interpreter's own errors are passed on. Python repeats what fails otherwise, for PyTorch's error and its notes.
+    if (PyErr_Occurred() &&
+        (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))) {
+        for (int k = 0; k < facts->input_count; k++) Py_XDECREF(edges[k]);
+        return NULL;
+    }
+    PyErr_Clear();
+declined:
+    for (int k = 0; k < facts->input_count; k++) Py_XDECREF(edges[k]);
+    return FALLBACK;
+}
+
+// Callables -------------------------------------------------------------------------------------
+
+static PyTypeObject *callable_type;
+
+static PyObject *callable_vectorcall(PyObject *self, PyObject *const *args, size_t count, PyObject *names) {
+    Callable *call = (Callable *)self;
+    PyObject *result = call->run(call, args, (Py_ssize_t)(count & ~PLACE_BEFORE), names);
+    return result == FALLBACK ? PyObject_Vectorcall(call->definition, args, count, names) : result;
+}
+
+// The same through `tp_call`, for callers that know no vectorcall.
+static PyObject *callable_call(PyObject *self, PyObject *args, PyObject *keywords) {
+    Callable *call = (Callable *)self;
+    if (!keywords && PyTuple_Size(args) <= MAX_PARAMETERS) {
+        PyObject *items[MAX_PARAMETERS];
+        Py_ssize_t count = PyTuple_Size(args);
+        for (Py_ssize_t i = 0; i < count; i++) items[i] = PyTuple_GetItem(args, i);
+        PyObject *result = call->run(call, items, count, NULL);
+        if (result != FALLBACK) return result;
+    }
+    return PyObject_Call(call->definition, args, keywords);
+}
+
+static PyObject *callable_get(PyObject *self, PyObject *instance, PyObject *owner) {
+    (void)owner;
+    if (!instance || instance == Py_None) return Py_NewRef(self);
+    return PyObject_CallFunctionObjArgs(package.method, self, instance, NULL);
+}
+
+// All references of the facts of an op.
+#define EACH_FACT(do)                                                                                              \
+    do(facts->op) do(facts->kernel) do(facts->twin) do(facts->node_class) do(facts->overload_class) do(facts->names) \
+    do(facts->defaults) do(facts->by_name)
+
+static int callable_traverse(PyObject *self, visitproc visit, void *arg) {
+    Callable *call = (Callable *)self;
+    Py_VISIT(Py_TYPE(self));
+    Py_VISIT(call->attributes);
+    Py_VISIT(call->definition);
+    Py_VISIT(call->others);
+    Py_VISIT(call->owner);
+    Facts *facts = call->owner ? NULL : call->facts;
+    if (!facts) return 0;
+#define VISIT(object) Py_VISIT(object);
+    EACH_FACT(VISIT)
+    for (int k = 0; k < facts->plan_count; k++) Py_VISIT(facts->plans[k].plan);
+    return 0;
+}
+
+static int callable_clear(PyObject *self) {
+    Callable *call = (Callable *)self;
+    Facts *facts = call->owner ? NULL : call->facts;
+    call->facts = NULL;
+    if (facts) {
+#define CLEAR(object) Py_CLEAR(object);
+        EACH_FACT(CLEAR)
+        for (int k = 0; k < facts->plan_count; k++) Py_CLEAR(facts->plans[k].plan);
+        free(facts);
+    }
+    Py_CLEAR(call->attributes);
+    Py_CLEAR(call->definition);
+    Py_CLEAR(call->others);
+    Py_CLEAR(call->owner);
+    return 0;
+}
+
+static void callable_free(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    PyObject_GC_UnTrack(self);
+    if (((Callable *)self)->weak_references) PyObject_ClearWeakRefs(self);
+    callable_clear(self);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(self);
+    Py_DECREF(type);
+}
+
+static PyObject *callable_repr(PyObject *self) {
+    PyObject *name = PyObject_GetAttrString(self, "__name__");
+    PyObject *text = name ? PyUnicode_FromFormat("<function %U at %p>", name, self) : NULL;
+    Py_XDECREF(name);
+    return text;
+}
+
+static PyMemberDef callable_members[] = {
+    {"__dictoffset__", T_PYSSIZET, offsetof(Callable, attributes), READONLY, NULL},
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(Callable, weak_references), READONLY, NULL},
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(Callable, vectorcall), READONLY, NULL},
+    {"definition", T_OBJECT, offsetof(Callable, definition), READONLY, NULL},
+    {NULL},
+};
+static PyObject *callable_calls_op(PyObject *self, void *context) {
+    (void)context;
+    return PyBool_FromLong(((Callable *)self)->facts != NULL);
+}
+
+// To Python's tools it is the function that it stands for: `isinstance` asks an object for its class.
+static PyObject *callable_class(PyObject *self, void *context) {
+    (void)context;
+    return Py_NewRef((PyObject *)Py_TYPE(((Callable *)self)->definition));
+}
+
+static PyGetSetDef callable_getters[] = {
+    {"__class__", callable_class, NULL, "The class of the definition.", NULL},
+    {"calls_op", callable_calls_op, NULL, "Whether this is the function of an op.", NULL},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
+    {NULL},
+};
+static PyType_Slot callable_slots[] = {
+    {Py_tp_call, callable_call},         {Py_tp_dealloc, callable_free},   {Py_tp_traverse, callable_traverse},
+    {Py_tp_clear, callable_clear},       {Py_tp_members, callable_members}, {Py_tp_getset, callable_getters},
+    {Py_tp_descr_get, callable_get},     {Py_tp_repr, callable_repr},      {0},
+};
+static PyType_Spec callable_spec = {
+    "tinytorch.kernels.native.function", sizeof(Callable), 0,
+    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_METHOD_DESCRIPTOR |
+        Py_TPFLAGS_HAVE_VECTORCALL,
+    callable_slots};
+
+static Callable *new_callable(PyObject *definition, Run run) {
+    Callable *call = (Callable *)PyType_GenericAlloc(callable_type, 0);
+    if (!call) return NULL;
+    call->vectorcall = callable_vectorcall;
+    call->definition = Py_NewRef(definition);
+    call->run = run;
+    return call;
+}
+
+// function_of_op(definition, op, kernel, ufunc, twin, node_class, overload_class, names, defaults, by_name, inputs,
+// constant, operands, positional, overload, records, view, floating, laid): see `core/native.py`. Among the defaults the
+// op stands for an argument without one.
+static PyObject *function_of_op(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *definition, *op, *kernel, *ufunc, *twin, *node_class, *overload_class, *names, *defaults, *by_name;
+    PyObject *inputs, *constant;
+    int operands, positional, overload, records, view, floating, laid;
+    if (!PyArg_ParseTuple(args, "OOOOOOOO!O!OO!O!iiipppp:function_of_op", &definition, &op, &kernel, &ufunc, &twin,
+                          &node_class, &overload_class, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &by_name,
+                          &PyTuple_Type, &inputs, &PyTuple_Type, &constant, &operands, &positional, &overload, &records,
+                          &view, &floating, &laid)) {
+        return NULL;
+    }
+    if (SIZE(inputs) > MAX_INPUTS || SIZE(names) > MAX_PARAMETERS) Py_RETURN_NONE;
+    Callable *call = new_callable(definition, tt_call_op);
+    if (!call) return NULL;
+    Facts *facts = call->facts = calloc(1, sizeof(Facts));
+    if (!facts) {
+        Py_DECREF(call);
+        return PyErr_NoMemory();
+    }
+    *facts = (Facts){
+        .op = Py_NewRef(op), .kernel = Py_NewRef(kernel), .node_class = Py_NewRef(node_class),
+        .overload_class = Py_NewRef(overload_class), .names = Py_NewRef(names), .defaults = Py_NewRef(defaults),
+        .by_name = by_name == Py_None ? NULL : Py_NewRef(by_name), .operands = operands, .arguments = (int)SIZE(names),
+        .positional = positional, .overload = overload, .records = records, .view = view, .floating = floating,
+        .laid = laid, .input_count = (int)SIZE(inputs),
+    };
+    for (int k = 0; k < facts->input_count; k++) {
+        facts->inputs[k] = (int)PyLong_AsLong(ITEM(inputs, k));
+        facts->constant[k] = ITEM(constant, k) == Py_True;
+    }
+    if (operands && Py_TYPE(ufunc) == Py_TYPE(package.add) && ((PyUFuncObject *)ufunc)->nin == operands) {
+        facts->has_loops = true;
+        for (int kind = 0; kind < (ufunc == kernel ? KINDS : I64); kind++) {
+            find_loop((PyUFuncObject *)ufunc, tt_descriptions[kind]->type_num, &facts->loops[kind]);
+        }
+    }
+    if (tt_is_twin(twin)) {
+        facts->twin = Py_NewRef(twin);
+        facts->twin_defaults = tt_defaults_of(twin, &facts->twin_count);
+        for (int i = 0; facts->twin && i < facts->arguments; i++) {
+            Py_ssize_t place = i < positional ? i : tt_place_of(twin, ITEM(names, i));
+            facts->places[i] = (int)place;
+            if (place < 0 || place >= facts->twin_count) Py_CLEAR(facts->twin);
+        }
+    }
+    return (PyObject *)call;
+}
+
+// asking(definition, function, of_tensors): the same op, for callers whose arguments' classes are asked: those of a public function
+// or a member, the definition.
+static PyObject *asking(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *definition, *function;
+    int of_tensors = 0;
+    if (!PyArg_ParseTuple(args, "OO!|p:asking", &definition, callable_type, &function, &of_tensors)) return NULL;
+    Callable *of = (Callable *)function;
+    Callable *call = of->facts ? new_callable(definition, of->run) : NULL;
+    if (!call) return of->facts ? NULL : PyErr_Format(PyExc_TypeError, "asking: not a function of an op");
+    call->facts = of->facts;
+    call->of_tensors = of_tensors;
+    call->owner = (Callable *)Py_NewRef((PyObject *)(of->owner ? of->owner : of));
+    return (PyObject *)call;
+}
+
+// method(definition, name, others): a short member of Tensor, see methods.c; None where there is none of that name.
+static PyObject *method(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *definition, *others;
+    const char *name;
+    if (!PyArg_ParseTuple(args, "OsO!:method", &definition, &name, &PyTuple_Type, &others)) return NULL;
+    Run run = tt_method(name);
+    if (!run) return PyErr_Format(PyExc_LookupError, "there is no method %s", name);
+    Callable *call = new_callable(definition, run);
+    if (call) call->others = Py_NewRef(others);
+    return (PyObject *)call;
+}
+
+// Configuration ---------------------------------------------------------------------------------
+
+// Where a slot lies in the instances of a class: a new object is written to it, and then looked for.
+static bool find_slot(PyObject *instance, const char *name, Py_ssize_t *found) {
+    PyObject *mark = PyObject_CallNoArgs((PyObject *)&PyBaseObject_Type), *size = NULL;
+    PyObject *before = PyObject_GetAttrString(instance, name);
+    if (!before) PyErr_Clear();
+    *found = -1;
+    if (mark && !PyObject_SetAttrString(instance, name, mark) &&
+        (size = PyObject_GetAttrString((PyObject *)Py_TYPE(instance), "__basicsize__"))) {
+        Py_ssize_t end = PyLong_AsSsize_t(size);
+        for (Py_ssize_t place = sizeof(PyObject); place < end && *found < 0; place += sizeof(PyObject *)) {
+            if (SLOT(instance, place) == mark) *found = place;
+        }
+        PyObject_SetAttrString(instance, name, before ? before : Py_None);
+    }
+    Py_XDECREF(before);
+    Py_XDECREF(mark);
+    Py_XDECREF(size);
+    if (*found < 0 && !PyErr_Occurred()) PyErr_Format(PyExc_TypeError, "no slot %s", name);
+    return *found >= 0;
+}
+
+// Find the slots of one object per class, in the order of the structs in calls.h.
+static bool find_slots(PyObject *instance, Py_ssize_t *to, const char *const *names) {
+    for (; *names; names++, to++) {
+        if (!find_slot(instance, *names, to)) return false;
+    }
+    return true;
+}
+#define FIND(instance, slots, ...) find_slots(instance, (Py_ssize_t *)&(slots), (const char *const[]){__VA_ARGS__, NULL})
+
+// configure(instances, objects, slots of Tensor): see `core/native.py`. False in a second interpreter.
+static PyObject *configure(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *instances, *objects, *slots;
+    if (!PyArg_ParseTuple(args, "O!O!O!:configure", &PyTuple_Type, &instances, &PyTuple_Type, &objects, &PyTuple_Type,
+                          &slots)) {
+        return NULL;
+    }
+    if (package.tensor) Py_RETURN_FALSE;
+    enum { OBJECTS = sizeof(Package) / sizeof(PyObject *), SLOTS = sizeof(TensorSlots) / sizeof(Py_ssize_t) };
+    if (SIZE(instances) != 8 || SIZE(objects) != OBJECTS || SIZE(slots) != SLOTS) {
+        return PyErr_Format(PyExc_ValueError, "core/native.py and kernels/native/calls.h differ");
+    }
+    if (!FIND(ITEM(instances, 0), of_tensor, "_array", "_cell", "_requires_grad", "_edge", "_grad", "_view", "_hooks",
+              "_accumulator") ||
+        !FIND(ITEM(instances, 1), of_node, "dtype", "edges", "hooks", "number", "plan", "saved", "shape") ||
+        !FIND(ITEM(instances, 2), of_state, "grad", "inference", "modes", "callbacks", "quietly", "run", "depth") ||
+        !FIND(ITEM(instances, 3), of_view, "array", "base", "kind", "own", "seen") ||
+        !FIND(ITEM(instances, 4), of_plan, "rules", "sources", "holds_tensors", "joint", "many", "any_number") ||
+        !FIND(ITEM(instances, 5), of_leaf, "variable") || !FIND(ITEM(instances, 6), of_runs, "begun") ||
+        !FIND(ITEM(instances, 7), of_function_modes, "on")) {
+        return NULL;
+    }
+    for (int k = 0; k < OBJECTS; k++) ((PyObject **)&package)[k] = Py_NewRef(ITEM(objects, k));
+    tt_zero = PyLong_FromLong(0);
+    const int numbers[KINDS] = {NPY_FLOAT, NPY_DOUBLE, NPY_INT64};
+    for (int kind = 0; kind < KINDS; kind++) {
+        tt_descriptions[kind] = PyArray_DescrFromType(numbers[kind]);
+        find_loop((PyUFuncObject *)package.add, numbers[kind], &additions[kind]);
+    }
+    Py_RETURN_TRUE;
+}
+
+// set_parameter(class): the class of parameters, which is defined later.
+static PyObject *set_parameter(PyObject *module, PyObject *class) {
+    (void)module;
+    if (package.parameter == (PyTypeObject *)Py_None) package.parameter = (PyTypeObject *)Py_NewRef(class);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+    {"configure", configure, METH_VARARGS, NULL},
+    {"set_parameter", set_parameter, METH_O, NULL},
+    {"function_of_op", function_of_op, METH_VARARGS, NULL},
+    {"asking", asking, METH_VARARGS, NULL},
+    {"method", method, METH_VARARGS, NULL},
+    {"run_walk", tt_run_walk, METH_VARARGS, NULL},
+    {NULL},
+};
+
+int tt_add_calls(PyObject *module) {
+    callable_type = (PyTypeObject *)PyType_FromSpec(&callable_spec);
+    if (!callable_type || PyModule_AddObjectRef(module, "function", (PyObject *)callable_type)) return -1;
+    return PyModule_AddFunctions(module, methods);
+}

@@ -1,0 +1,485 @@
+// The twin of the loop of `walk` (core/engine.py): nodes wait on a heap, the latest first, each with the sum of the
+// gradients that have arrived. It is for walks without targets, modes and hooks that exist when they begin. Nodes that
+// are no recorded calls of ops, and gradients that are no plain tensors, go through Python's methods one by one.
+#include "calls.h"
+
+enum { MAX_EDGES = 8, MAX_VALUES = 12 };
+
+// A node that waits, with its gradient: NULL for none; a list for a node with several outputs.
+typedef struct {
+    PyObject *node, *g;  // `node` is NULL once it was visited
+    double number;
+    uint64_t own;  // per output, whether its gradient is a sum that this walk has computed
+} Entry;
+
+// A walk: its nodes, and Python's functions for what is unusual (see `HELPERS` in core/engine.py).
+typedef struct {
+    Entry *entries;
+    int *heap;   // indices of entries, by number
+    int *table;  // indices of entries by node, -1 for none; its size is a power of 2
+    int count, capacity, waiting, mask;
+    PyObject *state, *helpers;
+    bool retain;
+} Walk;
+enum { BACKWARD, HOOKS_BEFORE, HOOKS_AFTER, FIT, ADD, RAISED };
+
+static inline unsigned hash_of(PyObject *node) { return (unsigned)(((uintptr_t)node >> 4) * 0x9E3779B1u); }
+
+static void insert(Walk *w, int index) {
+    unsigned place = hash_of(w->entries[index].node) & (unsigned)w->mask;
+    while (w->table[place] >= 0) place = (place + 1) & (unsigned)w->mask;
+    w->table[place] = index;
+}
+
+static bool grow(Walk *w) {
+    int capacity = w->capacity ? 4 * w->capacity : 64;
+    Entry *entries = realloc(w->entries, sizeof(Entry) * (size_t)capacity);
+    if (entries) w->entries = entries;
+    int *heap = realloc(w->heap, sizeof(int) * (size_t)capacity);
+    if (heap) w->heap = heap;
+    int *table = realloc(w->table, sizeof(int) * 2 * (size_t)capacity);
+    if (table) w->table = table;
+    if (!entries || !heap || !table) return false;
+    w->capacity = capacity;
+    w->mask = 2 * capacity - 1;
+    memset(w->table, 0xff, sizeof(int) * 2 * (size_t)capacity);
+    for (int k = 0; k < w->count; k++) {
+        if (w->entries[k].node) insert(w, k);
+    }
+    return true;
+}
+
+// The entry of a node, which is put on the heap if it is new. NULL after an error.
+static Entry *entry_of(Walk *w, PyObject *node) {
+    for (unsigned place = hash_of(node);; place++) {
+        int index = w->capacity ? w->table[place & (unsigned)w->mask] : -1;
+        if (index < 0) break;
+        if (w->entries[index].node == node) return &w->entries[index];
+    }
+    if (w->count == w->capacity && !grow(w)) {
+        PyErr_NoMemory();
+        return NULL;
+    }
+    double number = PyFloat_AsDouble(SLOT(node, of_node.number));
+    if (number == -1 && PyErr_Occurred()) return NULL;
+    w->entries[w->count] = (Entry){Py_NewRef(node), NULL, number, 0};
+    insert(w, w->count);
+    int place = w->waiting++;
+    while (place && w->entries[w->heap[(place - 1) / 2]].number < number) {
+        w->heap[place] = w->heap[(place - 1) / 2];
+        place = (place - 1) / 2;
+    }
+    w->heap[place] = w->count;
+    return &w->entries[w->count++];
+}
+
+// Take the entry with the greatest number from the heap.
+static Entry *pop(Walk *w) {
+    int top = w->heap[0], last = w->heap[--w->waiting], place = 0;
+    for (;;) {
+        int child = 2 * place + 1;
+        if (child >= w->waiting) break;
+        bool next = child + 1 < w->waiting;
+        if (next && w->entries[w->heap[child + 1]].number > w->entries[w->heap[child]].number) child++;
+        if (w->entries[w->heap[child]].number <= w->entries[last].number) break;
+        w->heap[place] = w->heap[child];
+        place = child;
+    }
+    w->heap[place] = last;
+    return &w->entries[top];
+}
+
+static void free_walk(Walk *w) {
+    for (int k = 0; k < w->count; k++) {
+        Py_XDECREF(w->entries[k].node);
+        Py_XDECREF(w->entries[k].g);
+    }
+    free(w->entries);
+    free(w->heap);
+    free(w->table);
+}
+
+// Nodes -----------------------------------------------------------------------------------------
+
+// How a value is saved, as in core/node.py.
+enum { INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED, KEPT };
+
+// A saved value as a formula takes it: a new reference, or NULL after an error.
+static PyObject *unpacked(Walk *w, PyObject *node, PyObject *source, PyObject *item) {
+    long kind = PyLong_AsLong(ITEM(source, 0));
+    if (kind == PLAIN || kind == SHAPE || kind == PROPERTY) return Py_NewRef(item);
+    if (kind == INPUT) {
+        PyObject *tensor = ITEM(item, 0);
+        if (is_plain(tensor)) {
+            PyObject *cell = SLOT(tensor, of_tensor.cell);
+            if (PyList_Check(cell) && PyList_GetItem(cell, 0) == ITEM(item, 1)) return Py_NewRef(tensor);
+        }
+    } else if (kind == OUTPUT || kind == RESIDUAL) {
+        PyObject *cell = ITEM(item, 1);
+        if (cell == Py_None) return tt_new_tensor(Py_NewRef(ITEM(item, 0)), tt_new_cell(w->state));
+        if (PyList_GetItem(cell, 0) == ITEM(item, 2)) return tt_new_tensor(Py_NewRef(ITEM(item, 0)), Py_NewRef(cell));
+    } else if (kind == KEPT) {
+        if (item == Py_None || PyList_GetItem(ITEM(item, 1), 0) != ITEM(item, 2)) return Py_NewRef(Py_None);
+        return tt_new_tensor(Py_NewRef(ITEM(item, 0)), tt_new_cell(w->state));
+    }
+    return PyObject_CallMethod(node, "_unpack", "OOO", source, item, Py_False);  // or its error
+}
+
+// Call a formula with a gradient, a second argument that may be NULL, and saved values.
+static PyObject *call_formula(PyObject *rule, PyObject *g, PyObject *needs, PyObject *const *values) {
+    PyObject *indices = ITEM(rule, 2), *args[MAX_VALUES + 3] = {NULL, g, needs};
+    Py_ssize_t given = SIZE(indices), before = needs ? 2 : 1;
+    for (Py_ssize_t i = 0; i < given; i++) args[i + 1 + before] = values[PyLong_AsLong(ITEM(indices, i))];
+    return PyObject_Vectorcall(ITEM(rule, 1), args + 1, (size_t)(given + before) | PLACE_BEFORE, NULL);
+}
+
+// Take the gradients of a sequence that Python returned.
+static bool take_gradients(PyObject *result, PyObject **grads, Py_ssize_t count) {
+    Py_ssize_t given = result ? PySequence_Size(result) : -1;
+    for (Py_ssize_t k = 0; k < given && k < count; k++) {
+        grads[k] = PySequence_GetItem(result, k);
+        if (grads[k] == Py_None) Py_CLEAR(grads[k]);
+    }
+    Py_XDECREF(result);
+    return given >= 0;
+}
+
+// The gradients of the inputs by the op's formulas, as `OpNode.backward`; -1 after an error, 0 where it is Python's.
+static int op_backward(Walk *w, PyObject *node, PyObject *g, PyObject **grads, Py_ssize_t count) {
+    PyObject *plan = SLOT(node, of_node.plan), *saved = SLOT(node, of_node.saved);
+    if (saved == Py_None || SLOT(plan, of_plan.any_number) != Py_False) return 0;
+    PyObject *sources = SLOT(plan, of_plan.sources), *rules = SLOT(plan, of_plan.rules), *values[MAX_VALUES] = {NULL};
+    Py_ssize_t value_count = PyList_Size(saved), rule_count = PyList_Size(rules);
+    if (value_count > MAX_VALUES) return 0;
+    // A formula may release its node: what it needs is held.
+    Py_INCREF(saved);
+    Py_INCREF(plan);
+    bool done = true, joint = SLOT(plan, of_plan.joint) == Py_True, many = SLOT(plan, of_plan.many) == Py_True;
+    for (Py_ssize_t k = 0; done && k < value_count; k++) {
+        values[k] = unpacked(w, node, PyList_GetItem(sources, k), PyList_GetItem(saved, k));
+        done = values[k] != NULL;
+    }
+    if (done && (joint || many)) {
+        PyObject *needs = joint ? PyTuple_New(count) : NULL, *edges = SLOT(node, of_node.edges);
+        for (Py_ssize_t k = 0; needs && k < count; k++) {
+            PyTuple_SetItem(needs, k, PyBool_FromLong(ITEM(edges, k) != Py_None));
+        }
+        done = (needs || !joint) &&
+               take_gradients(call_formula(PyList_GetItem(rules, 0), g, needs, values), grads, count);
+        Py_XDECREF(needs);
+    } else {
+        for (Py_ssize_t k = 0; done && k < rule_count; k++) {
+            PyObject *rule = PyList_GetItem(rules, k), *result = call_formula(rule, g, NULL, values);
+            done = result != NULL;
+            if (result == Py_None) {
+                Py_DECREF(result);
+            } else if (done) {
+                grads[PyLong_AsLong(ITEM(rule, 0))] = result;
+            }
+        }
+    }
+    for (Py_ssize_t k = 0; k < value_count; k++) Py_XDECREF(values[k]);
+    Py_DECREF(saved);
+    Py_DECREF(plan);
+    return done ? 1 : -1;
+}
+
+static PyObject *help(Walk *w, int which, PyObject *x, PyObject *y, PyObject *z) {
+    return PyObject_CallFunctionObjArgs(ITEM(w->helpers, which), x, y, z, NULL);
+}
+
+static bool add_arrays(PyObject *x, PyObject *y) {
+    PyObject *to = SLOT(x, of_tensor.array), *array = SLOT(y, of_tensor.array);
+    if (tt_add_in_place(to, array)) return true;
+    PyObject *sum = PyObject_CallFunctionObjArgs(package.add_into, to, array, NULL);
+    if (sum) set_slot(x, of_tensor.array, sum);
+    return sum != NULL;
+}
+
+// Add a gradient (stolen) into a leaf's `.grad`, as `AccumulateGrad.backward`; false after an error.
+static bool accumulate(Walk *w, PyObject *node, PyObject *g) {
+    PyObject *leaf = SLOT(node, of_leaf);
+    if (is_plain(leaf) && Py_TYPE(g) == package.tensor && SLOT(leaf, of_tensor.hooks) == Py_None) {
+        if (SLOT(leaf, of_tensor.requires_grad) != Py_True) {  // frozen since it was recorded
+            Py_DECREF(g);
+            return true;
+        }
+        PyObject *grad = SLOT(leaf, of_tensor.grad), *array = SLOT(g, of_tensor.array);
+        PyObject *of_leaf_array = SLOT(leaf, of_tensor.array);
+        if (PyArray_CheckExact(array) && PyArray_CheckExact(of_leaf_array)) {
+            if (grad == Py_None) {
+                // It is taken over if nothing else refers to it: this walk holds the only reference.
+                PyArrayObject *from = ARRAY(array), *like = ARRAY(of_leaf_array);
+                bool own = Py_REFCNT(g) == 1 && Py_REFCNT(array) == 1 && !PyArray_BASE(from) &&
+                           PyArray_ISWRITEABLE(from) && SLOT(g, of_tensor.requires_grad) == Py_False &&
+                           PyArray_NDIM(from) == PyArray_NDIM(like) &&
+                           PyArray_CompareLists(PyArray_STRIDES(from), PyArray_STRIDES(like), PyArray_NDIM(from));
+                PyObject *copy = own ? g : PyObject_CallFunctionObjArgs(package.copied, node, g, NULL);
+                if (!own) Py_DECREF(g);
+                if (copy) set_slot(leaf, of_tensor.grad, copy);
+                return copy != NULL;
+            }
+            PyObject *cell = is_plain(grad) ? SLOT(grad, of_tensor.cell) : Py_None;
+            if (PyList_Check(cell) && PyArray_CheckExact(SLOT(grad, of_tensor.array))) {
+                Py_INCREF(grad);
+                bool added = add_arrays(grad, g);
+                PyObject *version = added ? PyNumber_Long(PyList_GetItem(cell, 0)) : NULL;
+                if (version) {
+                    long count = PyLong_AsLong(version);
+                    Py_DECREF(version);
+                    added = !PyList_SetItem(cell, 0, PyLong_FromLong(count + 1));
+                }
+                Py_DECREF(grad);
+                Py_DECREF(g);
+                return added;
+            }
+        }
+    }
+    PyObject *done = help(w, BACKWARD, node, g, NULL);
+    Py_DECREF(g);
+    Py_XDECREF(done);
+    return done != NULL;
+}
+
+// Sums ------------------------------------------------------------------------------------------
+
+// Whether the gradient has the shape and the dtype (NumPy's) of its target.
+static bool fits(PyObject *array, PyObject *shape, PyObject *dtype) {
+    int dims = PyArray_NDIM(ARRAY(array));
+    if ((PyObject *)PyArray_DESCR(ARRAY(array)) != dtype || SIZE(shape) != dims) return false;
+    for (int d = 0; d < dims; d++) {
+        if (PyLong_AsSsize_t(ITEM(shape, d)) != PyArray_DIM(ARRAY(array), d)) return false;
+    }
+    return true;
+}
+
+// Add a gradient (stolen) to the sum in a place. `own` says whether the walk has computed the sum: then it writes into it.
+static bool add_to(Walk *w, PyObject **sum, PyObject *g, uint64_t *own, uint64_t bit) {
+    if (!*sum) {
+        *sum = g;
+        return true;
+    }
+    bool plain = is_plain(*sum) && is_plain(g);
+    if (plain && *own & bit) {
+        bool added = add_arrays(*sum, g);
+        Py_DECREF(g);
+        return added;
+    }
+    PyObject *total = plain ? PyNumber_Add(*sum, g) : help(w, ADD, *sum, g, NULL);
+    *own = plain ? *own | bit : *own & ~bit;
+    Py_DECREF(g);
+    if (!total) return false;
+    Py_DECREF(*sum);
+    *sum = total;
+    return true;
+}
+
+// Hand a gradient (stolen, or NULL) to the node at an edge.
+static bool send(Walk *w, PyObject *node, PyObject *edge, PyObject *g) {
+    PyObject *target = ITEM(edge, 0), *dtype = SLOT(target, of_node.dtype), *shape = SLOT(target, of_node.shape);
+    if (!g) {  // the node is visited all the same: hooks and a `Function` run
+        PyObject *unreached = PyObject_GetAttrString(node, "unreached");
+        int absent = unreached ? PySequence_Contains(unreached, edge) : -1;
+        Py_XDECREF(unreached);
+        return absent == 1 || (absent == 0 && entry_of(w, target));
+    }
+    long number = PyLong_AsLong(ITEM(edge, 1));
+    bool several = PyTuple_Check(dtype);
+    if (several) {
+        shape = ITEM(shape, number);
+        dtype = ITEM(dtype, number);
+    }
+    bool plain = is_plain(g) && PyArray_CheckExact(SLOT(g, of_tensor.array));
+    if (!plain || !fits(SLOT(g, of_tensor.array), shape, dtype)) {
+        PyObject *fitted = help(w, FIT, node, g, edge);
+        Py_DECREF(g);
+        if (!(g = fitted)) return false;
+    }
+    Entry *entry = entry_of(w, target);
+    if (!entry) {
+        Py_DECREF(g);
+        return false;
+    }
+    if (!several) {
+        // (The sum is taken out meanwhile: an addition may run anything.)
+        PyObject *sum = entry->g;
+        uint64_t own = entry->own;
+        entry->g = NULL;
+        bool added = add_to(w, &sum, g, &own, 1);
+        entry = entry_of(w, target);
+        if (!added || !entry) {
+            Py_XDECREF(sum);
+            return false;
+        }
+        entry->g = sum;
+        entry->own = own;
+        return true;
+    }
+    if (!entry->g) {
+        Py_ssize_t count = SIZE(SLOT(target, of_node.dtype));
+        if (!(entry->g = PyList_New(count))) {
+            Py_DECREF(g);
+            return false;
+        }
+        for (Py_ssize_t k = 0; k < count; k++) PyList_SetItem(entry->g, k, Py_NewRef(Py_None));
+    }
+    PyObject *sums = entry->g, *sum = PyList_GetItem(sums, number);
+    sum = sum == Py_None ? NULL : Py_NewRef(sum);
+    uint64_t bit = number < 64 ? (uint64_t)1 << number : 0, own = entry->own;
+    if (!add_to(w, &sum, g, &own, bit)) {
+        Py_XDECREF(sum);
+        return false;
+    }
+    entry_of(w, target)->own = own;  // (it may lie elsewhere by now)
+    PyList_SetItem(sums, number, sum);
+    return true;
+}
+
+// Visit the node with the greatest number; false after an error.
+static bool visit(Walk *w) {
+    Entry *entry = pop(w);
+    PyObject *node = entry->node, *g = entry->g, *edges = Py_NewRef(SLOT(node, of_node.edges)), *few[MAX_EDGES] = {NULL};
+    entry->g = entry->node = NULL;
+    Py_ssize_t count = SIZE(edges);
+    PyObject **grads = few;
+    bool done = false, hooks = SLOT(node, of_node.hooks) != Py_None;
+    if (hooks) {  // they were added during the walk
+        PyObject *before = g ? g : Py_NewRef(Py_None);
+        g = help(w, HOOKS_BEFORE, node, before, NULL);
+        Py_DECREF(before);
+        if (!g) goto end;
+        if (g == Py_None) Py_CLEAR(g);
+    } else if (Py_TYPE(node) == package.accumulate_grad && g) {
+        done = accumulate(w, node, g);
+        g = NULL;
+        goto end;
+    }
+    if (count > MAX_EDGES && !(grads = calloc((size_t)count, sizeof(PyObject *)))) {
+        PyErr_NoMemory();
+        goto end;
+    }
+    bool of_op = PyType_IsSubtype(Py_TYPE(node), package.op_node);
+    int by_formulas = g && of_op ? op_backward(w, node, g, grads, count) : 0;
+    done = by_formulas ? by_formulas > 0 : take_gradients(help(w, BACKWARD, node, g ? g : Py_None, NULL), grads, count);
+    if (done && !w->retain) {
+        if (of_op) {
+            if (SLOT(SLOT(node, of_node.plan), of_plan.holds_tensors) == Py_True) {
+                set_slot(node, of_node.saved, Py_NewRef(Py_None));
+            }
+        } else {
+            PyObject *released = PyObject_CallMethod(node, "release", NULL);
+            done = released != NULL;
+            Py_XDECREF(released);
+        }
+    }
+    if (done && SLOT(node, of_node.hooks) != Py_None) {
+        PyObject *all = PyList_New(count);
+        for (Py_ssize_t k = 0; all && k < count; k++) {
+            PyList_SetItem(all, k, grads[k] ? grads[k] : Py_NewRef(Py_None));
+            grads[k] = NULL;
+        }
+        done = all && take_gradients(help(w, HOOKS_AFTER, node, all, g ? g : Py_None), grads, count);
+        Py_XDECREF(all);
+    }
+    Py_CLEAR(g);
+    for (Py_ssize_t k = 0; done && k < count; k++) {
+        if (ITEM(edges, k) == Py_None) continue;
+        PyObject *sent = grads[k];
+        grads[k] = NULL;
+        done = send(w, node, ITEM(edges, k), sent);
+    }
+    for (Py_ssize_t k = 0; k < count; k++) Py_XDECREF(grads[k]);
+end:
+    if (grads != few) free(grads);
+    Py_XDECREF(g);
+    Py_DECREF(edges);
+    Py_DECREF(node);
+    return done;
+}
+
+static bool visit_all(Walk *w) {
+    while (w->waiting) {
+        if (!visit(w)) return false;
+    }
+    return true;
+}
+
+// run_walk(start, retain_graph, helpers): visit all nodes that a node leads to.
+PyObject *tt_run_walk(PyObject *module, PyObject *args) {
+    (void)module;
+    PyObject *start;
+    int retain;
+    Walk walk = {.state = tt_state()};
+    if (!walk.state || !PyArg_ParseTuple(args, "OpO!:run_walk", &start, &retain, &PyTuple_Type, &walk.helpers)) return NULL;
+    walk.retain = retain;
+    bool done = entry_of(&walk, start) && visit_all(&walk);
+    free_walk(&walk);
+    return done ? Py_NewRef(Py_None) : NULL;
+}
+
+// The gradient of a tensor of one element, or the given one if it needs no check; NULL where it is Python's.
+static PyObject *first_gradient(PyObject *x, PyObject *given, PyObject *state) {
+    PyObject *array = SLOT(x, of_tensor.array);
+    int kind = kind_of(array);
+    if (kind != F32 && kind != F64) return NULL;
+    if (given != Py_None) {
+        bool alike = is_plain(given) && kind_of(SLOT(given, of_tensor.array)) == kind &&
+                     same_shape(SLOT(given, of_tensor.array), array);
+        return alike ? Py_NewRef(given) : NULL;
+    }
+    if (PyArray_SIZE(ARRAY(array)) != 1) return NULL;
+    PyObject *g = PyArray_SimpleNew(PyArray_NDIM(ARRAY(array)), PyArray_DIMS(ARRAY(array)), PyArray_TYPE(ARRAY(array)));
+    if (g && kind == F32) *(float *)PyArray_DATA(ARRAY(g)) = 1;
+    if (g && kind == F64) *(double *)PyArray_DATA(ARRAY(g)) = 1;
+    return tt_new_tensor(g, tt_new_cell(state));
+}
+
+// tensor.backward(gradient): `others` are the names of the module of `backward`, which may have an observer, and the
+// helpers of a walk.
+PyObject *tt_backward(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *state = tt_state(), *x = args[0], *given = count > 1 ? args[1] : Py_None;
+    if (!state || names || count < 1 || count > 2 || !is_plain(x) || !no_function_modes()) return FALLBACK;
+    if (SLOT(state, of_state.modes) != Py_None || PySet_Size(package.in_use)) return FALLBACK;
+    if (PyDict_GetItemString(ITEM(self->others, 0), "observer") != Py_None) return FALLBACK;
+    if (SLOT(x, of_tensor.requires_grad) != Py_True || SLOT(x, of_tensor.view) != Py_None) return FALLBACK;
+    long depth = PyLong_AsLong(SLOT(state, of_state.depth));
+    if (depth >= PyLong_AsLong(package.deepest)) return FALLBACK;
+    PyObject *g = first_gradient(x, given, state), *edge = g ? tt_edge_of(x) : NULL, *callbacks = PyList_New(0);
+    if (!edge || !callbacks) {
+        PyErr_Clear();
+        Py_XDECREF(g);
+        Py_XDECREF(edge);
+        Py_XDECREF(callbacks);
+        return FALLBACK;
+    }
+    Walk walk = {.state = Py_NewRef(state), .helpers = ITEM(self->others, 1)};
+    PyObject *recording = SLOT(state, of_state.grad), *callbacks_before = SLOT(state, of_state.callbacks);
+    PyObject *depth_before = SLOT(state, of_state.depth);
+    SLOT(state, of_state.grad) = Py_NewRef(Py_False);
+    SLOT(state, of_state.callbacks) = Py_NewRef(callbacks);
+    SLOT(state, of_state.depth) = PyLong_FromLong(depth + 1);
+    bool done = send(&walk, ITEM(edge, 0), edge, g) && visit_all(&walk);
+    for (Py_ssize_t k = 0; done && k < PyList_Size(callbacks); k++) {  // (one may add another)
+        PyObject *called = PyObject_CallNoArgs(PyList_GetItem(callbacks, k));
+        done = called != NULL;
+        Py_XDECREF(called);
+    }
+    set_slot(state, of_state.grad, recording);
+    set_slot(state, of_state.callbacks, callbacks_before);
+    set_slot(state, of_state.depth, depth_before);
+    free_walk(&walk);
+    Py_DECREF(edge);
+    Py_DECREF(callbacks);
+    Py_DECREF(state);
+    if (done) Py_RETURN_NONE;
+    // The error gets its notes where it leaves the package.
+    PyObject *class, *error, *trace;
+    PyErr_Fetch(&class, &error, &trace);
+    PyErr_NormalizeException(&class, &error, &trace);
+    if (trace) PyException_SetTraceback(error, trace);
+    PyObject *result = PyObject_CallFunctionObjArgs(ITEM(walk.helpers, RAISED), error, NULL);
+    Py_XDECREF(class);
+    Py_XDECREF(error);
+    Py_XDECREF(trace);
+    return result;  // NULL: it has raised the error again
+}
