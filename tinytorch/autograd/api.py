@@ -12,7 +12,7 @@ import numpy as np
 
 from tinytorch.autograd.graph import GradientEdge
 from tinytorch.autograd.hooks import RemovableHandle, add_hook, keep_tensor_hooks
-from tinytorch.core import engine, graph, native
+from tinytorch.core import engine, graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.layout import strided
@@ -25,6 +25,7 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.meta import is_meta
+from tinytorch.kernels.native import short
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.overrides import ALL_DISABLED, quiet
 from tinytorch.ops.overrides import state as overriding
@@ -331,6 +332,7 @@ def _current(self: Tensor) -> Tensor:
     return self
 
 
+@short("requires_grad")
 def _requires_grad(self: Tensor) -> bool:
     """Whether operations on this tensor are recorded; can be set on leaves of floating point."""
     view = self._view
@@ -413,6 +415,7 @@ def _output_nr(self: Tensor) -> int:
     return 0 if self._edge is None else self._edge[1]
 
 
+@short("grad")
 def _grad(self: Tensor) -> Tensor | None:
     """The gradient that `backward` has accumulated, of the same shape; None before the first backward."""
     g = self._grad
@@ -564,6 +567,7 @@ def is_inference(input: Tensor) -> bool:
     return input._cell is None
 
 
+@short("detach")
 def detach(self: Tensor) -> Tensor:
     """Return a tensor that shares this one's memory and does not require grad.
 
@@ -674,7 +678,7 @@ _walk_quietly = (*map(quiet, engine.HELPERS[:3]), *engine.HELPERS[3:])
 
 members(
     {
-        "backward": native.method(_backward, "backward", globals(), _walk_quietly),
+        "backward": short("backward", globals(), _walk_quietly)(_backward),
         "_current": _current,
         "requires_grad": property(_requires_grad, _set_requires_grad),
         "requires_grad_": requires_grad_,

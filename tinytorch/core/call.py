@@ -205,8 +205,7 @@ class Caller:
         definition = self.generated if op.operands or (one and form == CALL) else self._waiting()
         self.function: Any = definition
         if not self.writes:
-            laid = op.laid and (one or bool(op.operands))
-            self.function = native.function_of(op, form, definition, _of_arrays(op), laid)
+            self.function = native.function_of(op, definition, _of_arrays(op))
         self.function.op, self.function.caller, self.function.writes = op, self, self.writes
 
     @property

@@ -25,7 +25,7 @@ from tinytorch.kernels import dtypes, native, silence
 if TYPE_CHECKING:
     from tinytorch.core.declaration import Op
 
-__all__ = ["asking", "definition_of", "function_of", "library", "method", "set_parameter"]
+__all__ = ["asking", "definition_of", "function_of", "library", "set_parameter"]
 
 _NAMES = ("__name__", "__qualname__", "__doc__", "__module__", "__code__", "__defaults__", "__kwdefaults__",
           "__globals__", "__closure__", "__annotations__")  # fmt: skip
@@ -51,6 +51,7 @@ def _configured() -> Any:
     objects = (
         Tensor, None, Size, dtypes.dtype, View, OpNode, AccumulateGrad, weakref.ref,
         local, runs, function_modes, numbers, hooks_in_use, np.add, DEEPEST,
+        (dtypes.float32, dtypes.float64, dtypes.int64),
         refresh, leaf_edge, _plan_of, _node_of, add_tail if FREES_BY_RECURSION else None, MethodType,
         supplied("arranged"), silence.add_into, AccumulateGrad.copied,
     )  # fmt: skip
@@ -60,14 +61,13 @@ def _configured() -> Any:
 library = _configured()
 
 
-def function_of(op: Op, form: str, definition: Any, twin: Any, laid: bool) -> Any:
+def function_of(op: Op, definition: Any, twin: Any) -> Any:
     """Return the twin of a function of Tensors, which calls its definition where it declines; or the definition.
 
     Args:
-        op, form: the op, and the form of its call.
+        op: the op.
         definition: the function.
         twin: what computes floats in place of the kernel: the twin of a kernel, or a ufunc.
-        laid: whether the result has the order in memory that PyTorch derives from the operands.
     """
     one = op.outputs == 1 and not (op.many or op.residuals or op.result or op.joint)
     if library is None or not one or not op.inputs:
@@ -81,32 +81,31 @@ def function_of(op: Op, form: str, definition: Any, twin: Any, laid: bool) -> An
         None if op.overload is None else op.overload[1], names,
         tuple([op if value is MISSING else value for value in op.defaults]), names[positional:] or None, op.inputs,
         tuple(map(bool, op._constant)), operands, positional, overload, bool(op.wants) and 0 not in op.nondiff, op.view,
-        bool(operands) and op.floating, laid,
+        bool(operands) and op.floating, op.laid,
     )  # fmt: skip
     return definition if function is None else _named_as(definition, function)
 
 
 def asking(definition: Any, function: Any, of_tensors: bool = False) -> Any:
-    """Return the twin of a function that asks the classes of its arguments, and then calls `function`.
+    """Return the twin of a function that asks the classes of its arguments, and then calls another; or the function.
 
     Args:
         definition: the function.
-        function: what it calls; the result is the definition unless this is the function of an op with a twin.
+        function: what it calls: that of an op, or one with a declared twin (`kernels.native.short`).
         of_tensors: whether a number in the place of a tensor is an error.
     """
-    if library is None or type(function) is not library.function or not function.calls_op:
+    if library is None:
         return definition
-    return _named_as(definition, library.asking(definition, function, of_tensors))
+    if type(function) is library.function:
+        return _named_as(definition, library.asking(definition, function, of_tensors))
+    if hasattr(function, "twin"):
+        return _named_as(definition, library.method(definition, *function.twin))
+    return definition
 
 
 def definition_of(function: Any) -> Any:
     """Return the function of Python's that a twin calls where it declines; other functions as they are."""
     return function if type(function) is FunctionType else function.definition
-
-
-def method(definition: Any, name: str, *others: Any) -> Any:
-    """Return the twin of a member of Tensor, by the name of the twin; `others` are what it calls, or reads."""
-    return definition if library is None else _named_as(definition, library.method(definition, name, others))
 
 
 def _named_as(definition: Any, function: Any) -> Any:

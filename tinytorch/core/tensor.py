@@ -13,6 +13,7 @@ from tinytorch.core.mode import elements, local, plain, runs, traced_as
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
+from tinytorch.kernels.native import short
 
 if TYPE_CHECKING:
     from tinytorch.core.view import View
@@ -156,11 +157,13 @@ class Tensor:
     _receives: Any = None
 
     @property
+    @short("shape")
     def shape(self) -> Size:
         """The length of each dimension."""
         return tuple.__new__(Size, self._array.shape)
 
     @property
+    @short("dtype")
     def dtype(self) -> dtypes.dtype:
         """The element type."""
         return dtypes.from_numpy_dtype(self._array.dtype)

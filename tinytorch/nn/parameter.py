@@ -12,6 +12,7 @@ from tinytorch.core.deterministic import unwritten
 from tinytorch.core.device import as_device
 from tinytorch.core.layout import strided
 from tinytorch.core.mode import innermost, local, without_bits
+from tinytorch.core.native import set_parameter
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
 from tinytorch.ops.overrides import disabled
@@ -76,6 +77,9 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         if type(self) is Parameter:
             return "Parameter containing:\n" + self._text("tensor")
         return f"Parameter containing:\nParameter({self._text(type(self).__name__)})"
+
+
+set_parameter(Parameter)
 
 
 class _BufferMeta(type):

@@ -28,6 +28,7 @@ from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
 from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
+from tinytorch.kernels.native import short
 from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import check_elements, check_tensor, named, op_of
 from tinytorch.ops.register import public
@@ -441,6 +442,7 @@ def _indexed(input: Tensor, indices: tuple[Any, ...]) -> Tensor:
     return _index(input, _kept(indices, local.state.grad and input.requires_grad))
 
 
+@short("getitem", selected, part)
 def getitem(self: Tensor, key: Any) -> Tensor:
     """Return the elements selected by `key`: a view for ints, slices, None and ..., a copy for tensors."""
     try:

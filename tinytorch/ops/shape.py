@@ -19,6 +19,7 @@ from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
 from tinytorch.kernels import shape as kernels
+from tinytorch.kernels.native import short
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops.arguments import check_tensor, ints_of, missing_argument, op_of
 from tinytorch.ops.register import members, pointwise, public
@@ -30,6 +31,7 @@ _view = op(batch="view", name="View", view=True, x=lambda g, x_shape: g.reshape(
 
 
 @public("", method="view")
+@short("view", _view)
 def view(input: Tensor, *shape: Any, size: Any = None, dtype: Any = None) -> Tensor:
     """Return a view of the same memory in another shape, or with its bytes read as another dtype.
 
@@ -88,6 +90,7 @@ _unsafe_view = op_of(kernels.unsafe_view, batch="view", moves=True, x=lambda g, 
 
 
 @public(method=True)
+@short("view", _view)
 def reshape(input: Tensor, *shape: Any, **named: Any) -> Tensor:
     """Return the elements in another shape: a view where the strides allow it, otherwise a copy.
 
@@ -792,6 +795,7 @@ members(
 
 
 @public("", method="size")
+@short("size")
 def size(input: Tensor, dim: int | None = None) -> Any:
     """Return the shape, or the size of one dimension.
 
@@ -830,6 +834,7 @@ def _dimension(dim: int, shape: tuple[int, ...]) -> int:
 
 
 @public(method="nelement numel")
+@short("numel")
 def numel(input: Tensor) -> int:
     """Return the number of elements.
 
@@ -841,6 +846,7 @@ def numel(input: Tensor) -> int:
 
 
 @public("", method="dim ndimension")
+@short("dim")
 def dim(input: Tensor) -> int:
     """Return the number of dimensions.
 

@@ -20,6 +20,8 @@ Package package;
 PyArray_Descr *tt_descriptions[KINDS];
 PyObject *tt_zero;
 
+static PyTypeObject *callable_type;
+
 // Threads ---------------------------------------------------------------------------------------
 
 // A look-up in `threading.local` takes a tenth of a call, so each thread's dictionary is remembered; by the number of the
@@ -79,8 +81,7 @@ PyObject *tt_shape(PyObject *array) {
     return shape;
 }
 
-// Bring the edge of a view up to date (`refresh`); usually nothing was written to its memory.
-static bool refreshed(PyObject *x) {
+bool tt_refreshed(PyObject *x) {
     PyObject *view = SLOT(x, of_tensor.view);
     if (view == Py_None) return true;
     PyObject *cell = SLOT(x, of_tensor.cell);
@@ -94,6 +95,36 @@ static bool refreshed(PyObject *x) {
     PyObject *done = PyObject_CallFunctionObjArgs(package.refresh, x, NULL);
     Py_XDECREF(done);
     return done != NULL;
+}
+
+// The edge to a new node of a leaf that has no hooks, as `_accumulator` of core/graph.py makes it. (No other thread runs
+// meanwhile, so no two make one.)
+static PyObject *new_leaf_edge(PyObject *x) {
+    PyObject *array = SLOT(x, of_tensor.array), *edge = NULL;
+    if (!PyArray_CheckExact(array)) return PyObject_CallFunctionObjArgs(package.leaf_edge, x, NULL);
+    PyObject *shape = tt_shape(array), *count = PyIter_Next(package.numbers);
+    PyObject *number = count ? PyNumber_Negative(count) : NULL;
+    PyObject *node = shape && number ? PyType_GenericAlloc(package.accumulate_grad, 0) : NULL;
+    Py_XDECREF(count);
+    if (!node) {
+        Py_XDECREF(shape);
+        Py_XDECREF(number);
+        return NULL;
+    }
+    SLOT(node, of_leaf) = Py_NewRef(x);
+    SLOT(node, of_node.shape) = shape;
+    SLOT(node, of_node.number) = number;
+    SLOT(node, of_node.dtype) = Py_NewRef((PyObject *)PyArray_DESCR(ARRAY(array)));
+    SLOT(node, of_node.edges) = PyTuple_New(0);
+    SLOT(node, of_node.saved) = PyTuple_New(0);
+    SLOT(node, of_node.hooks) = Py_NewRef(Py_None);
+    PyObject *reference = PyWeakref_NewRef(node, NULL);
+    if (reference) {
+        set_slot(x, of_tensor.accumulator, reference);
+        edge = PyTuple_Pack(2, node, tt_zero);
+    }
+    Py_DECREF(node);
+    return edge;
 }
 
 PyObject *tt_edge_of(PyObject *x) {
@@ -110,7 +141,10 @@ PyObject *tt_edge_of(PyObject *x) {
         }
         Py_DECREF(node);
     }
-    return PyObject_CallFunctionObjArgs(package.leaf_edge, x, NULL);
+    if (reference != Py_None || SLOT(x, of_tensor.hooks) != Py_None) {
+        return PyObject_CallFunctionObjArgs(package.leaf_edge, x, NULL);
+    }
+    return new_leaf_edge(x);
 }
 
 bool tt_make_view(PyObject *out, PyObject *source, PyObject *state) {
@@ -259,7 +293,7 @@ bool tt_add_in_place(PyObject *total, PyObject *array) {
 // The call --------------------------------------------------------------------------------------
 
 // A saved value: its kind, as in core/node.py, and its position.
-enum { INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE };
+enum { INPUT, OUTPUT, PLAIN, RESIDUAL, SHAPE, PROPERTY, PACKED, KEPT };
 typedef struct {
     int kind, position;
 } Source;
@@ -300,7 +334,7 @@ static Plan *plan_of(Facts *facts, long key) {
     for (Py_ssize_t k = 0; k < count; k++) {
         PyObject *source = PyList_GetItem(sources, k);
         long kind = PyLong_AsLong(ITEM(source, 0));
-        if (kind == RESIDUAL || kind > SHAPE || !PyLong_Check(ITEM(source, 1))) return known;
+        if (kind == RESIDUAL || kind == PROPERTY || kind == PACKED || !PyLong_Check(ITEM(source, 1))) return known;
         known->sources[k] = (Source){(int)kind, (int)PyLong_AsLong(ITEM(source, 1))};
         if (kind == OUTPUT && known->sources[k].position) return known;
     }
@@ -323,7 +357,7 @@ static PyObject *saved_values(const Plan *plan, PyObject *const *values, PyObjec
             if (PyList_Check(cell)) {
                 PyObject *version = PyList_GetItem(cell, 0);
                 item = kind == INPUT ? PyTuple_Pack(2, value, version)
-                                     : PyTuple_Pack(3, SLOT(out, of_tensor.array), cell, version);
+                                     : PyTuple_Pack(3, SLOT(value, of_tensor.array), cell, version);
             }
         }
         if (item) {
@@ -525,8 +559,8 @@ static bool is_usual_array(PyObject *array) {
            type == NPY_DOUBLE;
 }
 
-// The result of a call, FALLBACK (borrowed), or NULL after an error.
-PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+// The result of a call, FALLBACK (borrowed), or NULL after an error. `made` is what the kernel has returned, or NULL.
+static PyObject *call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject *made) {
     Facts *facts = call->facts;
     PyObject *state = tt_state();
     if (!state || SLOT(state, of_state.modes) != Py_None || !no_function_modes()) return FALLBACK;
@@ -567,7 +601,7 @@ PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, Py
         for (int k = 0; k < facts->input_count; k++) {
             PyObject *x = values[facts->inputs[k]];
             if (!(key & 256L << k)) continue;
-            if (!refreshed(x)) goto failed;
+            if (!tt_refreshed(x)) goto failed;
             if (facts->constant[k] || SLOT(x, of_tensor.requires_grad) != Py_True) continue;
             if (!(edges[k] = tt_edge_of(x))) goto failed;
             key |= 1L << k;
@@ -580,7 +614,8 @@ PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, Py
     if (in_python && PyArray_SIZE(ARRAY(arrays[0])) > SMALL) goto declined;  // (Python shares it among threads)
     PyObject *held[MAX_INPUTS];
     for (int k = 0; k < facts->input_count; k++) held[k] = Py_NewRef(arrays[facts->inputs[k]]);
-    if (facts->has_loops && facts->operands == 2) array = by_loops(facts, kind, values, arrays);
+    if (made) array = Py_NewRef(made);
+    if (array == FALLBACK && facts->has_loops && facts->operands == 2) array = by_loops(facts, kind, values, arrays);
     if (array == FALLBACK && !has_number && (facts->twin || !facts->has_loops)) array = call_kernel(facts, state, arrays);
     if (array == FALLBACK && facts->has_loops && facts->operands == 1) array = by_loops(facts, kind, values, arrays);
     if (array && array != FALLBACK && facts->laid) array = laid_out(facts, array, arrays);
@@ -612,9 +647,24 @@ declined:
     return FALLBACK;
 }
 
-// Callables -------------------------------------------------------------------------------------
+PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    return call_op(call, args, count, names, NULL);
+}
 
-static PyTypeObject *callable_type;
+PyObject *tt_result_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *array) {
+    PyObject *result = FALLBACK;
+    if (!array) {
+        PyErr_Clear();
+        return FALLBACK;
+    }
+    if (Py_TYPE(call) == callable_type && ((Callable *)call)->facts) {
+        result = call_op((Callable *)call, args, count, NULL, array);
+    }
+    Py_DECREF(array);
+    return result;
+}
+
+// Callables -------------------------------------------------------------------------------------
 
 static PyObject *callable_vectorcall(PyObject *self, PyObject *const *args, size_t count, PyObject *names) {
     Callable *call = (Callable *)self;
@@ -701,11 +751,6 @@ static PyMemberDef callable_members[] = {
     {"definition", T_OBJECT, offsetof(Callable, definition), READONLY, NULL},
     {NULL},
 };
-static PyObject *callable_calls_op(PyObject *self, void *context) {
-    (void)context;
-    return PyBool_FromLong(((Callable *)self)->facts != NULL);
-}
-
 // To Python's tools it is the function that it stands for: `isinstance` asks an object for its class.
 static PyObject *callable_class(PyObject *self, void *context) {
     (void)context;
@@ -714,7 +759,6 @@ static PyObject *callable_class(PyObject *self, void *context) {
 
 static PyGetSetDef callable_getters[] = {
     {"__class__", callable_class, NULL, "The class of the definition.", NULL},
-    {"calls_op", callable_calls_op, NULL, "Whether this is the function of an op.", NULL},
     {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, NULL, NULL},
     {NULL},
 };
@@ -797,10 +841,11 @@ static PyObject *asking(PyObject *module, PyObject *args) {
     int of_tensors = 0;
     if (!PyArg_ParseTuple(args, "OO!|p:asking", &definition, callable_type, &function, &of_tensors)) return NULL;
     Callable *of = (Callable *)function;
-    Callable *call = of->facts ? new_callable(definition, of->run) : NULL;
-    if (!call) return of->facts ? NULL : PyErr_Format(PyExc_TypeError, "asking: not a function of an op");
+    Callable *call = new_callable(definition, of->run);
+    if (!call) return NULL;
     call->facts = of->facts;
     call->of_tensors = of_tensors;
+    call->others = Py_XNewRef(of->others);
     call->owner = (Callable *)Py_NewRef((PyObject *)(of->owner ? of->owner : of));
     return (PyObject *)call;
 }

@@ -48,7 +48,7 @@ extern Py_ssize_t of_leaf, of_runs, of_function_modes;  // AccumulateGrad.variab
 // What the package has given to `configure`, in the order of `core/native.py`.
 typedef struct {
     PyTypeObject *tensor, *parameter, *size, *dtype, *view, *op_node, *accumulate_grad, *weak_reference;
-    PyObject *local, *runs, *function_modes, *numbers, *in_use, *add, *deepest;
+    PyObject *local, *runs, *function_modes, *numbers, *in_use, *add, *deepest, *dtypes;
     PyObject *refresh, *leaf_edge, *plan_of, *node_of, *add_tail, *method, *arranged;       // functions of calls
     PyObject *add_into, *copied;                                                            // and of walks
 } Package;
@@ -115,8 +115,12 @@ PyObject *tt_edge_of(PyObject *x);
 bool tt_make_view(PyObject *out, PyObject *source, PyObject *state);
 // Add an array to another one of its shape, in place; false where it is left to Python.
 bool tt_add_in_place(PyObject *total, PyObject *array);
-// Call an op with all of its arguments in order.
+// The function of an op, as `run` of a callable; and the same for what its kernel has returned: `array` is stolen, and
+// `call` may be any object. Both return FALLBACK where it is left to Python.
 PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *tt_result_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *array);
+// Bring the edge of a view up to date (`refresh`); usually nothing was written to its memory. False after an error.
+bool tt_refreshed(PyObject *x);
 
 // The function of a member of Tensor (methods.c), or of the walk (walk.c), by its name; NULL if there is none.
 Run tt_method(const char *name);

@@ -1,10 +1,243 @@
-// Twins of short members of Tensor: what Python computes in less time than it takes to call and to return.
+// Twins of short members of Tensor: what Python computes in less time than it takes to call and to return. Each gets the
+// arguments of the member, the tensor first, and declines all but the usual ones.
 #include "calls.h"
+
+enum { MAX_DIMS = 64 };
+
+// The tensor of a call with so many arguments at most, if it is plain and nobody sees the call; NULL otherwise.
+static PyObject *self_of(PyObject *const *args, Py_ssize_t count, PyObject *names, Py_ssize_t most) {
+    bool usual = count >= 1 && count <= most && !names && is_plain(args[0]) && no_function_modes();
+    return usual && PyArray_CheckExact(SLOT(args[0], of_tensor.array)) ? args[0] : NULL;
+}
+
+#define ARRAY_OF(x) ARRAY(SLOT(x, of_tensor.array))
+
+// Read an int, counted from the end where it is negative; false if it is none, or not below `size`.
+static bool read_index(PyObject *object, npy_intp size, npy_intp *index) {
+    if (!PyLong_CheckExact(object)) return false;
+    int overflow;
+    long long read = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (overflow || read < -size || read >= size) return false;
+    *index = (npy_intp)(read < 0 ? read + size : read);
+    return true;
+}
+
+// Attributes ------------------------------------------------------------------------------------
+
+static PyObject *size_of(PyObject *x) {
+    int dims = PyArray_NDIM(ARRAY_OF(x));
+    PyObject *size = PyType_GenericAlloc(package.size, dims);
+    for (int d = 0; size && d < dims; d++) PyTuple_SetItem(size, d, PyLong_FromSsize_t(PyArray_DIM(ARRAY_OF(x), d)));
+    return size;
+}
+
+static PyObject *shape(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 1);
+    return x ? size_of(x) : FALLBACK;
+}
+
+static PyObject *size(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 2);
+    npy_intp dim;
+    if (!x) return FALLBACK;
+    if (count == 1) return size_of(x);
+    if (!read_index(args[1], PyArray_NDIM(ARRAY_OF(x)), &dim)) return FALLBACK;
+    return PyLong_FromSsize_t(PyArray_DIM(ARRAY_OF(x), dim));
+}
+
+static PyObject *dim(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 1);
+    return x ? PyLong_FromLong(PyArray_NDIM(ARRAY_OF(x))) : FALLBACK;
+}
+
+static PyObject *numel(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 1);
+    return x ? PyLong_FromSsize_t(PyArray_SIZE(ARRAY_OF(x))) : FALLBACK;
+}
+
+static PyObject *dtype(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 1);
+    int kind = x ? kind_of(SLOT(x, of_tensor.array)) : -1;
+    return kind < 0 ? FALLBACK : Py_NewRef(ITEM(package.dtypes, kind));
+}
+
+static PyObject *requires_grad(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 1);
+    if (!x || SLOT(x, of_tensor.view) != Py_None) return FALLBACK;
+    return Py_NewRef(SLOT(x, of_tensor.requires_grad));
+}
+
+// The gradient of a leaf: that of other tensors is read with a warning.
+static PyObject *grad(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 1);
+    if (!x || (SLOT(x, of_tensor.grad) == Py_None && SLOT(x, of_tensor.edge) != Py_None)) return FALLBACK;
+    return Py_NewRef(SLOT(x, of_tensor.grad));
+}
+
+// Views -----------------------------------------------------------------------------------------
+
+static PyObject *detach(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 1), *state = x ? tt_state() : NULL;
+    if (!state || SLOT(state, of_state.modes) != Py_None) return FALLBACK;
+    PyObject *cell = SLOT(x, of_tensor.cell);
+    if (PyList_Check(cell)) {  // (counts an alias, as reading `.data` does)
+        long aliases = PyList_Size(cell) > 2 ? PyLong_AsLong(PyList_GetItem(cell, 2)) : 0;
+        PyObject *more = PyLong_FromLong(aliases + 1);
+        if (!more) return NULL;
+        if (PyList_Size(cell) > 2) {
+            PyList_SetItem(cell, 2, more);
+        } else {
+            int failed = PyList_Append(cell, more);
+            Py_DECREF(more);
+            if (failed) return NULL;
+        }
+    }
+    return tt_new_tensor(Py_NewRef(SLOT(x, of_tensor.array)), Py_NewRef(cell));
+}
+
+// A view of an array's memory: a new reference, or NULL after an error.
+static PyObject *view_of(PyArrayObject *array, int dims, const npy_intp *shape, const npy_intp *strides, npy_intp offset) {
+    PyArray_Descr *description = PyArray_DESCR(array);
+    Py_INCREF((PyObject *)description);
+    PyObject *made = PyArray_NewFromDescr(&PyArray_Type, description, dims, (npy_intp *)shape, (npy_intp *)strides,
+                                          PyArray_BYTES(array) + offset, PyArray_FLAGS(array), NULL);
+    if (made && PyArray_SetBaseObject(ARRAY(made), Py_NewRef((PyObject *)array))) Py_CLEAR(made);
+    return made;
+}
+
+// Read the lengths of a shape, given as ints or as one sequence of them; the number of them, or -1.
+static int read_shape(PyObject *const *args, Py_ssize_t count, npy_intp size, npy_intp *shape) {
+    PyObject *sequence = NULL;
+    if (count == 1 && (PyTuple_CheckExact(args[0]) || Py_TYPE(args[0]) == package.size)) sequence = args[0];
+    Py_ssize_t dims = sequence ? SIZE(sequence) : count;
+    if (dims < 1 || dims > MAX_DIMS) return -1;
+    npy_intp known = 1, inferred = -1;
+    for (int d = 0; d < dims; d++) {
+        PyObject *length = sequence ? ITEM(sequence, d) : args[d];
+        if (!PyLong_CheckExact(length)) return -1;
+        shape[d] = PyLong_AsSsize_t(length);
+        if (shape[d] == -1 && !PyErr_Occurred() && inferred < 0) {
+            inferred = d;
+        } else if (shape[d] < 0 || (shape[d] && known > size / shape[d])) {
+            PyErr_Clear();
+            return -1;
+        } else {
+            known *= shape[d];
+        }
+    }
+    if (!known || (inferred < 0 ? known != size : size % known)) return -1;
+    if (inferred >= 0) shape[inferred] = size / known;
+    return (int)dims;
+}
+
+// `view` and `reshape` of contiguous tensors; `others`: the op of the view.
+static PyObject *view(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = self_of(args, count, names, MAX_DIMS);
+    if (!x || !PyArray_IS_C_CONTIGUOUS(ARRAY_OF(x))) return FALLBACK;
+    npy_intp lengths[MAX_DIMS], strides[MAX_DIMS], step = PyArray_ITEMSIZE(ARRAY_OF(x));
+    int dims = read_shape(args + 1, count - 1, PyArray_SIZE(ARRAY_OF(x)), lengths);
+    PyObject *given = dims < 0 ? NULL : PyTuple_New(dims);
+    if (!given) return dims < 0 ? FALLBACK : NULL;
+    for (int d = dims; d-- > 0; step *= lengths[d]) {
+        strides[d] = step;
+        PyTuple_SetItem(given, d, PyLong_FromSsize_t(lengths[d]));
+    }
+    PyObject *values[] = {x, given};
+    PyObject *made = tt_result_of(ITEM(self->others, 0), values, 2, view_of(ARRAY_OF(x), dims, lengths, strides, 0));
+    Py_DECREF(given);
+    return made;
+}
+
+// Whether all parts of a key are ints and slices of ints; and whether it begins, and ends, with a slice that selects.
+static bool is_basic(PyObject *key, bool *ends_with_int) {
+    bool found = false;
+    for (Py_ssize_t i = 0; i < SIZE(key); i++) {
+        PyObject *part = ITEM(key, i);
+        if (PyLong_CheckExact(part)) {
+            found = *ends_with_int = true;
+        } else if (PySlice_Check(part)) {
+            Py_ssize_t start, stop, step;
+            if (PySlice_Unpack(part, &start, &stop, &step)) PyErr_Clear();
+            else if (step == 1 && start == 0 && stop == PY_SSIZE_T_MAX) continue;  // all
+            return false;
+        } else {
+            return false;
+        }
+    }
+    return found;
+}
+
+// x[key] for an int, a slice, or a tuple of ints and full slices; `others`: the ops "select" and "slice".
+static PyObject *getitem(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = self_of(args, count, names, 2), *key = count == 2 ? args[1] : NULL, *given, *array = NULL;
+    int dims = x && key ? PyArray_NDIM(ARRAY_OF(x)) : 0;
+    if (!dims) return FALLBACK;
+    PyArrayObject *of = ARRAY_OF(x);
+    bool selects = true;
+    if (PyLong_CheckExact(key)) {
+        npy_intp index;
+        if (!read_index(key, PyArray_DIM(of, 0), &index)) return FALLBACK;
+        given = PyTuple_Pack(2, key, Py_Ellipsis);
+        array = view_of(of, dims - 1, PyArray_DIMS(of) + 1, PyArray_STRIDES(of) + 1, index * PyArray_STRIDE(of, 0));
+    } else if (PySlice_Check(key)) {
+        Py_ssize_t start, stop, step;
+        PyObject *own = PyObject_GetAttrString(key, "step");
+        Py_XDECREF(own);
+        if (own != Py_None || PySlice_Unpack(key, &start, &stop, &step)) {
+            PyErr_Clear();
+            return FALLBACK;
+        }
+        npy_intp shape[MAX_DIMS], length = PySlice_AdjustIndices(PyArray_DIM(of, 0), &start, &stop, step);
+        memcpy(shape, PyArray_DIMS(of), sizeof(npy_intp) * (size_t)dims);
+        shape[0] = length;
+        given = PyTuple_Pack(1, key);
+        array = view_of(of, dims, shape, PyArray_STRIDES(of), length ? start * PyArray_STRIDE(of, 0) : 0);
+        selects = false;
+    } else if (PyTuple_CheckExact(key) && SIZE(key) <= dims && is_basic(key, &selects)) {
+        Py_ssize_t parts = SIZE(key);
+        given = PyTuple_New(parts + 1);
+        for (Py_ssize_t i = 0; given && i < parts; i++) PyTuple_SetItem(given, i, Py_NewRef(ITEM(key, i)));
+        if (given) PyTuple_SetItem(given, parts, Py_NewRef(Py_Ellipsis));
+        npy_intp shape[MAX_DIMS], strides[MAX_DIMS], offset = 0, index;
+        int left = 0;
+        for (int d = 0; d < dims; d++) {
+            if (d < parts && PyLong_CheckExact(ITEM(key, d))) {
+                if (!read_index(ITEM(key, d), PyArray_DIM(of, d), &index)) {
+                    Py_XDECREF(given);
+                    return FALLBACK;
+                }
+                offset += index * PyArray_STRIDE(of, d);
+            } else {
+                shape[left] = PyArray_DIM(of, d);
+                strides[left++] = PyArray_STRIDE(of, d);
+            }
+        }
+        array = view_of(of, left, shape, strides, offset);
+    } else {
+        return FALLBACK;
+    }
+    PyObject *values[] = {x, given};
+    PyObject *made = given ? tt_result_of(ITEM(self->others, selects ? 0 : 1), values, 2, array) : NULL;
+    Py_XDECREF(given);
+    return made;
+}
 
 static const struct {
     const char *name;
     Run run;
-} methods[] = {{"backward", tt_backward}, {NULL, NULL}};
+} methods[] = {
+    {"shape", shape},   {"size", size},     {"dim", dim},       {"numel", numel},       {"dtype", dtype},
+    {"requires_grad", requires_grad},       {"grad", grad},     {"detach", detach},     {"view", view},
+    {"getitem", getitem},                   {"backward", tt_backward},                  {NULL, NULL},
+};
 
 Run tt_method(const char *name) {
     for (int k = 0; methods[k].name; k++) {
