@@ -76,16 +76,19 @@ def multiplied(a: Any, b: Any, name: str) -> Any:
     return product(a, b)
 
 
+@twin
 def mm(a: Array, b: Array) -> Array:
     """Return the product of two matrices."""
     return multiplied(a, b, "addmm_impl_cpu_")
 
 
+@twin
 def mm_nt(a: Array, b: Array) -> Array:
     """Return the product of a matrix and a transposed matrix."""
     return multiplied(a, b.T, "addmm_impl_cpu_")
 
 
+@twin
 def mm_tn(a: Array, b: Array) -> Array:
     """Return the product of a transposed matrix and a matrix."""
     return multiplied(a.T, b, "addmm_impl_cpu_")
@@ -415,6 +418,7 @@ def addr(x: Any, vec1: Any, vec2: Any, beta: Any, alpha: Any) -> Any:
 # The linear layer ---------------------------------------------------------------------------------
 
 
+@twin
 def affine(x: Any, weight: Any, bias: Any = None) -> Any:
     """Return `x @ weight.T + bias` for `x` of any number of dimensions, or raise PyTorch's error."""
     try:

@@ -94,6 +94,7 @@ def count_of(shape: tuple[int, ...], axes: tuple[int, ...] | None) -> int:
     return math.prod(shape) if axes is None else math.prod([shape[axis] for axis in axes])
 
 
+@twin
 def spread(x: Any, shape: tuple[int, ...], dim: Any = None) -> Any:
     """Return `x`, a reduction of an array of `shape` over `dim`, expanded along the reduced dimensions."""
     x = x.reshape(kept_shape(shape, dim))
@@ -302,6 +303,7 @@ def cast(x: Any, dtype: Any, name: str) -> Any:
     return x.astype(dtype.numpy, copy=False)
 
 
+@twin
 def sum_over(x: Any, dim: Any, keepdim: bool, *, dtype: Any) -> Any:
     """Return the sum of all elements, or over the dimensions `dim`."""
     if x.dtype.kind not in FLOATS or dtype is not None:
@@ -311,6 +313,7 @@ def sum_over(x: Any, dim: Any, keepdim: bool, *, dtype: Any) -> Any:
     return total(x, dim, keepdim)
 
 
+@twin
 def mean_over(x: Any, dim: Any, keepdim: bool, *, dtype: Any) -> Any:
     """Return the mean of all elements, or over the dimensions `dim`."""
     if x.dtype.kind not in FLOATS or dtype is not None:

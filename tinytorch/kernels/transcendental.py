@@ -47,6 +47,7 @@ def _in_float32(function: Any, *operands: Any) -> Array:
 # Powers -------------------------------------------------------------------------------------------
 
 
+@twin
 def power(a: Any, b: Any) -> Array:
     """Return `a ** b` of arrays or numbers."""
     if isinstance(b, (int, float)) and not isinstance(b, bool):

@@ -176,4 +176,18 @@ KERNEL(add_to_rows, out, row) {
     Py_RETURN_NONE;
 }
 
-FAMILY(arithmetic, ENTRY(addcmul), ENTRY(add), ENTRY(subtract), ENTRY(multiply), ENTRY(divide), ENTRY(add_to_rows));
+// A square of a small array: other exponents, and larger arrays, are NumPy's.
+KERNEL(power, a, b) {
+    double exponent;
+    if (!is_float_array(args->a, false) || !tt_read_double(args->b, &exponent) || exponent != 2) return FALLBACK;
+    const Py_ssize_t size = PyArray_SIZE(ARRAY(args->a));
+    if (size > 1 << 15) return FALLBACK;
+    PyObject *result = PyArray_SimpleNew(PyArray_NDIM(ARRAY(args->a)), PyArray_DIMS(ARRAY(args->a)), NPY_FLOAT);
+    if (!result) return NULL;
+    const float *from = float_data(args->a);
+    float *to = float_data(result);
+    for (Py_ssize_t i = 0; i < size; i++) to[i] = from[i] * from[i];
+    return result;
+}
+
+FAMILY(arithmetic, ENTRY(addcmul), ENTRY(add), ENTRY(subtract), ENTRY(multiply), ENTRY(divide), ENTRY(add_to_rows), ENTRY(power));

@@ -86,4 +86,67 @@ KERNEL(finished, x, weight, bias, residual, activation, low, high, out) {
     return multiply(args->x, x, transposed(weight), bias, args->out == Py_None ? NULL : args->out, &epilogue, residual);
 }
 
-FAMILY(products, ENTRY(product), ENTRY(linear), ENTRY(finished));
+// Products of small arrays, whose time in Python is all calls: by the same steps as there.
+
+// Whether both are matrices of float32, or of float64.
+static bool are_float_matrices(PyObject *a, PyObject *b) {
+    if (!PyArray_CheckExact(a) || !PyArray_CheckExact(b)) return false;
+    int type = PyArray_TYPE(ARRAY(a));
+    return (type == NPY_FLOAT || type == NPY_DOUBLE) && PyArray_TYPE(ARRAY(b)) == type &&
+           PyArray_ISBEHAVED_RO(ARRAY(a)) && PyArray_ISBEHAVED_RO(ARRAY(b)) && PyArray_NDIM(ARRAY(a)) == 2 &&
+           PyArray_NDIM(ARRAY(b)) == 2;
+}
+
+// Return the product of two matrices, either of which may be transposed; or FALLBACK.
+static PyObject *product_of(PyObject *a, PyObject *b, bool transpose_a, bool transpose_b) {
+    if (!HAS_BLAS || !are_float_matrices(a, b)) return FALLBACK;
+    if (PyArray_DIM(ARRAY(a), !transpose_a) != PyArray_DIM(ARRAY(b), transpose_b)) return FALLBACK;
+    if (PyArray_SIZE(ARRAY(a)) < 2 || PyArray_SIZE(ARRAY(b)) < 2) return FALLBACK;  // (see `product` in Python)
+    PyObject *x = transpose_a ? PyArray_Transpose(ARRAY(a), NULL) : Py_NewRef(a), *result = FALLBACK;
+    PyObject *y = transpose_b ? PyArray_Transpose(ARRAY(b), NULL) : Py_NewRef(b);
+    if (!x || !y) {
+        result = NULL;
+    } else if (PyArray_TYPE(ARRAY(a)) == NPY_FLOAT) {
+        result = product_kernel(&(product_arguments){x, y, Py_None});
+    }
+    if (result == FALLBACK) result = PyArray_MatrixProduct2(x, y, NULL);
+    Py_XDECREF(x);
+    Py_XDECREF(y);
+    return result;
+}
+
+KERNEL(mm, a, b) { return product_of(args->a, args->b, false, false); }
+KERNEL(mm_nt, a, b) { return product_of(args->a, args->b, false, true); }
+KERNEL(mm_tn, a, b) { return product_of(args->a, args->b, true, false); }
+
+#define ADD_TO_ROWS(type)                                                                    \
+    {                                                                                        \
+        const type *row = PyArray_DATA(ARRAY(bias));                                         \
+        type *to = PyArray_DATA(ARRAY(out));                                                 \
+        for (int64_t i = 0; i < rows; i++, to += columns) {                                  \
+            for (int64_t j = 0; j < columns; j++) to[j] += row[j];                           \
+        }                                                                                    \
+    }
+
+KERNEL(affine, x, weight, bias) {
+    PyObject *x = args->x, *weight = args->weight, *bias = args->bias, *out = FALLBACK;
+    if (!are_float_matrices(x, weight)) return FALLBACK;
+    const int64_t rows = PyArray_DIM(ARRAY(x), 0), columns = PyArray_DIM(ARRAY(weight), 0);
+    if (PyArray_DIM(ARRAY(x), 1) != PyArray_DIM(ARRAY(weight), 1)) return FALLBACK;
+    if (bias != Py_None &&
+        (!PyArray_CheckExact(bias) || PyArray_TYPE(ARRAY(bias)) != PyArray_TYPE(ARRAY(x)) ||
+         PyArray_NDIM(ARRAY(bias)) != 1 || PyArray_DIM(ARRAY(bias), 0) != columns || !PyArray_ISCARRAY_RO(ARRAY(bias)))) {
+        return FALLBACK;
+    }
+    const bool in_floats = PyArray_TYPE(ARRAY(x)) == NPY_FLOAT;
+    if (in_floats) out = linear_kernel(&(linear_arguments){x, weight, bias});
+    if (out != FALLBACK) return out;
+    if (rows * columns > MIN_PRODUCT) return FALLBACK;
+    out = product_of(x, weight, false, true);
+    if (!out || out == FALLBACK || bias == Py_None) return out;
+    if (in_floats) ADD_TO_ROWS(float) else ADD_TO_ROWS(double)
+    return out;
+}
+#undef ADD_TO_ROWS
+
+FAMILY(products, ENTRY(product), ENTRY(linear), ENTRY(finished), ENTRY(mm), ENTRY(mm_nt), ENTRY(mm_tn), ENTRY(affine));

@@ -210,4 +210,53 @@ KERNEL(column_sums, x) {
     return PyErr_NoMemory();
 }
 
-FAMILY(sums, ENTRY(total), ENTRY(column_sums));
+// The sum over a dimension, or all of them, for `dtype` None.
+static PyObject *sum_along(PyObject *x, PyObject *dim, PyObject *keepdim, PyObject *dtype) {
+    if (dtype != Py_None || !is_float_array(x, false)) return FALLBACK;
+    PyObject *axes = Py_NewRef(Py_None);
+    if (dim != Py_None) {
+        int overflow = 1, dims = PyArray_NDIM(ARRAY(x));
+        long axis = PyLong_CheckExact(dim) ? PyLong_AsLongAndOverflow(dim, &overflow) : 0;
+        Py_DECREF(axes);
+        if (overflow || axis < -dims || axis >= dims) return FALLBACK;
+        axes = Py_BuildValue("(l)", axis < 0 ? axis + dims : axis);
+        if (!axes) return NULL;
+    }
+    PyObject *result = total_kernel(&(total_arguments){x, axes, keepdim}), *array = result;
+    Py_DECREF(axes);
+    if (result && result != FALLBACK && !PyArray_Check(result)) {
+        array = PyArray_FromScalar(result, NULL);
+        Py_DECREF(result);
+    }
+    return array;
+}
+
+KERNEL(sum_over, x, dim, keepdim, dtype) { return sum_along(args->x, args->dim, args->keepdim, args->dtype); }
+
+KERNEL(mean_over, x, dim, keepdim, dtype) {
+    PyObject *result = sum_along(args->x, args->dim, args->keepdim, args->dtype);
+    if (!result || result == FALLBACK) return result;
+    float *sums = float_data(result);
+    const Py_ssize_t size = PyArray_SIZE(ARRAY(result));
+    const float count = (float)(PyArray_SIZE(ARRAY(args->x)) / size);
+    for (Py_ssize_t i = 0; i < size; i++) sums[i] /= count;
+    return result;
+}
+
+// One number in all places of an array of a shape.
+KERNEL(spread, x, shape, dim) {
+    if (!is_float_array(args->x, false) || PyArray_SIZE(ARRAY(args->x)) != 1) return FALLBACK;
+    int64_t sizes[MAX_SUM_DIMS + 1];
+    Py_ssize_t size = 1, dims = PyTuple_Check(args->shape) ? PyTuple_Size(args->shape) : 0;
+    if (!dims || dims > MAX_SUM_DIMS || !tt_read_sizes(args->shape, dims, sizes)) return FALLBACK;
+    for (Py_ssize_t d = 0; d < dims && size <= 1 << 14; d++) size *= sizes[d];
+    if (size > 1 << 14) return FALLBACK;  // (a view of the number)
+    PyObject *result = tt_new_array(args->x, (int)dims, sizes);
+    if (!result) return NULL;
+    float *to = float_data(result);
+    const float number = *float_data(args->x);
+    for (Py_ssize_t i = 0; i < size; i++) to[i] = number;
+    return result;
+}
+
+FAMILY(sums, ENTRY(total), ENTRY(column_sums), ENTRY(sum_over), ENTRY(mean_over), ENTRY(spread));
