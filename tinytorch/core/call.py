@@ -204,8 +204,8 @@ class Caller:
         one = len(op.inputs) == 1 and op.outputs == 1 and not (op.many or op.joint or op.residuals or op.result)
         definition = self.generated if op.operands or (one and form == CALL) else self._waiting()
         self.function: Any = definition
-        if not self.writes:
-            self.function = native.function_of(op, definition, _of_arrays(op))
+        if form != WRITING:
+            self.function = native.function_of(op, definition, _of_arrays(op), form == IN_PLACE)
         self.function.op, self.function.caller, self.function.writes = op, self, self.writes
 
     @property

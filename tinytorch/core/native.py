@@ -61,16 +61,17 @@ def _configured() -> Any:
 library = _configured()
 
 
-def function_of(op: Op, definition: Any, twin: Any) -> Any:
+def function_of(op: Op, definition: Any, twin: Any, writes: bool) -> Any:
     """Return the twin of a function of Tensors, which calls its definition where it declines; or the definition.
 
     Args:
         op: the op.
         definition: the function.
         twin: what computes floats in place of the kernel: the twin of a kernel, or a ufunc.
+        writes: whether it is the in-place form, of which only those of two operands have a twin.
     """
     one = op.outputs == 1 and not (op.many or op.residuals or op.result or op.joint)
-    if library is None or not one or not op.inputs:
+    if library is None or not one or not op.inputs or (writes and op.operands != 2):
         return definition
     operands = op.operands
     names = ("input", "other")[:operands] if operands else op.arguments
@@ -81,7 +82,7 @@ def function_of(op: Op, definition: Any, twin: Any) -> Any:
         None if op.overload is None else op.overload[1], names,
         tuple([op if value is MISSING else value for value in op.defaults]), names[positional:] or None, op.inputs,
         tuple(map(bool, op._constant)), operands, positional, overload, bool(op.wants) and 0 not in op.nondiff, op.view,
-        bool(operands) and op.floating, op.laid,
+        bool(operands) and op.floating, op.laid, writes,
     )  # fmt: skip
     return definition if function is None else _named_as(definition, function)
 

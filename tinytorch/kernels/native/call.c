@@ -18,7 +18,7 @@ PlanSlots of_plan;
 Py_ssize_t of_leaf, of_runs, of_function_modes;
 Package package;
 PyArray_Descr *tt_descriptions[KINDS];
-PyObject *tt_zero;
+PyObject *tt_zero, *tt_one;
 
 static PyTypeObject *callable_type;
 
@@ -221,11 +221,20 @@ static bool same_strides(PyArrayObject *x, PyObject *y) {
     return PyArray_CompareLists(PyArray_STRIDES(x), PyArray_STRIDES(ARRAY(y)), PyArray_NDIM(x));
 }
 
-// Run a loop over one or two operands (`y` may be NULL). FALLBACK for layouts that are not contiguous.
-static PyObject *run_loop(const Loop *loop, const Operand *x, const Operand *y, int itemsize) {
+// Whether a loop may write into its first operand: another one lies elsewhere in memory, or in the same places.
+static bool may_write(PyObject *into, const Operand *x, const Operand *y, bool same, int type) {
+    if (!PyArray_ISCARRAY(ARRAY(into)) || PyArray_TYPE(ARRAY(into)) != type) return false;
+    if (!y || !y->array || (same && y->data == x->data)) return true;
+    return y->data + PyArray_NBYTES(y->array) <= x->data || x->data + PyArray_NBYTES(x->array) <= y->data;
+}
+
+// Run a loop over one or two operands (`y` may be NULL). The result is a new array, or the first operand if it is `into`.
+// FALLBACK for layouts that are not contiguous.
+static PyObject *run_loop(const Loop *loop, const Operand *x, const Operand *y, int itemsize, PyObject *into) {
     const Operand *large = x, *small = y;
     if (!x->size || (y && !y->size)) return FALLBACK;
     if (y && (y->size > x->size || (y->size == x->size && y->dims > x->dims))) {
+        if (into) return FALLBACK;
         large = y;
         small = x;
     }
@@ -254,8 +263,10 @@ static PyObject *run_loop(const Loop *loop, const Operand *x, const Operand *y, 
             if (rows > MAX_ROWS) return FALLBACK;
         }
     }
-    PyObject *out = PyArray_New(&PyArray_Type, large->dims, PyArray_DIMS(large->array), loop->result, NULL, NULL, 0,
-                                !by_rows, NULL);
+    if (into && !may_write(into, large, small, same, loop->result)) return FALLBACK;
+    PyObject *out = into ? Py_NewRef(into)
+                         : PyArray_New(&PyArray_Type, large->dims, PyArray_DIMS(large->array), loop->result, NULL, NULL,
+                                       0, !by_rows, NULL);
     if (!out) return NULL;
     if (!by_rows && !same_strides(large->array, out)) {  // (lengths of 1 may have any stride, which tells an order)
         if (PyArray_ITEMSIZE(large->array) == PyArray_ITEMSIZE(ARRAY(out))) {
@@ -535,12 +546,13 @@ static PyObject *laid_out(const Facts *facts, PyObject *array, PyObject *const *
 }
 
 // The array of a call of one or two operands by NumPy's loops; FALLBACK; or NULL after an error.
-static PyObject *by_loops(const Facts *facts, int kind, PyObject *const *values, PyObject *const *arrays) {
+static PyObject *by_loops(const Facts *facts, int kind, PyObject *const *values, PyObject *const *arrays,
+                          PyObject *into) {
     if (kind < 0 || !facts->loops[kind].function) return FALLBACK;
     Operand x = of_array(arrays[0]), y;
     double number;
     int itemsize = kind == F32 ? 4 : 8;
-    if (facts->operands == 1) return run_loop(&facts->loops[kind], &x, NULL, itemsize);
+    if (facts->operands == 1) return run_loop(&facts->loops[kind], &x, NULL, itemsize, into);
     if (arrays[1] != values[1]) {
         y = of_array(arrays[1]);
     } else if (read_as(values[1], kind, facts->floating, &number)) {
@@ -548,7 +560,7 @@ static PyObject *by_loops(const Facts *facts, int kind, PyObject *const *values,
     } else {
         return FALLBACK;
     }
-    return run_loop(&facts->loops[kind], &x, &y, itemsize);
+    return run_loop(&facts->loops[kind], &x, &y, itemsize, into);
 }
 
 // Whether ops of one tensor and options compute with an array's dtype: not complex, 8-bit or wide unsigned numbers.
@@ -615,9 +627,9 @@ static PyObject *call_op(Callable *call, PyObject *const *args, Py_ssize_t count
     PyObject *held[MAX_INPUTS];
     for (int k = 0; k < facts->input_count; k++) held[k] = Py_NewRef(arrays[facts->inputs[k]]);
     if (made) array = Py_NewRef(made);
-    if (array == FALLBACK && facts->has_loops && facts->operands == 2) array = by_loops(facts, kind, values, arrays);
+    if (array == FALLBACK && facts->has_loops && facts->operands == 2) array = by_loops(facts, kind, values, arrays, NULL);
     if (array == FALLBACK && !has_number && (facts->twin || !facts->has_loops)) array = call_kernel(facts, state, arrays);
-    if (array == FALLBACK && facts->has_loops && facts->operands == 1) array = by_loops(facts, kind, values, arrays);
+    if (array == FALLBACK && facts->has_loops && facts->operands == 1) array = by_loops(facts, kind, values, arrays, NULL);
     if (array && array != FALLBACK && facts->laid) array = laid_out(facts, array, arrays);
     for (int k = 0; k < facts->input_count; k++) Py_DECREF(held[k]);
     if (array == FALLBACK) goto declined;
@@ -645,6 +657,35 @@ failed:
 declined:
     for (int k = 0; k < facts->input_count; k++) Py_XDECREF(edges[k]);
     return FALLBACK;
+}
+
+// Whether a tensor requires grad, by itself or by the tensor that it is a view of; true where Python must say it.
+static bool may_need_grad(PyObject *x) {
+    PyObject *view = SLOT(x, of_tensor.view);
+    if (SLOT(x, of_tensor.requires_grad) != Py_False) return true;
+    if (view == Py_None) return false;
+    return Py_TYPE(view) != package.view || !is_plain(SLOT(view, of_view.base)) ||
+           SLOT(SLOT(view, of_view.base), of_tensor.requires_grad) != Py_False;
+}
+
+// The in-place form of an op of two operands, where nothing is recorded.
+static PyObject *write_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Facts *facts = call->facts;
+    PyObject *state = tt_state();
+    if (!state || SLOT(state, of_state.modes) != Py_None || !no_function_modes()) return FALLBACK;
+    if (count != 2 || names || SLOT(state, of_state.run) != Py_None || !is_plain(args[0])) return FALLBACK;
+    PyObject *x = args[0], *y = args[1], *cell = SLOT(x, of_tensor.cell);
+    PyObject *arrays[] = {SLOT(x, of_tensor.array), is_plain(y) ? SLOT(y, of_tensor.array) : y};
+    int kind = kind_of(arrays[0]);
+    if (kind < 0 || (facts->floating && kind == I64) || !PyList_Check(cell)) return FALLBACK;
+    if (is_plain(y) ? kind_of(arrays[1]) != kind : !is_number(y)) return FALLBACK;
+    if (SLOT(state, of_state.grad) == Py_True && (may_need_grad(x) || (is_plain(y) && may_need_grad(y)))) return FALLBACK;
+    PyObject *done = by_loops(facts, kind, args, arrays, arrays[0]);
+    if (done == FALLBACK || !done) return done;
+    Py_DECREF(done);
+    PyObject *version = PyNumber_Add(PyList_GetItem(cell, 0), tt_one);
+    if (!version || PyList_SetItem(cell, 0, version)) return NULL;
+    return Py_NewRef(x);
 }
 
 PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names) {
@@ -783,21 +824,21 @@ static Callable *new_callable(PyObject *definition, Run run) {
 }
 
 // function_of_op(definition, op, kernel, ufunc, twin, node_class, overload_class, names, defaults, by_name, inputs,
-// constant, operands, positional, overload, records, view, floating, laid): see `core/native.py`. Among the defaults the
-// op stands for an argument without one.
+// constant, operands, positional, overload, records, view, floating, laid, writes): see `core/native.py`. Among the
+// defaults the op stands for an argument without one.
 static PyObject *function_of_op(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *definition, *op, *kernel, *ufunc, *twin, *node_class, *overload_class, *names, *defaults, *by_name;
     PyObject *inputs, *constant;
-    int operands, positional, overload, records, view, floating, laid;
-    if (!PyArg_ParseTuple(args, "OOOOOOOO!O!OO!O!iiipppp:function_of_op", &definition, &op, &kernel, &ufunc, &twin,
+    int operands, positional, overload, records, view, floating, laid, writes;
+    if (!PyArg_ParseTuple(args, "OOOOOOOO!O!OO!O!iiippppp:function_of_op", &definition, &op, &kernel, &ufunc, &twin,
                           &node_class, &overload_class, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &by_name,
                           &PyTuple_Type, &inputs, &PyTuple_Type, &constant, &operands, &positional, &overload, &records,
-                          &view, &floating, &laid)) {
+                          &view, &floating, &laid, &writes)) {
         return NULL;
     }
     if (SIZE(inputs) > MAX_INPUTS || SIZE(names) > MAX_PARAMETERS) Py_RETURN_NONE;
-    Callable *call = new_callable(definition, tt_call_op);
+    Callable *call = new_callable(definition, writes ? write_op : tt_call_op);
     if (!call) return NULL;
     Facts *facts = call->facts = calloc(1, sizeof(Facts));
     if (!facts) {
@@ -920,6 +961,7 @@ static PyObject *configure(PyObject *module, PyObject *args) {
     }
     for (int k = 0; k < OBJECTS; k++) ((PyObject **)&package)[k] = Py_NewRef(ITEM(objects, k));
     tt_zero = PyLong_FromLong(0);
+    tt_one = PyLong_FromLong(1);
     const int numbers[KINDS] = {NPY_FLOAT, NPY_DOUBLE, NPY_INT64};
     for (int kind = 0; kind < KINDS; kind++) {
         tt_descriptions[kind] = PyArray_DescrFromType(numbers[kind]);

@@ -56,7 +56,7 @@ extern Package package;
 
 enum { F32, F64, I64, KINDS };
 extern PyArray_Descr *tt_descriptions[KINDS];
-extern PyObject *tt_zero;
+extern PyObject *tt_zero, *tt_one;
 
 // Whether an array is of one of the kinds that ufuncs are called with directly; -1 otherwise.
 static inline int kind_of(PyObject *array) {

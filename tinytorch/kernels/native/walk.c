@@ -144,13 +144,17 @@ static bool take_gradients(PyObject *result, PyObject **grads, Py_ssize_t count)
     return given >= 0;
 }
 
-// The gradients of the inputs by the op's formulas, as `OpNode.backward`; -1 after an error, 0 where it is Python's.
-static int op_backward(Walk *w, PyObject *node, PyObject *g, PyObject **grads, Py_ssize_t count) {
+// Whether `op_backward` computes the gradients of the inputs of an op's node.
+static bool is_usual(PyObject *node) {
     PyObject *plan = SLOT(node, of_node.plan), *saved = SLOT(node, of_node.saved);
-    if (saved == Py_None || SLOT(plan, of_plan.any_number) != Py_False) return 0;
+    return saved != Py_None && SLOT(plan, of_plan.any_number) == Py_False && PyList_Size(saved) <= MAX_VALUES;
+}
+
+// The gradients of the inputs by the op's formulas, as `OpNode.backward`; false after an error.
+static bool op_backward(Walk *w, PyObject *node, PyObject *g, PyObject **grads, Py_ssize_t count) {
+    PyObject *plan = SLOT(node, of_node.plan), *saved = SLOT(node, of_node.saved);
     PyObject *sources = SLOT(plan, of_plan.sources), *rules = SLOT(plan, of_plan.rules), *values[MAX_VALUES] = {NULL};
     Py_ssize_t value_count = PyList_Size(saved), rule_count = PyList_Size(rules);
-    if (value_count > MAX_VALUES) return 0;
     // A formula may release its node: what it needs is held.
     Py_INCREF(saved);
     Py_INCREF(plan);
@@ -181,7 +185,7 @@ static int op_backward(Walk *w, PyObject *node, PyObject *g, PyObject **grads, P
     for (Py_ssize_t k = 0; k < value_count; k++) Py_XDECREF(values[k]);
     Py_DECREF(saved);
     Py_DECREF(plan);
-    return done ? 1 : -1;
+    return done;
 }
 
 static PyObject *help(Walk *w, int which, PyObject *x, PyObject *y, PyObject *z) {
@@ -223,12 +227,8 @@ static bool accumulate(Walk *w, PyObject *node, PyObject *g) {
             if (PyList_Check(cell) && PyArray_CheckExact(SLOT(grad, of_tensor.array))) {
                 Py_INCREF(grad);
                 bool added = add_arrays(grad, g);
-                PyObject *version = added ? PyNumber_Long(PyList_GetItem(cell, 0)) : NULL;
-                if (version) {
-                    long count = PyLong_AsLong(version);
-                    Py_DECREF(version);
-                    added = !PyList_SetItem(cell, 0, PyLong_FromLong(count + 1));
-                }
+                PyObject *version = added ? PyNumber_Add(PyList_GetItem(cell, 0), tt_one) : NULL;
+                added = version && !PyList_SetItem(cell, 0, version);
                 Py_DECREF(grad);
                 Py_DECREF(g);
                 return added;
@@ -338,10 +338,8 @@ static bool send(Walk *w, PyObject *node, PyObject *edge, PyObject *g) {
 // Visit the node with the greatest number; false after an error.
 static bool visit(Walk *w) {
     Entry *entry = pop(w);
-    PyObject *node = entry->node, *g = entry->g, *edges = Py_NewRef(SLOT(node, of_node.edges)), *few[MAX_EDGES] = {NULL};
+    PyObject *node = entry->node, *g = entry->g, *edges = NULL, *few[MAX_EDGES] = {NULL}, **grads = few;
     entry->g = entry->node = NULL;
-    Py_ssize_t count = SIZE(edges);
-    PyObject **grads = few;
     bool done = false, hooks = SLOT(node, of_node.hooks) != Py_None;
     if (hooks) {  // they were added during the walk
         PyObject *before = g ? g : Py_NewRef(Py_None);
@@ -354,13 +352,20 @@ static bool visit(Walk *w) {
         g = NULL;
         goto end;
     }
+    bool of_op = PyType_IsSubtype(Py_TYPE(node), package.op_node);
+    PyObject *result = NULL;
+    if (!g || !of_op || !is_usual(node)) {
+        result = help(w, BACKWARD, node, g ? g : Py_None, NULL);
+        if (!result) goto end;
+    }
+    edges = Py_NewRef(SLOT(node, of_node.edges));  // (a node may get others when it runs)
+    Py_ssize_t count = SIZE(edges);
     if (count > MAX_EDGES && !(grads = calloc((size_t)count, sizeof(PyObject *)))) {
+        Py_XDECREF(result);
         PyErr_NoMemory();
         goto end;
     }
-    bool of_op = PyType_IsSubtype(Py_TYPE(node), package.op_node);
-    int by_formulas = g && of_op ? op_backward(w, node, g, grads, count) : 0;
-    done = by_formulas ? by_formulas > 0 : take_gradients(help(w, BACKWARD, node, g ? g : Py_None, NULL), grads, count);
+    done = result ? take_gradients(result, grads, count) : op_backward(w, node, g, grads, count);
     if (done && !w->retain) {
         if (of_op) {
             if (SLOT(SLOT(node, of_node.plan), of_plan.holds_tensors) == Py_True) {
@@ -392,7 +397,7 @@ static bool visit(Walk *w) {
 end:
     if (grads != few) free(grads);
     Py_XDECREF(g);
-    Py_DECREF(edges);
+    Py_XDECREF(edges);
     Py_DECREF(node);
     return done;
 }
