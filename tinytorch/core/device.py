@@ -80,28 +80,28 @@ class device:
 
     def __enter__(self) -> device:
         as_device(self)
-        _defaults.append(self)
+        defaults.append(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        if len(_defaults) > 1:
-            _defaults.pop()
+        if len(defaults) > 1:
+            defaults.pop()
 
 
 cpu = device("cpu")
 meta = device("meta")
-_defaults = [cpu]  # the default device, and those of the `with` blocks inside
+defaults = [cpu]  # the default device, and those of the `with` blocks inside
 
 
 def get_default() -> device:
     """Return the device of new tensors: that of the innermost `with` block, else the one that was set."""
-    return _defaults[-1]
+    return defaults[-1]
 
 
 def set_default(value: Any) -> None:
     """Make `value` the device of new tensors outside of `with` blocks; None for the CPU."""
     as_device(value)
-    _defaults[0] = cpu if value is None else device(value)
+    defaults[0] = cpu if value is None else device(value)
 
 
 def as_device(value: Any) -> device:
@@ -129,7 +129,7 @@ def as_device(value: Any) -> device:
 
 def chosen(value: Any) -> device:
     """Return the device of a new tensor, given the argument `device` of the function that creates it."""
-    wanted = _defaults[-1] if value is None else value
+    wanted = defaults[-1] if value is None else value
     return cpu if wanted is cpu else as_device(wanted)
 
 

@@ -21,6 +21,8 @@ from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import _SLOTS, Size, Tensor
 from tinytorch.core.view import View, refresh
 from tinytorch.kernels import dtypes, native, silence
+from tinytorch.kernels.dtypes import DIFFERENTIABLE
+from tinytorch.kernels.programs import as_array
 
 if TYPE_CHECKING:
     from tinytorch.core.declaration import Op
@@ -35,8 +37,23 @@ def _plan_of(op: Op, key: int) -> Plan:
     return op.plans.get(key) or op.plan_of(key)
 
 
-def _node_of(op: Op, key: int, edges: Any, values: Any, array: Any, cell: Any) -> OpNode:
+def _node_of(op: Op, key: int | None, edges: Any, values: Any, array: Any, cell: Any) -> OpNode:
     return op.node(key, edges, values, (array,), cell)
+
+
+def _record_several(
+    op: Op, key: Any, edges: Any, values: tuple[Any, ...], outs: list[Tensor], arrays: tuple[Any, ...], residuals: Any
+) -> None:
+    """Give the outputs of an op with several outputs, or with residuals, their node; see `Op.node`."""
+    node: Any = None
+    for position, out in enumerate(outs):
+        if arrays[position].dtype.kind in DIFFERENTIABLE and position not in op.nondiff:
+            if node is None:
+                cells = tuple([None if each is None else each._cell for each in outs])
+                cell = cells if op.outputs != 1 else cells[0]
+                node = op.node(key, edges, values, arrays, cell, tuple(map(as_array, residuals)))
+            out._edge, out._requires_grad = (node, position), True
+            op.last = position
 
 
 def _configured() -> Any:
@@ -52,7 +69,7 @@ def _configured() -> Any:
         Tensor, None, Size, dtypes.dtype, View, OpNode, AccumulateGrad, weakref.ref,
         local, runs, function_modes, numbers, hooks_in_use, np.add, DEEPEST,
         (dtypes.float32, dtypes.float64, dtypes.int64),
-        refresh, leaf_edge, _plan_of, _node_of, add_tail if FREES_BY_RECURSION else None, MethodType,
+        refresh, leaf_edge, _plan_of, _node_of, _record_several, add_tail if FREES_BY_RECURSION else None, MethodType,
         supplied("arranged"), silence.add_into, AccumulateGrad.copied,
     )  # fmt: skip
     return native.calls if native.calls.configure(instances, objects, tuple(_SLOTS)) else None
@@ -70,19 +87,19 @@ def function_of(op: Op, definition: Any, twin: Any, writes: bool) -> Any:
         twin: what computes floats in place of the kernel: the twin of a kernel, or a ufunc.
         writes: whether it is the in-place form, of which only those of two operands have a twin.
     """
-    one = op.outputs == 1 and not (op.many or op.residuals or op.result or op.joint)
-    if library is None or not one or not op.inputs or (writes and op.operands != 2):
+    if library is None or not op.inputs or (writes and op.operands != 2):
         return definition
     operands = op.operands
     names = ("input", "other")[:operands] if operands else op.arguments
     positional = operands or op.positional
+    several = op.outputs != 1 or bool(op.residuals or op.result)
     overload = -1 if op.overload is None else op.overload[0]
     function = library.function_of_op(
         definition, op, op.kernel, getattr(op.kernel, "ufunc", op.kernel), twin, op.node_class,
         None if op.overload is None else op.overload[1], names,
         tuple([op if value is MISSING else value for value in op.defaults]), names[positional:] or None, op.inputs,
-        tuple(map(bool, op._constant)), operands, positional, overload, bool(op.wants) and 0 not in op.nondiff, op.view,
-        bool(operands) and op.floating, op.laid, writes,
+        tuple(map(bool, op._constant)), operands, positional, overload, bool(op.wants) and (several or 0 not in op.nondiff), op.view,
+        bool(operands) and op.floating, op.laid, writes, op.result, op.many is not None, op.outputs, len(op.residuals),
     )  # fmt: skip
     return definition if function is None else _named_as(definition, function)
 

@@ -339,13 +339,13 @@ def of_number(value: Any) -> dtype:
     if isinstance(value, (builtins.int, np.integer)):
         return int64
     if isinstance(value, (complex, np.complexfloating)):
-        return _default[0].to_complex()
-    return _default[0]
+        return default[0].to_complex()
+    return default[0]
 
 
 # The default type ---------------------------------------------------------------------------------
 
-_default = [float32]
+default = [float32]
 
 
 def get_default_dtype() -> dtype:
@@ -355,7 +355,7 @@ def get_default_dtype() -> dtype:
         >>> torch.get_default_dtype()
         torch.float32
     """
-    return _default[0]
+    return default[0]
 
 
 def set_default_dtype(d: dtype, /) -> None:
@@ -375,7 +375,7 @@ def set_default_dtype(d: dtype, /) -> None:
     if not d.is_floating_point:
         raise TypeError("only floating-point types are supported as the default type")
     d.numpy  # noqa: B018  (raises if there are no tensors of it)
-    _default[0] = d
+    default[0] = d
 
 
 @functools.lru_cache(1024)

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from tinytorch.core.deterministic import mode as deterministic
 from tinytorch.core.deterministic import unwritten
-from tinytorch.core.device import chosen, cpu
+from tinytorch.core.device import chosen, cpu, defaults
 from tinytorch.core.device import device as Device
 from tinytorch.core.layout import layout as Layout
 from tinytorch.core.layout import strided
@@ -28,6 +29,7 @@ from tinytorch.kernels import dtypes, layouts, meta, places
 from tinytorch.kernels.checks import MOST_DIMENSIONS, too_many_dimensions
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits, limits_of
+from tinytorch.kernels.native import short
 from tinytorch.kernels.programs import copy_into
 from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import named
@@ -636,7 +638,13 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
 # From a shape -------------------------------------------------------------------------------------
 
 
+def _short(name: str, filling: Any) -> Any:
+    """Declare the twin of a creation function: see methods.c; the result is filled with a number, or not at all."""
+    return short(name, filling, dtypes.default, defaults, cpu, deterministic)
+
+
 @public(listed=False, traced="creates")
+@_short("create", NotImplemented)
 def empty(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -673,6 +681,7 @@ def _sparse(name: str, shape: tuple[int, ...], dtype: Any, device: Any, layout: 
 
 
 @public(listed=False, traced="creates")
+@_short("create", 0)
 def zeros(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -706,6 +715,7 @@ def zeros(
 
 
 @public(listed=False, traced="creates")
+@_short("create", 1)
 def ones(
     *sizes: Any,
     size: Sequence[int] | None = None,
@@ -728,6 +738,7 @@ def ones(
 
 
 @public(listed=False, traced="creates")
+@_short("full", None)
 def full(
     size: Sequence[int],
     fill_value: Any,
@@ -798,8 +809,8 @@ def scalar_tensor(
     return _filled(blank((), None, dtype, device, layout, requires_grad), number("scalar_tensor", "s", 1, s))
 
 
-def _like(name: str, what: str, fill: Callable[[Array], Any], example: str) -> Any:
-    """Return the public function `name`, whose result like another tensor `fill` writes to."""
+def _like(name: str, what: str, value: Any, example: str) -> Any:
+    """Return the public function `name`, whose result like another tensor is filled with a value, if that is a number."""
 
     def like(
         input: Tensor,
@@ -812,7 +823,11 @@ def _like(name: str, what: str, fill: Callable[[Array], Any], example: str) -> A
         pin_memory: bool = False,
     ) -> Tensor:
         made = blank_like(name, input, dtype, device, layout, requires_grad, memory_format)
-        fill(whole(made))
+        array = whole(made)
+        if value is NotImplemented:
+            unwritten(array)
+        else:
+            array[...] = value
         return made
 
     doc = f"""Return {what} with the shape, and unless told otherwise the dtype and memory format, of `input`.
@@ -822,26 +837,27 @@ def _like(name: str, what: str, fill: Callable[[Array], Any], example: str) -> A
     Example:
         >>> torch.{example}
     """
-    return public(traced="creates")(named(like, name, doc))
+    return public(traced="creates")(_short("create_like", value)(named(like, name, doc)))
 
 
 empty_like = _like(
-    "empty_like", "an uninitialized tensor", unwritten,
+    "empty_like", "an uninitialized tensor", NotImplemented,
     "empty_like(torch.ones(2, 3)).shape\n        torch.Size([2, 3])",
 )  # fmt: skip
 zeros_like = _like(
     "zeros_like",
     "zeros",
-    lambda array: operator.setitem(array, ..., 0),
+    0,
     "zeros_like(torch.ones(3))\n        tensor([0., 0., 0.])",
 )
 ones_like = _like(
-    "ones_like", "ones", lambda array: operator.setitem(array, ..., 1),
+    "ones_like", "ones", 1,
     "ones_like(torch.zeros(2, dtype=torch.int64))\n        tensor([1, 1])",
 )  # fmt: skip
 
 
 @public(traced="creates")
+@_short("create_like", None)
 def full_like(
     input: Tensor,
     fill_value: Any,
@@ -897,7 +913,8 @@ def _new(name: str, what: str, example: str, value: int | None) -> Any:
     Example:
         >>> {example}
     """
-    return public("", method=name, listed=False, traced="creates")(named(new, name, doc))
+    short = _short("create_new", NotImplemented if value is None else value)
+    return public("", method=name, listed=False, traced="creates")(short(named(new, name, doc)))
 
 
 new_empty = _new(

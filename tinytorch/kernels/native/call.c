@@ -147,17 +147,18 @@ PyObject *tt_edge_of(PyObject *x) {
     return new_leaf_edge(x);
 }
 
-bool tt_make_view(PyObject *out, PyObject *source, PyObject *state) {
+bool tt_make_view(PyObject *out, PyObject *source, PyObject *state, bool several) {
     PyObject *cell = SLOT(source, of_tensor.cell);
     set_slot(out, of_tensor.cell, Py_NewRef(cell));
     if (!PyList_Check(cell)) return true;
-    static PyObject *usual, *without_grad, *of_inference;  // as in core/view.py
+    static PyObject *usual, *of_several, *without_grad, *of_inference;  // as in core/view.py
     if (!usual) {
-        usual = PyLong_FromLong(0);
+        usual = tt_zero;
+        of_several = tt_one;
         without_grad = PyLong_FromLong(3);
         of_inference = PyLong_FromLong(4);
     }
-    PyObject *kind = usual, *parent = SLOT(source, of_tensor.view);
+    PyObject *kind = several ? of_several : usual, *parent = SLOT(source, of_tensor.view);
     if (SLOT(state, of_state.grad) != Py_True) {
         kind = SLOT(state, of_state.inference) == Py_True ? of_inference : without_grad;
     }
@@ -320,7 +321,9 @@ typedef struct Facts {
     PyObject *op, *kernel, *twin, *node_class, *overload_class;
     PyObject *names, *defaults, *by_name;  // of the arguments; names of those that are passed by name, or NULL
     int operands, arguments, positional, input_count, inputs[MAX_INPUTS], overload;
-    bool constant[MAX_INPUTS], records, view, floating, laid, has_loops;
+    bool constant[MAX_INPUTS], records, view, floating, laid, has_loops, many, several;
+    int outputs, residuals;
+    PyObject *result;  // converts the list of outputs; NULL if nothing does
     Loop loops[KINDS];
     int places[MAX_PARAMETERS];  // of the arguments among the twin's parameters
     Py_ssize_t twin_count;
@@ -409,38 +412,6 @@ static PyObject *new_node(Facts *facts, const Plan *plan, PyObject *edges, PyObj
     return node;
 }
 
-// Give a result its node. `edges` (stolen) has one edge per input, NULL where no gradient flows; false after an error.
-static bool record(Facts *facts, const Plan *plan, PyObject **edges, PyObject *const *values, PyObject *out) {
-    PyObject *array = SLOT(out, of_tensor.array), *tuple = PyTuple_New(facts->input_count), *node = NULL;
-    for (int k = 0; tuple && k < facts->input_count; k++) {
-        PyTuple_SetItem(tuple, k, edges[k] ? edges[k] : Py_NewRef(Py_None));
-        edges[k] = NULL;
-    }
-    if (!tuple) return false;
-    if (plan->count >= 0 && !PyArray_ISCOMPLEX(ARRAY(array))) {
-        node = new_node(facts, plan, Py_NewRef(tuple), values, out);
-        if (!node && PyErr_Occurred()) {
-            Py_DECREF(tuple);
-            return false;
-        }
-    }
-    if (!node) {
-        PyObject *all = PyTuple_New(facts->arguments);
-        for (int i = 0; all && i < facts->arguments; i++) PyTuple_SetItem(all, i, Py_NewRef(values[i]));
-        node = all ? PyObject_CallFunction(package.node_of, "OlOOOO", facts->op, plan->key, tuple, all, array,
-                                           SLOT(out, of_tensor.cell))
-                   : NULL;
-        Py_XDECREF(all);
-    }
-    Py_DECREF(tuple);
-    PyObject *edge = node ? PyTuple_Pack(2, node, tt_zero) : NULL;
-    Py_XDECREF(node);
-    if (!edge) return false;
-    set_slot(out, of_tensor.edge, edge);
-    set_slot(out, of_tensor.requires_grad, Py_NewRef(Py_True));
-    return true;
-}
-
 // Bind a call's arguments to the op's, as Python would; false where Python must do it.
 static bool bind(const Facts *facts, PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject **values) {
     if (count > facts->positional) return false;
@@ -481,11 +452,10 @@ static bool is_usual(PyObject *x, bool in_list) {
     return true;
 }
 
-// Read a number in the dtype of a kind; false where Python must say what becomes of it.
-static bool read_as(PyObject *number, int kind, bool floating, void *into) {
+bool tt_read_as(PyObject *number, int kind, void *into) {
     if (kind == I64) {
         int overflow = 1;
-        if (!floating && PyLong_CheckExact(number)) *(int64_t *)into = PyLong_AsLongLongAndOverflow(number, &overflow);
+        if (PyLong_CheckExact(number)) *(int64_t *)into = PyLong_AsLongLongAndOverflow(number, &overflow);
         return !overflow;
     }
     if (!PyFloat_CheckExact(number) && !PyLong_CheckExact(number)) return false;
@@ -503,7 +473,7 @@ static bool read_as(PyObject *number, int kind, bool floating, void *into) {
     return true;
 }
 
-// Call the twin of a kernel, or else the kernel in Python. The array of the result; FALLBACK; or NULL after an error.
+// Call the twin of a kernel, or else the kernel in Python. What it returns; FALLBACK; or NULL after an error.
 static PyObject *call_kernel(const Facts *facts, PyObject *state, PyObject **arrays) {
     PyObject *result = FALLBACK;
     if (facts->twin) {
@@ -525,10 +495,7 @@ static PyObject *call_kernel(const Facts *facts, PyObject *state, PyObject **arr
             Py_DECREF(quietly);
         }
     }
-    if (!result || PyArray_CheckExact(result)) return result;
-    PyObject *array = PyArray_IsScalar(result, Generic) ? PyArray_FromScalar(result, NULL) : FALLBACK;
-    Py_DECREF(result);
-    return array;
+    return result;
 }
 
 // A result in the order of dimensions that PyTorch derives from the operands; `array` is stolen.
@@ -555,7 +522,7 @@ static PyObject *by_loops(const Facts *facts, int kind, PyObject *const *values,
     if (facts->operands == 1) return run_loop(&facts->loops[kind], &x, NULL, itemsize, into);
     if (arrays[1] != values[1]) {
         y = of_array(arrays[1]);
-    } else if (read_as(values[1], kind, facts->floating, &number)) {
+    } else if (tt_read_as(values[1], kind, &number)) {
         y = (Operand){(char *)&number, NULL, 1, 0};
     } else {
         return FALLBACK;
@@ -571,92 +538,263 @@ static bool is_usual_array(PyObject *array) {
            type == NPY_DOUBLE;
 }
 
+// A call on its way: what it was given, and what the function has found out.
+typedef struct {
+    Facts *facts;
+    PyObject *state, *values[MAX_PARAMETERS], *arrays[MAX_PARAMETERS];
+    PyObject *held;   // a list of the tensors' arrays: a kernel may run other threads, which may give a tensor another one
+    PyObject *edges;  // a tuple, NULL where nothing is recorded
+    int kind;         // of the first tensor
+    bool has_number;  // in the place of the second operand
+    long key;         // see `Op.plan_of`
+} OpCall;
+
+static void free_call(OpCall *c) {
+    Py_CLEAR(c->held);
+    Py_CLEAR(c->edges);
+}
+
+// Unwrap the tensors of a sequence; false where the call is Python's.
+static bool unwrap_sequence(OpCall *c, int at) {
+    PyObject *tensors = c->values[at];
+    bool in_tuple = PyTuple_CheckExact(tensors);
+    if (!in_tuple && !PyList_CheckExact(tensors)) return false;
+    Py_ssize_t count = in_tuple ? SIZE(tensors) : PyList_Size(tensors);
+    if (!count || !(c->arrays[at] = c->held = PyList_New(count))) return false;
+    for (Py_ssize_t k = 0; k < count; k++) {
+        PyObject *x = in_tuple ? ITEM(tensors, k) : PyList_GetItem(tensors, k);
+        if (!is_plain(x) || !is_usual_array(SLOT(x, of_tensor.array))) return false;
+        PyList_SetItem(c->held, k, Py_NewRef(SLOT(x, of_tensor.array)));
+    }
+    return true;
+}
+
+// Set the arrays of the arguments; false where the call is Python's.
+static bool unwrap(Callable *call, OpCall *c) {
+    const Facts *facts = c->facts;
+    for (int i = 0; i < facts->arguments; i++) c->arrays[i] = c->values[i];
+    if (facts->many) {
+        if (!unwrap_sequence(c, facts->inputs[0])) return false;
+    } else {
+        c->held = PyList_New(0);
+    }
+    for (int k = 0; k < facts->input_count && !facts->many; k++) {
+        PyObject *x = c->values[facts->inputs[k]];
+        if (!is_plain(x)) {
+            if (!k || !(is_number(x) || (x == Py_None && !facts->operands))) return false;
+            continue;
+        }
+        PyObject *array = c->arrays[facts->inputs[k]] = SLOT(x, of_tensor.array);
+        int kind = kind_of(array);
+        if (kind < 0 && (facts->operands || !is_usual_array(array))) return false;
+        if (!k) c->kind = kind;
+        else if (facts->operands && kind != c->kind) return false;
+        c->key |= 256L << k;
+        if (!c->held || PyList_Append(c->held, array)) return false;
+    }
+    c->has_number = facts->operands == 2 && !(c->key & 512);
+    if ((facts->floating && c->kind == I64) || (c->has_number && call->of_tensors)) return false;
+    // A public function or a member asks the classes of all of its arguments.
+    for (int i = 0; call->owner && i < facts->arguments; i++) {
+        if (c->arrays[i] == c->values[i] && !is_usual(c->values[i], false)) return false;
+    }
+    return true;
+}
+
+// Put the edge of a tensor, if it needs a gradient, into the tuple; false after an error.
+static bool find_edge(OpCall *c, PyObject *x, Py_ssize_t k, Py_ssize_t count, bool constant) {
+    if (!tt_refreshed(x)) return false;
+    if (constant || SLOT(x, of_tensor.requires_grad) != Py_True) return true;
+    if (!c->edges) {
+        if (!(c->edges = PyTuple_New(count))) return false;
+        for (Py_ssize_t i = 0; i < count; i++) PyTuple_SetItem(c->edges, i, Py_NewRef(Py_None));
+    }
+    PyObject *edge = tt_edge_of(x);
+    return edge && !PyTuple_SetItem(c->edges, k, edge);
+}
+
+static bool find_edges(OpCall *c) {
+    const Facts *facts = c->facts;
+    if (!facts->records || SLOT(c->state, of_state.grad) != Py_True) return true;
+    if (facts->many) {
+        PyObject *tensors = c->values[facts->inputs[0]];
+        Py_ssize_t count = PyList_Size(c->held);
+        for (Py_ssize_t k = 0; k < count; k++) {
+            PyObject *x = PyTuple_CheckExact(tensors) ? ITEM(tensors, k) : PyList_GetItem(tensors, k);
+            if (!find_edge(c, x, k, count, false)) return false;
+        }
+        return true;
+    }
+    for (int k = 0; k < facts->input_count; k++) {
+        if (!(c->key & 256L << k)) continue;
+        if (!find_edge(c, c->values[facts->inputs[k]], k, facts->input_count, facts->constant[k])) return false;
+        if (c->edges && ITEM(c->edges, k) != Py_None) c->key |= 1L << k;
+    }
+    return true;
+}
+
+// What the kernel returns; FALLBACK (borrowed) where the call is Python's; or NULL after an error.
+static PyObject *compute(OpCall *c) {
+    const Facts *facts = c->facts;
+    bool in_python = facts->operands && !facts->has_loops && !facts->twin;
+    if (in_python && PyArray_SIZE(ARRAY(c->arrays[0])) > SMALL) return FALLBACK;  // (Python shares it among threads)
+    PyObject *array = FALLBACK;
+    if (facts->has_loops && facts->operands == 2) array = by_loops(facts, c->kind, c->values, c->arrays, NULL);
+    if (array == FALLBACK && !c->has_number && (facts->twin || !facts->has_loops)) {
+        array = call_kernel(facts, c->state, c->arrays);
+    }
+    if (array == FALLBACK && facts->has_loops && facts->operands == 1) {
+        array = by_loops(facts, c->kind, c->values, c->arrays, NULL);
+    }
+    return array;
+}
+
+static bool is_differentiable(PyObject *array) {
+    char kind = PyArray_DESCR(ARRAY(array))->kind;
+    return kind == 'f' || kind == 'c' || kind == 'V';  // (`DIFFERENTIABLE`)
+}
+
+// An array, stolen, as a tensor: a view of the first argument if the op returns views. NULL after an error.
+static PyObject *wrapped(OpCall *c, PyObject *array) {
+    const Facts *facts = c->facts;
+    if (facts->laid) array = laid_out(facts, array, c->arrays);
+    PyObject *out = tt_new_tensor(array, facts->view ? Py_NewRef(Py_None) : tt_new_cell(c->state));
+    if (out && facts->view && !tt_make_view(out, c->values[facts->inputs[0]], c->state, facts->outputs != 1)) {
+        Py_CLEAR(out);
+    }
+    return out;
+}
+
+// The arguments of a call as a tuple.
+static PyObject *all_values(const OpCall *c) {
+    PyObject *all = PyTuple_New(c->facts->arguments);
+    for (int i = 0; all && i < c->facts->arguments; i++) PyTuple_SetItem(all, i, Py_NewRef(c->values[i]));
+    return all;
+}
+
+// Give a result its node; `plan` is NULL where Python makes it. False after an error.
+static bool record(OpCall *c, const Plan *plan, PyObject *out) {
+    Facts *facts = c->facts;
+    PyObject *array = SLOT(out, of_tensor.array), *node = NULL;
+    if (plan && plan->count >= 0 && !PyArray_ISCOMPLEX(ARRAY(array))) {
+        node = new_node(facts, plan, Py_NewRef(c->edges), c->values, out);
+        if (!node && PyErr_Occurred()) return false;
+    }
+    if (!node) {
+        PyObject *all = all_values(c), *key = facts->many ? Py_NewRef(Py_None) : PyLong_FromLong(c->key);
+        if (all && key) {
+            node = PyObject_CallFunctionObjArgs(package.node_of, facts->op, key, c->edges, all, array,
+                                                SLOT(out, of_tensor.cell), NULL);
+        }
+        Py_XDECREF(all);
+        Py_XDECREF(key);
+    }
+    PyObject *edge = node ? PyTuple_Pack(2, node, tt_zero) : NULL;
+    Py_XDECREF(node);
+    if (!edge) return false;
+    set_slot(out, of_tensor.edge, edge);
+    set_slot(out, of_tensor.requires_grad, Py_NewRef(Py_True));
+    return true;
+}
+
+// The results of a kernel that returns several arrays, as tensors: `results` is stolen. NULL after an error.
+static PyObject *wrap_several(OpCall *c, PyObject *results) {
+    const Facts *facts = c->facts;
+    PyObject *single = facts->outputs == 1 && !facts->residuals ? PyTuple_Pack(1, results) : Py_NewRef(results);
+    Py_DECREF(results);
+    Py_ssize_t count = single ? PySequence_Size(single) - facts->residuals : -1;
+    if (count < 0) {
+        Py_XDECREF(single);
+        return NULL;
+    }
+    PyObject *outs = PyList_New(count), *arrays = PyTuple_New(count), *made = NULL, *residuals = NULL;
+    bool done = outs && arrays, differentiable = false;
+    for (Py_ssize_t k = 0; done && k < count; k++) {
+        PyObject *array = PySequence_GetItem(single, k), *out = NULL;
+        if (array && PyArray_IsScalar(array, Generic)) {
+            PyObject *scalar = array;
+            array = PyArray_FromScalar(scalar, NULL);
+            Py_DECREF(scalar);
+        }
+        if (!array || (array != Py_None && !PyArray_CheckExact(array))) {
+            Py_XDECREF(array);
+            done = false;
+            break;
+        }
+        if (array == Py_None) {
+            out = array;
+            Py_INCREF(array);
+        } else {
+            out = wrapped(c, array);
+            if (!(done = out != NULL)) break;
+            array = Py_NewRef(SLOT(out, of_tensor.array));
+            differentiable = differentiable || is_differentiable(array);
+        }
+        PyList_SetItem(outs, k, out);
+        PyTuple_SetItem(arrays, k, array);
+    }
+    if (done && c->edges && differentiable) {
+        residuals = facts->residuals ? PySequence_GetSlice(single, count, count + facts->residuals) : PyTuple_New(0);
+        PyObject *all = all_values(c), *key = facts->many ? Py_NewRef(Py_None) : PyLong_FromLong(c->key), *recorded = NULL;
+        if (residuals && all && key) {
+            recorded = PyObject_CallFunctionObjArgs(package.record_several, facts->op, key, c->edges, all, outs, arrays,
+                                                    residuals, NULL);
+        }
+        done = recorded != NULL;
+        Py_XDECREF(recorded);
+        Py_XDECREF(residuals);
+        Py_XDECREF(all);
+        Py_XDECREF(key);
+    }
+    if (done && facts->result) {
+        made = PyObject_CallFunctionObjArgs(facts->result, outs, NULL);
+    } else if (done) {
+        made = facts->outputs == 1 ? Py_NewRef(PyList_GetItem(outs, 0)) : PyList_AsTuple(outs);
+    }
+    Py_XDECREF(outs);
+    Py_XDECREF(arrays);
+    Py_DECREF(single);
+    return made;
+}
+
+// The result of a kernel as a tensor with its node: `array` is stolen. NULL after an error, or where it is Python's.
+static PyObject *wrap_one(OpCall *c, PyObject *array) {
+    if (!PyArray_CheckExact(array)) {
+        PyObject *scalar = array;
+        array = PyArray_IsScalar(scalar, Generic) ? PyArray_FromScalar(scalar, NULL) : NULL;
+        Py_DECREF(scalar);
+        if (!array) return NULL;
+    }
+    PyObject *out = wrapped(c, array);
+    if (!out || !c->edges || !is_differentiable(SLOT(out, of_tensor.array))) return out;
+    Plan *plan = c->facts->many ? NULL : plan_of(c->facts, c->key);
+    if ((!plan && PyErr_Occurred()) || !record(c, plan, out)) Py_CLEAR(out);
+    return out;
+}
+
 // The result of a call, FALLBACK (borrowed), or NULL after an error. `made` is what the kernel has returned, or NULL.
 static PyObject *call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject *made) {
     Facts *facts = call->facts;
-    PyObject *state = tt_state();
-    if (!state || SLOT(state, of_state.modes) != Py_None || !no_function_modes()) return FALLBACK;
-    PyObject *values[MAX_PARAMETERS], *arrays[MAX_PARAMETERS];
+    OpCall c = {.facts = facts, .state = tt_state(), .kind = -1};
+    if (!c.state || SLOT(c.state, of_state.modes) != Py_None || !no_function_modes()) return FALLBACK;
     if (!names && count == facts->arguments && count == facts->positional) {
-        for (Py_ssize_t i = 0; i < count; i++) values[i] = args[i];
-    } else if (!bind(facts, args, count, names, values)) {
+        for (Py_ssize_t i = 0; i < count; i++) c.values[i] = args[i];
+    } else if (!bind(facts, args, count, names, c.values)) {
         return FALLBACK;
     }
-    // Unwrap.
-    for (int i = 0; i < facts->arguments; i++) arrays[i] = values[i];
-    int kind = -1;
-    long key = 0;
-    for (int k = 0; k < facts->input_count; k++) {
-        PyObject *x = values[facts->inputs[k]];
-        if (!is_plain(x)) {
-            if (!k || !(is_number(x) || (x == Py_None && !facts->operands))) return FALLBACK;
-            continue;
-        }
-        PyObject *array = arrays[facts->inputs[k]] = SLOT(x, of_tensor.array);
-        int kind_of_input = kind_of(array);
-        if (kind_of_input < 0 && (facts->operands || !is_usual_array(array))) return FALLBACK;
-        if (!k) kind = kind_of_input;
-        else if (facts->operands && kind_of_input != kind) return FALLBACK;
-        key |= 256L << k;
+    PyObject *result = FALLBACK;
+    if (unwrap(call, &c) && find_edges(&c)) {
+        result = made ? Py_NewRef(made) : compute(&c);
+        if (result && result != FALLBACK) result = (facts->several ? wrap_several : wrap_one)(&c, result);
     }
-    bool has_number = facts->operands == 2 && !(key & 512);
-    if ((facts->floating && kind == I64) || (has_number && call->of_tensors)) return FALLBACK;
-    // A public function or a member asks the classes of all of its arguments.
-    for (int i = 0; call->owner && i < facts->arguments; i++) {
-        if (arrays[i] == values[i] && !is_usual(values[i], false)) return FALLBACK;
-    }
-    // Edges.
-    PyObject *edges[MAX_INPUTS] = {NULL};
-    Plan *plan = NULL;
-    PyObject *out = NULL, *array = FALLBACK;
-    if (facts->records && SLOT(state, of_state.grad) == Py_True) {
-        for (int k = 0; k < facts->input_count; k++) {
-            PyObject *x = values[facts->inputs[k]];
-            if (!(key & 256L << k)) continue;
-            if (!tt_refreshed(x)) goto failed;
-            if (facts->constant[k] || SLOT(x, of_tensor.requires_grad) != Py_True) continue;
-            if (!(edges[k] = tt_edge_of(x))) goto failed;
-            key |= 1L << k;
-        }
-        // (Python's plans of two operands take a number for a tensor, since PyTorch converts it to one.)
-        if (key & 255 && !(plan = plan_of(facts, key))) goto failed;
-    }
-    // Compute. The kernel may run other threads, which may give a tensor another array: so arrays are held.
-    bool in_python = facts->operands && !facts->has_loops && !facts->twin;
-    if (in_python && PyArray_SIZE(ARRAY(arrays[0])) > SMALL) goto declined;  // (Python shares it among threads)
-    PyObject *held[MAX_INPUTS];
-    for (int k = 0; k < facts->input_count; k++) held[k] = Py_NewRef(arrays[facts->inputs[k]]);
-    if (made) array = Py_NewRef(made);
-    if (array == FALLBACK && facts->has_loops && facts->operands == 2) array = by_loops(facts, kind, values, arrays, NULL);
-    if (array == FALLBACK && !has_number && (facts->twin || !facts->has_loops)) array = call_kernel(facts, state, arrays);
-    if (array == FALLBACK && facts->has_loops && facts->operands == 1) array = by_loops(facts, kind, values, arrays, NULL);
-    if (array && array != FALLBACK && facts->laid) array = laid_out(facts, array, arrays);
-    for (int k = 0; k < facts->input_count; k++) Py_DECREF(held[k]);
-    if (array == FALLBACK) goto declined;
-    if (!array) goto failed;
-    // Wrap and record.
-    out = tt_new_tensor(array, facts->view ? Py_NewRef(Py_None) : tt_new_cell(state));
-    if (!out || (facts->view && !tt_make_view(out, values[facts->inputs[0]], state))) goto failed;
-    if (plan) {
-        char kind_of_out = PyArray_DESCR(ARRAY(array))->kind;
-        bool differentiable = kind_of_out == 'f' || kind_of_out == 'c' || kind_of_out == 'V';  // (`DIFFERENTIABLE`)
-        if (differentiable && !record(facts, plan, edges, values, out)) goto failed;
-        for (int k = 0; k < facts->input_count; k++) Py_XDECREF(edges[k]);
-    }
-    return out;
-
-failed:
-    Py_XDECREF(out);
+    free_call(&c);
     // The interpreter's own errors are passed on. Python repeats what fails otherwise, for PyTorch's error and its notes.
     if (PyErr_Occurred() &&
         (!PyErr_ExceptionMatches(PyExc_Exception) || PyErr_ExceptionMatches(PyExc_MemoryError))) {
-        for (int k = 0; k < facts->input_count; k++) Py_XDECREF(edges[k]);
         return NULL;
     }
-    PyErr_Clear();
-declined:
-    for (int k = 0; k < facts->input_count; k++) Py_XDECREF(edges[k]);
-    return FALLBACK;
+    if (!result || result == FALLBACK) PyErr_Clear();
+    return result ? result : FALLBACK;
 }
 
 // Whether a tensor requires grad, by itself or by the tensor that it is a view of; true where Python must say it.
@@ -735,7 +873,7 @@ static PyObject *callable_get(PyObject *self, PyObject *instance, PyObject *owne
 // All references of the facts of an op.
 #define EACH_FACT(do)                                                                                              \
     do(facts->op) do(facts->kernel) do(facts->twin) do(facts->node_class) do(facts->overload_class) do(facts->names) \
-    do(facts->defaults) do(facts->by_name)
+    do(facts->defaults) do(facts->by_name) do(facts->result)
 
 static int callable_traverse(PyObject *self, visitproc visit, void *arg) {
     Callable *call = (Callable *)self;
@@ -824,17 +962,17 @@ static Callable *new_callable(PyObject *definition, Run run) {
 }
 
 // function_of_op(definition, op, kernel, ufunc, twin, node_class, overload_class, names, defaults, by_name, inputs,
-// constant, operands, positional, overload, records, view, floating, laid, writes): see `core/native.py`. Among the
-// defaults the op stands for an argument without one.
+// constant, operands, positional, overload, records, view, floating, laid, writes, result, many, outputs, residuals): see
+// `core/native.py`. Among the defaults the op stands for an argument without one.
 static PyObject *function_of_op(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *definition, *op, *kernel, *ufunc, *twin, *node_class, *overload_class, *names, *defaults, *by_name;
-    PyObject *inputs, *constant;
-    int operands, positional, overload, records, view, floating, laid, writes;
-    if (!PyArg_ParseTuple(args, "OOOOOOOO!O!OO!O!iiippppp:function_of_op", &definition, &op, &kernel, &ufunc, &twin,
+    PyObject *inputs, *constant, *converts;
+    int operands, positional, overload, records, view, floating, laid, writes, many, outputs, residuals;
+    if (!PyArg_ParseTuple(args, "OOOOOOOO!O!OO!O!iiipppppOpii:function_of_op", &definition, &op, &kernel, &ufunc, &twin,
                           &node_class, &overload_class, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &by_name,
                           &PyTuple_Type, &inputs, &PyTuple_Type, &constant, &operands, &positional, &overload, &records,
-                          &view, &floating, &laid, &writes)) {
+                          &view, &floating, &laid, &writes, &converts, &many, &outputs, &residuals)) {
         return NULL;
     }
     if (SIZE(inputs) > MAX_INPUTS || SIZE(names) > MAX_PARAMETERS) Py_RETURN_NONE;
@@ -850,7 +988,9 @@ static PyObject *function_of_op(PyObject *module, PyObject *args) {
         .overload_class = Py_NewRef(overload_class), .names = Py_NewRef(names), .defaults = Py_NewRef(defaults),
         .by_name = by_name == Py_None ? NULL : Py_NewRef(by_name), .operands = operands, .arguments = (int)SIZE(names),
         .positional = positional, .overload = overload, .records = records, .view = view, .floating = floating,
-        .laid = laid, .input_count = (int)SIZE(inputs),
+        .laid = laid, .input_count = (int)SIZE(inputs), .many = many, .outputs = outputs, .residuals = residuals,
+        .result = converts == Py_None ? NULL : Py_NewRef(converts),
+        .several = outputs != 1 || residuals || converts != Py_None,
     };
     for (int k = 0; k < facts->input_count; k++) {
         facts->inputs[k] = (int)PyLong_AsLong(ITEM(inputs, k));

@@ -49,8 +49,8 @@ extern Py_ssize_t of_leaf, of_runs, of_function_modes;  // AccumulateGrad.variab
 typedef struct {
     PyTypeObject *tensor, *parameter, *size, *dtype, *view, *op_node, *accumulate_grad, *weak_reference;
     PyObject *local, *runs, *function_modes, *numbers, *in_use, *add, *deepest, *dtypes;
-    PyObject *refresh, *leaf_edge, *plan_of, *node_of, *add_tail, *method, *arranged;       // functions of calls
-    PyObject *add_into, *copied;                                                            // and of walks
+    PyObject *refresh, *leaf_edge, *plan_of, *node_of, *record_several, *add_tail, *method, *arranged;  // of calls
+    PyObject *add_into, *copied;  // of walks
 } Package;
 extern Package package;
 
@@ -111,14 +111,17 @@ PyObject *tt_new_cell(PyObject *state);
 PyObject *tt_shape(PyObject *array);
 // The edge of a tensor that requires grad: a new reference.
 PyObject *tt_edge_of(PyObject *x);
-// Make `out`, whose version counter is None, a view of a tensor's memory; false after an error.
-bool tt_make_view(PyObject *out, PyObject *source, PyObject *state);
+// Make `out`, whose version counter is None, a view of a tensor's memory; false after an error. `several`: it is one of
+// several views that an op returns.
+bool tt_make_view(PyObject *out, PyObject *source, PyObject *state, bool several);
 // Add an array to another one of its shape, in place; false where it is left to Python.
 bool tt_add_in_place(PyObject *total, PyObject *array);
 // The function of an op, as `run` of a callable; and the same for what its kernel has returned: `array` is stolen, and
 // `call` may be any object. Both return FALLBACK where it is left to Python.
 PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *tt_result_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *array);
+// Read a number in the dtype of a kind; false where Python must say what becomes of it.
+bool tt_read_as(PyObject *number, int kind, void *into);
 // Bring the edge of a view up to date (`refresh`); usually nothing was written to its memory. False after an error.
 bool tt_refreshed(PyObject *x);
 

@@ -230,13 +230,162 @@ static PyObject *getitem(Callable *self, PyObject *const *args, Py_ssize_t count
     return made;
 }
 
+// Creation --------------------------------------------------------------------------------------
+
+// What the keywords of a creation function say.
+typedef struct {
+    int kind;
+    bool requires_grad;
+} Options;
+
+// `others` of a creation function: the number that fills the tensor, None for one that is given, NotImplemented for none;
+// the lists whose last elements are the default dtype and the default device; the CPU; and the list that says first
+// whether new memory is filled.
+enum { FILLING, DEFAULT_DTYPE, DEFAULT_DEVICE, CPU, DETERMINISTIC };
+
+static int kind_of_dtype(PyObject *dtype) {
+    for (int kind = 0; kind < KINDS; kind++) {
+        if (dtype == ITEM(package.dtypes, kind)) return kind;
+    }
+    return -1;
+}
+
+static PyObject *last_of(Callable *self, int which) {
+    PyObject *list = ITEM(self->others, which);
+    return PyList_GetItem(list, PyList_Size(list) - 1);
+}
+
+// Read the keywords; `kind` is of the result unless they say it, -1 for the default dtype. False where they are unusual.
+static bool read_options(Callable *self, PyObject *const *values, PyObject *names, int kind, Options *options) {
+    PyObject *cpu = ITEM(self->others, CPU), *device = Py_None;
+    if (kind < 0) kind = kind_of_dtype(last_of(self, DEFAULT_DTYPE));
+    *options = (Options){kind, false};
+    for (Py_ssize_t k = names ? SIZE(names) : 0; k-- > 0;) {
+        PyObject *name = ITEM(names, k), *value = values[k];
+        if (!PyUnicode_CompareWithASCIIString(name, "dtype")) {
+            if (value != Py_None) options->kind = kind_of_dtype(value);
+        } else if (!PyUnicode_CompareWithASCIIString(name, "requires_grad")) {
+            if (!PyBool_Check(value)) return false;
+            options->requires_grad = value == Py_True;
+        } else if (!PyUnicode_CompareWithASCIIString(name, "device")) {
+            device = value;
+        } else {
+            return false;
+        }
+    }
+    if (device == Py_None) device = last_of(self, DEFAULT_DEVICE);
+    if (device != cpu && !(PyUnicode_CheckExact(device) && !PyUnicode_CompareWithASCIIString(device, "cpu"))) return false;
+    return options->kind >= 0 && !(options->requires_grad && options->kind == I64);
+}
+
+// A new tensor filled with a number (NULL: with none); FALLBACK where Python must say what becomes of the number.
+static PyObject *new_filled(Options options, int dims, const npy_intp *shape, PyObject *number) {
+    PyObject *state = tt_state();
+    union {
+        float f32;
+        double f64;
+        int64_t i64;
+    } value = {.i64 = 0};
+    if (!state || SLOT(state, of_state.modes) != Py_None || !no_function_modes()) return FALLBACK;
+    if (number && !tt_read_as(number, options.kind, &value)) return FALLBACK;
+    const int types[KINDS] = {NPY_FLOAT, NPY_DOUBLE, NPY_INT64};
+    bool zero = number && !value.i64;
+    PyObject *array = zero ? PyArray_ZEROS(dims, (npy_intp *)shape, types[options.kind], 0)
+                           : PyArray_SimpleNew(dims, (npy_intp *)shape, types[options.kind]);
+    if (array && number && !zero) {
+        npy_intp size = PyArray_SIZE(ARRAY(array));
+        if (options.kind == F32) {
+            float *to = PyArray_DATA(ARRAY(array));
+            for (npy_intp i = 0; i < size; i++) to[i] = value.f32;
+        } else {
+            int64_t *to = PyArray_DATA(ARRAY(array));  // (or float64)
+            for (npy_intp i = 0; i < size; i++) to[i] = value.i64;
+        }
+    }
+    PyObject *out = tt_new_tensor(array, tt_new_cell(state));
+    if (out && options.requires_grad) set_slot(out, of_tensor.requires_grad, Py_NewRef(Py_True));
+    return out;
+}
+
+// Read the lengths of a new tensor, given as ints or as one sequence of them; the number of them, or -1.
+static int read_lengths(PyObject *const *args, Py_ssize_t count, npy_intp *shape) {
+    bool in_tuple = count == 1 && (PyTuple_CheckExact(args[0]) || Py_TYPE(args[0]) == package.size);
+    bool in_list = count == 1 && PyList_CheckExact(args[0]);
+    Py_ssize_t dims = in_tuple ? SIZE(args[0]) : in_list ? PyList_Size(args[0]) : count;
+    npy_intp size = 1;
+    if (dims > MAX_DIMS / 2 || !count) return -1;
+    for (Py_ssize_t d = 0; d < dims; d++) {
+        PyObject *length = in_tuple ? ITEM(args[0], d) : in_list ? PyList_GetItem(args[0], d) : args[d];
+        if (!PyLong_CheckExact(length)) return -1;
+        shape[d] = PyLong_AsSsize_t(length);
+        if (shape[d] < 0 || (shape[d] && size > ((npy_intp)1 << 40) / shape[d])) {
+            PyErr_Clear();
+            return -1;
+        }
+        size *= shape[d];
+    }
+    return (int)dims;
+}
+
+// The number that fills a new tensor: NULL for none, which Python declines where new memory is filled all the same.
+static bool read_filling(Callable *self, PyObject **number) {
+    *number = ITEM(self->others, FILLING);
+    if (*number != Py_NotImplemented) return true;
+    *number = NULL;
+    return PyList_GetItem(ITEM(self->others, DETERMINISTIC), 0) == Py_False;
+}
+
+// zeros(*sizes), ones, empty
+static PyObject *create(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    npy_intp shape[MAX_DIMS];
+    Options options;
+    PyObject *number;
+    int dims = read_lengths(args, count, shape);
+    if (dims < 0 || !read_filling(self, &number) || !read_options(self, args + count, names, -1, &options)) return FALLBACK;
+    return new_filled(options, dims, shape, number);
+}
+
+// full(size, number)
+static PyObject *full(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    npy_intp shape[MAX_DIMS];
+    Options options;
+    if (count != 2 || PyLong_CheckExact(args[0])) return FALLBACK;
+    int kind = PyLong_CheckExact(args[1]) ? I64 : -1, dims = read_lengths(args, 1, shape);
+    if (dims < 0 || !read_options(self, args + 2, names, kind, &options)) return FALLBACK;
+    return new_filled(options, dims, shape, args[1]);
+}
+
+// zeros_like(x), ones_like, empty_like, full_like(x, number)
+static PyObject *create_like(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Options options;
+    PyObject *x = count ? self_of(args, 1, NULL, 1) : NULL, *number;
+    if (!x || !read_filling(self, &number) || count != 1 + (number == Py_None)) return FALLBACK;
+    int kind = kind_of(SLOT(x, of_tensor.array));
+    if (kind < 0 || !PyArray_IS_C_CONTIGUOUS(ARRAY_OF(x))) return FALLBACK;
+    if (!read_options(self, args + count, names, kind, &options)) return FALLBACK;
+    return new_filled(options, PyArray_NDIM(ARRAY_OF(x)), PyArray_DIMS(ARRAY_OF(x)), number == Py_None ? args[1] : number);
+}
+
+// x.new_zeros(*sizes), new_ones, new_empty
+static PyObject *create_new(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    npy_intp shape[MAX_DIMS];
+    Options options;
+    PyObject *x = count > 1 ? self_of(args, 1, NULL, 1) : NULL, *number;
+    int kind = x ? kind_of(SLOT(x, of_tensor.array)) : -1, dims = kind < 0 ? -1 : read_lengths(args + 1, count - 1, shape);
+    if (dims < 0 || !read_filling(self, &number) || !read_options(self, args + count, names, kind, &options)) {
+        return FALLBACK;
+    }
+    return new_filled(options, dims, shape, number);
+}
+
 static const struct {
     const char *name;
     Run run;
 } methods[] = {
     {"shape", shape},   {"size", size},     {"dim", dim},       {"numel", numel},       {"dtype", dtype},
     {"requires_grad", requires_grad},       {"grad", grad},     {"detach", detach},     {"view", view},
-    {"getitem", getitem},                   {"backward", tt_backward},                  {NULL, NULL},
+    {"getitem", getitem},                   {"backward", tt_backward},                  {"create", create},
+    {"full", full},     {"create_like", create_like},           {"create_new", create_new},     {NULL, NULL},
 };
 
 Run tt_method(const char *name) {
