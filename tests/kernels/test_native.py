@@ -170,6 +170,53 @@ def linears(rng: np.random.Generator) -> Iterator[Arguments]:
     yield normal(rng, m, k), normal(rng, n, k), normal(rng, 1)
 
 
+def small_matrices(transposed_a: bool, transposed_b: bool) -> Callable[..., Iterator[Arguments]]:
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for kind in (np.float32, np.float64):
+            for m, k, n in (
+                (8, 8, 8),
+                (1, 5, 3),
+                (2, 1, 1),
+                (2, 2, 2),
+                (0, 3, 2),
+                (40, 50, 60),
+                (3, 200, 1),
+                (9, 7, 4),
+            ):
+                a, b = normal(rng, m, k).astype(kind), normal(rng, k, n).astype(kind)
+                for x, y in ((a, b), (np.asfortranarray(a), np.asfortranarray(b))):
+                    yield x.T if transposed_a else x, y.T if transposed_b else y
+
+    return draw
+
+
+def small_linears(rng: np.random.Generator) -> Iterator[Arguments]:
+    for x, weight in small_matrices(False, True)(rng):
+        yield x, weight, None
+        yield x, weight, normal(rng, len(weight)).astype(x.dtype)
+    yield from linears(rng)
+
+
+def along_dimensions(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape in ((8, 8), (7,), (2, 3, 4), (1, 70_000), (300, 5), (1, 1)):
+        x = normal(rng, *shape)
+        for dim in (None, *range(-len(shape), len(shape))):
+            yield x, dim, False, None
+            yield x, dim, True, None
+
+
+def numbers_and_shapes(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape in ((8, 8), (3,), (2, 0, 3), (), (100, 50)):
+        yield normal(rng, 1)[0:1].reshape(()), shape, None
+        yield normal(rng, 1).reshape((1,) * len(shape)), shape, None
+
+
+def squares(rng: np.random.Generator) -> Iterator[Arguments]:
+    for shape in ((0,), (), (7,), (3, 4), (2, 3, 40), (150, 150)):
+        yield normal(rng, *shape), 2
+        yield normal(rng, *shape), 2.0
+
+
 def narrow_linears(rng: np.random.Generator) -> Iterator[Arguments]:
     for m, k, n in (
         (1, 768, 40),
@@ -760,6 +807,14 @@ SAMPLES = {
     "running_sums": Samples(reduce.running_sums, running, 0, 0),
     "total": Samples(reduce.total, summed, 2e-5, 2e-6),
     "column_sums": Samples(reduce.column_sums, columns, 2e-5, 2e-6),
+    "sum_over": Samples(reduce.sum_over, along_dimensions, 2e-5, 2e-6),
+    "mean_over": Samples(reduce.mean_over, along_dimensions, 2e-5, 2e-6),
+    "spread": Samples(reduce.spread, numbers_and_shapes, 0, 0),
+    "power": Samples(transcendental.power, squares, 0, 0),
+    "mm": Samples(products.mm, small_matrices(False, False), 2e-5, 1e-6),
+    "mm_nt": Samples(products.mm_nt, small_matrices(False, True), 2e-5, 1e-6),
+    "mm_tn": Samples(products.mm_tn, small_matrices(True, False), 2e-5, 1e-6),
+    "affine": Samples(products.affine, small_linears, 2e-5, 1e-6),
     "add_to_rows": Samples(reduce.add_to_rows, matrix_and_row, 0, 0, writes=True),
     "add": Samples(arithmetic.add, spread, 0, 0),
     "subtract": Samples(arithmetic.subtract, spread, 0, 0),
@@ -1162,10 +1217,6 @@ def test_the_environment_chooses() -> None:
     assert ran(program, TINYTORCH_NATIVE="0") == "None <class 'function'>\n"
     for each in library.SETS:
         assert ran(program, TINYTORCH_NATIVE=each).startswith(f"{each} <class 'tinytorch.kernels.native.Twin'>")
-
-
-def test_the_library_waits_until_it_is_needed() -> None:
-    assert ran("import sys, tinytorch; print(*[name for name in sys.modules if 'native' in name])") == "\n"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -16,7 +16,7 @@ from tinytorch.core import engine, graph
 from tinytorch.core.engine import shape_and_kind, walk
 from tinytorch.core.graph import Edge, Start, leaf_edge
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import in_vmap, innermost, local, traced_as
+from tinytorch.core.mode import in_vmap, innermost, local, short, traced_as
 from tinytorch.core.notes import leave
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
@@ -25,7 +25,6 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.kernels.meta import is_meta
-from tinytorch.kernels.native import short
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.overrides import ALL_DISABLED, quiet
 from tinytorch.ops.overrides import state as overriding

@@ -207,16 +207,20 @@ def _sum(x: Tensor, g: Tensor) -> Tensor:
     return x + g if x.layout is strided else g + x
 
 
-def raised(error: Exception) -> None:
-    """Raise the error of a walk that leaves the package, with its notes."""
-    try:
-        raise error
-    except Exception:
-        leave()
-        raise
+def raising(error: Exception) -> Callable[[Tensor], None]:
+    """Return what raises the error of `backward`, of a tensor, with its notes."""
+
+    def backward(input: Tensor) -> None:
+        try:
+            raise error
+        except Exception:
+            leave()
+            raise
+
+    return backward
 
 
-HELPERS = (gradients_of, hooked_before, hooked_after, _fitted, _sum, raised)
+HELPERS = (gradients_of, hooked_before, hooked_after, _fitted, _sum, raising)
 
 
 def _added(x: Tensor, g: Tensor) -> Tensor:

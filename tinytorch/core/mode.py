@@ -37,7 +37,19 @@ class State:
         trial: what takes warnings and gives random numbers while calls are tried that nobody may notice; else None.
     """
 
-    __slots__ = ("asked", "autocast", "callbacks", "depth", "grad", "inference", "modes", "quietly", "run", "trial", "witness")
+    __slots__ = (
+        "asked",
+        "autocast",
+        "callbacks",
+        "depth",
+        "grad",
+        "inference",
+        "modes",
+        "quietly",
+        "run",
+        "trial",
+        "witness",
+    )
 
     modes: tuple[DispatchMode, ...] | None
     callbacks: list[Callable[[], Any]] | None
@@ -405,6 +417,28 @@ def traced_as(policy: str, registry: Any = None) -> Callable[[F], F]:
     def declare(function: F) -> F:
         declared: Any = function
         declared.__traced_as__, declared.__traced_registry__ = policy, registry
+        return function
+
+    return declare
+
+
+def short(name: str, *others: Any) -> Callable[[F], F]:
+    """Return a decorator that declares the twin of a member of Tensor: its name in methods.c, and what it calls."""
+
+    def declare(function: F) -> F:
+        declared: Any = function
+        declared.twin = name, others
+        return function
+
+    return declare
+
+
+def alike(op: Any) -> Callable[[F], F]:
+    """Return a decorator that declares: an op computes each call of the function that has no error and no mode."""
+
+    def declare(function: F) -> F:
+        declared: Any = function
+        declared.twin = op
         return function
 
     return declare

@@ -94,12 +94,13 @@ def function_of(op: Op, definition: Any, twin: Any, writes: bool) -> Any:
     positional = operands or op.positional
     several = op.outputs != 1 or bool(op.residuals or op.result)
     overload = -1 if op.overload is None else op.overload[0]
+    kernel, records = getattr(op.kernel, "ufunc", op.kernel), bool(op.wants) and (several or 0 not in op.nondiff)
     function = library.function_of_op(
-        definition, op, op.kernel, getattr(op.kernel, "ufunc", op.kernel), twin, op.node_class,
-        None if op.overload is None else op.overload[1], names,
+        definition, op, op.kernel, kernel, twin, op.node_class, None if op.overload is None else op.overload[1], names,
         tuple([op if value is MISSING else value for value in op.defaults]), names[positional:] or None, op.inputs,
-        tuple(map(bool, op._constant)), operands, positional, overload, bool(op.wants) and (several or 0 not in op.nondiff), op.view,
+        tuple(map(bool, op._constant)), operands, positional, overload, records, op.view,
         bool(operands) and op.floating, op.laid, writes, op.result, op.many is not None, op.outputs, len(op.residuals),
+        op.numbers,
     )  # fmt: skip
     return definition if function is None else _named_as(definition, function)
 
@@ -109,16 +110,15 @@ def asking(definition: Any, function: Any, of_tensors: bool = False) -> Any:
 
     Args:
         definition: the function.
-        function: what it calls: that of an op, or one with a declared twin (`kernels.native.short`).
+        function: what it calls: that of an op, or one with a declared twin (`short` and `alike` of core/mode.py).
         of_tensors: whether a number in the place of a tensor is an error.
     """
     if library is None:
         return definition
-    if type(function) is library.function:
-        return _named_as(definition, library.asking(definition, function, of_tensors))
-    if hasattr(function, "twin"):
-        return _named_as(definition, library.method(definition, *function.twin))
-    return definition
+    twin = getattr(function, "twin", function)
+    if type(twin) is library.function:
+        return _named_as(definition, library.asking(definition, twin, of_tensors))
+    return _named_as(definition, library.method(definition, *twin)) if type(twin) is tuple else definition
 
 
 def definition_of(function: Any) -> Any:

@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Any
 from tinytorch.core import graph
 from tinytorch.core.device import cpu, device, meta
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import elements, local, plain, runs, traced_as
+from tinytorch.core.mode import elements, local, plain, runs, short, traced_as
 from tinytorch.core.supplied import supplied
 from tinytorch.kernels import dtypes
 from tinytorch.kernels.meta import MetaArray
-from tinytorch.kernels.native import short
 
 if TYPE_CHECKING:
     from tinytorch.core.view import View

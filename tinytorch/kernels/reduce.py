@@ -304,7 +304,7 @@ def cast(x: Any, dtype: Any, name: str) -> Any:
 
 
 @twin
-def sum_over(x: Any, dim: Any, keepdim: bool, *, dtype: Any) -> Any:
+def sum_over(x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """Return the sum of all elements, or over the dimensions `dim`."""
     if x.dtype.kind not in FLOATS or dtype is not None:
         x = cast(x, dtype, "sum")
@@ -314,7 +314,7 @@ def sum_over(x: Any, dim: Any, keepdim: bool, *, dtype: Any) -> Any:
 
 
 @twin
-def mean_over(x: Any, dim: Any, keepdim: bool, *, dtype: Any) -> Any:
+def mean_over(x: Any, dim: Any, keepdim: bool, dtype: Any) -> Any:
     """Return the mean of all elements, or over the dimensions `dim`."""
     if x.dtype.kind not in FLOATS or dtype is not None:
         wanted = x if dtype is None else cast(x[:0] if x.ndim else x, dtype, "mean")

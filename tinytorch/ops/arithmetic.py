@@ -13,7 +13,7 @@ import numpy as np
 from tinytorch.core.call import refuse_booleans
 from tinytorch.core.complex import HOLOMORPHIC, OWN
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import tell_of_reading
+from tinytorch.core.mode import short, tell_of_reading
 from tinytorch.core.op import op
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
@@ -599,6 +599,7 @@ def _inside(x: Tensor, min: Any, max: Any) -> Tensor:
 
 
 @public(also="clip", method=True, out="clamp")
+@short("of_floats", _clamp)
 def clamp(input: Tensor, min: Any = None, max: Any = None) -> Tensor:
     """Return `input` clamped to the range from `min` to `max`, which are numbers or tensors that broadcast.
 

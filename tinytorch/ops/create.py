@@ -7,8 +7,7 @@ chooses a sparse layout in `empty` and `zeros`; elsewhere tensors are strided. `
 from __future__ import annotations
 
 import math
-import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any
 
@@ -20,7 +19,7 @@ from tinytorch.core.device import chosen, cpu, defaults
 from tinytorch.core.device import device as Device
 from tinytorch.core.layout import layout as Layout
 from tinytorch.core.layout import strided
-from tinytorch.core.mode import local, tell_of_reading
+from tinytorch.core.mode import local, short, tell_of_reading
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.core.view import expanded, shared_places
@@ -29,7 +28,6 @@ from tinytorch.kernels import dtypes, layouts, meta, places
 from tinytorch.kernels.checks import MOST_DIMENSIONS, too_many_dimensions
 from tinytorch.kernels.dtypes import dtype as Dtype
 from tinytorch.kernels.limits import fits, limits_of
-from tinytorch.kernels.native import short
 from tinytorch.kernels.programs import copy_into
 from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import named
@@ -810,7 +808,7 @@ def scalar_tensor(
 
 
 def _like(name: str, what: str, value: Any, example: str) -> Any:
-    """Return the public function `name`, whose result like another tensor is filled with a value, if that is a number."""
+    """Return the public function `name`, whose result like another tensor is filled with a number, if one is given."""
 
     def like(
         input: Tensor,
@@ -844,12 +842,7 @@ empty_like = _like(
     "empty_like", "an uninitialized tensor", NotImplemented,
     "empty_like(torch.ones(2, 3)).shape\n        torch.Size([2, 3])",
 )  # fmt: skip
-zeros_like = _like(
-    "zeros_like",
-    "zeros",
-    0,
-    "zeros_like(torch.ones(3))\n        tensor([0., 0., 0.])",
-)
+zeros_like = _like("zeros_like", "zeros", 0, "zeros_like(torch.ones(3))\n        tensor([0., 0., 0.])")
 ones_like = _like(
     "ones_like", "ones", 1,
     "ones_like(torch.zeros(2, dtype=torch.int64))\n        tensor([1, 1])",

@@ -15,7 +15,7 @@ import numpy as np
 
 from tinytorch.core.complex import OWN
 from tinytorch.core.inplace import on_one_memory
-from tinytorch.core.mode import local
+from tinytorch.core.mode import local, short
 from tinytorch.core.notes import leave
 from tinytorch.core.op import op
 from tinytorch.core.supplied import supplied
@@ -28,7 +28,6 @@ from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
 from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
-from tinytorch.kernels.native import short
 from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import check_elements, check_tensor, named, op_of
 from tinytorch.ops.register import public

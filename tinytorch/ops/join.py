@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import OWN
+from tinytorch.core.mode import alike
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Size, Tensor, constant, wrap
 from tinytorch.core.warning import warn
@@ -266,11 +267,11 @@ def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
 
 
 @op(kernels.concatenated, batch="sequence", moves=True, name="Cat", many="xs", xs=_cat_xs)
-def _cat(xs: Any, dim: int) -> Any: ...
+def _cat(xs: Any, dim: int = 0) -> Any: ...
 
 
 @op(kernels.stacked, batch="sequence", moves=True, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
-def _stack(xs: Any, dim: int) -> Any: ...
+def _stack(xs: Any, dim: int = 0) -> Any: ...
 
 
 def _tensors(name: str, tensors: Any) -> list[Tensor]:
@@ -284,6 +285,7 @@ def _tensors(name: str, tensors: Any) -> list[Tensor]:
 
 
 @public(also="concat concatenate", out="cat")
+@alike(_cat)
 def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Return the tensors joined along an existing dimension, in their common dtype.
 
@@ -300,6 +302,7 @@ def cat(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
 
 
 @public(out="cat")
+@alike(_stack)
 def stack(tensors: Any, dim: int = 0, *, axis: int | None = None) -> Tensor:
     """Return tensors of one shape stacked along a new dimension at position `dim`.
 

@@ -350,7 +350,7 @@ def _asking(name: str, function: Any) -> Any:
     made: Any = functools.wraps(function)(make(_NAMES.get(name, name), function))
     made.__name__, made.__qualname__ = _CALLED.get(name, name.rpartition(".")[2]), f"Tensor.{name}"
     made.member = name
-    return native.asking(made, getattr(function, "operated", function))
+    return native.asking(made, function if hasattr(function, "twin") else getattr(function, "operated", function))
 
 
 def _alike(name: str, function: Any) -> Any:

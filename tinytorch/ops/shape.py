@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import OWN
+from tinytorch.core.mode import alike, short
 from tinytorch.core.notes import leave
 from tinytorch.core.op import op
 from tinytorch.core.strided import strided
@@ -19,7 +20,6 @@ from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, meta, places
 from tinytorch.kernels import shape as kernels
-from tinytorch.kernels.native import short
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops.arguments import check_tensor, ints_of, missing_argument, op_of
 from tinytorch.ops.register import members, pointwise, public
@@ -225,6 +225,7 @@ _unsqueeze = op_of(kernels.unsqueeze, batch="unsqueeze", view=True, x=lambda g, 
 
 
 @public(method=True)
+@alike(_unsqueeze)
 def unsqueeze(input: Tensor, dim: Any = None, *, axis: Any = None) -> Tensor:
     """Return a view with a new dimension of size 1 at position `dim`, from `-ndim - 1` to `ndim`.
 
@@ -247,6 +248,7 @@ _t = op_of(kernels.t, batch="t", view=True, x=lambda g: _t(g))
 
 
 @public(also="swapdims", method=True)
+@alike(_transpose)
 def transpose(input: Tensor, dim0: int, dim1: int) -> Tensor:
     """Return a view with two dimensions exchanged.
 

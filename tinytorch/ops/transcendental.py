@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC
+from tinytorch.core.mode import short
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import activation, dtypes, elementary, special
@@ -73,6 +74,7 @@ _raised, _raised_to, _number_raised = (
 
 
 @public(method=True, out="promoted")
+@short("of_floats", _raised)
 def pow(input: Any, exponent: Any) -> Tensor:
     """Return `input` to the power `exponent`, elementwise. RuntimeError for integers to a negative number.
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 from .. import parallel
 
-__all__ = ["absence", "build", "calls", "defaults", "direct", "instructions", "quick", "short", "twin"]
+__all__ = ["absence", "build", "calls", "defaults", "direct", "instructions", "quick", "twin"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -106,17 +106,6 @@ def direct(kernel: Callable[..., Any] | None) -> Callable[..., Any] | None:
     It returns NotImplemented for arguments that they do not handle. For other kernels, and without the library, None.
     """
     return None if _library is None or kernel is None else _library.direct(kernel)
-
-
-def short(name: str, *others: Any) -> Callable[[Function], Function]:
-    """Return a decorator that declares the twin of a member of Tensor: its name in methods.c, and what it calls."""
-
-    def declare(function: Function) -> Function:
-        declared: Any = function
-        declared.twin = name, others
-        return function
-
-    return declare
 
 
 def quick(definition: Function) -> Function:

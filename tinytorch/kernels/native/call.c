@@ -321,7 +321,7 @@ typedef struct Facts {
     PyObject *op, *kernel, *twin, *node_class, *overload_class;
     PyObject *names, *defaults, *by_name;  // of the arguments; names of those that are passed by name, or NULL
     int operands, arguments, positional, input_count, inputs[MAX_INPUTS], overload;
-    bool constant[MAX_INPUTS], records, view, floating, laid, has_loops, many, several;
+    bool constant[MAX_INPUTS], records, view, floating, laid, has_loops, many, several, numbers;
     int outputs, residuals;
     PyObject *result;  // converts the list of outputs; NULL if nothing does
     Loop loops[KINDS];
@@ -640,7 +640,8 @@ static PyObject *compute(OpCall *c) {
     if (in_python && PyArray_SIZE(ARRAY(c->arrays[0])) > SMALL) return FALLBACK;  // (Python shares it among threads)
     PyObject *array = FALLBACK;
     if (facts->has_loops && facts->operands == 2) array = by_loops(facts, c->kind, c->values, c->arrays, NULL);
-    if (array == FALLBACK && !c->has_number && (facts->twin || !facts->has_loops)) {
+    bool number = c->has_number && !(facts->numbers && c->kind >= 0 && c->kind != I64 && !PyBool_Check(c->values[1]));
+    if (array == FALLBACK && !number && (facts->twin || !facts->has_loops)) {
         array = call_kernel(facts, c->state, c->arrays);
     }
     if (array == FALLBACK && facts->has_loops && facts->operands == 1) {
@@ -830,6 +831,11 @@ PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, Py
     return call_op(call, args, count, names, NULL);
 }
 
+PyObject *tt_call_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    bool of_op = Py_TYPE(call) == callable_type && ((Callable *)call)->facts;
+    return of_op ? call_op((Callable *)call, args, count, names, NULL) : FALLBACK;
+}
+
 PyObject *tt_result_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *array) {
     PyObject *result = FALLBACK;
     if (!array) {
@@ -962,17 +968,18 @@ static Callable *new_callable(PyObject *definition, Run run) {
 }
 
 // function_of_op(definition, op, kernel, ufunc, twin, node_class, overload_class, names, defaults, by_name, inputs,
-// constant, operands, positional, overload, records, view, floating, laid, writes, result, many, outputs, residuals): see
-// `core/native.py`. Among the defaults the op stands for an argument without one.
+// constant, operands, positional, overload, records, view, floating, laid, writes, result, many, outputs, residuals,
+// numbers): see `core/native.py`. Among the defaults the op stands for an argument without one.
 static PyObject *function_of_op(PyObject *module, PyObject *args) {
     (void)module;
     PyObject *definition, *op, *kernel, *ufunc, *twin, *node_class, *overload_class, *names, *defaults, *by_name;
     PyObject *inputs, *constant, *converts;
-    int operands, positional, overload, records, view, floating, laid, writes, many, outputs, residuals;
-    if (!PyArg_ParseTuple(args, "OOOOOOOO!O!OO!O!iiipppppOpii:function_of_op", &definition, &op, &kernel, &ufunc, &twin,
+    int operands, positional, overload, records, view, floating, laid, writes, many, outputs, residuals, numbers;
+    if (!PyArg_ParseTuple(args, "OOOOOOOO!O!OO!O!iiipppppOpiip:function_of_op", &definition, &op, &kernel, &ufunc, &twin,
                           &node_class, &overload_class, &PyTuple_Type, &names, &PyTuple_Type, &defaults, &by_name,
                           &PyTuple_Type, &inputs, &PyTuple_Type, &constant, &operands, &positional, &overload, &records,
-                          &view, &floating, &laid, &writes, &converts, &many, &outputs, &residuals)) {
+                          &view, &floating, &laid, &writes, &converts, &many, &outputs, &residuals,
+                          &numbers)) {
         return NULL;
     }
     if (SIZE(inputs) > MAX_INPUTS || SIZE(names) > MAX_PARAMETERS) Py_RETURN_NONE;
@@ -989,6 +996,7 @@ static PyObject *function_of_op(PyObject *module, PyObject *args) {
         .by_name = by_name == Py_None ? NULL : Py_NewRef(by_name), .operands = operands, .arguments = (int)SIZE(names),
         .positional = positional, .overload = overload, .records = records, .view = view, .floating = floating,
         .laid = laid, .input_count = (int)SIZE(inputs), .many = many, .outputs = outputs, .residuals = residuals,
+        .numbers = numbers,
         .result = converts == Py_None ? NULL : Py_NewRef(converts),
         .several = outputs != 1 || residuals || converts != Py_None,
     };
@@ -1002,7 +1010,7 @@ static PyObject *function_of_op(PyObject *module, PyObject *args) {
             find_loop((PyUFuncObject *)ufunc, tt_descriptions[kind]->type_num, &facts->loops[kind]);
         }
     }
-    if (tt_is_twin(twin)) {
+    if (tt_is_quiet_twin(twin)) {
         facts->twin = Py_NewRef(twin);
         facts->twin_defaults = tt_defaults_of(twin, &facts->twin_count);
         for (int i = 0; facts->twin && i < facts->arguments; i++) {

@@ -97,7 +97,7 @@ struct Callable {
 
 // The twin of a kernel of Python, called with its arguments in order: see `twin_call` in module.c.
 PyObject *tt_call_twin(PyObject *twin, PyObject **bound);
-bool tt_is_twin(PyObject *object);
+bool tt_is_quiet_twin(PyObject *object);  // of a kernel that never warns of floating-point errors
 Py_ssize_t tt_place_of(PyObject *twin, PyObject *name);
 PyObject *const *tt_defaults_of(PyObject *twin, Py_ssize_t *count);
 
@@ -116,9 +116,10 @@ PyObject *tt_edge_of(PyObject *x);
 bool tt_make_view(PyObject *out, PyObject *source, PyObject *state, bool several);
 // Add an array to another one of its shape, in place; false where it is left to Python.
 bool tt_add_in_place(PyObject *total, PyObject *array);
-// The function of an op, as `run` of a callable; and the same for what its kernel has returned: `array` is stolen, and
-// `call` may be any object. Both return FALLBACK where it is left to Python.
+// The function of an op, as `run` of a callable; the same of any object, which may be such a callable; and for what its
+// kernel has returned: `array` is stolen. All return FALLBACK where it is left to Python.
 PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names);
+PyObject *tt_call_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *tt_result_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *array);
 // Read a number in the dtype of a kind; false where Python must say what becomes of it.
 bool tt_read_as(PyObject *number, int kind, void *into);

@@ -155,6 +155,7 @@ typedef PyObject *Argument;
 
 // The table of a family's kernels, which families.h collects: FAMILY(norm, ENTRY(batch_norm), ...);
 #define ENTRY(name) {#name, name##_parameters, name##_call}
+#define ENTRY_WITH_NUMPY(name) {#name, name##_parameters, name##_call, true}
 #define FAMILY(name, ...) static const Kernel name##_kernels[] __attribute__((unused)) = {__VA_ARGS__, {0}}
 
 #endif

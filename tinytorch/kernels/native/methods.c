@@ -230,6 +230,40 @@ static PyObject *getitem(Callable *self, PyObject *const *args, Py_ssize_t count
     return made;
 }
 
+// Choices between ops ---------------------------------------------------------------------------
+
+// The products of matrices and vectors; `others`: of two matrices by whether the first, and the second, has its rows in
+// order, as four ops; then of a matrix and a vector, two vectors, and two stacks of matrices (None: not by this function).
+static PyObject *matmul(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = self_of(args, count, names, 2);
+    if (!x || count != 2 || !is_plain(args[1])) return FALLBACK;
+    PyObject *a = SLOT(x, of_tensor.array), *b = SLOT(args[1], of_tensor.array);
+    int kind = kind_of(a), m = PyArray_NDIM(ARRAY(a));
+    if (kind < 0 || kind != kind_of(b)) return FALLBACK;
+    int n = PyArray_NDIM(ARRAY(b)), which = m == 2 && n == 1 ? 4 : m == 1 && n == 1 ? 5 : m == 3 && n == 3 ? 6 : -1;
+    if (m == 2 && n == 2) {
+        bool a_rows = PyArray_IS_C_CONTIGUOUS(ARRAY(a)) || !PyArray_IS_F_CONTIGUOUS(ARRAY(a));
+        bool b_rows = PyArray_IS_C_CONTIGUOUS(ARRAY(b)) || !PyArray_IS_F_CONTIGUOUS(ARRAY(b));
+        which = (a_rows ? 0 : 2) + (b_rows ? 0 : 1);
+    }
+    if (which < 0 || PyArray_DIM(ARRAY(a), m - 1) != PyArray_DIM(ARRAY(b), n > 1 ? n - 2 : 0)) return FALLBACK;
+    if (m == 3 && PyArray_DIM(ARRAY(a), 0) != PyArray_DIM(ARRAY(b), 0)) return FALLBACK;
+    return tt_call_of(ITEM(self->others, which), args, 2, NULL);
+}
+
+// An op of a tensor of floats and of numbers, any of which may be None; `others`: the op.
+static PyObject *of_floats(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = count ? self_of(args, 1, NULL, 1) : NULL;
+    int kind = x ? kind_of(SLOT(x, of_tensor.array)) : -1;
+    Py_ssize_t all = count + (names ? SIZE(names) : 0), numbers = 0;
+    if (kind != F32 && kind != F64) return FALLBACK;
+    for (Py_ssize_t i = 1; i < all; i++) {
+        if (PyFloat_CheckExact(args[i]) || PyLong_CheckExact(args[i])) numbers++;
+        else if (args[i] != Py_None) return FALLBACK;
+    }
+    return numbers ? tt_call_of(ITEM(self->others, 0), args, count, names) : FALLBACK;
+}
+
 // Creation --------------------------------------------------------------------------------------
 
 // What the keywords of a creation function say.
@@ -385,6 +419,7 @@ static const struct {
     {"shape", shape},   {"size", size},     {"dim", dim},       {"numel", numel},       {"dtype", dtype},
     {"requires_grad", requires_grad},       {"grad", grad},     {"detach", detach},     {"view", view},
     {"getitem", getitem},                   {"backward", tt_backward},                  {"create", create},
+    {"matmul", matmul}, {"of_floats", of_floats},
     {"full", full},     {"create_like", create_like},           {"create_new", create_new},     {NULL, NULL},
 };
 

@@ -329,6 +329,7 @@ typedef struct {
     Call call;         // NULL: there is no kernel
     bool of_gradient;  // the first parameter is a gradient
     bool direct;       // whether other arguments are left to the caller
+    bool calls_numpy;  // as of the kernel
 } Twin;
 
 // Bind a call's arguments to the kernel's parameters, as Python would. False where it would raise an error, or where
@@ -420,7 +421,9 @@ static PyType_Spec twin_spec = {"tinytorch.kernels.native.Twin", sizeof(Twin), 0
                                 Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, twin_slots};
 static PyTypeObject *twin_type;
 
-bool tt_is_twin(PyObject *object) { return Py_TYPE(object) == twin_type && ((Twin *)object)->call; }
+bool tt_is_quiet_twin(PyObject *object) {
+    return Py_TYPE(object) == twin_type && ((Twin *)object)->call && !((Twin *)object)->calls_numpy;
+}
 
 Py_ssize_t tt_place_of(PyObject *twin, PyObject *name) {
     const Twin *of = (Twin *)twin;
@@ -454,6 +457,7 @@ static PyObject *make_twin(PyObject *module, PyObject *args) {
     twin->owned_defaults = Py_XNewRef(defaults);
     twin->count = PyTuple_Size(names);
     twin->call = kernel->call;
+    twin->calls_numpy = kernel->calls_numpy;
     twin->of_gradient = kernel->parameters[0] == 'g' && kernel->parameters[1] == ',';
     for (Py_ssize_t i = 0; i < twin->count; i++) {
         twin->name[i] = PyTuple_GetItem(names, i);
@@ -465,11 +469,11 @@ static PyObject *make_twin(PyObject *module, PyObject *args) {
     return (PyObject *)twin;
 }
 
-// `direct(definition)` of a twin or a ufunc; None for other functions.
+// `direct(definition)` of a twin or a ufunc; None for other functions, and for what may warn of floating-point errors.
 static PyObject *direct(PyObject *module, PyObject *definition) {
     (void)module;
     bool is_twin = Py_TYPE(definition) == twin_type;
-    if (!is_twin && !PyObject_TypeCheck(definition, &PyUFunc_Type)) Py_RETURN_NONE;
+    if (is_twin ? ((Twin *)definition)->calls_numpy : !PyObject_TypeCheck(definition, &PyUFunc_Type)) Py_RETURN_NONE;
     Twin *twin = (Twin *)((allocfunc)PyType_GetSlot(twin_type, Py_tp_alloc))(twin_type, 0);
     if (!twin) return NULL;
     if (is_twin) {

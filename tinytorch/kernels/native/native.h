@@ -35,6 +35,7 @@ typedef struct {
     const char *name;
     const char *parameters;  // their names, separated by commas, in the order of the Python definition
     Call call;
+    bool calls_numpy;  // whether it calls functions of NumPy that look for floating-point errors
 } Kernel;
 
 enum { MAX_PARAMETERS = 16 };

@@ -149,4 +149,5 @@ KERNEL(affine, x, weight, bias) {
 }
 #undef ADD_TO_ROWS
 
-FAMILY(products, ENTRY(product), ENTRY(linear), ENTRY(finished), ENTRY(mm), ENTRY(mm_nt), ENTRY(mm_tn), ENTRY(affine));
+FAMILY(products, ENTRY(product), ENTRY(linear), ENTRY(finished), ENTRY_WITH_NUMPY(mm),
+       ENTRY_WITH_NUMPY(mm_nt), ENTRY_WITH_NUMPY(mm_tn), ENTRY_WITH_NUMPY(affine));

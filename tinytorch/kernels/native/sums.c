@@ -247,8 +247,8 @@ KERNEL(mean_over, x, dim, keepdim, dtype) {
 KERNEL(spread, x, shape, dim) {
     if (!is_float_array(args->x, false) || PyArray_SIZE(ARRAY(args->x)) != 1) return FALLBACK;
     int64_t sizes[MAX_SUM_DIMS + 1];
-    Py_ssize_t size = 1, dims = PyTuple_Check(args->shape) ? PyTuple_Size(args->shape) : 0;
-    if (!dims || dims > MAX_SUM_DIMS || !tt_read_sizes(args->shape, dims, sizes)) return FALLBACK;
+    Py_ssize_t size = 1, dims = PyTuple_Check(args->shape) ? PyTuple_Size(args->shape) : -1;
+    if (dims < 0 || dims > MAX_SUM_DIMS || !tt_read_sizes(args->shape, dims, sizes)) return FALLBACK;
     for (Py_ssize_t d = 0; d < dims && size <= 1 << 14; d++) size *= sizes[d];
     if (size > 1 << 14) return FALLBACK;  // (a view of the number)
     PyObject *result = tt_new_array(args->x, (int)dims, sizes);

@@ -21,7 +21,7 @@ typedef struct {
     PyObject *state, *helpers;
     bool retain;
 } Walk;
-enum { BACKWARD, HOOKS_BEFORE, HOOKS_AFTER, FIT, ADD, RAISED };
+enum { BACKWARD, HOOKS_BEFORE, HOOKS_AFTER, FIT, ADD, RAISING };
 
 static inline unsigned hash_of(PyObject *node) { return (unsigned)(((uintptr_t)node >> 4) * 0x9E3779B1u); }
 
@@ -482,7 +482,9 @@ PyObject *tt_backward(Callable *self, PyObject *const *args, Py_ssize_t count, P
     PyErr_Fetch(&class, &error, &trace);
     PyErr_NormalizeException(&class, &error, &trace);
     if (trace) PyException_SetTraceback(error, trace);
-    PyObject *result = PyObject_CallFunctionObjArgs(ITEM(walk.helpers, RAISED), error, NULL);
+    PyObject *raise = PyObject_CallFunctionObjArgs(ITEM(walk.helpers, RAISING), error, NULL);
+    PyObject *result = raise ? PyObject_CallFunctionObjArgs(raise, x, NULL) : NULL;
+    Py_XDECREF(raise);
     Py_XDECREF(class);
     Py_XDECREF(error);
     Py_XDECREF(trace);

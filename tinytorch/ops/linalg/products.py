@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import HOLOMORPHIC, OWN
+from tinytorch.core.mode import short
 from tinytorch.core.notes import leave
 from tinytorch.core.op import Op, op, pointwise
 from tinytorch.core.tensor import Tensor, received
@@ -90,6 +91,10 @@ _of_vectors = functools.partial(
 )
 _dot_product: Any = _of_vectors()
 
+#: The ops of two matrices, of a matrix and a vector, of two vectors, and of two stacks of matrices: see methods.c.
+_MATRICES, _NO_MATRICES = tuple(_MM.values()), (None,) * len(_MM)
+_ALL_PRODUCTS = (*_MATRICES, _mv, _dot_product, _stacks)
+
 
 # Checks -------------------------------------------------------------------------------------------
 
@@ -110,6 +115,7 @@ def _arrays(function: str, *tensors: Any) -> list[Any]:
 
 
 @public(also="linalg.matmul", method=True, out="exact")
+@short("matmul", *_ALL_PRODUCTS)
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """Return the matrix product, `input @ other`.
 
@@ -163,6 +169,7 @@ def _flattened(x: Tensor) -> Tensor:
 
 @public(method=True, out="exact")
 @public("dsmm", also="spmm")
+@short("matmul", *_MATRICES, None, None, None)
 def mm(input: Tensor, mat2: Tensor) -> Tensor:
     """Return the product of two matrices, `(n, m)` and `(m, p)`.
 
@@ -185,6 +192,7 @@ def mm(input: Tensor, mat2: Tensor) -> Tensor:
 
 
 @public(method=True, out="exact")
+@short("matmul", *_NO_MATRICES, None, None, _bmm)
 def bmm(input: Tensor, mat2: Tensor) -> Tensor:
     """Return the products of two batches of matrices, `(b, n, m)` and `(b, m, p)`.
 
@@ -200,6 +208,7 @@ def bmm(input: Tensor, mat2: Tensor) -> Tensor:
 
 
 @public(method=True, out="exact")
+@short("matmul", *_NO_MATRICES, _mv, None, None)
 def mv(input: Tensor, vec: Tensor) -> Tensor:
     """Return the product of a matrix `(n, m)` and a vector `(m,)`.
 
@@ -212,6 +221,7 @@ def mv(input: Tensor, vec: Tensor) -> Tensor:
 
 
 @public(method=True, out="dot")
+@short("matmul", *_NO_MATRICES, None, _dot_product, None)
 def dot(input: Tensor, tensor: Tensor) -> Tensor:
     """Return the scalar product of two vectors.
 
@@ -837,7 +847,7 @@ def _operator(reflected: bool) -> Callable[[Any, Any], Any]:
     return multiply
 
 
-operator_matmul, operator_rmatmul = _operator(False), _operator(True)
+operator_matmul, operator_rmatmul = short("matmul", *_ALL_PRODUCTS)(_operator(False)), _operator(True)
 
 
 @public(method=True, autocast="float32")

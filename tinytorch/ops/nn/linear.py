@@ -23,7 +23,7 @@ def _flat(x: Tensor) -> Tensor:
 
 
 def _linear_x(g: Tensor, weight: Tensor, x_shape: tuple[int, ...]) -> Tensor:
-    if len(x_shape) == 2 == weight._array.ndim:
+    if len(x_shape) == 2 == len(weight.shape):
         return mm_nn(g, weight)  # type: ignore[no-any-return]
     if weight.ndim == 1:
         return g.unsqueeze(-1) * weight
@@ -34,7 +34,7 @@ def _linear_x(g: Tensor, weight: Tensor, x_shape: tuple[int, ...]) -> Tensor:
 
 
 def _linear_weight(g: Tensor, x: Tensor, weight_shape: tuple[int, ...]) -> Tensor:
-    if len(weight_shape) == 2 == x._array.ndim:
+    if len(weight_shape) == 2 == g._array.ndim:
         return mm_tn(g, x)  # type: ignore[no-any-return]
     if len(weight_shape) == 1:
         g = g.unsqueeze(-1)
