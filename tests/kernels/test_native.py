@@ -176,11 +176,11 @@ def small_matrices(transposed_a: bool, transposed_b: bool) -> Callable[..., Iter
             for m, k, n in (
                 (8, 8, 8),
                 (1, 5, 3),
-                (2, 1, 1),
+                (2, 3, 2),
                 (2, 2, 2),
                 (0, 3, 2),
                 (40, 50, 60),
-                (3, 200, 1),
+                (3, 99, 1),
                 (9, 7, 4),
             ):
                 a, b = normal(rng, m, k).astype(kind), normal(rng, k, n).astype(kind)
