@@ -9,7 +9,7 @@ import pytest
 
 import tinytorch
 from tests.declared import registered
-from tests.faces import bits, complex_numbers, derivatives, devices, look, values  # noqa: F401
+from tests.faces import bits, complex_numbers, derivatives, devices, look, native, values  # noqa: F401
 from tests.faces.calls import as_function
 from tests.faces.outcomes import CHANGES, compare, outcome
 from tests.kept import read, version

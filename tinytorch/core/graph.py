@@ -400,9 +400,6 @@ class AccumulateGrad(Node):
     __init__ = object.__init__
 
     variable: Tensor
-    #: How many references to a gradient and to its array `_owned` sees if only the walk holds them. They depend on the
-    #: version of Python: `autograd/references.py` counts them when they are first needed.
-    own_references: tuple[Any, Any] | None = None
 
     def name(self) -> str:
         """Return PyTorch's name, with its namespace."""
@@ -432,7 +429,7 @@ class AccumulateGrad(Node):
             elif create_graph:
                 leaf._grad = _clone(g, leaf) if before is None else before + g
             elif before is None:
-                leaf._grad = self._owned(g)
+                leaf._grad = self.copied(g)
             elif not ordinary:  # lazy conjugates or negatives
                 before.add_(g)
             else:
@@ -442,33 +439,13 @@ class AccumulateGrad(Node):
                 _run_accumulated(hooks, leaf)
         return ()
 
-    def _owned(self, g: Tensor) -> Tensor:
-        """Return `g` itself if nothing else refers to it or to its memory, else a copy: `.grad` belongs to the leaf."""
-        array, leaf = g._array, self.variable
-        own = self.own_references or self._count_own_references()
-        if (
-            not g._requires_grad
-            and _references(g) == own[0]  # no hook and no caller keeps it
-            and _references(array) == own[1]
-            and array.base is None
-            and array.strides == leaf._array.strides
-            and array.flags.writeable
-        ):
-            return g
-        return self.copied(g)
-
     def copied(self, g: Tensor) -> Tensor:
-        """Return a copy of a gradient in memory for `.grad`."""
+        """Return a copy of a gradient in memory for `.grad`: who passed the gradient on may keep it."""
         copy = g.detach()
         copy._array = _memory(self.variable)
         copy._array[...] = g._array
         copy._cell = [0, mode.runs.begun]
         return copy
-
-    @staticmethod
-    def _count_own_references() -> tuple[Any, Any]:
-        own = AccumulateGrad.own_references = supplied("count_own_references")()
-        return own
 
     def without_gradient(self, create_graph: bool, needed: set[Node] | None) -> Any:
         """Run the post-accumulate hooks, as PyTorch does."""
@@ -500,9 +477,6 @@ def _clone(g: Tensor, leaf: Tensor) -> Tensor:
     laid_out: Tensor = g.detach()
     laid_out._array, laid_out._cell = _memory(leaf), [0, mode.runs.begun]
     return laid_out.copy_(g)
-
-
-_references: Callable[[Any], int] = getattr(sys, "getrefcount", lambda x: 0)
 
 
 def _accumulate_retained(tensor: Tensor, g: Tensor) -> None:

@@ -423,11 +423,11 @@ def traced_as(policy: str, registry: Any = None) -> Callable[[F], F]:
 
 
 def short(name: str, *others: Any) -> Callable[[F], F]:
-    """Return a decorator that declares the twin of a member of Tensor: its name in methods.c, and what it calls."""
+    """Return a decorator that declares the twin of a function: its name in methods.c, and what it calls."""
 
     def declare(function: F) -> F:
         declared: Any = function
-        declared.twin = name, others
+        declared.twin = function, name, others  # (`functools.wraps` copies it to functions that have none)
         return function
 
     return declare
@@ -438,7 +438,7 @@ def alike(op: Any) -> Callable[[F], F]:
 
     def declare(function: F) -> F:
         declared: Any = function
-        declared.twin = op
+        declared.twin = function, op
         return function
 
     return declare

@@ -70,7 +70,7 @@ def _configured() -> Any:
         local, runs, function_modes, numbers, hooks_in_use, np.add, DEEPEST,
         (dtypes.float32, dtypes.float64, dtypes.int64),
         refresh, leaf_edge, _plan_of, _node_of, _record_several, add_tail if FREES_BY_RECURSION else None, MethodType,
-        supplied("arranged"), silence.add_into, AccumulateGrad.copied,
+        supplied("arranged"), silence.add_into,
     )  # fmt: skip
     return native.calls if native.calls.configure(instances, objects, tuple(_SLOTS)) else None
 
@@ -115,10 +115,16 @@ def asking(definition: Any, function: Any, of_tensors: bool = False) -> Any:
     """
     if library is None:
         return definition
-    twin = getattr(function, "twin", function)
-    if type(twin) is library.function:
-        return _named_as(definition, library.asking(definition, twin, of_tensors))
-    return _named_as(definition, library.method(definition, *twin)) if type(twin) is tuple else definition
+    owner, *twin = getattr(function, "twin", (function, function))
+    if owner is not function:
+        return definition
+    if len(twin) > 1:
+        return _named_as(definition, library.method(definition, *twin))
+    return _named_as(definition, library.asking(definition, *twin, of_tensors)) if _is_twin(twin[0]) else definition
+
+
+def _is_twin(function: Any) -> bool:
+    return type(function) is library.function
 
 
 def definition_of(function: Any) -> Any:

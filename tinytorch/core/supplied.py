@@ -18,7 +18,6 @@ _MODULES = {
     "autograd.hooks": "add_hook",
     "autograd.node": "input_metadata shown",
     "autograd.pytorch_graph": "node_name inputs_shown next_functions",  # what PyTorch's graph shows
-    "autograd.references": "count_own_references",  # how many references to a gradient a walk itself holds
     "sparse.rules": "of_sparse refused",  # calls the rule of a function for sparse tensors, or says that there is none
     "sparse.gradients": "add_gradient fitted_gradient sparse_root_gradient sparse_rows",
     "sparse.construct": "sparsified compressed_from_dense sparse_zeros",

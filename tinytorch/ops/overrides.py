@@ -320,22 +320,27 @@ _SILENT = frozenset("__hash__ __init_subclass__ __iter__ __module__ __new__ __to
 _ASKING = frozenset("_base _cdata _indices _is_view _nnz _values _version".split())
 
 
-def asking(name: str, member: Any) -> Any:
+def asking(name: str, member: Any, raw: Any = None) -> Any:
     """Return a member of Tensor that hands its call to the mode, or the argument, that overrides it.
 
     Then come the classes of tensors that compute calls in their own way (`Tensor._receives`).
+
+    Args:
+        name: of the member.
+        member: the function or property.
+        raw: the function that the member computes while no mode is on, by default the member itself.
     """
     if name in _SILENT or (name.startswith("_") and not name.endswith("__") and name not in _ASKING):
         return member
     if isinstance(member, property):
         parts = zip(_ACCESSORS, (member.fget, member.fset, member.fdel), strict=True)
-        made = property(*[part and _asking(f"{name}.{key}", part) for key, part in parts])
+        made = property(*[part and _asking(f"{name}.{key}", part, part) for key, part in parts])
         made.__doc__ = member.__doc__
         return made
-    return _asking(name, member) if isinstance(member, types.FunctionType) else member
+    return _asking(name, member, raw or member) if isinstance(member, types.FunctionType) else member
 
 
-def _asking(name: str, function: Any) -> Any:
+def _asking(name: str, function: Any, raw: Any) -> Any:
     """Return a function that asks first: the shortest one for its arguments, since every call runs it."""
     code = function.__code__
     starred = code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount
@@ -350,7 +355,7 @@ def _asking(name: str, function: Any) -> Any:
     made: Any = functools.wraps(function)(make(_NAMES.get(name, name), function))
     made.__name__, made.__qualname__ = _CALLED.get(name, name.rpartition(".")[2]), f"Tensor.{name}"
     made.member = name
-    return native.asking(made, function if hasattr(function, "twin") else getattr(function, "operated", function))
+    return native.asking(made, raw if hasattr(raw, "twin") else getattr(raw, "operated", raw))
 
 
 def _alike(name: str, function: Any) -> Any:

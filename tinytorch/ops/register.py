@@ -484,7 +484,7 @@ def public(
         own = [each for each in names if "." not in each]
         bound = method.split() if isinstance(method, str) else own * method
         for each in bound:
-            _bind(each, also_by(**NUMPY_DIMS)(lowered) if axis else lowered)
+            _bind(each, also_by(**NUMPY_DIMS)(lowered) if axis else lowered, raw)
         if listed == "function" or not (listed or any(own)):
             unlisted.update(bound)
         if in_place:
@@ -525,11 +525,11 @@ def members(found: dict[str, Any], listed: bool = True) -> None:
         unlisted.update(found)
 
 
-def _bind(name: str, function: Any) -> None:
+def _bind(name: str, function: Any, raw: Any = None) -> None:
     if name in methods:
         raise TypeError(f"two methods are declared as Tensor.{name}")
     methods[name] = function
-    setattr(Tensor, name, overrides.asking(name, function))
+    setattr(Tensor, name, overrides.asking(name, function, raw))
     for follow in followers:
         follow(name, function)
 

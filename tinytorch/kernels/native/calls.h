@@ -50,7 +50,7 @@ typedef struct {
     PyTypeObject *tensor, *parameter, *size, *dtype, *view, *op_node, *accumulate_grad, *weak_reference;
     PyObject *local, *runs, *function_modes, *numbers, *in_use, *add, *deepest, *dtypes;
     PyObject *refresh, *leaf_edge, *plan_of, *node_of, *record_several, *add_tail, *method, *arranged;  // of calls
-    PyObject *add_into, *copied;  // of walks
+    PyObject *add_into;  // of walks
 } Package;
 extern Package package;
 

@@ -200,40 +200,32 @@ static bool add_arrays(PyObject *x, PyObject *y) {
     return sum != NULL;
 }
 
-// Add a gradient (stolen) into a leaf's `.grad`, as `AccumulateGrad.backward`; false after an error.
+// Whether a leaf may take a gradient over: nothing but this walk refers to it, or to its array.
+static bool is_own(PyObject *g, PyObject *leaf) {
+    PyObject *array = SLOT(g, of_tensor.array), *like = SLOT(leaf, of_tensor.array);
+    return Py_REFCNT(g) == 1 && Py_REFCNT(array) == 1 && !PyArray_BASE(ARRAY(array)) &&
+           PyArray_ISWRITEABLE(ARRAY(array)) && SLOT(g, of_tensor.requires_grad) == Py_False &&
+           PyArray_NDIM(ARRAY(array)) == PyArray_NDIM(ARRAY(like)) &&
+           PyArray_CompareLists(PyArray_STRIDES(ARRAY(array)), PyArray_STRIDES(ARRAY(like)), PyArray_NDIM(ARRAY(array)));
+}
+
+// Add a gradient (stolen) into a leaf's `.grad`, as `AccumulateGrad.backward`; false after an error. What does not happen
+// at once is Python's, which locks out other threads.
 static bool accumulate(Walk *w, PyObject *node, PyObject *g) {
     PyObject *leaf = SLOT(node, of_leaf);
-    if (is_plain(leaf) && Py_TYPE(g) == package.tensor && SLOT(leaf, of_tensor.hooks) == Py_None) {
-        if (SLOT(leaf, of_tensor.requires_grad) != Py_True) {  // frozen since it was recorded
-            Py_DECREF(g);
-            return true;
-        }
-        PyObject *grad = SLOT(leaf, of_tensor.grad), *array = SLOT(g, of_tensor.array);
-        PyObject *of_leaf_array = SLOT(leaf, of_tensor.array);
-        if (PyArray_CheckExact(array) && PyArray_CheckExact(of_leaf_array)) {
-            if (grad == Py_None) {
-                // It is taken over if nothing else refers to it: this walk holds the only reference.
-                PyArrayObject *from = ARRAY(array), *like = ARRAY(of_leaf_array);
-                bool own = Py_REFCNT(g) == 1 && Py_REFCNT(array) == 1 && !PyArray_BASE(from) &&
-                           PyArray_ISWRITEABLE(from) && SLOT(g, of_tensor.requires_grad) == Py_False &&
-                           PyArray_NDIM(from) == PyArray_NDIM(like) &&
-                           PyArray_CompareLists(PyArray_STRIDES(from), PyArray_STRIDES(like), PyArray_NDIM(from));
-                PyObject *copy = own ? g : PyObject_CallFunctionObjArgs(package.copied, node, g, NULL);
-                if (!own) Py_DECREF(g);
-                if (copy) set_slot(leaf, of_tensor.grad, copy);
-                return copy != NULL;
-            }
-            PyObject *cell = is_plain(grad) ? SLOT(grad, of_tensor.cell) : Py_None;
-            if (PyList_Check(cell) && PyArray_CheckExact(SLOT(grad, of_tensor.array))) {
-                Py_INCREF(grad);
-                bool added = add_arrays(grad, g);
-                PyObject *version = added ? PyNumber_Add(PyList_GetItem(cell, 0), tt_one) : NULL;
-                added = version && !PyList_SetItem(cell, 0, version);
-                Py_DECREF(grad);
-                Py_DECREF(g);
-                return added;
-            }
-        }
+    bool usual = is_plain(leaf) && Py_TYPE(g) == package.tensor && SLOT(leaf, of_tensor.hooks) == Py_None &&
+                 SLOT(leaf, of_tensor.requires_grad) == Py_True && PyArray_CheckExact(SLOT(g, of_tensor.array)) &&
+                 PyArray_CheckExact(SLOT(leaf, of_tensor.array));
+    PyObject *grad = SLOT(leaf, of_tensor.grad);
+    if (usual && grad == Py_None && is_own(g, leaf)) {
+        set_slot(leaf, of_tensor.grad, g);
+        return true;
+    }
+    PyObject *cell = usual && is_plain(grad) ? SLOT(grad, of_tensor.cell) : Py_None;
+    if (PyList_Check(cell) && tt_add_in_place(SLOT(grad, of_tensor.array), SLOT(g, of_tensor.array))) {
+        PyObject *version = PyNumber_Add(PyList_GetItem(cell, 0), tt_one);
+        Py_DECREF(g);
+        return version && !PyList_SetItem(cell, 0, version);
     }
     PyObject *done = help(w, BACKWARD, node, g, NULL);
     Py_DECREF(g);
