@@ -121,7 +121,7 @@ def members() -> dict[str, list[str]]:
     found: dict[str, set[str]] = {}
     bind = register._bind
 
-    def noticed(name: str, function: Any) -> None:
+    def noticed(name: str, function: Any, raw: Any = None) -> None:
         bind(name, function)
         frame = sys._getframe(1)
         while frame.f_code.co_name != "<module>":

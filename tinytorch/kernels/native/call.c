@@ -1092,11 +1092,11 @@ static PyObject *configure(PyObject *module, PyObject *args) {
                           &slots)) {
         return NULL;
     }
-    if (package.tensor) Py_RETURN_FALSE;
     enum { OBJECTS = sizeof(Package) / sizeof(PyObject *), SLOTS = sizeof(TensorSlots) / sizeof(Py_ssize_t) };
     if (SIZE(instances) != 8 || SIZE(objects) != OBJECTS || SIZE(slots) != SLOTS) {
         return PyErr_Format(PyExc_ValueError, "core/native.py and kernels/native/calls.h differ");
     }
+    if (package.tensor) Py_RETURN_FALSE;
     if (!FIND(ITEM(instances, 0), of_tensor, "_array", "_cell", "_requires_grad", "_edge", "_grad", "_view", "_hooks",
               "_accumulator") ||
         !FIND(ITEM(instances, 1), of_node, "dtype", "edges", "hooks", "number", "plan", "saved", "shape") ||

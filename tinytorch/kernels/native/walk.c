@@ -431,11 +431,30 @@ static PyObject *first_gradient(PyObject *x, PyObject *given, PyObject *state) {
     return tt_new_tensor(g, tt_new_cell(state));
 }
 
-// tensor.backward(gradient): `others` are the names of the module of `backward`, which may have an observer, and the
-// helpers of a walk.
+// Bind the arguments of `backward` after the tensor; false where they are unusual.
+static bool bind_backward(PyObject *const *args, Py_ssize_t count, PyObject *names, PyObject **gradient, bool *retain) {
+    PyObject *bound[] = {Py_None, Py_None, Py_False, Py_None};
+    static const char *const parameters[] = {"gradient", "retain_graph", "create_graph", "inputs"};
+    if (count < 1 || count > 5) return false;
+    for (Py_ssize_t i = 1; i < count; i++) bound[i - 1] = args[i];
+    for (Py_ssize_t k = names ? SIZE(names) : 0; k-- > 0;) {
+        int i = 0;
+        while (i < 4 && PyUnicode_CompareWithASCIIString(ITEM(names, k), parameters[i])) i++;
+        if (i == 4 || i < count - 1) return false;
+        bound[i] = args[count + k];
+    }
+    *gradient = bound[0];
+    *retain = bound[1] == Py_True;
+    return (bound[1] == Py_None || PyBool_Check(bound[1])) && bound[2] == Py_False && bound[3] == Py_None;
+}
+
+// tensor.backward(gradient, retain_graph): `others` are the names of the module of `backward`, which may have an observer,
+// and the helpers of a walk.
 PyObject *tt_backward(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
-    PyObject *state = tt_state(), *x = args[0], *given = count > 1 ? args[1] : Py_None;
-    if (!state || names || count < 1 || count > 2 || !is_plain(x) || !no_function_modes()) return FALLBACK;
+    PyObject *state = tt_state(), *given, *x;
+    bool retain;
+    if (!state || !bind_backward(args, count, names, &given, &retain)) return FALLBACK;
+    if (!is_plain(x = args[0]) || !no_function_modes()) return FALLBACK;
     if (SLOT(state, of_state.modes) != Py_None || PySet_Size(package.in_use)) return FALLBACK;
     if (PyDict_GetItemString(ITEM(self->others, 0), "observer") != Py_None) return FALLBACK;
     if (SLOT(x, of_tensor.requires_grad) != Py_True || SLOT(x, of_tensor.view) != Py_None) return FALLBACK;
@@ -449,7 +468,7 @@ PyObject *tt_backward(Callable *self, PyObject *const *args, Py_ssize_t count, P
         Py_XDECREF(callbacks);
         return FALLBACK;
     }
-    Walk walk = {.state = Py_NewRef(state), .helpers = ITEM(self->others, 1)};
+    Walk walk = {.state = Py_NewRef(state), .helpers = ITEM(self->others, 1), .retain = retain};
     PyObject *recording = SLOT(state, of_state.grad), *callbacks_before = SLOT(state, of_state.callbacks);
     PyObject *depth_before = SLOT(state, of_state.depth);
     SLOT(state, of_state.grad) = Py_NewRef(Py_False);
