@@ -232,7 +232,9 @@ def is_typed(function: Any) -> bool:
     node = definitions(raw.__code__.co_filename).get(raw.__code__.co_firstlineno)
     if node is None or node.name != function.raw.__name__ or not node.returns or "Any" in ast.unparse(node.returns):
         return False
-    return all(ast.unparse(each).partition("(")[0] in ("public", "traced_as") for each in node.decorator_list)
+    return all(
+        ast.unparse(each).partition("(")[0] in ("public", "traced_as", "short", "alike") for each in node.decorator_list
+    )
 
 
 def namespace_stub(namespace: str) -> str:

@@ -204,7 +204,8 @@ def returned(node: ast.FunctionDef) -> str:
 def member(item: ast.stmt) -> list[str]:
     """Return the lines of a stub for one member of a class."""
     if isinstance(item, ast.FunctionDef):
-        decorators = [f"@{ast.unparse(decorator)}" for decorator in item.decorator_list]
+        shown = [each for each in map(ast.unparse, item.decorator_list) if not each.startswith("short(")]
+        decorators = [f"@{decorator}" for decorator in shown]
         return [*decorators, f"def {item.name}({plain(item.args)}) -> {returned(item)}: ..."]
     if isinstance(item, ast.AnnAssign):
         return [f"{ast.unparse(item.target)}: {plain(item.annotation)}"]

@@ -156,8 +156,11 @@ from tinytorch.ops.arithmetic import add as add
 from tinytorch.ops.arithmetic import addcdiv as addcdiv
 from tinytorch.ops.arithmetic import addcmul as addcmul
 from tinytorch.ops.arithmetic import allclose as allclose
+from tinytorch.ops.arithmetic import clamp as clamp
 from tinytorch.ops.arithmetic import clamp_max as clamp_max
 from tinytorch.ops.arithmetic import clamp_min as clamp_min
+from tinytorch.ops.arithmetic import clamp as _clip
+clip = _clip
 from tinytorch.ops.arithmetic import div as div
 from tinytorch.ops.arithmetic import div as _divide
 divide = _divide
@@ -216,14 +219,20 @@ from tinytorch.ops.join import block_diag as block_diag
 from tinytorch.ops.join import broadcast_shapes as broadcast_shapes
 from tinytorch.ops.join import broadcast_tensors as broadcast_tensors
 from tinytorch.ops.join import cartesian_prod as cartesian_prod
+from tinytorch.ops.join import cat as cat
 from tinytorch.ops.join import chunk as chunk
 from tinytorch.ops.join import column_stack as column_stack
+from tinytorch.ops.join import cat as _concat
+concat = _concat
+from tinytorch.ops.join import cat as _concatenate
+concatenate = _concatenate
 from tinytorch.ops.join import dstack as dstack
 from tinytorch.ops.join import hstack as hstack
 from tinytorch.ops.join import meshgrid as meshgrid
 from tinytorch.ops.join import vstack as _row_stack
 row_stack = _row_stack
 from tinytorch.ops.join import split_with_sizes as split_with_sizes
+from tinytorch.ops.join import stack as stack
 from tinytorch.ops.join import unbind as unbind
 from tinytorch.ops.join import vstack as vstack
 from tinytorch.ops.linalg.factor import logdet as logdet
@@ -253,12 +262,21 @@ from tinytorch.ops.linalg.matrices import svd_lowrank as svd_lowrank
 from tinytorch.ops.linalg.matrices import trapezoid as trapezoid
 from tinytorch.ops.linalg.matrices import trapz as trapz
 from tinytorch.ops.linalg.matrices import vander as vander
+from tinytorch.ops.linalg.products import bmm as bmm
 from tinytorch.ops.linalg.products import chain_matmul as chain_matmul
+from tinytorch.ops.linalg.products import dot as dot
+from tinytorch.ops.linalg.products import mm as _dsmm
+dsmm = _dsmm
 from tinytorch.ops.linalg.products import einsum as einsum
 from tinytorch.ops.linalg.products import outer as _ger
 ger = _ger
 from tinytorch.ops.linalg.products import inner as inner
+from tinytorch.ops.linalg.products import matmul as matmul
+from tinytorch.ops.linalg.products import mm as mm
+from tinytorch.ops.linalg.products import mv as mv
 from tinytorch.ops.linalg.products import outer as outer
+from tinytorch.ops.linalg.products import mm as _spmm
+spmm = _spmm
 from tinytorch.ops.linalg.products import tensordot as tensordot
 from tinytorch.ops.linalg.products import trace as trace
 from tinytorch.ops.linalg.products import vdot as vdot
@@ -372,14 +390,20 @@ from tinytorch.ops.shape import movedim as _moveaxis
 moveaxis = _moveaxis
 from tinytorch.ops.shape import movedim as movedim
 from tinytorch.ops.shape import narrow as narrow
+from tinytorch.ops.shape import numel as numel
 from tinytorch.ops.shape import permute as permute
 from tinytorch.ops.shape import ravel as ravel
 from tinytorch.ops.shape import real as real
+from tinytorch.ops.shape import reshape as reshape
 from tinytorch.ops.shape import select as select
 from tinytorch.ops.shape import squeeze as squeeze
 from tinytorch.ops.shape import swapaxes as swapaxes
+from tinytorch.ops.shape import transpose as _swapdims
+swapdims = _swapdims
 from tinytorch.ops.shape import t as t
+from tinytorch.ops.shape import transpose as transpose
 from tinytorch.ops.shape import unflatten as unflatten
+from tinytorch.ops.shape import unsqueeze as unsqueeze
 from tinytorch.ops.sort import argsort as argsort
 from tinytorch.ops.sort import bincount as bincount
 from tinytorch.ops.sort import bucketize as bucketize
@@ -416,6 +440,7 @@ from tinytorch.ops.storage import TypedStorage as TypedStorage
 from tinytorch.ops.storage import UntypedStorage as UntypedStorage
 from tinytorch.ops.storage import is_storage as is_storage
 from tinytorch.ops.transcendental import float_power as float_power
+from tinytorch.ops.transcendental import pow as pow
 from tinytorch.ops.windows import hamming_window as hamming_window
 from tinytorch.ops.windows import kaiser_window as kaiser_window
 from tinytorch.serialization import PyTorchFileReader as PyTorchFileReader
@@ -529,6 +554,7 @@ _dynamo: Any
 _VF: Any
 is_inference: Any
 detach_: Any
+detach: Any
 TensorType: Any
 FloatType: Any
 DeviceObjType: Any
@@ -563,8 +589,6 @@ def abs_(input: Any, *args: Any, **kwargs: Any) -> Tensor: """In-place version o
 def absolute(input: Any, *, out: Any = ...) -> Tensor: """Return the absolute value; its gradient at 0 is 0."""
 def ceil(input: Any, *, out: Any = ...) -> Tensor: """Return the smallest integer not less than x."""
 def ceil_(input: Any, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `ceil`: writes the result into this tensor and returns it."""
-def clamp(input: Any, min: Any = ..., max: Any = ..., *, out: Any = ...) -> Tensor: """Return `input` clamped to the range from `min` to `max`, which are numbers or tensors that broadcast."""
-def clip(input: Any, min: Any = ..., max: Any = ..., *, out: Any = ...) -> Tensor: """Return `input` clamped to the range from `min` to `max`, which are numbers or tensors that broadcast."""
 def copysign(input: Any, other: Any, *, out: Any = ...) -> Tensor: """Return the magnitude of `x` with the sign of `y`."""
 def fix(input: Any, *, out: Any = ...) -> Tensor: """Return the integer part of x: x rounded towards zero."""
 def fix_(input: Any, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `trunc`: writes the result into this tensor and returns it."""
@@ -653,13 +677,9 @@ def index_select(input: Any, dim: Any = ..., index: Any = ..., *, out: Any = ...
 def atleast_1d(*tensors: Any) -> Any: """Return 0-d tensors as 1-d, others unchanged; a tuple for several tensors."""
 def atleast_2d(*tensors: Any) -> Any: """Return 0-d and 1-d tensors as matrices of one row, others unchanged; a tuple for several tensors."""
 def atleast_3d(*tensors: Any) -> Any: """Return the tensors with at least three dimensions: a vector as (1, n, 1), a matrix as (m, n, 1)."""
-def cat(tensors: Any, dim: Any = ..., *, axis: Any = ..., out: Any = ...) -> Tensor: """Return the tensors joined along an existing dimension, in their common dtype."""
-def concat(tensors: Any, dim: Any = ..., *, axis: Any = ..., out: Any = ...) -> Tensor: """Return the tensors joined along an existing dimension, in their common dtype."""
-def concatenate(tensors: Any, dim: Any = ..., *, axis: Any = ..., out: Any = ...) -> Tensor: """Return the tensors joined along an existing dimension, in their common dtype."""
 def dsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]: """Return the tensor split along its third dimension; see `tensor_split`."""
 def hsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]: """Return the tensor split along its second dimension (a vector along its only one); see `tensor_split`."""
 def split(tensor: Any, split_size_or_sections: Any, dim: Any = ...) -> tuple[Tensor, ...]: """Return the tensor split along a dimension into views of one size (the last may be smaller) or of given sizes."""
-def stack(tensors: Any, dim: Any = ..., *, axis: Any = ..., out: Any = ...) -> Tensor: """Return tensors of one shape stacked along a new dimension at position `dim`."""
 def tensor_split(input: Any, indices_or_sections: Any, dim: Any = ..., *, axis: Any = ...) -> tuple[Tensor, ...]: """Return the tensor split along a dimension into a number of views of nearly equal size, or at given indices."""
 def vsplit(input: Any, indices_or_sections: Any) -> tuple[Tensor, ...]: """Return the tensor split along its first dimension; see `tensor_split`."""
 def det(input: Any) -> Tensor: """Return the determinant of a square matrix, or of each matrix of a batch."""
@@ -678,13 +698,6 @@ def addmv(input: Any, mat: Any, vec: Any, *, beta: Any = ..., alpha: Any = ..., 
 def addmv_(input: Any, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `addmv`: writes the result into this tensor and returns it."""
 def addr(input: Any, vec1: Any, vec2: Any, *, beta: Any = ..., alpha: Any = ..., out: Any = ...) -> Tensor: """Return `beta * x + alpha * outer(vec1, vec2)`, `(n,)` and `(m,)`; with `beta` 0, `x` is ignored."""
 def baddbmm(input: Any, batch1: Any, batch2: Any, *, beta: Any = ..., alpha: Any = ..., out: Any = ...) -> Tensor: """Return `beta * x + alpha * (batch1 @ batch2)`, `(b, n, m)` and `(b, m, p)`; with `beta` 0, `x` is ignored."""
-def bmm(input: Any, mat2: Any, *, out: Any = ...) -> Tensor: """Return the products of two batches of matrices, `(b, n, m)` and `(b, m, p)`."""
-def dot(input: Any, tensor: Any, *, out: Any = ...) -> Tensor: """Return the scalar product of two vectors."""
-def dsmm(input: Any, mat2: Any) -> Tensor: """Return the product of two matrices, `(n, m)` and `(m, p)`."""
-def matmul(input: Any, other: Any, *, out: Any = ...) -> Tensor: """Return the matrix product, `input @ other`."""
-def mm(input: Any, mat2: Any, *, out: Any = ...) -> Tensor: """Return the product of two matrices, `(n, m)` and `(m, p)`."""
-def mv(input: Any, vec: Any, *, out: Any = ...) -> Tensor: """Return the product of a matrix `(n, m)` and a vector `(m,)`."""
-def spmm(input: Any, mat2: Any) -> Tensor: """Return the product of two matrices, `(n, m)` and `(m, p)`."""
 def masked_select(input: Any, mask: Any, *, out: Any = ...) -> Tensor: """Return a 1-d tensor of the elements where the boolean mask, which broadcasts with `x`, is true."""
 def nonzero(input: Any, *, out: Any = ..., as_tuple: Any = ...) -> Any: """Return the indices of all elements that are not zero, int64 (number of such elements, ndim)."""
 @overload
@@ -702,7 +715,6 @@ def conv_transpose3d(input: Any, weight: Any, bias: Any = ..., stride: Any = ...
 def max_pool1d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool1d`, always without indices."""
 def max_pool2d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool2d`, always without indices."""
 def max_pool3d(input: Any, kernel_size: Any, stride: Any = ..., padding: Any = ..., dilation: Any = ..., ceil_mode: Any = ...) -> Tensor: """Return `nn.functional.max_pool3d`, always without indices."""
-def detach(input: Any) -> Tensor: """Return a tensor that shares this one's memory and does not require grad."""
 def rand(*sizes: Any, size: Any = ..., generator: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return numbers uniformly distributed in [0, 1)."""
 def rand_like(input: Any, *, generator: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., memory_format: Any = ..., pin_memory: Any = ...) -> Tensor: """Return numbers uniformly distributed in [0, 1), with the shape and dtype of `input`."""
 def randn(*sizes: Any, size: Any = ..., generator: Any = ..., out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ..., pin_memory: Any = ...) -> Tensor: """Return normally distributed numbers of mean 0 and variance 1."""
@@ -761,11 +773,6 @@ def take(input: Any, index: Any, *, out: Any = ...) -> Tensor: """Return the ele
 def range(start: Any, end: Any, step: Any = ..., *, out: Any = ..., dtype: Any = ..., layout: Any = ..., device: Any = ..., requires_grad: Any = ...) -> Tensor: """Return start, start + step, … up to and including `end`: the deprecated `torch.range`; use `arange`."""
 def tril_indices(row: Any, col: Any, offset: Any = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: Any = ..., requires_grad: Any = ...) -> Tensor: """Return the indices, shape (2, N), of the lower triangle, up to diagonal `offset`, of a (row, col) matrix."""
 def triu_indices(row: Any, col: Any, offset: Any = ..., *, dtype: Any = ..., layout: Any = ..., device: Any = ..., pin_memory: Any = ..., requires_grad: Any = ...) -> Tensor: """Return the indices, shape (2, N), of the upper triangle, from diagonal `offset` on, of a (row, col) matrix."""
-def numel(input: Any) -> builtins.int: """Return the number of elements."""
-def reshape(input: Any, *shape: Any, **named: Any) -> Tensor: """Return the elements in another shape: a view where the strides allow it, otherwise a copy."""
-def swapdims(input: Any, dim0: Any, dim1: Any) -> Tensor: """Return a view with two dimensions exchanged."""
-def transpose(input: Any, dim0: Any, dim1: Any) -> Tensor: """Return a view with two dimensions exchanged."""
-def unsqueeze(input: Any, dim: Any = ..., *, axis: Any = ...) -> Tensor: """Return a view with a new dimension of size 1 at position `dim`, from `-ndim - 1` to `ndim`."""
 def isin(elements: Any, test_elements: Any, *, assume_unique: Any = ..., invert: Any = ..., out: Any = ...) -> Tensor: """Return for each of `elements` whether it is in `test_elements` (with `invert`: whether it is not)."""
 def sort(input: Any, dim: Any = ..., descending: Any = ..., *, stable: Any = ..., out: Any = ..., axis: Any = ...) -> _return_types.sort: """Return the elements sorted along a dimension, and their indices, as a named tuple `(values, indices)`."""
 def topk(input: Any, k: Any, dim: Any = ..., largest: Any = ..., sorted: Any = ..., *, out: Any = ..., axis: Any = ...) -> _return_types.topk: """Return the k largest elements along a dimension, and their indices, as a named tuple `(values, indices)`."""
@@ -847,7 +854,6 @@ def log2(input: Any, *, out: Any = ...) -> Tensor: """Return the logarithm to ba
 def log2_(input: Any, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `log2`: writes the result into this tensor and returns it."""
 def log_(input: Any, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `log`: writes the result into this tensor and returns it."""
 def logaddexp(input: Any, other: Any, *, out: Any = ...) -> Tensor: """Return `log(exp(x) + exp(y))`, computed without overflow."""
-def pow(input: Any, exponent: Any, *, out: Any = ...) -> Tensor: """Return `input` to the power `exponent`, elementwise. RuntimeError for integers to a negative number."""
 def rad2deg(input: Any, *, out: Any = ...) -> Tensor: """Convert radians to degrees."""
 def rad2deg_(input: Any, *args: Any, **kwargs: Any) -> Tensor: """In-place version of `rad2deg`: writes the result into this tensor and returns it."""
 def reciprocal(input: Any, *, out: Any = ...) -> Tensor: """Return `1 / x`."""

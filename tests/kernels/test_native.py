@@ -173,16 +173,7 @@ def linears(rng: np.random.Generator) -> Iterator[Arguments]:
 def small_matrices(transposed_a: bool, transposed_b: bool) -> Callable[..., Iterator[Arguments]]:
     def draw(rng: np.random.Generator) -> Iterator[Arguments]:
         for kind in (np.float32, np.float64):
-            for m, k, n in (
-                (8, 8, 8),
-                (1, 5, 3),
-                (2, 3, 2),
-                (2, 2, 2),
-                (0, 3, 2),
-                (40, 50, 60),
-                (3, 99, 1),
-                (9, 7, 4),
-            ):
+            for m, k, n in ((8, 8, 8), (1, 5, 3), (2, 3, 2), (2, 2, 2), (0, 3, 2), (40, 50, 60), (3, 99, 1), (9, 7, 4)):
                 a, b = normal(rng, m, k).astype(kind), normal(rng, k, n).astype(kind)
                 for x, y in ((a, b), (np.asfortranarray(a), np.asfortranarray(b))):
                     yield x.T if transposed_a else x, y.T if transposed_b else y

@@ -53,10 +53,8 @@ class Tensor:
     names: Any
     _receives: Any
     @property
-    @short('shape')
     def shape(self) -> Size: ...
     @property
-    @short('dtype')
     def dtype(self) -> dtypes.dtype: ...
     @property
     def device(self) -> _device: ...

@@ -18,6 +18,7 @@ from tinytorch.ops.linalg.factor import norm as norm
 from tinytorch.ops.linalg.factor import svdvals as svdvals
 from tinytorch.ops.linalg.factor import vander as vander
 from tinytorch.ops.linalg.factor import vecdot as vecdot
+from tinytorch.ops.linalg.products import matmul as matmul
 from tinytorch.ops.linalg.products import multi_dot as multi_dot
 from tinytorch.ops.linalg.solve import inv as inv
 from tinytorch.ops.linalg.solve import matrix_exp as matrix_exp
@@ -41,7 +42,6 @@ def lstsq(input: Any, b: Any, rcond: Any = ..., *, driver: Any = ..., out: Any =
 def lu(A: Any, *, pivot: Any = ..., out: Any = ...) -> _return_types.linalg_lu: """Return `(P, L, U)` with `A = P L U`: a permutation, a unit lower and an upper triangular matrix; see `lu_factor`."""
 def lu_factor(A: Any, *, pivot: Any = ..., out: Any = ...) -> _return_types.linalg_lu_factor: """Return the LU decomposition in compact form, for `lu_solve`."""
 def lu_factor_ex(A: Any, *, pivot: Any = ..., check_errors: Any = ..., out: Any = ...) -> _return_types.linalg_lu_factor_ex: """Return `(LU, pivots, info)`: `info` is, per matrix, 0 or the column (from 1) of the first zero on U's diagonal."""
-def matmul(input: Any, other: Any, *, out: Any = ...) -> Tensor: """Return the matrix product, `input @ other`."""
 def qr(A: Any, mode: Any = ..., *, out: Any = ...) -> _return_types.linalg_qr: """Return a named tuple `(Q, R)` with `A = Q R`, where Q has orthonormal columns and R is upper triangular."""
 def slogdet(A: Any, *, out: Any = ...) -> _return_types.linalg_slogdet: """Return `(sign, logabsdet)`: the sign of the determinant, and the logarithm of its magnitude (without overflow)."""
 def solve_ex(A: Any, B: Any, *, left: Any = ..., check_errors: Any = ..., out: Any = ...) -> _return_types.linalg_solve_ex: """Return `(result, info)`: the solutions and, per matrix A, 0 or the column (from 1) of its first zero pivot."""
