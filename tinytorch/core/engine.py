@@ -195,7 +195,7 @@ def _fitted(node: Node, g: Tensor, edge: Edge) -> Tensor:
     shape, kind = shape_and_kind(edge)
     if type(g) is not Tensor and g._receives is not None:
         if g.layout is not strided:
-            return supplied("fitted_gradient")(g, shape, kind)  # type: ignore[no-any-return]
+            return supplied("fitted_gradient")(g, shape, kind)
         g = supplied("resolved")(g)
     if g._array.dtype is kind and g._array.shape == shape:
         return g

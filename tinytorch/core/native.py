@@ -18,7 +18,7 @@ from tinytorch.core.graph import in_use as hooks_in_use
 from tinytorch.core.mode import State, function_modes, local, runs
 from tinytorch.core.node import OpNode, Plan
 from tinytorch.core.supplied import supplied
-from tinytorch.core.tensor import _SLOTS, Size, Tensor
+from tinytorch.core.tensor import Size, Tensor
 from tinytorch.core.view import View, refresh
 from tinytorch.kernels import dtypes, native, silence
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
@@ -72,7 +72,7 @@ def _configured() -> Any:
         refresh, leaf_edge, _plan_of, _node_of, _record_several, add_tail if FREES_BY_RECURSION else None, MethodType,
         supplied("arranged"), silence.add_into,
     )  # fmt: skip
-    return native.calls if native.calls.configure(instances, objects, tuple(_SLOTS)) else None
+    return native.calls if native.calls.configure(instances, objects, vars(Tensor)["__slots__"][2:]) else None
 
 
 library = _configured()

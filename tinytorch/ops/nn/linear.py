@@ -24,7 +24,7 @@ def _flat(x: Tensor) -> Tensor:
 
 def _linear_x(g: Tensor, weight: Tensor, x_shape: tuple[int, ...]) -> Tensor:
     if len(x_shape) == 2 == len(weight.shape):
-        return mm_nn(g, weight)  # type: ignore[no-any-return]
+        return mm_nn(g, weight)
     if weight.ndim == 1:
         return g.unsqueeze(-1) * weight
     out: Tensor = mm_nn(_flat(g), weight)
@@ -35,7 +35,7 @@ def _linear_x(g: Tensor, weight: Tensor, x_shape: tuple[int, ...]) -> Tensor:
 
 def _linear_weight(g: Tensor, x: Tensor, weight_shape: tuple[int, ...]) -> Tensor:
     if len(weight_shape) == 2 == g._array.ndim:
-        return mm_tn(g, x)  # type: ignore[no-any-return]
+        return mm_tn(g, x)
     if len(weight_shape) == 1:
         g = g.unsqueeze(-1)
     # g.T @ x, not (x.T @ g).T, so that the result has the weight's memory layout.
