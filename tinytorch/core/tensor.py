@@ -168,6 +168,7 @@ class Tensor:
         return dtypes.from_numpy_dtype(self._array.dtype)
 
     @property
+    @short("device", cpu)
     def device(self) -> device:
         """Where the elements live: on the CPU, or "meta" if there are none."""
         return meta if type(self._array) is MetaArray else cpu

@@ -9,6 +9,7 @@ from typing import Any
 from tinytorch.core.device import as_device
 from tinytorch.core.device import cpu as cpu_device
 from tinytorch.core.device import device as Device
+from tinytorch.core.mode import short
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
@@ -76,6 +77,7 @@ def _in_format(input: Tensor, dtype: dtypes.dtype, memory_format: Any, copy: boo
 
 
 @public("", method="to")
+@short("to", cpu_device)
 def to(
     input: Tensor,
     *args: Any,

@@ -262,7 +262,13 @@ def number(name: str, argument: str, position: int, value: Any) -> Any:
 # From data ----------------------------------------------------------------------------------------
 
 
+def _short(name: str, filling: Any = None) -> Any:
+    """Declare the twin of a creation function: see methods.c; the result is filled with a number, or not at all."""
+    return short(name, filling, dtypes.default, defaults, cpu, deterministic)
+
+
 @public(asks="modes", listed=False, traced="creates")
+@_short("tensor")
 def tensor(
     data: Any, *, dtype: Dtype | None = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
 ) -> Tensor:
@@ -465,6 +471,7 @@ def _check_range(array: Array, kind: Dtype) -> None:
 
 
 @public(asks="modes", listed=False, traced="creates")
+@_short("from_numpy")
 def as_tensor(data: Any, dtype: Dtype | None = None, device: Any = None) -> Tensor:
     """Return `data` as a tensor, sharing its memory where possible.
 
@@ -574,6 +581,7 @@ def _warn_read_only(array: Array) -> None:
 
 
 @public(asks="nobody", traced="refused")
+@_short("from_numpy")
 def from_numpy(ndarray: Array, /) -> Tensor:
     """Return a tensor that shares the memory of a NumPy array: writes to either show in both.
 
@@ -634,11 +642,6 @@ def frombuffer(buffer: Any, *, dtype: Dtype, count: int = -1, offset: int = 0, r
 
 
 # From a shape -------------------------------------------------------------------------------------
-
-
-def _short(name: str, filling: Any) -> Any:
-    """Declare the twin of a creation function: see methods.c; the result is filled with a number, or not at all."""
-    return short(name, filling, dtypes.default, defaults, cpu, deterministic)
 
 
 @public(listed=False, traced="creates")

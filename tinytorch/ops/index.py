@@ -474,6 +474,7 @@ def getitem(self: Tensor, key: Any) -> Tensor:
         raise
 
 
+@short("setitem")
 def setitem(self: Tensor, key: Any, value: Any) -> None:
     """Write `value`, a number or a tensor that broadcasts, to the elements selected by `key`."""
     try:

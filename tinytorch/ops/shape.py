@@ -750,6 +750,7 @@ def clone(input: Tensor, *, memory_format: Any = None) -> Tensor:
 
 
 @public("", method="contiguous")
+@short("contiguous")
 def contiguous(input: Tensor, memory_format: Any = None) -> Tensor:
     """Return `input` itself if it is contiguous in the memory format, otherwise a contiguous copy.
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.deterministic import unwritten
-from tinytorch.core.mode import local, tell_of_reading
+from tinytorch.core.mode import local, short, tell_of_reading
 from tinytorch.core.notes import leave
 from tinytorch.core.tensor import Size, Tensor, wrap
 from tinytorch.core.warning import warn
@@ -77,6 +77,7 @@ def _array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
     return array if dtype is None else cast(array, dtype, copy=False)
 
 
+@short("item")
 def item(self: Tensor) -> Any:
     """Return the single element as a Python number. RuntimeError unless there is exactly one.
 

@@ -798,8 +798,7 @@ static PyObject *call_op(Callable *call, PyObject *const *args, Py_ssize_t count
     return result ? result : FALLBACK;
 }
 
-// Whether a tensor requires grad, by itself or by the tensor that it is a view of; true where Python must say it.
-static bool may_need_grad(PyObject *x) {
+bool tt_may_need_grad(PyObject *x) {
     PyObject *view = SLOT(x, of_tensor.view);
     if (SLOT(x, of_tensor.requires_grad) != Py_False) return true;
     if (view == Py_None) return false;
@@ -818,7 +817,7 @@ static PyObject *write_op(Callable *call, PyObject *const *args, Py_ssize_t coun
     int kind = kind_of(arrays[0]);
     if (kind < 0 || (facts->floating && kind == I64) || !PyList_Check(cell)) return FALLBACK;
     if (is_plain(y) ? kind_of(arrays[1]) != kind : !is_number(y)) return FALLBACK;
-    if (SLOT(state, of_state.grad) == Py_True && (may_need_grad(x) || (is_plain(y) && may_need_grad(y)))) return FALLBACK;
+    if (SLOT(state, of_state.grad) == Py_True && (tt_may_need_grad(x) || (is_plain(y) && tt_may_need_grad(y)))) return FALLBACK;
     PyObject *done = by_loops(facts, kind, args, arrays, arrays[0]);
     if (done == FALLBACK || !done) return done;
     Py_DECREF(done);

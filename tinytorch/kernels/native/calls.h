@@ -121,6 +121,8 @@ bool tt_add_in_place(PyObject *total, PyObject *array);
 PyObject *tt_call_op(Callable *call, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *tt_call_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *names);
 PyObject *tt_result_of(PyObject *call, PyObject *const *args, Py_ssize_t count, PyObject *array);
+// Whether a tensor requires grad, by itself or by the tensor that it is a view of; true where Python must say it.
+bool tt_may_need_grad(PyObject *x);
 // Read a number in the dtype of a kind; false where Python must say what becomes of it.
 bool tt_read_as(PyObject *number, int kind, void *into);
 // Bring the edge of a view up to date (`refresh`); usually nothing was written to its memory. False after an error.

@@ -81,6 +81,42 @@ static PyObject *grad(Callable *self, PyObject *const *args, Py_ssize_t count, P
     return Py_NewRef(SLOT(x, of_tensor.grad));
 }
 
+// `others`: the CPU.
+static PyObject *device(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    return self_of(args, count, names, 1) ? Py_NewRef(ITEM(self->others, 0)) : FALLBACK;
+}
+
+// The number in a tensor of one element.
+static PyObject *item(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 1), *state = x ? tt_state() : NULL;
+    if (!state || SLOT(state, of_state.modes) != Py_None || PyArray_SIZE(ARRAY_OF(x)) != 1) return FALLBACK;
+    const void *data = PyArray_DATA(ARRAY_OF(x));
+    switch (kind_of(SLOT(x, of_tensor.array))) {
+        case F32: return PyFloat_FromDouble(*(const float *)data);
+        case F64: return PyFloat_FromDouble(*(const double *)data);
+        case I64: return PyLong_FromLongLong(*(const int64_t *)data);
+    }
+    return FALLBACK;
+}
+
+// x.contiguous() of a contiguous tensor.
+static PyObject *contiguous(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 1);
+    return x && PyArray_IS_C_CONTIGUOUS(ARRAY_OF(x)) ? Py_NewRef(x) : FALLBACK;
+}
+
+// x.to(dtype or device) where nothing changes; `others`: the CPU.
+static PyObject *to(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = self_of(args, count, names, 2);
+    if (!x || count != 2) return FALLBACK;
+    int kind = kind_of(SLOT(x, of_tensor.array));
+    bool same = args[1] == ITEM(self->others, 0) || (kind >= 0 && args[1] == ITEM(package.dtypes, kind)) ||
+                (PyUnicode_CheckExact(args[1]) && !PyUnicode_CompareWithASCIIString(args[1], "cpu"));
+    return same ? Py_NewRef(x) : FALLBACK;
+}
+
 // Views -----------------------------------------------------------------------------------------
 
 static PyObject *detach(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
@@ -228,6 +264,39 @@ static PyObject *getitem(Callable *self, PyObject *const *args, Py_ssize_t count
     PyObject *made = given ? tt_result_of(ITEM(self->others, selects ? 0 : 1), values, 2, array) : NULL;
     Py_XDECREF(given);
     return made;
+}
+
+// x[index] = value of a contiguous tensor where nothing is recorded: a number, or a tensor of the row's shape.
+static PyObject *setitem(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    (void)self;
+    PyObject *x = self_of(args, count, names, 3), *state = x && count == 3 ? tt_state() : NULL;
+    if (!state || SLOT(state, of_state.modes) != Py_None || SLOT(state, of_state.run) != Py_None) return FALLBACK;
+    PyArrayObject *to = ARRAY_OF(x);
+    PyObject *value = args[2], *cell = SLOT(x, of_tensor.cell);
+    int kind = kind_of(SLOT(x, of_tensor.array)), dims = PyArray_NDIM(to);
+    npy_intp index;
+    if (kind < 0 || !dims || !PyArray_ISCARRAY(to) || !PyList_Check(cell)) return FALLBACK;
+    if (!read_index(args[1], PyArray_DIM(to, 0), &index)) return FALLBACK;
+    if (SLOT(state, of_state.grad) == Py_True && (tt_may_need_grad(x) || (is_plain(value) && tt_may_need_grad(value)))) {
+        return FALLBACK;
+    }
+    npy_intp row = PyArray_SIZE(to) / PyArray_DIM(to, 0), itemsize = PyArray_ITEMSIZE(to), bytes = row * itemsize;
+    char *place = PyArray_BYTES(to) + index * bytes;
+    if (is_plain(value)) {
+        PyObject *given = SLOT(value, of_tensor.array);
+        if (kind_of(given) != kind || !PyArray_ISCARRAY_RO(ARRAY(given)) || PyArray_NDIM(ARRAY(given)) != dims - 1 ||
+            !PyArray_CompareLists(PyArray_DIMS(ARRAY(given)), PyArray_DIMS(to) + 1, dims - 1)) {
+            return FALLBACK;
+        }
+        memmove(place, PyArray_DATA(ARRAY(given)), (size_t)bytes);
+    } else {
+        int64_t number;
+        if (!tt_read_as(value, kind, &number)) return FALLBACK;
+        for (npy_intp i = 0; i < row; i++) memcpy(place + i * itemsize, &number, (size_t)itemsize);
+    }
+    PyObject *version = PyNumber_Add(PyList_GetItem(cell, 0), tt_one);
+    if (!version || PyList_SetItem(cell, 0, version)) return NULL;
+    Py_RETURN_NONE;
 }
 
 // Choices between ops ---------------------------------------------------------------------------
@@ -414,6 +483,71 @@ static PyObject *create_new(Callable *self, PyObject *const *args, Py_ssize_t co
     return new_filled(options, dims, shape, number);
 }
 
+// The kind of a number of Python's: int64, or a dtype of floats (F32 stands for the default one); -1 for others.
+static int kind_of_number(PyObject *number) {
+    return PyFloat_CheckExact(number) ? F32 : PyLong_CheckExact(number) ? I64 : -1;
+}
+
+// The lengths of nested lists of numbers, which have one length at each depth, and their kind: floats, if any number is
+// one. -1 for other lists, else the number of dimensions.
+static int read_nested(PyObject *list, int depth, npy_intp *shape, int *kind) {
+    if (!PyList_CheckExact(list)) {
+        int own = kind_of_number(list);
+        if (own < 0) return -1;
+        if (*kind != F32) *kind = own;
+        return depth;
+    }
+    Py_ssize_t length = PyList_Size(list);
+    int dims = -1;
+    if (!length || depth == 4 || (shape[depth] >= 0 && shape[depth] != length)) return -1;
+    shape[depth] = length;
+    for (Py_ssize_t i = 0; i < length; i++) {
+        int own = read_nested(PyList_GetItem(list, i), depth + 1, shape, kind);
+        if (own < 0 || (dims >= 0 && own != dims)) return -1;
+        dims = own;
+    }
+    return dims;
+}
+
+// Write the numbers of nested lists in order; false where Python must say what becomes of one.
+static bool write_nested(PyObject *list, int kind, int itemsize, char **to) {
+    if (!PyList_CheckExact(list)) {
+        bool read = tt_read_as(list, kind, *to);
+        *to += itemsize;
+        return read;
+    }
+    for (Py_ssize_t i = 0; i < PyList_Size(list); i++) {
+        if (!write_nested(PyList_GetItem(list, i), kind, itemsize, to)) return false;
+    }
+    return true;
+}
+
+// tensor(data): of a number, or of nested lists of numbers
+static PyObject *tensor(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    npy_intp shape[] = {-1, -1, -1, -1};
+    int kind = -1, dims = count == 1 ? read_nested(args[0], 0, shape, &kind) : -1;
+    Options options;
+    if (dims < 0 || !read_options(self, args + 1, names, kind == I64 ? I64 : -1, &options)) return FALLBACK;
+    if (kind == F32 && options.kind == I64) return FALLBACK;
+    PyObject *out = new_filled(options, dims, shape, NULL);
+    if (!out || out == FALLBACK) return out;
+    PyArrayObject *array = ARRAY_OF(out);
+    char *to = PyArray_BYTES(array);
+    if (write_nested(args[0], options.kind, (int)PyArray_ITEMSIZE(array), &to)) return out;
+    Py_DECREF(out);
+    return FALLBACK;
+}
+
+// from_numpy(array), as_tensor(array): on its memory
+static PyObject *from_numpy(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Options options;
+    PyObject *state = tt_state(), *array = count == 1 && !names ? args[0] : NULL;
+    if (!array || !state || SLOT(state, of_state.modes) != Py_None || !no_function_modes()) return FALLBACK;
+    if (kind_of(array) < 0 || !PyArray_ISWRITEABLE(ARRAY(array)) || !PyArray_IS_C_CONTIGUOUS(ARRAY(array))) return FALLBACK;
+    if (!read_options(self, args, NULL, -1, &options)) return FALLBACK;  // (the default device)
+    return tt_new_tensor(Py_NewRef(array), tt_new_cell(state));
+}
+
 static const struct {
     const char *name;
     Run run;
@@ -421,6 +555,8 @@ static const struct {
     {"shape", shape},   {"size", size},     {"dim", dim},       {"numel", numel},       {"dtype", dtype},
     {"requires_grad", requires_grad},       {"grad", grad},     {"detach", detach},     {"view", view},
     {"getitem", getitem},                   {"backward", tt_backward},                  {"create", create},
+    {"device", device}, {"item", item},     {"contiguous", contiguous},                 {"to", to},
+    {"setitem", setitem},                   {"tensor", tensor}, {"from_numpy", from_numpy},
     {"matmul", matmul}, {"of_floats", of_floats},
     {"full", full},     {"create_like", create_like},           {"create_new", create_new},     {NULL, NULL},
 };
