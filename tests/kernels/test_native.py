@@ -208,6 +208,16 @@ def squares(rng: np.random.Generator) -> Iterator[Arguments]:
         yield normal(rng, *shape), 2.0
 
 
+def random_fills(
+    *numbers: tuple[float, float], kinds: Any = (np.float32, np.float64)
+) -> Callable[..., Iterator[Arguments]]:
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        for size in (1, 2, 5, 16, 17, 40, 1000):
+            yield from ((np.zeros(size, kind), random.Source(size), *each) for kind in kinds for each in numbers)
+
+    return draw
+
+
 def narrow_linears(rng: np.random.Generator) -> Iterator[Arguments]:
     for m, k, n in (
         (1, 768, 40),
@@ -792,6 +802,9 @@ SAMPLES = {
     "few": Samples(sort.few, ranked, 0, 0),
     "box_muller": Samples(random.box_muller, uniforms, 0, 0),
     "shuffled": Samples(random.shuffled, words, 0, 0),
+    "uniform": Samples(random.uniform, random_fills((0, 1), (-0.3, 0.71), (1000, 1001)), 0, 0, writes=True),
+    "normal": Samples(random.normal, random_fills((0, 1), (0.5, 2.0), kinds=(np.float32,)), 0, 0, writes=True),
+    "integers": Samples(random.integers, random_fills((0, 5), (-3, 2**40), kinds=(np.int64,)), 0, 0, writes=True),
     "by_rows": Samples(sparse.by_rows, entries_by_rows),
     "take_rows": Samples(indexing.take_rows, rows, 0, 0),
     "add_rows": Samples(indexing.add_rows, added_rows, 0, 0, writes=True),
@@ -878,7 +891,9 @@ def refusing(*args: Any, **kwargs: Any) -> Any:
 
 
 def copied(argument: Any) -> Any:
-    """Return a copy of an array, on copied memory of the same layout."""
+    """Return a copy of an array, on copied memory of the same layout; or of a new generator."""
+    if isinstance(argument, random.Source):
+        return random.Source(argument.seed)
     if not isinstance(argument, np.ndarray) or (argument.size and 0 in argument.strides):
         return argument
     base = argument.base if isinstance(argument.base, np.ndarray) else argument
@@ -1024,7 +1039,7 @@ def test_a_kernel_gives_what_its_definition_gives(name: str, instructions: str) 
             scale = np.abs(finite).max(initial=0, where=np.abs(finite) < 1e30)
             np.testing.assert_allclose(found, expected, samples.rtol, samples.atol * scale)
     # (There BLAS is faster, and products and sums are not fused.)
-    of_others = ("product", "linear", "widening_linear", "finished", "box_muller")
+    of_others = ("product", "linear", "widening_linear", "finished", "box_muller", "normal")
     assert left <= len(drawn) / 8 or (name in of_others and instructions == "baseline")
 
 

@@ -297,6 +297,7 @@ def _map(out: Array, function: Callable[[float], float], fast: Callable[[Array],
 # Distributions of floating-point numbers ----------------------------------------------------------
 
 
+@twin
 def uniform(out: Array, source: Source, low: float = 0.0, high: float = 1.0) -> None:
     """Fill `out` with numbers of [low, high)."""
     kind = out.dtype
@@ -321,6 +322,7 @@ def uniform(out: Array, source: Source, low: float = 0.0, high: float = 1.0) -> 
     _fill(out, make)
 
 
+@twin
 def normal(out: Array, source: Source, mean: float = 0.0, std: float = 1.0) -> None:
     """Fill `out` with normally distributed numbers, by the method of Box and Muller.
 
@@ -544,6 +546,7 @@ def geometric(out: Array, source: Source, p: float) -> None:
 # Integers -----------------------------------------------------------------------------------------
 
 
+@twin
 def integers(out: Array, source: Source, low: int, count: int) -> None:
     """Fill `out` with integers of [low, low + count); if `count` is 2**28 or more, from 64-bit words."""
     exact = out.dtype.kind in "iu"

@@ -21,10 +21,11 @@ from typing import Any
 import numpy as np
 
 from tinytorch.core.complex import OWN
-from tinytorch.core.device import as_device
+from tinytorch.core.deterministic import mode as deterministic
+from tinytorch.core.device import as_device, cpu, defaults
 from tinytorch.core.device import device as Device
 from tinytorch.core.inplace import record_write
-from tinytorch.core.mode import local, tell_of_reading, traced_as
+from tinytorch.core.mode import local, short, tell_of_reading, traced_as
 from tinytorch.core.op import Op, op
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import check_recorded, check_write
@@ -150,6 +151,12 @@ class Generator:
 
 default_generator = Generator()
 default_generator.seed()
+
+
+def _short(name: str, kernel: Any, *numbers: Any, of_bounds: bool = False) -> Any:
+    """Declare the twin of a random function: see methods.c; `numbers` are those that the kernel gets by default."""
+    options = (of_bounds, dtypes.default, defaults, cpu, deterministic)
+    return short(name, *options, default_generator, kernel, *numbers)
 
 
 def _source(name: str, generator: Generator | None) -> kernels.Source:
@@ -358,6 +365,7 @@ _C_NAMES = {**dtypes.C_NAMES, "int16": "short", "int64": "long"}
 
 
 @public("", method="uniform_")
+@_short("refill", kernels.uniform, 0, 1, of_bounds=True)
 def uniform_(x: Tensor, *args: Any, generator: Generator | None = None, **bounds: Any) -> Tensor:
     """Fill in place with numbers uniformly distributed in [from, to): `uniform_(from=0, to=1)`.
 
@@ -408,6 +416,7 @@ def _bounds(name: str, args: tuple[Any, ...], bounds: dict[str, Any], defaults: 
 
 
 @public("", method="normal_")
+@_short("refill", kernels.normal, 0, 1)
 def normal_(x: Tensor, mean: float = 0, std: float = 1, *, generator: Generator | None = None) -> Tensor:
     """Fill in place with normally distributed numbers. RuntimeError if `std` is negative.
 
@@ -756,7 +765,7 @@ def _distributed(name: str, op: Op, kernel: Any, fill: Any, check: Any, what: st
         made = blank_like(f"{name}_like", input, dtype, device, layout, False, memory_format)
         return _requiring(fill(apart(made), generator=generator), requires_grad)
 
-    def published(made: Any, name: str, end: str, argument: str) -> Any:
+    def published(made: Any, name: str, end: str, argument: str, twin: str) -> Any:
         doc = f"""Return {what}{end}.
 
     `generator` is the random number generator, by default `default_generator`; the others are as for `zeros`.
@@ -766,10 +775,12 @@ def _distributed(name: str, op: Op, kernel: Any, fill: Any, check: Any, what: st
         >>> torch.{name}({argument})
         tensor({example})
     """
-        return public(listed=False, traced="draws")(named(made, name, doc))
+        short = _short(twin, kernel, 0, 1)
+        return public(listed=False, traced="draws")(short(named(made, name, doc)))
 
     end = ", with the shape and dtype of `input`"
-    return published(of_size, name, "", "3"), published(like, f"{name}_like", end, "torch.zeros(3)")
+    of_zeros = published(like, f"{name}_like", end, "torch.zeros(3)", "random_like")
+    return published(of_size, name, "", "3", "random_of_size"), of_zeros
 
 
 rand, rand_like = _distributed(
@@ -784,6 +795,7 @@ randn, randn_like = _distributed(
 
 
 @public(listed=False, traced="draws")
+@_short("random_integers", kernels.integers)
 def randint(
     *args: Any,
     low: int = 0,

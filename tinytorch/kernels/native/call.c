@@ -1099,7 +1099,7 @@ static PyObject *configure(PyObject *module, PyObject *args) {
     if (!FIND(ITEM(instances, 0), of_tensor, "_array", "_cell", "_requires_grad", "_edge", "_grad", "_view", "_hooks",
               "_accumulator") ||
         !FIND(ITEM(instances, 1), of_node, "dtype", "edges", "hooks", "number", "plan", "saved", "shape") ||
-        !FIND(ITEM(instances, 2), of_state, "grad", "inference", "modes", "callbacks", "quietly", "run", "depth") ||
+        !FIND(ITEM(instances, 2), of_state, "grad", "inference", "modes", "callbacks", "quietly", "run", "depth", "trial") ||
         !FIND(ITEM(instances, 3), of_view, "array", "base", "kind", "own", "seen") ||
         !FIND(ITEM(instances, 4), of_plan, "rules", "sources", "holds_tensors", "joint", "many", "any_number") ||
         !FIND(ITEM(instances, 5), of_leaf, "variable") || !FIND(ITEM(instances, 6), of_runs, "begun") ||

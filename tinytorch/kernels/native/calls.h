@@ -29,7 +29,7 @@ typedef struct {
     Py_ssize_t dtype, edges, hooks, number, plan, saved, shape;
 } NodeSlots;
 typedef struct {
-    Py_ssize_t grad, inference, modes, callbacks, quietly, run, depth;
+    Py_ssize_t grad, inference, modes, callbacks, quietly, run, depth, trial;
 } StateSlots;
 typedef struct {
     Py_ssize_t array, base, kind, own, seen;

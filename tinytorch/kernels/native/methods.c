@@ -483,6 +483,100 @@ static PyObject *create_new(Callable *self, PyObject *const *args, Py_ssize_t co
     return new_filled(options, dims, shape, number);
 }
 
+// Random numbers --------------------------------------------------------------------------------
+
+// `others` of a random function: as of a creation function, then the default generator, the kernel that fills an array,
+// and its numbers.
+enum { GENERATOR = DETERMINISTIC + 1, KERNEL_OF_FILL, FIRST_NUMBER, SECOND_NUMBER };
+
+// Fill an array with random numbers; false where it is left to Python. (Python may hold the generator's lock.)
+static bool draw(Callable *self, PyObject *array, PyObject *first, PyObject *second) {
+    PyObject *state = tt_state(), *kernel = ITEM(self->others, KERNEL_OF_FILL), *result = FALLBACK;
+    if (!state || SLOT(state, of_state.trial) != Py_None || !tt_is_quiet_twin(kernel)) return false;
+    PyObject *source = PyObject_GetAttrString(ITEM(self->others, GENERATOR), "_source");
+    PyObject *lock = source ? PyObject_GetAttrString(source, "lock") : NULL;
+    PyObject *free = lock ? PyObject_CallMethod(lock, "acquire", "O", Py_False) : NULL;
+    if (free == Py_True) {
+        result = tt_call_twin(kernel, (PyObject *[]){array, source, first, second});
+        PyObject *released = PyObject_CallMethod(lock, "release", NULL);
+        Py_XDECREF(released);
+    }
+    Py_XDECREF(source);
+    Py_XDECREF(lock);
+    Py_XDECREF(free);
+    PyErr_Clear();
+    if (result && result != FALLBACK) Py_DECREF(result);
+    return result && result != FALLBACK;
+}
+
+// Fill a new tensor, which is stolen.
+static PyObject *drawn(Callable *self, PyObject *out, PyObject *first, PyObject *second) {
+    if (!out || out == FALLBACK || draw(self, SLOT(out, of_tensor.array), first, second)) return out;
+    Py_DECREF(out);
+    return FALLBACK;
+}
+
+// rand(*sizes), randn
+static PyObject *random_of_size(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    npy_intp shape[MAX_DIMS];
+    Options options;
+    int dims = read_lengths(args, count, shape);
+    if (dims < 0 || !read_options(self, args + count, names, -1, &options) || options.kind == I64) return FALLBACK;
+    return drawn(self, new_filled(options, dims, shape, NULL), ITEM(self->others, FIRST_NUMBER),
+                 ITEM(self->others, SECOND_NUMBER));
+}
+
+// rand_like(x), randn_like
+static PyObject *random_like(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    Options options;
+    PyObject *x = count == 1 ? self_of(args, 1, NULL, 1) : NULL;
+    int kind = x ? kind_of(SLOT(x, of_tensor.array)) : -1;
+    if (kind < 0 || !PyArray_IS_C_CONTIGUOUS(ARRAY_OF(x))) return FALLBACK;
+    if (!read_options(self, args + count, names, kind, &options) || options.kind == I64) return FALLBACK;
+    return drawn(self, new_filled(options, PyArray_NDIM(ARRAY_OF(x)), PyArray_DIMS(ARRAY_OF(x)), NULL),
+                 ITEM(self->others, FIRST_NUMBER), ITEM(self->others, SECOND_NUMBER));
+}
+
+// randint(high, size), randint(low, high, size)
+static PyObject *random_integers(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    npy_intp shape[MAX_DIMS];
+    Options options;
+    if (count < 2 || count > 3 || PyLong_CheckExact(args[count - 1])) return FALLBACK;
+    PyObject *low = count == 3 ? args[0] : tt_zero, *high = args[count - 2];
+    int dims = read_lengths(args + count - 1, 1, shape), overflow_low = 1, overflow_high = 1;
+    if (dims < 0 || !PyLong_CheckExact(low) || !PyLong_CheckExact(high)) return FALLBACK;
+    long long first = PyLong_AsLongLongAndOverflow(low, &overflow_low);
+    long long last = PyLong_AsLongLongAndOverflow(high, &overflow_high);
+    if (overflow_low || overflow_high || first >= last || first < -((int64_t)1 << 62) || last > (int64_t)1 << 62) {
+        return FALLBACK;
+    }
+    if (!read_options(self, args + count, names, I64, &options) || options.kind != I64) return FALLBACK;
+    PyObject *range = PyLong_FromLongLong(last - first);
+    PyObject *out = range ? drawn(self, new_filled(options, dims, shape, NULL), low, range) : NULL;
+    Py_XDECREF(range);
+    return out;
+}
+
+// x.uniform_(from, to), x.normal_(mean, std) where nothing is recorded
+static PyObject *refill(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    PyObject *x = self_of(args, count, names, 3), *state = x ? tt_state() : NULL;
+    PyObject *first = count > 1 ? args[1] : ITEM(self->others, FIRST_NUMBER);
+    PyObject *second = count > 2 ? args[2] : ITEM(self->others, SECOND_NUMBER), *cell = x ? SLOT(x, of_tensor.cell) : NULL;
+    double a, b;
+    if (!state || SLOT(state, of_state.modes) != Py_None || SLOT(state, of_state.run) != Py_None) return FALLBACK;
+    int kind = kind_of(SLOT(x, of_tensor.array));
+    if ((kind != F32 && kind != F64) || !PyArray_ISCARRAY(ARRAY_OF(x)) || !PyList_Check(cell)) return FALLBACK;
+    if (SLOT(state, of_state.grad) == Py_True && tt_may_need_grad(x)) return FALLBACK;
+    if (!tt_read_double(first, &a) || !tt_read_double(second, &b) || fabs(a) > 1e30 || fabs(b) > 1e30) return FALLBACK;
+    // (Bounds in order; and no standard deviation is negative.)
+    bool of_bounds = ITEM(self->others, FILLING) == Py_True;
+    if (of_bounds ? !(a <= b) : !(b >= 0)) return FALLBACK;
+    if (!draw(self, SLOT(x, of_tensor.array), first, second)) return FALLBACK;
+    PyObject *version = PyNumber_Add(PyList_GetItem(cell, 0), tt_one);
+    if (!version || PyList_SetItem(cell, 0, version)) return NULL;
+    return Py_NewRef(x);
+}
+
 // The kind of a number of Python's: int64, or a dtype of floats (F32 stands for the default one); -1 for others.
 static int kind_of_number(PyObject *number) {
     return PyFloat_CheckExact(number) ? F32 : PyLong_CheckExact(number) ? I64 : -1;
@@ -557,6 +651,8 @@ static const struct {
     {"getitem", getitem},                   {"backward", tt_backward},                  {"create", create},
     {"device", device}, {"item", item},     {"contiguous", contiguous},                 {"to", to},
     {"setitem", setitem},                   {"tensor", tensor}, {"from_numpy", from_numpy},
+    {"random_of_size", random_of_size},     {"random_like", random_like},               {"refill", refill},
+    {"random_integers", random_integers},
     {"matmul", matmul}, {"of_floats", of_floats},
     {"full", full},     {"create_like", create_like},           {"create_new", create_new},     {NULL, NULL},
 };

@@ -2,6 +2,8 @@
 // numbers are the same, and the shuffle of Fisher and Yates.
 #include "helpers.h"
 
+#include <numpy/random/bitgen.h>
+
 enum { BLOCK = 16, HALF = BLOCK / 2, NUMBERS_PER_PART = 1 << 13 };
 
 // Set by an instruction set whose products and sums are fused by one instruction: `fmaf` is a slow function otherwise.
@@ -114,4 +116,153 @@ KERNEL(shuffled, words) {
     return out;
 }
 
-FAMILY(random, ENTRY(box_muller), ENTRY(shuffled));
+// Fills of small arrays, whose time in Python is all calls ---------------------------------------
+
+enum { MOST_NUMBERS = 1 << 15, FEW_NUMBERS = 4 };
+
+// The engine of a generator (`Source` in Python), which has drawn by then; NULL where it is left to Python.
+static bitgen_t *engine_of(PyObject *source) {
+    PyObject *bits = PyObject_GetAttrString(source, "_bits"), *capsule = NULL;
+    if (bits == Py_None) {  // (it is created at the first draw)
+        Py_DECREF(bits);
+        bits = PyObject_CallMethod(source, "_engine", NULL);
+    }
+    if (bits) capsule = PyObject_GetAttrString(bits, "capsule");
+    bitgen_t *engine = capsule ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;  // (which the source holds)
+    if (engine && PyObject_SetAttrString(source, "_fresh", Py_False)) engine = NULL;
+    Py_XDECREF(bits);
+    Py_XDECREF(capsule);
+    if (!engine) PyErr_Clear();
+    return engine;
+}
+
+static inline float next_float(bitgen_t *engine) {
+    return (float)(engine->next_uint32(engine->state) & ((1 << 24) - 1)) * 0x1p-24f;
+}
+
+static inline uint64_t next_word64(bitgen_t *engine) {
+    uint64_t high = engine->next_uint32(engine->state);
+    return high << 32 | engine->next_uint32(engine->state);
+}
+
+static inline double next_double(bitgen_t *engine) {
+    return (double)(next_word64(engine) & (((uint64_t)1 << 53) - 1)) * 0x1p-53;
+}
+
+// Whether an array is filled here: of float32 or float64, contiguous and small; and whether it is of float64.
+static bool is_filled(PyObject *out, bool *wide) {
+    if (!PyArray_CheckExact(out) || !PyArray_ISCARRAY(ARRAY(out)) || PyArray_SIZE(ARRAY(out)) > MOST_NUMBERS) return false;
+    if (!PyArray_SIZE(ARRAY(out))) return false;  // (nothing is drawn, which the state tells)
+    *wide = PyArray_TYPE(ARRAY(out)) == NPY_DOUBLE;
+    return *wide || PyArray_TYPE(ARRAY(out)) == NPY_FLOAT;
+}
+
+KERNEL(uniform, out, source, low, high) {
+    double low, high;
+    bool wide;
+    if (!is_filled(args->out, &wide) || !tt_read_double(args->low, &low) || !tt_read_double(args->high, &high)) {
+        return FALLBACK;
+    }
+    bitgen_t *engine = fabs(high - low) > 1e290 ? NULL : engine_of(args->source);
+    if (!engine) return FALLBACK;
+    const npy_intp size = PyArray_SIZE(ARRAY(args->out));
+    if (wide) {
+        double *to = PyArray_DATA(ARRAY(args->out)), width = high - low;
+        for (npy_intp i = 0; i < size; i++) {
+            to[i] = __builtin_fma(next_double(engine), width, low);
+            if (low != 0 && to[i] == high) to[i] = low;  // (rounded up)
+        }
+    } else {
+        float *to = float_data(args->out), start = (float)low, end = (float)high, width = end - start;
+        for (npy_intp i = 0; i < size; i++) {
+            to[i] = __builtin_fmaf(next_float(engine), width, start);
+            if (start != 0 && to[i] == end) to[i] = start;
+        }
+    }
+    return Py_NewRef(Py_None);
+}
+
+// Fewer than 16 numbers: pairs, of which the second one may wait for the next call.
+static PyObject *few_normals(PyObject *out, bool wide, PyObject *source, double mean, double std) {
+    const npy_intp size = PyArray_SIZE(ARRAY(out));
+    PyObject *waiting = PyObject_GetAttrString(source, "normal"), *left = Py_NewRef(Py_None);
+    bitgen_t *engine = waiting ? engine_of(source) : NULL;
+    if (!engine) {
+        PyErr_Clear();
+        Py_XDECREF(waiting);
+        Py_DECREF(left);
+        return FALLBACK;
+    }
+    npy_intp first = 0;
+    double numbers[BLOCK + 1];
+    if (waiting != Py_None) numbers[first++] = PyFloat_AsDouble(waiting);
+    Py_DECREF(waiting);
+    for (; first < size; first += 2) {
+        double u = next_double(engine), v = next_double(engine), radius = sqrt(-2 * log1p(-v)), angle = 2 * M_PI * u;
+        numbers[first] = radius * cos(angle);
+        numbers[first + 1] = radius * sin(angle);
+    }
+    for (npy_intp i = 0; i < size; i++) {
+        double number = __builtin_fma(numbers[i], std, mean);
+        if (wide) ((double *)PyArray_DATA(ARRAY(out)))[i] = number;
+        else float_data(out)[i] = (float)number;
+    }
+    if (first > size) {
+        Py_DECREF(left);
+        left = PyFloat_FromDouble(numbers[size]);
+    }
+    int failed = !left || PyObject_SetAttrString(source, "normal", left);
+    Py_XDECREF(left);
+    return failed ? NULL : Py_NewRef(Py_None);
+}
+
+KERNEL(normal, out, source, mean, std) {
+    double mean, std;
+    bool wide;
+    if (!is_filled(args->out, &wide) || !tt_read_double(args->mean, &mean) || !tt_read_double(args->std, &std)) {
+        return FALLBACK;
+    }
+    const npy_intp size = PyArray_SIZE(ARRAY(args->out)), rest = size % BLOCK;
+    if (fabs(std) > 1e290 || (wide && size > FEW_NUMBERS)) return FALLBACK;
+    if (size < BLOCK) return few_normals(args->out, wide, args->source, mean, std);
+    float *uniforms = HAS_FMA ? malloc(2 * sizeof(float) * (size_t)(size + BLOCK)) : NULL;
+    bitgen_t *engine = uniforms ? engine_of(args->source) : NULL;
+    if (!engine) {
+        free(uniforms);
+        return FALLBACK;
+    }
+    float *normals = uniforms + size + BLOCK, *to = float_data(args->out);
+    // The numbers of an incomplete block are drawn and discarded; the last 16 are drawn again, as one block.
+    for (npy_intp i = 0; i < size; i++) uniforms[i] = next_float(engine);
+    for (npy_intp i = 0; rest && i < BLOCK; i++) uniforms[size - rest + i] = next_float(engine);
+    Normals n = {.uniforms = uniforms, .normals = normals, .blocks = size / BLOCK + (rest ? 1 : 0)};
+    for (npy_intp part = 0; part * NUMBERS_PER_PART < n.blocks * BLOCK; part++) normals_part(&n, part, 0);
+    const float width = (float)std, start = (float)mean;
+    for (npy_intp i = 0; i < size - rest; i++) to[i] = __builtin_fmaf(normals[i], width, start);
+    for (npy_intp i = 0; rest && i < BLOCK; i++) {
+        to[size - BLOCK + i] = __builtin_fmaf(normals[size - rest + i], width, start);
+    }
+    free(uniforms);
+    return Py_NewRef(Py_None);
+}
+
+KERNEL(integers, out, source, low, count) {
+    PyArrayObject *out = ARRAY(args->out);
+    if (!PyArray_CheckExact(args->out) || PyArray_TYPE(out) != NPY_INT64 || !PyArray_ISCARRAY(out)) return FALLBACK;
+    if (!PyArray_SIZE(out) || PyArray_SIZE(out) > MOST_NUMBERS || !PyLong_Check(args->low) || !PyLong_Check(args->count)) return FALLBACK;
+    const int64_t low = PyLong_AsLongLong(args->low);
+    const uint64_t count = PyLong_AsUnsignedLongLong(args->count);
+    bitgen_t *engine = PyErr_Occurred() || !count ? NULL : engine_of(args->source);
+    if (!engine) {
+        PyErr_Clear();
+        return FALLBACK;
+    }
+    int64_t *to = PyArray_DATA(out);
+    for (npy_intp i = 0; i < PyArray_SIZE(out); i++) {
+        const uint64_t word = count < 1 << 28 ? engine->next_uint32(engine->state) : next_word64(engine);
+        to[i] = (int64_t)(word % count + (uint64_t)low);  // (wraps around)
+    }
+    return Py_NewRef(Py_None);
+}
+
+FAMILY(random, ENTRY(box_muller), ENTRY(shuffled), ENTRY(uniform), ENTRY(normal), ENTRY(integers));
