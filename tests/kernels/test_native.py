@@ -212,7 +212,7 @@ def random_fills(
     *numbers: tuple[float, float], kinds: Any = (np.float32, np.float64)
 ) -> Callable[..., Iterator[Arguments]]:
     def draw(rng: np.random.Generator) -> Iterator[Arguments]:
-        for size in (1, 2, 5, 16, 17, 40, 1000):
+        for size in (2, 3, 5, 16, 17, 40, 1000, 1):
             yield from ((np.zeros(size, kind), random.Source(size), *each) for kind in kinds for each in numbers)
 
     return draw
@@ -804,6 +804,8 @@ SAMPLES = {
     "shuffled": Samples(random.shuffled, words, 0, 0),
     "uniform": Samples(random.uniform, random_fills((0, 1), (-0.3, 0.71), (1000, 1001)), 0, 0, writes=True),
     "normal": Samples(random.normal, random_fills((0, 1), (0.5, 2.0), kinds=(np.float32,)), 0, 0, writes=True),
+    "bernoulli": Samples(random.bernoulli, random_fills((0.5,), (0.0,), (1.0,)), 0, 0, writes=True),
+    "permutation": Samples(random.permutation, random_fills((), kinds=(np.int64,)), 0, 0, writes=True),
     "integers": Samples(random.integers, random_fills((0, 5), (-3, 2**40), kinds=(np.int64,)), 0, 0, writes=True),
     "by_rows": Samples(sparse.by_rows, entries_by_rows),
     "take_rows": Samples(indexing.take_rows, rows, 0, 0),

@@ -583,6 +583,7 @@ def integers_of_dtype(out: Array, source: Source, digits: int) -> None:
         _fill(out, lambda n: source.words(n) % np.uint32(count))
 
 
+@twin
 def bernoulli(out: Array, source: Source, p: float) -> None:
     """Fill `out` with ones, each with probability p, and zeros."""
     # u < p for u = k / 2^53 is computed as k < p 2^53, which float64 represents exactly.
@@ -622,6 +623,7 @@ def fill(x: Array) -> Array:
     raise NotImplementedError("a random fill stands for a write that has happened")
 
 
+@twin
 def permutation(out: Array, source: Source) -> None:
     """Fill `out` with a random order of 0 … n-1; of several rows, in the last dimension, the first index runs first."""
     n = out.shape[-1]

@@ -659,6 +659,7 @@ def bernoulli(
 
 
 @public(listed=False, traced="draws")
+@_short("random_normals", kernels.normal)
 def normal(
     mean: Any,
     std: Any = 1.0,
@@ -843,6 +844,7 @@ def randint(
 
 
 @public(listed=False, traced="draws")
+@_short("random_order", kernels.permutation)
 def randperm(
     n: int,
     *,

@@ -493,16 +493,21 @@ enum { GENERATOR = DETERMINISTIC + 1, KERNEL_OF_FILL, FIRST_NUMBER, SECOND_NUMBE
 static bool draw(Callable *self, PyObject *array, PyObject *first, PyObject *second) {
     PyObject *state = tt_state(), *kernel = ITEM(self->others, KERNEL_OF_FILL), *result = FALLBACK;
     if (!state || SLOT(state, of_state.trial) != Py_None || !tt_is_quiet_twin(kernel)) return false;
-    PyObject *source = PyObject_GetAttrString(ITEM(self->others, GENERATOR), "_source");
-    PyObject *lock = source ? PyObject_GetAttrString(source, "lock") : NULL;
-    PyObject *free = lock ? PyObject_CallMethod(lock, "acquire", "O", Py_False) : NULL;
+    static PyObject *source_name, *lock_name, *acquire_name, *release_name;
+    PyObject *source = attribute_of(ITEM(self->others, GENERATOR), &source_name, "_source");
+    PyObject *lock = source ? attribute_of(source, &lock_name, "lock") : NULL;
+    PyObject *acquire = lock ? attribute_of(lock, &acquire_name, "acquire") : NULL;
+    PyObject *release = acquire ? attribute_of(lock, &release_name, "release") : NULL;
+    PyObject *free = release ? PyObject_CallFunctionObjArgs(acquire, Py_False, NULL) : NULL;
     if (free == Py_True) {
         result = tt_call_twin(kernel, (PyObject *[]){array, source, first, second});
-        PyObject *released = PyObject_CallMethod(lock, "release", NULL);
+        PyObject *released = PyObject_CallNoArgs(release);
         Py_XDECREF(released);
     }
     Py_XDECREF(source);
     Py_XDECREF(lock);
+    Py_XDECREF(acquire);
+    Py_XDECREF(release);
     Py_XDECREF(free);
     PyErr_Clear();
     if (result && result != FALLBACK) Py_DECREF(result);
@@ -555,6 +560,30 @@ static PyObject *random_integers(Callable *self, PyObject *const *args, Py_ssize
     PyObject *out = range ? drawn(self, new_filled(options, dims, shape, NULL), low, range) : NULL;
     Py_XDECREF(range);
     return out;
+}
+
+// randperm(n)
+static PyObject *random_order(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    npy_intp shape[MAX_DIMS];
+    Options options;
+    if (count != 1 || !PyLong_CheckExact(args[0]) || read_lengths(args, 1, shape) < 0 || shape[0] < 2) return FALLBACK;
+    if (!read_options(self, args + 1, names, I64, &options) || options.kind != I64) return FALLBACK;
+    return drawn(self, new_filled(options, 1, shape, NULL), NULL, NULL);
+}
+
+// normal(mean, std, size)
+static PyObject *random_normals(Callable *self, PyObject *const *args, Py_ssize_t count, PyObject *names) {
+    npy_intp shape[MAX_DIMS];
+    Options options;
+    double mean, std;
+    if (count != 3 || PyLong_CheckExact(args[2]) || !PyFloat_CheckExact(args[0]) || !PyFloat_CheckExact(args[1])) {
+        return FALLBACK;
+    }
+    int dims = read_lengths(args + 2, 1, shape);
+    if (dims < 0 || !tt_read_double(args[0], &mean) || !tt_read_double(args[1], &std)) return FALLBACK;
+    if (!(std >= 0 && std < 1e30 && fabs(mean) < 1e30)) return FALLBACK;
+    if (!read_options(self, args + 3, names, -1, &options) || options.kind == I64) return FALLBACK;
+    return drawn(self, new_filled(options, dims, shape, NULL), args[0], args[1]);
 }
 
 // x.uniform_(from, to), x.normal_(mean, std) where nothing is recorded
@@ -652,7 +681,7 @@ static const struct {
     {"device", device}, {"item", item},     {"contiguous", contiguous},                 {"to", to},
     {"setitem", setitem},                   {"tensor", tensor}, {"from_numpy", from_numpy},
     {"random_of_size", random_of_size},     {"random_like", random_like},               {"refill", refill},
-    {"random_integers", random_integers},
+    {"random_integers", random_integers},   {"random_order", random_order},             {"random_normals", random_normals},
     {"matmul", matmul}, {"of_floats", of_floats},
     {"full", full},     {"create_like", create_like},           {"create_new", create_new},     {NULL, NULL},
 };

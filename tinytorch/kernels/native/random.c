@@ -122,14 +122,16 @@ enum { MOST_NUMBERS = 1 << 15, FEW_NUMBERS = 4 };
 
 // The engine of a generator (`Source` in Python), which has drawn by then; NULL where it is left to Python.
 static bitgen_t *engine_of(PyObject *source) {
-    PyObject *bits = PyObject_GetAttrString(source, "_bits"), *capsule = NULL;
+    static PyObject *bits_name, *capsule_name, *fresh_name;
+    PyObject *bits = attribute_of(source, &bits_name, "_bits"), *capsule = NULL;
     if (bits == Py_None) {  // (it is created at the first draw)
         Py_DECREF(bits);
         bits = PyObject_CallMethod(source, "_engine", NULL);
     }
-    if (bits) capsule = PyObject_GetAttrString(bits, "capsule");
+    if (bits) capsule = attribute_of(bits, &capsule_name, "capsule");
     bitgen_t *engine = capsule ? PyCapsule_GetPointer(capsule, "BitGenerator") : NULL;  // (which the source holds)
-    if (engine && PyObject_SetAttrString(source, "_fresh", Py_False)) engine = NULL;
+    if (!fresh_name) fresh_name = PyUnicode_InternFromString("_fresh");
+    if (engine && PyObject_SetAttr(source, fresh_name, Py_False)) engine = NULL;
     Py_XDECREF(bits);
     Py_XDECREF(capsule);
     if (!engine) PyErr_Clear();
@@ -265,4 +267,38 @@ KERNEL(integers, out, source, low, count) {
     return Py_NewRef(Py_None);
 }
 
-FAMILY(random, ENTRY(box_muller), ENTRY(shuffled), ENTRY(uniform), ENTRY(normal), ENTRY(integers));
+KERNEL(bernoulli, out, source, p) {
+    double p;
+    bool wide;
+    if (!is_filled(args->out, &wide) || !tt_read_double(args->p, &p) || !(p >= 0 && p <= 1)) return FALLBACK;
+    bitgen_t *engine = engine_of(args->source);
+    if (!engine) return FALLBACK;
+    const uint64_t bound = (uint64_t)ceil(p * 0x1p53), mask = ((uint64_t)1 << 53) - 1;
+    for (npy_intp i = 0; i < PyArray_SIZE(ARRAY(args->out)); i++) {
+        const bool one = (next_word64(engine) & mask) < bound;
+        if (wide) ((double *)PyArray_DATA(ARRAY(args->out)))[i] = one;
+        else float_data(args->out)[i] = one;
+    }
+    return Py_NewRef(Py_None);
+}
+
+KERNEL(permutation, out, source) {
+    PyArrayObject *out = ARRAY(args->out);
+    if (!PyArray_CheckExact(args->out) || PyArray_TYPE(out) != NPY_INT64 || !PyArray_ISCARRAY(out)) return FALLBACK;
+    const npy_intp size = PyArray_SIZE(out);
+    if (PyArray_NDIM(out) != 1 || size < 2 || size > MOST_NUMBERS) return FALLBACK;
+    bitgen_t *engine = engine_of(args->source);
+    if (!engine) return FALLBACK;
+    int64_t *places = PyArray_DATA(out);
+    for (npy_intp i = 0; i < size; i++) places[i] = i;
+    for (npy_intp i = 0; i + 1 < size; i++) {
+        const npy_intp j = i + engine->next_uint32(engine->state) % (size - i);
+        const int64_t held = places[i];
+        places[i] = places[j];
+        places[j] = held;
+    }
+    return Py_NewRef(Py_None);
+}
+
+FAMILY(random, ENTRY(box_muller), ENTRY(shuffled), ENTRY(uniform), ENTRY(normal), ENTRY(integers),
+       ENTRY(bernoulli), ENTRY(permutation));
