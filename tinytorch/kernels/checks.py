@@ -35,12 +35,35 @@ def broadcast(*shapes: tuple[int, ...]) -> tuple[int, ...]:
     for shape in shapes:
         for back, (m, n) in enumerate(zip(made[::-1], shape[::-1], strict=False), 1):
             if m != n and 1 not in (m, n):
-                raise RuntimeError(
-                    f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension "
-                    f"{max(len(made), len(shape)) - back}"
-                )
+                raise sizes_differ(m, n, max(len(made), len(shape)) - back)
         made = np.broadcast_shapes(made, shape)
     return made
+
+
+def sizes_differ(a: int, b: int, dim: int) -> RuntimeError:
+    """Return PyTorch's error for two tensors that do not broadcast, because their lengths along `dim` differ."""
+    return RuntimeError(
+        f"The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
+    )
+
+
+def check_expands(shape: tuple[int, ...], target: tuple[int, ...]) -> None:
+    """Raise PyTorch's error unless an array of a shape broadcasts to the shape `target`."""
+    made = broadcast(target, shape)
+    if made != target:
+        raise RuntimeError(f"output with shape {list(target)} doesn't match the broadcast shape {list(made)}")
+
+
+def out_of_range(dim: int, bound: int) -> IndexError:
+    """Return PyTorch's error for a dimension that is none of those of a tensor with `bound` dimensions."""
+    return IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
+
+
+def counted(dim: int, bound: int) -> int:
+    """Return a dimension counted from 0, given one of `bound` dimensions that may be counted from the end."""
+    if not -bound <= dim < bound:
+        raise out_of_range(dim, bound)
+    return dim + bound if dim < 0 else dim
 
 
 def tensor_name(x: Any) -> str:

@@ -14,7 +14,8 @@ import numpy as np
 
 from . import dtypes, layouts
 from .activation import fill as fill_where
-from .checks import fitting, refused, tensor_name
+from .checks import broadcast as shape_of
+from .checks import check_expands, fitting, refused, tensor_name
 from .dtypes import FLOATS, RARE
 from .intp import as_intp
 from .limits import fits
@@ -702,19 +703,13 @@ def broadcast(x: Array, mask: Array) -> tuple[Array, Array]:
     """Return both arrays in the shape that they broadcast to."""
     if x.shape == mask.shape:
         return x, mask
-    shape = np.broadcast_shapes(x.shape, mask.shape)
+    shape = shape_of(mask.shape, x.shape)
     return np.broadcast_to(x, shape), np.broadcast_to(mask, shape)
 
 
 def wide_copy(x: Array, mask: Array, *_: Any) -> Array:
     """Return a contiguous copy of `x`, broadcast with the mask."""
     return broadcast(x, mask)[0].copy("C")
-
-
-def _check_fit(x: Array, mask: Array) -> None:
-    shape = np.broadcast_shapes(x.shape, mask.shape)
-    if shape != x.shape:
-        raise RuntimeError(f"output with shape {list(x.shape)} doesn't match the broadcast shape {list(shape)}")
 
 
 _C_NAMES = dtypes.C_NAMES | {"int16": "short"}
@@ -726,7 +721,7 @@ def masked_fill(x: Array, mask: Array, value: Any) -> None:
         kind = _C_NAMES.get(mask.dtype.name, "unknown")
         raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {kind}")
     if mask.shape != x.shape:
-        _check_fit(x, mask)
+        check_expands(mask.shape, x.shape)
     fill_where(x, mask, _number_in(value, x))
 
 
@@ -754,7 +749,7 @@ def masked_scatter(x: Array, mask: Array, source: Array) -> None:
             f"masked_scatter: expected self and source to have same dtypes but got {tensor_name(x)} and "
             f"{tensor_name(source)}"
         )
-    _check_fit(x, mask)
+    check_expands(mask.shape, x.shape)
     wide = np.broadcast_to(mask, x.shape)
     count = int(np.count_nonzero(wide))
     if source.size < count:

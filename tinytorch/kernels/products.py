@@ -11,7 +11,7 @@ import numpy as np
 
 from . import dtypes, reduce
 from .activation import widened
-from .checks import plain, refused
+from .checks import broadcast, plain, refused
 from .checks import tensor_name as _name
 from .dtypes import DIFFERENTIABLE, FLOATS, RARE
 from .layouts import arranged
@@ -223,15 +223,7 @@ def check_bmm(a: Any, b: Any, same_batch: bool) -> None:
             if array.ndim != 3:
                 raise RuntimeError(f"{name} must be a 3D tensor")
     else:
-        try:
-            batch = np.broadcast_shapes(batch, b.shape[:-2])
-        except ValueError:
-            lengths = zip(a.shape[-3::-1], b.shape[-3::-1], strict=False)
-            back, (m, n) = next((i, pair) for i, pair in enumerate(lengths) if pair[0] != pair[1] and 1 not in pair)
-            dim = max(a.ndim, b.ndim) - 3 - back
-            raise RuntimeError(
-                f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension {dim}"
-            ) from None
+        batch = broadcast(batch, b.shape[:-2])
     if a.shape[-1] != b.shape[-2] or (same_batch and b.shape[0] != batch[0]):
         expected = [math.prod(batch), a.shape[-1]]
         got = [b.shape[0] if same_batch else expected[0], b.shape[-2]]

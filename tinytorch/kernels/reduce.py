@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from . import dtypes, parallel
-from .checks import in_single, refused, tensor_name
+from .checks import in_single, out_of_range, refused, tensor_name
 from .dtypes import DIFFERENTIABLE, FLOATS, number
 from .intp import as_int64
 from .native import twin
@@ -34,7 +34,7 @@ def axis_of(dim: Any, ndim: int, name: str) -> int:
         dim = int_of(dim, name, "dim")
     bound = ndim or 1
     if not -bound <= dim < bound:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
+        raise out_of_range(dim, bound)
     return dim + bound if dim < 0 else dim
 
 

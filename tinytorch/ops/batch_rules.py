@@ -20,6 +20,7 @@ from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import shape as shapes
+from tinytorch.kernels.checks import counted
 
 __all__ = ["RULES", "STEPS", "Call", "NoRule", "padded", "rule_of", "without_rule"]
 
@@ -179,9 +180,7 @@ def _shifted(dim: Any, rank: int) -> Any:
     if isinstance(dim, (tuple, list)):
         return tuple([_shifted(each, rank) for each in dim])
     dim = operator.index(dim)
-    bound = max(rank, 1)
-    if not -bound <= dim < bound:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-bound}, {bound - 1}], but got {dim})")
+    counted(dim, max(rank, 1))
     return dim + 1 if dim >= 0 else dim
 
 

@@ -25,7 +25,7 @@ from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
-from tinytorch.kernels.checks import fitting
+from tinytorch.kernels.checks import check_expands, fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
 from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
 from tinytorch.kernels.silence import cast, quietly
@@ -99,14 +99,7 @@ def copy_(self: Tensor, other: Any, non_blocking: bool = False) -> Tensor:
                 [1., 2.]])
     """
     if isinstance(other, Tensor) and not _fits_into(other._array.shape, self._array.shape):
-        shape, given = self._array.shape, other._array.shape
-        if len(given) > len(shape):
-            raise RuntimeError(f"output with shape {list(shape)} doesn't match the broadcast shape {list(given)}")
-        back = next(k for k in range(1, len(given) + 1) if given[-k] not in (1, shape[-k]))
-        raise RuntimeError(
-            f"The size of tensor a ({shape[-back]}) must match the size of tensor b ({given[-back]}) at "
-            f"non-singleton dimension {len(shape) - back}"
-        )
+        check_expands(other._array.shape, self._array.shape)
     if not isinstance(other, Tensor):
         other = wrap(np.asarray(other))
     if other.is_complex() and not (self.is_complex() or self.dtype is dtypes.bool):

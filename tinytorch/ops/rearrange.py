@@ -10,6 +10,7 @@ from tinytorch.core.complex import OWN
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rearrange as kernels
+from tinytorch.kernels.checks import out_of_range
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops.arguments import check_tensor, ints_of, op_of, unless_empty
 from tinytorch.ops.register import public
@@ -82,7 +83,7 @@ def repeat_interleave(
         input, dim = flatten(input), 0
     axis = axis_of(dim, input._array.ndim, "repeat_interleave")
     if not input._array.ndim:  # PyTorch's error, even if `dim` is 0
-        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+        raise out_of_range(1, 1)
     length = input._array.shape[axis] if input._array.ndim else 1
     if isinstance(repeats, Tensor):
         counts = repeats._array

@@ -10,6 +10,7 @@ from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import meta
+from tinytorch.kernels.checks import out_of_range
 from tinytorch.kernels.fft import BY_COUNT, BY_ROOT, UNSCALED
 from tinytorch.kernels.reduce import int_of
 from tinytorch.ops.arithmetic import mul, true_divide
@@ -223,8 +224,7 @@ def istft(
         )
     shape = input._array.shape
     if len(shape) < 2:
-        low, high = -(len(shape) + 1), len(shape)
-        raise IndexError(f"Dimension out of range (expected to be in range of [{low}, {high}], but got -3)")
+        raise out_of_range(-3, len(shape) + 1)
     frequencies, frames = shape[-2:]
 
     def described() -> str:

@@ -17,7 +17,7 @@ from tinytorch.core.call import refuse_booleans
 from tinytorch.core.tensor import Tensor
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes
-from tinytorch.kernels.checks import check_floating
+from tinytorch.kernels.checks import broadcast, check_expands, check_floating
 from tinytorch.kernels.meta import within
 from tinytorch.nn.functional.reduction import NUMBERS, checked_reduction
 from tinytorch.ops import autocast
@@ -66,22 +66,12 @@ def _matched(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
             f"Using a target size ({target.shape}) that is different to the input size ({input.shape}). This will "
             "likely lead to incorrect results due to broadcasting. Please ensure they have the same size."
         )
-        shape = _broadcast_shape(input.shape, target.shape)
+        shape = broadcast(input.shape, target.shape)
         input, target = input.expand(shape), target.expand(shape)
     if input._array.dtype != target._array.dtype:
         common = dtypes.promote_types(input.dtype, target.dtype)
         input, target = input.to(common), target.to(common)
     return input, target
-
-
-def _broadcast_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
-    for back in range(1, min(len(a), len(b)) + 1):
-        if a[-back] != b[-back] and 1 not in (a[-back], b[-back]):
-            raise RuntimeError(
-                f"The size of tensor a ({a[-back]}) must match the size of tensor b ({b[-back]}) at non-singleton "
-                f"dimension {max(len(a), len(b)) - back}"
-            )
-    return np.broadcast_shapes(a, b)
 
 
 def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str) -> Tensor:
@@ -215,7 +205,7 @@ def binary_cross_entropy(
         raise RuntimeError(f"Found dtype {target.dtype.tensor_name} but expected {input.dtype.tensor_name}")
     if weight is not None:
         _refuse_grad(weight, "binary_cross_entropy", "weight")
-        weight = weight.expand(_broadcast_shape(weight.shape, target.shape))
+        weight = weight.expand(broadcast(weight.shape, target.shape))
     return ops.binary_cross_entropy(input, target, weight, reduction)
 
 
@@ -247,7 +237,7 @@ def binary_cross_entropy_with_logits(
     for name, tensor in (("weight", weight), ("pos_weight", pos_weight)):
         if tensor is not None:
             _refuse_grad(tensor, "binary_cross_entropy_with_logits", name)
-            _broadcast_shape(tensor.shape, target.shape)
+            broadcast(tensor.shape, target.shape)
     if target.dtype is not input.dtype and target.dtype.is_floating_point:
         # The result has the target's dtype, since PyTorch computes it in place on `1 - target`.
         likelihood = logsigmoid(input)
@@ -608,9 +598,7 @@ def soft_margin_loss(input: Tensor, target: Tensor, reduction: str = "mean") -> 
         tensor(0.6931)
     """
     _refuse_grad(target, "soft_margin_loss", "target")
-    shape = _broadcast_shape(input.shape, target.shape)
-    if shape != input.shape:
-        raise RuntimeError(f"output with shape {list(input.shape)} doesn't match the broadcast shape {list(shape)}")
+    check_expands(target.shape, input.shape)
     if target.dtype.category < dtypes.FLOATING:
         target = target.to(input.dtype)
     if input.dtype.is_complex:
@@ -840,7 +828,7 @@ def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -
     kind = dtypes.promote_types(x1.dtype, x2.dtype)
     if not kind.is_floating_point:
         raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {kind.tensor_name}")
-    shape = _broadcast_shape(x1.shape, x2.shape)
+    shape = broadcast(x1.shape, x2.shape)
     x1, x2 = [x.expand(shape).to(kind) for x in (x1, x2)]
     return (x1 / x1.norm(2, dim, True).clamp(min=eps) * (x2 / x2.norm(2, dim, True).clamp(min=eps))).sum(dim)
 

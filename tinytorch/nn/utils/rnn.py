@@ -9,6 +9,7 @@ import numpy as np
 
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import dtypes
+from tinytorch.kernels.checks import out_of_range, sizes_differ
 from tinytorch.ops.create import as_tensor
 from tinytorch.ops.index import index_select
 from tinytorch.ops.join import cat
@@ -180,7 +181,7 @@ def pack_padded_sequence(
     if sizes.ndim != 1:
         raise RuntimeError(f"'lengths' argument should be a 1D CPU int64 tensor, but got {sizes.ndim}D cpu Long tensor")
     if len(shape) < 2:
-        raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
+        raise out_of_range(1, 1)
     if sizes.size != shape[1]:
         raise RuntimeError(
             f"Expected `len(lengths)` to be equal to batch_size, but got {sizes.size} (batch_size={shape[1]})"
@@ -272,10 +273,7 @@ def pad_sequence(
             got = tensor.shape[1:]
             differ = [a != b for a, b in zip(trailing, got, strict=False)]
             k = differ.index(True) if any(differ) else 0
-            raise RuntimeError(
-                f"The size of tensor a ({[*trailing, 0][k]}) must match the size of tensor b ({[*got, 0][k]}) at "
-                f"non-singleton dimension {k + 1}"
-            )
+            raise sizes_differ([*trailing, 0][k], [*got, 0][k], k + 1)
     lengths = np.array([tensor.shape[0] for tensor in tensors], np.intp)
     longest = int(lengths.max())
     batch = np.repeat(np.arange(len(tensors)), lengths)

@@ -24,7 +24,7 @@ from tinytorch.core.op import Op, op, pointwise
 from tinytorch.core.tensor import Tensor, received
 from tinytorch.core.warning import warn
 from tinytorch.kernels import dtypes, products
-from tinytorch.kernels.checks import tensor_name
+from tinytorch.kernels.checks import counted, tensor_name
 from tinytorch.kernels.products import check_bmm, check_dot, check_mm, check_mv
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_elements, op_of, renamed, unless_empty
@@ -458,7 +458,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
         raise RuntimeError("both dimension lists should have same length")
     if x.dtype != y.dtype:
         raise RuntimeError("both inputs should have same dtype")
-    dims_a, dims_b = ([_wrapped(dim, t.ndim) for dim in side] for side, t in zip(pair, (x, y), strict=True))
+    dims_a, dims_b = ([counted(dim, t.ndim) for dim in side] for side, t in zip(pair, (x, y), strict=True))
     for i, j in zip(dims_a, dims_b, strict=True):
         m, n = x.shape[i], y.shape[j]
         if m == n:
@@ -486,12 +486,6 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2) -> Tensor:
     else:  # one number from strided memory: PyTorch supports dtypes here for which it has no `dot`
         product = (p.reshape(-1) * q.reshape(-1)).sum(dtype=a.dtype)
     return product.reshape(rows + columns)
-
-
-def _wrapped(dim: int, ndim: int) -> int:
-    if not -ndim <= dim < ndim:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {dim})")
-    return dim % ndim
 
 
 @public(python=True)

@@ -11,6 +11,7 @@ from tinytorch.core.mode import recording, traced_as
 from tinytorch.core.tensor import Tensor, constant
 from tinytorch.core.warning import warn
 from tinytorch.kernels import attention, dtypes
+from tinytorch.kernels.checks import check_expands, out_of_range
 from tinytorch.kernels.products import check_bmm
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_tensor, check_tensors, op_of
@@ -134,9 +135,7 @@ def scaled_dot_product_attention(
     if enable_gqa:
         for each in (query, key, value):
             if each.ndim < 3:
-                raise IndexError(
-                    f"Dimension out of range (expected to be in range of [{-each.ndim}, {each.ndim - 1}], but got -3)"
-                )
+                raise out_of_range(-3, each.ndim)
         heads = query.shape[-3]
         if any(not each.shape[-3] or heads % each.shape[-3] for each in (key, value)):
             raise RuntimeError("Number of heads in key and value must divide the number of heads in query")
@@ -153,7 +152,7 @@ def scaled_dot_product_attention(
     if v.shape[:-2] != batch or v.shape[-2] != k.shape[-2]:
         check_bmm(np.broadcast_to(q.dtype.type(0), shape), v, same_batch=False)
     if attn_mask is not None:
-        _check_mask(attn_mask, shape)
+        check_expands(attn_mask.shape, shape)
         attn_mask = attn_mask if attn_mask.ndim > 1 else attn_mask.reshape(1, -1)
         if is_causal:
             causal = constant(attention.causal(*shape[-2:]))
@@ -206,29 +205,10 @@ def _is_fused(query: Tensor, key: Tensor, value: Tensor, mask: Tensor, enable_gq
     ):
         return False
     if mask.ndim < 2:
-        raise IndexError(
-            "Dimension out of range (expected to be in range of [-1, 0], but got -2)"
-            if mask.ndim
-            else "Dimension specified as -2 but tensor has no dimensions"
-        )
+        raise out_of_range(-2, 1) if mask.ndim else IndexError("Dimension specified as -2 but tensor has no dimensions")
     scores = (*query.shape[:3], key.shape[2])
     fits = mask.ndim in (2, 4) and all(n in (1, m) for n, m in zip(mask.shape[::-1], scores[::-1], strict=False))
     return fits and len({each[3] for each in shapes}) == 1
-
-
-def _check_mask(mask: Tensor, scores: tuple[int, ...]) -> None:
-    """Raise PyTorch's error if the mask does not broadcast to the shape of the scores."""
-    for back in range(1, min(mask.ndim, len(scores)) + 1):
-        if mask.shape[-back] not in (1, scores[-back]):
-            raise RuntimeError(
-                f"The size of tensor a ({scores[-back]}) must match the size of tensor b ({mask.shape[-back]}) at "
-                f"non-singleton dimension {len(scores) - back}"
-            )
-    if mask.ndim > len(scores):
-        raise RuntimeError(
-            f"output with shape {list(scores)} doesn't match the broadcast shape "
-            f"{[*mask.shape[: mask.ndim - len(scores)], *scores]}"
-        )
 
 
 # Multi-head attention -----------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from tinytorch.core.mode import local
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, constant
 from tinytorch.kernels import dtypes, pool
-from tinytorch.kernels.checks import refused
+from tinytorch.kernels.checks import out_of_range, refused
 from tinytorch.kernels.dtypes import FLOATS, RARE
 from tinytorch.kernels.meta import known
 from tinytorch.kernels.resample import Map
@@ -89,10 +89,7 @@ def _sizes(name: str, input: Tensor, n: int) -> tuple[int, ...]:
             colon = ":" if "max" in name else ""
             raise RuntimeError(f"{name}(): Expected {n + 1}D or {n + 2}D tensor, but got{colon} {list(shape)}")
         if len(shape) < n + 1 and name == "avg_pool2d":
-            raise IndexError(
-                f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got "
-                f"{-n - 1})"
-            )
+            raise out_of_range(-n - 1, len(shape))
         if name != "avg_pool2d":
             if n == 1:
                 _check_filled(name, input, n)
@@ -479,9 +476,7 @@ def fractional_max_pool(
             raise IndexError("tuple index out of range")
         output_size = [int(length * ratio) for length, ratio in zip(shape[-n:], ratios, strict=True)]
     if len(shape) < n + 1:
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-len(shape)}, {len(shape) - 1}], but got {-n - 1})"
-        )
+        raise out_of_range(-n - 1, len(shape))
     batch = 1 if len(shape) == n + 1 else shape[0]
     if samples is None:
         if input._array.dtype.kind not in FLOATS:

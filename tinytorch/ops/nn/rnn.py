@@ -17,6 +17,7 @@ from tinytorch.core.mode import local, recording
 from tinytorch.core.op import op
 from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rnn as kernels
+from tinytorch.kernels.checks import sizes_differ
 from tinytorch.ops import autocast
 from tinytorch.ops.arguments import check_elements, check_tensor, op_of, renamed, unless_empty
 from tinytorch.ops.batching import all_levels, at_levels, levels, plain, without_levels
@@ -266,9 +267,7 @@ def _check_weights(x: Tensor, w_ih: Tensor, w_hh: Tensor, h: Tensor) -> None:
             )
     m, n = w_ih._array.shape[0], w_hh._array.shape[0]
     if m != n:
-        raise RuntimeError(
-            f"The size of tensor a ({m}) must match the size of tensor b ({n}) at non-singleton dimension 1"
-        )
+        raise sizes_differ(m, n, 1)
 
 
 def _stacked(
