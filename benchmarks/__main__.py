@@ -6,6 +6,7 @@ python -m benchmarks vmap                 the rows of torch.vmap and torch.func
 python -m benchmarks process --epochs 1   the whole training program, with fewer epochs
 python -m benchmarks inference --turns 5  public models, next to PyTorch and ONNX Runtime
 python -m benchmarks chain --compile      torch.compile and eager mode of both libraries, and JAX
+python -m benchmarks small                calls on small tensors, sorted by their ratio to PyTorch's
 python -m benchmarks compat               the tests of packages that require torch, with PyTorch and without
 python -m benchmarks --save               all rows, kept in benchmarks/results.json, for the tables in the documents
 python -m benchmarks --page               only write these tables, from what was kept
@@ -32,8 +33,7 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(_name, str(THREADS))
 
 
-import tinytorch  # noqa: E402
-from benchmarks import compat, compiled, ddp_step, inference, overhead, page  # noqa: E402
+from benchmarks import compat, compiled, ddp_step, inference, page, small  # noqa: E402
 from benchmarks.measure import ROOT, Row, ratio_of, run  # noqa: E402
 from benchmarks.side import Side  # noqa: E402
 from benchmarks.work import WORK  # noqa: E402
@@ -106,26 +106,6 @@ def imports(args: argparse.Namespace) -> Iterator[Row]:
     yield Row("import", "s", ours, theirs, ratio, aim_ours=0.15)
 
 
-def forty(args: argparse.Namespace) -> Iterator[Row]:
-    """Forty common ops on small and on large inputs, and the geometric mean of their ratios."""
-    libraries = [tinytorch]
-    if PYTORCH:
-        import torch
-
-        torch.set_num_threads(THREADS)
-        libraries.append(torch)
-    for size, what, aim in ((8, "8 x 8", 1.0), (1000, "1,000 x 1,000", 1.3)):
-        times = overhead.compare(libraries, size, max(1, args.turns // 2))
-        ratios = {name: seconds[0] / seconds[-1] for name, seconds in times.items() if PYTORCH}
-        for name, seconds in times.items():
-            theirs = seconds[1] * 1e6 if PYTORCH else None
-            yield Row(f"{name}, {what}", "us", seconds[0] * 1e6, theirs, ratios.get(name))
-        if ratios:
-            ours, theirs = (statistics.geometric_mean(side) * 1e6 for side in zip(*times.values(), strict=True))
-            ratio = statistics.geometric_mean(ratios.values())
-            yield Row(f"geometric mean of {len(ratios)} ops, {what}", "us", ours, theirs, ratio, aim)
-
-
 def ddp(args: argparse.Namespace) -> Iterator[Row]:
     """Training steps on two processes of one thread each, and the ratio of their time to that on one process."""
     if importlib.util.find_spec("mpi4py") is None:
@@ -176,11 +156,9 @@ def models_for_inference(args: argparse.Namespace) -> Iterator[Row]:
         yield Row(f"geometric mean, {peer}", "", mean, 1.0, mean, 0.6 if peer == "PyTorch" else 1.05)
 
 
-#: Rows of other kinds. Whole processes run first, and rows that import PyTorch into this process last: the peak memory
-#: of a child process includes that of the parent from which it was forked.
-FIRST = {"process": processes, "import": imports, "inference": models_for_inference}
-LAST = {"ops": forty, "ddp": ddp}
-ROWS = [*FIRST, *WORK, *LAST]
+#: Rows of other kinds.
+OTHERS = {"process": processes, "import": imports, "inference": models_for_inference, "ddp": ddp}
+ROWS = [*OTHERS, *WORK]
 #: Names of several rows.
 GROUPS = {"vmap": [name for name, work in WORK.items() if work.what.startswith("vmap: ")]}
 #: The tables that are kept, with their rows in order.
@@ -229,8 +207,15 @@ def line(row: Row) -> str:
 
 
 def main() -> int:
-    if sys.argv[1:2] == ["compat"]:
-        return compat.main(sys.argv[2:])
+    if os.environ.pop("OPENBLAS_CORETYPE", None) is not None:
+        # PyTorch's BLAS selects kernels for the processor, and so should NumPy's. OpenBLAS reads the variable when it
+        # is loaded, so this program is started again without it.
+        note = "OPENBLAS_CORETYPE is ignored, so that both libraries select kernels for this processor."
+        print(note, file=sys.stderr, flush=True)
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
+    for name, command in (("compat", compat), ("small", small)):
+        if sys.argv[1:2] == [name]:
+            return command.main(sys.argv[2:])
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -250,12 +235,6 @@ def main() -> int:
     option("--page", action="store_true", help="only write these tables")
     option("--check", action="store_true", help="exit with status 1 if an aim is missed")
     args = parser.parse_args()
-    if os.environ.pop("OPENBLAS_CORETYPE", None) is not None:
-        # PyTorch's BLAS selects kernels for the processor, and so should NumPy's. OpenBLAS reads the variable when it
-        # is loaded, so this program is started again without it.
-        note = "OPENBLAS_CORETYPE is ignored, so that both libraries select kernels for this processor."
-        print(note, file=sys.stderr, flush=True)
-        os.execv(sys.executable, [sys.executable, "-m", "benchmarks", *sys.argv[1:]])
     args.rows = [row for name in args.rows for row in GROUPS.get(name, [name])]
     unknown = set(args.rows) - set(ROWS)
     if args.compile and not set(args.columns.split(",")) <= set(compiled.COLUMNS):
@@ -297,7 +276,7 @@ def main() -> int:
     print(f"{'':<52} {'ours':>8} {'without':>8} {'PyTorch':>8} {'':<3}{'ratio':>6} {'memory':>6}  {'aim':<10} ok")
     missed, ratios = False, []
     for name in rows:
-        for row in [compare(name, args.turns)] if name in WORK else (FIRST | LAST)[name](args):
+        for row in [compare(name, args.turns)] if name in WORK else OTHERS[name](args):
             print(line(row), flush=True)
             keep(table_of(name), row)
             missed |= row.ok is False

@@ -47,19 +47,20 @@ class Side:
 
     def first(self) -> float:
         """Return the time of the first call in seconds, which includes compilation."""
-        return float(self._ask("first"))
+        return float(self.ask("first"))
 
     def turn(self, times: int) -> None:
         """Run the workload some times, and append the median time in seconds to `turns`."""
-        self.turns.append(float(self._ask(str(times))))
+        self.turns.append(float(self.ask(str(times))))
 
     def end(self) -> float:
         """End the process, and return its peak memory in megabytes."""
-        peak = float(self._ask("end"))
+        peak = float(self.ask("end"))
         self.process.communicate()
         return peak
 
-    def _ask(self, request: str) -> str:
+    def ask(self, request: str) -> str:
+        """Return the process's answer, a line."""
         assert self.process.stdin is not None and self.process.stdout is not None
         try:
             self.process.stdin.write(f"{request}\n")

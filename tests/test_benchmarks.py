@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 import tinytorch
-from benchmarks import inference, models
+from benchmarks import inference, models, small
 from benchmarks.work import WORK
 from tests.oracle import needs_oracle
+from tests.same import compare
 from tests.turns import quarter
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -74,6 +75,25 @@ def test_results_are_pytorchs(name: str) -> None:
 
 
 @needs_oracle
+@pytest.mark.parametrize("kind", small.CALLS)
+def test_calls_on_small_tensors_do_what_pytorchs_do(kind: str) -> None:
+    import torch
+
+    def result(scope: dict[str, Any], call: str) -> Any:
+        scope["torch"].manual_seed(0)
+        try:
+            return eval(call, scope)
+        except SyntaxError:  # a statement
+            return exec(call, scope)
+
+    ours, theirs = (small.names(library) for library in (tinytorch, torch))
+    for call in small.CALLS[kind]:
+        mine, other = result(ours, call), result(theirs, call)
+        if "empty" not in call:
+            compare(mine, other, 1e-4, 1e-5, call)
+
+
+@needs_oracle
 @pytest.mark.parametrize("name", ["resnet50", "mobilenet_v2", "efficientnet_b0", "convnext_tiny"])
 def test_models_for_inference_give_what_pytorchs_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(inference.MODELS, name, inference.MODELS[name]._replace(shape=(1, 3, 64, 96)))
@@ -115,6 +135,16 @@ def test_a_table_is_printed() -> None:
     assert len(rows) == 2
     for row in rows:
         assert re.search(r" (yes|NO|-)$", row)
+
+
+def test_a_table_of_small_calls_is_printed() -> None:
+    run = benchmarks("small", "x * y", "steps", "--turns", "1")
+    assert run.returncode == 0, run.stderr
+    head, *rows = run.stdout.splitlines()
+    assert head.split() == ["us", "ours", "PyTorch", "ratio", "kind"]
+    rows = [row.rpartition("  ")[2] for row in rows if re.search(r" [\d.]+ +[\d.-]+ +[\d.-]+  \w+$", row)]
+    assert sorted(rows) == sorted(["arithmetic", *["steps"] * len(small.CALLS["steps"])])
+    assert "no such call or kind: x y" in benchmarks("small", "x y").stderr
 
 
 def test_a_table_of_compilers_is_printed() -> None:
@@ -164,7 +194,7 @@ def test_quantized_layers_are_measured(monkeypatch: pytest.MonkeyPatch, capsys: 
 def test_rows_are_named() -> None:
     run = benchmarks("speed")
     assert run.returncode == 2
-    assert f"no such row: speed (there are process, import, inference, {', '.join(WORK)}, ops, ddp)" in run.stderr
+    assert f"no such row: speed (there are process, import, inference, ddp, {', '.join(WORK)})" in run.stderr
 
 
 def test_models_of_other_packages_are_counted() -> None:
