@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import itertools
 import os
 import re
 import subprocess
@@ -26,6 +27,7 @@ from tinytorch.kernels import (
     conv,
     elementary,
     fft,
+    gamma,
     indexing,
     layer_norm,
     loss,
@@ -38,6 +40,7 @@ from tinytorch.kernels import (
     quantized,
     random,
     reduce,
+    resample,
     rnn,
     sort,
     sparse,
@@ -563,6 +566,35 @@ def rows(rng: np.random.Generator) -> Iterator[Arguments]:
             yield x, dim, index
 
 
+def sampled(kind: str) -> Callable[..., Iterator[Arguments]]:
+    """Draw arguments of sampling at the points of a grid: far outside, on borders, and NaN among them."""
+
+    def draw(rng: np.random.Generator) -> Iterator[Arguments]:
+        shapes = [
+            ((2, 3, 8, 8), (8, 8)),
+            ((1, 1, 5, 1), (3, 70)),
+            ((3, 20, 7, 9), (13, 40)),
+            ((2, 4, 3, 4, 5), (2, 9, 4)),
+        ]
+        for number, (shape, counts) in enumerate([*shapes, ((0, 2, 3, 3), (2, 2)), ((2, 0, 3, 3), (2, 2))]):
+            spatial = shape[2:]
+            for mode, padding, corners in itertools.product((0, 1), (0, 1, 2), (False, True)):
+                x, grid = normal(rng, *shape), 1.5 * normal(rng, shape[0], *counts, len(spatial))
+                grid.reshape(-1)[:6] = (0, -1, np.nan, 30, np.inf, -1e30)[: grid.size]
+                g = normal(rng, *shape[:2], *counts)
+                if number % 2:
+                    grid, g = np.ascontiguousarray(grid.T).T, np.broadcast_to(g[:1], g.shape)
+                options = (mode, padding, corners, (0,) * len(spatial))
+                if kind == "values":
+                    yield x, grid, *options
+                elif kind == "spread":
+                    yield g, grid, *options, spatial
+                else:
+                    yield g, x, grid, *options
+
+    return draw
+
+
 def ranked(rng: np.random.Generator) -> Iterator[Arguments]:
     for shape, k in (((70,), 1), ((5, 7), 3), ((3, 100), 12), ((2, 3, 2000), 10), ((40, 999), 100), ((2, 70_001), 200)):
         x = np.broadcast_to(np.linspace(-9, 9, shape[-1], dtype=np.float32), shape).copy()
@@ -735,10 +767,10 @@ def recurrent_grads(rng: np.random.Generator) -> Iterator[Arguments]:
 
 ELEMENTARY = (
     "exp exp2 expm1 log log2 log10 log1p sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arccosh arctanh "
-    "erf erfc rsqrt sinc entropy log_odds"
+    "erf erfc rsqrt sinc entropy log_odds lgamma digamma erfinv"
 ).split()
 
-DEFINITIONS = vars(elementary) | vars(special) | vars(transcendental)
+DEFINITIONS = vars(elementary) | vars(special) | vars(transcendental) | vars(gamma)
 #: Every kernel has a line here.
 SAMPLES = {
     **{name: Samples(DEFINITIONS[name], pointwise(1)) for name in ELEMENTARY},
@@ -799,6 +831,9 @@ SAMPLES = {
     "linear": Samples(products.linear, linears, 2e-5, 1e-6),
     "widening_linear": Samples(quantized.widening_linear, narrow_linears, 2e-5, 1e-6),
     "byte_product": Samples(quantized.byte_product, bytes_of_matrices, 0, 0),
+    "sample": Samples(resample.sample, sampled("values"), 1e-5, 1e-6),
+    "spread_at": Samples(resample.spread_at, sampled("spread"), 1e-5, 1e-6),
+    "slopes_at": Samples(resample.slopes_at, sampled("slopes"), 1e-5, 2e-6),
     "few": Samples(sort.few, ranked, 0, 0),
     "box_muller": Samples(random.box_muller, uniforms, 0, 0),
     "shuffled": Samples(random.shuffled, words, 0, 0),

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .native import twin
 from .special import as_floating, erfc, fill, in_double, mapped, polynomial
 
 Array = Any
@@ -137,7 +138,10 @@ def _log_gamma(x: Array) -> Array:
     return out
 
 
-lgamma = functools.partial(in_double, _log_gamma)
+@twin
+def lgamma(x: Array) -> Array:
+    """Return the logarithm of the absolute value of the gamma function."""
+    return in_double(_log_gamma, x)
 
 
 # Its derivatives ----------------------------------------------------------------------------------
@@ -171,7 +175,10 @@ def _digamma(x: Array) -> Array:
     return out
 
 
-digamma = functools.partial(in_double, _digamma)
+@twin
+def digamma(x: Array) -> Array:
+    """Return the derivative of `lgamma`."""
+    return in_double(_digamma, x)
 
 
 def _hurwitz(s: Array, q: Array) -> Array:

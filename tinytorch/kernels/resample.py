@@ -1,4 +1,4 @@
-"""Resampling: linear maps along the axes of an array.
+"""Resampling: linear maps along the axes of an array, and values at the points of a grid.
 
 Resizing an image multiplies it by one matrix from the left, for its columns, and by one from the right, for its rows.
 They are band matrices: an element of the output depends on a few adjacent elements of the input. So a matrix is kept as
@@ -12,13 +12,16 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .activation import widened
+from .indexing import scattered
 from .intp import as_intp
+from .native import twin
 from .parallel import blocks
 from .shape import formatted
 
@@ -144,7 +147,7 @@ def linear(length: int, count: int, align_corners: bool, factor: float | None, k
     return _from_taps(np.stack([low, high], 1), np.stack([1 - t, t], 1), length)
 
 
-def cubic_weights(t: Any, a: float) -> list[Any]:
+def _cubic_weights(t: Any, a: float) -> list[Any]:
     """Return Keys' weights of the four elements around a place, which is at a distance t from the second."""
     return [_outer(t + 1, a), _inner(t, a), _inner(1 - t, a), _outer(2 - t, a)]
 
@@ -166,7 +169,7 @@ def cubic(length: int, count: int, align_corners: bool, factor: float | None, ki
     low = np.minimum(np.floor(at).astype(np.int64), length - 1)
     t = np.clip(at - low.astype(kind), 0, 1).astype(np.float64)
     index = np.clip(low[:, None] + np.arange(-1, 3), 0, length - 1)
-    return _from_taps(index, np.stack(cubic_weights(t, -0.75), 1), length)
+    return _from_taps(index, np.stack(_cubic_weights(t, -0.75), 1), length)
 
 
 def _triangle(x: Array) -> Array:
@@ -391,3 +394,141 @@ def _repeat(x: Array, out: Array, factors: list[int]) -> None:
         target[begin:end] = part.reshape(end - begin, *source_shape[1:], width)
 
     blocks(work, len(x), math.prod(out.shape[1:]))
+
+
+# Values at the points of a grid -------------------------------------------------------------------
+
+#: The weights of the elements around a point, by ascending powers of its distance from the first (of cubic convolution,
+#: with a = -0.75, from the second): of linear interpolation, of the nearest element, and of cubic convolution.
+_WEIGHTS: tuple[tuple[tuple[float, ...], ...], ...] = (
+    ((1.0, -1.0), (0.0, 1.0)),
+    ((1.0,),),
+    ((0.0, -0.75, 1.5, -0.75), (1.0, 0.0, -2.25, 1.25), (0.0, 0.75, 1.5, -1.25), (0.0, 0.0, -0.75, 0.75)),
+)
+
+
+def _reflect(at: Array, low: float, high: float) -> tuple[Array, Array]:
+    """Return coordinates reflected at two borders until they lie between them, and the derivative: 1 or -1."""
+    if low == high:
+        return np.zeros_like(at), np.zeros_like(at)
+    span = high - low
+    away = at - low
+    flipped = away < 0
+    away = np.abs(away)
+    turns = np.floor(away / span)
+    extra = away - turns * span
+    even = turns % 2 == 0
+    return np.where(even, extra + low, span - extra + low), np.where(even == flipped, -1, 1).astype(at.dtype)
+
+
+def _inside(at: Array, length: int, padding: int, align_corners: bool) -> tuple[Array, Array]:
+    """Return coordinates moved into the input by the padding mode, and the derivative; NaN becomes 0."""
+    slope = np.ones_like(at)
+    if padding == 2:
+        low, high = (0.0, length - 1.0) if align_corners else (-0.5, length - 0.5)
+        at, slope = _reflect(at, low, high)
+    if padding:
+        moved = ~((at > 0) & (at < length - 1))  # the border counts as outside
+        at = np.clip(np.where(np.isnan(at), 0, at), 0, length - 1)
+        slope = np.where(moved, 0, slope)
+    return at, slope
+
+
+def _whole(at: Array) -> Array:
+    """Return coordinates rounded down to integers; those too large for an integer are set out of range."""
+    return np.clip(np.nan_to_num(np.floor(at), nan=-1.0), -(2.0**40), 2.0**40).astype(np.int64)
+
+
+def _weighted(
+    place: Array, length: int, mode: int, padding: int, align_corners: bool, order: int
+) -> list[tuple[Array, Array]]:
+    """Return the elements of an axis that a point lies between, and their weights, differentiated `order` times."""
+    scale = (length - 1) / 2 if align_corners else length / 2
+    at = (place + 1) * scale if align_corners else ((place + 1) * length - 1) * 0.5
+    slope: Any = 1
+    if mode != 2:
+        at, slope = _inside(at, length, padding, align_corners)
+    if mode == 1:
+        at = np.rint(at)
+    low = _whole(at)
+    t = at - low.astype(at.dtype)
+    found = []
+    for k, powers in enumerate(_WEIGHTS[mode]):
+        for _ in range(order):
+            powers = tuple([n * power for n, power in enumerate(powers)][1:])
+        weight = functools.reduce(lambda value, power: value * t + power, reversed(powers), np.zeros_like(t))
+        if len(powers) < 2:  # also where t is not finite
+            weight = np.full_like(t, powers[0] if powers else 0)
+        index = low + (k - (mode == 2))
+        if mode == 2 and padding:
+            index = _inside(index.astype(np.float64), length, padding, align_corners)[0].astype(np.int64)
+        found.append((index, weight * (slope * scale) ** order if order and powers else weight))
+    return found
+
+
+def _taps(
+    grid: Array, mode: int, padding: int, align_corners: bool, orders: tuple[int, ...], spatial: tuple[int, ...]
+) -> Iterator[tuple[Array, Array, Array]]:
+    """Yield elements around each point: where (batch, 1, points) in a channel, whether in the input, and the weights.
+
+    x, the first number of the grid, belongs to the last dimension.
+    """
+    places = [grid[..., -1 - k].reshape(len(grid), 1, math.prod(grid.shape[1:-1])) for k in range(len(spatial))]
+    facts = zip(places, spatial, orders, strict=True)
+    for tap in product(*[_weighted(at, n, mode, padding, align_corners, order) for at, n, order in facts]):
+        flat: Any = 0
+        used: Any = True
+        weight: Any = 1
+        for (index, part), length in zip(tap, spatial, strict=True):
+            used = used & (index >= 0) & (index < length)
+            flat = flat * length + np.clip(index, 0, length - 1)
+            weight = weight * part
+        yield flat, used, np.where(used, weight, 0)
+
+
+@twin
+def sample(x: Array, grid: Array, mode: int, padding: int, align_corners: bool, orders: tuple[int, ...]) -> Array:
+    """Return `x` (N, C, *spatial) at the points of `grid` (N, *places, n): (N, C, *places).
+
+    Args:
+        x, grid: the input, and points in units of half of it, from its middle.
+        mode: 0 for linear interpolation, 1 for the nearest element, 2 for cubic convolution.
+        padding: 0 for zeros outside, 1 for the border, 2 for reflections.
+        align_corners: whether -1 and 1 are the middles of the elements at the ends, or their outer edges.
+        orders: how often the result is differentiated by the coordinate of each spatial dimension.
+    """
+    spatial = x.shape[2:]
+    flat = x.reshape(*x.shape[:2], math.prod(spatial))
+    out: Any = 0
+    for at, used, weight in _taps(grid, mode, padding, align_corners, orders, spatial):
+        out = out + np.where(used, np.take_along_axis(flat, at, 2), 0) * weight
+    return out.reshape(*x.shape[:2], *grid.shape[1:-1])
+
+
+@twin
+def spread_at(
+    g: Array, grid: Array, mode: int, padding: int, align_corners: bool, orders: tuple[int, ...],
+    spatial: tuple[int, ...],
+) -> Array:  # fmt: skip
+    """Return the transpose of `sample` as a map of `x`: (N, C, *spatial)."""
+    lead = g.shape[:2]
+    flat, shape = g.reshape(*lead, math.prod(g.shape[2:])), (*lead, math.prod(spatial))
+    out: Any = 0
+    for at, used, weight in _taps(grid, mode, padding, align_corners, orders, spatial):
+        part = np.where(used, flat * weight, 0)
+        out = out + scattered(part, shape, 2, np.broadcast_to(at, part.shape), False)
+    return out.reshape(*lead, *spatial)
+
+
+@twin
+def slopes_at(
+    g: Array, x: Array, grid: Array, mode: int, padding: int, align_corners: bool, orders: tuple[int, ...]
+) -> Array:
+    """Return the derivative of the sum of `g * sample(x, grid, ...)` by the grid."""
+    slopes = [(g * sample(x, grid, mode, padding, align_corners, raised)).sum(1) for raised in each_raised(orders)]
+    return np.stack(slopes[::-1], -1)
+
+
+def each_raised(orders: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """Return the orders of derivatives, once more by each dimension."""
+    return [(*orders[:k], order + 1, *orders[k + 1 :]) for k, order in enumerate(orders)]

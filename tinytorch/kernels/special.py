@@ -229,7 +229,10 @@ def _erfinv(x: Any) -> Any:
     return out
 
 
-erfinv = functools.partial(in_double, _erfinv)
+@twin
+def erfinv(x: Any) -> Any:
+    """Return the inverse function of `erf`."""
+    return in_double(_erfinv, x)
 
 
 def _tail(p: Any) -> Any:

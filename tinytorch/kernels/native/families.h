@@ -27,10 +27,12 @@ PRAGMA(GCC target(TARGET))
 #include "products.c"
 #include "quantized.c"
 #include "random.c"
+#include "resample.c"
 #include "rnn.c"
 #include "softmax.c"
 #include "sorting.c"
 #include "sparse.c"
+#include "special.c"
 #include "sums.c"
 
 const Kernel *const KERNELS[] = {
@@ -48,10 +50,12 @@ const Kernel *const KERNELS[] = {
     products_kernels,
     quantized_kernels,
     random_kernels,
+    resample_kernels,
     rnn_kernels,
     softmax_kernels,
     sorting_kernels,
     sparse_kernels,
+    special_kernels,
     sums_kernels,
     NULL,
 };

@@ -1,15 +1,14 @@
 """Resizing and warping of images: interpolation along axes, and at the points of a grid.
 
 Resizing is linear, and its transpose is a map of the same kind, so one op has derivatives of every order. Sampling at a
-grid is composed of Tensor operations: gathered elements are multiplied with weights that depend on the grid.
+grid multiplies elements with weights that are polynomials of a point's coordinates, so derivatives are sums of the same
+elements with other weights.
 """
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import numpy as np
@@ -21,10 +20,8 @@ from tinytorch.kernels import dtypes
 from tinytorch.kernels import resample as kernels
 from tinytorch.kernels.checks import refused
 from tinytorch.kernels.dtypes import FLOATS
-from tinytorch.kernels.meta import known
 from tinytorch.kernels.resample import Map
 from tinytorch.kernels.shape import formatted
-from tinytorch.kernels.silence import quiet
 from tinytorch.ops.arguments import check_tensor
 from tinytorch.ops.register import public
 
@@ -185,53 +182,56 @@ def _check_grid(input: Tensor, grid: Tensor, mode: int) -> None:
         raise RuntimeError(f"expected scalar type {input.dtype.tensor_name} but found {grid.dtype.tensor_name}")
 
 
-@quiet
-def _reflect(at: Any, low: float, high: float) -> tuple[Any, Any]:
-    """Return coordinates reflected at two borders until they lie between them, and the derivative: 1 or -1."""
-    if low == high:
-        return np.zeros_like(at), np.zeros_like(at)
-    span = high - low
-    away = at - low
-    sign = np.where(away < 0, -1.0, 1.0)
-    away = np.abs(away)
-    turns = np.floor(away / span)
-    extra = away - turns * span
-    even = turns % 2 == 0
-    return np.where(even, extra + low, span - extra + low), np.where(even, sign, -sign)
+# Three ops that are closed under differentiation: the values at the points of a grid, the transpose of that, and the
+# derivative by the grid. `orders` says how often what they sum is differentiated by each coordinate.
 
 
-def _inside(at: Any, length: int, padding: int, align_corners: bool) -> tuple[Any, Any]:
-    """Return coordinates moved into the input by the padding mode, and the derivative; NaN becomes 0."""
-    slope = np.ones_like(at)
-    if padding == 2:
-        low, high = (0.0, length - 1.0) if align_corners else (-0.5, length - 0.5)
-        at, slope = _reflect(at, low, high)
-    if padding:
-        clipped = (at > 0) & (at < length - 1)  # the border counts as outside
-        at = np.clip(np.where(np.isnan(at), 0, at), 0, length - 1)
-        slope = np.where(clipped, slope, 0)
-    return at, slope
+def _by_coordinate(h: Tensor, orders: Any) -> list[tuple[Tensor, Any]]:
+    """Return the parts of a gradient (N, *places, n) by coordinate, as (N, 1, *places), and the orders that belong."""
+    raised = kernels.each_raised(orders)
+    return [(h.select(-1, len(raised) - 1 - k).unsqueeze(1), each) for k, each in enumerate(raised)]
 
 
-def _elements(input: Tensor, at: Sequence[Any], used: Any) -> Tensor:
-    """Return the elements (N, C, *) of `input` at integer coordinates per sample, and 0 where not `used`."""
-    spatial = input._array.shape[2:]
-    index: Any = 0
-    for places, length in zip(at, spatial, strict=True):
-        index = index * length + np.clip(places, 0, length - 1)
-    batch, channels = input._array.shape[:2]
-    flat = index.reshape(batch, 1, math.prod(index.shape[1:]))
-    spread: Tensor = wrap(np.broadcast_to(flat, (batch, channels, flat.shape[-1])))
-    found: Tensor = input.reshape(batch, channels, math.prod(spatial)).gather(2, spread)
-    found = found.reshape(batch, channels, *index.shape[1:])
-    if not known(used.all()):
-        found = found.masked_fill(wrap(~used[:, None]), 0)
-    return found
+def _slopes_g(h: Tensor, x: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool, orders: Any) -> Any:
+    return sum(part * _sample(x, grid, mode, padding, align_corners, n) for part, n in _by_coordinate(h, orders))
 
 
-def _whole(at: Any) -> Any:
-    """Return coordinates rounded down to integers; those too large for an integer are set out of range."""
-    return np.clip(np.nan_to_num(np.floor(at), nan=-1.0), -(2.0**40), 2.0**40).astype(np.int64)
+def _slopes_x(
+    h: Tensor, g: Tensor, x_shape: Any, grid: Tensor, mode: int, padding: int, align_corners: bool, orders: Any
+) -> Any:
+    options, spatial = (grid, mode, padding, align_corners), tuple(x_shape[2:])
+    return sum(_spread(part * g, *options, n, spatial) for part, n in _by_coordinate(h, orders))
+
+
+def _slopes_grid(
+    h: Tensor, g: Tensor, x: Tensor, grid: Tensor, mode: int, padding: int, align_corners: bool, orders: Any
+) -> Any:
+    return sum(_slopes(part * g, x, grid, mode, padding, align_corners, n) for part, n in _by_coordinate(h, orders))
+
+
+_slopes = op_named(kernels.slopes_at, "GridSamplerBackward", g=_slopes_g, x=_slopes_x, grid=_slopes_grid)
+_spread = op_named(
+    kernels.spread_at,
+    "GridSamplerBackward",
+    g=lambda h, grid, mode, padding, align_corners, orders: _sample(h, grid, mode, padding, align_corners, orders),
+    grid=lambda h, g, grid, mode, padding, align_corners, orders: _slopes(
+        g, h, grid, mode, padding, align_corners, orders
+    ),
+)
+_samples = {
+    n: op_named(
+        kernels.sample,
+        f"GridSampler{n}D",
+        x=lambda g, x_shape, grid, mode, padding, align_corners, orders: _spread(
+            g, grid, mode, padding, align_corners, orders, tuple(x_shape[2:])
+        ),
+        grid=lambda g, x, grid, mode, padding, align_corners, orders: _slopes(
+            g, x, grid, mode, padding, align_corners, orders
+        ),
+    )
+    for n in (2, 3)
+}
+_sample = _samples[2]
 
 
 @public(autocast="float32")
@@ -254,85 +254,9 @@ def grid_sampler(
     narrow = input.dtype if input.dtype.itemsize == 2 else None
     if narrow is not None:
         input, grid = input.to(dtypes.float32), grid.to(dtypes.float32)
-    spatial = input._array.shape[2:]
-    # Coordinates in units of the input's elements, per dimension; x, the first number, belongs to the last dimension.
-    raw = []
-    for k, length in enumerate(spatial):
-        place = grid.select(-1, len(spatial) - 1 - k)
-        if align_corners:
-            raw.append((place + 1) * ((length - 1) / 2))
-        else:
-            raw.append(((place + 1) * length - 1) * 0.5)
-    if interpolation_mode == 2:
-        out = _cubic(input, raw, padding_mode, align_corners)
-    else:
-        places = []
-        for each, length in zip(raw, spatial, strict=True):
-            if padding_mode:
-                at, slope = _inside(each._array, length, padding_mode, align_corners)
-                kind = each._array.dtype
-                factor = slope.astype(kind)
-                still = factor == 0
-                each = each.masked_fill(wrap(still), 0)  # also where it is infinite
-                rest = (at - each._array * factor).astype(kind)
-                each = each * wrap(factor) + wrap(rest)
-            places.append(each)
-        out = (_nearest if interpolation_mode == 1 else _linear)(input, places)
+    n = input._array.ndim - 2
+    out = _samples[n](input, grid, interpolation_mode, padding_mode, bool(align_corners), (0,) * n)
     return out if narrow is None else out.to(narrow)
-
-
-def _within(at: Sequence[Any], spatial: Sequence[int]) -> Any:
-    used: Any = True
-    for places, length in zip(at, spatial, strict=True):
-        used = used & (places >= 0) & (places < length)
-    return used
-
-
-def _nearest(input: Tensor, places: list[Tensor]) -> Tensor:
-    at = [_whole(np.rint(each._array)) for each in places]
-    out = _elements(input, at, _within(at, input._array.shape[2:]))
-    for each in places:  # the grid has a gradient, which is 0
-        if each.requires_grad:
-            out = out + (each * 0).nan_to_num(0.0, 0.0, 0.0).unsqueeze(1)
-    return out
-
-
-def _linear(input: Tensor, places: list[Tensor]) -> Tensor:
-    spatial = input._array.shape[2:]
-    low = [_whole(each._array) for each in places]
-    after = [each - wrap(below.astype(each._array.dtype)) for each, below in zip(places, low, strict=True)]
-    out: Any = None
-    for corner in product((0, 1), repeat=len(places)):
-        at = [below + step for below, step in zip(low, corner, strict=True)]
-        weight: Any = None
-        for t, step in zip(after, corner, strict=True):
-            part = t if step else 1 - t
-            weight = part if weight is None else weight * part
-        used = _within(at, spatial)
-        term = _elements(input, at, used) * weight.masked_fill(wrap(~used), 0).unsqueeze(1)
-        out = term if out is None else out + term
-    return out
-
-
-def _cubic(input: Tensor, raw: list[Tensor], padding: int, align_corners: bool) -> Tensor:
-    spatial = input._array.shape[2:]
-    low = [_whole(each._array) for each in raw]
-    weights = [
-        kernels.cubic_weights(each - wrap(below.astype(each._array.dtype)), -0.75)
-        for each, below in zip(raw, low, strict=True)
-    ]
-    out: Any = None
-    for row, column in product(range(4), repeat=2):
-        at = [low[0] + row - 1, low[1] + column - 1]
-        if padding:
-            at = [
-                _inside(each.astype(np.float64), length, padding, align_corners)[0].astype(np.int64)
-                for each, length in zip(at, spatial, strict=True)
-            ]
-        weight = weights[0][row] * weights[1][column]
-        term = _elements(input, at, _within(at, spatial)) * weight.unsqueeze(1)
-        out = term if out is None else out + term
-    return out
 
 
 @public(autocast="float32")
