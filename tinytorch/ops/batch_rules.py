@@ -8,6 +8,7 @@ first dimension.
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
@@ -15,13 +16,14 @@ from typing import Any
 
 import numpy as np
 
-from tinytorch.core.declaration import DIMENSIONS, Op
+from tinytorch.core.declaration import DIMENSIONS, Op, signature
+from tinytorch.core.mode import local
 from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import shape as shapes
 
-__all__ = ["RULES", "STEPS", "Call", "NoRule", "padded", "rule_of", "without_rule"]
+__all__ = ["RULES", "STEPS", "Call", "NoRule", "padded", "per_example", "rule_of", "without_rule"]
 
 
 class NoRule(Exception):
@@ -114,6 +116,31 @@ def _rule(name: str) -> Callable[[Any], Any]:
     def declare(function: Any) -> Any:
         RULES[name] = function
         return function
+
+    return declare
+
+
+def per_example(*read: str, dynamic: str | None = None) -> Callable[[Any], Any]:
+    """Return a decorator that declares whose elements a function reads outside of ops: arguments by name, or all.
+
+    Where one of them is batched, `vmap` calls the function once per example; this is asked before it does anything.
+    If the shape of the result depends on elements, `vmap` refuses it: `dynamic` is PyTorch's name of it, for the error.
+    """
+
+    def declare(function: Any) -> Any:
+        names = signature(function)[0]
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            if local.state.modes is not None:
+                given = dict(zip(names, args, strict=False)) | kwargs
+                read_here = [each for name, each in given.items() if not read or name in read]
+                made = supplied("of_batched")(call, read_here, args, kwargs, dynamic)
+                if made is not NotImplemented:
+                    return made
+            return function(*args, **kwargs)
+
+        return call
 
     return declare
 

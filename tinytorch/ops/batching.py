@@ -6,8 +6,8 @@ tensors under the batched ones, and calls the op on them once, as the op's rule 
 `ops/batch_rules.py`). So the ops of a level are calls of ops on tensors of the level outside of it, which other modes
 see and which the graph records: levels nest, and gradients of batches are those of the plain tensors.
 
-An op without a rule is called once per example, with PyTorch's warning. A function that reads elements without calling
-an op raises `NoBatch`, since the array of a batched tensor has none; the public function is then called per example.
+An op without a rule is called once per example, with PyTorch's warning, and so is a function that reads elements
+without calling an op, which says so (`per_example`): the array of a batched tensor has none.
 
 Gradients inside of `vmap`. What a `grad` inside of a level differentiates by is often not batched, such as the
 parameters in gradients per sample. Its gradient is batched all the same, and must not be summed over the examples: a
@@ -37,7 +37,6 @@ from tinytorch.core.view import refresh
 from tinytorch.core.warning import warn
 from tinytorch.kernels import meta
 from tinytorch.kernels.dtypes import DIFFERENTIABLE
-from tinytorch.kernels.meta import NoBatch
 from tinytorch.ops import batch_rules, register
 from tinytorch.ops.overrides import disabled
 
@@ -99,34 +98,34 @@ class _Facts(meta.WithoutElements):
     origin: Any = None
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        raise _no_batch(f"{ufunc.__name__} of NumPy reads the elements of a batched tensor", inputs)
+        raise _unread(f"{ufunc.__name__} of NumPy reads the elements of a batched tensor", inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         if func in _CREATING:  # what is created like a batched tensor is an array of one example
             kwargs.pop("subok", None)
             if func is np.full_like and isinstance(args[1] if len(args) > 1 else None, _Facts):
-                raise NoBatch("vmap: a batched tensor is the value of a creation function")
+                raise RuntimeError(ITEM)
             like = self.view(np.ndarray)
             given = [like if each is self else each for each in args]
             return func(*given, **{key: like if each is self else each for key, each in kwargs.items()})
         if func in meta.OF_METADATA:
             like = self.view(np.ndarray)
             return func(*[like if each is self else each for each in args], **kwargs)
-        raise _no_batch(f"{func.__name__} of NumPy reads the elements of a batched tensor", args)
+        raise _unread(f"{func.__name__} of NumPy reads the elements of a batched tensor", args)
 
     def level_of(self) -> Any:
         """Return the level of the batched tensor, which a view of its array has lost."""
         if self.level is None:
-            raise NoBatch("vmap: a view of an array without elements is read outside of an op")
+            raise _unread("a view of an array without elements is read", (self,))
         return self.level
 
     def copy(self, order: Any = "C") -> Any:
         if self.under is None:
-            raise NoBatch("vmap: the elements of a batched tensor are copied outside of an op")
+            raise _unread("the elements of a batched tensor are copied", (self,))
         return self  # (of indices, which are read as they are when the op runs)
 
     def _refuse(self, *args: Any, **kwargs: Any) -> Any:
-        raise _no_batch("the elements of a batched tensor are read", (self,))
+        raise _unread("the elements of a batched tensor are read", (self,))
 
     def __array_finalize__(self, other: Any) -> None:
         self.origin = getattr(other, "origin", None)
@@ -136,12 +135,12 @@ class _Facts(meta.WithoutElements):
     __complex__ = _refuse
 
 
-def _no_batch(what: str, arrays: Any) -> NoBatch:
+def _unread(what: str, arrays: Any) -> RuntimeError:
     """Return the error for a read of elements outside of an op; PyTorch's, if the level of the tensor has ended."""
     for each in arrays:
         if type(each) is _Facts and each.origin is not None and each.origin not in (local.state.modes or ()):
-            return NoBatch(ESCAPED)
-    return NoBatch(f"vmap: {what} outside of an op")
+            return RuntimeError(ESCAPED)
+    return RuntimeError(f"vmap: {what} outside of an op")
 
 
 _CREATING = {np.zeros_like, np.ones_like, np.empty_like, np.full_like, np.zeros, np.ones, np.empty, np.full, np.arange}
@@ -570,13 +569,7 @@ class Batch(DispatchMode):
 
     def _loop(self, op: Op, caller: Any, values: tuple[Any, ...]) -> Any:
         """Return the results of one call per example, stacked."""
-        name = op.name.strip("_")
-        fallen_back.add(name)
-        warn(
-            f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}. "
-            "Please file us an issue on GitHub so that we can prioritize its implementation.",
-            once=True,
-        )
+        _fall_back(op.name.strip("_"))
         if not self.size:
             raise RuntimeError(NO_EXAMPLES)
         count, named = op.positional, op.arguments[op.positional :]
@@ -790,29 +783,33 @@ def _rebuilt(like: Any, parts: list[Any]) -> Any:
     return type(like)(*parts) if hasattr(like, "_fields") else type(like)(parts)
 
 
-def of_batched(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Any:
-    """Return the result of a function that reads elements of batched tensors: it is called per example."""
+def of_batched(
+    function: Callable[..., Any],
+    read: Sequence[Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic: str | None,
+) -> Any:
+    """Return the result of a function of one example, called per example, if an argument that it reads is batched.
+
+    Else NotImplemented. The results for the innermost level are those of examples that outer levels may batch.
+    """
     for each in reversed(local.state.modes or ()):
-        if isinstance(each, Batch) and each._has_ours((args, kwargs)):
-            name = getattr(function, "__name__", "")
-            if name in ("nonzero", "where"):
-                raise RuntimeError(batch_rules.DYNAMIC.format(f"aten::{name}"))
-            fallen_back.add(name)
-            warn(
-                f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}. "
-                "Please file us an issue on GitHub so that we can prioritize its implementation.",
-                once=True,
-            )
-            return each.per_example(functools.partial(_of_outer, function), args, kwargs)
-    raise error
+        if isinstance(each, Batch) and each._has_ours(read):
+            if dynamic is not None:
+                raise RuntimeError(batch_rules.DYNAMIC.format(f"aten::{dynamic}"))
+            _fall_back(function.__name__.strip("_"))
+            return each.per_example(function, args, kwargs)
+    return NotImplemented
 
 
-def _of_outer(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Return the result for one example, which may be batched at outer levels."""
-    try:
-        return function(*args, **kwargs)
-    except NoBatch as error:
-        return of_batched(function, args, kwargs, error)
+def _fall_back(name: str) -> None:
+    fallen_back.add(name)
+    warn(
+        f"There is a performance drop because we have not yet implemented the batching rule for aten::{name}. "
+        "Please file us an issue on GitHub so that we can prioritize its implementation.",
+        once=True,
+    )
 
 
 def refuse_out(name: str, tree: Any) -> None:
@@ -1009,28 +1006,4 @@ def zeros_like(x: Any) -> Any:
     return at_levels(wrap(np.zeros_like(plain(x)._array)), levels(x))
 
 
-# Members of Tensor --------------------------------------------------------------------------------
-
-
-def _method(name: str, raw: Any) -> Any:
-    """Return a method of batched tensors: if it reads elements outside of ops, it runs per example."""
-
-    @functools.wraps(raw)
-    def method(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return raw(*args, **kwargs)
-        except NoBatch as error:
-            return of_batched(raw, args, kwargs, error)
-
-    return method
-
-
-def _follow(name: str, raw: Any) -> None:
-    if name not in vars(Batched) and callable(raw) and not isinstance(raw, (type, property, staticmethod)):
-        setattr(Batched, name, _method(name, raw))
-
-
-for _name, _raw in register.methods.items():
-    _follow(_name, _raw)
-register.followers.append(_follow)
 Batched.__name__ = Batched.__qualname__ = Tensor.__name__  # (which users see)

@@ -18,7 +18,6 @@ from tinytorch.core.inplace import on_one_memory
 from tinytorch.core.mode import local
 from tinytorch.core.notes import leave
 from tinytorch.core.op import op
-from tinytorch.core.supplied import supplied
 from tinytorch.core.tensor import Tensor, constant, wrap
 from tinytorch.core.view import announce, count_write, expanded, needs_grad, shared_places
 from tinytorch.core.warning import warn
@@ -27,7 +26,7 @@ from tinytorch.kernels import indexing as kernels
 from tinytorch.kernels import shape as shapes
 from tinytorch.kernels.checks import fitting
 from tinytorch.kernels.indexing import check_same_dtype, fitting_item
-from tinytorch.kernels.meta import MetaArray, NoBatch, NotCopied, WithoutElements, copied
+from tinytorch.kernels.meta import MetaArray, NotCopied, WithoutElements, copied
 from tinytorch.kernels.silence import cast, quietly
 from tinytorch.ops.arguments import check_elements, check_tensor, named, op_of
 from tinytorch.ops.register import public
@@ -338,8 +337,7 @@ def _parsed(input: Tensor, key: Any) -> tuple[Any, tuple[Any, ...], Any]:
             array = _index_array(each, input) if isinstance(each, Tensor) else _from_sequence(each)
             is_tensor = isinstance(each, Tensor)
             used += not is_tensor
-            batched = array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray
-            if batched and builtins.sum([isinstance(index, (Tensor, list)) for index in key]) == 1:
+            if array.ndim == 0 and isinstance(array, WithoutElements) and type(array) is not MetaArray:
                 steps.append(_ALL)  # (inside of `vmap`: the index of each example)
                 indices.append(array)
                 used += 1
@@ -462,8 +460,6 @@ def getitem(self: Tensor, key: Any) -> Tensor:
             if not indices:
                 return step_op(self, steps)
             return _indexed(self if step_op is None else step_op(self, steps), indices)
-        except NoBatch as error:
-            return supplied("of_batched")(getitem, (self, key), {}, error)
         except IndexError as error:
             if "array" in str(error) or "axis" in str(error):
                 raise kernels.translated(error, self._array.ndim) from None

@@ -20,6 +20,7 @@ from tinytorch.kernels.limits import fits
 from tinytorch.kernels.meta import is_meta
 from tinytorch.kernels.silence import cast
 from tinytorch.ops.arguments import op_of, unless_empty
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.index import _BOOL, _INT64, _OPERANDS, _deprecated_fill, _scalar, _wrapped
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import expand
@@ -155,7 +156,7 @@ def where(condition: Tensor, input: Any = None, other: Any = None) -> Any:
             broadcast(condition._array.shape, input._array.shape, other._array.shape)
             raise
     if input is None and other is None:
-        return nonzero(condition, as_tuple=True)
+        return _where_true(condition, as_tuple=True)
     if not (isinstance(condition, Tensor) and isinstance(input, _OPERANDS) and isinstance(other, _OPERANDS)):
         kinds = ", ".join(type(each).__name__ for each in (condition, input, other) if each is not None)
         raise TypeError(
@@ -201,6 +202,7 @@ def where_method(self: Tensor, condition: Tensor, other: Any) -> Tensor:
 
 
 @public(method=True, out="nonzero")
+@per_example(dynamic="nonzero")
 def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     """Return the indices of all elements that are not zero, int64 (number of such elements, ndim).
 
@@ -225,7 +227,11 @@ def nonzero(input: Tensor, *, out: Any = None, as_tuple: bool = False) -> Any:
     return tuple([wrap(each) for each in found]) if as_tuple else wrap(found.T)
 
 
+_where_true = per_example(dynamic="where")(nonzero)
+
+
 @public(method=True, out="nonzero")
+@per_example()
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """Return the indices of the first `size` nonzero elements, padded with `fill_value` if there are fewer.
 
@@ -246,6 +252,7 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
 
 
 @public(method=True)
+@per_example()
 def argwhere(input: Tensor) -> Tensor:
     """Return the indices of all nonzero elements, one row per element; see `nonzero`.
 

@@ -12,6 +12,7 @@ from tinytorch.core.tensor import Tensor, wrap
 from tinytorch.kernels import rearrange as kernels
 from tinytorch.kernels.reduce import axis_of, int_of
 from tinytorch.ops.arguments import check_tensor, ints_of, op_of, unless_empty
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.register import public
 from tinytorch.ops.shape import _contiguous, _expand, _view, flatten, reshape, unsqueeze
 
@@ -58,6 +59,7 @@ def tile(input: Tensor, *dims: Any, **named: Any) -> Tensor:
 
 
 @public(method=True, axis=True)
+@per_example("repeats")
 def repeat_interleave(
     input: Any = None, repeats: Any = None, dim: int | None = None, *, output_size: Any = None
 ) -> Tensor:
@@ -76,8 +78,7 @@ def repeat_interleave(
     if input is None:
         input, repeats = repeats, None
     if repeats is None:
-        counts: Any = input._array
-        return wrap(kernels.interleaved(counts, output_size))
+        return _interleaved(input, output_size)
     if dim is None:
         input, dim = flatten(input), 0
     axis = axis_of(dim, input._array.ndim, "repeat_interleave")
@@ -85,7 +86,7 @@ def repeat_interleave(
         raise IndexError("Dimension out of range (expected to be in range of [-1, 0], but got 1)")
     length = input._array.shape[axis] if input._array.ndim else 1
     if isinstance(repeats, Tensor):
-        counts = repeats._array
+        counts: Any = repeats._array
         if counts.ndim > 1:
             raise RuntimeError("repeats must be 0-dim or 1-dim tensor")
         if counts.size == 1 and length != 1:
@@ -105,6 +106,11 @@ def repeat_interleave(
         raise RuntimeError("allocated size does not match required size")
     spread = _expand(unsqueeze(input, axis + 1), (*shape[: axis + 1], repeats, *shape[axis + 1 :]))
     return _view(_contiguous(spread), (*shape[:axis], length * repeats, *shape[axis + 1 :]))
+
+
+@per_example()
+def _interleaved(repeats: Tensor, output_size: Any) -> Tensor:
+    return wrap(kernels.interleaved(repeats._array, output_size))
 
 
 # Copies: rearranged -------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from tinytorch.kernels.indexing import scattered
 from tinytorch.kernels.meta import is_meta, within
 from tinytorch.kernels.reduce import axis_of
 from tinytorch.ops.arguments import check_tensor, op_of, unless_empty
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.index import _INT64, index_put
 from tinytorch.ops.join import cat
 from tinytorch.ops.register import public
@@ -231,6 +232,7 @@ def _scatter_prod_rule(
     return to_x, None, to_src
 
 
+@per_example("index")
 def _products_of_others(
     g: Tensor, x: Tensor, dim: int, index: Tensor, src: Tensor, include_self: bool
 ) -> tuple[Tensor, Tensor]:
@@ -325,6 +327,7 @@ def scatter_reduce_(
 
 
 @public(method=True, out="gather", axis=True)
+@per_example("index")
 def index_reduce(
     input: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:
@@ -359,6 +362,7 @@ def _rows_everywhere(input: Tensor, dim: int, index: Tensor, source: Tensor, red
 
 
 @public("", method="index_reduce_")
+@per_example("index")
 def index_reduce_(
     self: Tensor, dim: int, index: Tensor, source: Tensor, reduce: str, *, include_self: bool = True
 ) -> Tensor:

@@ -21,6 +21,7 @@ from tinytorch.kernels import layer_norm as layer_norms
 from tinytorch.kernels.checks import check_floating
 from tinytorch.kernels.silence import quietly
 from tinytorch.ops.arguments import check_tensor, op_of
+from tinytorch.ops.batch_rules import per_example
 from tinytorch.ops.register import public
 
 
@@ -218,8 +219,8 @@ def _with_statistics(
 
     def update(mean: Tensor, variance: Tensor) -> None:
         if running_mean is not None:
-            _move(running_mean._array, mean._array, 0, momentum)
-            _move(running_var._array, variance._array, input._array.size // channels, momentum)
+            _batch_norm_update_stats(running_mean._array, mean._array, 0, momentum)
+            _batch_norm_update_stats(running_var._array, variance._array, input._array.size // channels, momentum)
 
     try:
         found: tuple[Tensor, Tensor, Tensor] = _by_batch(input, weight, bias, eps)
@@ -230,7 +231,8 @@ def _with_statistics(
     return found
 
 
-def _move(array: Any, new: Any, count: int, momentum: float) -> None:
+@per_example("array")
+def _batch_norm_update_stats(array: Any, new: Any, count: int, momentum: float) -> None:
     """Update a running statistic as `norm.move` does; as in PyTorch, this does not increment the version."""
     for mode in local.state.modes or ():
         mode.wrote(norm.move, array, new, count, momentum)
