@@ -89,9 +89,18 @@ class Call:
         """Return the positions of the tensors."""
         return [i for i in self.op.inputs if isinstance(self.values[i], Tensor)]
 
-    def is_batched(self, *names: str) -> tuple[bool, ...]:
-        """Return which of the arguments with these names are batched."""
-        return tuple([bool(self.which[self.op.position[name]]) for name in names])
+    def align(self, core: Callable[[int], int] = lambda i: 0, whole: bool = True) -> None:
+        """Make the numbers of dimensions of all tensors equal, apart from the op's own, the last `core` of each.
+
+        `whole`: a tensor that is not batched is copied for all examples; else broadcasting does so.
+        """
+        more = {i: self.rank(i) - core(i) for i in self.tensors()}
+        if min(more.values()) < 0:
+            raise NoRule
+        for i, own in more.items():
+            if whole or self.which[i]:
+                x = self.whole(i)
+                self.values[i], self.which[i] = padded(x, x.ndim + max(more.values()) - own), True
 
 
 def padded(x: Any, ndim: int) -> Any:
@@ -99,9 +108,14 @@ def padded(x: Any, ndim: int) -> Any:
     return x if x.ndim >= ndim else x.reshape(x.shape[0], *(1,) * (ndim - x.ndim), *x.shape[1:])
 
 
-def rule_of(op: Op) -> Callable[[Call], Any] | None:
-    """Return the rule of an op, or None."""
-    return None if op.batch is None else _no_rule if callable(op.batch) else RULES[op.batch]
+def rule_of(op: Op) -> Callable[[Call], Any]:
+    """Return the rule of an op; that of the steps by which it is composed is for what they leave, by its dimensions."""
+    batch = op.batch
+    if isinstance(batch, str) and "->" in batch:
+        return functools.partial(product, axes=batch)
+    if batch is None or (callable(batch) and op.position.keys().isdisjoint(DIMENSIONS)):
+        return _no_rule
+    return RULES["along" if callable(batch) else batch]
 
 
 def without_rule(ops: Sequence[Op]) -> list[Op]:
@@ -151,25 +165,15 @@ def per_example(*read: str, dynamic: str | None = None) -> Callable[[Any], Any]:
 @_rule("elementwise")
 def elementwise(call: Call) -> Any:
     """Align the shapes of the examples; what is not batched is broadcast."""
-    values, which = call.values, call.which
     tensors = call.tensors()
     if len(tensors) == 1:
         return call.run()
-    ranks = [call.rank(i) for i in tensors]
-    rank = max(ranks)
-    kinds = {values[i]._array.dtype for i in tensors}
+    rank = max([call.rank(i) for i in tensors])
     expanded = not call.op.broadcasts or bool(call.op.operands and not is_ufunc(call.op))
-    if len(kinds) > 1:
-        _promote(call, tensors, ranks, expanded)
-    if expanded:
-        for i in tensors:
-            values[i] = call.whole(i)
-            which[i] = True
-    for i, own in zip(tensors, ranks, strict=True):
-        if own < rank and which[i]:
-            values[i] = padded(values[i], rank + 1)
+    _promote(call, tensors, expanded)
+    call.align(whole=expanded)
     target: Any = call.target
-    if call.caller.writes and values[0] is not target:
+    if call.caller.writes and call.values[0] is not target:
         raise RuntimeError(
             f"output with shape {list(target.shape[1:])} doesn't match the broadcast shape of {rank} dimensions"
         )
@@ -181,18 +185,18 @@ def is_ufunc(op: Op) -> bool:
     return isinstance(getattr(op.kernel, "ufunc", op.kernel), np.ufunc)
 
 
-def _promote(call: Call, tensors: list[int], ranks: list[int], expanded: bool) -> None:
+def _promote(call: Call, tensors: list[int], expanded: bool) -> None:
     """Cast operands of which an example is 0-d: these decide the dtype only if their category is the higher one.
 
     `expanded`: also one that is not batched is not 0-d any more when the op is called.
     """
-    operands = [
-        (i, rank) for i, rank in zip(tensors, ranks, strict=True) if call.op.arguments[i] not in ("condition", "mask")
-    ]
-    if all([rank or not (expanded or call.which[i]) for i, rank in operands]):
+    ranks = {i: call.rank(i) for i in tensors if call.op.arguments[i] not in ("condition", "mask")}
+    if len({call.values[i]._array.dtype for i in tensors}) == 1 or all(
+        [rank or not (expanded or call.which[i]) for i, rank in ranks.items()]
+    ):
         return
-    target = dtypes.result_dtype(*[(call.values[i].dtype, 2 if rank else 1) for i, rank in operands])
-    for i, _ in operands:
+    target = dtypes.result_dtype(*[(call.values[i].dtype, 2 if rank else 1) for i, rank in ranks.items()])
+    for i in ranks:
         x = call.values[i]
         if x.dtype is not target and not (i == 0 and call.caller.writes):
             call.values[i] = x.to(target)
@@ -213,25 +217,26 @@ def _shifted(dim: Any, rank: int) -> Any:
 
 
 @_rule("along")
+@_rule("over")
 def along(call: Call) -> Any:
-    """Shift the dimensions among the arguments, of an op that treats all other dimensions alike."""
+    """Shift the dimensions among the arguments, of an op that treats all other dimensions alike.
+
+    Those of an op that says "over" are a tuple.
+    """
     op, values = call.op, call.values
     tensors = call.tensors()
     ranks = [call.rank(i) for i in tensors]
     rank = max(ranks)
     names = [name for name in DIMENSIONS if name in op.position]
+    several = len(tensors) > 1
     if call.caller.writes and (call.rank(0) < rank or (rank == 0 and names)):
         raise NoRule
-    several = len(tensors) > 1
-    if several and not op.broadcasts and len(set(ranks)) > 1:
-        raise NoRule
-    for i, own in zip(tensors, ranks, strict=True):
-        if several:
-            values[i] = call.whole(i)
-        if own < rank and op.broadcasts:
-            values[i] = padded(values[i], rank + 1)
-    if several and len({values[i]._array.dtype for i in tensors}) > 1 and 0 in ranks and op.broadcasts:
-        _promote(call, tensors, ranks, True)
+    if several:
+        if not op.broadcasts and len(set(ranks)) > 1:
+            raise NoRule
+        if op.broadcasts:
+            _promote(call, tensors, True)
+        call.align()
     if "shape" in op.position:  # (of the result: the gradient of an op whose dimensions these are)
         return _in_shape(call, names)
     keepdim = "keepdim" in op.position and values[op.position["keepdim"]]
@@ -239,8 +244,6 @@ def along(call: Call) -> Any:
     if scalar:
         for i in tensors:
             values[i] = values[i].unsqueeze(-1)
-        if keepdim:
-            values[op.position["keepdim"]] = False
     everything = False
     for name in names:
         at = op.position[name]
@@ -252,11 +255,12 @@ def along(call: Call) -> Any:
                 raise NoRule
             (i,) = tensors
             values[i] = values[i].reshape(call.size, math.prod(values[i].shape[1:]))
-            values[at] = 1
-            if "keepdim" in op.position:
-                values[op.position["keepdim"]] = False
-        else:
-            values[at] = _shifted(dim, rank)
+            dim = 0
+        values[at] = _shifted(dim, 1 if everything else rank)
+        if op.batch == "over" and type(values[at]) is int:
+            values[at] = (values[at],)
+    if keepdim and (scalar or everything):
+        values[op.position["keepdim"]] = False
     if "key" in op.position:
         _shift_key(call)
     result = call.run()
@@ -300,21 +304,33 @@ def _each(result: Any, function: Callable[[Any], Any]) -> Any:
     return type(result)([_each(each, function) for each in result])
 
 
+#: The number of dimensions of an example of the arguments of ops of stacks of matrices; of others it is 2.
+_CORES = {"pivots": 1, "tau": 1}
+
+
 @_rule("leading")
+@_rule("attention")
+@_rule("same shape")
+@_rule("stacks")
 def leading(call: Call) -> Any:
-    """Call an op that takes any number of leading dimensions; examples of one rank get them as they are."""
-    values = call.values
-    tensors = call.tensors()
-    if call.op.name == "view_as_complex" and values[0].ndim == 1 and call.size:
-        call.op.caller(values[0][0])  # (raises its error)
-    if len(tensors) > 1:
-        ranks = [call.rank(i) for i in tensors]
-        for i, own in zip(tensors, ranks, strict=True):
-            values[i] = call.whole(i)
-            if own < max(ranks):
-                if not call.op.broadcasts:
-                    raise NoRule
-                values[i] = padded(values[i], max(ranks) + 1)
+    """Call an op that takes any number of leading dimensions, the same for all tensors unless it broadcasts them.
+
+    The ops of "stacks" of matrices and vectors broadcast the dimensions before these.
+    """
+    op, values, stacks = call.op, call.values, call.op.batch == "stacks"
+    if op.name == "view_as_complex" and values[0].ndim == 1 and call.size:
+        op.caller(values[0][0])  # (raises its error)
+    if stacks and any([ours for i, ours in enumerate(call.which) if i not in op.inputs]):
+        raise NoRule
+    vector = stacks and "vector" in op.position and call.of("vector")
+    cores = {i: (_CORES.get(op.arguments[i], 2) if stacks else 0) for i in call.tensors()}
+    if vector:
+        cores[op.position["y"]] = 1
+    alike = {call.shape(i) if op.batch == "same shape" else call.rank(i) - core for i, core in cores.items()}
+    if len(alike) > 1 and ("driver" in op.position or not (stacks or op.broadcasts or op.batch == "attention")):
+        raise NoRule
+    if len(cores) > 1:
+        call.align(cores.__getitem__)
     return _with_batch(call, call.run())
 
 
@@ -345,30 +361,22 @@ def folded(call: Call) -> Any:
 # Views --------------------------------------------------------------------------------------------
 
 
-@_rule("view")
-def view(call: Call) -> Any:
-    """Call an op that views its elements in another shape."""
-    x, shape = call.values[0], call.of("shape")
-    at = call.op.position["shape"]
-    shape = tuple(shape)
-    if any([type(n) is int and n < 0 for n in shape]):
-        shape = shapes.inferred(math.prod(x.shape[1:]), shape)
-    call.values[at] = (call.size, *shape)
-    return call.run()
-
-
-@_rule("expand")
-def expand(call: Call) -> Any:
-    """Expand the examples."""
-    x, sizes = call.values[0], tuple(call.of("sizes"))
-    if len(sizes) < x.ndim - 1:
-        raise RuntimeError(
-            f"expand(torch.FloatTensor{{{list(x.shape[1:])}}}, size={list(sizes)}): the number of sizes provided "
-            f"({len(sizes)}) must be greater or equal to the number of dimensions in the tensor ({x.ndim - 1})"
-        )
-    if x.ndim - 1 < len(sizes):
-        x = x.view(x.shape[0], *(1,) * (len(sizes) - x.ndim + 1), *x.shape[1:])
-    call.values[0], call.values[call.op.position["sizes"]] = x, (call.size, *sizes)
+@_rule("sized")
+def sized(call: Call) -> Any:
+    """Call an op that is given the shape of its result, or by how much the examples are expanded or repeated."""
+    x, which = call.values[0], next(name for name in ("shape", "sizes", "repeats") if name in call.op.position)
+    sizes = tuple(call.of(which))
+    if which == "shape":
+        if any([type(n) is int and n < 0 for n in sizes]):
+            sizes = shapes.inferred(math.prod(x.shape[1:]), sizes)
+    else:
+        if which == "sizes" and len(sizes) < x.ndim - 1:
+            raise RuntimeError(
+                f"expand(torch.FloatTensor{{{list(x.shape[1:])}}}, size={list(sizes)}): the number of sizes provided "
+                f"({len(sizes)}) must be greater or equal to the number of dimensions in the tensor ({x.ndim - 1})"
+            )
+        call.values[0] = padded(x, len(sizes) + 1)
+    call.values[call.op.position[which]] = (1 if which == "repeats" else call.size, *sizes)
     return call.run()
 
 
@@ -390,29 +398,6 @@ def unsqueeze(call: Call) -> Any:
     """Insert a dimension into the examples."""
     call.values[1] = _shifted(call.values[1], call.rank(0) + 1)
     return call.run()
-
-
-@_rule("squeeze")
-def squeeze(call: Call) -> Any:
-    """Remove the dimensions of one element of the examples, or those of given dimensions."""
-    x = call.values[0]
-    if "dim" in call.op.position:
-        _shifted(call.of("dim"), x.ndim - 1)
-        dims: tuple[int, ...] = (call.of("dim"),)
-    elif "dims" in call.op.position:
-        dims = tuple(call.of("dims"))
-    else:
-        dims = tuple(range(x.ndim - 1))
-    if x.ndim == 1:
-        return x.view(x.shape)
-    return x.squeeze(tuple([_shifted(dim, x.ndim - 1) for dim in dims]))
-
-
-@_rule("t")
-def t(call: Call) -> Any:
-    """Transpose matrices."""
-    x = call.values[0]
-    return x.transpose(1, 2) if x.ndim == 3 else x.view(x.shape)
 
 
 @_rule("strided")
@@ -461,97 +446,21 @@ def sequence(call: Call) -> Any:
 # Products -----------------------------------------------------------------------------------------
 
 
-def _matrices(x_turned: bool, y_turned: bool) -> Callable[[Call], Any]:
-    """Return the rule of a product of matrices, or of stacks of them, of which some are transposed."""
-
-    def rule(call: Call) -> Any:
-        x, y = call.values
-        of_x, of_y = map(bool, call.which)
-        _check_product(call, *((2,) if call.op.name == "mm" else (max(call.rank(0), 3),)))
-        x, y = x.mT if x_turned else x, y.mT if y_turned else y
-        size = call.size
-        if x.shape[-1] != y.shape[-2]:
-            raise NoRule
-        if call.op.name == "mm":
-            if of_x and of_y:
-                return x @ y
-            if of_x:
-                return (x.reshape(size * x.shape[1], x.shape[2]) @ y).reshape(size, x.shape[1], y.shape[1])
-            return (y.mT.reshape(size * y.shape[2], y.shape[1]) @ x.mT).reshape(size, y.shape[2], x.shape[0]).mT
-        lead = tuple(x.shape[of_x:-2])
-        if lead != tuple(y.shape[of_y:-2]):
-            raise NoRule
-        if of_x and of_y:
-            many = size * math.prod(lead)
-            out = x.reshape(many, *x.shape[-2:]) @ y.reshape(many, *y.shape[-2:])
-            return out.reshape(size, *lead, *out.shape[1:])
-        x = x.reshape(*(size,) * of_x, math.prod(lead), *x.shape[-2:])
-        y = y.reshape(*(size,) * of_y, math.prod(lead), *y.shape[-2:])
-        out = _rows_of_all(x, y) if of_x else _rows_of_all(y.mT, x.mT).mT
-        return out.reshape(size, *lead, *out.shape[-2:])
-
-    return rule
-
-
-for _name, _x_turned, _y_turned in (("", False, False), ("_nt", False, True), ("_tn", True, False)):
-    RULES[f"mm{_name}"] = RULES[f"bmm{_name}"] = _matrices(_x_turned, _y_turned)
-
-
-def _rows_of_all(x: Any, y: Any) -> Any:
-    """Return the products of batched stacks of matrices `x` and a stack `y` that is not batched."""
-    size, many, rows, inner = x.shape
-    out = x.transpose(0, 1).reshape(many, size * rows, inner) @ y
-    return out.reshape(many, size, rows, y.shape[2]).transpose(0, 1)
-
-
-def _check_product(call: Call, *ranks: int) -> None:
-    """Leave products that the op refuses to the op, which raises its error for one example."""
+def product(call: Call, axes: str) -> Any:
+    """Multiply matrices, vectors, or stacks of matrices, whose axes the op declares: "ik,kj->ij"."""
     x, y = call.values
-    if (call.rank(0), call.rank(1)) != (ranks * 2)[:2] or x._array.dtype != y._array.dtype or not x.numel():
+    of_x, of_y = map(bool, call.which)
+    x_axes, y_axes = axes.partition("->")[0].split(",")
+    lead = len(x_axes) - 2  # (of stacks)
+    if (call.rank(0), call.rank(1)) != (len(x_axes), len(y_axes)) or x._array.dtype != y._array.dtype or not x.numel():
+        raise NoRule  # (the op raises its error for one example)
+    x = x.unsqueeze(-2) if "i" not in axes[: len(x_axes)] else x.mT if x_axes[-1] == "i" else x
+    y = y.unsqueeze(-1) if "j" not in y_axes else y.mT if y_axes[-1] == "k" else y
+    if x.shape[-1] != y.shape[-2] or (lead > 0 and x.shape[of_x:-2] != y.shape[of_y:-2]):
         raise NoRule
-
-
-@_rule("mv")
-def mv(call: Call) -> Any:
-    """Multiply matrices and vectors."""
-    _check_product(call, 2, 1)
-    x, y = call.values
-    if not call.which[0]:
-        return y @ x.mT
-    return (x @ y.unsqueeze(2)).squeeze(2) if call.which[1] else x @ y
-
-
-@_rule("mv_t")
-def mv_t(call: Call) -> Any:
-    """Multiply transposed matrices and vectors."""
-    call.values[0] = call.values[0].mT
-    return mv(call)
-
-
-@_rule("vm")
-def vm(call: Call) -> Any:
-    """Multiply vectors and matrices."""
-    call.values = [call.values[1].mT, call.values[0]]
-    call.which = [call.which[1], call.which[0]]
-    return mv(call)
-
-
-@_rule("dot")
-def dot(call: Call) -> Any:
-    """Multiply vectors."""
-    _check_product(call, 1, 1)
-    x, y = call.values
-    if call.which[0] and call.which[1]:
-        return (x.unsqueeze(1) @ y.unsqueeze(2)).reshape(call.size)
-    return x @ y if call.which[0] else y @ x
-
-
-@_rule("outer")
-def outer(call: Call) -> Any:
-    """Multiply all pairs of elements of two tensors."""
-    x, y = call.whole(0), call.whole(1)
-    rank = y.ndim - 1
-    return x.reshape(*x.shape, *(1,) * rank) * y.reshape(call.size, *(1,) * (x.ndim - 1), *y.shape[1:])
+    out = x @ y if of_x else (y.mT @ x.mT).mT
+    out = out if "i" in x_axes else out.squeeze(-2)
+    return out if "j" in y_axes else out.squeeze(-1)
 
 
 @_rule("linear")
@@ -561,27 +470,17 @@ def linear(call: Call) -> Any:
     of_x, of_weight, of_bias = map(bool, call.which)
     if not of_weight and not of_bias:
         return call.run()
-    if call.shape(0)[-1] != call.shape(1)[-1] or not x.ndim:
+    shape = call.shape(0)
+    if not shape or shape[-1] != call.shape(1)[-1] or (of_weight and call.rank(1) == 1) or not x.numel():
         raise NoRule
-    if not of_weight:
-        out = call.op.caller(x, weight, None)
-        if bias is not None and not of_x:
-            return out + padded(bias, out.ndim + 1)
-    elif weight.ndim == 2 or not x.numel() or not weight.numel():  # the weight of one example is a vector
-        raise NoRule
+    if of_weight:
+        rows = x.reshape(*(call.size,) * of_x, math.prod(shape[:-1]), shape[-1])
+        out = (rows @ weight.mT).reshape(call.size, *shape[:-1], weight.shape[1])
     else:
-        shape, n = call.shape(0), weight.shape[1]
-        if of_x:
-            rows = x.reshape(call.size, math.prod(shape[:-1]), shape[-1])
-        else:
-            rows = x.reshape(1, math.prod(shape[:-1]), shape[-1]).expand(call.size, -1, -1)
-        if bias is not None and call.rank(2) == 1 and bias._array.dtype == rows._array.dtype:
-            out = call.whole(2).unsqueeze(1).baddbmm(rows, weight.mT)
-            return out.reshape(call.size, *shape[:-1], n)
-        out = (rows @ weight.mT).reshape(call.size, *shape[:-1], n)
+        out = call.op.caller(x, weight, None)
     if bias is None:
         return out
-    return out + (padded(bias, out.ndim) if of_bias else bias)
+    return out + (padded(bias, out.ndim + (not of_x and not of_weight)) if of_bias else bias)
 
 
 # Rules by other ops -------------------------------------------------------------------------------
@@ -603,74 +502,7 @@ def _no_rule(call: Call) -> Any:
     raise NoRule
 
 
-def _weighted(x: Any, product: Any, beta: Any, alpha: Any) -> Any:
-    product = product if type(alpha) is int and alpha == 1 else product * alpha
-    if not isinstance(beta, Tensor) and beta == 0:
-        return product
-    return (x if type(beta) is int and beta == 1 else x * beta) + product
-
-
-@_steps("addmm")
-def addmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    """X * beta + (a @ b) * alpha."""
-    return _weighted(x, a @ b, beta, alpha)
-
-
-@_steps("addbmm")
-def addbmm(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    """The same with the sum of the products of a stack."""
-    return _weighted(x, (a @ b).sum(0), beta, alpha)
-
-
-@_steps("addr")
-def addr(x: Any, a: Any, b: Any, beta: Any, alpha: Any) -> Any:
-    """The same with an outer product."""
-    return _weighted(x, a.unsqueeze(1) * b.unsqueeze(0), beta, alpha)
-
-
 # More dimensions ----------------------------------------------------------------------------------
-
-
-@_rule("over")
-def over(call: Call) -> Any:
-    """As "along", for an op whose dimensions are a tuple."""
-    at = call.op.position["dim"]
-    dim, rank = call.values[at], call.rank(0)
-    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
-        call.values[at] = tuple(range(rank)) if rank else (0,)
-    elif isinstance(dim, int):
-        call.values[at] = (dim,)
-    return along(call)
-
-
-@_rule("rolled")
-def rolled(call: Call) -> Any:
-    """Roll along dimensions; without any, the examples flattened."""
-    x, shifts, dims = call.values
-    if not dims:
-        flat = x.reshape(call.size, math.prod(x.shape[1:]))
-        return call.op.caller(flat, shifts, (1,)).reshape(x.shape)
-    return along(call)
-
-
-@_rule("repeated")
-def repeated(call: Call) -> Any:
-    """Repeat the examples."""
-    x, repeats = call.values[0], tuple(call.of("repeats"))
-    call.values[0] = padded(x, len(repeats) + 1)
-    call.values[call.op.position["repeats"]] = (1, *repeats)
-    return call.run()
-
-
-@_rule("summed to")
-def summed_to(call: Call) -> Any:
-    """Sum the examples to a size."""
-    x, size = call.values[0], tuple(call.of("size"))
-    extra = x.ndim - 1 - len(size)
-    if extra > 0:
-        x = x.sum(tuple(range(1, extra + 1)))
-    dims = tuple([k + 1 for k, (have, want) in enumerate(zip(x.shape[1:], size, strict=True)) if have != want])
-    return x.sum(dims, True) if dims else x if extra > 0 else x.clone()
 
 
 @_rule("cloned")
@@ -683,23 +515,6 @@ def cloned(call: Call) -> Any:
             "Tensor.clone(memory_format) inside vmap is only supported with memory_format torch.preserve_format or "
             f"torch.contiguous_format (got {name})"
         )
-    return call.run()
-
-
-@_rule("rectified")
-def rectified(call: Call) -> Any:
-    """Apply slopes per channel, the second dimension."""
-    op = call.op
-    weight = op.position["weight"]
-    ranks = {i: call.rank(i) for i in call.tensors() if i != weight}
-    rank = max(ranks.values())
-    for i, own in ranks.items():
-        if own != rank:
-            raise NoRule
-        call.values[i] = call.whole(i)
-    call.values[weight] = padded(call.whole(weight), rank + 1)
-    if op.outputs != 1:
-        raise NoRule
     return call.run()
 
 
@@ -803,49 +618,27 @@ def index_put(call: Call) -> Any:
 
 @_rule("rows")
 def rows(call: Call) -> Any:
-    """Select rows along a dimension."""
-    x, dim, which = call.values
-    if not call.which[2]:
-        call.values[1] = _shifted(dim, call.rank(0))
-        if x.ndim == 1:
-            raise NoRule
-        return call.run()
-    if which.ndim == 1 or call.rank(0) == 0:
-        raise NoRule
-    dim = dim % call.rank(0)
-    if not call.which[0]:
-        out = x.index_select(dim, which.reshape(which.numel()))
-        return out.unflatten(dim, tuple(which.shape)).movedim(dim, 0)
-    shape = (*x.shape[: dim + 1], which.shape[1], *x.shape[dim + 2 :])
-    chosen = which.reshape(call.size, *(1,) * dim, which.shape[1], *(1,) * (x.ndim - dim - 2)).expand(shape)
-    return x.gather(dim + 1, chosen.to(dtypes.int64))
-
-
-@_rule("rows added")
-def rows_added(call: Call) -> Any:
-    """Write rows along a dimension, at the same places in all examples."""
+    """Read or write rows along a dimension, at the same places in all examples; read ones at places of each."""
     op, values = call.op, call.values
-    if call.which[op.position["index"]] or call.rank(0) == 0:
+    dim, which = call.of("dim"), call.of("index")
+    shape = tuple(call.of("shape")) if "shape" in op.position else call.shape(0)
+    if not shape or (call.which[op.position["index"]] and (op.name != "index_select" or which.ndim == 1)):
         raise NoRule
-    values[op.position["dim"]] = _shifted(call.of("dim"), call.rank(0))
-    for name in ("x", "source"):
-        if name in op.position:
-            values[op.position[name]] = call.whole(op.position[name])
+    if call.which[op.position["index"]]:
+        x, dim = call.whole(0), _shifted(dim, len(shape)) % (len(shape) + 1)
+        chosen = which.reshape(call.size, *(1,) * (dim - 1), which.shape[1], *(1,) * (len(shape) - dim))
+        return x.gather(dim, chosen.expand(*x.shape[:dim], which.shape[1], *x.shape[dim + 1 :]).to(dtypes.int64))
+    values[op.position["dim"]] = _shifted(dim, len(shape))
+    if "shape" in op.position:
+        values[op.position["shape"]] = (call.size, *shape)
+    values[0] = call.whole(0)
+    if "source" in op.position:
+        at = op.position["source"]
+        values[at] = call.whole(at)
+        if values[at].ndim != values[0].ndim:
+            raise NoRule
     if "value" in op.position and call.which[op.position["value"]]:
         raise NoRule
-    if "source" in op.position and call.values[op.position["source"]].ndim != values[0].ndim:
-        raise NoRule
-    return call.run()
-
-
-@_rule("rows back")
-def rows_back(call: Call) -> Any:
-    """Write rows into zeros of a shape, at the same places in all examples."""
-    if call.which[call.op.position["index"]] or not call.of("shape"):
-        raise NoRule
-    shape = tuple(call.of("shape"))
-    call.values[call.op.position["shape"]] = (call.size, *shape)
-    call.values[call.op.position["dim"]] = _shifted(call.of("dim"), len(shape))
     return call.run()
 
 
@@ -860,20 +653,6 @@ def put_back(call: Call) -> Any:
     if adjacent and first:
         x = x.movedim(tuple(range(first + 1, first + 1 + rank)), tuple(range(1, rank + 1)))
     return call.op.caller(x, (call.size, *shape), (_steps_of(call.size, rank), *_aligned(arrays, which, rank)))
-
-
-@_rule("take")
-def take(call: Call) -> Any:
-    """Take elements by their number."""
-    x, which = call.values
-    if not call.which[0]:
-        return call.run()
-    count = math.prod(x.shape[1:])
-    which = call.whole(1)
-    flat = which.reshape(call.size, math.prod(which.shape[1:]))
-    if not count:
-        raise NoRule
-    return x.reshape(call.size, count).gather(1, flat.where(flat >= 0, flat + count)).reshape(which.shape)
 
 
 @_rule("embedding")
@@ -1065,39 +844,6 @@ def layer_norm(call: Call) -> Any:
     return out
 
 
-@_steps("layer norm gradient")
-def layer_norm_gradient(g: Any, needs: Any, x: Any, count: int, weight: Any, mean: Any, scale: Any) -> Any:
-    """The gradients of `layer_norm` in Tensor code."""
-    dims, leading_dims = tuple(range(-count, 0)), tuple(range(x.ndim - count))
-    shape = (*x.shape[: x.ndim - count], *(1,) * count)
-    scale = scale.reshape(shape)
-    normal = (x - mean.reshape(shape)) * scale
-    of_x = of_weight = of_bias = None
-    if needs[0]:
-        slope = g if weight is None else g * weight
-        of_x = (slope - slope.mean(dims, True) - normal * (slope * normal).mean(dims, True)) * scale
-    if needs[1]:
-        of_weight = (g * normal).sum(leading_dims) if leading_dims else g * normal
-    if needs[2]:
-        of_bias = g.sum(leading_dims) if leading_dims else g
-    return of_x, of_weight, of_bias
-
-
-@_steps("rms norm gradient")
-def rms_norm_gradient(g: Any, needs: Any, x: Any, count: int, weight: Any, scale: Any) -> Any:
-    """The gradients of `rms_norm` in Tensor code."""
-    dims, leading_dims = tuple(range(-count, 0)), tuple(range(x.ndim - count))
-    scale = scale.reshape(*x.shape[: x.ndim - count], *(1,) * count)
-    of_x = of_weight = None
-    if needs[0]:
-        slope = g if weight is None else g * weight
-        of_x = (slope - x * scale * scale * (slope * x).mean(dims, True)) * scale
-    if needs[1]:
-        of_weight = g * x * scale
-        of_weight = of_weight.sum(leading_dims) if leading_dims else of_weight
-    return of_x, of_weight
-
-
 @_rule("channels")
 def channels(call: Call) -> Any:
     """Make the batch part of the channels, each of which is normalised alone."""
@@ -1126,16 +872,6 @@ def channels(call: Call) -> Any:
     return tuple(parts) if isinstance(result, tuple) else parts[0]
 
 
-@_rule("attention")
-def attention(call: Call) -> Any:
-    """Attend: any number of leading dimensions."""
-    rank = max([call.rank(i) for i in call.tensors()])
-    for i in call.tensors():
-        if call.which[i] or call.op.arguments[i] in ("query", "key", "value", "g", "weights", "out"):
-            call.values[i] = padded(call.whole(i), rank + 1)
-    return call.run()
-
-
 # Others -------------------------------------------------------------------------------------------
 
 
@@ -1159,13 +895,6 @@ def masked_fill(call: Call) -> Any:
     return padded(value, rank).to(x.dtype).where(padded(mask, rank), padded(x, rank))
 
 
-@_rule("diagonal matrix")
-def diagonal_matrix(call: Call) -> Any:
-    """A matrix with a number on its diagonal."""
-    x, (m, n) = call.values
-    return x.reshape(call.size, 1, 1) * x.new_tensor(np.eye(m, n))
-
-
 @_rule("of type")
 def of_type(call: Call) -> Any:
     """Return what depends on the shape and the dtype of an example alone."""
@@ -1176,35 +905,6 @@ def of_type(call: Call) -> Any:
     return _each(call.op.caller(*call.values), lambda out: out.unsqueeze(0).expand(call.size, *out.shape))
 
 
-#: The number of dimensions of an example of the arguments of ops of stacks of matrices; of others it is 2.
-_CORES = {"pivots": 1, "tau": 1}
-
-
-@_rule("stacks")
-def stacks(call: Call) -> Any:
-    """Call an op of stacks of matrices and vectors, whose leading dimensions broadcast."""
-    if any([self_batched for i, self_batched in enumerate(call.which) if i not in call.op.inputs]):
-        raise NoRule
-    cores = {i: _CORES.get(call.op.arguments[i], 2) for i in call.tensors()}
-    if "vector" in call.op.position and call.of("vector"):
-        cores[call.op.position["y"]] = 1
-    more = {i: call.rank(i) - core for i, core in cores.items()}
-    if min(more.values()) < 0 or ("driver" in call.op.position and len(set(more.values())) > 1):
-        raise NoRule
-    for i, own in more.items():
-        x = call.whole(i)
-        call.values[i] = padded(x, x.ndim + max(more.values()) - own)
-    return _with_batch(call, call.run())
-
-
-@_rule("same shape")
-def same_shape(call: Call) -> Any:
-    """Call an op of tensors of one shape."""
-    if len({call.shape(i) for i in call.tensors()}) > 1:
-        raise NoRule
-    return leading(call)
-
-
 @_rule("soft targets")
 def soft_targets(call: Call) -> Any:
     """Compute targets, which depend on the scores' shape alone."""
@@ -1212,13 +912,6 @@ def soft_targets(call: Call) -> Any:
     if call.which[position["target"]] or call.which[position["weight"]] or not call.size:
         raise NoRule
     return of_type(call)
-
-
-@_steps("prelu gradient")
-def prelu_gradient(g: Any, x: Any, weight: Any) -> Any:
-    """The gradients of both arguments."""
-    above = x > 0
-    return g.where(above, g * weight), (g * x).masked_fill(above, 0)
 
 
 @_rule("unmasked")
@@ -1284,12 +977,3 @@ def filled_sum(x: Any, dim: int, index: Any) -> Any:
     if type(index) is not Tensor:
         return NotImplemented
     return x.index_select(dim, (index % max(x.shape[dim], 1)).unique()).sum() if x.ndim else x.clone()
-
-
-@_rule("integer product")
-def integer_product(call: Call) -> Any:
-    """Multiply matrices of integers: the rows of all examples at once."""
-    x, y = call.values
-    if call.which[1] or x.ndim != 3:
-        raise NoRule
-    return call.op.caller(x.reshape(-1, x.shape[2]), y).reshape(call.size, x.shape[1], y.shape[1])

@@ -689,7 +689,7 @@ def index_select(x: Any, dim: int, index: Any) -> Any:
 
 _rows_back = op_of(
     kernels.rows_back,
-    batch="rows back",
+    batch="rows",
     complex=OWN,
     name="IndexSelectBackward",
     x=lambda g, dim, index: index_select(g, dim, index),
@@ -704,7 +704,7 @@ def _index_add_source(g: Tensor, dim: int, index: Tensor, source_shape: tuple[in
 
 
 _index_add = writing(
-    batch="rows added",
+    batch="rows",
     complex=OWN,
     refuses="index_add_",
     names=("IndexAddBackward0",),
@@ -741,7 +741,7 @@ index_add_ = public("", method="index_add_", axis=True)(
 
 
 _index_copy = writing(
-    batch="rows added",
+    batch="rows",
     complex=OWN,
     refuses="index_copy_cpu",
     names=("IndexCopyBackward0",),
@@ -769,7 +769,7 @@ index_copy_ = public("", method="index_copy_", axis=True)(_index_copy[1])
 
 
 _index_fill = writing(
-    batch="rows added",
+    batch="rows",
     complex=OWN,
     refuses="index_fill_cpu",
     names=("IndexFillBackward0", "IndexFillBackward1"),

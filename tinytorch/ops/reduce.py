@@ -126,8 +126,14 @@ def nanmean(input: Tensor, dim: Any = None, keepdim: bool = False, *, dtype: Any
     return nansum(input, dim, keepdim, dtype=dtype) / numbers
 
 
+def _summed_to(x: Tensor, size: tuple[int, ...]) -> Tensor:
+    """Return the sum to a size in Tensor code, by which `vmap` computes it."""
+    dims = kernels.added_dims(tuple(x.shape), size)
+    return x.sum(dims, True).reshape(size) if dims else x.clone()
+
+
 _sum_to_size = op_of(
-    kernels.sum_to_size, batch="summed to", complex=OWN, name="SumBackward1",
+    kernels.sum_to_size, batch=lambda x, size: _summed_to(x, size), complex=OWN, name="SumBackward1",
     x=lambda g, x_shape, size: spread(g, x_shape, kernels.added_dims(x_shape, size)),
 )  # fmt: skip
 
