@@ -526,30 +526,37 @@ def _steps_of(size: int, rank: int) -> Any:
     return np.arange(size).reshape(size, *(1,) * rank)
 
 
-def _index_facts(call: Call) -> tuple[list[Any], list[bool], int, int, bool]:
-    """Return the index arrays, which are batched, the rank of their result, and where it is in one example.
+def _places(call: Call) -> tuple[tuple[Any, ...], bool, Any]:
+    """Return the indices of all examples at once, whether any differ, and where their dimensions go in an example.
 
-    Returns:
-        (arrays, which, rank, the first indexed dimension, whether the indexed dimensions are adjacent).
+    The latter are None, or (places in the result for all examples, where the result is as that of one example).
     """
     at = call.op.position["indices"]
     arrays, which = list(call.values[at]), call.which[at] or [False] * len(call.values[at])
-    for each, ours in zip(arrays, which, strict=True):
-        if each is not None and each.dtype.kind == "b":
-            if ours:
+    used = [k for k, each in enumerate(arrays) if each is not None]
+    for k in used:
+        if arrays[k].dtype.kind == "b":
+            if which[k]:
                 raise RuntimeError(DYNAMIC_MASK)
             raise NoRule
-    ranks = [each.ndim - ours for each, ours in zip(arrays, which, strict=True) if each is not None]
-    used = [k for k, each in enumerate(arrays) if each is not None]
-    return arrays, which, max(ranks), used[0], used[-1] - used[0] + 1 == len(used)
+    rank = max([arrays[k].ndim - which[k] for k in used])
+    first, adjacent = used[0], used[-1] - used[0] + 1 == len(used)
+    if adjacent and not any(which):
+        return (None, *arrays), False, None
+    key = [_aligned(each, rank + 1) if ours else each for each, ours in zip(arrays, which, strict=True)]
+    # (The indexed dimensions come first in the result, as they are not adjacent to that of the batch.)
+    moved = adjacent and first
+    back = (tuple(range(1, rank + 1)), tuple(range(first + 1, first + 1 + rank))) if moved else None
+    return (_numbers(call.size, rank), *key), any(which), back
 
 
-def _aligned(arrays: list[Any], which: list[bool], rank: int) -> list[Any]:
-    """Return index arrays that broadcast to a rank; those that are batched at outer levels, too, as such."""
-    return [_aligned_one(each, rank + 1) if ours else each for each, ours in zip(arrays, which, strict=True)]
+def _numbers(size: int, rank: int) -> Any:
+    """Return the numbers of the examples as an index array of `rank` further dimensions."""
+    return np.arange(size).reshape(size, *(1,) * rank)
 
 
-def _aligned_one(array: Any, ndim: int) -> Any:
+def _aligned(array: Any, ndim: int) -> Any:
+    """Return a batched index array with dimensions inserted, which is batched at outer levels, too, if it was."""
     if hasattr(array, "under"):  # (a view of this array is no longer that of a batched tensor)
         return padded(supplied("batched")(array.under, array.level), ndim)._array
     return padded(array, ndim)
@@ -571,48 +578,22 @@ def dynamic(call: Call) -> Any:
 @_rule("index")
 def index(call: Call) -> Any:
     """Index the examples by arrays, which may differ between them."""
-    x = call.values[0]
-    arrays, which, rank, first, adjacent = _index_facts(call)
-    caller = call.op.caller
-    if not any(which):
-        out = caller(x, (None, *arrays))
-        return out if adjacent else out.movedim(rank, 0)
-    arrays = _aligned(arrays, which, rank)
-    if not call.which[0]:
-        out = caller(x, tuple(arrays))
-        return out.movedim(first, 0) if adjacent and first else out
-    out = caller(x, (_steps_of(call.size, rank), *arrays))
-    if adjacent and first:  # (the indexed dimensions come first in the result, as they are not adjacent any more)
-        return out.movedim(tuple(range(1, rank + 1)), tuple(range(first + 1, first + 1 + rank)))
-    return out
+    key, differ, back = _places(call)
+    if differ and not call.which[0]:
+        out = call.op.caller(call.values[0], key[1:])
+        return out if back is None else out.movedim(back[1][0] - 1, 0)
+    out = call.op.caller(call.whole(0), key)
+    return out if back is None else out.movedim(*back)
 
 
 @_rule("index put")
 def index_put(call: Call) -> Any:
     """Write at indices of the examples."""
-    values = call.values
-    arrays, which, rank, first, adjacent = _index_facts(call)
-    x, y = call.whole(0), values[2]
-    shape, ours = tuple(x.shape[1:]), call.which[2]
-    arrays = _aligned(arrays, which, rank)
-    bounds = np.broadcast_shapes(
-        *[a.shape[1:] if o else a.shape for a, o in zip(arrays, which, strict=True) if a is not None]
-    )
-    used = [k for k, each in enumerate(arrays) if each is not None]
-    rest = [n for k, n in enumerate(shape) if k not in used]
-    before = first if adjacent else 0
-    target = (*rest[:before], *bounds, *rest[before:])
-    if not any(which) and adjacent:
-        y = padded(y, len(target) + 1) if ours else y
-        call.values = [x, (None, *arrays), y, values[3]]
-        return call.run()
-    if ours:
-        y = padded(y, len(target) + 1).expand(call.size, *target)
-    else:
-        y = y.expand(target).unsqueeze(0).expand(call.size, *target)
-    if before:
-        y = y.movedim(tuple(range(before + 1, before + 1 + rank)), tuple(range(1, rank + 1)))
-    call.values = [x, (_steps_of(call.size, rank), *arrays), y, values[3]]
+    key, _, back = _places(call)
+    given = [each.ndim for each in key if each is not None]
+    y = call.values[2] if call.which[2] else call.values[2].unsqueeze(0)
+    y = padded(y, call.rank(0) + max(given) - len(given) + 1)  # (of an example: its rank and that of the result)
+    call.values = [call.whole(0), key, y if back is None else y.movedim(*back[::-1]), call.values[3]]
     return call.run()
 
 
@@ -645,14 +626,9 @@ def rows(call: Call) -> Any:
 @_rule("put back")
 def put_back(call: Call) -> Any:
     """Add at indices of zeros of a shape."""
-    shape = tuple(call.of("shape"))
-    arrays, which, rank, first, adjacent = _index_facts(call)
+    key, _, back = _places(call)
     x = call.whole(0)
-    if not any(which) and adjacent:
-        return call.op.caller(x, (call.size, *shape), (None, *arrays))
-    if adjacent and first:
-        x = x.movedim(tuple(range(first + 1, first + 1 + rank)), tuple(range(1, rank + 1)))
-    return call.op.caller(x, (call.size, *shape), (_steps_of(call.size, rank), *_aligned(arrays, which, rank)))
+    return call.op.caller(x if back is None else x.movedim(*back[::-1]), (call.size, *call.of("shape")), key)
 
 
 @_rule("embedding")
@@ -663,11 +639,8 @@ def embedding(call: Call) -> Any:
         return call.run()
     if padding is not None and padding >= 0:
         raise NoRule
-    length = weight.shape[1]
     which = call.whole(1)
-    starts = Tensor.new_tensor(which, np.arange(call.size) * length).reshape(call.size, *(1,) * (which.ndim - 1))
-    call.values[0], call.values[1] = weight.reshape(call.size * length, *weight.shape[2:]), which + starts
-    return call.run()
+    return weight[_numbers(call.size, which.ndim - 1), which]
 
 
 @_rule("embedding gradient")
@@ -686,65 +659,35 @@ def embedding_gradient(call: Call) -> Any:
 # Losses -------------------------------------------------------------------------------------------
 
 
-def _reduced(losses: Any, call: Call, reduction: str) -> Any:
-    """Return the mean or sum of the losses of each example."""
-    if reduction == "none":
-        return losses
-    flat = losses.reshape(call.size, math.prod(losses.shape[1:]))
-    return flat.mean(1) if reduction == "mean" else flat.sum(1)
-
-
 @_rule("loss")
-def loss(call: Call) -> Any:
-    """Compute the losses of all elements, and reduce those of each example."""
-    reduction = call.of("reduction")
-    call.values[call.op.position["reduction"]] = "none"
-    main = [call.op.position[name] for name in ("x", "y") if name in call.op.position]
-    rank = max([call.rank(i) for i in main])
-    for i in main:
-        call.values[i] = padded(call.whole(i), rank + 1)
-    for i in call.tensors():
-        if i not in main and call.which[i]:
-            call.values[i] = padded(call.values[i], rank + 1)
-    return _reduced(call.run(), call, reduction)
-
-
 @_rule("classes")
-def classes(call: Call) -> Any:
-    """Compute losses over classes, along the first dimension of a vector and the second of other scores."""
-    op, values = call.op, call.values
-    reduction, ignored = call.of("reduction"), call.of("ignore_index")
-    x, target = call.whole(op.position["x"]), call.whole(op.position["target"])
-    weight = call.of("weight")
-    if call.which[op.position["weight"]] or not x.numel():
-        raise NoRule
-    labels = not target.is_floating_point()
-    vector = x.ndim == 2
-    if labels and target.ndim != x.ndim - 1:
-        raise NoRule
-    if not labels and target.ndim != x.ndim:
-        raise NoRule
-    flat = x if vector else x.reshape(-1, *x.shape[2:])
-    of_all = target if vector else target.reshape(-1, *target.shape[2:])
-    values[op.position["x"]], values[op.position["target"]] = flat, of_all
-    values[op.position["reduction"]] = "none"
-    losses = call.run()
-    if not vector:
-        losses = losses.reshape(call.size, x.shape[1], *losses.shape[1:])
+def loss(call: Call) -> Any:
+    """Compute the losses of all elements, and reduce those of each example.
+
+    Losses over classes, the first dimension of a vector and the second of other scores, are also those of labels.
+    """
+    values, at, reduction, labels = call.values, call.op.position, call.of("reduction"), False
+    values[at["reduction"]] = "none"
+    if call.op.batch == "loss":
+        call.align()
+        losses = call.run()
+    else:
+        x, target, weight = call.whole(at["x"]), call.whole(at["target"]), call.of("weight")
+        labels, vector = not target.is_floating_point(), x.ndim == 2
+        if call.which[at["weight"]] or not x.numel() or target.ndim != x.ndim - labels:
+            raise NoRule
+        values[at["x"]], values[at["target"]] = [each if vector else each.flatten(0, 1) for each in (x, target)]
+        losses = call.run()
+        losses = losses if vector else losses.unflatten(0, (call.size, x.shape[1]))
     if reduction == "none":
         return losses
-    total = losses.reshape(call.size, math.prod(losses.shape[1:])).sum(1)
-    if reduction == "sum":
-        return total
-    if not labels:
-        return total / (math.prod(losses.shape[1:]) or 1)
-    kept = target != ignored
-    if weight is None:
-        counts = kept.to(total.dtype)
-    else:
-        counts = weight[target.where(kept, target.new_zeros(()))] * kept
+    losses = losses.reshape(call.size, math.prod(losses.shape[1:]))
+    if reduction == "sum" or not labels:
+        return losses.sum(1) if reduction == "sum" else losses.mean(1)
+    kept = target != call.of("ignore_index")
+    counts = kept.to(losses.dtype) if weight is None else weight[target.where(kept, target.new_zeros(()))] * kept
     count = counts.reshape(call.size, math.prod(counts.shape[1:])).sum(1)
-    return total / count.masked_fill(count == 0, math.nan)
+    return losses.sum(1) / count.masked_fill(count == 0, math.nan)
 
 
 @_steps("nll gradient")
@@ -905,27 +848,6 @@ def of_type(call: Call) -> Any:
     return _each(call.op.caller(*call.values), lambda out: out.unsqueeze(0).expand(call.size, *out.shape))
 
 
-@_rule("soft targets")
-def soft_targets(call: Call) -> Any:
-    """Compute targets, which depend on the scores' shape alone."""
-    position = call.op.position
-    if call.which[position["target"]] or call.which[position["weight"]] or not call.size:
-        raise NoRule
-    return of_type(call)
-
-
-@_rule("unmasked")
-def unmasked(call: Call) -> Any:
-    """Write elements into zeros where a mask is true, the same for all examples."""
-    x, shape, mask = call.values
-    if call.which[2] or not call.which[0]:
-        raise NoRule
-    full = np.broadcast_shapes(tuple(shape), tuple(mask.shape))
-    chosen = x.new_tensor(np.arange(math.prod(full))).reshape(full)[mask.expand(full)].to(dtypes.int64)
-    out = x.new_zeros((call.size, math.prod(full)))
-    return out.index_copy(1, chosen, x.reshape(call.size, len(chosen))).reshape(call.size, *full)
-
-
 @_rule("placed in memory")
 def placed_in_memory(call: Call) -> Any:
     """Call an op of places in memory: each example has a memory of its own."""
@@ -943,32 +865,6 @@ def placed_in_memory(call: Call) -> Any:
             x = padded(x, len(given["part"][0]) + 1)
         values[i] = x
     return op.caller(*values)
-
-
-@_steps("taken back")
-def taken_back(x: Any, shape: Any, index: Any) -> Any:
-    """Zeros with elements added at places of the flattened array."""
-    count = math.prod(shape)
-    at = index.reshape(index.numel())
-    at = at.where(at >= 0, at + count)
-    return x.new_zeros((count,)).scatter_add(0, at, x.reshape(x.numel())).reshape(tuple(shape))
-
-
-@_steps("block diagonal")
-def block_diagonal(xs: Any) -> Any:
-    """The matrix with matrices on its diagonal."""
-    if len({x.dtype for x in xs}) > 1:
-        return NotImplemented
-    blocks = [x if x.ndim == 2 else x.reshape((1, 1, *x.shape)[-2:]) for x in xs]
-    m, n = (sum([block.shape[i] for block in blocks]) for i in (0, 1))
-    total, row, column = None, 0, 0
-    for block in blocks:
-        rows_of, columns_of = block.shape
-        around = (column, n - column - columns_of, row, m - row - rows_of)
-        part = supplied("pad")(block, around)
-        total = part if total is None else total + part
-        row, column = row + rows_of, column + columns_of
-    return total
 
 
 @_steps("filled sum")

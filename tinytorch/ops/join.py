@@ -383,7 +383,19 @@ def _block_diag_xs(g: Tensor, xs_shapes: list[tuple[int, ...]]) -> Any:
     return pieces
 
 
-_block_diag = op_of(kernels.block_diag, batch="block diagonal", complex=OWN, many="xs", xs=_block_diag_xs)
+def _composed(xs: Sequence[Tensor]) -> Any:
+    """Return the matrix in Tensor code, by which `vmap` computes it."""
+    if len({x.dtype for x in xs}) > 1:
+        return NotImplemented
+    blocks = [x if x.ndim == 2 else x.reshape((1, 1, *x.shape)[-2:]) for x in xs]
+    widths = [block.shape[1] for block in blocks]
+    return cat([
+        cat([block.new_zeros(len(block), n) if j != i else block for j, n in enumerate(widths)], 1)
+        for i, block in enumerate(blocks)
+    ])  # fmt: skip
+
+
+_block_diag = op_of(kernels.block_diag, batch=_composed, complex=OWN, many="xs", xs=_block_diag_xs)
 
 
 @public(python=True)

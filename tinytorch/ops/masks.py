@@ -80,9 +80,14 @@ def masked_select(x: Any, mask: Any) -> Any:
     """
 
 
+def _unmasked_by_index(x: Tensor, mask: Tensor) -> Tensor:
+    """Return the elements written into zeros where the mask is true, by which `vmap` computes it."""
+    return x.new_zeros(mask.numel()).index_put(mask.reshape(-1).nonzero(as_tuple=True), x).reshape(mask.shape)
+
+
 _unmasked = op_of(
     kernels.unmasked,
-    batch="unmasked",
+    batch=lambda x, shape, mask: _unmasked_by_index(x, expand(mask, np.broadcast_shapes(shape, tuple(mask.shape)))),
     complex=OWN,
     name="MaskedSelectBackward",
     x=lambda g, shape, mask: masked_select(expand(g, np.broadcast_shapes(shape, mask.shape)), mask),

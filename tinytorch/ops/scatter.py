@@ -396,7 +396,9 @@ def take(x: Any, index: Any) -> Any:
 
 _taken_back = op_of(
     kernels.taken_back,
-    batch="taken back",
+    batch=lambda x, shape, index: (
+        x.new_zeros(math.prod(shape)).index_put((index.reshape(-1),), x.reshape(-1), True).reshape(shape)
+    ),
     complex=OWN,
     name="TakeBackward",
     x=lambda g, index: take(g, index),

@@ -131,7 +131,7 @@ _nll_loss_grad = op_of(
     target=None,
     weight=None,
 )
-_soft_targets = op_of(loss.soft_targets, batch="soft targets", outputs=2, x=None, target=None, weight=None)
+_soft_targets = op_of(loss.soft_targets, batch="of type", outputs=2, x=None, target=None, weight=None)
 
 
 def _cross_entropy_x(
