@@ -454,13 +454,19 @@ def product(call: Call, axes: str) -> Any:
     lead = len(x_axes) - 2  # (of stacks)
     if (call.rank(0), call.rank(1)) != (len(x_axes), len(y_axes)) or x._array.dtype != y._array.dtype or not x.numel():
         raise NoRule  # (the op raises its error for one example)
-    x = x.unsqueeze(-2) if "i" not in axes[: len(x_axes)] else x.mT if x_axes[-1] == "i" else x
-    y = y.unsqueeze(-1) if "j" not in y_axes else y.mT if y_axes[-1] == "k" else y
-    if x.shape[-1] != y.shape[-2] or (lead > 0 and x.shape[of_x:-2] != y.shape[of_y:-2]):
+    rows, columns = "i" in x_axes, "j" in y_axes  # (else it is a vector)
+    x = x.mT if rows and x_axes[-1] == "i" else x
+    y = y.mT if columns and y_axes[-1] == "k" else y
+    if x.shape[-1] != y.shape[-2 if columns else -1] or (lead > 0 and x.shape[of_x:-2] != y.shape[of_y:-2]):
         raise NoRule
+    if of_x and not (of_y or rows):
+        return x @ y  # (the vectors of all examples are a matrix)
+    if of_y and not (of_x or columns):
+        return y @ (x.mT if rows else x)
+    x, y = x if rows else x.unsqueeze(-2), y if columns else y.unsqueeze(-1)
     out = x @ y if of_x else (y.mT @ x.mT).mT
-    out = out if "i" in x_axes else out.squeeze(-2)
-    return out if "j" in y_axes else out.squeeze(-1)
+    out = out if rows else out.squeeze(-2)
+    return out if columns else out.squeeze(-1)
 
 
 @_rule("linear")

@@ -40,7 +40,7 @@ from tinytorch.kernels.dtypes import DIFFERENTIABLE
 from tinytorch.ops import batch_rules, register
 from tinytorch.ops.overrides import disabled
 
-__all__ = ["Batch", "Batched", "levels", "physical", "wrapped"]
+__all__ = ["Batch", "Batched", "levels", "mapped", "physical", "wrapped"]
 
 CONTROL_FLOW = (
     "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that "
@@ -570,53 +570,40 @@ class Batch(DispatchMode):
     def _loop(self, op: Op, caller: Any, values: tuple[Any, ...]) -> Any:
         """Return the results of one call per example, stacked."""
         _fall_back(op.name.strip("_"))
-        if not self.size:
-            raise RuntimeError(NO_EXAMPLES)
         count, named = op.positional, op.arguments[op.positional :]
         function = op.caller if caller.writes else caller
+        return self.per_example(function, values[:count], dict(zip(named, values[count:], strict=True)), False)
 
-        def one(k: int) -> Any:
-            given = self._example(values, k)
-            return function(*given[:count], **dict(zip(named, given[count:], strict=True)))
+    def _example(self, k: int) -> Callable[[Any], Any]:
+        """Return the function that returns example `k` of a batched tensor, or array."""
 
-        return _stacked([one(k) for k in range(self.size)])
+        def example(x: Any) -> Any:
+            if type(x) is _Facts:
+                return x.under.select(0, k)._array if x.level is self else x
+            return x._under.select(0, k) if type(x) is Batched and x._level is self else x
 
-    def _example(self, tree: Any, k: int) -> Any:
-        """Return arguments with example `k` in the place of batched tensors."""
-        if type(tree) is Batched:
-            return tree._under.select(0, k) if tree._level is self else tree
-        if type(tree) is _Facts:
-            if tree.level is not self:
-                return tree
-            return tree.under.select(0, k)._array
-        if isinstance(tree, (tuple, list)):
-            parts = [self._example(each, k) for each in tree]
-            return _rebuilt(tree, parts)
-        if type(tree) is dict:
-            return {key: self._example(each, k) for key, each in tree.items()}
-        return tree
+        return example
 
-    def per_example(self, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Return the results of one call of any function per example, stacked."""
+    def per_example(self, function: Callable[..., Any], args: Any, kwargs: Any, wrap: bool = True) -> Any:
+        """Return the results of one call of any function per example, stacked, as batched tensors if `wrap`."""
         state = local.state
         if self.tracked is not None and state.grad:
-            args, kwargs = self._with_lifted(args), self._with_lifted(kwargs)
+            args, kwargs = mapped(self._lifted_if_tracked, (args, kwargs))
         modes = state.modes
         others = rest = tuple([mode for mode in modes or () if mode is not self])
         if self.randomness == "error":  # (random functions ask the level)
             others = (*others, self) if modes is None or self not in modes else modes
         results = []
-        for k in range(self.size):
-            state.modes = others or None
-            try:
-                results.append(function(*self._example(args, k), **self._example(kwargs, k)))
-            finally:
-                state.modes = modes
-        if not results:
-            raise RuntimeError(NO_EXAMPLES)
-        state.modes = rest or None  # (levels of forward mode give the stack its tangent)
         try:
-            return self._wrapped(_stacked(results))
+            for k in range(self.size):
+                state.modes = others or None
+                given, named = mapped(self._example(k), (args, kwargs))
+                results.append(function(*given, **named))
+            if not results:
+                raise RuntimeError(NO_EXAMPLES)
+            state.modes = rest or None  # (levels of forward mode give the stack its tangent)
+            found = _stacked(results)
+            return self._wrapped(found) if wrap else found
         finally:
             state.modes = modes
 
@@ -730,13 +717,8 @@ class Batch(DispatchMode):
         under._edge, under._requires_grad = (_Lift(edge, under._array, levels(x), levels(made)), 0), True
         return made
 
-    def _with_lifted(self, tree: Any) -> Any:
-        """Return arguments with copies for all examples in the place of tracked tensors."""
-        if isinstance(tree, Tensor):
-            return self._lifted(tree) if self._is_tracked(tree) else tree
-        if isinstance(tree, (tuple, list)):
-            return _rebuilt(tree, [self._with_lifted(each) for each in tree])
-        return {key: self._with_lifted(each) for key, each in tree.items()} if type(tree) is dict else tree
+    def _lifted_if_tracked(self, x: Any) -> Any:
+        return self._lifted(x) if isinstance(x, Tensor) and self._is_tracked(x) else x
 
     def _mixed(self, op: Op, caller: Any, values: tuple[Any, ...]) -> Any:
         """Return the result of a call some of whose arguments are tracked and not batched."""
@@ -776,6 +758,13 @@ def _stacked(results: list[Any]) -> Any:
         parts = [_stacked(list(column)) for column in zip(*results, strict=True)]
         return _rebuilt(first, parts)
     return first
+
+
+def mapped(change: Callable[[Any], Any], tree: Any) -> Any:
+    """Return arguments with all elements of lists, tuples and dicts changed."""
+    if isinstance(tree, (tuple, list)):
+        return _rebuilt(tree, [mapped(change, each) for each in tree])
+    return {key: mapped(change, each) for key, each in tree.items()} if type(tree) is dict else change(tree)
 
 
 def _rebuilt(like: Any, parts: list[Any]) -> Any:
