@@ -222,7 +222,7 @@ def test_nearly_all_ops_have_a_rule() -> None:
 
 def test_rules_are_named_by_declarations() -> None:
     named = {op.batch for op in all_ops() if isinstance(op.batch, str)}
-    assert {name for name in named if "->" not in name} == {*batch_rules.RULES, *batch_rules.STEPS, "random"}
+    assert {name for name in named if "->" not in name} == {*batch_rules.RULES, "random"}
 
 
 def test_an_op_without_a_rule_warns_and_loops() -> None:

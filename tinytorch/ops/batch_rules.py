@@ -23,7 +23,7 @@ from tinytorch.core.tensor import Tensor
 from tinytorch.kernels import dtypes, places
 from tinytorch.kernels import shape as shapes
 
-__all__ = ["RULES", "STEPS", "Call", "NoRule", "padded", "per_example", "rule_of", "without_rule"]
+__all__ = ["RULES", "Call", "NoRule", "padded", "per_example", "rule_of", "without_rule"]
 
 
 class NoRule(Exception):
@@ -109,13 +109,15 @@ def padded(x: Any, ndim: int) -> Any:
 
 
 def rule_of(op: Op) -> Callable[[Call], Any]:
-    """Return the rule of an op; that of the steps by which it is composed is for what they leave, by its dimensions."""
+    """Return the rule of an op."""
     batch = op.batch
-    if isinstance(batch, str) and "->" in batch:
-        return functools.partial(product, axes=batch)
-    if batch is None or (callable(batch) and op.position.keys().isdisjoint(DIMENSIONS)):
-        return _no_rule
-    return RULES["along" if callable(batch) else batch]
+    if isinstance(batch, str):
+        return functools.partial(product, axes=batch) if "->" in batch else RULES[batch]
+    return _no_rule
+
+
+def _no_rule(call: Call) -> Any:
+    raise NoRule
 
 
 def without_rule(ops: Sequence[Op]) -> list[Op]:
@@ -489,26 +491,16 @@ def linear(call: Call) -> Any:
     return out + (padded(bias, out.ndim + (not of_x and not of_weight)) if of_bias else bias)
 
 
-# Rules by other ops -------------------------------------------------------------------------------
-
-#: Rules that compute an op by others, which are called on the batched tensors: they read as if of one example.
-STEPS: dict[Any, Callable[..., Any]] = {}
-
-
-def _steps(name: str) -> Callable[[Any], Any]:
-    def declare(function: Any) -> Any:
-        STEPS[name] = function
-        RULES[name] = _no_rule
-        return function
-
-    return declare
-
-
-def _no_rule(call: Call) -> Any:
-    raise NoRule
-
-
 # More dimensions ----------------------------------------------------------------------------------
+
+
+@_rule("rolled")
+def rolled(call: Call) -> Any:
+    """Roll along dimensions; without any, the examples flattened."""
+    x, shifts, dims = call.values
+    if dims:
+        return along(call)
+    return call.op.caller(x.reshape(call.size, math.prod(x.shape[1:])), shifts, (1,)).reshape(x.shape)
 
 
 @_rule("cloned")
@@ -696,20 +688,6 @@ def loss(call: Call) -> Any:
     return losses.sum(1) / count.masked_fill(count == 0, math.nan)
 
 
-@_steps("nll gradient")
-def nll_gradient(g: Any, x: Any, target: Any, weight: Any, ignore_index: int, reduction: str) -> Any:
-    """Minus the weight of each label, at its place."""
-    dim = 0 if x.ndim == 1 else 1
-    kept = target != ignore_index
-    safe = target.where(kept, target.new_zeros(()))
-    share = kept.to(x.dtype) if weight is None else weight[safe] * kept
-    if reduction == "mean":
-        total = share.sum()
-        g = g / total.masked_fill(total == 0, math.nan)
-    places, values = safe.unsqueeze(dim).to(dtypes.int64), (-share * g).masked_fill(~kept, 0).unsqueeze(dim)
-    return x.new_zeros(x.shape).scatter(dim, places, values)
-
-
 # Convolutions -------------------------------------------------------------------------------------
 
 
@@ -871,11 +849,3 @@ def placed_in_memory(call: Call) -> Any:
             x = padded(x, len(given["part"][0]) + 1)
         values[i] = x
     return op.caller(*values)
-
-
-@_steps("filled sum")
-def filled_sum(x: Any, dim: int, index: Any) -> Any:
-    """The sum of rows, each counted once."""
-    if type(index) is not Tensor:
-        return NotImplemented
-    return x.index_select(dim, (index % max(x.shape[dim], 1)).unique()).sum() if x.ndim else x.clone()

@@ -329,11 +329,6 @@ def all_levels(xs: Sequence[Any]) -> list[Batch]:
     return sorted({level for x in xs for level in levels(x)}, key=lambda level: level.number, reverse=True)
 
 
-def is_batchedtensor(x: Any) -> bool:
-    """Return whether a tensor is a batched one, inside of `vmap`."""
-    return bool(levels(x))
-
-
 def plain(x: Any) -> Any:
     """Return the plain tensor under a batched one, with a dimension for each level, the outermost first."""
     if mode.is_lazy(x) and type(x._under) is Batched:
@@ -365,11 +360,6 @@ def wrapped(x: Any, level: Batch) -> Any:
     if type(x) is Batched and x._level.number > level.number:
         return batched(wrapped(x._under.transpose(0, 1), level), x._level)
     return batched(x, level)
-
-
-def is_batched(x: Any, level: Batch) -> bool:
-    """Return whether a tensor is batched at a level."""
-    return level in levels(x)
 
 
 def at_levels(x: Any, inner_first: Sequence[Batch]) -> Any:
@@ -450,18 +440,16 @@ class Batch(DispatchMode):
                 return found
         if batch == "random":
             return self._random(caller, values, op)
-        if not caller.writes:  # type: ignore[attr-defined]
-            steps = batch if callable(batch) else batch_rules.STEPS.get(batch)
-            if steps is not None:
-                state = local.state
-                outer = state.modes
-                state.modes = (*(outer or ()), self)
-                try:
-                    result = steps(*values)
-                finally:
-                    state.modes = outer
-                if result is not NotImplemented:
-                    return result
+        if callable(batch) and not caller.writes:  # type: ignore[attr-defined]
+            state = local.state
+            outer = state.modes
+            state.modes = (*(outer or ()), self)
+            try:
+                result = batch(*values)
+            finally:
+                state.modes = outer
+            if result is not NotImplemented:
+                return result
         if tracked and op.wants:
             apart = any([self._is_tracked(values[i]) for i in op.inputs])
             if apart and (op.many or caller.writes or op.lifts):  # type: ignore[attr-defined]
@@ -472,36 +460,29 @@ class Batch(DispatchMode):
 
     def _elementwise(self, op: Op, caller: Any, values: tuple[Any, ...], tracked: bool) -> Any:
         """Return the result for operands whose shapes need no alignment; None for others (see `batch_rules`)."""
-        x = values[0]
         if len(values) == 1:
-            return batched(caller(x._under), self)
-        y = values[1]
-        under, other = x, y
-        rank, dtype = -1, None
-        for each in (x, y):
-            kind = type(each)
-            if kind is Batched and each._level is self:
-                own = each._under._array
-                if rank >= 0 and (own.ndim != rank + 1 or own.dtype is not dtype):
-                    return None
-                rank, dtype = own.ndim - 1, own.dtype
-        for each in (x, y):
-            kind = type(each)
-            if kind is Batched and each._level is self:
+            return batched(caller(values[0]._under), self)
+        given, kinds = [], set()
+        for each in values:
+            if type(each) is Batched and each._level is self:
+                each = each._under
+                kinds.add((each._array.ndim, each._array.dtype))
+            given.append(each)
+        if len(kinds) > 1:
+            return None
+        ((ndim, dtype),) = kinds
+        for each, under in zip(values, given, strict=True):
+            if under is not each:
                 continue
-            if kind is Tensor or kind is Batched:
+            if type(each) is Tensor or type(each) is Batched:
                 array = each._array
-                if array.ndim > rank or array.dtype is not dtype or (tracked and self._is_tracked(each)):
+                if array.ndim >= ndim or array.dtype is not dtype or (tracked and self._is_tracked(each)):
                     return None
                 if not batch_rules.is_ufunc(op):
                     return None
-            elif kind is not float and kind is not int:
+            elif type(each) is not float and type(each) is not int:
                 return None
-        if type(x) is Batched and x._level is self:
-            under = x._under
-        if type(y) is Batched and y._level is self:
-            other = y._under
-        made = caller(under, other)
+        made = caller(*given)
         return made if made is NotImplemented else batched(made, self)
 
     def _compute(self, op: Op, caller: Any, values: tuple[Any, ...]) -> Any:
@@ -509,12 +490,9 @@ class Batch(DispatchMode):
         target = values[0] if caller.writes else None
         call = batch_rules.Call(op, caller, self.size)
         call.set(*self._unwrapped(values))
-        rule = batch_rules.rule_of(op)
         try:
-            result = NotImplemented if rule is None else rule(call)
+            result = batch_rules.rule_of(op)(call)
         except batch_rules.NoRule:
-            result = NotImplemented
-        if result is NotImplemented:
             result = self._loop(op, caller, values)
         if target is not None:
             if not call.written:

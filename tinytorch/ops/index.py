@@ -63,7 +63,6 @@ def _same_places(x: Tensor, y: Any) -> bool:
 
 
 _copy = writing(
-    batch="elementwise",
     moves=True, names=("CopyBackwards",), x=_zeros, y=lambda g: g, broadcasts=True, repeats=_same_places,
     reads="same",
 )(kernels.copy)  # fmt: skip
@@ -786,7 +785,14 @@ def _filled_sum_x(g: Tensor, x_shape: tuple[int, ...], dim: int, index: Tensor) 
     return _index_fill[1][0](constant(np.zeros(x_shape, g._array.dtype, like=g._array)), dim, index, g)
 
 
-_filled_sum = op_of(kernels.filled_sum, batch="filled sum", complex=OWN, name="Sum", x=_filled_sum_x, index=None)
+def _sum_once(x: Tensor, dim: int, index: Any) -> Any:
+    """Return the sum of the rows, each counted once, in Tensor code, by which `vmap` computes it."""
+    if type(index) is not Tensor:
+        return NotImplemented
+    return index_select(x, dim, (index % max(x.shape[dim], 1)).unique()).sum() if x.ndim else x.clone()
+
+
+_filled_sum = op_of(kernels.filled_sum, batch=_sum_once, complex=OWN, name="Sum", x=_filled_sum_x, index=None)
 
 
 @public(method=True, axis=True)

@@ -265,11 +265,11 @@ def _cat_xs(g: Tensor, xs_shapes: list[tuple[int, ...]], dim: int) -> Any:
     return pieces
 
 
-@op(kernels.concatenated, batch="sequence", moves=True, name="Cat", many="xs", xs=_cat_xs)
+@op(kernels.concatenated, moves=True, name="Cat", many="xs", xs=_cat_xs)
 def _cat(xs: Any, dim: int) -> Any: ...
 
 
-@op(kernels.stacked, batch="sequence", moves=True, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
+@op(kernels.stacked, moves=True, name="Stack", many="xs", xs=lambda g, dim: unbind(g, dim))
 def _stack(xs: Any, dim: int) -> Any: ...
 
 

@@ -101,6 +101,7 @@ def _masked_source_x(g: Tensor, x_shape: tuple[int, ...], mask: Tensor) -> Tenso
 
 _masked_source = op_of(kernels.masked_source, complex=OWN, name="MaskedScatterBackward", x=_masked_source_x, mask=None)
 _masked_scatter = writing(
+    batch=lambda *given: NotImplemented,  # (the mask says how many elements of the source are before one)
     complex=OWN,
     refuses="masked_scatter",
     names=("MaskedScatterBackward0",),
@@ -128,7 +129,6 @@ masked_scatter_ = public("", method="masked_scatter_")(_masked_scatter[1])
 
 
 _where = op(
-    batch="elementwise",
     moves=True,
     condition=None,
     x=lambda g, condition: _where(condition, g, 0.0),

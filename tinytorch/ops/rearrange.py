@@ -27,7 +27,7 @@ def _repeat_x(g: Tensor, x_shape: tuple[int, ...], repeats: tuple[int, ...]) -> 
     return g.reshape(pairs).sum(tuple(range(0, len(pairs), 2))).reshape(x_shape)
 
 
-_repeat = op_of(kernels.repeat, batch="sized", moves=True, x=_repeat_x)
+_repeat = op_of(kernels.repeat, moves=True, x=_repeat_x)
 
 
 @public("", method="repeat")
@@ -167,7 +167,7 @@ def flipud(input: Tensor) -> Tensor:
 
 _roll = op_of(
     kernels.roll,
-    batch=lambda x, shifts, dims: NotImplemented if dims else _roll(x.reshape(-1), shifts, (0,)).reshape(x.shape),
+    batch="rolled",
     moves=True,
     x=lambda g, shifts, dims: _roll(g, tuple([-shift for shift in shifts]), dims),
 )

@@ -26,7 +26,7 @@ from tinytorch.ops.register import members, pointwise, public
 # Views: another shape -----------------------------------------------------------------------------
 
 
-_view = op(batch="sized", name="View", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
+_view = op(name="View", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 
 
 @public("", method="view")
@@ -82,11 +82,9 @@ def view_as(input: Tensor, other: Tensor) -> Tensor:
     return _view(input, other._array.shape)
 
 
-_reshape_alias = op(batch="sized", name="ReshapeAlias", view=True, x=lambda g, x_shape: g.reshape(x_shape))(
-    kernels.view
-)
+_reshape_alias = op(name="ReshapeAlias", view=True, x=lambda g, x_shape: g.reshape(x_shape))(kernels.view)
 _reshape_alias.op.name = "reshape"
-_unsafe_view = op_of(kernels.unsafe_view, batch="sized", moves=True, x=lambda g, x_shape: g.reshape(x_shape))
+_unsafe_view = op_of(kernels.unsafe_view, moves=True, x=lambda g, x_shape: g.reshape(x_shape))
 
 
 @public(method=True)
@@ -533,7 +531,7 @@ def select(input: Tensor, dim: int, index: Any) -> Tensor:
 # Views: repeated, on the diagonal, in windows -----------------------------------------------------
 
 
-_expand = op_of(kernels.expand, batch="sized", view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
+_expand = op_of(kernels.expand, view=True, x=lambda g, x_shape: g.sum_to_size(x_shape))
 
 
 @public("", method="expand")

@@ -166,7 +166,6 @@ def softshrink(x: Any, lambd: float = 0.5) -> Any:
 
 _prelu = op_of(
     activation.prelu,
-    batch="elementwise",
     refuses="prelu_cpu",
     joint=lambda g, needs, x, weight: _prelu_grad(g, x, weight),
     inputs=("x", "weight"),
