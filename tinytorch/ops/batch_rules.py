@@ -709,30 +709,23 @@ def convolution(call: Call) -> Any:
     x, w, b = values[:3]
     of_x, of_w, of_b = map(bool, call.which[:3])
     run, rest = op.caller, dict(zip(op.arguments[3:], values[3:], strict=True))
-    if not of_w:
-        bias = None if of_b else b
-        if of_x:
-            if not x.shape[1] * call.size:
-                raise NoRule
-            out = run(x.reshape(call.size * x.shape[1], *x.shape[2:]), w, bias, **rest)
-            out = out.unflatten(0, (call.size, x.shape[1]))
-        else:
-            out = run(x, w, bias, **rest).unsqueeze(0)
-        if of_b:
-            out = out + b.reshape(call.size, 1, b.shape[1], *(1,) * (out.ndim - 3))
-        return out
-    groups = rest["groups"]
-    if not of_x and groups == 1 and op.name == "_convolution":  # the weights as one, of more channels
-        out = run(x, w.reshape(call.size * w.shape[1], *w.shape[2:]), None, **rest)
-    else:
-        rest["groups"] = groups * call.size
+    bias = None if of_w or of_b else b
+    if of_w and (of_x or rest["groups"] != 1 or op.name != "_convolution"):
+        rest["groups"] *= call.size
         flat = w.reshape(call.size * w.shape[1], *w.shape[2:])
-        out = run(_with_channels(call.whole(0)), flat, None, **rest)
-    out = _without_channels(out, call.size)
-    if b is not None:
-        b = call.whole(2)
-        out = out + b.reshape(call.size, 1, b.shape[1], *(1,) * (out.ndim - 3))
-    return out
+        out = _without_channels(run(_with_channels(call.whole(0)), flat, None, **rest), call.size)
+    elif of_w:  # the weights as one, of more channels
+        out = _without_channels(run(x, w.reshape(call.size * w.shape[1], *w.shape[2:]), None, **rest), call.size)
+    elif not of_x:
+        out = run(x, w, bias, **rest).unsqueeze(0)
+    elif not x.shape[1] * call.size:
+        raise NoRule
+    else:
+        out = run(x.flatten(0, 1), w, bias, **rest).unflatten(0, (call.size, x.shape[1]))
+    if b is None or bias is not None:
+        return out
+    b = call.whole(2)
+    return out + b.reshape(call.size, 1, b.shape[1], *(1,) * (out.ndim - 3))
 
 
 @_rule("convolution weight")
@@ -753,21 +746,16 @@ def convolution_weight(call: Call) -> Any:
 @_rule("layer norm")
 def layer_norm(call: Call) -> Any:
     """Normalise over the last dimensions; scales that differ between examples are applied afterwards."""
-    op, values = call.op, call.values
-    own = [i for i in call.tensors() if i and call.which[i]]
-    if not own:
+    factors = {i: call.values[i] for i in call.tensors() if i}
+    if not any([call.which[i] for i in factors]):
         return call.run()
-    factors = {op.arguments[i]: (values[i], i in own) for i in call.tensors() if i}
-    for i in call.tensors():
-        if i:
-            values[i] = None
+    for i in factors:
+        call.values[i] = None
     out = call.run()
-    if not call.which[0]:
-        out = out.unsqueeze(0)
-    rank = out.ndim
-    for name, (each, ours) in factors.items():
-        each = padded(each, rank) if ours else each
-        out = out * each if name == "weight" else out + each
+    out = out if call.which[0] else out.unsqueeze(0)
+    for i, each in factors.items():
+        each = padded(each, out.ndim) if call.which[i] else each
+        out = out * each if call.op.arguments[i] == "weight" else out + each
     return out
 
 

@@ -101,16 +101,12 @@ class _Facts(meta.WithoutElements):
         raise _unread(f"{ufunc.__name__} of NumPy reads the elements of a batched tensor", inputs)
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        if func in _CREATING:  # what is created like a batched tensor is an array of one example
-            kwargs.pop("subok", None)
-            if func is np.full_like and isinstance(args[1] if len(args) > 1 else None, _Facts):
-                raise RuntimeError(ITEM)
+        if func is np.full_like and isinstance(args[1] if len(args) > 1 else None, _Facts):
+            raise RuntimeError(ITEM)
+        if func in _CREATING or func in meta.OF_METADATA:  # what is created like it is an array of one example
             like = self.view(np.ndarray)
-            given = [like if each is self else each for each in args]
-            return func(*given, **{key: like if each is self else each for key, each in kwargs.items()})
-        if func in meta.OF_METADATA:
-            like = self.view(np.ndarray)
-            return func(*[like if each is self else each for each in args], **kwargs)
+            named = {key: like if each is self else each for key, each in kwargs.items() if key != "subok"}
+            return func(*[like if each is self else each for each in args], **named)
         raise _unread(f"{func.__name__} of NumPy reads the elements of a batched tensor", args)
 
     def level_of(self) -> Any:
@@ -190,9 +186,7 @@ class Batched(Tensor):
     _view = property(lambda self: None)
     _grad = property(lambda self: None, lambda self, g: None)
 
-    @property
-    def _cell(self) -> Any:  # type: ignore[override]
-        return self._under._cell
+    _cell = property(lambda self: self._under._cell)  # type: ignore[assignment]
 
     @property
     def _requires_grad(self) -> bool:
