@@ -614,6 +614,8 @@ AT_LEVELS = programs("""
     F.gumbel_softmax(i, 0.5, True, dim=0); F.fractional_max_pool2d(i, 2, 2); F.fractional_max_pool3d(i[None], 1, 2)
     F.fractional_max_pool2d(i[None], 2, (1, 2), return_indices=True)
     F.fractional_max_pool2d(torch.ones(1, 3, 3), 2, 2) * x; torch.nn.init.orthogonal_(i[0].clone())
+    F.instance_norm(i[:, :2], i[0, 0, :2] * 0, i[1, 0, :2].clone()); F.embedding(k, i[0].clone(), max_norm=0.5)
+    torch.func.grad(lambda w: F.embedding(k, w, scale_grad_by_freq=True).sum())(x)
     torch.nn.init.sparse_(i[0].clone(), 0.5); d.Gamma(x, 1.0).sample(); d.Categorical(x).sample((2,))
 """, {}, "x", "i", "k", "ones", F=lambda t: t.nn.functional, d=lambda t: t.distributions)  # fmt: skip
 

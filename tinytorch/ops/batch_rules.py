@@ -632,13 +632,19 @@ def put_back(call: Call) -> Any:
 @_rule("embedding")
 def embedding(call: Call) -> Any:
     """Look up rows of weights, which may differ between the examples."""
-    weight, which, padding, _ = call.values
+    weight, padding = call.values[0], call.values[2]
     if not call.which[0]:
         return call.run()
     if padding is not None and padding >= 0:
         raise NoRule
-    which = call.whole(1)
-    return weight[_numbers(call.size, which.ndim - 1), which]
+    call.values[0], call.values[1] = weight.flatten(0, 1), _apart(call.whole(1), weight.shape[1])
+    return call.run()
+
+
+def _apart(which: Any, count: int) -> Any:
+    """Return the indices of rows of all examples, each of which has `count`, one after the other."""
+    starts = Tensor.new_tensor(which, np.arange(len(which)) * count)
+    return which + starts.reshape(len(which), *(1,) * (which.ndim - 1))
 
 
 @_rule("embedding gradient")
@@ -649,8 +655,7 @@ def embedding_gradient(call: Call) -> Any:
     g = call.whole(0)
     if padding is not None and padding >= 0:
         g = g * (which != padding).unsqueeze(-1).to(g.dtype)
-    starts = Tensor.new_tensor(which, np.arange(call.size) * count).reshape(call.size, *(1,) * (which.ndim - 1))
-    out = op.caller(g, call.size * count, which + starts, -1, call.of("scale_grad_by_freq"))
+    out = op.caller(g, call.size * count, _apart(which, count), -1, call.of("scale_grad_by_freq"))
     return out.reshape(call.size, count, *out.shape[1:])
 
 

@@ -319,9 +319,14 @@ def instance_norm(
     if use_input_stats and samples:
         for running, each in ((running_mean, per_mean), (running_var, per_var)):
             if running is not None and each is not None:
-                running._array[...] = quietly(np.mean, each._array.reshape(samples, channels), 0)
+                _instance_norm_update_stats(running._array, each._array)
                 count_write(running)
     return out.view(input.shape)
+
+
+@per_example("array")
+def _instance_norm_update_stats(array: Any, of_samples: Any) -> None:
+    array[...] = quietly(np.mean, of_samples.reshape(of_samples.size // max(array.size, 1), *array.shape), 0)
 
 
 def _group_rule(
